@@ -1,0 +1,20 @@
+#!/usr/bin/env node
+import { existsSync } from 'node:fs'
+
+const oldest = [24, 18, 1]
+const running = process.versions.node.split('.').map(Number)
+const difference =
+  oldest.map((part, index) => running[index] - part).find((part) => part !== 0) ?? 0
+if (difference < 0) {
+  console.error(
+    `plant-store needs Node.js ${oldest.join('.')} or newer, and this is ${process.versions.node}. A checkout brings its own: run "npm ci", then "npm start" or "npx plant-store".`,
+  )
+  process.exit(78)
+}
+
+// A checkout runs its source as it is; the published package holds the compiled files only.
+const source = new URL('../src/main.ts', import.meta.url)
+const { main } = await import(
+  existsSync(source) ? source : new URL('../dist/main.js', import.meta.url)
+)
+await main()

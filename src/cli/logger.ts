@@ -1,0 +1,15 @@
+import { type Logger, pino } from 'pino'
+import type { Terminal } from './terminal.ts'
+
+/** Opens the log: lines to read on a terminal, JSON anywhere else. */
+export async function openLogger(level: string, output: Terminal['errors']): Promise<Logger> {
+  if (!output.isTTY) return pino({ level }, pino.destination({ dest: output.fd ?? 2, sync: true }))
+  const { default: pretty } = await import('pino-pretty')
+  const stream = pretty({
+    ignore: 'pid,hostname',
+    translateTime: 'HH:MM:ss',
+    destination: output,
+    sync: true,
+  })
+  return pino({ level }, stream)
+}

@@ -1,0 +1,122 @@
+import type { AllowedOrigins } from './http/cors.ts'
+import { type StoreLocation, toStoreLocation } from './store/open.ts'
+
+/** Everything that an operator can set. */
+export interface Config {
+  readonly port: number
+  readonly host: string
+  readonly databaseUrl: string
+  readonly storeLocation: StoreLocation
+  readonly operatorToken: string | undefined
+  readonly publicUrl: string | undefined
+  readonly allowedOrigins: AllowedOrigins
+  readonly logLevel: string
+}
+
+/** What the flags of a command may set; a flag wins over its variable. */
+export interface Flags {
+  readonly port?: string
+  readonly host?: string
+  readonly database?: string
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** The configuration is wrong: one line for each mistake. */
+export class WrongConfig extends Error {
+  constructor(mistakes: readonly string[]) {
+    super(mistakes.join('\n'))
+    this.name = 'WrongConfig'
+  }
+}
+
+const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
+const shortestToken = 20
+
+/** The configuration that flags and environment make, or every mistake in them at once. Changes nothing. */
+export function readConfig(flags: Flags, env: Environment): Config {
+  const mistakes: string[] = []
+
+  function read<Value>(
+    [variable, flag]: [string, string?],
+    given: string | undefined,
+    standard: Value,
+    parse: (text: string) => Value | undefined,
+    expected: string,
+  ): Value {
+    const text = given ?? env[variable]
+    if (text === undefined) return standard
+    const value = parse(text)
+    if (value !== undefined) return value
+    mistakes.push(`${given === undefined ? variable : flag} must be ${expected}.`)
+    return standard
+  }
+
+  const standardUrl = 'sqlite:data/plant-store.db'
+  const databaseUrl = flags.database ?? env.DATABASE_URL ?? standardUrl
+  const config: Config = {
+    port: read(['PORT', '--port'], flags.port, 3000, toPort, 'a number from 0 to 65535'),
+    host: read(['HOST', '--host'], flags.host, '127.0.0.1', toHost, 'a host name or an IP address'),
+    databaseUrl,
+    storeLocation: read<StoreLocation>(
+      ['DATABASE_URL', '--database'],
+      flags.database,
+      toStoreLocation(standardUrl) as StoreLocation,
+      toStoreLocation,
+      'sqlite:PATH or sqlite::memory:',
+    ),
+    operatorToken: read<string | undefined>(
+      ['PLANT_STORE_TOKEN'],
+      undefined,
+      undefined,
+      toOperatorToken,
+      `${shortestToken} or more visible ASCII characters`,
+    ),
+    publicUrl: read<string | undefined>(
+      ['PUBLIC_URL'],
+      undefined,
+      undefined,
+      toPublicUrl,
+      'an http or https address without a query, such as https://plants.example/api',
+    ),
+    allowedOrigins: read<AllowedOrigins>(
+      ['CORS_ORIGIN'],
+      undefined,
+      '*',
+      toOrigins,
+      '* or a list of origins with commas between, such as https://a.example,https://b.example',
+    ),
+    logLevel: read(['LOG_LEVEL'], undefined, 'info', toLogLevel, `one of ${logLevels.join(', ')}`),
+  }
+  if (mistakes.length > 0) throw new WrongConfig(mistakes)
+  return Object.freeze(config)
+}
+
+function toPort(text: string): number | undefined {
+  return /^\d{1,5}$/.test(text) && Number(text) <= 65535 ? Number(text) : undefined
+}
+
+function toHost(text: string): string | undefined {
+  return /^[\w.:%-]+$/.test(text) ? text : undefined
+}
+
+function toOperatorToken(text: string): string | undefined {
+  return text.length >= shortestToken && /^[!-~]+$/.test(text) ? text : undefined
+}
+
+function toPublicUrl(text: string): string | undefined {
+  const url = URL.parse(text)
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) return undefined
+  if (url.search || url.hash || url.username || url.password) return undefined
+  return url.href.replace(/\/+$/, '')
+}
+
+function toOrigins(text: string): AllowedOrigins | undefined {
+  if (text === '*') return '*'
+  const origins = text.split(',').map((part) => part.trim())
+  return origins.every((origin) => URL.parse(origin)?.origin === origin) ? origins : undefined
+}
+
+function toLogLevel(text: string): string | undefined {
+  return logLevels.includes(text) ? text : undefined
+}

@@ -1,0 +1,57 @@
+interface Header {
+  readonly description: string
+  readonly example: string | number
+  readonly type: 'string' | 'integer'
+}
+
+/** The response headers that carry meaning of ours. */
+export const headers = {
+  Location: {
+    description: 'The address of the plant.',
+    example: 'http://127.0.0.1:3000/plants/1',
+    type: 'string',
+  },
+  ETag: {
+    description:
+      'A strong entity tag. It changes with every change of the plant and never comes back, not even after delete and create.',
+    example: '"1x8kq0ru6h3dc"',
+    type: 'string',
+  },
+  'X-Request-Id': {
+    description: 'The id under which the log of the service speaks of this request.',
+    example: 'k3v9x1-2s',
+    type: 'string',
+  },
+  'WWW-Authenticate': {
+    description: 'How to authenticate (RFC 6750), and what was wrong with the token that was sent.',
+    example: 'Bearer realm="plant-store", error="invalid_token"',
+    type: 'string',
+  },
+  'Retry-After': {
+    description: 'After how many seconds a retry makes sense.',
+    example: 1,
+    type: 'integer',
+  },
+} as const satisfies Record<string, Header>
+
+export type HeaderName = keyof typeof headers
+
+/** What a page of another origin may send. */
+export const corsRequestHeaders = [
+  'Authorization',
+  'Content-Type',
+  'Idempotency-Key',
+  'If-Match',
+  'If-None-Match',
+].join(', ')
+
+/** What a page of another origin may read. */
+export const corsResponseHeaders = [
+  'Link',
+  'Location',
+  'ETag',
+  'Retry-After',
+  'WWW-Authenticate',
+  'Idempotency-Replayed',
+  'X-Request-Id',
+].join(', ')

@@ -1,0 +1,49 @@
+const smallest = -(2n ** 63n)
+const largest = 2n ** 63n - 1n
+const mostDigits = 19
+
+const plainInteger = /^-?\d{1,18}$/
+const jsonNumber = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
+const canonicalInteger = /^(?:0|-?[1-9]\d{0,18})$/
+
+/** The range in words, for messages. */
+export const int64Range = `from ${smallest} to ${largest}`
+
+/**
+ * The value of a JSON number when it is an int64, however it is written: 1, 1.0 and 1e0 are the same number.
+ * Works on the digits alone, so that nothing is rounded and no exponent is ever expanded.
+ */
+export function toInt64(number: string): bigint | undefined {
+  if (plainInteger.test(number)) return BigInt(number)
+  const parts = jsonNumber.exec(number)
+  if (parts === null) return undefined
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = parts
+  const digits = withoutLeadingZeros(whole + fraction)
+  const significant = withoutTrailingZeros(digits)
+  if (significant === '') return 0n
+  const zeros = digits.length - significant.length + Number(exponent) - fraction.length
+  if (zeros < 0 || significant.length + zeros > mostDigits) return undefined
+  return withinRange(BigInt(sign + significant + '0'.repeat(zeros)))
+}
+
+/** The id that a path segment names: digits with an optional minus, written in the one shortest way. */
+export function toPathId(segment: string): bigint | undefined {
+  return canonicalInteger.test(segment) ? withinRange(BigInt(segment)) : undefined
+}
+
+function withinRange(value: bigint): bigint | undefined {
+  return value >= smallest && value <= largest ? value : undefined
+}
+
+// A loop, because a regular expression anchored at the end takes quadratic time on a megabyte of zeros.
+function withoutTrailingZeros(digits: string): string {
+  let end = digits.length
+  while (end > 0 && digits[end - 1] === '0') end--
+  return digits.slice(0, end)
+}
+
+function withoutLeadingZeros(digits: string): string {
+  let start = 0
+  while (start < digits.length && digits[start] === '0') start++
+  return digits.slice(start)
+}

@@ -1,0 +1,18 @@
+/** The bounds of a request. Tests may shorten the times; nothing else changes them. */
+export const limits = {
+  bodyBytes: 1024 * 1024,
+  jsonDepth: 32,
+  headerBytes: 16 * 1024,
+  urlBytes: 8 * 1024,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
+  /** How long an idle connection is kept: longer than the 60 s after which common balancers drop theirs. */
+  keepAliveTimeoutMs: 72_000,
+  /** How long a shutdown waits for clients that keep a connection open without using it. */
+  idleGraceMs: 1_000,
+  /** How long a shutdown may take, whatever a client does. */
+  shutdownMs: 9_000,
+  retryAfterSeconds: 1,
+}
+
+export type Limits = typeof limits

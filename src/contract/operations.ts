@@ -1,0 +1,154 @@
+import type { TObject } from 'typebox'
+import type { ErrorNumber } from './errors.ts'
+import type { HeaderName } from './headers.ts'
+import { Health, NewPlant, Plant, StoredPlant } from './shapes.ts'
+
+/** What a token may allow. */
+export const scopes = ['plants:read', 'plants:write'] as const
+export type Scope = (typeof scopes)[number]
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+
+/** One kind of success: what it means, its body if it has one, and the headers that it always carries. */
+interface Success {
+  readonly description: string
+  readonly shape?: TObject
+  readonly headers: readonly HeaderName[]
+}
+
+/** What one operation promises. `{id}` in a path is the id of a plant. */
+export interface Operation {
+  readonly method: Method
+  readonly path: string
+  readonly scope: Scope
+  readonly summary: string
+  readonly description: string
+  readonly body?: TObject
+  readonly successes: Readonly<Record<number, Success>>
+  /** The failures of this operation alone; `failuresOf` adds those that it shares with others. */
+  readonly failures: readonly ErrorNumber[]
+}
+
+/** Every operation of the service. The name of an operation is the name of its handler and of a client's method. */
+export const operations = {
+  createPlant: {
+    method: 'POST',
+    path: '/plants',
+    scope: 'plants:write',
+    summary: 'Create a plant',
+    description:
+      'Creates a new plant in the store. The answer is sent when the plant is on disk. When the id is taken, the stored plant stays as it is and the answer is 409.',
+    body: NewPlant,
+    successes: {
+      200: {
+        description: 'The plant is stored.',
+        shape: Plant,
+        headers: ['Location', 'ETag', 'X-Request-Id'],
+      },
+    },
+    failures: [40900],
+  },
+  getPlant: {
+    method: 'GET',
+    path: '/plants/{id}',
+    scope: 'plants:read',
+    summary: 'Get a plant',
+    description: 'Answers the plant with this id.',
+    successes: {
+      200: { description: 'The plant.', shape: StoredPlant, headers: ['ETag', 'X-Request-Id'] },
+    },
+    failures: [40401],
+  },
+} as const satisfies Record<string, Operation>
+
+export type Operations = typeof operations
+export type OperationName = keyof Operations
+
+/** A path that anybody may read without a token, because it says nothing about what is stored. */
+export interface Page {
+  readonly path: string
+  readonly summary: string
+  readonly description: string
+  readonly mediaType: 'application/json' | 'text/html'
+  readonly shape?: TObject
+  readonly failures: readonly ErrorNumber[]
+}
+
+export const pages = {
+  getHealth: {
+    path: '/healthz',
+    summary: 'Ask whether the process lives',
+    description: 'Answers 200 as long as the process can answer at all.',
+    mediaType: 'application/json',
+    shape: Health,
+    failures: [],
+  },
+  getReadiness: {
+    path: '/readyz',
+    summary: 'Ask whether the service can serve',
+    description:
+      'Answers 200 when the store answers, and 503 when it does not or while shutting down.',
+    mediaType: 'application/json',
+    shape: Health,
+    failures: [50300, 50301],
+  },
+  getOpenApi: {
+    path: '/openapi.json',
+    summary: 'Get this document',
+    description: 'Answers the OpenAPI document of the service.',
+    mediaType: 'application/json',
+    failures: [],
+  },
+  getDocs: {
+    path: '/docs',
+    summary: 'Read this document',
+    description: 'Answers the OpenAPI document as a page to read.',
+    mediaType: 'text/html',
+    failures: [],
+  },
+} as const satisfies Record<string, Page>
+
+export type PageName = keyof typeof pages
+
+// What the protocol itself can go wrong with, on any path.
+const protocolFailures: ErrorNumber[] = [40000, 40800, 41400, 41700, 43100, 50000, 50500]
+const operationFailures: ErrorNumber[] = [40100, 40101, 40102, 40300, 50300, 50301]
+const bodyFailures: ErrorNumber[] = [40001, 40002, 40003, 41300, 41500]
+const writeFailures: ErrorNumber[] = [50400, 50700]
+
+/** Every failure that an operation can answer, in ascending order. */
+export function failuresOf(operation: Operation): ErrorNumber[] {
+  return ascending([
+    ...protocolFailures,
+    ...operationFailures,
+    ...(operation.path.includes('{id}') ? [40004 as const] : []),
+    ...(operation.body ? bodyFailures : []),
+    ...(operation.method === 'GET' ? [] : writeFailures),
+    ...operation.failures,
+  ])
+}
+
+/** Every failure that a page can answer, in ascending order. */
+export function failuresOfPage(page: Page): ErrorNumber[] {
+  return ascending([...protocolFailures, ...page.failures])
+}
+
+/** The methods that each path knows: HEAD comes with GET, OPTIONS with every path. */
+export const methodsByPath: ReadonlyMap<string, readonly string[]> = collectMethods()
+
+function collectMethods(): Map<string, string[]> {
+  const methods = new Map<string, string[]>()
+  for (const { method, path } of Object.values(operations)) {
+    methods.set(path, [...(methods.get(path) ?? []), method])
+  }
+  for (const { path } of Object.values(pages)) methods.set(path, ['GET'])
+  for (const [path, known] of methods) {
+    const head = known.includes('GET') ? ['HEAD'] : []
+    methods.set(path, [...known, ...head, 'OPTIONS'].sort())
+  }
+  return methods
+}
+
+function ascending(numbers: ErrorNumber[]): ErrorNumber[] {
+  return numbers.sort((a, b) => a - b)
+}

@@ -1,0 +1,123 @@
+import { randomBytes } from 'node:crypto'
+import Fastify, { type FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import { type Limits, limits as standardLimits } from '../contract/limits.ts'
+import { overloaded, type Store } from '../store/store.ts'
+import type { TokenVerifier } from '../tokens/verify.ts'
+import { buildClientErrors } from './client-errors.ts'
+import { type AllowedOrigins, allowOrigin } from './cors.ts'
+import { malformed, sendFailure, toFailure } from './failures.ts'
+import { buildHandlers } from './handlers.ts'
+import type { Lifecycle } from './lifecycle.ts'
+import { addOperations } from './operations.ts'
+import { addPages } from './pages.ts'
+import { findProtocolFault, toOriginForm } from './protocol.ts'
+import { answerUnrouted } from './unrouted.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Anybody may read it, even while the service is overloaded. */
+    isPage?: boolean
+  }
+}
+
+export interface AppParts {
+  readonly store: Store
+  readonly tokens: TokenVerifier
+  readonly logger: Logger
+  readonly lifecycle: Lifecycle
+  readonly publicUrl: string | undefined
+  readonly allowedOrigins: AllowedOrigins
+  readonly limits?: Limits
+}
+
+/** Builds the HTTP side of the service. It does not listen. */
+export function buildApp(parts: AppParts): FastifyInstance {
+  const { store, tokens, logger, lifecycle, publicUrl, allowedOrigins } = parts
+  const limits = parts.limits ?? standardLimits
+  const newRequestId = buildRequestIds()
+  const clientErrors = buildClientErrors(newRequestId)
+
+  const app = Fastify({
+    genReqId: newRequestId,
+    requestTimeout: limits.requestTimeoutMs,
+    connectionTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    http: {
+      headersTimeout: limits.headersTimeoutMs,
+      connectionsCheckingInterval: Math.min(1_000, limits.headersTimeoutMs / 2),
+      maxHeaderSize: limits.headerBytes,
+      // The two that Node would answer or repair without our knowledge.
+      requireHostHeader: false,
+      joinDuplicateHeaders: true,
+    },
+    routerOptions: { maxParamLength: limits.urlBytes },
+    rewriteUrl: toOriginForm,
+    // `drain` ends the connections, without refusing what comes in meanwhile.
+    return503OnClosing: false,
+    forceCloseConnections: false,
+    clientErrorHandler: clientErrors.answer,
+    frameworkErrors(_, request, reply) {
+      const url = 'The URL has a percent sign that does not start an escape.'
+      reply.header('X-Request-Id', request.id)
+      allowOrigin(request, reply, allowedOrigins)
+      sendFailure(reply, findProtocolFault(request.raw) ?? malformed(url))
+    },
+  })
+
+  app.addHook('onRequest', (request, reply, done) => {
+    clientErrors.track(reply.raw)
+    reply.header('X-Request-Id', request.id)
+    if (lifecycle.isDraining) reply.header('Connection', 'close')
+    allowOrigin(request, reply, allowedOrigins)
+    const fault = findProtocolFault(request.raw)
+    if (fault !== undefined) sendFailure(reply, fault)
+    else if (store.isFull() && !request.routeOptions.config?.isPage)
+      sendFailure(reply, overloaded())
+    else if (request.is404) answerUnrouted(request, reply)
+    else done()
+  })
+
+  app.setErrorHandler((error, request, reply) => {
+    const failure = toFailure(error)
+    if (failure.number >= 50000) {
+      logger.error(
+        { requestId: request.id, error: failure.number, err: failure.cause },
+        failure.message,
+      )
+    }
+    sendFailure(reply, failure)
+  })
+
+  if (logger.isLevelEnabled('debug')) {
+    app.addHook('onResponse', async ({ id, method, routeOptions }, reply) => {
+      const { statusCode, elapsedTime } = reply
+      logger.debug(
+        { requestId: id, method, path: routeOptions.url, statusCode, ms: elapsedTime },
+        'answered',
+      )
+    })
+  }
+
+  // Node answers the first two without a body, and cuts the connection on the last.
+  app.server.on('checkContinue', (request, response) =>
+    app.server.emit('request', request, response),
+  )
+  app.server.on('checkExpectation', (request, response) =>
+    app.server.emit('request', request, response),
+  )
+  app.server.on('connect', (_, socket) => {
+    clientErrors.end(socket, malformed('The method CONNECT is for proxies; this is none.'))
+  })
+
+  addOperations(app, { handlers: buildHandlers(store), tokens, publicUrl })
+  addPages(app, { store, lifecycle, publicUrl })
+  return app
+}
+
+/** Ids that are unique over restarts and processes: a random start, then a count. */
+function buildRequestIds(): () => string {
+  const start = randomBytes(6).toString('base64url')
+  let count = 0
+  return () => `${start}-${(++count).toString(36)}`
+}

@@ -1,0 +1,74 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Failure } from '../contract/errors.ts'
+import { limits } from '../contract/limits.ts'
+import { malformed } from './failures.ts'
+import { isBlank, parseJson } from './json.ts'
+
+const token = "[\\w!#$%&'*+.^`|~-]+"
+const parameterPattern = new RegExp(`^\\s*(${token})=(?:"([^"\\\\]*)"|(${token}))\\s*$`)
+
+/** Reads the body of a request as JSON. What it claims to be is judged before a byte of it is read. */
+export async function readJson(
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<unknown> {
+  const { headers } = request
+  const type = headers['content-type']
+  if (type !== undefined && !isJson(type)) throw notJsonType()
+  if ((headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') {
+    throw new Failure(41500, 'The body must be sent without a Content-Encoding.')
+  }
+  if (Number(headers['content-length']) > limits.bodyBytes) throw tooLarge()
+  if (headers.expect !== undefined) response.writeContinue()
+  const bytes = await readBytes(request)
+  // A body that says nothing is missing; one that says something has to say what it is.
+  if (type === undefined && !isBlank(bytes)) throw notJsonType()
+  return parseJson(bytes)
+}
+
+/** Whether a media type is JSON in UTF-8. Parameters other than `charset` change nothing and are ignored. */
+export function isJson(mediaType: string): boolean {
+  if (mediaType === 'application/json') return true
+  const [type = '', ...parameters] = mediaType.split(';')
+  if (type.trim().toLowerCase() !== 'application/json') return false
+  const parsed = parameters.map((parameter) => parameterPattern.exec(parameter))
+  if (parsed.includes(null)) return false
+  const charsets = parsed.filter((match) => match?.[1]?.toLowerCase() === 'charset')
+  return (
+    charsets.length <= 1 &&
+    charsets.every((match) => (match?.[2] ?? match?.[3])?.toLowerCase() === 'utf-8')
+  )
+}
+
+function readBytes(request: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let length = 0
+
+    function take(chunk: Buffer): void {
+      length += chunk.length
+      if (length <= limits.bodyBytes) {
+        chunks.push(chunk)
+        return
+      }
+      // The rest flows by unread, so that the client, which is still sending, can read the answer.
+      chunks.length = 0
+      request.off('data', take)
+      reject(tooLarge())
+    }
+
+    request.on('data', take)
+    request.on('end', () =>
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)),
+    )
+    request.on('error', () => reject(malformed('The connection ended before the body did.')))
+  })
+}
+
+function notJsonType(): Failure {
+  return new Failure(41500, 'The header Content-Type must be "application/json", in UTF-8.')
+}
+
+function tooLarge(): Failure {
+  return new Failure(41300, `The body must have at most ${limits.bodyBytes} bytes.`)
+}

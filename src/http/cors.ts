@@ -1,0 +1,29 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { corsRequestHeaders, corsResponseHeaders } from '../contract/headers.ts'
+
+/** Which origins may call: every one, or those in the list. */
+export type AllowedOrigins = '*' | readonly string[]
+
+const preflightSeconds = '7200'
+
+/** Puts the headers on the answer that let a page of another origin read it. */
+export function allowOrigin(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  allowed: AllowedOrigins,
+): void {
+  if (allowed !== '*') reply.header('Vary', 'Origin')
+  const { origin } = request.headers
+  if (origin === undefined || (allowed !== '*' && !allowed.includes(origin))) return
+  reply.header('Access-Control-Allow-Origin', allowed === '*' ? '*' : origin)
+  reply.header('Access-Control-Expose-Headers', corsResponseHeaders)
+}
+
+/** What a browser hears when it asks before it sends. */
+export function toPreflightHeaders(methods: string): Record<string, string> {
+  return {
+    'Access-Control-Allow-Methods': methods,
+    'Access-Control-Allow-Headers': corsRequestHeaders,
+    'Access-Control-Max-Age': preflightSeconds,
+  }
+}

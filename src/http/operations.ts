@@ -1,0 +1,85 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Failure } from '../contract/errors.ts'
+import { int64Range, toPathId } from '../contract/int64.ts'
+import { toJsonSchema } from '../contract/openapi.ts'
+import {
+  type Operation,
+  type OperationName,
+  operations,
+  type Scope,
+} from '../contract/operations.ts'
+import type { Grant, TokenVerifier } from '../tokens/verify.ts'
+import { authenticate } from './authentication.ts'
+import { readJson } from './body.ts'
+import { insufficientScope } from './failures.ts'
+import type { Handlers } from './handlers.ts'
+import { toBaseUrl } from './protocol.ts'
+import { buildShapeCheck } from './shape.ts'
+
+interface OperationParts {
+  readonly handlers: Handlers
+  readonly tokens: TokenVerifier
+  readonly publicUrl: string | undefined
+}
+
+/** A handler as the one that calls it sees it: which members a call has, the operation's own type says. */
+type AnyHandler = (call: {
+  readonly id: bigint | undefined
+  readonly body: unknown
+  readonly baseUrl: string
+}) => Promise<{ status: number; headers: Record<string, string>; body: unknown }>
+
+/** Registers every operation of the contract with its handler. */
+export function addOperations(app: FastifyInstance, parts: OperationParts): void {
+  // Fastify would read the body itself, and close the connection whenever it is not valid.
+  app.addHttpMethod('POST', { hasBody: false, overrideExisting: true })
+  for (const name of Object.keys(operations) as OperationName[]) addOperation(app, name, parts)
+}
+
+function addOperation(
+  app: FastifyInstance,
+  name: OperationName,
+  { handlers, tokens, publicUrl }: OperationParts,
+): void {
+  const operation: Operation = operations[name]
+  const handle = handlers[name] as unknown as AnyHandler
+  const checkShape = operation.body && buildShapeCheck(operation.body)
+  const hasId = operation.path.includes('{id}')
+
+  // The order of these steps is the order of judgement that the contract promises.
+  async function answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const found = authenticate(request.headers.authorization, tokens)
+    const grant = found instanceof Promise ? await found : found
+    requireScope(grant, operation.scope)
+    const id = hasId ? requireId(request) : undefined
+    const body = checkShape?.(await readJson(request.raw, reply.raw))
+    const baseUrl = publicUrl ?? toBaseUrl(request.raw)
+    const { status, headers, body: content } = await handle({ id, body, baseUrl })
+    return reply.code(status).headers(headers).send(content)
+  }
+
+  app.route({
+    method: operation.method,
+    url: operation.path.replace('{id}', ':id'),
+    schema: { response: toResponseSchemas(operation) },
+    handler: answer,
+  })
+}
+
+function requireScope(grant: Grant, scope: Scope): void {
+  if (!grant.scopes.has(scope)) throw insufficientScope(scope)
+}
+
+function requireId(request: FastifyRequest): bigint {
+  const id = toPathId((request.params as { id: string }).id)
+  if (id !== undefined) return id
+  throw new Failure(40004, `The id in the path must be an integer ${int64Range}, in digits.`)
+}
+
+function toResponseSchemas(operation: Operation): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(operation.successes).flatMap(([status, { shape }]) =>
+      shape ? [[status, toJsonSchema(shape)]] : [],
+    ),
+  )
+}

@@ -1,0 +1,92 @@
+import type { IncomingMessage } from 'node:http'
+import { Failure } from '../contract/errors.ts'
+import { limits } from '../contract/limits.ts'
+import { authorizationTwice, malformed } from './failures.ts'
+
+const hostPattern = /^(?:[\w.~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/
+/** Visible ASCII without the characters that never stand in a URL unescaped. */
+const targetPattern = /^[!$-;=?-[\]_a-z~]*$/
+const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i
+
+/** What is wrong with a request before anybody looks at what it asks for. Node lets all of this pass. */
+export function findProtocolFault(request: IncomingMessage): Failure | undefined {
+  return (
+    findVersionFault(request) ??
+    findTargetFault(request) ??
+    findHostFault(request) ??
+    findHeaderFault(request)
+  )
+}
+
+function findVersionFault({ httpVersion }: IncomingMessage): Failure | undefined {
+  if (httpVersion === '1.1' || httpVersion === '1.0') return undefined
+  return new Failure(50500, 'The request must be HTTP/1.1 or HTTP/1.0.')
+}
+
+function findTargetFault({ url = '', method }: IncomingMessage): Failure | undefined {
+  if (url.length > limits.urlBytes) {
+    return new Failure(41400, `The URL must have at most ${limits.urlBytes} characters.`)
+  }
+  if (url === '*' && method === 'OPTIONS') return undefined
+  if (url.startsWith('/') && targetPattern.test(url)) return undefined
+  return malformed(
+    'The URL must start with a slash and have its special characters percent-encoded.',
+  )
+}
+
+function findHostFault({ headers, rawHeaders, httpVersion }: IncomingMessage): Failure | undefined {
+  const { host } = headers
+  if (host === undefined) {
+    return httpVersion === '1.0' ? undefined : malformed('The header Host is missing.')
+  }
+  if (isGivenTwice(rawHeaders, 'host', host)) return malformed('The header Host is given twice.')
+  return hostPattern.test(host) ? undefined : malformed('The header Host is not a host name.')
+}
+
+function findHeaderFault({
+  headers,
+  rawHeaders,
+  httpVersion,
+}: IncomingMessage): Failure | undefined {
+  const { authorization, expect } = headers
+  if (isGivenTwice(rawHeaders, 'authorization', authorization)) return authorizationTwice()
+  if (isGivenTwice(rawHeaders, 'content-type', headers['content-type'])) {
+    return malformed('The header Content-Type is given twice.')
+  }
+  const transferEncoding = headers['transfer-encoding']
+  if (transferEncoding !== undefined) {
+    const isChunked = transferEncoding.toLowerCase() === 'chunked'
+    if (!isChunked || httpVersion === '1.0') {
+      return malformed('The header Transfer-Encoding must be "chunked", in HTTP/1.1.')
+    }
+  }
+  if (expect !== undefined && expect.toLowerCase() !== '100-continue') {
+    return new Failure(41700, 'The header Expect must be "100-continue".')
+  }
+  return undefined
+}
+
+/** Two fields of one name reach us as one, joined by a comma: only then the raw fields have to be counted. */
+function isGivenTwice(rawHeaders: string[], name: string, value: string | undefined): boolean {
+  if (value === undefined || !value.includes(',')) return false
+  const names = rawHeaders.filter((_, index) => index % 2 === 0)
+  return names.filter((given) => given.toLowerCase() === name).length > 1
+}
+
+/** The path and query of a request target in absolute form, whose host counts instead of the header `Host`. */
+export function toOriginForm(request: IncomingMessage): string {
+  const { url = '' } = request
+  if (url.startsWith('/')) return url
+  const parts = absoluteForm.exec(url)
+  if (parts === null) return url
+  const [, host = '', rest = ''] = parts
+  request.headers.host = host
+  return rest.startsWith('/') ? rest : `/${rest}`
+}
+
+/** The address under which the client reached us, without a slash at the end. */
+export function toBaseUrl({ headers, socket }: IncomingMessage): string {
+  if (headers.host !== undefined) return `http://${headers.host}`
+  const address = socket.localAddress ?? ''
+  return `http://${address.includes(':') ? `[${address}]` : address}:${socket.localPort}`
+}

@@ -1,0 +1,131 @@
+import { overloaded } from './store.ts'
+
+/** A write that waits for its commit, and how much memory it holds meanwhile. */
+export interface Write {
+  readonly bytes: number
+}
+
+export interface GroupCommitBounds {
+  readonly batchWrites: number
+  readonly batchBytes: number
+  readonly queueWrites: number
+  readonly queueBytes: number
+  readonly batchesInFlight: number
+}
+
+export interface GroupCommit<W extends Write> {
+  /** Resolves with the outcome of the write when the commit that holds it is on disk. */
+  submit<Outcome>(write: W): Promise<Outcome>
+  isFull(): boolean
+  /** Resolves when nothing waits any more. */
+  drain(): Promise<void>
+}
+
+interface Waiting<W> {
+  readonly write: W
+  readonly resolve: (outcome: never) => void
+  readonly reject: (reason: unknown) => void
+}
+
+/**
+ * Puts the writes that arrive while the event loop or a commit is busy into one commit, so that they share its
+ * fsync. A lone write never waits for company. `commit` answers one outcome for each write, in order; when it
+ * fails, every write of that batch fails, and no other.
+ */
+export function buildGroupCommit<W extends Write>(
+  commit: (writes: W[]) => unknown[] | Promise<unknown[]>,
+  bounds: GroupCommitBounds,
+): GroupCommit<W> {
+  let queue: Waiting<W>[] = []
+  let queuedBytes = 0
+  let batchesInFlight = 0
+  let flushIsScheduled = false
+  let drained: (() => void)[] = []
+
+  function submit<Outcome>(write: W): Promise<Outcome> {
+    if (isFull()) return Promise.reject(overloaded())
+    return new Promise((resolve, reject) => {
+      queue.push({ write, resolve, reject })
+      queuedBytes += write.bytes
+      scheduleFlush()
+    })
+  }
+
+  function isFull(): boolean {
+    return queue.length >= bounds.queueWrites || queuedBytes >= bounds.queueBytes
+  }
+
+  function scheduleFlush(): void {
+    if (flushIsScheduled || batchesInFlight === bounds.batchesInFlight || queue.length === 0) return
+    flushIsScheduled = true
+    // Runs after every request that this turn of the event loop can read, so that they all share the commit.
+    setImmediate(flush)
+  }
+
+  function flush(): void {
+    flushIsScheduled = false
+    const batch = takeBatch()
+    batchesInFlight++
+    let outcomes: unknown[] | Promise<unknown[]>
+    try {
+      outcomes = commit(batch.map(({ write }) => write))
+    } catch (error) {
+      fail(batch, error)
+      return
+    }
+    if (Array.isArray(outcomes)) succeed(batch, outcomes)
+    else {
+      outcomes.then(
+        (values) => succeed(batch, values),
+        (error) => fail(batch, error),
+      )
+    }
+    scheduleFlush()
+  }
+
+  function takeBatch(): Waiting<W>[] {
+    let writes = 0
+    let bytes = 0
+    for (const { write } of queue) {
+      // The first write always fits, however large it is.
+      if (writes > 0 && bytes + write.bytes > bounds.batchBytes) break
+      writes++
+      bytes += write.bytes
+      if (writes === bounds.batchWrites) break
+    }
+    queuedBytes -= bytes
+    if (writes === queue.length) {
+      const batch = queue
+      queue = []
+      return batch
+    }
+    return queue.splice(0, writes)
+  }
+
+  function succeed(batch: Waiting<W>[], outcomes: unknown[]): void {
+    batch.forEach(({ resolve }, index) => {
+      resolve(outcomes[index] as never)
+    })
+    finish()
+  }
+
+  function fail(batch: Waiting<W>[], error: unknown): void {
+    for (const { reject } of batch) reject(error)
+    finish()
+  }
+
+  function finish(): void {
+    batchesInFlight--
+    scheduleFlush()
+    if (batchesInFlight > 0 || queue.length > 0) return
+    for (const resolve of drained) resolve()
+    drained = []
+  }
+
+  function drain(): Promise<void> {
+    if (batchesInFlight === 0 && queue.length === 0) return Promise.resolve()
+    return new Promise((resolve) => drained.push(resolve))
+  }
+
+  return { submit, isFull, drain }
+}

@@ -1,0 +1,129 @@
+import { closeSync, mkdirSync, openSync, readSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
+import { UnusableStore } from '../store.ts'
+import { assertCommitsAreSynced } from './durability.ts'
+import { isCannotOpen, isNotADatabase } from './failures.ts'
+import { migrations } from './migrations.ts'
+
+/** Marks a file as ours in its header: "plst". */
+const applicationId = 0x706c7374
+/** Older releases can corrupt a write-ahead log that two connections use. */
+const oldestSqlite = [3, 51, 3]
+/** How long opening waits for another process that migrates or holds the lock. */
+const openTimeoutMs = 5_000
+/** How long a statement blocks the event loop for a lock; beyond it, the writer waits without blocking. */
+const busyTimeoutMs = 20
+
+export const memoryPath = ':memory:'
+
+/** Opens the file, makes it if it is missing, brings its schema up to date, and refuses what is not ours. */
+export function openConnection(path: string): DatabaseSync {
+  if (path === memoryPath) {
+    const db = new DatabaseSync(memoryPath, { readBigInts: true })
+    migrate(db, path)
+    return db
+  }
+  const origin = prepareFile(path)
+  const db = openFile(path)
+  try {
+    requireRecentSqlite(db)
+    if (origin === 'new') db.exec(`PRAGMA application_id = ${applicationId}`)
+    configure(db, path)
+    migrate(db, path)
+    assertCommitsAreSynced(db)
+    db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
+    return db
+  } catch (error) {
+    db.close()
+    throw isNotADatabase(error) ? foreignFile(path) : error
+  }
+}
+
+function prepareFile(path: string): 'new' | 'ours' {
+  try {
+    mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 })
+    // Made here, because SQLite would make it readable for everybody. Its log files take over the mode.
+    const file = openSync(path, 'a+', 0o600)
+    try {
+      return identify(file, path)
+    } finally {
+      closeSync(file)
+    }
+  } catch (error) {
+    if (error instanceof UnusableStore) throw error
+    throw cannotOpen(path, error)
+  }
+}
+
+// Read from the header and not through SQLite, so that a file of somebody else is not touched.
+function identify(file: number, path: string): 'new' | 'ours' {
+  const header = Buffer.alloc(72)
+  const bytes = readSync(file, header, 0, header.length, 0)
+  if (bytes === 0) return 'new'
+  const isSqlite = header.toString('latin1', 0, 16) === 'SQLite format 3\0'
+  if (!isSqlite || header.readUInt32BE(68) !== applicationId) throw foreignFile(path)
+  return 'ours'
+}
+
+function openFile(path: string): DatabaseSync {
+  const url = pathToFileURL(path)
+  // Without the assumption that an overwrite never harms its neighbours in a sector ("powersafe overwrite").
+  url.searchParams.set('psow', '0')
+  try {
+    return new DatabaseSync(url, { readBigInts: true, timeout: openTimeoutMs })
+  } catch (error) {
+    throw isCannotOpen(error) ? cannotOpen(path, error) : error
+  }
+}
+
+function requireRecentSqlite(db: DatabaseSync): void {
+  const row = db.prepare('SELECT sqlite_version() AS version').get() as { version: string }
+  const version = row.version.split('.').map(Number)
+  const difference = oldestSqlite.map((part, index) => (version[index] ?? 0) - part).find(Boolean)
+  if ((difference ?? 0) >= 0) return
+  throw new UnusableStore(
+    `This Node.js brings SQLite ${row.version}, which can corrupt a database; ${oldestSqlite.join('.')} or newer is needed. Use the Node.js version that the README names.`,
+  )
+}
+
+function configure(db: DatabaseSync, path: string): void {
+  const row = db.prepare('PRAGMA journal_mode = WAL').get() as { journal_mode: string }
+  if (row.journal_mode !== 'wal') {
+    throw new UnusableStore(
+      `The file system of ${path} cannot keep a SQLite write-ahead log. Put DATABASE_URL on a local disk.`,
+    )
+  }
+  db.exec('PRAGMA synchronous = FULL')
+}
+
+function migrate(db: DatabaseSync, path: string): void {
+  db.exec('BEGIN IMMEDIATE')
+  try {
+    const row = db.prepare('PRAGMA user_version').get() as { user_version: bigint }
+    const current = Number(row.user_version)
+    if (current > migrations.length) {
+      throw new UnusableStore(
+        `${path} was written by a newer release (schema ${current}, this one knows ${migrations.length}). Use that release, or another DATABASE_URL.`,
+      )
+    }
+    for (const step of migrations.slice(current)) db.exec(step)
+    if (current < migrations.length) db.exec(`PRAGMA user_version = ${migrations.length}`)
+    db.exec('COMMIT')
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK')
+    throw error
+  }
+}
+
+function foreignFile(path: string): UnusableStore {
+  return new UnusableStore(
+    `${path} is not a database of Plant Store and was not touched. Set DATABASE_URL to another path.`,
+  )
+}
+
+function cannotOpen(path: string, cause: unknown): UnusableStore {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return new UnusableStore(`Cannot open the database ${path} of DATABASE_URL: ${reason}`, { cause })
+}

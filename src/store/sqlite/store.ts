@@ -1,0 +1,135 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { buildGroupCommit, type GroupCommitBounds, type Write } from '../group-commit.ts'
+import type { Store, Version, VersionedPlant } from '../store.ts'
+import { newVersion } from '../version.ts'
+import { isBusy, locked, toCommitFailure, toRefusal } from './failures.ts'
+import { buildTokenStatements } from './tokens.ts'
+
+interface SqliteWrite extends Write {
+  /** Runs inside the transaction, at once and without waiting; answers the outcome. */
+  readonly run: () => unknown
+}
+
+interface PlantRow {
+  readonly id: bigint
+  readonly name: string
+  readonly tag: string | null
+  readonly version: bigint
+}
+
+const bounds: GroupCommitBounds = {
+  batchWrites: 512,
+  batchBytes: 8 * 1024 * 1024,
+  queueWrites: 2_000,
+  queueBytes: 64 * 1024 * 1024,
+  batchesInFlight: 1,
+}
+/** How long a batch waits for the lock of another process, and how long it sleeps between two looks. */
+const lockTimeoutMs = 5_000
+const lockRetryMs = 2
+const rowBytes = 64
+
+export interface SqliteStoreOptions {
+  /** Fewer writes to a batch, for measuring what the group commit gains. */
+  readonly batchWrites?: number
+}
+
+/** The store on an open connection, which it closes when it is closed. */
+export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions = {}): Store {
+  const begin = db.prepare('BEGIN IMMEDIATE')
+  const commit = db.prepare('COMMIT')
+  const insert = db.prepare(
+    'INSERT INTO plants (id, name, tag, version) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING',
+  )
+  const select = db.prepare('SELECT id, name, tag, version FROM plants WHERE id = ?')
+  const selectOne = db.prepare('SELECT 1')
+  const tokens = buildTokenStatements(db)
+  const group = buildGroupCommit(commitBatch, { ...bounds, ...options })
+
+  function commitBatch(writes: SqliteWrite[]): unknown[] | Promise<unknown[]> {
+    return tryBegin() ? runBatch(writes) : commitWhenUnlocked(writes)
+  }
+
+  function tryBegin(): boolean {
+    try {
+      begin.run()
+      return true
+    } catch (error) {
+      if (isBusy(error)) return false
+      throw toRefusal(error)
+    }
+  }
+
+  // One synchronous stretch from BEGIN to COMMIT: with an `await` in between, requests would mix.
+  function runBatch(writes: SqliteWrite[]): unknown[] {
+    let explain = toRefusal
+    try {
+      const outcomes = writes.map(({ run }) => run())
+      explain = toCommitFailure
+      commit.run()
+      return outcomes
+    } catch (error) {
+      if (db.isTransaction) db.exec('ROLLBACK')
+      throw explain(error)
+    }
+  }
+
+  async function commitWhenUnlocked(writes: SqliteWrite[]): Promise<unknown[]> {
+    const deadline = performance.now() + lockTimeoutMs
+    while (!tryBegin()) {
+      if (performance.now() > deadline) throw locked()
+      await sleep(lockRetryMs)
+    }
+    return runBatch(writes)
+  }
+
+  async function read<Row>(run: () => Row): Promise<Row> {
+    try {
+      return run()
+    } catch (error) {
+      throw toRefusal(error)
+    }
+  }
+
+  function write<Outcome>(run: () => Outcome, bytes = rowBytes): Promise<Outcome> {
+    return group.submit<Outcome>({ run, bytes })
+  }
+
+  return {
+    createPlant({ id, name, tag }) {
+      const version = newVersion()
+      return write<Version | 'exists'>(
+        () => (insert.run(id, name, tag ?? null, version).changes === 1n ? version : 'exists'),
+        rowBytes + 2 * (name.length + (tag?.length ?? 0)),
+      )
+    },
+
+    getPlant: (id) =>
+      read(() => {
+        const row = select.get(id)
+        return row && toPlant(row as unknown as PlantRow)
+      }),
+
+    addToken: (token) => write(() => tokens.add(token)),
+    addFirstToken: (token) => write(() => tokens.addFirst(token)),
+    findToken: (hash) => read(() => tokens.find(hash)),
+    listTokens: () => read(tokens.list),
+    revokeToken: (id, at) => write(() => tokens.revoke(id, at)),
+    noteTokenUses: (uses) => write(() => tokens.noteUses(uses)),
+    tokenRevision: () => read(tokens.revision),
+
+    isFull: group.isFull,
+
+    ping: () => read(() => void selectOne.get()),
+
+    async close() {
+      await group.drain()
+      db.close()
+    },
+  }
+}
+
+function toPlant({ id, name, tag, version }: PlantRow): VersionedPlant {
+  return tag === null ? { id, name, version } : { id, name, tag, version }
+}

@@ -1,0 +1,101 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { Scope } from '../../contract/operations.ts'
+import type { TokenRecord, TokenUse } from '../store.ts'
+
+interface TokenRow {
+  readonly id: string
+  readonly hash: Uint8Array
+  readonly name: string
+  readonly scopes: string
+  readonly created_at: bigint
+  readonly expires_at: bigint | null
+  readonly revoked_at: bigint | null
+  readonly last_used_at: bigint | null
+}
+
+const columns = 'id, hash, name, scopes, created_at, expires_at, revoked_at, last_used_at'
+const places = '?, ?, ?, ?, ?, ?, ?, ?'
+
+/** The statements on tokens. Those that write run inside the transaction of a batch. */
+export function buildTokenStatements(db: DatabaseSync) {
+  const insert = db.prepare(`INSERT INTO tokens (${columns}) VALUES (${places})`)
+  const insertFirst = db.prepare(
+    `INSERT INTO tokens (${columns}) SELECT ${places}
+     WHERE NOT EXISTS (SELECT 1 FROM tokens) AND NOT EXISTS (SELECT 1 FROM plants)`,
+  )
+  const selectByHash = db.prepare(`SELECT ${columns} FROM tokens WHERE hash = ?`)
+  const selectById = db.prepare(`SELECT ${columns} FROM tokens WHERE id = ?`)
+  const selectAll = db.prepare(`SELECT ${columns} FROM tokens ORDER BY created_at, id`)
+  const revoke = db.prepare('UPDATE tokens SET revoked_at = ? WHERE id = ?')
+  const noteUse = db.prepare(
+    'UPDATE tokens SET last_used_at = max(coalesce(last_used_at, 0), ?) WHERE id = ?',
+  )
+  const bumpRevision = db.prepare('UPDATE token_revision SET revision = revision + 1')
+  const selectRevision = db.prepare('SELECT revision FROM token_revision')
+
+  return {
+    add(token: TokenRecord): void {
+      insert.run(...toValues(token))
+    },
+
+    addFirst(token: TokenRecord): 'added' | 'not first' {
+      return insertFirst.run(...toValues(token)).changes === 1n ? 'added' : 'not first'
+    },
+
+    find(hash: Buffer): TokenRecord | undefined {
+      const row = selectByHash.get(hash)
+      return row && toRecord(row as unknown as TokenRow)
+    },
+
+    list(): TokenRecord[] {
+      return (selectAll.all() as unknown as TokenRow[]).map(toRecord)
+    },
+
+    revoke(id: string, at: number): 'revoked' | 'revoked before' | 'unknown' {
+      const row = selectById.get(id) as unknown as TokenRow | undefined
+      if (row === undefined) return 'unknown'
+      if (row.revoked_at !== null) return 'revoked before'
+      revoke.run(at, id)
+      bumpRevision.run()
+      return 'revoked'
+    },
+
+    noteUses(uses: readonly TokenUse[]): void {
+      for (const { id, at } of uses) noteUse.run(at, id)
+    },
+
+    revision(): bigint {
+      return (selectRevision.get() as { revision: bigint }).revision
+    },
+  }
+}
+
+function toValues(token: TokenRecord) {
+  return [
+    token.id,
+    token.hash,
+    token.name,
+    token.scopes.join(' '),
+    token.createdAt,
+    token.expiresAt ?? null,
+    token.revokedAt ?? null,
+    token.lastUsedAt ?? null,
+  ] as const
+}
+
+function toRecord(row: TokenRow): TokenRecord {
+  return {
+    id: row.id,
+    hash: Buffer.from(row.hash),
+    name: row.name,
+    scopes: row.scopes.split(' ') as Scope[],
+    createdAt: Number(row.created_at),
+    expiresAt: toTime(row.expires_at),
+    revokedAt: toTime(row.revoked_at),
+    lastUsedAt: toTime(row.last_used_at),
+  }
+}
+
+function toTime(value: bigint | null): number | undefined {
+  return value === null ? undefined : Number(value)
+}

@@ -1,0 +1,43 @@
+import { type Scope, scopes } from '../contract/operations.ts'
+import type { Store, TokenRecord } from '../store/store.ts'
+import { hashToken, newToken, newTokenId } from './format.ts'
+
+export interface TokenRequest {
+  readonly name: string
+  readonly scopes: readonly Scope[]
+  readonly expiresAt: number | undefined
+}
+
+/** A token that was just made. This is the only time that anybody sees it. */
+export interface IssuedToken {
+  readonly token: string
+  readonly record: TokenRecord
+}
+
+/** Makes a token and stores its hash. */
+export async function issueToken(store: Store, request: TokenRequest): Promise<IssuedToken> {
+  const issued = buildToken(request)
+  await store.addToken(issued.record)
+  return issued
+}
+
+/** Makes the first token of an empty store. Of several processes that start at once, one makes it. */
+export async function issueFirstToken(store: Store): Promise<IssuedToken | undefined> {
+  const issued = buildToken({ name: 'first', scopes, expiresAt: undefined })
+  return (await store.addFirstToken(issued.record)) === 'added' ? issued : undefined
+}
+
+function buildToken(request: TokenRequest): IssuedToken {
+  const token = newToken()
+  const record = {
+    id: newTokenId(),
+    hash: hashToken(token),
+    name: request.name,
+    scopes: request.scopes,
+    createdAt: Date.now(),
+    expiresAt: request.expiresAt,
+    revokedAt: undefined,
+    lastUsedAt: undefined,
+  }
+  return { token, record }
+}

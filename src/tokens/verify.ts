@@ -1,0 +1,144 @@
+import { timingSafeEqual } from 'node:crypto'
+import { Failure } from '../contract/errors.ts'
+import { type Scope, scopes } from '../contract/operations.ts'
+import type { Store } from '../store/store.ts'
+import { hashToken, isWellFormed } from './format.ts'
+
+/** What a verified token allows, remembered while nothing was revoked. */
+export interface Grant {
+  readonly tokenId: string
+  readonly scopes: ReadonlySet<Scope>
+  readonly expiresAt: number
+  lastUsedAt: number
+}
+
+export interface TokenVerifier {
+  /** The grant of a token, or a thrown `Failure`. From memory when it can be, else from the store. */
+  verify(token: string): Grant | Promise<Grant>
+  close(): Promise<void>
+}
+
+export interface TokenVerifierOptions {
+  readonly store: Store
+  /** The token of the operator's own choice, with every scope. */
+  readonly operatorToken: string | undefined
+  /** Told when the store could not be asked in the background. */
+  readonly onError: (error: unknown) => void
+}
+
+/** How often the store is asked whether a token was revoked. */
+const refreshMs = 400
+/** How long an answer of the store is trusted: a revoked token stops working within this time. */
+const trustMs = 900
+/** How often the last use of the tokens is written down. */
+const noteUsesMs = 10_000
+const mostGrants = 10_000
+const operatorTokenId = 'operator'
+
+/** Opens the check of tokens: a verified token costs no query, a revoked one is refused within a second. */
+export async function openTokenVerifier(options: TokenVerifierOptions): Promise<TokenVerifier> {
+  const { store, onError } = options
+  const operatorHash = options.operatorToken && hashToken(options.operatorToken)
+  let grants = new Map<string, Grant>()
+  let revision: bigint | undefined
+  let trustedUntil = 0
+  let notedUntil = Date.now()
+
+  function verify(token: string): Grant | Promise<Grant> {
+    const grant = performance.now() < trustedUntil ? grants.get(token) : undefined
+    return grant === undefined ? lookUp(token) : use(grant)
+  }
+
+  function use(grant: Grant): Grant {
+    const now = Date.now()
+    if (now >= grant.expiresAt) throw expired()
+    grant.lastUsedAt = now
+    return grant
+  }
+
+  async function lookUp(token: string): Promise<Grant> {
+    const hash = hashToken(token)
+    if (operatorHash && timingSafeEqual(hash, operatorHash)) {
+      return remember(token, toGrant(operatorTokenId, scopes))
+    }
+    if (!isWellFormed(token)) throw invalid()
+    const revisionBefore = revision
+    const record = await store.findToken(hash)
+    if (record === undefined || record.revokedAt !== undefined) throw invalid()
+    const grant = toGrant(record.id, record.scopes, record.expiresAt)
+    // A revocation that was seen while the store answered may be of this token: do not keep what it said before.
+    return revision === revisionBefore ? remember(token, grant) : use(grant)
+  }
+
+  function remember(token: string, grant: Grant): Grant {
+    if (grants.size >= mostGrants) forgetAll()
+    grants.set(token, grant)
+    return use(grant)
+  }
+
+  function forgetAll(): void {
+    const forgotten = grants
+    grants = new Map()
+    noteUses(forgotten).catch(onError)
+  }
+
+  async function refresh(): Promise<void> {
+    const askedAt = performance.now()
+    const current = await store.tokenRevision()
+    if (current !== revision) forgetAll()
+    revision = current
+    trustedUntil = askedAt + trustMs
+  }
+
+  async function noteUses(used = grants): Promise<void> {
+    const uses = [...used.values()]
+      .filter(({ tokenId, lastUsedAt }) => tokenId !== operatorTokenId && lastUsedAt >= notedUntil)
+      .map(({ tokenId, lastUsedAt }) => ({ id: tokenId, at: lastUsedAt }))
+    notedUntil = Date.now()
+    if (uses.length > 0) await store.noteTokenUses(uses)
+  }
+
+  await refresh()
+  const stopRefreshing = repeat(refresh, refreshMs, onError)
+  const stopNoting = repeat(() => noteUses(), noteUsesMs, onError)
+
+  return {
+    verify,
+    async close() {
+      stopRefreshing()
+      stopNoting()
+      await noteUses()
+    },
+  }
+}
+
+function toGrant(tokenId: string, scopes: readonly Scope[], expiresAt = Infinity): Grant {
+  return { tokenId, scopes: new Set(scopes), expiresAt, lastUsedAt: 0 }
+}
+
+/** Runs the task again and again, each time this long after it ended. Answers how to stop. */
+function repeat(task: () => Promise<void>, pauseMs: number, onError: (error: unknown) => void) {
+  let timer = setTimeout(run, pauseMs).unref()
+  let isStopped = false
+
+  async function run(): Promise<void> {
+    await task().catch(onError)
+    if (!isStopped) timer = setTimeout(run, pauseMs).unref()
+  }
+
+  return () => {
+    isStopped = true
+    clearTimeout(timer)
+  }
+}
+
+function invalid(): Failure {
+  return new Failure(
+    40101,
+    'The token is unknown, malformed or revoked. Ask the operator for a new one.',
+  )
+}
+
+function expired(): Failure {
+  return new Failure(40102, 'The token has expired. Ask the operator for a new one.')
+}
