@@ -90,7 +90,7 @@ export const pages = {
       'Answers 200 when the store answers, and 503 when it does not or while shutting down.',
     mediaType: 'application/json',
     shape: Health,
-    failures: [50300, 50301],
+    failures: [50000, 50300, 50301],
   },
   getOpenApi: {
     path: '/openapi.json',
@@ -111,8 +111,8 @@ export const pages = {
 export type PageName = keyof typeof pages
 
 // What the protocol itself can go wrong with, on any path.
-const protocolFailures: ErrorNumber[] = [40000, 40800, 41400, 41700, 43100, 50000, 50500]
-const operationFailures: ErrorNumber[] = [40100, 40101, 40102, 40300, 50300, 50301]
+const protocolFailures: ErrorNumber[] = [40000, 40800, 41400, 41700, 43100, 50500]
+const operationFailures: ErrorNumber[] = [40100, 40101, 40102, 40300, 50000, 50300, 50301]
 const bodyFailures: ErrorNumber[] = [40001, 40002, 40003, 41300, 41500]
 const writeFailures: ErrorNumber[] = [50400, 50700]
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import Fastify, { type FastifyInstance } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { type Limits, limits as standardLimits } from '../contract/limits.ts'
 import { overloaded, type Store } from '../store/store.ts'
@@ -41,7 +41,8 @@ export function buildApp(parts: AppParts): FastifyInstance {
   const app = Fastify({
     genReqId: newRequestId,
     requestTimeout: limits.requestTimeoutMs,
-    connectionTimeout: limits.requestTimeoutMs,
+    // Cuts who does not read. Later than the time for a request, whose end is answered and not just cut.
+    connectionTimeout: limits.requestTimeoutMs + 5_000,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     http: {
       headersTimeout: limits.headersTimeoutMs,
@@ -74,7 +75,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
     if (fault !== undefined) sendFailure(reply, fault)
     else if (store.isFull() && !request.routeOptions.config?.isPage)
       sendFailure(reply, overloaded())
-    else if (request.is404) answerUnrouted(request, reply)
+    else if (request.is404 || hasEmptyId(request)) answerUnrouted(request, reply)
     else done()
   })
 
@@ -113,6 +114,11 @@ export function buildApp(parts: AppParts): FastifyInstance {
   addOperations(app, { handlers: buildHandlers(store), tokens, publicUrl })
   addPages(app, { store, lifecycle, publicUrl })
   return app
+}
+
+/** The router takes `/plants/` for a plant without an id. */
+function hasEmptyId({ params }: FastifyRequest): boolean {
+  return (params as { id?: string }).id === ''
 }
 
 /** Ids that are unique over restarts and processes: a random start, then a count. */

@@ -26,26 +26,27 @@ const bounds: GroupCommitBounds = {
   batchesInFlight: 1,
 }
 /** How long a batch waits for the lock of another process, and how long it sleeps between two looks. */
-const lockTimeoutMs = 5_000
+const standardLockTimeoutMs = 5_000
 const lockRetryMs = 2
 const rowBytes = 64
 
-export interface SqliteStoreOptions {
-  /** Fewer writes to a batch, for measuring what the group commit gains. */
-  readonly batchWrites?: number
+/** What tests and benchmarks may set otherwise. */
+export interface SqliteStoreOptions extends Partial<GroupCommitBounds> {
+  readonly lockTimeoutMs?: number
 }
 
 /** The store on an open connection, which it closes when it is closed. */
 export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions = {}): Store {
+  const { lockTimeoutMs = standardLockTimeoutMs, ...overrides } = options
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
   const insert = db.prepare(
     'INSERT INTO plants (id, name, tag, version) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING',
   )
   const select = db.prepare('SELECT id, name, tag, version FROM plants WHERE id = ?')
-  const selectOne = db.prepare('SELECT 1')
+  const selectSchema = db.prepare('PRAGMA schema_version')
   const tokens = buildTokenStatements(db)
-  const group = buildGroupCommit(commitBatch, { ...bounds, ...options })
+  const group = buildGroupCommit(commitBatch, { ...bounds, ...overrides })
 
   function commitBatch(writes: SqliteWrite[]): unknown[] | Promise<unknown[]> {
     return tryBegin() ? runBatch(writes) : commitWhenUnlocked(writes)
@@ -121,7 +122,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
 
     isFull: group.isFull,
 
-    ping: () => read(() => void selectOne.get()),
+    ping: () => read(() => void selectSchema.get()),
 
     async close() {
       await group.drain()

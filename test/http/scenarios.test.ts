@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { errorNumbers, Failure, toStatus } from '../../src/contract/errors.ts'
+import {
+  failuresOf,
+  failuresOfPage,
+  operations,
+  pages,
+  type Scope,
+} from '../../src/contract/operations.ts'
+import type { Store } from '../../src/store/store.ts'
+import { issueToken } from '../../src/tokens/issue.ts'
+import { type Engine, engines } from '../support/engines.ts'
+import { startService } from '../support/service.ts'
+import { type Answer, exchange, toBytes } from '../support/wire.ts'
+import { expiredToken, readerToken, type Scenario, scenarios, writerToken } from './scenarios.ts'
+
+for (const engine of engines) {
+  describe(`the answers on ${engine.name}`, async () => {
+    const usual = await startService(engine.newUrl())
+    await usual.create('{"id":1,"name":"Monstera","tag":"indoor"}')
+    await usual.create('{"id":-5,"name":"Cactus"}')
+    const tokens = await issueTokens(usual.store)
+
+    for (const scenario of scenarios) {
+      it(scenario.title, async () => {
+        const service = isUsual(scenario) ? usual : await startUnusual(engine, scenario)
+        check(await send(service.url, scenario, tokens), scenario)
+      })
+    }
+  })
+}
+
+async function issueTokens(store: Store): Promise<Map<string, string>> {
+  const issue = async (scopes: Scope[], expiresAt?: number) =>
+    (await issueToken(store, { name: 'test', scopes, expiresAt })).token
+  return new Map([
+    [expiredToken, await issue(['plants:read'], Date.now() - 1)],
+    [readerToken, await issue(['plants:read'])],
+    [writerToken, await issue(['plants:write'])],
+  ])
+}
+
+function isUsual({ fault, limits }: Scenario): boolean {
+  return fault === undefined && limits === undefined
+}
+
+async function startUnusual(engine: Engine, { fault, limits = {} }: Scenario) {
+  const url = engine.newUrl()
+  if (fault === undefined) return startService(url, { limits })
+  if (fault !== 'bug' && fault !== 'no ping') {
+    return startService(url, { store: await engine.openWithFault(fault) })
+  }
+  const store = await engine.open(url)
+  const fail = async () => {
+    throw fault === 'bug' ? new TypeError('the secret cause') : new Failure(50301, 'No answer.')
+  }
+  return startService(url, { store: { ...store, createPlant: fail, getPlant: fail, ping: fail } })
+}
+
+async function send(
+  url: string,
+  { request }: Scenario,
+  tokens: Map<string, string>,
+): Promise<Answer> {
+  const isRaw = typeof request === 'string' || Buffer.isBuffer(request)
+  const hasNoBody = !isRaw && request.method === 'HEAD'
+  let bytes = Buffer.from(isRaw ? request : toBytes(request))
+  for (const [placeholder, token] of tokens) {
+    if (!bytes.includes(placeholder)) continue
+    bytes = Buffer.from(bytes.toString('latin1').replace(placeholder, token), 'latin1')
+  }
+  const [answer] = await exchange(url, bytes, { hasNoBody })
+  assert.ok(answer, 'the connection was closed without an answer')
+  return answer
+}
+
+function check(answer: Answer, { status, error, body, headers = {} }: Scenario): void {
+  assert.equal(answer.status, status, answer.body)
+  assert.match(answer.headers.get('x-request-id') ?? '', /^[\w-]+$/)
+  if (error !== undefined) {
+    const content = JSON.parse(answer.body)
+    assert.deepEqual(Object.keys(content), ['error', 'message'])
+    assert.equal(content.error, error)
+    assert.match(content.message, /^[A-Z].*\.$/)
+    assert.match(answer.headers.get('content-type') ?? '', /^application\/json/)
+  }
+  if (typeof body === 'string') assert.equal(answer.body, body)
+  else if (body !== undefined) assert.match(answer.body, body)
+  for (const [name, expected] of Object.entries(headers)) {
+    const value = answer.headers.get(name) ?? ''
+    if (typeof expected === 'string') assert.equal(value, expected, name)
+    else assert.match(value, expected, name)
+  }
+}
+
+describe('the table of scenarios', () => {
+  it('has one for every number of the catalogue', () => {
+    const covered = new Set(scenarios.map(({ error }) => error))
+    assert.deepEqual(
+      errorNumbers.filter((number) => !covered.has(number)),
+      [],
+    )
+  })
+
+  const promised = [
+    ...Object.entries(operations).map(([name, operation]) => ({
+      name,
+      statuses: [
+        ...Object.keys(operation.successes).map(Number),
+        ...failuresOf(operation).map(toStatus),
+      ],
+    })),
+    ...Object.entries(pages).map(([name, page]) => ({
+      name,
+      statuses: [200, ...failuresOfPage(page).map(toStatus)],
+    })),
+  ]
+  for (const { name, statuses } of promised) {
+    it(`has one for every status of ${name}, and none that it does not promise`, () => {
+      const covered = scenarios.filter(({ of }) => of === name).map(({ status }) => status)
+      const sorted = (numbers: number[]) => [...new Set(numbers)].sort()
+      assert.deepEqual(sorted(covered), sorted(statuses))
+    })
+  }
+})

@@ -1,0 +1,497 @@
+import { type ErrorNumber, toStatus } from '../../src/contract/errors.ts'
+import type { Limits } from '../../src/contract/limits.ts'
+import {
+  type OperationName,
+  operations,
+  type PageName,
+  pages,
+} from '../../src/contract/operations.ts'
+import type { StoreFault } from '../support/engines.ts'
+import { authorized, json } from '../support/service.ts'
+import { type Request, toBytes } from '../support/wire.ts'
+
+/** What one request gets, from a store that holds the plants 1 (Monstera, indoor) and -5 (Cactus, no tag). */
+export interface Scenario {
+  readonly title: string
+  /** The operation or page that is asked for, if the request gets as far as that. */
+  readonly of: OperationName | PageName | undefined
+  readonly request: Request | Buffer | string
+  readonly status: number
+  readonly error?: ErrorNumber
+  /** The body to the byte, or what it must match. */
+  readonly body?: string | RegExp
+  readonly headers?: Readonly<Record<string, string | RegExp>>
+  /** A service that is made otherwise than the usual one. */
+  readonly fault?: StoreFault | 'bug' | 'no ping'
+  readonly limits?: Partial<Limits>
+}
+
+type Target = Scenario['of']
+type Details = Partial<Scenario>
+
+/** Stand in a header for tokens that the suite issues. */
+export const expiredToken = 'the-expired-token'
+export const readerToken = 'the-token-that-only-reads'
+export const writerToken = 'the-token-that-only-writes'
+
+const challenge = 'Bearer realm="plant-store"'
+const fern = '{"id":7,"name":"Fern"}'
+const impatient = { limits: { headersTimeoutMs: 200, requestTimeoutMs: 400 } }
+const retryAfter = { headers: { 'retry-after': /^\d+$/ } }
+
+function answered(
+  title: string,
+  of: Target,
+  request: Scenario['request'],
+  details: Details = {},
+): Scenario {
+  return { title, of, request, status: 200, ...details }
+}
+
+function refused(
+  error: ErrorNumber,
+  title: string,
+  of: Target,
+  request: Scenario['request'],
+  details: Details = {},
+): Scenario {
+  return { title: `${error}: ${title}`, of, request, status: toStatus(error), error, ...details }
+}
+
+function post(body: string | Buffer, headers: Request['headers'] = {}): Request {
+  return { method: 'POST', path: '/plants', body, headers: { ...json, ...headers } }
+}
+
+function get(path: string, headers: Request['headers'] = authorized): Request {
+  return { path, headers }
+}
+
+function inChunks(chunks: string): Buffer {
+  const head = {
+    method: 'POST',
+    path: '/plants',
+    headers: { ...json, 'Transfer-Encoding': 'chunked' },
+  }
+  return Buffer.concat([toBytes(head), Buffer.from(chunks)])
+}
+
+const creates: Scenario[] = [
+  answered(
+    'the plant without its id, its address and its tag',
+    'createPlant',
+    post('{"id":7,"name":"Fern","tag":"shade"}'),
+    {
+      body: '{"name":"Fern","tag":"shade"}',
+      headers: {
+        location: 'http://plants.test/plants/7',
+        etag: /^"[0-9a-z]{1,13}"$/,
+        'content-type': 'application/json; charset=utf-8',
+      },
+    },
+  ),
+  answered(
+    'a create without a tag is answered without one',
+    'createPlant',
+    post('{"id":8,"name":"Fern"}'),
+    { body: '{"name":"Fern"}' },
+  ),
+  answered(
+    'an empty name and an empty tag are kept',
+    'createPlant',
+    post('{"id":10,"name":"","tag":""}'),
+    { body: '{"name":"","tag":""}' },
+  ),
+  answered(
+    'members that the shape does not name are ignored',
+    'createPlant',
+    post(
+      '{"id":9,"name":"Fern","colour":["green",1.5,null,1e999],"__proto__":{"tag":"x"},"constructor":1}',
+    ),
+    { body: '{"name":"Fern"}' },
+  ),
+  answered(
+    'a media type in any case, with a charset and other parameters',
+    'createPlant',
+    post('{"id":11,"name":"Fern"}', { 'Content-Type': 'Application/JSON ; Charset="UTF-8"; x=y' }),
+  ),
+  answered(
+    'a body in chunks',
+    'createPlant',
+    inChunks('a\r\n{"id":12,"\r\nd\r\nname":"Fern"}\r\n0\r\n\r\n'),
+    { body: '{"name":"Fern"}' },
+  ),
+  answered(
+    'identity is no content encoding',
+    'createPlant',
+    post('{"id":13,"name":"Fern"}', { 'Content-Encoding': 'Identity' }),
+  ),
+  answered(
+    'a client that waits to be asked for its body is asked',
+    'createPlant',
+    post('{"id":14,"name":"Fern"}', { Expect: '100-Continue' }),
+  ),
+  answered(
+    'a URL in absolute form, whose host counts',
+    'createPlant',
+    { ...post('{"id":15,"name":"Fern"}'), path: 'http://other.test/plants' },
+    {
+      headers: { location: 'http://other.test/plants/15' },
+    },
+  ),
+  refused(40900, 'the id is taken', 'createPlant', post('{"id":1,"name":"Other"}'), {
+    body: /id 1 exists/,
+  }),
+  refused(40001, 'a body that is not JSON', 'createPlant', post('{"id":7,')),
+  refused(40002, 'an empty body', 'createPlant', post('')),
+  refused(40002, 'a body of white space', 'createPlant', post(' \r\n\t ')),
+  refused(40002, 'no body and no media type', 'createPlant', { ...post(''), headers: authorized }),
+  refused(40002, 'a body of white space without a media type', 'createPlant', {
+    ...post(' \n'),
+    headers: authorized,
+  }),
+  refused(40003, 'a missing member', 'createPlant', post('{"id":7}'), {
+    body: '{"error":40003,"message":"The member \\"name\\" is missing."}',
+  }),
+  refused(40003, 'an array', 'createPlant', post('[{"id":7,"name":"Fern"}]'), {
+    body: /must be a JSON object, but is an array/,
+  }),
+  refused(
+    41300,
+    'a body that is too large',
+    'createPlant',
+    post(`{"id":7,"name":"${'x'.repeat(1024 * 1024)}"}`),
+  ),
+  refused(
+    41300,
+    'a body in chunks that is too large',
+    'createPlant',
+    inChunks(`110000\r\n${'x'.repeat(0x110000)}\r\n0\r\n\r\n`),
+  ),
+  refused(41500, 'another media type', 'createPlant', post(fern, { 'Content-Type': 'text/plain' })),
+  refused(41500, 'no media type', 'createPlant', { ...post(fern), headers: authorized }),
+  refused(
+    41500,
+    'another charset',
+    'createPlant',
+    post(fern, { 'Content-Type': 'application/json; charset=utf-16' }),
+  ),
+  refused(41500, 'a content encoding', 'createPlant', post(fern, { 'Content-Encoding': 'gzip' })),
+]
+
+const wrongIds = [
+  '01',
+  '-0',
+  '1.0',
+  '1e3',
+  '+1',
+  '%201',
+  '1%20',
+  'abc',
+  '9223372036854775808',
+  '-9223372036854775809',
+  '9'.repeat(200),
+  '%00',
+  '--1',
+  '-',
+  '%D9%A3',
+]
+
+const gets: Scenario[] = [
+  answered('the plant with its id and tag', 'getPlant', get('/plants/1'), {
+    body: '{"id":1,"name":"Monstera","tag":"indoor"}',
+    headers: { etag: /^"[0-9a-z]{1,13}"$/ },
+  }),
+  answered('a plant that has no tag, without the member', 'getPlant', get('/plants/-5'), {
+    body: '{"id":-5,"name":"Cactus"}',
+  }),
+  answered(
+    'HEAD: the headers of the GET and no body',
+    'getPlant',
+    { ...get('/plants/1'), method: 'HEAD' },
+    {
+      body: '',
+      headers: { 'content-length': '41', etag: /^"/ },
+    },
+  ),
+  answered('an id that is percent-encoded', 'getPlant', get('/plants/%31')),
+  answered('a URL of just the longest length', 'getPlant', get(`/plants/1?${'x'.repeat(8182)}`)),
+  refused(40401, 'an absent plant', 'getPlant', get('/plants/404')),
+  ...wrongIds.map((id) =>
+    refused(40004, `the id ${id.slice(0, 20)} in a path`, 'getPlant', get(`/plants/${id}`)),
+  ),
+]
+
+const credentials: Scenario[] = [
+  ...['Basic dXNlcjpwYXNz', 'Bearer', 'Bearer ', 'bearer', 'Token x', 'Bearerx y', ''].map(
+    (Authorization) =>
+      refused(
+        40100,
+        `the credentials "${Authorization}"`,
+        'getPlant',
+        get('/plants/1', { Authorization }),
+        {
+          headers: { 'www-authenticate': challenge },
+        },
+      ),
+  ),
+  refused(40100, 'no credentials', 'createPlant', post(fern, { Authorization: [] }), {
+    headers: { 'www-authenticate': challenge },
+  }),
+  refused(40100, 'a token in the query or in a cookie', 'getPlant', {
+    path: `/plants/1?access_token=${authorized.Authorization.slice(7)}`,
+    headers: { Cookie: `access_token=${authorized.Authorization.slice(7)}` },
+  }),
+  ...[
+    'Bearer plst_000000000000000000000000000000000000',
+    'Bearer x',
+    'Bearer a b',
+    'BEARER plst_',
+    `Bearer ${'x'.repeat(5000)}`,
+  ].map((Authorization) =>
+    refused(
+      40101,
+      `the credentials "${Authorization.slice(0, 30)}"`,
+      'getPlant',
+      get('/plants/1', { Authorization }),
+      {
+        headers: { 'www-authenticate': `${challenge}, error="invalid_token"` },
+      },
+    ),
+  ),
+  refused(
+    40102,
+    'a token that has expired',
+    'getPlant',
+    get('/plants/1', { Authorization: `Bearer ${expiredToken}` }),
+    {
+      headers: { 'www-authenticate': `${challenge}, error="invalid_token"` },
+    },
+  ),
+  refused(
+    40300,
+    'a create with a token that only reads',
+    'createPlant',
+    post('no JSON', { Authorization: `Bearer ${readerToken}` }),
+    {
+      headers: {
+        'www-authenticate': `${challenge}, error="insufficient_scope", scope="plants:write"`,
+      },
+    },
+  ),
+  refused(
+    40300,
+    'a get with a token that only writes',
+    'getPlant',
+    get('/plants/no-id', { Authorization: `Bearer ${writerToken}` }),
+    {
+      headers: {
+        'www-authenticate': `${challenge}, error="insufficient_scope", scope="plants:read"`,
+      },
+    },
+  ),
+  answered(
+    'a get with a token that only reads',
+    'getPlant',
+    get('/plants/1', { Authorization: `Bearer ${readerToken}` }),
+  ),
+  answered(
+    'the name of the scheme in any case',
+    'getPlant',
+    get('/plants/1', { Authorization: authorized.Authorization.replace('Bearer', 'bEARER ') }),
+  ),
+]
+
+const paths: Scenario[] = [
+  ...[
+    '/nothing',
+    '/plants/',
+    '//plants/1',
+    '/Plants/1',
+    '/plants/1/2',
+    '/plants%2F1',
+    '/plants;x=1/1',
+  ].map((path) => refused(40400, `the path ${path}`, undefined, get(path, {}))),
+  ...['PUT', 'PATCH', 'TRACE', 'QUERY', 'PROPFIND'].map((method) =>
+    refused(
+      40500,
+      `${method} on /plants`,
+      undefined,
+      { method, path: '/plants', body: 'no JSON' },
+      { headers: { allow: 'OPTIONS, POST' } },
+    ),
+  ),
+  refused(
+    40500,
+    'POST on a plant, before the token is asked for',
+    undefined,
+    { method: 'POST', path: '/plants/1', body: fern },
+    {
+      headers: { allow: 'GET, HEAD, OPTIONS' },
+    },
+  ),
+  answered(
+    'OPTIONS: what the path allows',
+    undefined,
+    { method: 'OPTIONS', path: '/plants?x=y' },
+    { status: 204, headers: { allow: 'OPTIONS, POST' } },
+  ),
+  answered(
+    'OPTIONS: what the server allows',
+    undefined,
+    { method: 'OPTIONS', path: '*' },
+    { status: 204, headers: { allow: 'GET, HEAD, OPTIONS, POST' } },
+  ),
+]
+
+const protocol: Scenario[] = [
+  refused(40000, 'a request line that is none', undefined, 'HELLO\r\n\r\n'),
+  refused(
+    40000,
+    'a header that is none',
+    undefined,
+    'GET / HTTP/1.1\r\nHost: a\r\nbad header\r\n\r\n',
+  ),
+  refused(40000, 'a method that does not exist', undefined, 'PLANT / HTTP/1.1\r\nHost: a\r\n\r\n'),
+  refused(40000, 'two Hosts', undefined, get('/healthz', { Host: ['a', 'b'] })),
+  refused(40000, 'a Host with a path', undefined, get('/healthz', { Host: 'a/b' })),
+  refused(40000, 'an empty Host', undefined, get('/healthz', { Host: '' })),
+  refused(
+    40000,
+    'two media types',
+    undefined,
+    post(fern, { 'Content-Type': ['application/json', 'application/json'] }),
+  ),
+  refused(
+    40000,
+    'two Authorizations',
+    undefined,
+    get('/plants/1', { Authorization: [authorized.Authorization, authorized.Authorization] }),
+    {
+      headers: { 'www-authenticate': `${challenge}, error="invalid_request"` },
+    },
+  ),
+  refused(40000, 'two lengths', undefined, post(fern, { 'Content-Length': ['22', '23'] })),
+  refused(
+    40000,
+    'a length and chunks',
+    undefined,
+    post(fern, { 'Content-Length': '22', 'Transfer-Encoding': 'chunked' }),
+  ),
+  refused(
+    40000,
+    'a transfer encoding other than chunked',
+    undefined,
+    post(fern, { 'Transfer-Encoding': 'gzip, chunked' }),
+  ),
+  refused(40000, 'a broken chunk', undefined, inChunks('zz\r\n')),
+  refused(40000, 'a URL with a broken escape', undefined, get('/plants/%zz')),
+  refused(40000, 'a URL with a fragment', undefined, get('/plants/1#x')),
+  refused(40000, 'a URL with bytes beyond ASCII', undefined, get('/plants/\u00e9')),
+  refused(40000, 'a URL without a slash', undefined, 'GET plants HTTP/1.1\r\nHost: a\r\n\r\n'),
+  refused(40000, 'a request to a proxy', undefined, 'CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n'),
+  refused(50500, 'HTTP/3.0', undefined, 'GET / HTTP/3.0\r\nHost: a\r\n\r\n'),
+  refused(50500, 'HTTP/0.9', undefined, 'GET /plants/1\r\n\r\n'),
+  refused(
+    40800,
+    'a body that never ends',
+    'createPlant',
+    post('{"id":', { 'Content-Length': '100' }),
+    impatient,
+  ),
+  answered('HTTP/1.0 without a Host', 'getHealth', 'GET /healthz HTTP/1.0\r\n\r\n'),
+]
+
+/** Every operation and every page meets the faults of the protocol. */
+const targets = Object.entries({ ...operations, ...pages }) as [
+  OperationName | PageName,
+  { method?: string; path: string },
+][]
+
+const protocolEverywhere = targets.flatMap(([of, { method = 'GET', path }]): Scenario[] => {
+  const line = `${method} ${path.replace('{id}', '1')}`
+  return [
+    refused(40000, `no Host for ${of}`, of, `${line} HTTP/1.1\r\n\r\n`),
+    refused(
+      40800,
+      `headers of ${of} that never end`,
+      of,
+      `${line} HTTP/1.1\r\nHost: a\r\n`,
+      impatient,
+    ),
+    refused(
+      41400,
+      `a URL of ${of} that is too long`,
+      of,
+      `${line}?${'x'.repeat(8192)} HTTP/1.1\r\nHost: a\r\n\r\n`,
+    ),
+    refused(
+      41700,
+      `an unknown expectation of ${of}`,
+      of,
+      `${line} HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\n\r\n`,
+    ),
+    refused(
+      43100,
+      `headers of ${of} that are too large`,
+      of,
+      `${line} HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(16_384)}\r\n\r\n`,
+    ),
+    refused(50500, `HTTP/2.0 for ${of}`, of, `${line} HTTP/2.0\r\nHost: a\r\n\r\n`),
+  ]
+})
+
+const faults: Scenario[] = [
+  ...(['createPlant', 'getPlant'] as const).flatMap((of) => {
+    const request = of === 'createPlant' ? post(fern) : get('/plants/1')
+    return [
+      refused(50300, `a full queue in ${of}`, of, request, { fault: 'queue full', ...retryAfter }),
+      refused(50000, `a mistake of ours in ${of}`, of, request, {
+        fault: 'bug',
+        body: /^((?!the secret cause).)*$/,
+      }),
+    ]
+  }),
+  refused(50700, 'a full disk', 'createPlant', post(`{"id":7,"name":"${'x'.repeat(100_000)}"}`), {
+    fault: 'disk full',
+  }),
+  answered('a full disk, for a get', 'getPlant', get('/plants/1'), { fault: 'disk full' }),
+  refused(50400, 'a write that the disk did not confirm', 'createPlant', post(fern), {
+    fault: 'not confirmed',
+  }),
+  refused(50301, 'a store that cannot be reached', 'createPlant', post(fern), {
+    fault: 'not reachable',
+    ...retryAfter,
+  }),
+  refused(50301, 'readiness without a store', 'getReadiness', get('/readyz', {}), {
+    fault: 'no ping',
+    ...retryAfter,
+  }),
+  refused(50000, 'a mistake of ours in readiness', 'getReadiness', get('/readyz', {}), {
+    fault: 'bug',
+    body: /^((?!the secret cause).)*$/,
+  }),
+  answered('health with a full queue', 'getHealth', get('/healthz', {}), { fault: 'queue full' }),
+]
+
+const withoutToken: Scenario[] = [
+  answered('health', 'getHealth', get('/healthz', {}), { body: '{"status":"ok"}' }),
+  answered('readiness', 'getReadiness', get('/readyz', {}), { body: '{"status":"ok"}' }),
+  answered('the OpenAPI document', 'getOpenApi', get('/openapi.json', {}), {
+    body: /^\{"openapi":"3\.1\.0".*"url":"http:\/\/plants\.test"/,
+  }),
+  answered('the docs', 'getDocs', get('/docs', {}), {
+    body: /^<!doctype html>/,
+    headers: { 'content-security-policy': /default-src 'none'/ },
+  }),
+]
+
+export const scenarios: readonly Scenario[] = [
+  ...creates,
+  ...gets,
+  ...credentials,
+  ...paths,
+  ...protocol,
+  ...protocolEverywhere,
+  ...faults,
+  ...withoutToken,
+]

@@ -1,0 +1,28 @@
+import { closeSync, openSync, readdirSync, readlinkSync } from 'node:fs'
+
+/**
+ * Makes every later fsync of a file that this process holds open fail, without any tool: its descriptor is made to
+ * point to a device that takes every byte and cannot be synced. A commit that is answered as stored after this was
+ * answered without an fsync.
+ */
+export function breakSync(path: string): void {
+  const descriptors = readdirSync('/proc/self/fd').map(Number)
+  const descriptor = descriptors.find((number) => targetOf(number) === path)
+  if (descriptor === undefined) throw new Error(`${path} is not open`)
+  closeSync(descriptor)
+  // The lowest free number is given out: the one that was just closed, or one below it.
+  const opened: number[] = []
+  do opened.push(openSync('/dev/null', 'r+'))
+  while (opened.at(-1) !== descriptor && opened.length < 100)
+  for (const number of opened.slice(0, -1)) closeSync(number)
+  if (targetOf(descriptor) !== '/dev/null')
+    throw new Error('the descriptor was taken by another file')
+}
+
+function targetOf(descriptor: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/self/fd/${descriptor}`)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,57 @@
+import { after } from 'node:test'
+import { pino } from 'pino'
+import { type Environment, readConfig } from '../../src/config.ts'
+import { type Limits, limits } from '../../src/contract/limits.ts'
+import { openService, type Service } from '../../src/service.ts'
+import type { Store } from '../../src/store/store.ts'
+import { type Answer, call, type Request } from './wire.ts'
+
+/** The token of the operator in every test that needs no other. */
+export const operatorToken = 'operator-token-of-the-tests'
+
+export interface TestService extends Service {
+  /** What was logged, line by line. */
+  readonly log: string[]
+  /** Sends a request with the operator's token. */
+  call(request: Request): Promise<Answer>
+  /** Sends a create. */
+  create(body: string | Buffer, headers?: Request['headers']): Promise<Answer>
+}
+
+export interface TestServiceOptions {
+  readonly env?: Environment
+  readonly store?: Store
+  readonly limits?: Partial<Limits> | undefined
+}
+
+export const authorized = { Authorization: `Bearer ${operatorToken}` }
+export const json = { ...authorized, 'Content-Type': 'application/json' }
+
+/** Starts the whole service on a free port. It is stopped when the tests of this file are over. */
+export async function startService(
+  url: string,
+  options: TestServiceOptions = {},
+): Promise<TestService> {
+  const env = { PORT: '0', DATABASE_URL: url, PLANT_STORE_TOKEN: operatorToken, ...options.env }
+  const log: string[] = []
+  const level = options.env?.LOG_LEVEL ?? 'info'
+  const service = await openService({
+    config: readConfig({}, env),
+    logger: pino({ level }, { write: (line: string) => log.push(line) }),
+    limits: { ...limits, idleGraceMs: 0, ...options.limits },
+    ...(options.store && { store: options.store }),
+  })
+  let closing: Promise<void> | undefined
+  const close = () => (closing ??= service.close())
+  after(close)
+  const send = (request: Request) =>
+    call(service.url, { ...request, headers: { ...authorized, ...request.headers } })
+  return {
+    ...service,
+    close,
+    log,
+    call: send,
+    create: (body, headers = {}) =>
+      send({ method: 'POST', path: '/plants', body, headers: { ...json, ...headers } }),
+  }
+}

@@ -1,0 +1,96 @@
+import { connect } from 'node:net'
+
+/** One answer as it came over the wire. */
+export interface Answer {
+  readonly status: number
+  readonly headers: ReadonlyMap<string, string>
+  readonly body: string
+}
+
+export interface Request {
+  readonly method?: string
+  readonly path?: string
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>
+  readonly body?: string | Buffer
+}
+
+const answerTimeoutMs = 20_000
+
+/** A request as bytes. Host and Content-Length are added unless they are given. */
+export function toBytes({ method = 'GET', path = '/', headers = {}, body }: Request): Buffer {
+  const fields = Object.entries(headers).flatMap(([name, value]) =>
+    [value].flat().map((one) => `${name}: ${one}\r\n`),
+  )
+  const names = Object.keys(headers).map((name) => name.toLowerCase())
+  if (!names.includes('host')) fields.push('Host: plants.test\r\n')
+  if (
+    body !== undefined &&
+    !names.includes('content-length') &&
+    !names.includes('transfer-encoding')
+  ) {
+    fields.push(`Content-Length: ${Buffer.byteLength(body)}\r\n`)
+  }
+  const head = Buffer.from(`${method} ${path} HTTP/1.1\r\n${fields.join('')}\r\n`, 'latin1')
+  if (body === undefined) return head
+  return Buffer.concat([head, typeof body === 'string' ? Buffer.from(body) : body])
+}
+
+/**
+ * Sends bytes over a connection of their own and answers what came back: this many answers, or all that came
+ * until the server closed the connection.
+ */
+export function exchange(
+  url: string,
+  bytes: Buffer,
+  { answers: wanted = 1, hasNoBody = false } = {},
+): Promise<Answer[]> {
+  const { hostname, port } = new URL(url)
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname.replace(/^\[|\]$/g, ''))
+    let received = Buffer.alloc(0)
+    const timer = setTimeout(() => socket.destroy(new Error('no answer in time')), answerTimeoutMs)
+    const parse = () => parseAnswers(received, hasNoBody).filter(({ status }) => status !== 100)
+    socket.on('connect', () => socket.write(bytes))
+    socket.on('data', (chunk: Buffer) => {
+      received = Buffer.concat([received, chunk])
+      if (parse().length >= wanted) socket.destroy()
+    })
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error)
+    })
+    socket.on('close', () => {
+      clearTimeout(timer)
+      resolve(parse())
+    })
+  })
+}
+
+/** Sends one request and answers its one answer. */
+export async function call(url: string, request: Request): Promise<Answer> {
+  const [answer] = await exchange(url, toBytes(request), { hasNoBody: request.method === 'HEAD' })
+  if (answer === undefined) throw new Error('the connection was closed without an answer')
+  return answer
+}
+
+/** The whole answers at the start of what was received. */
+function parseAnswers(bytes: Buffer, hasNoBody: boolean): Answer[] {
+  const answers: Answer[] = []
+  let rest = bytes
+  for (;;) {
+    const headEnd = rest.indexOf('\r\n\r\n')
+    if (headEnd === -1) return answers
+    const [statusLine = '', ...lines] = rest.toString('latin1', 0, headEnd).split('\r\n')
+    const headers = new Map(
+      lines.map((line) => {
+        const colon = line.indexOf(':')
+        return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
+      }),
+    )
+    const status = Number(statusLine.split(' ')[1])
+    const length = hasNoBody ? 0 : Number(headers.get('content-length') ?? 0)
+    const bodyStart = headEnd + 4
+    if (rest.length < bodyStart + length) return answers
+    answers.push({ status, headers, body: rest.toString('utf8', bodyStart, bodyStart + length) })
+    rest = rest.subarray(bodyStart + length)
+  }
+}
