@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { existsSync } from 'node:fs'
+import { enableCompileCache } from 'node:module'
 
 const oldest = [24, 18, 1]
 const running = process.versions.node.split('.').map(Number)
@@ -11,6 +12,9 @@ if (difference < 0) {
   )
   process.exit(78)
 }
+
+// Halves the time to start, from the second start on.
+enableCompileCache()
 
 // A checkout runs its source as it is; the published package holds the compiled files only.
 const source = new URL('../src/main.ts', import.meta.url)

@@ -46,8 +46,9 @@ function buildProgram(): Command {
     .option(...databaseFlag)
     .addHelpText('after', environmentHelp)
     .action(async (flags: Flags) => {
+      const config = readConfig(flags, process.env)
       const { serve } = await import('./cli/serve.ts')
-      await serve(readConfig(flags, process.env), terminal)
+      await serve(config, terminal)
     })
 
   const token = program.command('token').description('issue, list and revoke tokens')

@@ -17,8 +17,9 @@ export async function serve(config: Config, terminal: Terminal): Promise<void> {
   const service = await openService({ config, logger })
   // Only now: a token that is made must also be printed, and a start that fails prints nothing.
   const first = config.operatorToken ? undefined : await issueFirstToken(service.store)
-  terminal.print(await describe(service, config, first?.token, terminal.version))
-  await waitForSignal(logger)
+  const signalled = waitForSignal(logger)
+  terminal.print(describe(service, config, first?.token, terminal.version))
+  await signalled
   const emergency = setTimeout(() => process.exit(1), limits.shutdownMs + 500).unref()
   await service.close()
   clearTimeout(emergency)
@@ -46,12 +47,12 @@ const reasons: Record<string, string> = {
   ENOTFOUND: 'is not a host name that can be found; set HOST or --host to one that is',
 }
 
-async function describe(
+function describe(
   service: Service,
   config: Config,
   firstToken: string | undefined,
   version: string,
-): Promise<string> {
+): string {
   const { url } = service
   const lines = [
     `Plant Store ${version}`,

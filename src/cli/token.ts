@@ -1,5 +1,5 @@
 import { type Config, WrongConfig } from '../config.ts'
-import { type Scope, scopes } from '../contract/operations.ts'
+import { scopes } from '../contract/operations.ts'
 import { openStore } from '../store/open.ts'
 import type { Store, TokenRecord } from '../store/store.ts'
 import { issueToken } from '../tokens/issue.ts'
@@ -91,10 +91,10 @@ function toRequest({ name, scope, expires }: CreateFlags) {
     mistakes.push('--expires must be a number of at most 5 digits and s, m, h or d, such as 90d.')
   }
   if (mistakes.length > 0) throw new WrongConfig(mistakes)
-  const expiresAt = lifetime
-    ? Date.now() + Number(lifetime[1]) * (msPerUnit[lifetime[2] ?? ''] as number)
+  const lifetimeMs = lifetime
+    ? Number(lifetime[1]) * (msPerUnit[lifetime[2] ?? ''] as number)
     : undefined
-  return { name, scopes: scopes.filter((known) => wanted.includes(known)) as Scope[], expiresAt }
+  return { name, scopes: scopes.filter((known) => wanted.includes(known)), lifetimeMs }
 }
 
 function toView(record: TokenRecord) {

@@ -1,4 +1,5 @@
 import type { Server } from 'node:http'
+import { Server as NetServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Limits } from '../contract/limits.ts'
 
@@ -14,7 +15,10 @@ export interface Lifecycle {
  */
 export async function drain(server: Server, lifecycle: Lifecycle, limits: Limits): Promise<void> {
   lifecycle.isDraining = true
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  // The close of an HTTP server would cut the idle connections at once; that of the net server below it does not.
+  const closed = new Promise<void>((resolve) => {
+    NetServer.prototype.close.call(server, () => resolve())
+  })
   const deadline = sleep(limits.shutdownMs, undefined, { ref: false })
   await Promise.race([closed, sleep(limits.idleGraceMs, undefined, { ref: false })])
   const closeIdle = setInterval(() => server.closeIdleConnections(), 50)

@@ -5,7 +5,7 @@ import { hashToken, newToken, newTokenId } from './format.ts'
 export interface TokenRequest {
   readonly name: string
   readonly scopes: readonly Scope[]
-  readonly expiresAt: number | undefined
+  readonly lifetimeMs: number | undefined
 }
 
 /** A token that was just made. This is the only time that anybody sees it. */
@@ -23,19 +23,20 @@ export async function issueToken(store: Store, request: TokenRequest): Promise<I
 
 /** Makes the first token of an empty store. Of several processes that start at once, one makes it. */
 export async function issueFirstToken(store: Store): Promise<IssuedToken | undefined> {
-  const issued = buildToken({ name: 'first', scopes, expiresAt: undefined })
+  const issued = buildToken({ name: 'first', scopes, lifetimeMs: undefined })
   return (await store.addFirstToken(issued.record)) === 'added' ? issued : undefined
 }
 
 function buildToken(request: TokenRequest): IssuedToken {
   const token = newToken()
+  const createdAt = Date.now()
   const record = {
     id: newTokenId(),
     hash: hashToken(token),
     name: request.name,
     scopes: request.scopes,
-    createdAt: Date.now(),
-    expiresAt: request.expiresAt,
+    createdAt,
+    expiresAt: request.lifetimeMs && createdAt + request.lifetimeMs,
     revokedAt: undefined,
     lastUsedAt: undefined,
   }

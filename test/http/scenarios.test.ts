@@ -32,10 +32,10 @@ for (const engine of engines) {
 }
 
 async function issueTokens(store: Store): Promise<Map<string, string>> {
-  const issue = async (scopes: Scope[], expiresAt?: number) =>
-    (await issueToken(store, { name: 'test', scopes, expiresAt })).token
+  const issue = async (scopes: Scope[], lifetimeMs?: number) =>
+    (await issueToken(store, { name: 'test', scopes, lifetimeMs })).token
   return new Map([
-    [expiredToken, await issue(['plants:read'], Date.now() - 1)],
+    [expiredToken, await issue(['plants:read'], -1)],
     [readerToken, await issue(['plants:read'])],
     [writerToken, await issue(['plants:write'])],
   ])

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import type { GroupCommitBounds } from '../../src/store/group-commit.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -15,7 +16,9 @@ export interface Engine {
   /** A place for a new store, as DATABASE_URL names it. */
   newUrl(): string
   /** Opens the store at such a place. */
-  open(url: string): Promise<Store>
+  open(url: string, bounds?: Partial<GroupCommitBounds>): Promise<Store>
+  /** Keeps every write to the store waiting until the answered function is called. */
+  block(url: string): Promise<() => void>
   /** A store of this engine with a fault that really happens. It can hold one plant, with the id 1. */
   openWithFault(fault: StoreFault): Promise<Store>
 }
@@ -23,7 +26,13 @@ export interface Engine {
 const sqlite: Engine = {
   name: 'SQLite',
   newUrl: () => `sqlite:${join(newFolder(), 'plants.db')}`,
-  open: async (url) => buildSqliteStore(openConnection(toPath(url))),
+  open: async (url, bounds) => buildSqliteStore(openConnection(toPath(url)), bounds),
+
+  async block(url) {
+    const other = new DatabaseSync(toPath(url))
+    other.exec('BEGIN IMMEDIATE')
+    return () => other.close()
+  },
 
   async openWithFault(fault) {
     const path = toPath(sqlite.newUrl())
@@ -38,10 +47,8 @@ const sqlite: Engine = {
     }
     if (fault === 'not confirmed') breakSync(`${path}-wal`)
     if (fault === 'not reachable') {
-      const other = new DatabaseSync(path)
-      other.exec('BEGIN IMMEDIATE')
-      const close = store.close
-      return { ...store, close: () => close().finally(() => other.close()) }
+      const release = await sqlite.block(`sqlite:${path}`)
+      return { ...store, close: () => store.close().finally(release) }
     }
     return store
   },

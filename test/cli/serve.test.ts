@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { promisify } from 'node:util'
+import { run, start } from '../support/command.ts'
+import { newFolder } from '../support/folder.ts'
+import { call } from '../support/wire.ts'
+
+const anyPort = { PORT: '0' }
+const operatorToken = 'a token of the operator'.replaceAll(' ', '-')
+
+async function startServing(folder: string, env: Record<string, string> = {}) {
+  const service = start(['serve'], { folder, env: { ...anyPort, ...env } })
+  const [, url = ''] = await service.waitFor(/address {3}(http:\S+)/)
+  return { ...service, url }
+}
+
+describe('plant-store serve', () => {
+  it('starts with nothing configured and prints a curl line that stores a plant', async () => {
+    const folder = newFolder()
+    const service = await startServing(folder)
+    const [, token] = await service.waitFor(/token {5}(plst_\w{36})/)
+    assert.match(service.output.stdout, new RegExp(`document {2}${service.url}/openapi.json`))
+    const [, line = ''] = await service.waitFor(/^ {2}(curl .*)$/m)
+    assert.ok(line.includes(`Bearer ${token}`))
+    const { stdout } = await promisify(execFile)('sh', ['-c', line])
+    assert.equal(stdout, '{"name":"Monstera deliciosa","tag":"indoor"}')
+    assert.equal(statSync(join(folder, 'data', 'plant-store.db')).mode & 0o777, 0o600)
+  })
+
+  it('prints the first token once, and on a later start says how to make one', async () => {
+    const folder = newFolder()
+    const first = await startServing(folder)
+    const [token] = await first.waitFor(/plst_\w{36}/)
+    first.child.kill('SIGTERM')
+    await first.ended
+    const second = await startServing(folder)
+    await second.waitFor(/TOKEN=\$\(npx plant-store token create --name me\)/)
+    assert.equal(second.output.stdout.includes('plst_'), false)
+    const answer = await call(second.url, {
+      path: '/plants/1',
+      headers: { Authorization: `Bearer ${token}` },
+    })
+    assert.equal(answer.status, 404)
+  })
+
+  it('makes no token when PLANT_STORE_TOKEN is set, and does not print that one', async () => {
+    const service = await startServing(newFolder(), { PLANT_STORE_TOKEN: operatorToken })
+    await service.waitFor(/Bearer \$PLANT_STORE_TOKEN/)
+    assert.equal(service.output.stdout.includes('plst_'), false)
+    assert.equal(service.output.stdout.includes(operatorToken), false)
+  })
+
+  it('lets a flag win over its variable', async () => {
+    const folder = newFolder()
+    const service = start(['serve', '--port', '0', '--database', 'sqlite:other.db'], {
+      folder,
+      env: { PORT: 'wrong', DATABASE_URL: 'wrong' },
+    })
+    await service.waitFor(/store {5}sqlite:other\.db/)
+    assert.deepEqual(readdirSync(folder).sort(), ['other.db', 'other.db-shm', 'other.db-wal'])
+  })
+
+  it('says that nothing is kept in memory', async () => {
+    const service = await startServing(newFolder(), { DATABASE_URL: 'sqlite::memory:' })
+    await service.waitFor(/everything is lost when it stops/)
+  })
+
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    it(`ends on ${signal} with 0 and leaves one whole file`, async () => {
+      const folder = newFolder()
+      const service = await startServing(folder, { PLANT_STORE_TOKEN: operatorToken })
+      service.child.kill(signal)
+      const { exitCode, stderr } = await service.ended
+      assert.equal(exitCode, 0)
+      assert.match(stderr, /every request that was accepted has been answered/)
+      assert.deepEqual(readdirSync(join(folder, 'data')), ['plant-store.db'])
+    })
+  }
+
+  it('ends at once on a second signal', async () => {
+    const service = await startServing(newFolder())
+    const { connect } = await import('node:net')
+    const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
+    socket.on('error', () => {})
+    await new Promise((resolve) => socket.write('POST /plants HTTP/1.1\r\nHost: a\r\n', resolve))
+    await call(service.url, { path: '/healthz' })
+    service.child.kill('SIGTERM')
+    await service.waitFor(/a second signal stops at once/)
+    while (service.child.exitCode === null) {
+      service.child.kill('SIGTERM')
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    assert.equal((await service.ended).exitCode, 1)
+  })
+
+  it('keeps what it acknowledged when it is killed', async () => {
+    const folder = newFolder()
+    const env = { PLANT_STORE_TOKEN: operatorToken }
+    const service = await startServing(folder, env)
+    const headers = { Authorization: `Bearer ${operatorToken}`, 'Content-Type': 'application/json' }
+    const create = (id: number) =>
+      call(service.url, {
+        method: 'POST',
+        path: '/plants',
+        headers,
+        body: `{"id":${id},"name":"x"}`,
+      })
+    const answers = await Promise.all(Array.from({ length: 50 }, (_, id) => create(id)))
+    service.child.kill('SIGKILL')
+    await service.ended
+    assert.ok(answers.every(({ status }) => status === 200))
+    const again = await startServing(folder, env)
+    for (const id of answers.keys()) {
+      assert.equal((await call(again.url, { path: `/plants/${id}`, headers })).status, 200)
+    }
+  })
+
+  it('logs JSON where there is no terminal, with the id that the answer carries', async () => {
+    const service = await startServing(newFolder(), { LOG_LEVEL: 'debug' })
+    const { headers } = await call(service.url, { path: '/plants/1' })
+    const [line] = await service.waitFor(/^\{.*"answered".*$/m)
+    const entry = JSON.parse(line)
+    assert.equal(entry.requestId, headers.get('x-request-id'))
+    assert.equal(entry.statusCode, 401)
+  })
+
+  const wrong: [env: Record<string, string>, message: RegExp][] = [
+    [{ PORT: '65536' }, /^PORT must be a number from 0 to 65535\.\n$/],
+    [{ PORT: '' }, /^PORT must be/],
+    [{ HOST: 'no host' }, /^HOST must be/],
+    [{ HOST: '203.0.113.1' }, /^PORT 0 on HOST 203\.0\.113\.1 is not an address of this machine/],
+    [{ DATABASE_URL: 'mysql://x' }, /^DATABASE_URL must be sqlite:PATH/],
+    [{ DATABASE_URL: 'sqlite:' }, /^DATABASE_URL must be/],
+    [{ DATABASE_URL: 'sqlite:.' }, /^Cannot open the database/],
+    [
+      { PLANT_STORE_TOKEN: 'too-short' },
+      /^PLANT_STORE_TOKEN must be 20 or more visible ASCII characters\.\n$/,
+    ],
+    [{ PLANT_STORE_TOKEN: 'with a space in between' }, /^PLANT_STORE_TOKEN must be/],
+    [{ PUBLIC_URL: 'plants.example' }, /^PUBLIC_URL must be/],
+    [{ PUBLIC_URL: 'https://plants.example?x=y' }, /^PUBLIC_URL must be/],
+    [{ CORS_ORIGIN: 'https://a.example/path' }, /^CORS_ORIGIN must be/],
+    [{ LOG_LEVEL: 'loud' }, /^LOG_LEVEL must be one of fatal/],
+  ]
+  for (const [env, message] of wrong) {
+    it(`refuses ${JSON.stringify(env)} with one line and 78, and touches nothing`, async () => {
+      const folder = newFolder()
+      const { exitCode, stdout, stderr } = await run(['serve'], {
+        folder,
+        env: { ...anyPort, ...env },
+      })
+      assert.match(stderr, message)
+      assert.match(stderr, /^[^\n]+\n$/)
+      assert.equal(stdout, '')
+      assert.equal(exitCode, 78)
+      assert.deepEqual(readdirSync(folder), [])
+    })
+  }
+
+  it('tells every mistake at once', async () => {
+    const env = { PORT: 'x', LOG_LEVEL: 'x', CORS_ORIGIN: 'x' }
+    const { stderr } = await run(['serve'], { folder: newFolder(), env })
+    assert.deepEqual(
+      stderr
+        .trim()
+        .split('\n')
+        .map((line) => line.split(' ')[0]),
+      ['PORT', 'CORS_ORIGIN', 'LOG_LEVEL'],
+    )
+  })
+
+  it('refuses a port that is taken, and touches nothing', async () => {
+    const folder = newFolder()
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    const { port } = other.address() as { port: number }
+    const { exitCode, stderr } = await run(['serve', '--port', String(port)], { folder })
+    other.close()
+    assert.match(
+      stderr,
+      new RegExp(`^PORT ${port} on HOST 127\\.0\\.0\\.1 is in use by another program.*\n$`),
+    )
+    assert.equal(exitCode, 78)
+    assert.equal(existsSync(join(folder, 'data')), false)
+  })
+})
+
+describe('plant-store', () => {
+  const folder = newFolder()
+  const commands = [
+    [],
+    ['serve'],
+    ['token'],
+    ['token', 'create'],
+    ['token', 'list'],
+    ['token', 'revoke'],
+    ['openapi'],
+  ]
+  for (const command of commands) {
+    it(`explains itself: ${[...command, '--help'].join(' ')}`, async () => {
+      const { exitCode, stdout, stderr } = await run([...command, '--help'], { folder })
+      assert.match(stdout, new RegExp(`^Usage: ${['plant-store', ...command].join(' ')}`))
+      assert.equal(stderr, '')
+      assert.equal(exitCode, 0)
+    })
+  }
+
+  it('says its version', async () => {
+    const { version } = JSON.parse(
+      readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+    )
+    assert.deepEqual(await run(['--version'], { folder }), {
+      exitCode: 0,
+      stdout: `${version}\n`,
+      stderr: '',
+    })
+  })
+
+  it('refuses a command that it does not know, with 64', async () => {
+    const { exitCode, stderr } = await run(['water'], { folder })
+    assert.match(stderr, /unknown command 'water'/)
+    assert.equal(exitCode, 64)
+  })
+
+  it('prints the document that is committed', async () => {
+    const { stdout } = await run(['openapi'], { folder })
+    assert.equal(stdout, readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'))
+  })
+})

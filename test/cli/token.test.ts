@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { run, start } from '../support/command.ts'
+import { newFolder } from '../support/folder.ts'
+import { call } from '../support/wire.ts'
+
+describe('plant-store token', () => {
+  it('create prints the token alone, and keeps no trace of it', async () => {
+    const folder = newFolder()
+    const { exitCode, stdout, stderr } = await run(['token', 'create', '--name', 'Ada'], { folder })
+    assert.equal(exitCode, 0)
+    assert.match(stdout, /^plst_\w{36}\n$/)
+    assert.match(
+      stderr,
+      /^Token tok_\w{12} \("Ada"\) may plants:read and plants:write until it is revoked/,
+    )
+    const token = stdout.trim()
+    for (const file of readdirSync(join(folder, 'data'))) {
+      assert.equal(readFileSync(join(folder, 'data', file)).includes(token), false, file)
+    }
+  })
+
+  it('create takes scopes and an end', async () => {
+    const folder = newFolder()
+    const args = [
+      'token',
+      'create',
+      '--name',
+      'Ada',
+      '--scope',
+      'plants:read',
+      '--expires',
+      '90d',
+      '--json',
+    ]
+    const { token, ...view } = JSON.parse((await run(args, { folder })).stdout)
+    assert.match(token, /^plst_/)
+    assert.deepEqual(view.scopes, ['plants:read'])
+    assert.equal(Date.parse(view.expiresAt) - Date.parse(view.createdAt), 90 * 86_400_000)
+    const listed = JSON.parse((await run(['token', 'list', '--json'], { folder })).stdout)
+    assert.deepEqual(listed, [view])
+  })
+
+  it('list shows every token without its secret', async () => {
+    const folder = newFolder()
+    const { stdout: token } = await run(['token', 'create', '--name', 'Ada'], { folder })
+    const { stdout } = await run(['token', 'list'], { folder })
+    assert.match(
+      stdout,
+      /^ID +NAME +SCOPES +STATE +CREATED +EXPIRES +LAST USED\ntok_\w{12} +Ada +plants:read,plants:write +active .* never +never\n$/,
+    )
+    assert.equal(stdout.includes(token.trim()), false)
+  })
+
+  it('revoke stops a token in a service that is running, within a second', async () => {
+    const folder = newFolder()
+    const created = await run(['token', 'create', '--name', 'Ada', '--json'], { folder })
+    const { token, id } = JSON.parse(created.stdout)
+    const service = start(['serve'], { folder, env: { PORT: '0' } })
+    const [, url = ''] = await service.waitFor(/address {3}(http:\S+)/)
+    const ask = () =>
+      call(url, { path: '/plants/1', headers: { Authorization: `Bearer ${token}` } })
+    assert.equal((await ask()).status, 404)
+    const { exitCode, stderr } = await run(['token', 'revoke', id], { folder })
+    const revokedAt = performance.now()
+    assert.equal(stderr, `Token ${id} was revoked.\n`)
+    assert.equal(exitCode, 0)
+    while ((await ask()).status !== 401) {
+      assert.ok(performance.now() - revokedAt < 1_000, 'still accepted after a second')
+    }
+    const [listed] = JSON.parse((await run(['token', 'list', '--json'], { folder })).stdout)
+    assert.equal(listed.state, 'revoked')
+  })
+
+  const wrong: [args: string[], exitCode: number, message: RegExp][] = [
+    [
+      ['revoke', 'tok_unknown'],
+      78,
+      /^No token has the id tok_unknown\. See: plant-store token list\n$/,
+    ],
+    [['create'], 64, /required option '--name <name>' not specified/],
+    [['create', '--name', ''], 78, /^--name must have/],
+    [['create', '--name', 'a\nb'], 78, /^--name must have/],
+    [
+      ['create', '--name', 'Ada', '--scope', 'plants:burn'],
+      78,
+      /^--scope must be a list of plants:read and plants:write/,
+    ],
+    [['create', '--name', 'Ada', '--expires', 'soon'], 78, /^--expires must be/],
+    [['create', '--name', 'Ada', '--expires', '0d'], 78, /^--expires must be/],
+    [['list', '--database', 'nothing'], 78, /^--database must be sqlite:PATH/],
+  ]
+  for (const [args, exitCode, message] of wrong) {
+    it(`refuses ${JSON.stringify(args.join(' '))}`, async () => {
+      const result = await run(['token', ...args], { folder: newFolder() })
+      assert.match(result.stderr, message)
+      assert.equal(result.stdout, '')
+      assert.equal(result.exitCode, exitCode)
+    })
+  }
+})

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { engines } from '../support/engines.ts'
+import { startService } from '../support/service.ts'
+
+for (const engine of engines) {
+  describe(`many at once on ${engine.name}`, () => {
+    it('one of 100 creates of one id wins, and its plant is the one that is stored', async () => {
+      const service = await startService(engine.newUrl())
+      const answers = await Promise.all(
+        Array.from({ length: 100 }, (_, index) => service.create(`{"id":1,"name":"${index}"}`)),
+      )
+      const winners = answers.filter(({ status }) => status === 200)
+      assert.equal(winners.length, 1)
+      assert.equal(answers.filter(({ status }) => status === 409).length, 99)
+      const { body } = await service.call({ path: '/plants/1' })
+      assert.equal(JSON.parse(body).name, JSON.parse(winners[0]?.body ?? '').name)
+    })
+
+    it('two services on one store share one winner for each id', async () => {
+      const url = engine.newUrl()
+      const services = [await startService(url), await startService(url)]
+      const answers = await Promise.all(
+        Array.from({ length: 200 }, (_, index) =>
+          services[index % 2]?.create(`{"id":${index >> 1},"name":"${index}"}`),
+        ),
+      )
+      const winners = answers.filter((answer) => answer?.status === 200)
+      assert.equal(winners.length, 100)
+      assert.equal(answers.filter((answer) => answer?.status === 409).length, 100)
+    })
+
+    it('creates beyond those that may wait are refused at once, and only those are not stored', async () => {
+      const url = engine.newUrl()
+      const bounds = { queueWrites: 20, batchWrites: 5 }
+      const service = await startService(url, { store: await engine.open(url, bounds) })
+      const release = await engine.block(url)
+      const creates = Array.from({ length: 100 }, (_, id) =>
+        service.create(`{"id":${id},"name":"x"}`),
+      )
+      const first = await Promise.race(creates)
+      assert.equal(first.status, 503)
+      assert.equal(first.headers.get('retry-after'), '1')
+      assert.equal((await service.call({ path: '/healthz' })).status, 200)
+      release()
+      const answers = await Promise.all(creates)
+      const stored = answers.filter(({ status }) => status === 200)
+      assert.ok(stored.length >= 20, `${stored.length} were stored`)
+      for (const [id, { status, body }] of answers.entries()) {
+        if (status !== 200) assert.equal(JSON.parse(body).error, 50300)
+        const found = await service.call({ path: `/plants/${id}` })
+        assert.equal(found.status, status === 200 ? 200 : 404)
+      }
+    })
+  })
+}

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { startService } from '../support/service.ts'
+
+const origin = 'https://garden.example'
+const memory = 'sqlite::memory:'
+
+describe('a page of another origin', async () => {
+  const service = await startService(memory)
+  const narrow = await startService(memory, {
+    env: { CORS_ORIGIN: `https://other.example, ${origin}` },
+  })
+
+  it('may ask before it sends, without a token', async () => {
+    const answer = await service.call({
+      method: 'OPTIONS',
+      path: '/plants',
+      headers: { Authorization: [], Origin: origin, 'Access-Control-Request-Method': 'POST' },
+    })
+    assert.equal(answer.status, 204)
+    assert.equal(answer.headers.get('access-control-allow-origin'), '*')
+    assert.equal(answer.headers.get('access-control-allow-methods'), 'OPTIONS, POST')
+    const allowed = answer.headers.get('access-control-allow-headers') ?? ''
+    for (const name of [
+      'Authorization',
+      'Content-Type',
+      'Idempotency-Key',
+      'If-Match',
+      'If-None-Match',
+    ]) {
+      assert.ok(allowed.split(', ').includes(name), name)
+    }
+  })
+
+  it('may read the answer and the headers that carry meaning', async () => {
+    const answer = await service.create('{"id":1,"name":"x"}', { Origin: origin })
+    assert.equal(answer.headers.get('access-control-allow-origin'), '*')
+    const exposed = answer.headers.get('access-control-expose-headers') ?? ''
+    for (const name of [
+      'Link',
+      'Location',
+      'ETag',
+      'Retry-After',
+      'WWW-Authenticate',
+      'Idempotency-Replayed',
+    ]) {
+      assert.ok(exposed.split(', ').includes(name), name)
+    }
+  })
+
+  const failures = [
+    { path: '/plants/1', headers: { Authorization: [] } },
+    { path: '/nothing' },
+    { path: '/plants/%zz' },
+    { path: '/plants/1', method: 'PATCH' },
+    { path: '/plants', method: 'POST', headers: { Host: ['a', 'b'] } },
+    { path: '/plants', method: 'POST', headers: { Expect: 'x' } },
+  ]
+  for (const { headers, ...request } of failures) {
+    it(`may read why ${request.method ?? 'GET'} ${request.path} failed`, async () => {
+      const answer = await service.call({ ...request, headers: { ...headers, Origin: origin } })
+      assert.ok(answer.status >= 400)
+      assert.equal(answer.headers.get('access-control-allow-origin'), '*')
+    })
+  }
+
+  it('is told apart when the operator names the origins', async () => {
+    const named = await narrow.call({ path: '/plants/1', headers: { Origin: origin } })
+    assert.equal(named.headers.get('access-control-allow-origin'), origin)
+    assert.equal(named.headers.get('vary'), 'Origin')
+    const unnamed = await narrow.call({
+      path: '/plants/1',
+      headers: { Origin: 'https://evil.example' },
+    })
+    assert.equal(unnamed.headers.get('access-control-allow-origin'), undefined)
+    assert.equal(unnamed.headers.get('vary'), 'Origin')
+  })
+
+  it('costs nothing to those that are no page', async () => {
+    const { headers } = await service.call({ path: '/plants/1' })
+    assert.equal(
+      [...headers.keys()].some((name) => name.startsWith('access-control')),
+      false,
+    )
+  })
+})

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { connect, type Socket } from 'node:net'
+import { describe, it } from 'node:test'
+import { engines } from '../support/engines.ts'
+import { authorized, json, startService } from '../support/service.ts'
+import { toBytes } from '../support/wire.ts'
+
+/** A connection that stays open, with a way to wait for what the server says. */
+function open(url: string) {
+  const socket: Socket = connect(Number(new URL(url).port), '127.0.0.1')
+  let received = ''
+  let isClosed = false
+  socket.setEncoding('utf8').on('data', (text: string) => {
+    received += text
+  })
+  socket.on('error', () => {})
+  socket.on('close', () => {
+    isClosed = true
+  })
+  async function waitFor(pattern: RegExp): Promise<string> {
+    while (!pattern.test(received)) {
+      if (isClosed) throw new Error(`closed after: ${received}`)
+      await new Promise((resolve) => setTimeout(resolve, 2))
+    }
+    const text = received
+    received = ''
+    return text
+  }
+  const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()))
+  return { socket, waitFor, closed }
+}
+
+const ready = toBytes({ path: '/readyz' })
+
+describe('a shutdown', () => {
+  it('says that it is not ready, answers what still comes, and closes each connection after it', async () => {
+    const service = await startService('sqlite::memory:', { limits: { idleGraceMs: 2_000 } })
+    const client = open(service.url)
+    client.socket.write(ready)
+    await client.waitFor(/200 OK[\s\S]*"ok"/)
+    const closing = service.close()
+    client.socket.write(ready)
+    const answer = await client.waitFor(/503[\s\S]*\}/)
+    assert.match(answer, /"error":50300/)
+    assert.match(answer, /connection: close/i)
+    await client.closed
+    await closing
+  })
+
+  it('takes no new connection', async () => {
+    const service = await startService('sqlite::memory:')
+    await service.close()
+    const { port } = new URL(service.url)
+    await assert.rejects(
+      new Promise((resolve, reject) =>
+        connect(Number(port), '127.0.0.1', resolve as () => void).on('error', reject),
+      ),
+      { code: 'ECONNREFUSED' },
+    )
+  })
+
+  for (const engine of engines) {
+    it(`answers every create that was accepted, on ${engine.name}`, async () => {
+      const url = engine.newUrl()
+      const service = await startService(url)
+      const release = await engine.block(url)
+      const clients = Array.from({ length: 10 }, () => open(service.url))
+      for (const [id, { socket }] of clients.entries()) {
+        socket.write(
+          toBytes({
+            method: 'POST',
+            path: '/plants',
+            headers: json,
+            body: `{"id":${id},"name":"x"}`,
+          }),
+        )
+      }
+      // The service answers this after it has read the creates, which wait for the store.
+      await service.call({ path: '/healthz' })
+      const closing = service.close()
+      release()
+      for (const client of clients) assert.match(await client.waitFor(/\}$/), /^HTTP\/1\.1 200/)
+      await closing
+      const store = await engine.open(url)
+      for (const id of clients.keys()) assert.notEqual(await store.getPlant(BigInt(id)), undefined)
+      await store.close()
+    })
+  }
+
+  it('ends in time whatever a client does', async () => {
+    const service = await startService('sqlite::memory:', { limits: { shutdownMs: 300 } })
+    const idle = open(service.url)
+    const slow = open(service.url)
+    idle.socket.write(ready)
+    slow.socket.write('POST /plants HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n')
+    await idle.waitFor(/200 OK/)
+    await service.close()
+    await Promise.all([idle.closed, slow.closed])
+  })
+
+  it('gives a client that is just about to send the time to do so', async () => {
+    const service = await startService('sqlite::memory:', { limits: { idleGraceMs: 5_000 } })
+    const client = open(service.url)
+    client.socket.write(ready)
+    await client.waitFor(/200 OK/)
+    const closing = service.close()
+    client.socket.write(toBytes({ path: '/plants/1', headers: authorized }))
+    assert.match(await client.waitFor(/404[\s\S]*\}/), /40401/)
+    await closing
+  })
+})

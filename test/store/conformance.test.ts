@@ -1,0 +1,234 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { Failure } from '../../src/contract/errors.ts'
+import { isKeepable } from '../../src/contract/text.ts'
+import type { Store, TokenRecord } from '../../src/store/store.ts'
+import { engines, type StoreFault } from '../support/engines.ts'
+
+const smallest = -(2n ** 63n)
+const largest = 2n ** 63n - 1n
+
+/** What an engine is: whatever passes this. */
+for (const engine of engines) {
+  describe(`a store on ${engine.name}`, async () => {
+    const store = await engine.open(engine.newUrl())
+
+    it('gives back what was created, with the version that the create told', async () => {
+      const version = await store.createPlant({ id: 1n, name: 'Monstera', tag: 'indoor' })
+      assert.deepEqual(await store.getPlant(1n), {
+        id: 1n,
+        name: 'Monstera',
+        tag: 'indoor',
+        version,
+      })
+    })
+
+    it('keeps an absent tag absent and an empty one empty', async () => {
+      await store.createPlant({ id: 2n, name: '' })
+      await store.createPlant({ id: 3n, name: '', tag: '' })
+      assert.equal(Object.hasOwn((await store.getPlant(2n)) ?? {}, 'tag'), false)
+      assert.equal((await store.getPlant(3n))?.tag, '')
+    })
+
+    it('knows no plant that was not created', async () => {
+      assert.equal(await store.getPlant(404n), undefined)
+    })
+
+    it('refuses a second plant with the same id and keeps the first', async () => {
+      const version = await store.createPlant({ id: 4n, name: 'first' })
+      assert.equal(await store.createPlant({ id: 4n, name: 'second', tag: 'x' }), 'exists')
+      assert.deepEqual(await store.getPlant(4n), { id: 4n, name: 'first', version })
+    })
+
+    it('lets the first of two creates in one batch win', async () => {
+      const [first, second] = await Promise.all([
+        store.createPlant({ id: 5n, name: 'first' }),
+        store.createPlant({ id: 5n, name: 'second' }),
+      ])
+      assert.equal(typeof first, 'bigint')
+      assert.equal(second, 'exists')
+      assert.equal((await store.getPlant(5n))?.name, 'first')
+    })
+
+    it('keeps ids at both ends of int64 and beyond 2^53', async () => {
+      for (const id of [
+        smallest,
+        smallest + 1n,
+        -(2n ** 53n) - 1n,
+        2n ** 53n + 1n,
+        largest - 1n,
+        largest,
+      ]) {
+        await store.createPlant({ id, name: String(id) })
+        assert.equal((await store.getPlant(id))?.name, String(id))
+        assert.equal((await store.getPlant(id))?.id, id)
+      }
+      // SQLite remembers its last rowid: a write after it must not stumble over its size.
+      assert.equal(await store.createPlant({ id: largest, name: '' }), 'exists')
+      assert.equal(typeof (await store.createPlant({ id: 6n, name: '' })), 'bigint')
+    })
+
+    it('keeps any text that may be kept, character by character', async () => {
+      let id = 1_000n
+      const text = fc.string({ unit: 'binary', maxLength: 200 }).filter(isKeepable)
+      await fc.assert(
+        fc.asyncProperty(text, fc.option(text, { nil: undefined }), async (name, tag) => {
+          const plant = tag === undefined ? { id: id++, name } : { id: id++, name, tag }
+          const version = await store.createPlant(plant)
+          assert.deepEqual(await store.getPlant(plant.id), { ...plant, version })
+        }),
+        { numRuns: 200 },
+      )
+    })
+
+    it('answers every write of a crowd, each with its own outcome', async () => {
+      const ids = Array.from({ length: 1_500 }, (_, index) => BigInt(10_000 + (index % 1_000)))
+      const outcomes = await Promise.all(
+        ids.map((id) => store.createPlant({ id, name: `plant ${id}` })),
+      )
+      assert.equal(outcomes.filter((outcome) => outcome === 'exists').length, 500)
+      assert.equal(new Set(outcomes).size, 1_001)
+      for (const id of ids) assert.equal((await store.getPlant(id))?.name, `plant ${id}`)
+    })
+
+    it('keeps everything over a restart', async () => {
+      const url = engine.newUrl()
+      const before = await engine.open(url)
+      const version = await before.createPlant({ id: 7n, name: 'Aloe', tag: '🌵' })
+      await before.addToken(newRecord())
+      await before.close()
+      const after = await engine.open(url)
+      assert.deepEqual(await after.getPlant(7n), { id: 7n, name: 'Aloe', tag: '🌵', version })
+      assert.equal((await after.listTokens()).length, 1)
+      await after.close()
+    })
+
+    it('finishes the writes that were accepted when it is closed', async () => {
+      const url = engine.newUrl()
+      const closing = await engine.open(url)
+      const writes = [1n, 2n, 3n].map((id) => closing.createPlant({ id, name: '' }))
+      await closing.close()
+      assert.deepEqual(
+        (await Promise.all(writes)).map((outcome) => typeof outcome),
+        ['bigint', 'bigint', 'bigint'],
+      )
+      const after = await engine.open(url)
+      assert.notEqual(await after.getPlant(3n), undefined)
+      await after.close()
+    })
+
+    it('serves two openers of one place at once', async () => {
+      const url = engine.newUrl()
+      const [one, two] = await Promise.all([engine.open(url), engine.open(url)])
+      const outcomes = await Promise.all(
+        Array.from({ length: 400 }, (_, index) =>
+          (index % 2 ? one : two).createPlant({ id: BigInt(index >> 1), name: String(index) }),
+        ),
+      )
+      assert.equal(outcomes.filter((outcome) => outcome === 'exists').length, 200)
+      assert.deepEqual(await one.getPlant(199n), await two.getPlant(199n))
+      await Promise.all([one.close(), two.close()])
+    })
+
+    it('answers a ping', async () => {
+      await store.ping()
+    })
+
+    it('finds a token by its hash, as it was added', async () => {
+      const record = newRecord({ expiresAt: 4_102_444_800_000 })
+      await store.addToken(record)
+      assert.deepEqual(await store.findToken(record.hash), record)
+      assert.equal(await store.findToken(randomBytes(32)), undefined)
+    })
+
+    it('revokes a token once, and its revision changes with that', async () => {
+      const record = newRecord()
+      await store.addToken(record)
+      const before = await store.tokenRevision()
+      assert.equal(await store.revokeToken(record.id, 17), 'revoked')
+      assert.equal(await store.revokeToken(record.id, 18), 'revoked before')
+      assert.equal(await store.revokeToken('tok_none', 19), 'unknown')
+      assert.equal((await store.findToken(record.hash))?.revokedAt, 17)
+      assert.notEqual(await store.tokenRevision(), before)
+    })
+
+    it('notes the last use of a token, and never an earlier one', async () => {
+      const record = newRecord()
+      await store.addToken(record)
+      await store.noteTokenUses([{ id: record.id, at: 20 }])
+      await store.noteTokenUses([{ id: record.id, at: 10 }])
+      assert.equal((await store.findToken(record.hash))?.lastUsedAt, 20)
+    })
+
+    it('lists tokens in the order in which they were made', async () => {
+      const other = await engine.open(engine.newUrl())
+      await other.addToken(newRecord({ name: 'b', createdAt: 2 }))
+      await other.addToken(newRecord({ name: 'a', createdAt: 1 }))
+      assert.deepEqual(
+        (await other.listTokens()).map(({ name }) => name),
+        ['a', 'b'],
+      )
+      await other.close()
+    })
+
+    it('takes a first token only while it is empty, and only one', async () => {
+      const other = await engine.open(engine.newUrl())
+      const outcomes = await Promise.all([
+        other.addFirstToken(newRecord()),
+        other.addFirstToken(newRecord()),
+      ])
+      assert.deepEqual(outcomes, ['added', 'not first'])
+      await other.close()
+      const planted = await engine.open(engine.newUrl())
+      await planted.createPlant({ id: 1n, name: '' })
+      assert.equal(await planted.addFirstToken(newRecord()), 'not first')
+      await planted.close()
+    })
+
+    const faults: [StoreFault, number][] = [
+      ['disk full', 50700],
+      ['not confirmed', 50400],
+      ['not reachable', 50301],
+      ['queue full', 50300],
+    ]
+    for (const [fault, number] of faults) {
+      it(`says ${number} when it is ${fault}, to all writes that wait for it`, async () => {
+        const broken = await engine.openWithFault(fault)
+        const outcomes = await Promise.allSettled(
+          [8n, 9n].map((id) => broken.createPlant({ id, name: 'x'.repeat(100_000) })),
+        )
+        for (const outcome of outcomes) assert.equal(numberOf(outcome), number)
+        if (fault !== 'not confirmed') await assertNothingStored(broken, fault)
+        await broken.close()
+      })
+    }
+  })
+}
+
+function numberOf(outcome: PromiseSettledResult<unknown>): number | undefined {
+  return outcome.status === 'rejected' && outcome.reason instanceof Failure
+    ? outcome.reason.number
+    : undefined
+}
+
+async function assertNothingStored(store: Store, fault: StoreFault): Promise<void> {
+  assert.equal(await store.getPlant(8n), undefined)
+  assert.equal(await store.getPlant(9n), undefined)
+  if (fault !== 'queue full') assert.equal((await store.getPlant(1n))?.name, 'Aloe')
+}
+
+function newRecord(members: Partial<TokenRecord> = {}): TokenRecord {
+  return {
+    id: `tok_${randomBytes(6).toString('hex')}`,
+    hash: randomBytes(32),
+    name: 'test',
+    scopes: ['plants:read', 'plants:write'],
+    createdAt: 1_700_000_000_000,
+    expiresAt: undefined,
+    revokedAt: undefined,
+    lastUsedAt: undefined,
+    ...members,
+  }
+}

@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict'
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, it } from 'node:test'
+import { openConnection } from '../../src/store/sqlite/connection.ts'
+import { assertCommitsAreSynced } from '../../src/store/sqlite/durability.ts'
+import { migrations } from '../../src/store/sqlite/migrations.ts'
+import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
+import { UnusableStore } from '../../src/store/store.ts'
+import { breakSync } from '../support/broken-sync.ts'
+import { newFolder } from '../support/folder.ts'
+
+describe('a SQLite file', () => {
+  it('is made with its folder, and is the owner’s alone', () => {
+    const path = join(newFolder(), 'a', 'b', 'plants.db')
+    const db = openConnection(path)
+    for (const suffix of ['', '-wal', '-shm']) {
+      assert.equal(statSync(path + suffix).mode & 0o777, 0o600, suffix)
+    }
+    assert.equal(statSync(join(path, '..')).mode & 0o777, 0o700)
+    db.close()
+  })
+
+  it('syncs each commit: one whose fsync fails is not called stored', async () => {
+    const path = join(newFolder(), 'plants.db')
+    const store = buildSqliteStore(openConnection(path))
+    await store.createPlant({ id: 1n, name: 'x' })
+    breakSync(`${path}-wal`)
+    await assert.rejects(store.createPlant({ id: 2n, name: 'x' }), { number: 50400 })
+    await store.close()
+  })
+
+  for (const level of ['NORMAL', 'OFF']) {
+    it(`is seen at start not to be synced when synchronous is ${level}`, () => {
+      const db = openConnection(join(newFolder(), 'plants.db'))
+      assertCommitsAreSynced(db)
+      db.exec(`PRAGMA synchronous = ${level}`)
+      assert.throws(() => assertCommitsAreSynced(db), /not synced to disk/)
+      db.close()
+    })
+  }
+
+  it('is opened while another process writes to it', async () => {
+    const path = join(newFolder(), 'plants.db')
+    const store = buildSqliteStore(openConnection(path))
+    let isOpen = false
+    const writing = (async () => {
+      for (let id = 0n; !isOpen; id++) await store.createPlant({ id, name: 'x' })
+    })()
+    openConnection(path).close()
+    isOpen = true
+    await writing
+    await store.close()
+  })
+
+  it('waits for the lock of another process without stopping the event loop', async () => {
+    const path = join(newFolder(), 'plants.db')
+    const store = buildSqliteStore(openConnection(path))
+    const other = new DatabaseSync(path)
+    other.exec('BEGIN IMMEDIATE')
+    const waiting = store.createPlant({ id: 1n, name: 'x' })
+    let turns = 0
+    while (turns < 20) await new Promise((resolve) => setTimeout(resolve, 1, ++turns))
+    other.exec('COMMIT')
+    other.close()
+    assert.equal(typeof (await waiting), 'bigint')
+    await store.close()
+  })
+
+  it('in memory keeps plants while it is open', async () => {
+    const store = buildSqliteStore(openConnection(':memory:'))
+    await store.createPlant({ id: 1n, name: 'x' })
+    assert.equal((await store.getPlant(1n))?.name, 'x')
+    await store.close()
+  })
+})
+
+describe('a file that cannot be the store', () => {
+  function refuses(path: string, message: RegExp): void {
+    const before = existsSync(path) && statSync(path).isFile() ? readFileSync(path) : undefined
+    assert.throws(
+      () => openConnection(path),
+      (error) =>
+        error instanceof UnusableStore &&
+        message.test(error.message) &&
+        !error.message.includes('\n'),
+    )
+    if (before) assert.deepEqual(readFileSync(path), before)
+    assert.equal(existsSync(`${path}-wal`), false)
+  }
+
+  it('is refused when it is no database, and stays as it is', () => {
+    const path = join(newFolder(), 'notes.txt')
+    writeFileSync(path, 'Water the plants.\n')
+    refuses(path, /is not a database of Plant Store/)
+  })
+
+  it('is refused when it is a database of another program, and stays as it is', () => {
+    const path = join(newFolder(), 'other.db')
+    const other = new DatabaseSync(path)
+    other.exec('CREATE TABLE plants (id INTEGER PRIMARY KEY)')
+    other.close()
+    refuses(path, /is not a database of Plant Store/)
+  })
+
+  it('is refused when it has our mark and is damaged', () => {
+    const path = join(newFolder(), 'plants.db')
+    openConnection(path).close()
+    const bytes = readFileSync(path)
+    bytes.fill(0xff, 100, 4_096)
+    writeFileSync(path, bytes)
+    assert.throws(() => openConnection(path), /malformed|not a database/)
+  })
+
+  it('is refused when a newer release wrote it, with both numbers', () => {
+    const path = join(newFolder(), 'plants.db')
+    const db = openConnection(path)
+    db.exec(`PRAGMA user_version = ${migrations.length + 1}`)
+    db.close()
+    refuses(
+      path,
+      new RegExp(`schema ${migrations.length + 1}, this one knows ${migrations.length}`),
+    )
+  })
+
+  it('is refused when it is a folder', () => {
+    refuses(newFolder(), /Cannot open the database/)
+  })
+
+  it('is refused when it may not be written', {
+    skip: process.getuid?.() === 0 && 'root may write everything',
+  }, () => {
+    const path = join(newFolder(), 'plants.db')
+    openConnection(path).close()
+    chmodSync(path, 0o400)
+    refuses(path, /Cannot open the database/)
+  })
+})
