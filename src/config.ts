@@ -5,7 +5,6 @@ import { type StoreLocation, toStoreLocation } from './store/open.ts'
 export interface Config {
   readonly port: number
   readonly host: string
-  readonly databaseUrl: string
   readonly storeLocation: StoreLocation
   readonly operatorToken: string | undefined
   readonly publicUrl: string | undefined
@@ -30,6 +29,8 @@ export class WrongConfig extends Error {
   }
 }
 
+export const standardDatabaseUrl = 'sqlite:data/plant-store.db'
+
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 const shortestToken = 20
 
@@ -52,18 +53,15 @@ export function readConfig(flags: Flags, env: Environment): Config {
     return standard
   }
 
-  const standardUrl = 'sqlite:data/plant-store.db'
-  const databaseUrl = flags.database ?? env.DATABASE_URL ?? standardUrl
   const config: Config = {
     port: read(['PORT', '--port'], flags.port, 3000, toPort, 'a number from 0 to 65535'),
     host: read(['HOST', '--host'], flags.host, '127.0.0.1', toHost, 'a host name or an IP address'),
-    databaseUrl,
     storeLocation: read<StoreLocation>(
       ['DATABASE_URL', '--database'],
       flags.database,
-      toStoreLocation(standardUrl) as StoreLocation,
+      toStoreLocation(standardDatabaseUrl) as StoreLocation,
       toStoreLocation,
-      'sqlite:PATH or sqlite::memory:',
+      'sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST/DATABASE',
     ),
     operatorToken: read<string | undefined>(
       ['PLANT_STORE_TOKEN'],

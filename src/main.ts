@@ -98,7 +98,7 @@ function buildProgram(): Command {
 
 const databaseFlag = [
   '--database <url>',
-  'sqlite:PATH or sqlite::memory: (DATABASE_URL, sqlite:data/plant-store.db)',
+  'sqlite:PATH, sqlite::memory: or postgres://… (DATABASE_URL, sqlite:data/plant-store.db)',
 ] as const
 
 const environmentHelp = `

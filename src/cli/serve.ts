@@ -1,8 +1,9 @@
 import { createServer } from 'node:net'
 import type { Logger } from 'pino'
-import { type Config, WrongConfig } from '../config.ts'
+import { type Config, standardDatabaseUrl, WrongConfig } from '../config.ts'
 import { limits } from '../contract/limits.ts'
 import { openService, type Service } from '../service.ts'
+import { toLabel } from '../store/open.ts'
 import { issueFirstToken } from '../tokens/issue.ts'
 import { openLogger } from './logger.ts'
 import type { Terminal } from './terminal.ts'
@@ -21,9 +22,10 @@ export async function serve(config: Config, terminal: Terminal): Promise<void> {
   terminal.print(describe(service, config, first?.token, terminal.version))
   await signalled
   const emergency = setTimeout(() => process.exit(1), limits.shutdownMs + 500).unref()
-  await service.close()
+  const cut = await service.close()
   clearTimeout(emergency)
-  logger.info('stopped: every request that was accepted has been answered')
+  if (cut === 0) logger.info('stopped: every request that was accepted has been answered')
+  else logger.warn(`stopped: ${cut} connections were cut, because their clients did not finish`)
 }
 
 // Before the store is opened, so that a start on a taken port leaves nothing behind.
@@ -64,19 +66,34 @@ function describe(
   if (firstToken) lines.push(`  token     ${firstToken} (shown once; keep it)`)
   const token = firstToken ?? (config.operatorToken ? '$PLANT_STORE_TOKEN' : '$TOKEN')
   if (token === '$TOKEN') {
-    lines.push('', 'Make a token:', '', '  TOKEN=$(npx plant-store token create --name me)')
+    lines.push(
+      '',
+      'Make a token:',
+      '',
+      `  TOKEN=$(npx plant-store token create --name me${toFlag(config)})`,
+    )
   }
-  lines.push('', 'Store a plant:', '', `  ${toCurl(url, token)}`, '')
+  // The first plant of a new store has the id 1; later, that one may be taken.
+  const id = firstToken ? 1 : Math.trunc(Date.now() / 1000)
+  lines.push('', 'Store a plant:', '', `  ${toCurl(url, token, id)}`, '')
   return lines.join('\n')
 }
 
-function describeStore({ databaseUrl, storeLocation }: Config): string {
-  const isLost = storeLocation.path === ':memory:'
-  return isLost ? `${databaseUrl} (in memory: everything is lost when it stops)` : databaseUrl
+function describeStore({ storeLocation }: Config): string {
+  const label = toLabel(storeLocation)
+  const isLost = label === 'sqlite::memory:'
+  return isLost ? `${label} (in memory: everything is lost when it stops)` : label
 }
 
-function toCurl(url: string, token: string): string {
-  const plant = '{"id":1,"name":"Monstera deliciosa","tag":"indoor"}'
+/** What another terminal has to say to mean the same store. */
+function toFlag({ storeLocation }: Config): string {
+  if (storeLocation.engine === 'postgres') return ' --database "$DATABASE_URL"'
+  const label = toLabel(storeLocation)
+  return label === standardDatabaseUrl ? '' : ` --database '${label}'`
+}
+
+function toCurl(url: string, token: string, id: number): string {
+  const plant = `{"id":${id},"name":"Monstera deliciosa","tag":"indoor"}`
   return `curl ${url}/plants -H "Authorization: Bearer ${token}" -H "Content-Type: application/json" -d '${plant}'`
 }
 

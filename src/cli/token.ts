@@ -1,6 +1,7 @@
+import { existsSync } from 'node:fs'
 import { type Config, WrongConfig } from '../config.ts'
 import { scopes } from '../contract/operations.ts'
-import { openStore } from '../store/open.ts'
+import { openStore, toLabel } from '../store/open.ts'
 import type { Store, TokenRecord } from '../store/store.ts'
 import { issueToken } from '../tokens/issue.ts'
 import type { Terminal } from './terminal.ts'
@@ -42,6 +43,7 @@ export async function listTokens(
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
+  requireExisting(config)
   await withStore(config, async (store) => {
     const views = (await store.listTokens()).map(toView)
     if (flags.json) terminal.print(`${JSON.stringify(views, null, 2)}\n`)
@@ -58,6 +60,7 @@ export async function revokeToken(
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
+  requireExisting(config)
   await withStore(config, async (store) => {
     const outcome = await store.revokeToken(id, Date.now())
     if (outcome === 'unknown') {
@@ -68,7 +71,22 @@ export async function revokeToken(
   })
 }
 
+/** Looking must not make a store: the path may be a typing error. */
+function requireExisting({ storeLocation }: Config): void {
+  const isFile = storeLocation.engine === 'sqlite' && storeLocation.path !== ':memory:'
+  if (isFile && !existsSync(storeLocation.path)) {
+    throw new WrongConfig([
+      `There is no store at ${storeLocation.path}. Set DATABASE_URL or --database.`,
+    ])
+  }
+}
+
 async function withStore(config: Config, use: (store: Store) => Promise<void>): Promise<void> {
+  if (toLabel(config.storeLocation) === 'sqlite::memory:') {
+    throw new WrongConfig([
+      'A store in memory has no tokens to manage: set PLANT_STORE_TOKEN for it.',
+    ])
+  }
   const store = await openStore(config.storeLocation)
   try {
     await use(store)

@@ -8,7 +8,7 @@ export const limits = {
   requestTimeoutMs: 30_000,
   /** How long an idle connection is kept: longer than the 60 s after which common balancers drop theirs. */
   keepAliveTimeoutMs: 72_000,
-  /** How long a shutdown waits for clients that keep a connection open without using it. */
+  /** How long a shutdown goes on as before, apart from readiness, so that clients notice and go elsewhere. */
   idleGraceMs: 1_000,
   /** How long a shutdown may take, whatever a client does. */
   shutdownMs: 9_000,

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
+import type { Socket } from 'node:net'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { type Limits, limits as standardLimits } from '../contract/limits.ts'
 import { overloaded, type Store } from '../store/store.ts'
@@ -59,18 +60,24 @@ export function buildApp(parts: AppParts): FastifyInstance {
     forceCloseConnections: false,
     clientErrorHandler: clientErrors.answer,
     frameworkErrors(_, request, reply) {
+      receive(request, reply)
       const url = 'The URL has a percent sign that does not start an escape.'
-      reply.header('X-Request-Id', request.id)
-      allowOrigin(request, reply, allowedOrigins)
       sendFailure(reply, findProtocolFault(request.raw) ?? malformed(url))
     },
   })
 
-  app.addHook('onRequest', (request, reply, done) => {
-    clientErrors.track(reply.raw)
+  /** What every answer carries, whatever becomes of the request. */
+  function receive(request: FastifyRequest, reply: FastifyReply): void {
+    clientErrors.track(request.raw, reply.raw)
     reply.header('X-Request-Id', request.id)
-    if (lifecycle.isDraining) reply.header('Connection', 'close')
+    // What is pipelined behind an upgrade is lost in Node: the client shall not wait for it.
+    const isLast = lifecycle.isDraining || request.headers.upgrade !== undefined
+    if (isLast) reply.header('Connection', 'close')
     allowOrigin(request, reply, allowedOrigins)
+  }
+
+  app.addHook('onRequest', (request, reply, done) => {
+    receive(request, reply)
     const fault = findProtocolFault(request.raw)
     if (fault !== undefined) sendFailure(reply, fault)
     else if (store.isFull() && !request.routeOptions.config?.isPage)
@@ -107,8 +114,8 @@ export function buildApp(parts: AppParts): FastifyInstance {
   app.server.on('checkExpectation', (request, response) =>
     app.server.emit('request', request, response),
   )
-  app.server.on('connect', (_, socket) => {
-    clientErrors.end(socket, malformed('The method CONNECT is for proxies; this is none.'))
+  app.server.on('connect', (_, socket: Socket) => {
+    clientErrors.refuse(socket, malformed('The method CONNECT is for proxies; this is none.'))
   })
 
   addOperations(app, { handlers: buildHandlers(store), tokens, publicUrl })

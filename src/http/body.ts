@@ -5,21 +5,27 @@ import { malformed } from './failures.ts'
 import { isBlank, parseJson } from './json.ts'
 
 const token = "[\\w!#$%&'*+.^`|~-]+"
-const parameterPattern = new RegExp(`^\\s*(${token})=(?:"([^"\\\\]*)"|(${token}))\\s*$`)
+const typePattern = /[ \t]*application\/json/iy
+/** A semicolon and the parameter behind it, if there is one. */
+const parameterPattern = new RegExp(
+  `[ \\t]*;[ \\t]*(?:(${token})=(?:(${token})|"((?:[^"\\\\]|\\\\.)*)"))?`,
+  'y',
+)
 
 /** Reads the body of a request as JSON. What it claims to be is judged before a byte of it is read. */
 export async function readJson(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<unknown> {
-  const { headers } = request
+  const { headers, httpVersion } = request
   const type = headers['content-type']
   if (type !== undefined && !isJson(type)) throw notJsonType()
   if ((headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') {
     throw new Failure(41500, 'The body must be sent without a Content-Encoding.')
   }
-  if (Number(headers['content-length']) > limits.bodyBytes) throw tooLarge()
-  if (headers.expect !== undefined) response.writeContinue()
+  const isTooLarge = Number(headers['content-length']) > limits.bodyBytes
+  if (isTooLarge) throw type === undefined ? notJsonType() : tooLarge()
+  if (headers.expect !== undefined && httpVersion === '1.1') response.writeContinue()
   const bytes = await readBytes(request)
   // A body that says nothing is missing; one that says something has to say what it is.
   if (type === undefined && !isBlank(bytes)) throw notJsonType()
@@ -29,15 +35,22 @@ export async function readJson(
 /** Whether a media type is JSON in UTF-8. Parameters other than `charset` change nothing and are ignored. */
 export function isJson(mediaType: string): boolean {
   if (mediaType === 'application/json') return true
-  const [type = '', ...parameters] = mediaType.split(';')
-  if (type.trim().toLowerCase() !== 'application/json') return false
-  const parsed = parameters.map((parameter) => parameterPattern.exec(parameter))
-  if (parsed.includes(null)) return false
-  const charsets = parsed.filter((match) => match?.[1]?.toLowerCase() === 'charset')
-  return (
-    charsets.length <= 1 &&
-    charsets.every((match) => (match?.[2] ?? match?.[3])?.toLowerCase() === 'utf-8')
-  )
+  typePattern.lastIndex = 0
+  if (!typePattern.test(mediaType)) return false
+  const charsets: string[] = []
+  parameterPattern.lastIndex = typePattern.lastIndex
+  let end = typePattern.lastIndex
+  for (
+    let match = parameterPattern.exec(mediaType);
+    match;
+    match = parameterPattern.exec(mediaType)
+  ) {
+    const [, name = '', plain, quoted = ''] = match
+    if (name.toLowerCase() === 'charset') charsets.push((plain ?? quoted).toLowerCase())
+    end = parameterPattern.lastIndex
+  }
+  const isWhole = mediaType.slice(end).trim() === ''
+  return isWhole && charsets.length <= 1 && charsets.every((charset) => charset === 'utf-8')
 }
 
 function readBytes(request: IncomingMessage): Promise<Buffer> {

@@ -1,6 +1,5 @@
-import { type ServerResponse, STATUS_CODES } from 'node:http'
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
 import { malformed, toFailureAnswer } from './failures.ts'
@@ -11,36 +10,46 @@ const lingerMs = 500
 /** Answers the requests that Node's parser gives up on, for which there is no request and no reply. */
 export function buildClientErrors(newRequestId: () => string) {
   const lastResponses = new WeakMap<Socket, ServerResponse>()
-  const ended = new WeakSet<Socket>()
+  const refused = new WeakSet<Socket>()
 
-  /** Remembers which response is under way on a connection. */
-  function track(response: ServerResponse): void {
-    if (response.socket) lastResponses.set(response.socket, response)
+  /** Remembers which request is the last that came over a connection. */
+  function track(request: IncomingMessage, response: ServerResponse): void {
+    lastResponses.set(request.socket, response)
   }
 
   function answer(error: NodeJS.ErrnoException, socket: Socket): void {
-    if (socket.destroyed || ended.has(socket)) return
-    if (error.code === 'ECONNRESET' || !socket.writable) {
-      socket.destroy()
-      return
-    }
-    ended.add(socket)
-    const response = lastResponses.get(socket)
-    const isUnderWay = response !== undefined && !response.writableFinished
-    if (!isUnderWay) end(socket, toFailure(error))
-    // The broken bytes come after a whole request: that one gets its answer first.
-    else if (response.req.complete) response.once('close', () => end(socket, toFailure(error)))
-    else if (response.headersSent) socket.destroy()
-    else end(socket, toFailure(error))
+    if (error.code === 'ECONNRESET') socket.destroy()
+    else refuse(socket, toFailure(error))
   }
 
-  function end(socket: Duplex, failure: Failure): void {
+  /** Refuses what came over a connection after, or in the body of, the last request on it. */
+  function refuse(socket: Socket, failure: Failure): void {
+    if (socket.destroyed || refused.has(socket)) return
+    refused.add(socket)
+    // Node takes its own listener away with a CONNECT; without one, a reset would end the process.
+    socket.on('error', () => socket.destroy())
+    const last = lastResponses.get(socket)
+    const send = () => end(socket, failure)
+    if (last === undefined) send()
+    else if (last.req.complete) afterwards(last, send)
+    else if (last.headersSent) socket.destroy()
+    else if (last.socket === null) last.once('socket', send)
+    else send()
+  }
+
+  // The broken bytes come after a whole request: that one gets its answer first.
+  function afterwards(last: ServerResponse, send: () => void): void {
+    if (last.writableFinished) send()
+    else last.once('close', send)
+  }
+
+  function end(socket: Socket, failure: Failure): void {
     if (!socket.writable) return
     socket.end(toMessage(failure, newRequestId()))
     setTimeout(() => socket.destroy(), lingerMs).unref()
   }
 
-  return { track, answer, end }
+  return { track, answer, refuse }
 }
 
 function toFailure({ code = '' }: NodeJS.ErrnoException): Failure {

@@ -17,14 +17,17 @@ export function parseJson(bytes: Buffer): unknown {
   if (isBlank(bytes)) throw new Failure(40002, 'The body is missing: send a JSON object.')
   if (!isUtf8(bytes)) throw notJson('it is not UTF-8')
   const text = bytes.toString('utf8')
-  requireShallow(text)
+  const written = countMembers(text)
   try {
-    return parse(text, null, {
+    const value = parse(text, null, {
       parseNumber: (number) => toInt64(number) ?? Number.NaN,
       onDuplicateKey: ({ key }) => {
         throw notJson(`the member ${JSON.stringify(key.slice(0, messageLength))} is given twice`)
       },
     })
+    // The parser takes an empty array and an empty object for equal, and lets the second pass.
+    if (countKept(value) !== written) throw notJson('a member is given twice')
+    return value
   } catch (error) {
     throw error instanceof SyntaxError ? notJson(error.message) : error
   }
@@ -35,18 +38,34 @@ function notJson(reason: string): Failure {
   return new Failure(40001, `The body is not the JSON that we accept: ${short}.`)
 }
 
-// The parser is recursive: without a bound, a body of brackets would exhaust the stack.
-function requireShallow(text: string): void {
+/** How many members the text writes. Refuses one that nests too deep: the parser is recursive, and has no bound. */
+function countMembers(text: string): number {
   let depth = 0
+  let members = 0
   let isInString = false
   for (let index = 0; index < text.length; index++) {
     const character = text.charCodeAt(index)
     if (isInString) {
-      if (character === 0x5c) index++
-      else if (character === 0x22) isInString = false
-    } else if (character === 0x22) isInString = true
-    else if (character === 0x7b || character === 0x5b) {
+      if (character === backslash) index++
+      else if (character === quote) isInString = false
+    } else if (character === quote) isInString = true
+    else if (character === colon) members++
+    else if (character === openBrace || character === openBracket) {
       if (++depth > limits.jsonDepth) throw notJson(`it nests deeper than ${limits.jsonDepth}`)
-    } else if (character === 0x7d || character === 0x5d) depth--
+    } else if (character === closeBrace || character === closeBracket) depth--
   }
+  return members
 }
+
+/** How many members the value has, down to its depths. */
+function countKept(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  let members = Array.isArray(value) ? 0 : Object.keys(value).length
+  for (const inner of Object.values(value)) members += countKept(inner)
+  return members
+}
+
+const [quote, backslash, colon, openBrace, openBracket, closeBrace, closeBracket] = Array.from(
+  '"\\:{[}]',
+  (character) => character.charCodeAt(0),
+)

@@ -8,6 +8,9 @@ const hostPattern = /^(?:[\w.~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/
 const targetPattern = /^[!$-;=?-[\]_a-z~]*$/
 const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i
 
+/** A request, with its target as it was sent where the router was given another. */
+type RoutedMessage = IncomingMessage & { readonly originalUrl?: string }
+
 /** What is wrong with a request before anybody looks at what it asks for. Node lets all of this pass. */
 export function findProtocolFault(request: IncomingMessage): Failure | undefined {
   return (
@@ -23,12 +26,15 @@ function findVersionFault({ httpVersion }: IncomingMessage): Failure | undefined
   return new Failure(50500, 'The request must be HTTP/1.1 or HTTP/1.0.')
 }
 
-function findTargetFault({ url = '', method }: IncomingMessage): Failure | undefined {
-  if (url.length > limits.urlBytes) {
+function findTargetFault(request: RoutedMessage): Failure | undefined {
+  const { url = '', originalUrl = url, method } = request
+  if (originalUrl.length > limits.urlBytes) {
     return new Failure(41400, `The URL must have at most ${limits.urlBytes} characters.`)
   }
   if (url === '*' && method === 'OPTIONS') return undefined
-  if (url.startsWith('/') && targetPattern.test(url)) return undefined
+  const host = toAuthority(originalUrl)
+  const isHost = host === undefined || hostPattern.test(host)
+  if (isHost && url.startsWith('/') && targetPattern.test(url)) return undefined
   return malformed(
     'The URL must start with a slash and have its special characters percent-encoded.',
   )
@@ -73,20 +79,23 @@ function isGivenTwice(rawHeaders: string[], name: string, value: string | undefi
   return names.filter((given) => given.toLowerCase() === name).length > 1
 }
 
-/** The path and query of a request target in absolute form, whose host counts instead of the header `Host`. */
-export function toOriginForm(request: IncomingMessage): string {
-  const { url = '' } = request
+/** The path and query of a request target, which may be in absolute form. */
+export function toOriginForm({ url = '' }: IncomingMessage): string {
   if (url.startsWith('/')) return url
-  const parts = absoluteForm.exec(url)
-  if (parts === null) return url
-  const [, host = '', rest = ''] = parts
-  request.headers.host = host
+  const rest = absoluteForm.exec(url)?.[2]
+  if (rest === undefined) return url
   return rest.startsWith('/') ? rest : `/${rest}`
 }
 
+function toAuthority(target: string): string | undefined {
+  return target.startsWith('/') ? undefined : absoluteForm.exec(target)?.[1]
+}
+
 /** The address under which the client reached us, without a slash at the end. */
-export function toBaseUrl({ headers, socket }: IncomingMessage): string {
-  if (headers.host !== undefined) return `http://${headers.host}`
+export function toBaseUrl({ headers, socket, originalUrl = '/' }: RoutedMessage): string {
+  // The host of a target in absolute form counts instead of the header.
+  const host = toAuthority(originalUrl) ?? headers.host
+  if (host !== undefined) return `http://${host}`
   const address = socket.localAddress ?? ''
   return `http://${address.includes(':') ? `[${address}]` : address}:${socket.localPort}`
 }

@@ -13,7 +13,7 @@ const everyMethod = [...new Set([...methodsByPath.values()].flat())].sort().join
 /** Answers what has no handler: OPTIONS on any known path, a method that the path does not know, an unknown path. */
 export function answerUnrouted(request: FastifyRequest, reply: FastifyReply): void {
   const { method, url } = request
-  const allow = findAllowed(url.split('?', 1)[0] ?? '')
+  const allow = findAllowed(decodeURI(url.split('?', 1)[0] ?? ''))
   if (allow === undefined) {
     sendFailure(reply, new Failure(40400, 'There is nothing at this path. See /docs.'))
   } else if (method === 'OPTIONS') {

@@ -53,6 +53,12 @@ export interface Store {
   close(): Promise<void>
 }
 
+/** What an operator wants to know of a store that can go away and come back. */
+export interface StoreEvents {
+  onLost(reason: unknown): void
+  onFound(): void
+}
+
 /** The store cannot be used as configured. The message is one line for the operator. */
 export class UnusableStore extends Error {
   constructor(message: string, options?: { cause: unknown }) {

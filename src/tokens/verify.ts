@@ -98,7 +98,7 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
     if (uses.length > 0) await store.noteTokenUses(uses)
   }
 
-  await refresh()
+  await refresh().catch(onError)
   const stopRefreshing = repeat(refresh, refreshMs, onError)
   const stopNoting = repeat(() => noteUses(), noteUsesMs, onError)
 
@@ -107,7 +107,7 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
     async close() {
       stopRefreshing()
       stopNoting()
-      await noteUses()
+      await noteUses().catch(onError)
     },
   }
 }

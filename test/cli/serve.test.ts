@@ -97,6 +97,40 @@ describe('plant-store serve', () => {
     assert.equal((await service.ended).exitCode, 1)
   })
 
+  it('takes two signals at once for one, as npm and the terminal send them', async () => {
+    const service = await startServing(newFolder())
+    service.child.kill('SIGINT')
+    service.child.kill('SIGINT')
+    assert.equal((await service.ended).exitCode, 0)
+  })
+
+  it('says which store the token is for, where it is not the usual one', async () => {
+    const folder = newFolder()
+    const database = `sqlite:${join(folder, 'my plants.db')}`
+    await run(['token', 'create', '--name', 'x', '--database', database], { folder })
+    const service = await startServing(folder, { DATABASE_URL: database })
+    const [, line = ''] = await service.waitFor(/TOKEN=\$\(npx (plant-store token create.*)\)/)
+    assert.ok(line.endsWith(` --database '${database}'`))
+  })
+
+  it('is reached under a name that has several addresses', async () => {
+    const service = await startServing(newFolder(), { HOST: 'localhost' })
+    const { headers } = await call(service.url, { path: '/healthz', headers: { Expect: 'x' } })
+    assert.match(headers.get('content-type') ?? '', /json/)
+  })
+
+  it('prints an address to paste when it listens everywhere', async () => {
+    const service = await startServing(newFolder(), { HOST: '0.0.0.0' })
+    assert.match(service.url, /^http:\/\/127\.0\.0\.1:/)
+  })
+
+  it('of several that start at once on an empty folder, all serve and one makes the first token', async () => {
+    const folder = newFolder()
+    const services = await Promise.all(Array.from({ length: 4 }, () => startServing(folder)))
+    const first = services.filter(({ output }) => output.stdout.includes('plst_'))
+    assert.equal(first.length, 1)
+  })
+
   it('keeps what it acknowledged when it is killed', async () => {
     const folder = newFolder()
     const env = { PLANT_STORE_TOKEN: operatorToken }
@@ -143,6 +177,8 @@ describe('plant-store serve', () => {
     [{ PLANT_STORE_TOKEN: 'with a space in between' }, /^PLANT_STORE_TOKEN must be/],
     [{ PUBLIC_URL: 'plants.example' }, /^PUBLIC_URL must be/],
     [{ PUBLIC_URL: 'https://plants.example?x=y' }, /^PUBLIC_URL must be/],
+    [{ PUBLIC_URL: 'ftp://plants.example' }, /^PUBLIC_URL must be/],
+    [{ PUBLIC_URL: 'https://user:secret@plants.example' }, /^PUBLIC_URL must be[^@]*$/],
     [{ CORS_ORIGIN: 'https://a.example/path' }, /^CORS_ORIGIN must be/],
     [{ LOG_LEVEL: 'loud' }, /^LOG_LEVEL must be one of fatal/],
   ]

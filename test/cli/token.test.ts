@@ -74,14 +74,38 @@ describe('plant-store token', () => {
     assert.equal(listed.state, 'revoked')
   })
 
+  for (const [expires, seconds] of Object.entries({
+    '1s': 1,
+    '2m': 120,
+    '3h': 10_800,
+    '4d': 345_600,
+  })) {
+    it(`create knows ${expires}`, async () => {
+      const folder = newFolder()
+      const args = ['token', 'create', '--name', 'x'.repeat(200), '--expires', expires, '--json']
+      const { createdAt, expiresAt } = JSON.parse((await run(args, { folder })).stdout)
+      assert.equal(Date.parse(expiresAt) - Date.parse(createdAt), seconds * 1000)
+      assert.deepEqual(readdirSync(join(folder, 'data')), ['plant-store.db'])
+      while (expires === '1s' && Date.now() <= Date.parse(expiresAt))
+        await new Promise(setImmediate)
+      const [listed] = JSON.parse((await run(['token', 'list', '--json'], { folder })).stdout)
+      assert.equal(listed.state, expires === '1s' ? 'expired' : 'active')
+    })
+  }
+
+  it('revoke names a token that it does not know', async () => {
+    const folder = newFolder()
+    await run(['token', 'create', '--name', 'Ada'], { folder })
+    const { exitCode, stderr } = await run(['token', 'revoke', 'tok_unknown'], { folder })
+    assert.equal(stderr, 'No token has the id tok_unknown. See: plant-store token list\n')
+    assert.equal(exitCode, 78)
+  })
+
   const wrong: [args: string[], exitCode: number, message: RegExp][] = [
-    [
-      ['revoke', 'tok_unknown'],
-      78,
-      /^No token has the id tok_unknown\. See: plant-store token list\n$/,
-    ],
+    [['revoke', 'tok_unknown'], 78, /^There is no store at/],
     [['create'], 64, /required option '--name <name>' not specified/],
     [['create', '--name', ''], 78, /^--name must have/],
+    [['create', '--name', 'x'.repeat(201)], 78, /^--name must have/],
     [['create', '--name', 'a\nb'], 78, /^--name must have/],
     [
       ['create', '--name', 'Ada', '--scope', 'plants:burn'],
@@ -90,6 +114,16 @@ describe('plant-store token', () => {
     ],
     [['create', '--name', 'Ada', '--expires', 'soon'], 78, /^--expires must be/],
     [['create', '--name', 'Ada', '--expires', '0d'], 78, /^--expires must be/],
+    [
+      ['list'],
+      78,
+      /^There is no store at data\/plant-store\.db\. Set DATABASE_URL or --database\.\n$/,
+    ],
+    [
+      ['create', '--name', 'Ada', '--database', 'sqlite::memory:'],
+      78,
+      /^A store in memory has no tokens/,
+    ],
     [['list', '--database', 'nothing'], 78, /^--database must be sqlite:PATH/],
   ]
   for (const [args, exitCode, message] of wrong) {

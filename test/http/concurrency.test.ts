@@ -6,7 +6,7 @@ import { startService } from '../support/service.ts'
 for (const engine of engines) {
   describe(`many at once on ${engine.name}`, () => {
     it('one of 100 creates of one id wins, and its plant is the one that is stored', async () => {
-      const service = await startService(engine.newUrl())
+      const service = await startService(await engine.newUrl())
       const answers = await Promise.all(
         Array.from({ length: 100 }, (_, index) => service.create(`{"id":1,"name":"${index}"}`)),
       )
@@ -18,7 +18,7 @@ for (const engine of engines) {
     })
 
     it('two services on one store share one winner for each id', async () => {
-      const url = engine.newUrl()
+      const url = await engine.newUrl()
       const services = [await startService(url), await startService(url)]
       const answers = await Promise.all(
         Array.from({ length: 200 }, (_, index) =>
@@ -31,7 +31,7 @@ for (const engine of engines) {
     })
 
     it('creates beyond those that may wait are refused at once, and only those are not stored', async () => {
-      const url = engine.newUrl()
+      const url = await engine.newUrl()
       const bounds = { queueWrites: 20, batchWrites: 5 }
       const service = await startService(url, { store: await engine.open(url, bounds) })
       const release = await engine.block(url)
@@ -42,7 +42,7 @@ for (const engine of engines) {
       assert.equal(first.status, 503)
       assert.equal(first.headers.get('retry-after'), '1')
       assert.equal((await service.call({ path: '/healthz' })).status, 200)
-      release()
+      await release()
       const answers = await Promise.all(creates)
       const stored = answers.filter(({ status }) => status === 200)
       assert.ok(stored.length >= 20, `${stored.length} were stored`)

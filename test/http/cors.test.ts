@@ -20,6 +20,7 @@ describe('a page of another origin', async () => {
     assert.equal(answer.status, 204)
     assert.equal(answer.headers.get('access-control-allow-origin'), '*')
     assert.equal(answer.headers.get('access-control-allow-methods'), 'OPTIONS, POST')
+    assert.equal(answer.headers.get('access-control-max-age'), '7200')
     const allowed = answer.headers.get('access-control-allow-headers') ?? ''
     for (const name of [
       'Authorization',
@@ -43,6 +44,7 @@ describe('a page of another origin', async () => {
       'Retry-After',
       'WWW-Authenticate',
       'Idempotency-Replayed',
+      'X-Request-Id',
     ]) {
       assert.ok(exposed.split(', ').includes(name), name)
     }

@@ -47,6 +47,28 @@ describe('a shutdown', () => {
     await closing
   })
 
+  it('closes the connection after a request that no route gets to see', async () => {
+    const service = await startService('sqlite::memory:', { limits: { idleGraceMs: 2_000 } })
+    const client = open(service.url)
+    client.socket.write(ready)
+    await client.waitFor(/200 OK[\s\S]*"ok"/)
+    const closing = service.close()
+    client.socket.write(toBytes({ path: '/plants/%zz' }))
+    assert.match(await client.waitFor(/400[\s\S]*\}/), /connection: close/i)
+    await closing
+  })
+
+  it('says that it is not ready to new connections, too, while there are clients', async () => {
+    const service = await startService('sqlite::memory:', { limits: { idleGraceMs: 2_000 } })
+    const client = open(service.url)
+    client.socket.write(ready)
+    await client.waitFor(/200 OK/)
+    const closing = service.close()
+    assert.equal((await service.call({ path: '/readyz' })).status, 503)
+    client.socket.destroy()
+    await closing
+  })
+
   it('takes no new connection', async () => {
     const service = await startService('sqlite::memory:')
     await service.close()
@@ -61,7 +83,7 @@ describe('a shutdown', () => {
 
   for (const engine of engines) {
     it(`answers every create that was accepted, on ${engine.name}`, async () => {
-      const url = engine.newUrl()
+      const url = await engine.newUrl()
       const service = await startService(url)
       const release = await engine.block(url)
       const clients = Array.from({ length: 10 }, () => open(service.url))
@@ -78,7 +100,7 @@ describe('a shutdown', () => {
       // The service answers this after it has read the creates, which wait for the store.
       await service.call({ path: '/healthz' })
       const closing = service.close()
-      release()
+      await release()
       for (const client of clients) assert.match(await client.waitFor(/\}$/), /^HTTP\/1\.1 200/)
       await closing
       const store = await engine.open(url)
@@ -94,7 +116,9 @@ describe('a shutdown', () => {
     idle.socket.write(ready)
     slow.socket.write('POST /plants HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n')
     await idle.waitFor(/200 OK/)
-    await service.close()
+    const startedAt = performance.now()
+    assert.equal(await service.close(), 1)
+    assert.ok(performance.now() - startedAt < 3_000)
     await Promise.all([idle.closed, slow.closed])
   })
 
@@ -104,6 +128,7 @@ describe('a shutdown', () => {
     client.socket.write(ready)
     await client.waitFor(/200 OK/)
     const closing = service.close()
+    await new Promise((resolve) => setTimeout(resolve, 200))
     client.socket.write(toBytes({ path: '/plants/1', headers: authorized }))
     assert.match(await client.waitFor(/404[\s\S]*\}/), /40401/)
     await closing

@@ -22,7 +22,7 @@ const jsonText = (value: string, escapes: boolean[]) =>
 
 for (const engine of engines) {
   describe(`any plant on ${engine.name}`, async () => {
-    const service = await startService(engine.newUrl())
+    const service = await startService(await engine.newUrl())
 
     it('comes back byte for byte, in whatever way its JSON was written', async () => {
       await fc.assert(

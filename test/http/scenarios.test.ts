@@ -17,7 +17,7 @@ import { expiredToken, readerToken, type Scenario, scenarios, writerToken } from
 
 for (const engine of engines) {
   describe(`the answers on ${engine.name}`, async () => {
-    const usual = await startService(engine.newUrl())
+    const usual = await startService(await engine.newUrl())
     await usual.create('{"id":1,"name":"Monstera","tag":"indoor"}')
     await usual.create('{"id":-5,"name":"Cactus"}')
     const tokens = await issueTokens(usual.store)
@@ -25,7 +25,9 @@ for (const engine of engines) {
     for (const scenario of scenarios) {
       it(scenario.title, async () => {
         const service = isUsual(scenario) ? usual : await startUnusual(engine, scenario)
-        check(await send(service.url, scenario, tokens), scenario)
+        const answer = await send(service.url, scenario, tokens)
+        check(answer, scenario)
+        if (scenario.fault === 'bug') checkLog(service.log, answer)
       })
     }
   })
@@ -46,10 +48,13 @@ function isUsual({ fault, limits }: Scenario): boolean {
 }
 
 async function startUnusual(engine: Engine, { fault, limits = {} }: Scenario) {
-  const url = engine.newUrl()
+  const url = await engine.newUrl()
   if (fault === undefined) return startService(url, { limits })
   if (fault !== 'bug' && fault !== 'no ping') {
-    return startService(url, { store: await engine.openWithFault(fault) })
+    const { store, witness } = await engine.openWithFault(fault)
+    return startService(url, {
+      store: { ...store, close: () => store.close().finally(witness.close) },
+    })
   }
   const store = await engine.open(url)
   const fail = async () => {
@@ -92,6 +97,13 @@ function check(answer: Answer, { status, error, body, headers = {} }: Scenario):
     if (typeof expected === 'string') assert.equal(value, expected, name)
     else assert.match(value, expected, name)
   }
+}
+
+/** A fault of ours is answered without its cause; the log has it, under the id of the request. */
+function checkLog(log: string[], answer: Answer): void {
+  const requestId = answer.headers.get('x-request-id')
+  const entry = log.map((line) => JSON.parse(line)).find((line) => line.requestId === requestId)
+  assert.equal(entry?.err.message, 'the secret cause')
 }
 
 describe('the table of scenarios', () => {

@@ -66,16 +66,62 @@ function get(path: string, headers: Request['headers'] = authorized): Request {
   return { path, headers }
 }
 
-function inChunks(chunks: string): Buffer {
+function inChunks(chunks: string, encoding = 'chunked'): Buffer {
   const head = {
     method: 'POST',
     path: '/plants',
-    headers: { ...json, 'Transfer-Encoding': 'chunked' },
+    headers: { ...json, 'Transfer-Encoding': encoding },
   }
   return Buffer.concat([toBytes(head), Buffer.from(chunks)])
 }
 
 const creates: Scenario[] = [
+  answered(
+    'a media type with an empty parameter and a quoted semicolon',
+    'createPlant',
+    post('{"id":16,"name":"Fern"}', {
+      'Content-Type': 'application/json; p="a;\\"b" ; charset=utf-8;',
+    }),
+  ),
+  answered(
+    'brackets in a string count for no nesting',
+    'createPlant',
+    post(`{"id":17,"name":"\\"${'['.repeat(40)}${'{'.repeat(40)}"}`),
+  ),
+  refused(
+    40001,
+    'nesting behind a quote that is escaped',
+    'createPlant',
+    post(`{"id":7,"name":"\\"","z":${'['.repeat(200_000)}`),
+  ),
+  refused(
+    40001,
+    'a member twice, as an array and as an object',
+    'createPlant',
+    post('{"id":7,"name":"Fern","z":[],"z":{}}'),
+  ),
+  ...[
+    'application/json; charset=utf-8; charset=utf-8',
+    'application/json; charset',
+    'application/json; =x',
+    'application/jsonx',
+    'application/json x',
+    'text/json',
+    '*/*',
+    '',
+  ].map((type) =>
+    refused(41500, `the media type "${type}"`, 'createPlant', post(fern, { 'Content-Type': type })),
+  ),
+  refused(41500, 'a large body without a media type', 'createPlant', {
+    ...post(''),
+    headers: { ...authorized, 'Content-Length': '2097152' },
+  }),
+  refused(
+    41300,
+    'a length that is too large, before the body comes',
+    'createPlant',
+    post('', { 'Content-Length': '2097152', Expect: '100-continue' }),
+  ),
   answered(
     'the plant without its id, its address and its tag',
     'createPlant',
@@ -302,6 +348,20 @@ const credentials: Scenario[] = [
 ]
 
 const paths: Scenario[] = [
+  refused(40400, 'a path that only looks like ours', undefined, {
+    method: 'POST',
+    path: '/openapiXjson',
+  }),
+  refused(40500, 'a method on a path that is percent-encoded', undefined, {
+    method: 'DELETE',
+    path: '/%70lants',
+  }),
+  answered(
+    'OPTIONS on a path that is percent-encoded',
+    undefined,
+    { method: 'OPTIONS', path: '/%70lants/1' },
+    { status: 204, headers: { allow: 'GET, HEAD, OPTIONS' } },
+  ),
   ...[
     '/nothing',
     '/plants/',
@@ -344,6 +404,44 @@ const paths: Scenario[] = [
 ]
 
 const protocol: Scenario[] = [
+  refused(
+    40000,
+    'chunks in another encoding',
+    undefined,
+    inChunks('16\r\n{"id":7,"name":"Fern"}\r\n0\r\n\r\n', 'gzip, chunked'),
+  ),
+  refused(
+    40000,
+    'chunks in HTTP/1.0',
+    undefined,
+    Buffer.from(
+      inChunks('16\r\n{"id":7,"name":"Fern"}\r\n0\r\n\r\n')
+        .toString()
+        .replace('HTTP/1.1', 'HTTP/1.0'),
+    ),
+  ),
+  refused(40000, 'a target in absolute form with two Hosts', undefined, {
+    path: 'http://a/healthz',
+    headers: { Host: ['b', 'c'] },
+  }),
+  refused(
+    40000,
+    'a target in absolute form without a Host',
+    undefined,
+    'GET http://a/healthz HTTP/1.1\r\n\r\n',
+  ),
+  refused(40000, 'a target in absolute form with a wrong host', undefined, {
+    path: 'http://a b/healthz',
+  }),
+  refused(41400, 'a target in absolute form that is too long', undefined, {
+    path: `http://${'a'.repeat(9000)}/healthz`,
+  }),
+  refused(
+    50500,
+    'a broken escape over HTTP/2.0',
+    undefined,
+    'GET /plants/%zz HTTP/2.0\r\nHost: a\r\n\r\n',
+  ),
   refused(40000, 'a request line that is none', undefined, 'HELLO\r\n\r\n'),
   refused(
     40000,
@@ -441,6 +539,10 @@ const protocolEverywhere = targets.flatMap(([of, { method = 'GET', path }]): Sce
 })
 
 const faults: Scenario[] = [
+  refused(50300, 'a full queue on an unknown path', undefined, get('/nothing'), {
+    fault: 'queue full',
+    ...retryAfter,
+  }),
   ...(['createPlant', 'getPlant'] as const).flatMap((of) => {
     const request = of === 'createPlant' ? post(fern) : get('/plants/1')
     return [

@@ -8,7 +8,7 @@ import { call } from '../support/wire.ts'
 
 for (const engine of engines) {
   describe(`tokens on ${engine.name}`, async () => {
-    const url = engine.newUrl()
+    const url = await engine.newUrl()
     const service = await startService(url)
     const sameStore = await startService(url)
     const request = {
@@ -46,7 +46,7 @@ for (const engine of engines) {
     })
 
     it('cost no query while they are remembered', async () => {
-      const store = await engine.open(engine.newUrl())
+      const store = await engine.open(await engine.newUrl())
       let queries = 0
       const counting: Store = {
         ...store,
@@ -62,7 +62,7 @@ for (const engine of engines) {
     })
 
     it('are not looked up when their checksum is wrong', async () => {
-      const store = await engine.open(engine.newUrl())
+      const store = await engine.open(await engine.newUrl())
       const findToken = async () => assert.fail('the store was asked')
       const asked = await startService(url, { store: { ...store, findToken } })
       const { token } = await issueToken(store, request)
@@ -73,7 +73,7 @@ for (const engine of engines) {
     })
 
     it('note when they were last used, at the latest when the service stops', async () => {
-      const place = engine.newUrl()
+      const place = await engine.newUrl()
       const stopping = await startService(place)
       const before = Date.now()
       const { token, record } = await issueToken(stopping.store, request)
@@ -87,7 +87,7 @@ for (const engine of engines) {
     })
 
     it('are not to be found in what the service logs', async () => {
-      const talkative = await startService(engine.newUrl(), { env: { LOG_LEVEL: 'trace' } })
+      const talkative = await startService(await engine.newUrl(), { env: { LOG_LEVEL: 'trace' } })
       const { token } = await issueToken(talkative.store, request)
       await call(talkative.url, {
         method: 'POST',

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
-import { openConnection } from '../../src/store/sqlite/connection.ts'
+import { makeDurable, openConnection } from '../../src/store/sqlite/connection.ts'
 import { assertCommitsAreSynced } from '../../src/store/sqlite/durability.ts'
 import { migrations } from '../../src/store/sqlite/migrations.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
@@ -31,15 +31,35 @@ describe('a SQLite file', () => {
     await store.close()
   })
 
-  for (const level of ['NORMAL', 'OFF']) {
-    it(`is seen at start not to be synced when synchronous is ${level}`, () => {
-      const db = openConnection(join(newFolder(), 'plants.db'))
-      assertCommitsAreSynced(db)
-      db.exec(`PRAGMA synchronous = ${level}`)
-      assert.throws(() => assertCommitsAreSynced(db), /not synced to disk/)
-      db.close()
+  for (const [level, isSynced] of Object.entries({
+    FULL: true,
+    EXTRA: true,
+    NORMAL: false,
+    OFF: false,
+  })) {
+    it(`is seen at start ${isSynced ? 'to' : 'not to'} be synced when synchronous is ${level}`, () => {
+      const folder = newFolder()
+      const check = () =>
+        assertCommitsAreSynced(join(folder, 'plants.db'), (path, { psow }) => {
+          const db = new DatabaseSync(`file:${path}?psow=${psow}`, { readBigInts: true })
+          makeDurable(db, path)
+          db.exec(`PRAGMA synchronous = ${level}`)
+          return db
+        })
+      if (isSynced) check()
+      else assert.throws(check, /is not synced/)
+      assert.deepEqual(readdirSync(folder), [])
     })
   }
+
+  it('is opened while another connection reads from it', () => {
+    const path = join(newFolder(), 'plants.db')
+    openConnection(path).close()
+    const reader = new DatabaseSync(path)
+    reader.exec('BEGIN; SELECT * FROM plants')
+    openConnection(path).close()
+    reader.close()
+  })
 
   it('is opened while another process writes to it', async () => {
     const path = join(newFolder(), 'plants.db')
@@ -110,7 +130,7 @@ describe('a file that cannot be the store', () => {
     const bytes = readFileSync(path)
     bytes.fill(0xff, 100, 4_096)
     writeFileSync(path, bytes)
-    assert.throws(() => openConnection(path), /malformed|not a database/)
+    refuses(path, /is not a database of Plant Store|Cannot open the database/)
   })
 
   it('is refused when a newer release wrote it, with both numbers', () => {
@@ -122,6 +142,18 @@ describe('a file that cannot be the store', () => {
       path,
       new RegExp(`schema ${migrations.length + 1}, this one knows ${migrations.length}`),
     )
+  })
+
+  it('is refused when another process keeps it locked', () => {
+    const path = join(newFolder(), 'plants.db')
+    openConnection(path).close()
+    const other = new DatabaseSync(path)
+    other.exec('BEGIN IMMEDIATE')
+    assert.throws(
+      () => openConnection(path),
+      (error) => error instanceof UnusableStore && /database is locked/.test(error.message),
+    )
+    other.close()
   })
 
   it('is refused when it is a folder', () => {

@@ -41,9 +41,9 @@ export async function startService(
     limits: { ...limits, idleGraceMs: 0, ...options.limits },
     ...(options.store && { store: options.store }),
   })
-  let closing: Promise<void> | undefined
+  let closing: Promise<number> | undefined
   const close = () => (closing ??= service.close())
-  after(close)
+  after(() => close().then(() => {}))
   const send = (request: Request) =>
     call(service.url, { ...request, headers: { ...authorized, ...request.headers } })
   return {

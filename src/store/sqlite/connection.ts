@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { UnusableStore } from '../store.ts'
 import { assertCommitsAreSynced } from './durability.ts'
-import { isCannotOpen, isNotADatabase } from './failures.ts'
+import { isNotADatabase, isSqliteError } from './failures.ts'
 import { migrations } from './migrations.ts'
 
 /** Marks a file as ours in its header: "plst". */
@@ -14,46 +14,60 @@ const oldestSqlite = [3, 51, 3]
 /** How long opening waits for another process that migrates or holds the lock. */
 const openTimeoutMs = 5_000
 /** How long a statement blocks the event loop for a lock; beyond it, the writer waits without blocking. */
-const busyTimeoutMs = 20
+export const busyTimeoutMs = 20
 
 export const memoryPath = ':memory:'
 
 /** Opens the file, makes it if it is missing, brings its schema up to date, and refuses what is not ours. */
 export function openConnection(path: string): DatabaseSync {
-  if (path === memoryPath) {
-    const db = new DatabaseSync(memoryPath, { readBigInts: true })
-    migrate(db, path)
-    return db
+  try {
+    return path === memoryPath ? openInMemory() : openOnDisk(path)
+  } catch (error) {
+    throw explain(error, path)
   }
+}
+
+function openInMemory(): DatabaseSync {
+  const db = new DatabaseSync(memoryPath, { readBigInts: true })
+  migrate(db, memoryPath)
+  return db
+}
+
+function openOnDisk(path: string): DatabaseSync {
   const origin = prepareFile(path)
+  assertCommitsAreSynced(path, openDurably)
   const db = openFile(path)
   try {
     requireRecentSqlite(db)
     if (origin === 'new') db.exec(`PRAGMA application_id = ${applicationId}`)
-    configure(db, path)
+    makeDurable(db, path)
     migrate(db, path)
-    assertCommitsAreSynced(db)
     db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
     return db
   } catch (error) {
     db.close()
-    throw isNotADatabase(error) ? foreignFile(path) : error
+    throw error
   }
 }
 
+/** What an operator hears of an error while opening: one line, whatever it was. */
+function explain(error: unknown, path: string): unknown {
+  if (isNotADatabase(error)) return foreignFile(path)
+  return isSqliteError(error) || isFileError(error) ? cannotOpen(path, error) : error
+}
+
+function isFileError(error: unknown): boolean {
+  return error instanceof Error && 'syscall' in error
+}
+
 function prepareFile(path: string): 'new' | 'ours' {
+  mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 })
+  // Made here, because SQLite would make it readable for everybody. Its log files take over the mode.
+  const file = openSync(path, 'a+', 0o600)
   try {
-    mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 })
-    // Made here, because SQLite would make it readable for everybody. Its log files take over the mode.
-    const file = openSync(path, 'a+', 0o600)
-    try {
-      return identify(file, path)
-    } finally {
-      closeSync(file)
-    }
-  } catch (error) {
-    if (error instanceof UnusableStore) throw error
-    throw cannotOpen(path, error)
+    return identify(file, path)
+  } finally {
+    closeSync(file)
   }
 }
 
@@ -67,15 +81,16 @@ function identify(file: number, path: string): 'new' | 'ours' {
   return 'ours'
 }
 
-function openFile(path: string): DatabaseSync {
+function openFile(path: string, parameters: Record<string, string> = {}): DatabaseSync {
   const url = pathToFileURL(path)
-  // Without the assumption that an overwrite never harms its neighbours in a sector ("powersafe overwrite").
-  url.searchParams.set('psow', '0')
-  try {
-    return new DatabaseSync(url, { readBigInts: true, timeout: openTimeoutMs })
-  } catch (error) {
-    throw isCannotOpen(error) ? cannotOpen(path, error) : error
-  }
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
+  return new DatabaseSync(url, { readBigInts: true, timeout: openTimeoutMs })
+}
+
+function openDurably(path: string, parameters: Record<string, string>): DatabaseSync {
+  const db = openFile(path, parameters)
+  makeDurable(db, path)
+  return db
 }
 
 function requireRecentSqlite(db: DatabaseSync): void {
@@ -88,7 +103,8 @@ function requireRecentSqlite(db: DatabaseSync): void {
   )
 }
 
-function configure(db: DatabaseSync, path: string): void {
+/** A commit is in the log, and the log on the disk, when it returns. */
+export function makeDurable(db: DatabaseSync, path: string): void {
   const row = db.prepare('PRAGMA journal_mode = WAL').get() as { journal_mode: string }
   if (row.journal_mode !== 'wal') {
     throw new UnusableStore(
@@ -124,6 +140,6 @@ function foreignFile(path: string): UnusableStore {
 }
 
 function cannotOpen(path: string, cause: unknown): UnusableStore {
-  const reason = cause instanceof Error ? cause.message : String(cause)
+  const reason = cause instanceof Error ? cause.message.split('\n', 1)[0] : String(cause)
   return new UnusableStore(`Cannot open the database ${path} of DATABASE_URL: ${reason}`, { cause })
 }

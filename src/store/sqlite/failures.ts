@@ -4,7 +4,6 @@ import { Failure } from '../../contract/errors.ts'
 const busy = 5
 const ioError = 10
 const full = 13
-const cannotOpen = 14
 const notADatabase = 26
 
 export interface SqliteError extends Error {
@@ -26,10 +25,6 @@ export function isBusy(error: unknown): boolean {
 
 export function isNotADatabase(error: unknown): boolean {
   return isCode(error, notADatabase)
-}
-
-export function isCannotOpen(error: unknown): boolean {
-  return isCode(error, cannotOpen)
 }
 
 /** Another process kept the lock for too long. */

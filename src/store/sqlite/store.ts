@@ -3,12 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { buildGroupCommit, type GroupCommitBounds, type Write } from '../group-commit.ts'
 import type { Store, Version, VersionedPlant } from '../store.ts'
 import { newVersion } from '../version.ts'
+import { busyTimeoutMs } from './connection.ts'
 import { isBusy, locked, toCommitFailure, toRefusal } from './failures.ts'
 import { buildTokenStatements } from './tokens.ts'
 
 interface SqliteWrite extends Write {
   /** Runs inside the transaction, at once and without waiting; answers the outcome. */
   readonly run: () => unknown
+  readonly arrivedAt: number
 }
 
 interface PlantRow {
@@ -77,10 +79,16 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   }
 
   async function commitWhenUnlocked(writes: SqliteWrite[]): Promise<unknown[]> {
-    const deadline = performance.now() + lockTimeoutMs
-    while (!tryBegin()) {
-      if (performance.now() > deadline) throw locked()
-      await sleep(lockRetryMs)
+    // From the arrival of the first: those that queue behind a batch do not wait once more.
+    const deadline = (writes[0]?.arrivedAt ?? 0) + lockTimeoutMs
+    db.exec('PRAGMA busy_timeout = 0')
+    try {
+      while (!tryBegin()) {
+        if (performance.now() > deadline) throw locked()
+        await sleep(lockRetryMs)
+      }
+    } finally {
+      db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
     }
     return runBatch(writes)
   }
@@ -94,7 +102,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   }
 
   function write<Outcome>(run: () => Outcome, bytes = rowBytes): Promise<Outcome> {
-    return group.submit<Outcome>({ run, bytes })
+    return group.submit<Outcome>({ run, bytes, arrivedAt: performance.now() })
   }
 
   return {

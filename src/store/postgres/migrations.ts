@@ -1,0 +1,21 @@
+/** The schema, one step after the other. A step that was released is never edited: add the next one. */
+export const migrations: readonly string[] = [
+  `CREATE TABLE plant_store.plants (
+     id bigint PRIMARY KEY,
+     name text NOT NULL,
+     tag text,
+     version bigint NOT NULL
+   );
+   CREATE TABLE plant_store.tokens (
+     id text PRIMARY KEY,
+     hash bytea NOT NULL UNIQUE,
+     name text NOT NULL,
+     scopes text NOT NULL,
+     created_at bigint NOT NULL,
+     expires_at bigint,
+     revoked_at bigint,
+     last_used_at bigint
+   );
+   CREATE TABLE plant_store.token_revision (revision bigint NOT NULL);
+   INSERT INTO plant_store.token_revision VALUES (0);`,
+]

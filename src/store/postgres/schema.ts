@@ -1,0 +1,86 @@
+import { UnusableStore } from '../store.ts'
+import { codeOf } from './failures.ts'
+import { migrations } from './migrations.ts'
+import type { Sql } from './session.ts'
+
+const oldestServer = 150_000
+/** Names the lock under which one process prepares the store while the others wait: "plst". */
+export const migrationLock = 0x706c7374
+
+interface Server {
+  readonly version: string
+  readonly encoding: string
+  readonly readonly: string
+}
+
+/** Refuses a server that cannot keep the store, and brings the schema up to date. */
+export async function prepareSchema(sql: Sql): Promise<void> {
+  const [server] = await sql<[Server]>`
+    SELECT current_setting('server_version_num') AS version,
+           current_setting('server_encoding') AS encoding,
+           current_setting('transaction_read_only') AS readonly`
+  if (Number(server.version) < oldestServer) {
+    throw new UnusableStore('DATABASE_URL names a PostgreSQL older than 15: use 15 or newer.')
+  }
+  if (server.encoding !== 'UTF8') {
+    throw new UnusableStore(
+      `The database of DATABASE_URL has the encoding ${server.encoding}: create one with ENCODING 'UTF8'.`,
+    )
+  }
+  if (server.readonly === 'on') throw readOnly()
+  try {
+    if ((await readVersion(sql)) !== migrations.length) await migrate(sql)
+    await requirePrivileges(sql)
+  } catch (error) {
+    throw ['42501', '25006'].includes(codeOf(error)) ? readOnly(error) : error
+  }
+}
+
+/** The number of steps that the schema has, 0 if there is none. */
+async function readVersion(sql: Sql): Promise<number> {
+  // From the catalogue itself: after the wait for the lock, the server's own look-up of a name may still be the old one.
+  const [found] = await sql<[{ exists: boolean }]>`
+    SELECT EXISTS (SELECT FROM pg_catalog.pg_tables
+      WHERE schemaname = 'plant_store' AND tablename = 'schema_version') AS exists`
+  if (!found.exists) return 0
+  const [row] = await sql<[{ version: number }]>`SELECT version FROM plant_store.schema_version`
+  if (row.version > migrations.length) {
+    throw new UnusableStore(
+      `The database was written by a newer release (schema ${row.version}, this one knows ${migrations.length}). Use that release, or another DATABASE_URL.`,
+    )
+  }
+  return row.version
+}
+
+async function migrate(sql: Sql): Promise<void> {
+  await sql.begin(async (transaction) => {
+    // Held to the end of the transaction, so that it works behind a pooler as well.
+    await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
+    const version = await readVersion(transaction as unknown as Sql)
+    if (version === 0) {
+      await transaction.unsafe(`CREATE SCHEMA IF NOT EXISTS plant_store;
+        CREATE TABLE plant_store.schema_version (version integer NOT NULL);
+        INSERT INTO plant_store.schema_version VALUES (0)`)
+    }
+    for (const step of migrations.slice(version)) await transaction.unsafe(step)
+    await transaction`UPDATE plant_store.schema_version SET version = ${migrations.length}`
+  })
+}
+
+async function requirePrivileges(sql: Sql): Promise<void> {
+  const [row] = await sql<[{ may_write: boolean }]>`
+    SELECT has_table_privilege('plant_store.plants', 'SELECT')
+       AND has_table_privilege('plant_store.plants', 'INSERT')
+       AND has_table_privilege('plant_store.tokens', 'SELECT')
+       AND has_table_privilege('plant_store.tokens', 'INSERT')
+       AND has_table_privilege('plant_store.tokens', 'UPDATE')
+       AND has_table_privilege('plant_store.token_revision', 'UPDATE') AS may_write`
+  if (!row.may_write) throw readOnly()
+}
+
+function readOnly(cause?: unknown): UnusableStore {
+  return new UnusableStore(
+    'The user of DATABASE_URL may not write to the database: grant it CREATE on the database, or all privileges on the schema plant_store and its tables.',
+    { cause },
+  )
+}

@@ -1,0 +1,106 @@
+import type { Scope } from '../../contract/operations.ts'
+import type { TokenRecord, TokenUse } from '../store.ts'
+import { toIntegerArray, toTextArray } from './arrays.ts'
+import { migrationLock } from './schema.ts'
+import type { Sql } from './session.ts'
+
+interface TokenRow {
+  readonly id: string
+  readonly hash: Uint8Array
+  readonly name: string
+  readonly scopes: string
+  readonly created_at: string
+  readonly expires_at: string | null
+  readonly revoked_at: string | null
+  readonly last_used_at: string | null
+}
+
+/** The statements on tokens, each one atomic. */
+export const tokenStatements = {
+  async add(sql: Sql, token: TokenRecord): Promise<void> {
+    await sql`INSERT INTO plant_store.tokens ${sql(toRow(token))}`
+  },
+
+  addFirst(sql: Sql, token: TokenRecord): Promise<'added' | 'not first'> {
+    return sql.begin(async (transaction) => {
+      // Of several processes that start at once, the second looks when the first has finished.
+      await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
+      const [row] = await transaction<[{ is_empty: boolean }]>`
+        SELECT NOT EXISTS (SELECT FROM plant_store.tokens)
+           AND NOT EXISTS (SELECT FROM plant_store.plants) AS is_empty`
+      if (!row.is_empty) return 'not first'
+      await transaction`INSERT INTO plant_store.tokens ${transaction(toRow(token))}`
+      return 'added'
+    })
+  },
+
+  async find(sql: Sql, hash: Buffer): Promise<TokenRecord | undefined> {
+    const [row] = await sql<TokenRow[]>`SELECT * FROM plant_store.tokens WHERE hash = ${hash}`
+    return row && toRecord(row)
+  },
+
+  async list(sql: Sql): Promise<TokenRecord[]> {
+    const rows = await sql<TokenRow[]>`
+      SELECT * FROM plant_store.tokens ORDER BY created_at, id COLLATE "C"`
+    return rows.map(toRecord)
+  },
+
+  async revoke(
+    sql: Sql,
+    id: string,
+    at: number,
+  ): Promise<'revoked' | 'revoked before' | 'unknown'> {
+    const [row] = await sql<{ revoked_at: string | null }[]>`
+      WITH before AS (SELECT revoked_at FROM plant_store.tokens WHERE id = ${id} FOR UPDATE),
+      revoked AS (UPDATE plant_store.tokens SET revoked_at = ${at}
+        WHERE id = ${id} AND revoked_at IS NULL RETURNING id),
+      counted AS (UPDATE plant_store.token_revision SET revision = revision + 1
+        WHERE EXISTS (SELECT FROM revoked))
+      SELECT revoked_at FROM before`
+    if (row === undefined) return 'unknown'
+    return row.revoked_at === null ? 'revoked' : 'revoked before'
+  },
+
+  async noteUses(sql: Sql, uses: readonly TokenUse[]): Promise<void> {
+    const ids = toTextArray(uses.map(({ id }) => id))
+    const times = toIntegerArray(uses.map(({ at }) => at))
+    await sql`
+      UPDATE plant_store.tokens SET last_used_at = greatest(last_used_at, use.at)
+      FROM unnest(${ids}::text[], ${times}::bigint[]) AS use(id, at) WHERE tokens.id = use.id`
+  },
+
+  async revision(sql: Sql): Promise<bigint> {
+    const [row] = await sql<[{ revision: string }]>`SELECT revision FROM plant_store.token_revision`
+    return BigInt(row.revision)
+  },
+}
+
+function toRow(token: TokenRecord) {
+  return {
+    id: token.id,
+    hash: token.hash,
+    name: token.name,
+    scopes: token.scopes.join(' '),
+    created_at: token.createdAt,
+    expires_at: token.expiresAt ?? null,
+    revoked_at: token.revokedAt ?? null,
+    last_used_at: token.lastUsedAt ?? null,
+  }
+}
+
+function toRecord(row: TokenRow): TokenRecord {
+  return {
+    id: row.id,
+    hash: Buffer.from(row.hash),
+    name: row.name,
+    scopes: row.scopes.split(' ') as Scope[],
+    createdAt: Number(row.created_at),
+    expiresAt: toTime(row.expires_at),
+    revokedAt: toTime(row.revoked_at),
+    lastUsedAt: toTime(row.last_used_at),
+  }
+}
+
+function toTime(value: string | null): number | undefined {
+  return value === null ? undefined : Number(value)
+}

