@@ -5,6 +5,7 @@ import { type StoreLocation, toStoreLocation } from './store/open.ts'
 export interface Config {
   readonly port: number
   readonly host: string
+  readonly workers: number
   readonly storeLocation: StoreLocation
   readonly operatorToken: string | undefined
   readonly publicUrl: string | undefined
@@ -17,6 +18,7 @@ export interface Flags {
   readonly port?: string
   readonly host?: string
   readonly database?: string
+  readonly workers?: string
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -84,7 +86,13 @@ export function readConfig(flags: Flags, env: Environment): Config {
       toOrigins,
       '* or a list of origins with commas between, such as https://a.example,https://b.example',
     ),
+    workers: read(['WORKERS', '--workers'], flags.workers, 1, toWorkers, 'a number from 1 to 64'),
     logLevel: read(['LOG_LEVEL'], undefined, 'info', toLogLevel, `one of ${logLevels.join(', ')}`),
+  }
+  if (config.workers > 1 && config.storeLocation.engine === 'sqlite') {
+    mistakes.push(
+      '--workers above 1 needs PostgreSQL: SQLite lets one process write at a time, so more would only wait for each other. Set DATABASE_URL to postgres://….',
+    )
   }
   if (mistakes.length > 0) throw new WrongConfig(mistakes)
   return Object.freeze(config)
@@ -92,6 +100,12 @@ export function readConfig(flags: Flags, env: Environment): Config {
 
 function toPort(text: string): number | undefined {
   return /^\d{1,5}$/.test(text) && Number(text) <= 65535 ? Number(text) : undefined
+}
+
+function toWorkers(text: string): number | undefined {
+  return /^\d{1,2}$/.test(text) && Number(text) >= 1 && Number(text) <= 64
+    ? Number(text)
+    : undefined
 }
 
 function toHost(text: string): string | undefined {

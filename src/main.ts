@@ -43,6 +43,10 @@ function buildProgram(): Command {
     .description('run the service')
     .option('--port <number>', 'port to listen on, 0 for a free one (PORT, 3000)')
     .option('--host <name>', 'address to listen on (HOST, 127.0.0.1)')
+    .option(
+      '--workers <number>',
+      'processes that serve the port together; PostgreSQL only (WORKERS, 1)',
+    )
     .option(...databaseFlag)
     .addHelpText('after', environmentHelp)
     .action(async (flags: Flags) => {

@@ -69,7 +69,8 @@ function toEvents(logger: Logger): StoreEvents {
   }
 }
 
-function toUrl({ address, port }: AddressInfo): string {
+/** The address to paste, for what a server listens on. */
+export function toUrl({ address, port }: Pick<AddressInfo, 'address' | 'port'>): string {
   if (address === '0.0.0.0' || address === '::') return `http://127.0.0.1:${port}`
   return `http://${address.includes(':') ? `[${address}]` : address}:${port}`
 }

@@ -21,7 +21,7 @@ const confined: [what: string, pattern: RegExp, where: RegExp][] = [
   ['SQL', /\b(SELECT|INSERT INTO|PRAGMA|BEGIN)\b/, /^store\//],
   ['node:sqlite', /node:sqlite/, /^store\/sqlite\//],
   ['the environment and the arguments', /process\.(env|argv)/, /^main\.ts$/],
-  ['what ends the process', /process\.exit\(/, /^cli\/serve\.ts$/],
+  ['what ends the process', /process\.exit\(/, /^cli\/signals\.ts$/],
 ]
 
 const root = join(import.meta.dirname, '..', 'src')

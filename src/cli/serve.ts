@@ -1,31 +1,49 @@
 import { createServer } from 'node:net'
 import type { Logger } from 'pino'
 import { type Config, standardDatabaseUrl, WrongConfig } from '../config.ts'
-import { limits } from '../contract/limits.ts'
-import { openService, type Service } from '../service.ts'
+import { openService } from '../service.ts'
 import { toLabel } from '../store/open.ts'
 import { issueFirstToken } from '../tokens/issue.ts'
 import { openLogger } from './logger.ts'
+import { waitForSignal } from './signals.ts'
 import type { Terminal } from './terminal.ts'
+import { isWorker, leave, startWorkers } from './workers.ts'
 
-/** Two signals so close together are one: a terminal and npm both pass Ctrl-C on. */
-const sameSignalMs = 100
+/** What the person who started the service has to know. */
+interface Started {
+  readonly url: string
+  readonly firstToken: string | undefined
+}
 
 /** Runs the service until a signal ends it. */
 export async function serve(config: Config, terminal: Terminal): Promise<void> {
-  await requireFreePort(config)
+  if (!isWorker) await requireFreePort(config)
   const logger = await openLogger(config.logLevel, terminal.errors)
+  const print = (started: Started) => terminal.print(describe(started, config, terminal.version))
+  if (isWorker) {
+    await serveAlone(config, logger, () => {})
+    leave()
+  } else if (config.workers === 1) await serveAlone(config, logger, print)
+  else await serveTogether(config, logger, print)
+}
+
+async function serveAlone(config: Config, logger: Logger, print: (started: Started) => void) {
   const service = await openService({ config, logger })
-  // Only now: a token that is made must also be printed, and a start that fails prints nothing.
-  const first = config.operatorToken ? undefined : await issueFirstToken(service.store)
   const signalled = waitForSignal(logger)
-  terminal.print(describe(service, config, first?.token, terminal.version))
+  // Only now: a token that is made must also be printed, and a start that fails prints nothing.
+  const needsToken = !isWorker && config.operatorToken === undefined
+  const first = needsToken ? await issueFirstToken(service.store) : undefined
+  print({ url: service.url, firstToken: first?.token })
   await signalled
-  const emergency = setTimeout(() => process.exit(1), limits.shutdownMs + 500).unref()
   const cut = await service.close()
-  clearTimeout(emergency)
   if (cut === 0) logger.info('stopped: every request that was accepted has been answered')
   else logger.warn(`stopped: ${cut} connections were cut, because their clients did not finish`)
+}
+
+async function serveTogether(config: Config, logger: Logger, print: (started: Started) => void) {
+  const { ended, ...started } = await startWorkers(config, logger)
+  print(started)
+  await ended
 }
 
 // Before the store is opened, so that a start on a taken port leaves nothing behind.
@@ -49,13 +67,7 @@ const reasons: Record<string, string> = {
   ENOTFOUND: 'is not a host name that can be found; set HOST or --host to one that is',
 }
 
-function describe(
-  service: Service,
-  config: Config,
-  firstToken: string | undefined,
-  version: string,
-): string {
-  const { url } = service
+function describe({ url, firstToken }: Started, config: Config, version: string): string {
   const lines = [
     `Plant Store ${version}`,
     '',
@@ -63,15 +75,12 @@ function describe(
     `  document  ${url}/openapi.json (to read: ${url}/docs)`,
     `  store     ${describeStore(config)}`,
   ]
+  if (config.workers > 1) lines.push(`  workers   ${config.workers}`)
   if (firstToken) lines.push(`  token     ${firstToken} (shown once; keep it)`)
   const token = firstToken ?? (config.operatorToken ? '$PLANT_STORE_TOKEN' : '$TOKEN')
   if (token === '$TOKEN') {
-    lines.push(
-      '',
-      'Make a token:',
-      '',
-      `  TOKEN=$(npx plant-store token create --name me${toFlag(config)})`,
-    )
+    const create = `npx plant-store token create --name me${toFlag(config)}`
+    lines.push('', 'Make a token:', '', `  TOKEN=$(${create})`)
   }
   // The first plant of a new store has the id 1; later, that one may be taken.
   const id = firstToken ? 1 : Math.trunc(Date.now() / 1000)
@@ -95,21 +104,4 @@ function toFlag({ storeLocation }: Config): string {
 function toCurl(url: string, token: string, id: number): string {
   const plant = `{"id":${id},"name":"Monstera deliciosa","tag":"indoor"}`
   return `curl ${url}/plants -H "Authorization: Bearer ${token}" -H "Content-Type: application/json" -d '${plant}'`
-}
-
-function waitForSignal(logger: Logger): Promise<void> {
-  return new Promise((resolve) => {
-    let signalledAt: number | undefined
-    function receive(signal: NodeJS.Signals): void {
-      if (signalledAt === undefined) {
-        signalledAt = performance.now()
-        logger.info(
-          `${signal}: answering what was accepted, then stopping; a second signal stops at once`,
-        )
-        resolve()
-      } else if (performance.now() - signalledAt > sameSignalMs) process.exit(1)
-    }
-    process.on('SIGTERM', receive)
-    process.on('SIGINT', receive)
-  })
 }

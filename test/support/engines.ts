@@ -22,13 +22,16 @@ export interface FaultyStore {
   readonly witness: Store
 }
 
+/** What every engine lets a test set. */
+export type StoreOptions = Partial<GroupCommitBounds> & { readonly newVersion?: () => bigint }
+
 /** An engine under test: every suite that concerns a store runs once for each. */
 export interface Engine {
   readonly name: string
   /** A place for a new store, as DATABASE_URL names it. */
   newUrl(): Promise<string>
   /** Opens the store at such a place. */
-  open(url: string, bounds?: Partial<GroupCommitBounds>): Promise<Store>
+  open(url: string, options?: StoreOptions): Promise<Store>
   /** Keeps every write to the store waiting until the answered function is called. */
   block(url: string): Promise<() => Promise<void>>
   /** A store with a fault that really happens. It holds one plant, with the id 1, where it can hold any. */

@@ -1,6 +1,6 @@
 import { buildGroupCommit, type GroupCommitBounds, type Write } from '../group-commit.ts'
 import type { Store, Version, VersionedPlant } from '../store.ts'
-import { newVersion } from '../version.ts'
+import { randomVersion } from '../version.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
 import type { Connection } from './connection.ts'
 import {
@@ -47,6 +47,7 @@ const rowBytes = 64
 /** What tests and benchmarks may set otherwise. */
 export interface PostgresStoreOptions extends Partial<GroupCommitBounds> {
   readonly answerTimeoutMs?: number
+  readonly newVersion?: () => Version
 }
 
 /** The store on an open connection, which it closes when it is closed. */
@@ -54,7 +55,11 @@ export function buildPostgresStore(
   connection: Connection,
   options: PostgresStoreOptions = {},
 ): Store {
-  const { answerTimeoutMs = standardAnswerTimeoutMs, ...overrides } = options
+  const {
+    answerTimeoutMs = standardAnswerTimeoutMs,
+    newVersion = randomVersion,
+    ...overrides
+  } = options
   const group = buildGroupCommit(commitBatch, { ...bounds, ...overrides })
   const busyWriters = new Set<Sql>()
 

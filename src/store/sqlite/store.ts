@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { buildGroupCommit, type GroupCommitBounds, type Write } from '../group-commit.ts'
 import type { Store, Version, VersionedPlant } from '../store.ts'
-import { newVersion } from '../version.ts'
+import { randomVersion } from '../version.ts'
 import { busyTimeoutMs } from './connection.ts'
 import { isBusy, locked, toCommitFailure, toRefusal } from './failures.ts'
 import { buildTokenStatements } from './tokens.ts'
@@ -35,11 +35,16 @@ const rowBytes = 64
 /** What tests and benchmarks may set otherwise. */
 export interface SqliteStoreOptions extends Partial<GroupCommitBounds> {
   readonly lockTimeoutMs?: number
+  readonly newVersion?: () => Version
 }
 
 /** The store on an open connection, which it closes when it is closed. */
 export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions = {}): Store {
-  const { lockTimeoutMs = standardLockTimeoutMs, ...overrides } = options
+  const {
+    lockTimeoutMs = standardLockTimeoutMs,
+    newVersion = randomVersion,
+    ...overrides
+  } = options
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
   const insert = db.prepare(

@@ -1,0 +1,24 @@
+import type { Logger } from 'pino'
+import { limits } from '../contract/limits.ts'
+
+/** Two signals so close together are one: a terminal and npm both pass Ctrl-C on. */
+const sameSignalMs = 100
+
+/** Resolves with the first signal to stop. A second one ends the process at once, as does a stop that takes too long. */
+export function waitForSignal(logger: Logger): Promise<void> {
+  return new Promise((resolve) => {
+    let signalledAt: number | undefined
+    function receive(signal: NodeJS.Signals): void {
+      if (signalledAt === undefined) {
+        signalledAt = performance.now()
+        logger.info(
+          `${signal}: answering what was accepted, then stopping; a second signal stops at once`,
+        )
+        setTimeout(() => process.exit(1), limits.shutdownMs + 500).unref()
+        resolve()
+      } else if (performance.now() - signalledAt > sameSignalMs) process.exit(1)
+    }
+    process.on('SIGTERM', receive)
+    process.on('SIGINT', receive)
+  })
+}

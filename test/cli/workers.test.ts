@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { run, start } from '../support/command.ts'
+import { engines } from '../support/engines.ts'
+import { newFolder } from '../support/folder.ts'
+import { password } from '../support/postgres.ts'
+import { call } from '../support/wire.ts'
+
+const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
+
+async function startWorkers(count: number) {
+  const env = { PORT: '0', DATABASE_URL: await postgresql.newUrl() }
+  const service = start(['serve', '--workers', String(count)], { folder: newFolder(), env })
+  const [, url = ''] = await service.waitFor(/address {3}(http:\S+)/)
+  const [, token = ''] = await service.waitFor(/token {5}(plst_\w{36})/)
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
+  const create = (id: number) =>
+    call(url, { method: 'POST', path: '/plants', headers, body: `{"id":${id},"name":"x"}` })
+  return { ...service, url, create, env }
+}
+
+describe('plant-store serve --workers', () => {
+  it('serves one port with several processes, and prints one token and no password', async () => {
+    const { create, output, url } = await startWorkers(2)
+    const answers = await Promise.all(Array.from({ length: 40 }, (_, id) => create(id)))
+    assert.ok(answers.every(({ status }) => status === 200))
+    const processes = new Set(
+      answers.map(({ headers }) => headers.get('x-request-id')?.split('-').slice(0, -1).join('-')),
+    )
+    assert.equal(processes.size, 2)
+    assert.equal(output.stdout.match(/plst_/g)?.length, 2)
+    assert.match(output.stdout, /workers {3}2/)
+    assert.match(output.stdout, /store {5}postgres:\/\/plants@127\.0\.0\.1/)
+    assert.equal(output.stdout.includes(encodeURIComponent(password)), false)
+    assert.match(url, /:\d+$/)
+  })
+
+  it('starts another worker when one dies', async () => {
+    const { create, waitFor, output, child } = await startWorkers(2)
+    const { readFileSync, readdirSync } = await import('node:fs')
+    const worker = readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .find((pid) => {
+        try {
+          return (
+            readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] ===
+            String(child.pid)
+          )
+        } catch {
+          return false
+        }
+      })
+    process.kill(Number(worker), 'SIGKILL')
+    await waitFor(/a worker died: starting another/)
+    const answers = []
+    for (let id = 0; id < 20; id++) answers.push(await create(id))
+    assert.ok(
+      answers.every(({ status }) => status === 200),
+      output.stderr,
+    )
+  })
+
+  it('drains every worker on SIGTERM and ends with 0', async () => {
+    const { create, child, ended } = await startWorkers(2)
+    const answers = Promise.all(Array.from({ length: 50 }, (_, id) => create(id)))
+    await create(1_000)
+    child.kill('SIGTERM')
+    assert.ok((await answers).every(({ status }) => status === 200))
+    const { exitCode, stderr } = await ended
+    assert.equal(exitCode, 0)
+    assert.equal(stderr.match(/every request that was accepted has been answered/g)?.length, 2)
+  })
+
+  it('is refused on SQLite, with the reason', async () => {
+    const { exitCode, stderr } = await run(['serve', '--workers', '2'], { folder: newFolder() })
+    assert.match(
+      stderr,
+      /^--workers above 1 needs PostgreSQL: SQLite lets one process write at a time[^\n]*\n$/,
+    )
+    assert.equal(exitCode, 78)
+  })
+})
