@@ -1,85 +1,96 @@
 /**
  * What the group commit gains: durable creates over 64 connections, with one commit for a whole batch and with one
- * commit for each request. Both services run in turn, in slices, so that a noisy machine disturbs both alike.
+ * commit (SQLite) or one INSERT (PostgreSQL) for each request. Both services run in turn, in slices, so that a noisy
+ * machine disturbs both alike. The CPU time is that of the service, and of the PostgreSQL server where there is one.
  *
- *   node bench/group-commit.ts
+ *   npx node bench/group-commit.ts sqlite
+ *   npx node bench/group-commit.ts postgres
  */
 import { fork } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { connect } from 'node:net'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { newCluster, type PostgresServer, query, startServer } from '../test/support/postgres.ts'
+import { createPlants } from './load.ts'
 
 const connections = 64
 const slices = 12
 const sliceMs = 500
 const token = 'a-token-for-the-benchmark'
+const microsecondsPerTick = 10_000
 
 interface Subject {
   readonly title: string
-  readonly port: number
   readonly measure: () => Promise<{ cpuMicroseconds: number; creates: number }>
   readonly stop: () => void
 }
 
-const server = fileURLToPath(new URL('group-commit-server.ts', import.meta.url))
+const program = fileURLToPath(new URL('subject.ts', import.meta.url))
 
-async function startSubject(title: string, batchWrites: number, folder: string): Promise<Subject> {
-  const path = join(folder, `${batchWrites}.db`)
-  const child = fork(server, [path, String(batchWrites), token], { stdio: 'inherit' })
+async function startSubject(
+  title: string,
+  mode: string,
+  url: string,
+  server?: PostgresServer,
+): Promise<Subject> {
+  const child = fork(program, [url, mode, token], { stdio: 'inherit' })
   const ask = <Reply>(question: string) =>
     new Promise<Reply>((resolve) => {
       child.once('message', (reply) => resolve(reply as Reply))
       child.send(question)
     })
   const { port } = await ask<{ port: number }>('port')
+  const readCpu = async () =>
+    (await ask<number>('cpu')) + (server ? cpuOf(Number(server.process.pid)) : 0)
   let nextId = 0
 
   async function measure() {
-    const before = await ask<number>('cpu')
-    const first = nextId
-    nextId = await load(port, nextId)
-    const creates = nextId - first
-    return { cpuMicroseconds: (await ask<number>('cpu')) - before, creates }
+    const cpuBefore = await readCpu()
+    const firstId = nextId
+    nextId = await createPlants(port, token, nextId, { connections, forMs: sliceMs })
+    return { cpuMicroseconds: (await readCpu()) - cpuBefore, creates: nextId - firstId }
   }
 
-  return { title, port, measure, stop: () => child.kill() }
+  return { title, measure, stop: () => child.kill() }
 }
 
-/** Creates plants over every connection until the time is over; answers the id after the last one. */
-async function load(port: number, firstId: number): Promise<number> {
-  let id = firstId
-  const end = performance.now() + sliceMs
-  await Promise.all(Array.from({ length: connections }, () => drive()))
-  return id
-
-  function drive(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const socket = connect(port, '127.0.0.1', send)
-      socket.setNoDelay(true)
-      socket.on('error', reject)
-      socket.on('close', () => resolve())
-      socket.on('data', (bytes) => {
-        if (!bytes.toString('latin1', 0, 12).endsWith('200')) reject(new Error(bytes.toString()))
-        if (performance.now() < end) send()
-        else socket.destroy()
-      })
-      function send(): void {
-        const body = `{"id":${id++},"name":"Monstera deliciosa","tag":"indoor"}`
-        socket.write(
-          `POST /plants HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-        )
-      }
-    })
+/** The CPU time of a process and of its children, from /proc. */
+function cpuOf(pid: number): number {
+  let ticks = 0
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    try {
+      const fields = readFileSync(`/proc/${name}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+      if (Number(name) === pid || Number(fields[1]) === pid)
+        ticks += Number(fields[11]) + Number(fields[12])
+    } catch {
+      // It has just ended.
+    }
   }
+  return ticks * microsecondsPerTick
+}
+
+async function startSqlite(folder: string): Promise<Subject[]> {
+  return [
+    await startSubject('group commit', 'grouped', `sqlite:${join(folder, 'grouped.db')}`),
+    await startSubject('a commit per request', 'single', `sqlite:${join(folder, 'single.db')}`),
+  ]
+}
+
+async function startPostgres(server: PostgresServer): Promise<Subject[]> {
+  for (const name of ['grouped', 'single'])
+    await query(server.toUrl('postgres'), `CREATE DATABASE ${name}`)
+  return [
+    await startSubject('group commit', 'grouped', server.toUrl('grouped'), server),
+    await startSubject('an INSERT per request', 'single', server.toUrl('single'), server),
+  ]
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'))
-const subjects = [
-  await startSubject('group commit', 512, folder),
-  await startSubject('a commit per request', 1, folder),
-]
+const isPostgres = process.argv[2] === 'postgres'
+const server = isPostgres ? await startServer(await newCluster()) : undefined
+const subjects = server ? await startPostgres(server) : await startSqlite(folder)
 const rates = subjects.map((): number[] => [])
 const costs = subjects.map((): number[] => [])
 for (const subject of subjects) await subject.measure()
@@ -97,6 +108,10 @@ for (const [index, { title }] of subjects.entries()) {
     `${title.padEnd(22)} ${rate.padStart(7)} creates/s  ${median(costs[index]).toFixed(1)} µs of CPU each`,
   )
 }
-console.log(`ratio                  ${(median(rates[0]) / median(rates[1])).toFixed(2)}`)
+const ratio = (values: number[][]) => (median(values[0]) / median(values[1])).toFixed(2)
+console.log(
+  `ratio                  ${ratio(rates)} of the throughput, ${ratio(costs)} of the CPU time`,
+)
 for (const subject of subjects) subject.stop()
+await server?.stop()
 rmSync(folder, { recursive: true, force: true })

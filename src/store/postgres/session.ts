@@ -41,6 +41,7 @@ export async function openSession({ url, at, onLost }: SessionOptions): Promise<
   let warnings = 0
   let isOver = false
   let beatTimer: NodeJS.Timeout | undefined
+  const noSocketIsLeft = Promise.withResolvers<void>()
 
   function openPool(max: number): Sql {
     return postgres(url, {
@@ -56,7 +57,7 @@ export async function openSession({ url, at, onLost }: SessionOptions): Promise<
         if (severity === 'WARNING') warnings++
       },
       // Sockets of ours, so that they can be cut: a server that hangs would keep them open for ever.
-      socket: () => openSocket(at, sockets),
+      socket: () => openSocket(at, sockets, noSocketIsLeft.resolve),
     } as postgres.Options<Record<string, never>>)
   }
 
@@ -80,7 +81,9 @@ export async function openSession({ url, at, onLost }: SessionOptions): Promise<
     isOver = true
     clearTimeout(beatTimer)
     const ended = Promise.all(pools.map((pool) => pool.end({ timeout: graceMs / 1000 })))
-    await withTimeout(ended, graceMs + 100).catch(() => {})
+    // A pool that lost its server waits out the time, though nothing can come any more.
+    const gone = sockets.size === 0 ? Promise.resolve() : noSocketIsLeft.promise
+    await withTimeout(Promise.race([ended, gone]), graceMs + 100).catch(() => {})
     for (const socket of sockets) socket.destroy()
   }
 
@@ -112,12 +115,19 @@ async function requirePrimary(sql: Sql): Promise<void> {
   if (row.standby) throw new NotPrimary()
 }
 
-function openSocket({ host, port }: Host, sockets: Set<Socket>): Promise<Socket> {
+function openSocket(
+  { host, port }: Host,
+  sockets: Set<Socket>,
+  onNoneLeft: () => void,
+): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host)
     sockets.add(socket)
     socket.setNoDelay(true)
-    socket.once('close', () => sockets.delete(socket))
+    socket.once('close', () => {
+      sockets.delete(socket)
+      if (sockets.size === 0) onNoneLeft()
+    })
     socket.once('error', reject)
     socket.once('connect', () => {
       socket.off('error', reject)
