@@ -82,9 +82,11 @@ export function buildPostgresStore(
   ): Promise<unknown[]> {
     const batch = toBatch(writes)
     const warningsBefore = session.warnings()
-    const created = await attempt(session, () => insert(writer, batch))
+    const taken = await attempt(session, () => insert(writer, batch))
     if (session.warnings() !== warningsBefore) throw unconfirmed()
-    return writes.map((write) => (created.has(write) ? write.version : 'exists'))
+    const created = batch.length === writes.length && taken.size === 0 ? undefined : new Set(batch)
+    for (const write of taken) created?.delete(write)
+    return writes.map((write) => (created?.has(write) === false ? 'exists' : write.version))
   }
 
   async function attempt<Value>(session: Session, run: () => Promise<Value>): Promise<Value> {
@@ -179,18 +181,25 @@ function toBatch(writes: PostgresWrite[]): PostgresWrite[] {
   return [...firsts.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
+/** Inserts a batch and answers the writes that found their id taken: mostly none, so the server names only those. */
 async function insert(sql: Sql, batch: PostgresWrite[]): Promise<Set<PostgresWrite>> {
   if (batch.length === 0) return new Set()
   const ids = toIntegerArray(batch.map(({ id }) => id))
   const names = toTextArray(batch.map(({ name }) => name))
   const tags = toTextArray(batch.map(({ tag }) => tag))
   const versions = toIntegerArray(batch.map(({ version }) => version))
-  const rows = await sql<{ id: string }[]>`
-    INSERT INTO plant_store.plants (id, name, tag, version)
-    SELECT * FROM unnest(${ids}::bigint[], ${names}::text[], ${tags}::text[], ${versions}::bigint[])
-    ON CONFLICT (id) DO NOTHING RETURNING id`
-  const inserted = new Set(rows.map(({ id }) => id))
-  return new Set(batch.filter(({ id }) => inserted.has(String(id))))
+  const [row] = await sql<[{ inserted: string; ids: string | null }]>`
+    WITH inserted AS (
+      INSERT INTO plant_store.plants (id, name, tag, version)
+      SELECT * FROM unnest(${ids}::bigint[], ${names}::text[], ${tags}::text[], ${versions}::bigint[])
+      ON CONFLICT (id) DO NOTHING RETURNING id
+    )
+    SELECT CASE WHEN count(*) < ${batch.length}::bigint THEN string_agg(id::text, ',') END AS ids,
+           count(*) AS inserted
+    FROM inserted`
+  if (Number(row.inserted) === batch.length) return new Set()
+  const inserted = new Set(row.ids?.split(','))
+  return new Set(batch.filter(({ id }) => !inserted.has(String(id))))
 }
 
 function toPlant(row: PlantRow): VersionedPlant {
