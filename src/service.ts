@@ -5,8 +5,9 @@ import type { Config } from './config.ts'
 import { type Limits, limits as standardLimits } from './contract/limits.ts'
 import { buildApp } from './http/app.ts'
 import { drain } from './http/lifecycle.ts'
+import { repeat } from './repeat.ts'
 import { openStore } from './store/open.ts'
-import type { Store, StoreEvents } from './store/store.ts'
+import { keyLifetimeMs, type Store, type StoreEvents } from './store/store.ts'
 import { openTokenVerifier } from './tokens/verify.ts'
 
 export interface Service {
@@ -25,40 +26,63 @@ export interface ServiceOptions {
   readonly limits?: Limits
 }
 
+/** How often keys that are too old to count are forgotten. */
+const forgetKeysMs = 60_000
+
 /** Opens the whole service: the store, the check of tokens, the HTTP side, the port. */
 export async function openService(options: ServiceOptions): Promise<Service> {
-  const { config, logger, limits = standardLimits } = options
+  const { config, logger } = options
   const store = options.store ?? (await openStore(config.storeLocation, toEvents(logger)))
-  const tokens = await openTokenVerifier({
-    store,
-    operatorToken: config.operatorToken,
-    onError: (err) => logger.debug({ err }, 'the store could not be asked about tokens'),
-  })
-  const lifecycle = { isDraining: false }
-  const { publicUrl, allowedOrigins } = config
-  const app = buildApp({ store, tokens, logger, lifecycle, publicUrl, allowedOrigins, limits })
-
-  async function close(): Promise<number> {
-    try {
-      const cut = await drain(app.server, lifecycle, limits)
-      await app.close()
-      await tokens.close()
-      return cut
-    } finally {
-      await store.close()
-    }
-  }
-
   try {
-    // One address: for a name with several, Fastify would open servers beside the one that we have set up.
-    const { address } = await lookup(config.host)
-    await app.listen({ port: config.port, host: address })
+    return await openOnStore(store, options)
   } catch (error) {
-    await tokens.close()
     await store.close()
     throw error
   }
-  return { url: toUrl(app.server.address() as AddressInfo), store, close }
+}
+
+async function openOnStore(store: Store, options: ServiceOptions): Promise<Service> {
+  const { config, logger, limits = standardLimits } = options
+  const onError = (err: unknown) => logger.debug({ err }, 'the store failed in the background')
+  const lifecycle = { isDraining: false }
+  const tokens = await openTokenVerifier({ store, operatorToken: config.operatorToken, onError })
+  const stopForgetting = repeat(() => forgetKeys(store), forgetKeysMs, onError)
+
+  async function stopBackground(): Promise<void> {
+    stopForgetting()
+    await tokens.close()
+  }
+
+  try {
+    const { publicUrl, allowedOrigins } = config
+    const app = buildApp({ store, tokens, logger, lifecycle, publicUrl, allowedOrigins, limits })
+    // One address: for a name with several, Fastify would open servers beside the one that we have set up.
+    const { address } = await lookup(config.host)
+    await app.listen({ port: config.port, host: address })
+
+    return {
+      url: toUrl(app.server.address() as AddressInfo),
+      store,
+      async close() {
+        try {
+          const cut = await drain(app.server, lifecycle, limits)
+          await app.close()
+          await stopBackground()
+          return cut
+        } finally {
+          await store.close()
+        }
+      },
+    }
+  } catch (error) {
+    await stopBackground()
+    throw error
+  }
+}
+
+/** Forgets every key that is too old to count, in steps between which others get their turn. */
+async function forgetKeys(store: Store): Promise<void> {
+  while (!(await store.forgetKeys(Date.now() - keyLifetimeMs)));
 }
 
 function toEvents(logger: Logger): StoreEvents {

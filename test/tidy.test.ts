@@ -7,10 +7,11 @@ import { describe, it } from 'node:test'
 const imports: Record<string, string[]> = {
   contract: [],
   store: ['contract'],
-  tokens: ['contract', 'store/store.ts'],
+  tokens: ['contract', 'store/store.ts', 'repeat.ts'],
   http: ['contract', 'store/store.ts', 'tokens/verify.ts'],
   'config.ts': ['http/cors.ts', 'store/open.ts'],
-  'service.ts': ['config.ts', 'contract', 'http', 'store', 'tokens'],
+  'repeat.ts': [],
+  'service.ts': ['config.ts', 'contract', 'http', 'repeat.ts', 'store', 'tokens'],
   cli: ['config.ts', 'contract', 'service.ts', 'store', 'tokens'],
   'main.ts': ['cli', 'config.ts', 'contract', 'store'],
 }

@@ -14,7 +14,17 @@ export const headers = {
   ETag: {
     description:
       'A strong entity tag. It changes with every change of the plant and never comes back, not even after delete and create.',
-    example: '"1x8kq0ru6h3dc"',
+    example: '"1d8f0c5a7b21"',
+    type: 'string',
+  },
+  Link: {
+    description: 'The address of the next page, as `<…>; rel="next"`, while more plants follow.',
+    example: '<http://127.0.0.1:3000/plants?limit=100&after=100>; rel="next"',
+    type: 'string',
+  },
+  'Idempotency-Replayed': {
+    description: '`true` when this is the first answer to its `Idempotency-Key` once more.',
+    example: 'true',
     type: 'string',
   },
   'X-Request-Id': {

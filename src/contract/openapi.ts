@@ -8,18 +8,21 @@ import {
   operations,
   type Page,
   pages,
+  type Success,
 } from './operations.ts'
-import { ErrorBody, Health, NewPlant, Plant, StoredPlant } from './shapes.ts'
+import { parameters } from './parameters.ts'
+import { ErrorBody, Health, NewPlant, Plant, StoredPlant, StoredPlants } from './shapes.ts'
 
 type Json = Record<string, unknown>
 
-const shapes = { Plant, NewPlant, StoredPlant, Error: ErrorBody, Health }
+const shapes = { Plant, NewPlant, StoredPlant, StoredPlants, Error: ErrorBody, Health }
 
 const introduction = `A plant store over HTTP with JSON bodies.
 
 - A 200 to a create means that the plant is on disk.
 - An \`id\` is any int64 and is exact to the last digit, in requests and in answers.
 - Every answer that is not a success has an \`Error\` body. Its \`error\` is the HTTP status times 100 plus a detail.
+- A state of a plant has an \`ETag\`; \`If-Match\` and \`If-None-Match\` make a request depend on it.
 - HEAD is answered wherever GET is. OPTIONS answers 204 with \`Allow\`. Another method on a known path is 405 (40500)
   with \`Allow\`, an unknown path is 404 (40400).
 - Limits: a body of 1 MiB, JSON 32 containers deep, headers of 16 KiB, a URL of 8 KiB; the headers complete within
@@ -54,7 +57,7 @@ export function buildOpenApi({ baseUrl }: { baseUrl: string }): Json {
         },
       },
       schemas: Object.fromEntries(
-        Object.entries(shapes).map(([name, shape]) => [name, toJsonSchema(shape)]),
+        Object.entries(shapes).map(([name, shape]) => [name, toSchema(shape)]),
       ),
       headers: Object.fromEntries(
         Object.entries(headers).map(([name, { description, example, type }]) => [
@@ -75,6 +78,14 @@ export function toJsonSchema(shape: TSchema): Json {
   })
 }
 
+/** A shape as the document has it: what it consists of is named, not repeated. */
+function toSchema(shape: TSchema): Json {
+  const schema = toJsonSchema(shape)
+  return shape === StoredPlants
+    ? { ...schema, items: { $ref: '#/components/schemas/StoredPlant' } }
+    : schema
+}
+
 function buildOperationPaths(): Record<string, Json> {
   const paths: Record<string, Json> = {}
   for (const [name, operation] of Object.entries(operations)) {
@@ -93,7 +104,10 @@ function buildOperation(name: string, operation: Operation): Json {
     summary: operation.summary,
     description: `${operation.description} Needs the scope \`${operation.scope}\`.`,
     security: [{ bearerToken: [operation.scope] }],
-    ...(operation.path.includes('{id}') && { parameters: [idParameter] }),
+    parameters: [
+      ...(operation.path.includes('{id}') ? [idParameter] : []),
+      ...operation.parameters.map((name) => ({ name, ...parameters[name] })),
+    ],
     ...(operation.body && {
       requestBody: { required: true, content: jsonContent(operation.body) },
     }),
@@ -102,9 +116,8 @@ function buildOperation(name: string, operation: Operation): Json {
         Object.entries(operation.successes).map(([status, success]) => [
           status,
           {
-            description: success.description,
-            headers: headerReferences(success.headers),
-            ...(success.shape && { content: jsonContent(success.shape) }),
+            ...buildSuccess(success),
+            ...(operation.body === NewPlant && { links: linksToPlant }),
           },
         ]),
       ),
@@ -112,6 +125,22 @@ function buildOperation(name: string, operation: Operation): Json {
     },
   }
 }
+
+function buildSuccess({ description, headers, optionalHeaders = [], shape }: Success): Json {
+  return {
+    description,
+    headers: headerReferences([...headers, ...optionalHeaders]),
+    ...(shape && { content: jsonContent(shape) }),
+  }
+}
+
+/** From a plant that was created to what can be done with it. */
+const linksToPlant = Object.fromEntries(
+  (['getPlant', 'replacePlant', 'deletePlant'] as const).map((operationId) => [
+    operationId,
+    { operationId, parameters: { id: '$request.body#/id' } },
+  ]),
+)
 
 const idParameter = {
   name: 'id',

@@ -1,7 +1,8 @@
-import type { TObject } from 'typebox'
+import type { TArray, TObject } from 'typebox'
 import type { ErrorNumber } from './errors.ts'
 import type { HeaderName } from './headers.ts'
-import { Health, NewPlant, Plant, StoredPlant } from './shapes.ts'
+import type { ParameterName } from './parameters.ts'
+import { Health, NewPlant, Plant, StoredPlant, StoredPlants } from './shapes.ts'
 
 /** What a token may allow. */
 export const scopes = ['plants:read', 'plants:write'] as const
@@ -9,11 +10,12 @@ export type Scope = (typeof scopes)[number]
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
-/** One kind of success: what it means, its body if it has one, and the headers that it always carries. */
-interface Success {
+/** One kind of success: what it means, its body if it has one, and the headers that it carries, always or at times. */
+export interface Success {
   readonly description: string
-  readonly shape?: TObject
+  readonly shape?: TObject | TArray
   readonly headers: readonly HeaderName[]
+  readonly optionalHeaders?: readonly HeaderName[]
 }
 
 /** What one operation promises. `{id}` in a path is the id of a plant. */
@@ -23,6 +25,7 @@ export interface Operation {
   readonly scope: Scope
   readonly summary: string
   readonly description: string
+  readonly parameters: readonly ParameterName[]
   readonly body?: TObject
   readonly successes: Readonly<Record<number, Success>>
   /** The failures of this operation alone; `failuresOf` adds those that it shares with others. */
@@ -38,15 +41,35 @@ export const operations = {
     summary: 'Create a plant',
     description:
       'Creates a new plant in the store. The answer is sent when the plant is on disk. When the id is taken, the stored plant stays as it is and the answer is 409.',
+    parameters: ['Idempotency-Key'],
     body: NewPlant,
     successes: {
       200: {
         description: 'The plant is stored.',
         shape: Plant,
         headers: ['Location', 'ETag', 'X-Request-Id'],
+        optionalHeaders: ['Idempotency-Replayed'],
       },
     },
-    failures: [40900],
+    failures: [40900, 42200],
+  },
+  listPlants: {
+    method: 'GET',
+    path: '/plants',
+    scope: 'plants:read',
+    summary: 'List plants',
+    description:
+      'Answers plants in ascending order of their ids. While more follow, the header `Link` has the address of the next page; a plant that is there all the time is in exactly one page.',
+    parameters: ['limit', 'after', 'tag'],
+    successes: {
+      200: {
+        description: 'A page of plants.',
+        shape: StoredPlants,
+        headers: ['X-Request-Id'],
+        optionalHeaders: ['Link'],
+      },
+    },
+    failures: [],
   },
   getPlant: {
     method: 'GET',
@@ -54,9 +77,47 @@ export const operations = {
     scope: 'plants:read',
     summary: 'Get a plant',
     description: 'Answers the plant with this id.',
+    parameters: ['If-Match', 'If-None-Match'],
     successes: {
       200: { description: 'The plant.', shape: StoredPlant, headers: ['ETag', 'X-Request-Id'] },
+      304: {
+        description: 'The plant has a state that `If-None-Match` names.',
+        headers: ['ETag', 'X-Request-Id'],
+      },
     },
+    failures: [40401],
+  },
+  replacePlant: {
+    method: 'PUT',
+    path: '/plants/{id}',
+    scope: 'plants:write',
+    summary: 'Replace a plant, or create it',
+    description:
+      'Stores the plant under this id, in place of the one that is there. An `id` in the body must be that of the path.',
+    parameters: ['If-Match', 'If-None-Match'],
+    body: Plant,
+    successes: {
+      200: {
+        description: 'The plant is replaced.',
+        shape: StoredPlant,
+        headers: ['ETag', 'X-Request-Id'],
+      },
+      201: {
+        description: 'The plant is created.',
+        shape: StoredPlant,
+        headers: ['Location', 'ETag', 'X-Request-Id'],
+      },
+    },
+    failures: [],
+  },
+  deletePlant: {
+    method: 'DELETE',
+    path: '/plants/{id}',
+    scope: 'plants:write',
+    summary: 'Delete a plant',
+    description: 'Removes the plant with this id.',
+    parameters: ['If-Match', 'If-None-Match'],
+    successes: { 204: { description: 'The plant is gone.', headers: ['X-Request-Id'] } },
     failures: [40401],
   },
 } as const satisfies Record<string, Operation>
@@ -122,6 +183,8 @@ export function failuresOf(operation: Operation): ErrorNumber[] {
     ...protocolFailures,
     ...operationFailures,
     ...(operation.path.includes('{id}') ? [40004 as const] : []),
+    40005,
+    ...(operation.parameters.includes('If-Match') ? [41200 as const] : []),
     ...(operation.body ? bodyFailures : []),
     ...(operation.method === 'GET' ? [] : writeFailures),
     ...operation.failures,

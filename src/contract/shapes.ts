@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { pageLimits } from './parameters.ts'
 import { isKeepable } from './text.ts'
 
 const expectedText = 'a string without NUL characters and without lone surrogates'
@@ -47,6 +48,13 @@ export const StoredPlant = Type.Object(
   { title: 'StoredPlant', description: 'A plant with its id, as it is stored.' },
 )
 
+/** A page of plants: a bare array. */
+export const StoredPlants = Type.Array(StoredPlant, {
+  title: 'StoredPlants',
+  description: 'Plants in ascending order of their ids.',
+  maxItems: pageLimits.most,
+})
+
 /** The body of every answer that is not a success. */
 export const ErrorBody = Type.Object(
   {
@@ -79,5 +87,6 @@ export const Health = Type.Object(
 export type Plant = Static<typeof Plant>
 export type NewPlant = Static<typeof NewPlant>
 export type StoredPlant = Static<typeof StoredPlant>
+export type StoredPlants = Static<typeof StoredPlants>
 export type ErrorBody = Static<typeof ErrorBody>
 export type Health = Static<typeof Health>

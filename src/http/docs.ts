@@ -49,7 +49,7 @@ interface DocumentedOperation {
 interface DocumentedShape {
   readonly description: string
   readonly required?: string[]
-  readonly properties: Record<string, { type: string; format?: string; description?: string }>
+  readonly properties?: Record<string, { type: string; format?: string; description?: string }>
 }
 
 function renderOperation(method: string, path: string, operation: DocumentedOperation): string {
@@ -63,15 +63,18 @@ ${renderTable(['Status', 'Meaning'], rows)}`
 }
 
 function renderShape(name: string, shape: DocumentedShape): string {
-  const rows = Object.entries(shape.properties).map(([member, { type, format, description }]) => [
-    `<code>${escapeHtml(member)}</code>`,
-    escapeHtml(format ?? type),
-    shape.required?.includes(member) ? 'yes' : 'no',
-    toHtml(description ?? ''),
-  ])
+  const rows = Object.entries(shape.properties ?? {}).map(
+    ([member, { type, format, description }]) => [
+      `<code>${escapeHtml(member)}</code>`,
+      escapeHtml(format ?? type),
+      shape.required?.includes(member) ? 'yes' : 'no',
+      toHtml(description ?? ''),
+    ],
+  )
+  const table = rows.length > 0 ? renderTable(['Member', 'Type', 'Required', 'Meaning'], rows) : ''
   return `<h2>${escapeHtml(name)}</h2>
 <p>${toHtml(shape.description)}</p>
-${renderTable(['Member', 'Type', 'Required', 'Meaning'], rows)}`
+${table}`
 }
 
 function renderTable(titles: string[], rows: string[][]): string {

@@ -1,7 +1,11 @@
-import type { Static, TSchema } from 'typebox'
+import type { Static, TArray, TSchema } from 'typebox'
 import { Failure } from '../contract/errors.ts'
 import type { OperationName, Operations } from '../contract/operations.ts'
-import type { Store, Version } from '../store/store.ts'
+import { findFailure, type Precondition } from '../contract/precondition.ts'
+import type { Store } from '../store/store.ts'
+import { toETag } from './etag.ts'
+import type { Parameters } from './parameters.ts'
+import { listPage } from './plant-list.ts'
 
 type PathOf<Name extends OperationName> = Operations[Name]['path']
 type Id<Name extends OperationName> =
@@ -11,22 +15,42 @@ type Body<Name extends OperationName> = Operations[Name] extends {
 }
   ? { readonly body: Static<Shape> }
   : unknown
+type ParametersOf<Name extends OperationName> = Pick<
+  Parameters,
+  Operations[Name]['parameters'][number]
+>
 
 /** What a handler is told of a request: only what its operation declares, checked. */
-export type Call<Name extends OperationName> = Id<Name> & Body<Name> & { readonly baseUrl: string }
+export type Call<Name extends OperationName> = Id<Name> &
+  Body<Name> & {
+    readonly parameters: ParametersOf<Name>
+    readonly baseUrl: string
+    readonly tokenId: string
+  }
+
+type HeaderOf<Success, Kind extends string> =
+  Success extends Record<Kind, readonly (infer Header extends string)[]>
+    ? Exclude<Header, 'X-Request-Id'>
+    : never
+/** A list may also come as its JSON, in pieces. */
+type ContentOf<Shape extends TSchema> =
+  | Static<Shape>
+  | (Shape extends TArray ? AsyncIterable<string> : never)
 
 /** What a handler may answer: one of the successes that its operation declares, with all of its headers. */
 export type Answer<Name extends OperationName> = {
-  [Status in keyof Operations[Name]['successes']]: Operations[Name]['successes'][Status] extends {
-    shape: infer Shape extends TSchema
-    headers: readonly (infer Header extends string)[]
+  [Status in keyof Operations[Name]['successes']]: {
+    readonly status: Status
+    readonly headers: Readonly<
+      Record<HeaderOf<Operations[Name]['successes'][Status], 'headers'>, string> &
+        Partial<Record<HeaderOf<Operations[Name]['successes'][Status], 'optionalHeaders'>, string>>
+    >
+    readonly body: Operations[Name]['successes'][Status] extends {
+      shape: infer Shape extends TSchema
+    }
+      ? ContentOf<Shape>
+      : undefined
   }
-    ? {
-        readonly status: Status
-        readonly headers: Readonly<Record<Exclude<Header, 'X-Request-Id'>, string>>
-        readonly body: Static<Shape>
-      }
-    : never
 }[keyof Operations[Name]['successes']]
 
 /** A handler for every operation: one that is missing does not compile. */
@@ -36,27 +60,88 @@ export type Handlers = {
 
 export function buildHandlers(store: Store): Handlers {
   return {
-    async createPlant({ body: { id, name, tag }, baseUrl }) {
+    async createPlant({ body: { id, name, tag }, parameters, baseUrl, tokenId }) {
       const plant = tag === undefined ? { name } : { name, tag }
-      const version = await store.createPlant({ id, ...plant })
-      if (version === 'exists') {
+      const key = parameters['Idempotency-Key']
+      const outcome = key
+        ? await store.createPlantOnce({ id, ...plant }, { tokenId, key })
+        : await store.createPlant({ id, ...plant })
+      if (outcome === 'exists') {
         throw new Failure(40900, `A plant with the id ${id} exists. It was not changed.`)
       }
+      if (outcome === 'key reused') {
+        throw new Failure(
+          42200,
+          'This Idempotency-Key was used with another plant. Take a new one.',
+        )
+      }
+      const { version, isReplay } =
+        typeof outcome === 'bigint' ? { version: outcome, isReplay: false } : outcome
+      const headers = { Location: toLocation(baseUrl, id), ETag: toETag(version) }
       return {
         status: 200,
-        headers: { Location: `${baseUrl}/plants/${id}`, ETag: toETag(version) },
+        headers: isReplay ? { ...headers, 'Idempotency-Replayed': 'true' } : headers,
         body: plant,
       }
     },
 
-    async getPlant({ id }) {
+    async listPlants({ parameters: { limit, after, tag }, baseUrl }) {
+      const { body, next } = await listPage(store, { limit, after, tag })
+      return {
+        status: 200,
+        headers: next === undefined ? {} : { Link: toLink(baseUrl, { limit, after: next, tag }) },
+        body,
+      }
+    },
+
+    async getPlant({ id, parameters }) {
       const plant = await store.getPlant(id)
-      if (plant === undefined) throw new Failure(40401, `No plant has the id ${id}.`)
-      return { status: 200, headers: { ETag: toETag(plant.version) }, body: plant }
+      if (plant === undefined) throw absent(id)
+      const headers = { ETag: toETag(plant.version) }
+      const failure = findFailure(toPrecondition(parameters), plant.version)
+      if (failure === 'match') throw conditionFailed()
+      if (failure === 'noneMatch') return { status: 304, headers, body: undefined }
+      return { status: 200, headers, body: plant }
+    },
+
+    async replacePlant({ id, body: { name, tag }, parameters, baseUrl }) {
+      const plant = tag === undefined ? { id, name } : { id, name, tag }
+      const outcome = await store.replacePlant(plant, toPrecondition(parameters))
+      if (outcome === 'condition failed') throw conditionFailed()
+      const ETag = toETag(outcome.version)
+      if (outcome.is === 'replaced') return { status: 200, headers: { ETag }, body: plant }
+      return { status: 201, headers: { ETag, Location: toLocation(baseUrl, id) }, body: plant }
+    },
+
+    async deletePlant({ id, parameters }) {
+      const outcome = await store.removePlant(id, toPrecondition(parameters))
+      if (outcome === 'absent') throw absent(id)
+      if (outcome === 'condition failed') throw conditionFailed()
+      return { status: 204, headers: {}, body: undefined }
     },
   }
 }
 
-function toETag(version: Version): string {
-  return `"${version.toString(36)}"`
+function toPrecondition(parameters: Pick<Parameters, 'If-Match' | 'If-None-Match'>): Precondition {
+  return { match: parameters['If-Match'], noneMatch: parameters['If-None-Match'] }
+}
+
+function toLocation(baseUrl: string, id: bigint): string {
+  return `${baseUrl}/plants/${id}`
+}
+
+function toLink(
+  baseUrl: string,
+  { limit, after, tag }: { limit: number; after: bigint; tag: string | undefined },
+): string {
+  const filter = tag === undefined ? '' : `&tag=${encodeURIComponent(tag)}`
+  return `<${baseUrl}/plants?limit=${limit}&after=${after}${filter}>; rel="next"`
+}
+
+function absent(id: bigint): Failure {
+  return new Failure(40401, `No plant has the id ${id}.`)
+}
+
+function conditionFailed(): Failure {
+  return new Failure(41200, 'The plant is not in a state that If-Match or If-None-Match allows.')
 }

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../contract/errors.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
@@ -13,6 +14,7 @@ import { authenticate } from './authentication.ts'
 import { readJson } from './body.ts'
 import { insufficientScope } from './failures.ts'
 import type { Handlers } from './handlers.ts'
+import { type Parameters, readParameters } from './parameters.ts'
 import { toBaseUrl } from './protocol.ts'
 import { buildShapeCheck } from './shape.ts'
 
@@ -25,14 +27,18 @@ interface OperationParts {
 /** A handler as the one that calls it sees it: which members a call has, the operation's own type says. */
 type AnyHandler = (call: {
   readonly id: bigint | undefined
+  readonly parameters: Partial<Parameters>
   readonly body: unknown
   readonly baseUrl: string
+  readonly tokenId: string
 }) => Promise<{ status: number; headers: Record<string, string>; body: unknown }>
 
 /** Registers every operation of the contract with its handler. */
 export function addOperations(app: FastifyInstance, parts: OperationParts): void {
   // Fastify would read the body itself, and close the connection whenever it is not valid.
-  app.addHttpMethod('POST', { hasBody: false, overrideExisting: true })
+  for (const method of ['POST', 'PUT']) {
+    app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
+  }
   for (const name of Object.keys(operations) as OperationName[]) addOperation(app, name, parts)
 }
 
@@ -52,10 +58,13 @@ function addOperation(
     const grant = found instanceof Promise ? await found : found
     requireScope(grant, operation.scope)
     const id = hasId ? requireId(request) : undefined
+    const parameters = readParameters(operation.parameters, request.url, request.headers)
     const body = checkShape?.(await readJson(request.raw, reply.raw))
+    if (id !== undefined && body !== undefined) requireSameId(body, id)
     const baseUrl = publicUrl ?? toBaseUrl(request.raw)
-    const { status, headers, body: content } = await handle({ id, body, baseUrl })
-    return reply.code(status).headers(headers).send(content)
+    const { tokenId } = grant
+    const result = await handle({ id, parameters, body, baseUrl, tokenId })
+    return send(reply.code(result.status).headers(result.headers), result.body)
   }
 
   app.route({
@@ -64,6 +73,20 @@ function addOperation(
     schema: { response: toResponseSchemas(operation) },
     handler: answer,
   })
+}
+
+function send(reply: FastifyReply, body: unknown): FastifyReply {
+  const isInPieces = typeof body === 'object' && body !== null && Symbol.asyncIterator in body
+  if (!isInPieces) return reply.send(body)
+  reply.type('application/json; charset=utf-8')
+  return reply.send(Readable.from(body as AsyncIterable<string>, { objectMode: false }))
+}
+
+/** An id in the body is not asked for; one that contradicts the path is a mistake of the client's. */
+function requireSameId(body: object, id: bigint): void {
+  if ('id' in body && body.id !== id) {
+    throw new Failure(40003, 'The member "id" must be the id in the path, or be left out.')
+  }
 }
 
 function requireScope(grant: Grant, scope: Scope): void {

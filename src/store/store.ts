@@ -1,5 +1,6 @@
 import { Failure } from '../contract/errors.ts'
 import type { Scope } from '../contract/operations.ts'
+import type { Precondition } from '../contract/precondition.ts'
 import type { NewPlant, StoredPlant } from '../contract/shapes.ts'
 
 /** Names one state of one plant: random, so that it never comes back, not even from an old backup. */
@@ -8,6 +9,39 @@ export type Version = bigint
 export interface VersionedPlant extends StoredPlant {
   readonly version: Version
 }
+
+/** The key that a client gave a create, and whose client it was. */
+export interface CreateKey {
+  readonly tokenId: string
+  readonly key: string
+}
+
+export interface CreatedOnce {
+  readonly version: Version
+  readonly isReplay: boolean
+}
+
+export interface Replaced {
+  readonly is: 'replaced' | 'created'
+  readonly version: Version
+}
+
+export interface PlantQuery {
+  readonly after: bigint | undefined
+  readonly tag: string | undefined
+  readonly limit: number
+}
+
+export interface PlantPage {
+  readonly plants: readonly VersionedPlant[]
+  /** Whether it ends where the query ends, and not because it became too large. */
+  readonly isWhole: boolean
+}
+
+/** How long a key is kept. */
+export const keyLifetimeMs = 24 * 60 * 60 * 1000
+/** A page that has become this large ends there. */
+export const pageBytes = 1024 * 1024
 
 /** A token as the store knows it: never the token itself, only its SHA-256. Times are milliseconds since 1970. */
 export interface TokenRecord {
@@ -32,7 +66,20 @@ export interface TokenUse {
  */
 export interface Store {
   createPlant(plant: NewPlant): Promise<Version | 'exists'>
+  /** Creates the plant once for this key: again with the same plant, it tells what it did the first time. */
+  createPlantOnce(plant: NewPlant, key: CreateKey): Promise<CreatedOnce | 'exists' | 'key reused'>
   getPlant(id: bigint): Promise<VersionedPlant | undefined>
+  /** Plants in ascending order of their ids: as many as asked for, or fewer when they are large. */
+  listPlants(query: PlantQuery): Promise<PlantPage>
+  /** The ids that a list of plants would have, whatever the size of the plants. */
+  listIds(query: PlantQuery): Promise<bigint[]>
+  replacePlant(plant: StoredPlant, condition: Precondition): Promise<Replaced | 'condition failed'>
+  removePlant(
+    id: bigint,
+    condition: Precondition,
+  ): Promise<'removed' | 'absent' | 'condition failed'>
+  /** Forgets some of the keys that were used before this time. Answers whether there are none left. */
+  forgetKeys(usedBefore: number): Promise<boolean>
 
   addToken(token: TokenRecord): Promise<void>
   /** Adds the token only to a store that holds no plant and no token yet. */

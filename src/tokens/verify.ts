@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { Failure } from '../contract/errors.ts'
 import { type Scope, scopes } from '../contract/operations.ts'
+import { repeat } from '../repeat.ts'
 import type { Store } from '../store/store.ts'
 import { hashToken, isWellFormed } from './format.ts'
 
@@ -114,22 +115,6 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
 
 function toGrant(tokenId: string, scopes: readonly Scope[], expiresAt = Infinity): Grant {
   return { tokenId, scopes: new Set(scopes), expiresAt, lastUsedAt: 0 }
-}
-
-/** Runs the task again and again, each time this long after it ended. Answers how to stop. */
-function repeat(task: () => Promise<void>, pauseMs: number, onError: (error: unknown) => void) {
-  let timer = setTimeout(run, pauseMs).unref()
-  let isStopped = false
-
-  async function run(): Promise<void> {
-    await task().catch(onError)
-    if (!isStopped) timer = setTimeout(run, pauseMs).unref()
-  }
-
-  return () => {
-    isStopped = true
-    clearTimeout(timer)
-  }
 }
 
 function invalid(): Failure {

@@ -7,13 +7,14 @@ type Got = Answer<'getPlant'>
 
 declare const operation: Omit<Operation, 'scope'>
 declare const handlers: Handlers
-const { createPlant, getPlant } = handlers
+const { createPlant, getPlant, ...others } = handlers
+declare const call: Parameters<typeof getPlant>[0]
 const headers = { Location: '', ETag: '' }
 const body = { name: '' }
 
-export const whole: Handlers = { createPlant, getPlant }
+export const whole: Handlers = { createPlant, getPlant, ...others }
 // @ts-expect-error an operation without a handler
-export const withoutHandler: Handlers = { createPlant }
+export const withoutHandler: Handlers = { createPlant, ...others }
 
 export const withScope: Operation = { ...operation, scope: 'plants:read' }
 // @ts-expect-error an operation without a scope
@@ -31,4 +32,4 @@ export const wrongHeaders: Created = { status: 200, headers: { Location: '' }, b
 // @ts-expect-error a body of another shape
 export const wrongBody: Got = { status: 200, headers, body }
 // @ts-expect-error a number where the id is an int64
-export const wrongCall = getPlant({ id: 1, baseUrl: '' })
+export const wrongCall = getPlant({ ...call, id: 1 })

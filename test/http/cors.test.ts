@@ -19,7 +19,7 @@ describe('a page of another origin', async () => {
     })
     assert.equal(answer.status, 204)
     assert.equal(answer.headers.get('access-control-allow-origin'), '*')
-    assert.equal(answer.headers.get('access-control-allow-methods'), 'OPTIONS, POST')
+    assert.equal(answer.headers.get('access-control-allow-methods'), 'GET, HEAD, OPTIONS, POST')
     assert.equal(answer.headers.get('access-control-max-age'), '7200')
     const allowed = answer.headers.get('access-control-allow-headers') ?? ''
     for (const name of [

@@ -13,19 +13,32 @@ import { issueToken } from '../../src/tokens/issue.ts'
 import { type Engine, engines } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
 import { type Answer, exchange, toBytes } from '../support/wire.ts'
-import { expiredToken, readerToken, type Scenario, scenarios, writerToken } from './scenarios.ts'
+import {
+  expiredToken,
+  readerToken,
+  type Scenario,
+  scenarios,
+  tagOf,
+  writerToken,
+} from './scenarios.ts'
 
 for (const engine of engines) {
   describe(`the answers on ${engine.name}`, async () => {
     const usual = await startService(await engine.newUrl())
     await usual.create('{"id":1,"name":"Monstera","tag":"indoor"}')
     await usual.create('{"id":-5,"name":"Cactus"}')
-    const tokens = await issueTokens(usual.store)
+    for (const id of [50, 51, 52, 53]) await usual.create(`{"id":${id},"name":"Rose"}`)
+    await usual.create('{"id":60,"name":"Key"}', { 'Idempotency-Key': 'used-key' })
+    const placeholders = await issueTokens(usual.store)
+    for (const [id, placeholder] of Object.entries(tagOf)) {
+      const { headers } = await usual.call({ path: `/plants/${id}` })
+      placeholders.set(placeholder, headers.get('etag') ?? '')
+    }
 
     for (const scenario of scenarios) {
       it(scenario.title, async () => {
         const service = isUsual(scenario) ? usual : await startUnusual(engine, scenario)
-        const answer = await send(service.url, scenario, tokens)
+        const answer = await send(service.url, scenario, placeholders)
         check(answer, scenario)
         if (scenario.fault === 'bug') checkLog(service.log, answer)
       })
@@ -50,7 +63,7 @@ function isUsual({ fault, limits }: Scenario): boolean {
 async function startUnusual(engine: Engine, { fault, limits = {} }: Scenario) {
   const url = await engine.newUrl()
   if (fault === undefined) return startService(url, { limits })
-  if (fault !== 'bug' && fault !== 'no ping') {
+  if (!isThrown(fault)) {
     const { store, witness } = await engine.openWithFault(fault)
     return startService(url, {
       store: { ...store, close: () => store.close().finally(witness.close) },
@@ -58,22 +71,43 @@ async function startUnusual(engine: Engine, { fault, limits = {} }: Scenario) {
   }
   const store = await engine.open(url)
   const fail = async () => {
-    throw fault === 'bug' ? new TypeError('the secret cause') : new Failure(50301, 'No answer.')
+    throw thrown[fault]()
   }
-  return startService(url, { store: { ...store, createPlant: fail, getPlant: fail, ping: fail } })
+  return startService(url, {
+    store: {
+      ...store,
+      createPlant: fail,
+      getPlant: fail,
+      listPlants: fail,
+      replacePlant: fail,
+      removePlant: fail,
+      ping: fail,
+    },
+  })
+}
+
+/** Faults that a store is made to have, because none of the engines can be made to have them. */
+const thrown = {
+  bug: () => new TypeError('the secret cause'),
+  'no ping': () => new Failure(50301, 'No answer.'),
+  'always full': () => new Failure(50700, 'Full.'),
+}
+
+function isThrown(fault: string): fault is keyof typeof thrown {
+  return fault in thrown
 }
 
 async function send(
   url: string,
   { request }: Scenario,
-  tokens: Map<string, string>,
+  placeholders: Map<string, string>,
 ): Promise<Answer> {
   const isRaw = typeof request === 'string' || Buffer.isBuffer(request)
   const hasNoBody = !isRaw && request.method === 'HEAD'
   let bytes = Buffer.from(isRaw ? request : toBytes(request))
-  for (const [placeholder, token] of tokens) {
+  for (const [placeholder, value] of placeholders) {
     if (!bytes.includes(placeholder)) continue
-    bytes = Buffer.from(bytes.toString('latin1').replace(placeholder, token), 'latin1')
+    bytes = Buffer.from(bytes.toString('latin1').replace(placeholder, value), 'latin1')
   }
   const [answer] = await exchange(url, bytes, { hasNoBody })
   assert.ok(answer, 'the connection was closed without an answer')
@@ -81,7 +115,7 @@ async function send(
 }
 
 function check(answer: Answer, { status, error, body, headers = {} }: Scenario): void {
-  assert.equal(answer.status, status, answer.body)
+  assert.equal(answer.status, status, answer.body.slice(0, 300))
   assert.match(answer.headers.get('x-request-id') ?? '', /^[\w-]+$/)
   if (error !== undefined) {
     const content = JSON.parse(answer.body)

@@ -5,12 +5,16 @@ import {
   operations,
   type PageName,
   pages,
+  type Scope,
 } from '../../src/contract/operations.ts'
 import type { StoreFault } from '../support/engines.ts'
 import { authorized, json } from '../support/service.ts'
 import { type Request, toBytes } from '../support/wire.ts'
 
-/** What one request gets, from a store that holds the plants 1 (Monstera, indoor) and -5 (Cactus, no tag). */
+/**
+ * What one request gets, from a store that holds the plants 1 (Monstera, indoor), -5 (Cactus, no tag) and 50 to 53
+ * (Rose, no tag), and in which the key `used-key` was used for the plant 60 (Key).
+ */
 export interface Scenario {
   readonly title: string
   /** The operation or page that is asked for, if the request gets as far as that. */
@@ -22,7 +26,7 @@ export interface Scenario {
   readonly body?: string | RegExp
   readonly headers?: Readonly<Record<string, string | RegExp>>
   /** A service that is made otherwise than the usual one. */
-  readonly fault?: StoreFault | 'bug' | 'no ping'
+  readonly fault?: StoreFault | 'bug' | 'no ping' | 'always full'
   readonly limits?: Partial<Limits>
 }
 
@@ -33,6 +37,9 @@ type Details = Partial<Scenario>
 export const expiredToken = 'the-expired-token'
 export const readerToken = 'the-token-that-only-reads'
 export const writerToken = 'the-token-that-only-writes'
+
+/** Stands in a header for the entity tags of these plants. */
+export const tagOf = { 1: 'the-tag-of-1', 50: 'the-tag-of-50', 52: 'the-tag-of-52' }
 
 const challenge = 'Bearer realm="plant-store"'
 const fern = '{"id":7,"name":"Fern"}'
@@ -130,7 +137,7 @@ const creates: Scenario[] = [
       body: '{"name":"Fern","tag":"shade"}',
       headers: {
         location: 'http://plants.test/plants/7',
-        etag: /^"[0-9a-z]{1,13}"$/,
+        etag: /^"[0-9a-f]{1,16}"$/,
         'content-type': 'application/json; charset=utf-8',
       },
     },
@@ -224,6 +231,16 @@ const creates: Scenario[] = [
   refused(41500, 'a content encoding', 'createPlant', post(fern, { 'Content-Encoding': 'gzip' })),
 ]
 
+function put(path: string, body: string, headers: Request['headers'] = {}): Request {
+  return { method: 'PUT', path, body, headers: { ...json, ...headers } }
+}
+
+function del(path: string, headers: Request['headers'] = {}): Request {
+  return { method: 'DELETE', path, headers: { ...authorized, ...headers } }
+}
+
+const rose = '{"name":"Rose","tag":"garden"}'
+
 const wrongIds = [
   '01',
   '-0',
@@ -245,7 +262,7 @@ const wrongIds = [
 const gets: Scenario[] = [
   answered('the plant with its id and tag', 'getPlant', get('/plants/1'), {
     body: '{"id":1,"name":"Monstera","tag":"indoor"}',
-    headers: { etag: /^"[0-9a-z]{1,13}"$/ },
+    headers: { etag: /^"[0-9a-f]{1,16}"$/ },
   }),
   answered('a plant that has no tag, without the member', 'getPlant', get('/plants/-5'), {
     body: '{"id":-5,"name":"Cactus"}',
@@ -265,6 +282,276 @@ const gets: Scenario[] = [
   ...wrongIds.map((id) =>
     refused(40004, `the id ${id.slice(0, 20)} in a path`, 'getPlant', get(`/plants/${id}`)),
   ),
+]
+
+const lists: Scenario[] = [
+  answered(
+    'a page in ascending order, and where the next one is',
+    'listPlants',
+    get('/plants?limit=2&after=-6'),
+    {
+      body: '[{"id":-5,"name":"Cactus"},{"id":1,"name":"Monstera","tag":"indoor"}]',
+      headers: { link: '<http://plants.test/plants?limit=2&after=1>; rel="next"' },
+    },
+  ),
+  answered('the plants with a tag', 'listPlants', get('/plants?tag=indoor&limit=1'), {
+    body: '[{"id":1,"name":"Monstera","tag":"indoor"}]',
+  }),
+  answered('no plants with a tag that none has', 'listPlants', get('/plants?tag=no+such+tag'), {
+    body: '[]',
+    headers: { link: '' },
+  }),
+  answered('no plants after the last id', 'listPlants', get('/plants?after=9223372036854775807'), {
+    body: '[]',
+  }),
+  answered(
+    'parameters that it does not know are ignored',
+    'listPlants',
+    get('/plants?colour=green&colour=red&limit=1000&%zz'),
+    { body: /^\[\{"id":-5,/ },
+  ),
+  answered(
+    'HEAD: the headers of the list',
+    'listPlants',
+    { ...get('/plants?limit=1'), method: 'HEAD' },
+    { body: '', headers: { link: /rel="next"/ } },
+  ),
+  ...[
+    'limit=0',
+    'limit=-1',
+    'limit=1001',
+    'limit=1e2',
+    'limit=abc',
+    'limit=',
+    'limit',
+    'limit=01',
+    'limit=1&limit=1',
+    'limit=%zz',
+    'after=',
+    'after=x',
+    'after=1.0',
+    'after=9223372036854775808',
+    'after=1&after=2',
+    'tag=a&tag=a',
+    'tag=%00',
+    'tag=%ff',
+  ].map((query) =>
+    refused(40005, `the query ${query}`, 'listPlants', get(`/plants?${query}`), {
+      body: /The query parameter (limit|after|tag) must be/,
+    }),
+  ),
+]
+
+const conditions: Scenario[] = [
+  answered(
+    'a state that the client has',
+    'getPlant',
+    get('/plants/1', { ...authorized, 'If-None-Match': `"x", ${tagOf[1]}` }),
+    { status: 304, body: '', headers: { etag: /^"/ } },
+  ),
+  answered(
+    'a state that the client has, as a weak tag',
+    'getPlant',
+    get('/plants/1', { ...authorized, 'If-None-Match': `W/${tagOf[1]}` }),
+    { status: 304 },
+  ),
+  answered('any state', 'getPlant', get('/plants/1', { ...authorized, 'If-None-Match': '*' }), {
+    status: 304,
+  }),
+  answered(
+    'another state',
+    'getPlant',
+    get('/plants/1', { ...authorized, 'If-None-Match': '"1", , "2"' }),
+  ),
+  answered(
+    'the state that is asked for',
+    'getPlant',
+    get('/plants/1', { ...authorized, 'If-Match': tagOf[1] }),
+  ),
+  refused(
+    41200,
+    'a state that is no more',
+    'getPlant',
+    get('/plants/1', { ...authorized, 'If-Match': '"1"' }),
+  ),
+  refused(
+    40401,
+    'an absent plant, before its state',
+    'getPlant',
+    get('/plants/404', { ...authorized, 'If-Match': '*' }),
+  ),
+  ...['', '"a', 'a', '"a" "b"', ',', '*, "a"', 'w/"a"', '"a"x'].map((tags) =>
+    refused(
+      40005,
+      `the entity tags ${tags}`,
+      'getPlant',
+      get('/plants/1', { ...authorized, 'If-None-Match': tags }),
+      { body: /The header If-None-Match must be/ },
+    ),
+  ),
+]
+
+const replaces: Scenario[] = [
+  answered('a plant is replaced', 'replacePlant', put('/plants/51', rose), {
+    body: '{"id":51,"name":"Rose","tag":"garden"}',
+    headers: { etag: /^"/ },
+  }),
+  answered('a plant is created', 'replacePlant', put('/plants/70', rose), {
+    status: 201,
+    body: '{"id":70,"name":"Rose","tag":"garden"}',
+    headers: { etag: /^"/, location: 'http://plants.test/plants/70' },
+  }),
+  answered(
+    'the id of the path in the body',
+    'replacePlant',
+    put('/plants/51', '{"id":5.1e1,"name":"Rose"}'),
+    { body: '{"id":51,"name":"Rose"}' },
+  ),
+  answered(
+    'in the state that the client has',
+    'replacePlant',
+    put('/plants/50', rose, { 'If-Match': `"1", ${tagOf[50]}` }),
+  ),
+  answered(
+    'only if it is not there',
+    'replacePlant',
+    put('/plants/71', rose, { 'If-None-Match': '*' }),
+    { status: 201 },
+  ),
+  refused(
+    41200,
+    'there, though it must not be',
+    'replacePlant',
+    put('/plants/51', rose, { 'If-None-Match': '*' }),
+  ),
+  refused(
+    41200,
+    'not there, though it must be',
+    'replacePlant',
+    put('/plants/404', rose, { 'If-Match': '*' }),
+  ),
+  refused(
+    41200,
+    'in another state',
+    'replacePlant',
+    put('/plants/51', rose, { 'If-Match': '"1"' }),
+  ),
+  refused(
+    41200,
+    'a weak tag of the very state',
+    'replacePlant',
+    put('/plants/52', rose, { 'If-Match': `W/${tagOf[52]}` }),
+  ),
+  refused(
+    40003,
+    'another id in the body',
+    'replacePlant',
+    put('/plants/51', '{"id":52,"name":"Rose"}'),
+  ),
+  refused(
+    40003,
+    'an id in the body that is none',
+    'replacePlant',
+    put('/plants/51', '{"id":"51","name":"Rose"}'),
+  ),
+  refused(40003, 'no name', 'replacePlant', put('/plants/51', '{}')),
+  refused(40004, 'no id in the path', 'replacePlant', put('/plants/x', rose)),
+  refused(
+    40005,
+    'no list of entity tags',
+    'replacePlant',
+    put('/plants/51', 'no JSON', { 'If-Match': '""x' }),
+  ),
+  refused(40001, 'no JSON', 'replacePlant', put('/plants/51', '{')),
+  refused(40002, 'no body', 'replacePlant', put('/plants/51', '')),
+  refused(
+    41300,
+    'too large a body',
+    'replacePlant',
+    put('/plants/51', `{"name":"${'x'.repeat(1024 * 1024)}"}`),
+  ),
+  refused(
+    41500,
+    'no JSON in its media type',
+    'replacePlant',
+    put('/plants/51', rose, { 'Content-Type': 'text/plain' }),
+  ),
+]
+
+const deletes: Scenario[] = [
+  answered('a plant is removed', 'deletePlant', del('/plants/53'), { status: 204, body: '' }),
+  answered(
+    'in the state that the client has, with a media type and no body',
+    'deletePlant',
+    del('/plants/52', { 'If-Match': tagOf[52], 'Content-Type': 'text/plain' }),
+    { status: 204 },
+  ),
+  refused(
+    40401,
+    'an absent plant, before its state',
+    'deletePlant',
+    del('/plants/404', { 'If-Match': '"1"' }),
+  ),
+  refused(41200, 'in another state', 'deletePlant', del('/plants/51', { 'If-Match': '"1"' })),
+  refused(40004, 'no id in the path', 'deletePlant', del('/plants/x')),
+  refused(
+    40005,
+    'an empty list of entity tags',
+    'deletePlant',
+    del('/plants/51', { 'If-Match': ' ' }),
+  ),
+]
+
+const keys: Scenario[] = [
+  answered(
+    'a create with a key',
+    'createPlant',
+    post('{"id":61,"name":"Key"}', { 'Idempotency-Key': 'new-key' }),
+    { body: '{"name":"Key"}', headers: { 'idempotency-replayed': '' } },
+  ),
+  answered(
+    'the same once more, written otherwise',
+    'createPlant',
+    post('{ "name":"\\u004bey", "id":6.0e1 }', { 'Idempotency-Key': 'used-key' }),
+    {
+      body: '{"name":"Key"}',
+      headers: {
+        'idempotency-replayed': 'true',
+        location: 'http://plants.test/plants/60',
+        etag: /^"/,
+      },
+    },
+  ),
+  refused(
+    42200,
+    'the key with another plant',
+    'createPlant',
+    post('{"id":62,"name":"Key"}', { 'Idempotency-Key': 'used-key' }),
+  ),
+  refused(
+    42200,
+    'the key with a tag more',
+    'createPlant',
+    post('{"id":60,"name":"Key","tag":""}', { 'Idempotency-Key': 'used-key' }),
+  ),
+  ...['', ' ', 'a b', 'x'.repeat(256), 'é'].map((key) =>
+    refused(
+      40005,
+      `the key "${key.slice(0, 10)}"`,
+      'createPlant',
+      post(fern, { 'Idempotency-Key': key }),
+    ),
+  ),
+  refused(40005, 'two keys', 'createPlant', post(fern, { 'Idempotency-Key': ['a', 'a'] })),
+]
+
+/** A request of each operation that would succeed. */
+const everyOperation: [OperationName, Request, Scope][] = [
+  ['createPlant', post(fern), 'plants:write'],
+  ['listPlants', get('/plants'), 'plants:read'],
+  ['getPlant', get('/plants/1'), 'plants:read'],
+  ['replacePlant', put('/plants/1', rose), 'plants:write'],
+  ['deletePlant', del('/plants/1'), 'plants:write'],
 ]
 
 const credentials: Scenario[] = [
@@ -335,6 +622,23 @@ const credentials: Scenario[] = [
       },
     },
   ),
+  ...everyOperation.flatMap(([of, request, scope]) => {
+    const other = scope === 'plants:read' ? writerToken : readerToken
+    return [
+      refused(40100, `${of} without credentials`, of, { ...request, headers: {} }),
+      refused(
+        40300,
+        `${of} without its scope`,
+        of,
+        { ...request, headers: { Authorization: `Bearer ${other}` } },
+        {
+          headers: {
+            'www-authenticate': `${challenge}, error="insufficient_scope", scope="${scope}"`,
+          },
+        },
+      ),
+    ]
+  }),
   answered(
     'a get with a token that only reads',
     'getPlant',
@@ -360,7 +664,7 @@ const paths: Scenario[] = [
     'OPTIONS on a path that is percent-encoded',
     undefined,
     { method: 'OPTIONS', path: '/%70lants/1' },
-    { status: 204, headers: { allow: 'GET, HEAD, OPTIONS' } },
+    { status: 204, headers: { allow: 'DELETE, GET, HEAD, OPTIONS, PUT' } },
   ),
   ...[
     '/nothing',
@@ -371,13 +675,13 @@ const paths: Scenario[] = [
     '/plants%2F1',
     '/plants;x=1/1',
   ].map((path) => refused(40400, `the path ${path}`, undefined, get(path, {}))),
-  ...['PUT', 'PATCH', 'TRACE', 'QUERY', 'PROPFIND'].map((method) =>
+  ...['PUT', 'DELETE', 'PATCH', 'TRACE', 'QUERY', 'PROPFIND'].map((method) =>
     refused(
       40500,
       `${method} on /plants`,
       undefined,
       { method, path: '/plants', body: 'no JSON' },
-      { headers: { allow: 'OPTIONS, POST' } },
+      { headers: { allow: 'GET, HEAD, OPTIONS, POST' } },
     ),
   ),
   refused(
@@ -386,20 +690,20 @@ const paths: Scenario[] = [
     undefined,
     { method: 'POST', path: '/plants/1', body: fern },
     {
-      headers: { allow: 'GET, HEAD, OPTIONS' },
+      headers: { allow: 'DELETE, GET, HEAD, OPTIONS, PUT' },
     },
   ),
   answered(
     'OPTIONS: what the path allows',
     undefined,
     { method: 'OPTIONS', path: '/plants?x=y' },
-    { status: 204, headers: { allow: 'OPTIONS, POST' } },
+    { status: 204, headers: { allow: 'GET, HEAD, OPTIONS, POST' } },
   ),
   answered(
     'OPTIONS: what the server allows',
     undefined,
     { method: 'OPTIONS', path: '*' },
-    { status: 204, headers: { allow: 'GET, HEAD, OPTIONS, POST' } },
+    { status: 204, headers: { allow: 'DELETE, GET, HEAD, OPTIONS, POST, PUT' } },
   ),
 ]
 
@@ -543,27 +847,35 @@ const faults: Scenario[] = [
     fault: 'queue full',
     ...retryAfter,
   }),
-  ...(['createPlant', 'getPlant'] as const).flatMap((of) => {
-    const request = of === 'createPlant' ? post(fern) : get('/plants/1')
-    return [
-      refused(50300, `a full queue in ${of}`, of, request, { fault: 'queue full', ...retryAfter }),
-      refused(50000, `a mistake of ours in ${of}`, of, request, {
-        fault: 'bug',
-        body: /^((?!the secret cause).)*$/,
+  ...everyOperation.flatMap(([of, request]) => [
+    refused(50300, `a full queue in ${of}`, of, request, { fault: 'queue full', ...retryAfter }),
+    refused(50000, `a mistake of ours in ${of}`, of, request, {
+      fault: 'bug',
+      body: /^((?!the secret cause).)*$/,
+    }),
+  ]),
+  ...everyOperation
+    .filter(([, , scope]) => scope === 'plants:write')
+    .flatMap(([of, request]) => [
+      refused(50400, `a write that the disk did not confirm, in ${of}`, of, request, {
+        fault: 'not confirmed',
       }),
-    ]
-  }),
+      refused(50301, `a store that cannot be reached, in ${of}`, of, request, {
+        fault: 'not reachable',
+        ...retryAfter,
+      }),
+    ]),
+  refused(
+    50700,
+    'a full disk, for a replace',
+    'replacePlant',
+    put('/plants/1', `{"name":"${'x'.repeat(100_000)}"}`),
+    { fault: 'disk full' },
+  ),
   refused(50700, 'a full disk', 'createPlant', post(`{"id":7,"name":"${'x'.repeat(100_000)}"}`), {
     fault: 'disk full',
   }),
   answered('a full disk, for a get', 'getPlant', get('/plants/1'), { fault: 'disk full' }),
-  refused(50400, 'a write that the disk did not confirm', 'createPlant', post(fern), {
-    fault: 'not confirmed',
-  }),
-  refused(50301, 'a store that cannot be reached', 'createPlant', post(fern), {
-    fault: 'not reachable',
-    ...retryAfter,
-  }),
   refused(50301, 'readiness without a store', 'getReadiness', get('/readyz', {}), {
     fault: 'no ping',
     ...retryAfter,
@@ -571,6 +883,9 @@ const faults: Scenario[] = [
   refused(50000, 'a mistake of ours in readiness', 'getReadiness', get('/readyz', {}), {
     fault: 'bug',
     body: /^((?!the secret cause).)*$/,
+  }),
+  refused(50700, 'a full disk, for a delete', 'deletePlant', del('/plants/1'), {
+    fault: 'always full',
   }),
   answered('health with a full queue', 'getHealth', get('/healthz', {}), { fault: 'queue full' }),
 ]
@@ -590,6 +905,11 @@ const withoutToken: Scenario[] = [
 export const scenarios: readonly Scenario[] = [
   ...creates,
   ...gets,
+  ...lists,
+  ...conditions,
+  ...replaces,
+  ...deletes,
+  ...keys,
   ...credentials,
   ...paths,
   ...protocol,

@@ -133,6 +133,174 @@ for (const engine of engines) {
       await Promise.all([one.close(), two.close()])
     })
 
+    it('replaces and creates, each time with a new version', async () => {
+      const none = {}
+      const created = await store.replacePlant({ id: 600n, name: 'a' }, none)
+      const replaced = await store.replacePlant({ id: 600n, name: 'b', tag: 't' }, none)
+      assert.ok(created !== 'condition failed' && replaced !== 'condition failed')
+      assert.deepEqual([created.is, replaced.is], ['created', 'replaced'])
+      assert.notEqual(created.version, replaced.version)
+      assert.deepEqual(await store.getPlant(600n), {
+        id: 600n,
+        name: 'b',
+        tag: 't',
+        version: replaced.version,
+      })
+      const untagged = await store.replacePlant({ id: 600n, name: 'c' }, none)
+      assert.ok(untagged !== 'condition failed')
+      assert.deepEqual(await store.getPlant(600n), {
+        id: 600n,
+        name: 'c',
+        version: untagged.version,
+      })
+    })
+
+    it('changes a plant only in a state that the condition allows', async () => {
+      const version = (await store.createPlant({ id: 601n, name: 'a' })) as bigint
+      const plant = { id: 601n, name: 'b' }
+      assert.equal(await store.replacePlant(plant, { match: [version + 1n] }), 'condition failed')
+      assert.equal(await store.replacePlant(plant, { match: [] }), 'condition failed')
+      assert.equal(await store.replacePlant(plant, { noneMatch: '*' }), 'condition failed')
+      assert.equal(
+        await store.replacePlant({ ...plant, id: 602n }, { match: '*' }),
+        'condition failed',
+      )
+      assert.equal(await store.removePlant(601n, { match: [version + 1n] }), 'condition failed')
+      assert.equal((await store.getPlant(601n))?.version, version)
+      assert.equal(await store.getPlant(602n), undefined)
+      assert.notEqual(await store.replacePlant(plant, { match: [1n, version] }), 'condition failed')
+      assert.equal(await store.removePlant(601n, { match: [version] }), 'condition failed')
+      assert.equal(await store.removePlant(601n, { match: '*' }), 'removed')
+      assert.equal(await store.removePlant(601n, { match: '*' }), 'absent')
+    })
+
+    it('runs the writes of one batch in their order', async () => {
+      const outcomes = await Promise.all([
+        store.createPlant({ id: 603n, name: 'a' }),
+        store.removePlant(603n, {}),
+        store.createPlant({ id: 603n, name: 'b' }),
+        store.replacePlant({ id: 603n, name: 'c' }, { match: '*' }),
+        store.createPlant({ id: 603n, name: 'd' }),
+        store.removePlant(604n, {}),
+      ])
+      assert.deepEqual(
+        outcomes.map((outcome) =>
+          typeof outcome === 'bigint'
+            ? 'created'
+            : typeof outcome === 'object'
+              ? outcome.is
+              : outcome,
+        ),
+        ['created', 'removed', 'created', 'replaced', 'exists', 'absent'],
+      )
+      assert.equal((await store.getPlant(603n))?.name, 'c')
+    })
+
+    it('creates once for a key, and tells the first outcome from then on', async () => {
+      const key = { tokenId: 'tok_a', key: 'k' }
+      const plant = { id: 610n, name: 'a', tag: '' }
+      const first = await store.createPlantOnce(plant, key)
+      assert.ok(typeof first === 'object' && !first.isReplay)
+      await store.removePlant(610n, {})
+      assert.deepEqual(await store.createPlantOnce(plant, key), {
+        version: first.version,
+        isReplay: true,
+      })
+      assert.equal(await store.getPlant(610n), undefined)
+      assert.equal(await store.createPlantOnce({ id: 610n, name: 'a' }, key), 'key reused')
+      assert.equal(await store.createPlantOnce({ ...plant, id: 611n }, key), 'key reused')
+      const other = await store.createPlantOnce(plant, { ...key, tokenId: 'tok_b' })
+      assert.ok(typeof other === 'object' && !other.isReplay)
+    })
+
+    it('leaves a key free when its create was refused', async () => {
+      const key = { tokenId: 'tok_a', key: 'free' }
+      await store.createPlant({ id: 612n, name: 'taken' })
+      assert.equal(await store.createPlantOnce({ id: 612n, name: 'a' }, key), 'exists')
+      const next = await store.createPlantOnce({ id: 613n, name: 'a' }, key)
+      assert.ok(typeof next === 'object' && !next.isReplay)
+    })
+
+    it('lets one of many creates at once with one key run, and gives the others its outcome', async () => {
+      const url = await engine.newUrl()
+      const stores = await Promise.all([
+        engine.open(url, { batchWrites: 3 }),
+        engine.open(url, { batchWrites: 3 }),
+      ])
+      const outcomes = await Promise.all(
+        Array.from({ length: 30 }, (_, index) =>
+          stores[index % 2]?.createPlantOnce({ id: 1n, name: 'a' }, { tokenId: 'tok', key: 'k' }),
+        ),
+      )
+      const told = outcomes.map((outcome) => (typeof outcome === 'object' ? outcome : undefined))
+      assert.equal(told.filter((outcome) => outcome?.isReplay === false).length, 1)
+      assert.equal(new Set(told.map((outcome) => outcome?.version)).size, 1)
+      await Promise.all(stores.map((one) => one.close()))
+    })
+
+    it('forgets old keys, a few at a time, and no others', async () => {
+      const other = await engine.open(await engine.newUrl())
+      const uses = Array.from({ length: 600 }, (_, index) =>
+        other.createPlantOnce(
+          { id: BigInt(index), name: '' },
+          { tokenId: 'tok', key: String(index) },
+        ),
+      )
+      await Promise.all(uses)
+      assert.equal(await other.forgetKeys(0), true)
+      const replay = await other.createPlantOnce({ id: 1n, name: '' }, { tokenId: 'tok', key: '1' })
+      assert.ok(typeof replay === 'object' && replay.isReplay)
+      const later = Date.now() + 1
+      assert.equal(await other.forgetKeys(later), false)
+      assert.equal(await other.forgetKeys(later), true)
+      assert.equal(
+        await other.createPlantOnce({ id: 1n, name: '' }, { tokenId: 'tok', key: '1' }),
+        'exists',
+      )
+      await other.close()
+    })
+
+    it('lists by id and by tag, in pages that meet', async () => {
+      const other = await engine.open(await engine.newUrl())
+      const ids = [smallest, -3n, 0n, 2n ** 53n + 1n, largest]
+      for (const [index, id] of ids.entries()) {
+        await other.createPlant(
+          index % 2 ? { id, name: 'x', tag: 'odd' } : { id, name: 'x', tag: '' },
+        )
+      }
+      const listed = async (after: bigint | undefined, tag: string | undefined, limit: number) =>
+        (await other.listPlants({ after, tag, limit })).plants.map(({ id }) => id)
+      assert.deepEqual(await listed(undefined, undefined, 10), ids)
+      assert.deepEqual(await listed(undefined, undefined, 2), ids.slice(0, 2))
+      assert.deepEqual(await listed(-3n, undefined, 2), ids.slice(2, 4))
+      assert.deepEqual(await listed(largest, undefined, 2), [])
+      assert.deepEqual(await listed(undefined, 'odd', 10), [ids[1], ids[3]])
+      assert.deepEqual(await listed(undefined, '', 10), [ids[0], ids[2], ids[4]])
+      assert.deepEqual(await listed(0n, '', 10), [largest])
+      assert.deepEqual(await listed(undefined, 'none', 10), [])
+      assert.deepEqual(
+        await other.listIds({ after: -3n, tag: undefined, limit: 2 }),
+        ids.slice(2, 4),
+      )
+      assert.deepEqual(await other.listIds({ after: undefined, tag: 'odd', limit: 9 }), [
+        ids[1],
+        ids[3],
+      ])
+      assert.deepEqual(await other.listIds({ after: largest, tag: undefined, limit: 9 }), [])
+      await other.close()
+    })
+
+    it('ends a page where it becomes too large, and says so', async () => {
+      const other = await engine.open(await engine.newUrl())
+      const name = 'x'.repeat(400_000)
+      for (const id of [1n, 2n, 3n, 4n]) await other.createPlant({ id, name, tag: name })
+      const page = await other.listPlants({ after: undefined, tag: undefined, limit: 10 })
+      assert.deepEqual([page.plants.length, page.isWhole], [1, false])
+      const byTag = await other.listPlants({ after: 3n, tag: name, limit: 10 })
+      assert.deepEqual([byTag.plants.length, byTag.isWhole], [1, true])
+      await other.close()
+    })
+
     it('answers a ping', async () => {
       await store.ping()
     })

@@ -131,7 +131,7 @@ async function openPostgres(url: string, options?: PostgresStoreOptions): Promis
 const failingTrigger = `
   CREATE FUNCTION plant_store.fail() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = 'disk_full'; END $$;
-  CREATE TRIGGER fail BEFORE INSERT ON plant_store.plants EXECUTE FUNCTION plant_store.fail()`
+  CREATE TRIGGER fail BEFORE INSERT OR UPDATE OR DELETE ON plant_store.plants EXECUTE FUNCTION plant_store.fail()`
 
 let ownServer: Promise<string> | undefined
 

@@ -1,4 +1,5 @@
 import { Failure } from '../../contract/errors.ts'
+import { StaleRows } from './plants.ts'
 
 /** An error that the server reported. `code` is its SQLSTATE. */
 interface ServerError extends Error {
@@ -17,6 +18,7 @@ export function codeOf(error: unknown): string {
 
 /** Two transactions stood in each other's way; the server undid this one, and it can be sent again. */
 export function isCollision(error: unknown): boolean {
+  if (error instanceof StaleRows) return true
   return isServerError(error) && (error.code === '40001' || error.code === '40P01')
 }
 

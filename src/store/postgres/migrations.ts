@@ -18,4 +18,15 @@ export const migrations: readonly string[] = [
    );
    CREATE TABLE plant_store.token_revision (revision bigint NOT NULL);
    INSERT INTO plant_store.token_revision VALUES (0);`,
+  // By a hash of the tag, because a B-tree cannot hold a long text.
+  `CREATE INDEX plants_by_tag ON plant_store.plants (hashtextextended(tag, 0), id) WHERE tag IS NOT NULL;
+   CREATE TABLE plant_store.keys (
+     token_id text NOT NULL,
+     key text NOT NULL,
+     fingerprint bytea NOT NULL,
+     version bigint NOT NULL,
+     used_at bigint NOT NULL,
+     PRIMARY KEY (token_id, key)
+   );
+   CREATE INDEX keys_by_use ON plant_store.keys (used_at);`,
 ]

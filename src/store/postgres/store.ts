@@ -1,7 +1,7 @@
 import { buildGroupCommit, type GroupCommitBounds, type Write } from '../group-commit.ts'
-import type { Store, Version, VersionedPlant } from '../store.ts'
+import { type Step, toCreate, toCreateOnce, toRemove, toReplace } from '../steps.ts'
+import type { CreateKey, Store, Version, VersionedPlant } from '../store.ts'
 import { randomVersion } from '../version.ts'
-import { toIntegerArray, toTextArray } from './arrays.ts'
 import type { Connection } from './connection.ts'
 import {
   isCollision,
@@ -13,23 +13,18 @@ import {
   unconfirmed,
   unreachable,
 } from './failures.ts'
+import { findPlant, forgetKeys, listIds, listPlants, loadRows, toBytes, unnest } from './plants.ts'
 import { type Session, type Sql, withTimeout, writerCount } from './session.ts'
 import { tokenStatements } from './tokens.ts'
 
 interface PostgresWrite extends Write {
   readonly id: bigint
-  readonly name: string
-  readonly tag: string | null
-  readonly version: Version
+  readonly step: Step<unknown>
+  readonly key?: CreateKey
+  /** The plant of a create without conditions and keys: a batch of those is one statement. */
+  readonly plain?: VersionedPlant
   /** What the caller was told when its time was over decides what may still be done with the write. */
   state: 'waiting' | 'sent' | 'given up'
-}
-
-interface PlantRow {
-  readonly id: string
-  readonly name: string
-  readonly tag: string | null
-  readonly version: string
 }
 
 const bounds: GroupCommitBounds = {
@@ -42,7 +37,6 @@ const bounds: GroupCommitBounds = {
 /** How long a caller waits for an answer of the store, from the arrival of its request. */
 const standardAnswerTimeoutMs = 5_000
 const mostAttempts = 5
-const rowBytes = 64
 
 /** What tests and benchmarks may set otherwise. */
 export interface PostgresStoreOptions extends Partial<GroupCommitBounds> {
@@ -75,18 +69,15 @@ export function buildPostgresStore(
     }
   }
 
-  async function sendBatch(
-    session: Session,
-    writer: Sql,
-    writes: PostgresWrite[],
-  ): Promise<unknown[]> {
-    const batch = toBatch(writes)
+  async function sendBatch(session: Session, writer: Sql, writes: PostgresWrite[]) {
+    // What a caller was told to be not stored must not be sent any more.
+    const live = writes.filter(({ state }) => state !== 'given up')
+    for (const write of live) write.state = 'sent'
     const warningsBefore = session.warnings()
-    const taken = await attempt(session, () => insert(writer, batch))
+    const send = live.every(({ plain }) => plain !== undefined) ? createAll : runAll
+    const outcomes = await attempt(session, () => send(writer, live))
     if (session.warnings() !== warningsBefore) throw unconfirmed()
-    const created = batch.length === writes.length && taken.size === 0 ? undefined : new Set(batch)
-    for (const write of taken) created?.delete(write)
-    return writes.map((write) => (created?.has(write) === false ? 'exists' : write.version))
+    return writes.map((write) => outcomes.get(write))
   }
 
   async function attempt<Value>(session: Session, run: () => Promise<Value>): Promise<Value> {
@@ -102,17 +93,21 @@ export function buildPostgresStore(
     }
   }
 
-  async function write(plant: PostgresWrite): Promise<Version | 'exists'> {
+  async function write<Outcome>(
+    step: Step<Outcome>,
+    parts: Pick<PostgresWrite, 'id' | 'bytes' | 'key' | 'plain'>,
+  ): Promise<Outcome> {
     if (connection.session() === undefined) throw unreachable()
+    const waiting: PostgresWrite = { ...parts, step, state: 'waiting' }
     let timer: NodeJS.Timeout | undefined
     const timeout = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        reject(plant.state === 'sent' ? unconfirmed() : unreachable())
-        plant.state = 'given up'
+        reject(waiting.state === 'sent' ? unconfirmed() : unreachable())
+        waiting.state = 'given up'
       }, answerTimeoutMs)
     })
     try {
-      return await Promise.race([group.submit<Version | 'exists'>(plant), timeout])
+      return await Promise.race([group.submit<Outcome>(waiting), timeout])
     } finally {
       clearTimeout(timer)
     }
@@ -128,31 +123,45 @@ export function buildPostgresStore(
     }
   }
 
-  async function writeToken<Value>(run: (sql: Sql) => Promise<Value>): Promise<Value> {
+  /** A write that is rare enough to go by itself. */
+  async function writeAlone<Value>(run: (sql: Sql) => Promise<Value>): Promise<Value> {
     const session = connection.session()
     if (session === undefined) throw unreachable()
     return attempt(session, () => withTimeout(run(session.reader), answerTimeoutMs))
   }
 
   return {
-    createPlant({ id, name, tag = null }) {
-      const bytes = rowBytes + 2 * (name.length + (tag?.length ?? 0))
-      return write({ id, name, tag, version: newVersion(), bytes, state: 'waiting' })
+    createPlant(plant) {
+      const versioned = { ...plant, version: newVersion() }
+      const parts = { id: plant.id, bytes: toBytes(plant), plain: versioned }
+      return write(toCreate(versioned), parts)
     },
 
-    getPlant: (id) =>
-      read(async (sql) => {
-        const [row] = await sql<PlantRow[]>`
-          SELECT id, name, tag, version FROM plant_store.plants WHERE id = ${String(id)}::bigint`
-        return row && toPlant(row)
-      }),
+    createPlantOnce(plant, key) {
+      const step = toCreateOnce({ ...plant, version: newVersion() }, key)
+      return write(step, { id: plant.id, bytes: toBytes(plant), key })
+    },
 
-    addToken: (token) => writeToken((sql) => tokenStatements.add(sql, token)),
-    addFirstToken: (token) => writeToken((sql) => tokenStatements.addFirst(sql, token)),
+    getPlant: (id) => read((sql) => findPlant(sql, id)),
+    listPlants: (query) => read((sql) => listPlants(sql, query)),
+    listIds: (query) => read((sql) => listIds(sql, query)),
+
+    replacePlant(plant, condition) {
+      const step = toReplace({ ...plant, version: newVersion() }, condition)
+      return write(step, { id: plant.id, bytes: toBytes(plant) })
+    },
+
+    removePlant: (id, condition) =>
+      write(toRemove(id, condition), { id, bytes: toBytes({ name: '' }) }),
+
+    forgetKeys: (usedBefore) => writeAlone((sql) => forgetKeys(sql, usedBefore)),
+
+    addToken: (token) => writeAlone((sql) => tokenStatements.add(sql, token)),
+    addFirstToken: (token) => writeAlone((sql) => tokenStatements.addFirst(sql, token)),
     findToken: (hash) => read((sql) => tokenStatements.find(sql, hash)),
     listTokens: () => read(tokenStatements.list),
-    revokeToken: (id, at) => writeToken((sql) => tokenStatements.revoke(sql, id, at)),
-    noteTokenUses: (uses) => writeToken((sql) => tokenStatements.noteUses(sql, uses)),
+    revokeToken: (id, at) => writeAlone((sql) => tokenStatements.revoke(sql, id, at)),
+    noteTokenUses: (uses) => writeAlone((sql) => tokenStatements.noteUses(sql, uses)),
     tokenRevision: () => read(tokenStatements.revision),
 
     isFull: group.isFull,
@@ -170,39 +179,47 @@ export function buildPostgresStore(
   }
 }
 
-/** The writes to send: the first for each id, in the order of ids, so that two batches never lock each other out. */
-function toBatch(writes: PostgresWrite[]): PostgresWrite[] {
+type Outcomes = Map<PostgresWrite, unknown>
+
+/** Plain creates: one statement, which is a transaction. The first of several with one id wins. */
+async function createAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
   const firsts = new Map<bigint, PostgresWrite>()
-  for (const write of writes) {
-    if (write.state === 'given up' || firsts.has(write.id)) continue
-    write.state = 'sent'
-    firsts.set(write.id, write)
-  }
-  return [...firsts.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+  for (const write of writes) if (!firsts.has(write.id)) firsts.set(write.id, write)
+  const taken = await insert(sql, [...firsts.values()])
+  return new Map(
+    writes.map((write) => {
+      const isCreated = firsts.get(write.id) === write && !taken?.has(write.id)
+      return [write, isCreated ? write.plain?.version : 'exists']
+    }),
+  )
 }
 
-/** Inserts a batch and answers the writes that found their id taken: mostly none, so the server names only those. */
-async function insert(sql: Sql, batch: PostgresWrite[]): Promise<Set<PostgresWrite>> {
-  if (batch.length === 0) return new Set()
-  const ids = toIntegerArray(batch.map(({ id }) => id))
-  const names = toTextArray(batch.map(({ name }) => name))
-  const tags = toTextArray(batch.map(({ tag }) => tag))
-  const versions = toIntegerArray(batch.map(({ version }) => version))
-  const [row] = await sql<[{ inserted: string; ids: string | null }]>`
+/** Inserts plants, and answers the ids that were taken: mostly none, so the server names ids only when some were. */
+async function insert(sql: Sql, writes: PostgresWrite[]): Promise<Set<bigint> | undefined> {
+  if (writes.length === 0) return undefined
+  const plants = writes.map(({ plain }) => plain as VersionedPlant)
+  const [row] = await sql<[{ ids: string | null; inserted: string }]>`
     WITH inserted AS (
-      INSERT INTO plant_store.plants (id, name, tag, version)
-      SELECT * FROM unnest(${ids}::bigint[], ${names}::text[], ${tags}::text[], ${versions}::bigint[])
+      INSERT INTO plant_store.plants (id, name, tag, version) SELECT * FROM ${unnest(sql, plants)}
       ON CONFLICT (id) DO NOTHING RETURNING id
     )
-    SELECT CASE WHEN count(*) < ${batch.length}::bigint THEN string_agg(id::text, ',') END AS ids,
+    SELECT CASE WHEN count(*) < ${plants.length}::bigint THEN string_agg(id::text, ',') END AS ids,
            count(*) AS inserted
     FROM inserted`
-  if (Number(row.inserted) === batch.length) return new Set()
+  if (Number(row.inserted) === plants.length) return undefined
   const inserted = new Set(row.ids?.split(','))
-  return new Set(batch.filter(({ id }) => !inserted.has(String(id))))
+  return new Set(plants.map(({ id }) => id).filter((id) => !inserted.has(String(id))))
 }
 
-function toPlant(row: PlantRow): VersionedPlant {
-  const plant = { id: BigInt(row.id), name: row.name, version: BigInt(row.version) }
-  return row.tag === null ? plant : { ...plant, tag: row.tag }
+/** Any writes: the rows are locked and read, the steps run on them in memory, and what changed is written back. */
+function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
+  return sql.begin(async (transaction) => {
+    const connection = transaction as unknown as Sql
+    const ids = [...new Set(writes.map(({ id }) => id))]
+    const keys = writes.flatMap(({ key }) => key ?? [])
+    const rows = await loadRows(connection, ids, keys)
+    const outcomes = new Map(writes.map((write) => [write, write.step(rows)]))
+    await rows.save(connection)
+    return outcomes
+  }) as Promise<Outcomes>
 }

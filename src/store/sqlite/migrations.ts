@@ -18,4 +18,15 @@ export const migrations: readonly string[] = [
    ) STRICT, WITHOUT ROWID;
    CREATE TABLE token_revision (revision INTEGER NOT NULL) STRICT;
    INSERT INTO token_revision VALUES (0);`,
+  // The index holds the row id behind each tag, so that a page of one tag is one stretch of it.
+  `CREATE INDEX plants_by_tag ON plants (tag) WHERE tag IS NOT NULL;
+   CREATE TABLE keys (
+     token_id TEXT NOT NULL,
+     key TEXT NOT NULL,
+     fingerprint BLOB NOT NULL,
+     version INTEGER NOT NULL,
+     used_at INTEGER NOT NULL,
+     PRIMARY KEY (token_id, key)
+   ) STRICT, WITHOUT ROWID;
+   CREATE INDEX keys_by_use ON keys (used_at);`,
 ]

@@ -1,23 +1,19 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { NewPlant } from '../../contract/shapes.ts'
 import { buildGroupCommit, type GroupCommitBounds, type Write } from '../group-commit.ts'
-import type { Store, Version, VersionedPlant } from '../store.ts'
+import { type Step, toCreate, toCreateOnce, toRemove, toReplace } from '../steps.ts'
+import type { Store, Version } from '../store.ts'
 import { randomVersion } from '../version.ts'
 import { busyTimeoutMs } from './connection.ts'
 import { isBusy, locked, toCommitFailure, toRefusal } from './failures.ts'
+import { buildPlantStatements } from './plants.ts'
 import { buildTokenStatements } from './tokens.ts'
 
 interface SqliteWrite extends Write {
   /** Runs inside the transaction, at once and without waiting; answers the outcome. */
   readonly run: () => unknown
   readonly arrivedAt: number
-}
-
-interface PlantRow {
-  readonly id: bigint
-  readonly name: string
-  readonly tag: string | null
-  readonly version: bigint
 }
 
 const bounds: GroupCommitBounds = {
@@ -47,11 +43,8 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   } = options
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
-  const insert = db.prepare(
-    'INSERT INTO plants (id, name, tag, version) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING',
-  )
-  const select = db.prepare('SELECT id, name, tag, version FROM plants WHERE id = ?')
   const selectSchema = db.prepare('PRAGMA schema_version')
+  const plants = buildPlantStatements(db)
   const tokens = buildTokenStatements(db)
   const group = buildGroupCommit(commitBatch, { ...bounds, ...overrides })
 
@@ -110,20 +103,22 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     return group.submit<Outcome>({ run, bytes, arrivedAt: performance.now() })
   }
 
-  return {
-    createPlant({ id, name, tag }) {
-      const version = newVersion()
-      return write<Version | 'exists'>(
-        () => (insert.run(id, name, tag ?? null, version).changes === 1n ? version : 'exists'),
-        rowBytes + 2 * (name.length + (tag?.length ?? 0)),
-      )
-    },
+  function step<Outcome>(run: Step<Outcome>, plant?: NewPlant): Promise<Outcome> {
+    const bytes = plant ? 2 * (plant.name.length + (plant.tag?.length ?? 0)) : 0
+    return write(() => run(plants.rows), rowBytes + bytes)
+  }
 
-    getPlant: (id) =>
-      read(() => {
-        const row = select.get(id)
-        return row && toPlant(row as unknown as PlantRow)
-      }),
+  return {
+    createPlant: (plant) => step(toCreate({ ...plant, version: newVersion() }), plant),
+    createPlantOnce: (plant, key) =>
+      step(toCreateOnce({ ...plant, version: newVersion() }, key), plant),
+    getPlant: (id) => read(() => plants.rows.find(id)),
+    listPlants: (query) => read(() => plants.list(query)),
+    listIds: (query) => read(() => plants.listIds(query)),
+    replacePlant: (plant, condition) =>
+      step(toReplace({ ...plant, version: newVersion() }, condition), plant),
+    removePlant: (id, condition) => step(toRemove(id, condition)),
+    forgetKeys: (usedBefore) => write(() => plants.forgetKeys(usedBefore)),
 
     addToken: (token) => write(() => tokens.add(token)),
     addFirstToken: (token) => write(() => tokens.addFirst(token)),
@@ -142,8 +137,4 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
       db.close()
     },
   }
-}
-
-function toPlant({ id, name, tag, version }: PlantRow): VersionedPlant {
-  return tag === null ? { id, name, version } : { id, name, tag, version }
 }

@@ -1,0 +1,118 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { Failure } from '../contract/errors.ts'
+import { int64Range, toPathId } from '../contract/int64.ts'
+import { type ParameterName, pageLimits, parameters } from '../contract/parameters.ts'
+import type { States } from '../contract/precondition.ts'
+import { isKeepable } from '../contract/text.ts'
+import { toVersion } from './etag.ts'
+
+/** The parameters of a request, read and checked. One that was not sent is undefined. */
+export interface Parameters {
+  limit: number
+  after: bigint | undefined
+  tag: string | undefined
+  'If-Match': States | undefined
+  'If-None-Match': States | undefined
+  'Idempotency-Key': string | undefined
+}
+
+type Reader<Name extends ParameterName> = (text: string) => Parameters[Name] | undefined
+
+/** How each parameter is read, and what is expected of it. */
+const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string } } = {
+  limit: { read: toLimit, expected: `a number from 1 to ${pageLimits.most}` },
+  after: { read: toPathId, expected: `an integer ${int64Range}` },
+  tag: {
+    read: (text) => (isKeepable(text) ? text : undefined),
+    expected: 'text without NUL characters',
+  },
+  'If-Match': { read: (text) => toStates(text, 'strong'), expected: 'a list of entity tags, or *' },
+  'If-None-Match': {
+    read: (text) => toStates(text, 'weak'),
+    expected: 'a list of entity tags, or *',
+  },
+  'Idempotency-Key': { read: toKey, expected: '1 to 255 visible ASCII characters' },
+}
+
+/** Reads the parameters that an operation knows; others are ignored. */
+export function readParameters(
+  names: readonly ParameterName[],
+  url: string,
+  headers: IncomingHttpHeaders,
+): Partial<Parameters> {
+  const values: Record<string, unknown> = { limit: pageLimits.standard }
+  const query = names.some((name) => parameters[name].in === 'query') ? parseQuery(url) : []
+  for (const name of names) {
+    const text =
+      parameters[name].in === 'query' ? findOnly(name, query) : headers[name.toLowerCase()]
+    if (text === undefined) continue
+    const value = readers[name].read(String(text))
+    if (value === undefined) throw notAllowed(name)
+    values[name] = value
+  }
+  return values
+}
+
+function findOnly(name: ParameterName, query: [string, string | undefined][]): string | undefined {
+  const found = query.filter(([given]) => given === name)
+  if (found.length === 0) return undefined
+  const [[, value] = []] = found
+  if (found.length > 1 || value === undefined) throw notAllowed(name)
+  return value
+}
+
+/** Names and values of a query. A value with a broken escape is undefined. */
+function parseQuery(url: string): [string, string | undefined][] {
+  const start = url.indexOf('?')
+  if (start === -1) return []
+  return url
+    .slice(start + 1)
+    .split('&')
+    .map((pair) => {
+      const equals = pair.indexOf('=')
+      const [name, value] =
+        equals === -1 ? [pair, ''] : [pair.slice(0, equals), pair.slice(equals + 1)]
+      return [decode(name) ?? '', decode(value)]
+    })
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return undefined
+  }
+}
+
+function toLimit(text: string): number | undefined {
+  const limit = /^[1-9]\d{0,3}$/.test(text) ? Number(text) : 0
+  return limit >= 1 && limit <= pageLimits.most ? limit : undefined
+}
+
+function toKey(text: string): string | undefined {
+  return /^[!-~]{1,255}$/.test(text) ? text : undefined
+}
+
+/** An entity tag with the comma behind it, or an element that is empty. */
+const elementPattern = /[ \t]*(?:(W\/)?"([!#-~\x80-\xff]*)"[ \t]*)?(?:,|$)/y
+
+/** The states that a list of entity tags names. Strong comparison takes no notice of weak tags. */
+function toStates(text: string, comparison: 'strong' | 'weak'): States | undefined {
+  if (text.trim() === '*') return '*'
+  const tags: RegExpExecArray[] = []
+  elementPattern.lastIndex = 0
+  while (elementPattern.lastIndex < text.length) {
+    const element = elementPattern.exec(text)
+    if (element === null) return undefined
+    if (element[2] !== undefined) tags.push(element)
+  }
+  if (tags.length === 0) return undefined
+  return tags
+    .filter(([, weak]) => comparison === 'weak' || weak === undefined)
+    .flatMap(([, , value = '']) => toVersion(value) ?? [])
+}
+
+function notAllowed(name: ParameterName): Failure {
+  const where = parameters[name].in === 'query' ? 'The query parameter' : 'The header'
+  return new Failure(40005, `${where} ${name} must be ${readers[name].expected}, given once.`)
+}

@@ -1,0 +1,19 @@
+/** Runs the task again and again, each time this long after it ended. Answers how to stop. */
+export function repeat(
+  task: () => Promise<void>,
+  pauseMs: number,
+  onError: (error: unknown) => void,
+): () => void {
+  let timer = setTimeout(run, pauseMs).unref()
+  let isStopped = false
+
+  async function run(): Promise<void> {
+    await task().catch(onError)
+    if (!isStopped) timer = setTimeout(run, pauseMs).unref()
+  }
+
+  return () => {
+    isStopped = true
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,200 @@
+import type { KeyUse, Rows } from '../steps.ts'
+import {
+  type CreateKey,
+  keyLifetimeMs,
+  type PlantPage,
+  type PlantQuery,
+  pageBytes,
+  type VersionedPlant,
+} from '../store.ts'
+import { toIntegerArray, toTextArray } from './arrays.ts'
+import type { Sql } from './session.ts'
+
+interface PlantRow {
+  readonly id: string
+  readonly name: string
+  readonly tag: string | null
+  readonly version: string
+}
+
+interface KeyRow {
+  readonly token_id: string
+  readonly key: string
+  readonly fingerprint: Uint8Array
+  readonly version: string
+  readonly used_at: string
+}
+
+const rowBytes = 64
+const keysPerStep = 500
+
+/** Rows that another transaction changed meanwhile: what was decided from them must be decided again. */
+export class StaleRows extends Error {
+  constructor() {
+    super('the rows were changed by another transaction')
+    this.name = 'StaleRows'
+  }
+}
+
+export async function findPlant(sql: Sql, id: bigint): Promise<VersionedPlant | undefined> {
+  const [row] = await sql<PlantRow[]>`
+    SELECT id, name, tag, version FROM plant_store.plants WHERE id = ${String(id)}::bigint`
+  return row && toPlant(row)
+}
+
+/** One page. The server itself stops where it becomes too large: the lengths of texts are known without reading them. */
+export async function listPlants(sql: Sql, query: PlantQuery): Promise<PlantPage> {
+  const rows = await sql<(PlantRow & { candidates: string })[]>`
+    SELECT id, name, tag, version, candidates FROM (
+      SELECT *, count(*) OVER () AS candidates,
+        sum(octet_length(name) + coalesce(octet_length(tag), 0)) OVER (ORDER BY id) AS bytes,
+        row_number() OVER (ORDER BY id) AS place
+      FROM (SELECT id, name, tag, version FROM plant_store.plants
+        WHERE ${toFilter(sql, query)} ORDER BY id LIMIT ${query.limit}) AS found
+    ) AS measured
+    WHERE bytes <= ${pageBytes} OR place = 1 ORDER BY id`
+  const isWhole = rows.length === Number(rows[0]?.candidates ?? 0)
+  return { plants: rows.map(toPlant), isWhole }
+}
+
+export async function listIds(sql: Sql, query: PlantQuery): Promise<bigint[]> {
+  const rows = await sql<{ id: string }[]>`
+    SELECT id FROM plant_store.plants
+    WHERE ${toFilter(sql, query)} ORDER BY id LIMIT ${query.limit}`
+  return rows.map(({ id }) => BigInt(id))
+}
+
+function toFilter(sql: Sql, { after, tag }: PlantQuery) {
+  const follows = after === undefined ? sql`TRUE` : sql`id > ${String(after)}::bigint`
+  if (tag === undefined) return follows
+  return sql`hashtextextended(tag, 0) = hashtextextended(${tag}, 0) AND tag = ${tag} AND ${follows}`
+}
+
+export async function forgetKeys(sql: Sql, usedBefore: number): Promise<boolean> {
+  const rows = await sql`
+    DELETE FROM plant_store.keys WHERE (token_id, key) IN (
+      SELECT token_id, key FROM plant_store.keys WHERE used_at < ${usedBefore}
+      ORDER BY used_at LIMIT ${keysPerStep} FOR UPDATE SKIP LOCKED) RETURNING 1`
+  return rows.length < keysPerStep
+}
+
+/** Rows that were read and locked, changed in memory, and are then written back at once. */
+export interface LoadedRows extends Rows {
+  save(sql: Sql): Promise<void>
+}
+
+/** Locks the rows of these ids and keys, in an order that is the same for everybody. */
+export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Promise<LoadedRows> {
+  const [plantRows, keyRows] = await Promise.all([
+    sql<PlantRow[]>`
+      SELECT id, name, tag, version FROM plant_store.plants
+      WHERE id = ANY(${toIntegerArray(ids)}::bigint[]) ORDER BY id FOR UPDATE`,
+    keys.length === 0 ? [] : selectKeys(sql, keys),
+  ])
+  const before = new Map(plantRows.map(toPlant).map((plant) => [plant.id, plant]))
+  const plants = new Map(before)
+  const uses = new Map(keyRows.map(toKeyUse).map((use) => [toName(use), use]))
+  const newUses: KeyUse[] = []
+
+  return {
+    find: (id) => plants.get(id),
+    insert(plant) {
+      if (plants.has(plant.id)) return false
+      plants.set(plant.id, plant)
+      return true
+    },
+    update: (plant) => void plants.set(plant.id, plant),
+    remove: (id) => void plants.delete(id),
+    findKey: (key) => uses.get(toName(key)),
+    putKey(use) {
+      uses.set(toName(use), use)
+      newUses.push(use)
+    },
+
+    async save(connection) {
+      const changed = [...plants.values()].filter((plant) => plant !== before.get(plant.id))
+      const inserted = changed.filter(({ id }) => !before.has(id))
+      const updated = changed.filter(({ id }) => before.has(id))
+      const removed = [...before.keys()].filter((id) => !plants.has(id))
+      await Promise.all([
+        insertPlants(connection, inserted),
+        updatePlants(connection, updated),
+        removePlants(connection, removed),
+        insertKeys(connection, newUses),
+      ])
+    },
+  }
+}
+
+function selectKeys(sql: Sql, keys: CreateKey[]): Promise<KeyRow[]> {
+  const tokenIds = toTextArray(keys.map(({ tokenId }) => tokenId))
+  const names = toTextArray(keys.map(({ key }) => key))
+  return sql<KeyRow[]>`
+    SELECT token_id, key, fingerprint, version, used_at FROM plant_store.keys
+    WHERE (token_id, key) IN (SELECT * FROM unnest(${tokenIds}::text[], ${names}::text[]))`
+}
+
+async function insertPlants(sql: Sql, plants: VersionedPlant[]): Promise<void> {
+  if (plants.length === 0) return
+  const rows = await sql`
+    INSERT INTO plant_store.plants (id, name, tag, version) SELECT * FROM ${unnest(sql, plants)}
+    ON CONFLICT (id) DO NOTHING RETURNING 1`
+  if (rows.length !== plants.length) throw new StaleRows()
+}
+
+async function updatePlants(sql: Sql, plants: VersionedPlant[]): Promise<void> {
+  if (plants.length === 0) return
+  await sql`
+    UPDATE plant_store.plants SET name = new.name, tag = new.tag, version = new.version
+    FROM ${unnest(sql, plants)} AS new(id, name, tag, version) WHERE plants.id = new.id`
+}
+
+async function removePlants(sql: Sql, ids: bigint[]): Promise<void> {
+  if (ids.length === 0) return
+  await sql`DELETE FROM plant_store.plants WHERE id = ANY(${toIntegerArray(ids)}::bigint[])`
+}
+
+async function insertKeys(sql: Sql, uses: KeyUse[]): Promise<void> {
+  for (const { tokenId, key, fingerprint, version, usedAt } of uses) {
+    const rows = await sql`
+      INSERT INTO plant_store.keys (token_id, key, fingerprint, version, used_at)
+      VALUES (${tokenId}, ${key}, ${fingerprint}, ${String(version)}::bigint, ${usedAt})
+      ON CONFLICT (token_id, key) DO UPDATE SET
+        fingerprint = excluded.fingerprint, version = excluded.version, used_at = excluded.used_at
+      WHERE keys.used_at <= ${usedAt - keyLifetimeMs} RETURNING 1`
+    if (rows.length === 0) throw new StaleRows()
+  }
+}
+
+/** Plants as a table, in the order of their ids, so that two batches never lock each other out. */
+export function unnest(sql: Sql, plants: readonly VersionedPlant[]) {
+  const sorted = plants.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  const ids = toIntegerArray(sorted.map(({ id }) => id))
+  const names = toTextArray(sorted.map(({ name }) => name))
+  const tags = toTextArray(sorted.map(({ tag = null }) => tag))
+  const versions = toIntegerArray(sorted.map(({ version }) => version))
+  return sql`unnest(${ids}::bigint[], ${names}::text[], ${tags}::text[], ${versions}::bigint[])`
+}
+
+export function toBytes({ name, tag = '' }: { name: string; tag?: string | undefined }): number {
+  return rowBytes + 2 * (name.length + tag.length)
+}
+
+function toName({ tokenId, key }: CreateKey): string {
+  return `${tokenId} ${key}`
+}
+
+function toPlant(row: PlantRow): VersionedPlant {
+  const plant = { id: BigInt(row.id), name: row.name, version: BigInt(row.version) }
+  return row.tag === null ? plant : { ...plant, tag: row.tag }
+}
+
+function toKeyUse(row: KeyRow): KeyUse {
+  return {
+    tokenId: row.token_id,
+    key: row.key,
+    fingerprint: Buffer.from(row.fingerprint),
+    version: BigInt(row.version),
+    usedAt: Number(row.used_at),
+  }
+}

@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { engines } from '../support/engines.ts'
+import { authorized, json, startService, type TestService } from '../support/service.ts'
+
+/** What the store should hold: a plain map. */
+interface Model {
+  readonly plants: Map<number, { name: string; tag?: string; etag: string }>
+  /** Every entity tag that was ever given out. */
+  readonly tags: Set<string>
+}
+
+interface Real {
+  readonly service: TestService
+}
+
+/** Which state a condition names: the one that the plant has, one that it had, or none that ever was. */
+type Condition = 'none' | 'current' | 'stale' | 'any'
+
+const id = fc.integer({ min: 1, max: 6 })
+const text = fc.constantFrom('', 'a', 'b', 'ü')
+const tag = fc.option(text, { nil: undefined })
+const condition = fc.constantFrom<Condition>('none', 'current', 'stale', 'any')
+
+function toBody(name: string, plantTag: string | undefined): { name: string; tag?: string } {
+  return plantTag === undefined ? { name } : { name, tag: plantTag }
+}
+
+function toHeader(model: Model, key: number, wanted: Condition): string | undefined {
+  const current = model.plants.get(key)?.etag ?? '"0"'
+  return { none: undefined, current, stale: '"1"', any: '*' }[wanted]
+}
+
+function holds(model: Model, key: number, wanted: Condition): boolean {
+  const exists = model.plants.has(key)
+  return { none: true, current: exists, stale: false, any: exists }[wanted]
+}
+
+/** A new state has an entity tag that was never there before. */
+function noteTag(model: Model, etag: string | undefined): string {
+  assert.ok(etag !== undefined && !model.tags.has(etag), `the entity tag ${etag} came back`)
+  model.tags.add(etag)
+  return etag
+}
+
+function toCommand(title: string, run: (model: Model, real: Real) => Promise<void>) {
+  return { check: () => true, run, toString: () => title }
+}
+
+const commands = [
+  fc.tuple(id, text, tag).map(([key, name, plantTag]) =>
+    toCommand(`create ${key}`, async (model, { service }) => {
+      const plant = toBody(name, plantTag)
+      const answer = await service.create(JSON.stringify({ id: key, ...plant }))
+      assert.equal(answer.status, model.plants.has(key) ? 409 : 200)
+      if (answer.status !== 200) return
+      assert.equal(answer.body, JSON.stringify(plant))
+      model.plants.set(key, { ...plant, etag: noteTag(model, answer.headers.get('etag')) })
+    }),
+  ),
+  fc.tuple(id, text, tag, condition).map(([key, name, plantTag, wanted]) =>
+    toCommand(`replace ${key} if ${wanted}`, async (model, { service }) => {
+      const plant = toBody(name, plantTag)
+      const match = toHeader(model, key, wanted)
+      const headers = match === undefined ? json : { ...json, 'If-Match': match }
+      const answer = await service.call({
+        method: 'PUT',
+        path: `/plants/${key}`,
+        headers,
+        body: JSON.stringify(plant),
+      })
+      const expected = model.plants.has(key) ? 200 : 201
+      assert.equal(answer.status, holds(model, key, wanted) ? expected : 412)
+      if (answer.status === 412) return
+      model.plants.set(key, { ...plant, etag: noteTag(model, answer.headers.get('etag')) })
+    }),
+  ),
+  fc.tuple(id, condition).map(([key, wanted]) =>
+    toCommand(`delete ${key} if ${wanted}`, async (model, { service }) => {
+      const match = toHeader(model, key, wanted)
+      const headers = match === undefined ? authorized : { ...authorized, 'If-Match': match }
+      const { status } = await service.call({ method: 'DELETE', path: `/plants/${key}`, headers })
+      const expected = holds(model, key, wanted) ? 204 : 412
+      assert.equal(status, model.plants.has(key) ? expected : 404)
+      if (status === 204) model.plants.delete(key)
+    }),
+  ),
+  id.map((key) =>
+    toCommand(`get ${key}`, async (model, { service }) => {
+      const answer = await service.call({ path: `/plants/${key}` })
+      const plant = model.plants.get(key)
+      assert.equal(answer.status, plant ? 200 : 404)
+      if (plant === undefined) return
+      const { etag, ...content } = plant
+      assert.deepEqual(JSON.parse(answer.body), { id: key, ...content })
+      assert.equal(answer.headers.get('etag'), etag)
+      const again = await service.call({
+        path: `/plants/${key}`,
+        headers: { 'If-None-Match': etag },
+      })
+      assert.equal(again.status, 304)
+    }),
+  ),
+  fc.tuple(fc.integer({ min: 1, max: 3 }), tag).map(([limit, wanted]) =>
+    toCommand(
+      `list by ${limit}${wanted === undefined ? '' : ` with ${wanted}`}`,
+      async (model, { service }) => {
+        const filter = wanted === undefined ? '' : `&tag=${encodeURIComponent(wanted)}`
+        const found: unknown[] = []
+        let path: string | undefined = `/plants?limit=${limit}${filter}`
+        while (path !== undefined) {
+          const { body, headers } = await service.call({ path })
+          const page = JSON.parse(body)
+          assert.ok(page.length <= limit)
+          found.push(...page)
+          path = /<http:\/\/plants\.test([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]
+        }
+        const expected = [...model.plants]
+          .filter(([, plant]) => wanted === undefined || plant.tag === wanted)
+          .sort(([a], [b]) => a - b)
+          .map(([key, { etag: _, ...plant }]) => ({ id: key, ...plant }))
+        assert.deepEqual(found, expected)
+      },
+    ),
+  ),
+]
+
+for (const engine of engines) {
+  describe(`any sequence of operations on ${engine.name}`, () => {
+    it('leaves what a plain map would hold, and gives no entity tag twice', async () => {
+      const service = await startService(await engine.newUrl())
+      const tags = new Set<string>()
+      await fc.assert(
+        fc.asyncProperty(fc.commands(commands, { maxCommands: 30 }), async (sequence) => {
+          for (let key = 1; key <= 6; key++)
+            await service.call({ method: 'DELETE', path: `/plants/${key}` })
+          await fc.asyncModelRun(
+            () => ({ model: { plants: new Map(), tags }, real: { service } }),
+            sequence,
+          )
+        }),
+        { numRuns: Number(process.env.MODEL_RUNS ?? 25) },
+      )
+    })
+
+    it('keeps every change of 50 clients that read, change and write one plant at once', async () => {
+      const service = await startService(await engine.newUrl())
+      await service.create('{"id":1,"name":"0"}')
+      let accepted = 0
+      async function increment(): Promise<void> {
+        for (;;) {
+          const { body, headers } = await service.call({ path: '/plants/1' })
+          const name = String(Number(JSON.parse(body).name) + 1)
+          const answer = await service.call({
+            method: 'PUT',
+            path: '/plants/1',
+            headers: { ...json, 'If-Match': headers.get('etag') ?? '' },
+            body: JSON.stringify({ name }),
+          })
+          if (answer.status === 200) break
+          assert.equal(answer.status, 412)
+        }
+        accepted++
+      }
+      await Promise.all(Array.from({ length: 50 }, increment))
+      const { body } = await service.call({ path: '/plants/1' })
+      assert.equal(accepted, 50)
+      assert.equal(JSON.parse(body).name, '50')
+    })
+
+    it('shows each plant that is there all the time in exactly one page, while others come and go', async () => {
+      const service = await startService(await engine.newUrl())
+      const stays = Array.from({ length: 200 }, (_, index) => index * 10)
+      await Promise.all(stays.map((key) => service.create(`{"id":${key},"name":"stays"}`)))
+      let isWalking = true
+      const changes = (async () => {
+        for (let round = 0; isWalking; round++) {
+          const key = (round * 37) % 2_000
+          if (key % 10 === 0) continue
+          await service.create(`{"id":${key},"name":"goes"}`)
+          if (round % 2) await service.call({ method: 'DELETE', path: `/plants/${key}` })
+        }
+      })()
+      const seen: number[] = []
+      let path: string | undefined = '/plants?limit=7'
+      while (path !== undefined) {
+        const { body, headers } = await service.call({ path })
+        seen.push(...JSON.parse(body).map((plant: { id: number }) => plant.id))
+        path = /<http:\/\/plants\.test([^>]+)>/.exec(headers.get('link') ?? '')?.[1]
+      }
+      isWalking = false
+      await changes
+      assert.equal(new Set(seen).size, seen.length)
+      assert.deepEqual(
+        seen.filter((key) => key % 10 === 0),
+        stays,
+      )
+    })
+
+    it('writes a page of large plants in pieces, with the next page in its place', async () => {
+      const service = await startService(await engine.newUrl())
+      const name = 'x'.repeat(600_000)
+      for (let key = 1; key <= 5; key++)
+        await service.create(`{"id":${key},"name":"${name}","tag":"large"}`)
+      const headers = authorized
+      const answer = await fetch(`${service.url}/plants?limit=4&tag=large`, { headers })
+      assert.equal(
+        answer.headers.get('link'),
+        `<${service.url}/plants?limit=4&after=4&tag=large>; rel="next"`,
+      )
+      assert.equal(answer.headers.get('content-length'), null)
+      const plants = (await answer.json()) as { id: number; name: string }[]
+      assert.deepEqual(
+        plants.map((plant) => [plant.id, plant.name.length]),
+        [1, 2, 3, 4].map((key) => [key, 600_000]),
+      )
+      const last = await fetch(`${service.url}/plants?after=3`, { headers })
+      assert.equal(last.headers.get('link'), null)
+      assert.deepEqual(
+        ((await last.json()) as { id: number }[]).map((plant) => plant.id),
+        [4, 5],
+      )
+    })
+  })
+}
