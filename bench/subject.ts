@@ -1,4 +1,4 @@
-/** A service under the benchmark: asked over IPC for its port and for the CPU time that it used. */
+/** A service under the benchmark: asked over IPC for its port, its memory and the CPU time that it used. */
 import { pino } from 'pino'
 import postgres from 'postgres'
 import { readConfig } from '../src/config.ts'
@@ -37,5 +37,7 @@ async function openPostgres(): Promise<Store> {
 
 process.on('message', (question) => {
   const { user, system } = process.cpuUsage()
-  process.send?.(question === 'cpu' ? user + system : { port: Number(new URL(service.url).port) })
+  if (question === 'cpu') process.send?.(user + system)
+  else if (question === 'rss') process.send?.(process.memoryUsage.rss())
+  else process.send?.({ port: Number(new URL(service.url).port) })
 })

@@ -4,6 +4,7 @@ import { appendFileSync, cpSync, readdirSync, readFileSync, writeFileSync } from
 import { dirname, join } from 'node:path'
 import {
   newCluster,
+  newPlace,
   type PostgresServer,
   password,
   query,
@@ -32,8 +33,7 @@ export async function startPair(replication: Replication): Promise<Pair> {
   first.process.kill('SIGINT')
   await once(first.process, 'exit')
 
-  const copy = await newCluster()
-  spawnSync('rm', ['-rf', copy])
+  const copy = newPlace()
   cpSync(folder, copy, { recursive: true, preserveTimestamps: true })
   takeOver(dirname(copy), dirname(folder))
   writeFileSync(join(copy, 'standby.signal'), '')

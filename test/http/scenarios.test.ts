@@ -11,7 +11,7 @@ import {
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { type Engine, engines } from '../support/engines.ts'
-import { startService } from '../support/service.ts'
+import { startService, type TestService } from '../support/service.ts'
 import { type Answer, exchange, toBytes } from '../support/wire.ts'
 import {
   expiredToken,
@@ -35,9 +35,16 @@ for (const engine of engines) {
       placeholders.set(placeholder, headers.get('etag') ?? '')
     }
 
+    const shared = new Map<string, TestService>()
+    for (const scenario of scenarios.filter(isShared)) {
+      const key = toKey(scenario)
+      if (!shared.has(key)) shared.set(key, await startUnusual(engine, scenario))
+    }
+
     for (const scenario of scenarios) {
       it(scenario.title, async () => {
-        const service = isUsual(scenario) ? usual : await startUnusual(engine, scenario)
+        const made = isUsual(scenario) ? usual : shared.get(toKey(scenario))
+        const service = made ?? (await startUnusual(engine, scenario))
         const answer = await send(service.url, scenario, placeholders)
         check(answer, scenario)
         if (scenario.fault === 'bug') checkLog(service.log, answer)
@@ -58,6 +65,16 @@ async function issueTokens(store: Store): Promise<Map<string, string>> {
 
 function isUsual({ fault, limits }: Scenario): boolean {
   return fault === undefined && limits === undefined
+}
+
+/** Whether scenarios with the same fault can share a service: it does not change with use. */
+function isShared(scenario: Scenario): boolean {
+  const { fault } = scenario
+  return !isUsual(scenario) && fault !== 'not confirmed' && fault !== 'not reachable'
+}
+
+function toKey({ fault, limits }: Scenario): string {
+  return JSON.stringify([fault, limits])
 }
 
 async function startUnusual(engine: Engine, { fault, limits = {} }: Scenario) {

@@ -35,10 +35,15 @@ export interface PostgresServer {
   stop(): Promise<void>
 }
 
-/** Makes a data folder in a temporary place. */
+/** A place for a data folder, in a temporary folder of its own. */
+export function newPlace(): string {
+  return join(mkdtempSync(join(tmpdir(), 'plant-store-postgres-')), 'data')
+}
+
+/** Makes a data folder. */
 export async function newCluster(): Promise<string> {
-  const root = mkdtempSync(join(tmpdir(), 'plant-store-postgres-'))
-  const folder = join(root, 'data')
+  const folder = newPlace()
+  const root = dirname(folder)
   const passwordFile = join(root, 'password')
   writeFileSync(passwordFile, password)
   for (const path of [root, passwordFile]) if (isRoot) chownSync(path, nobody, nobody)
