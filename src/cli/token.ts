@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { type Config, WrongConfig } from '../config.ts'
-import { scopes } from '../contract/operations.ts'
+import { scopes } from '../contract/scopes.ts'
 import { openStore, toLabel } from '../store/open.ts'
 import type { Store, TokenRecord } from '../store/store.ts'
 import { issueToken } from '../tokens/issue.ts'

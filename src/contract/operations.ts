@@ -2,11 +2,8 @@ import type { TArray, TObject } from 'typebox'
 import type { ErrorNumber } from './errors.ts'
 import type { HeaderName } from './headers.ts'
 import type { ParameterName } from './parameters.ts'
+import type { Scope } from './scopes.ts'
 import { Health, NewPlant, Plant, StoredPlant, StoredPlants } from './shapes.ts'
-
-/** What a token may allow. */
-export const scopes = ['plants:read', 'plants:write'] as const
-export type Scope = (typeof scopes)[number]
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 

@@ -3,12 +3,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../contract/errors.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
 import { toJsonSchema } from '../contract/openapi.ts'
-import {
-  type Operation,
-  type OperationName,
-  operations,
-  type Scope,
-} from '../contract/operations.ts'
+import { type Operation, type OperationName, operations } from '../contract/operations.ts'
+import type { Scope } from '../contract/scopes.ts'
 import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { authenticate } from './authentication.ts'
 import { readJson } from './body.ts'

@@ -1,6 +1,6 @@
 import { Failure } from '../contract/errors.ts'
-import type { Scope } from '../contract/operations.ts'
 import type { Precondition } from '../contract/precondition.ts'
+import type { Scope } from '../contract/scopes.ts'
 import type { NewPlant, StoredPlant } from '../contract/shapes.ts'
 
 /** Names one state of one plant: random, so that it never comes back, not even from an old backup. */

@@ -1,4 +1,4 @@
-import { type Scope, scopes } from '../contract/operations.ts'
+import { type Scope, scopes } from '../contract/scopes.ts'
 import type { Store, TokenRecord } from '../store/store.ts'
 import { hashToken, newToken, newTokenId } from './format.ts'
 

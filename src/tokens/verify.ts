@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import { Failure } from '../contract/errors.ts'
-import { type Scope, scopes } from '../contract/operations.ts'
+import { type Scope, scopes } from '../contract/scopes.ts'
 import { repeat } from '../repeat.ts'
 import type { Store } from '../store/store.ts'
 import { hashToken, isWellFormed } from './format.ts'

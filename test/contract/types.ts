@@ -1,5 +1,6 @@
 /** What must not compile. `npm run check` fails when one of these lines does. */
-import type { Operation, Scope } from '../../src/contract/operations.ts'
+import type { Operation } from '../../src/contract/operations.ts'
+import type { Scope } from '../../src/contract/scopes.ts'
 import type { Answer, Handlers } from '../../src/http/handlers.ts'
 
 type Created = Answer<'createPlant'>

@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { errorNumbers, Failure, toStatus } from '../../src/contract/errors.ts'
-import {
-  failuresOf,
-  failuresOfPage,
-  operations,
-  pages,
-  type Scope,
-} from '../../src/contract/operations.ts'
+import { failuresOf, failuresOfPage, operations, pages } from '../../src/contract/operations.ts'
+import type { Scope } from '../../src/contract/scopes.ts'
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { type Engine, engines } from '../support/engines.ts'

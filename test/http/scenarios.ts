@@ -5,8 +5,8 @@ import {
   operations,
   type PageName,
   pages,
-  type Scope,
 } from '../../src/contract/operations.ts'
+import type { Scope } from '../../src/contract/scopes.ts'
 import type { StoreFault } from '../support/engines.ts'
 import { authorized, json } from '../support/service.ts'
 import { type Request, toBytes } from '../support/wire.ts'

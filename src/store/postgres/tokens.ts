@@ -1,4 +1,4 @@
-import type { Scope } from '../../contract/operations.ts'
+import type { Scope } from '../../contract/scopes.ts'
 import type { TokenRecord, TokenUse } from '../store.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
 import { migrationLock } from './schema.ts'

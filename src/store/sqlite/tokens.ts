@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { Scope } from '../../contract/operations.ts'
+import type { Scope } from '../../contract/scopes.ts'
 import type { TokenRecord, TokenUse } from '../store.ts'
 
 interface TokenRow {
