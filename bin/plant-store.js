@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { existsSync } from 'node:fs'
-import { enableCompileCache } from 'node:module'
+import module from 'node:module'
 
 const oldest = [24, 18, 1]
 const running = process.versions.node.split('.').map(Number)
@@ -14,7 +14,7 @@ if (difference < 0) {
 }
 
 // Halves the time to start, from the second start on.
-enableCompileCache()
+module.enableCompileCache()
 
 // A checkout runs its source as it is; the published package holds the compiled files only.
 const source = new URL('../src/main.ts', import.meta.url)

@@ -245,6 +245,17 @@ describe('plant-store', () => {
     })
   }
 
+  it('refuses a Node.js that is too old, with what to do', async () => {
+    const older = "Object.defineProperty(process, 'versions', { value: { node: '24.18.0' } })"
+    const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(older)}` }
+    const { exitCode, stderr } = await run(['--version'], { folder, env })
+    assert.match(
+      stderr,
+      /^plant-store needs Node\.js 24\.18\.1 or newer, and this is 24\.18\.0\..*npm ci[^\n]*\n$/,
+    )
+    assert.equal(exitCode, 78)
+  })
+
   it('says its version', async () => {
     const { version } = JSON.parse(
       readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
