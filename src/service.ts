@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { type Limits, limits as standardLimits } from './contract/limits.ts'
 import { buildApp } from './http/app.ts'
-import { drain } from './http/lifecycle.ts'
+import { drain, type Patience } from './http/lifecycle.ts'
 import { repeat } from './repeat.ts'
 import { openStore } from './store/open.ts'
 import { keyLifetimeMs, type Store, type StoreEvents } from './store/store.ts'
@@ -15,7 +15,7 @@ export interface Service {
   readonly url: string
   readonly store: Store
   /** Answers what was accepted, then lets go of everything. Tells how many connections had to be cut. */
-  close(): Promise<number>
+  close(patience?: Patience): Promise<number>
 }
 
 export interface ServiceOptions {
@@ -63,9 +63,9 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
     return {
       url: toUrl(app.server.address() as AddressInfo),
       store,
-      async close() {
+      async close(patience = 'hurry') {
         try {
-          const cut = await drain(app.server, lifecycle, limits)
+          const cut = await drain(app.server, lifecycle, limits, patience)
           await app.close()
           await stopBackground()
           return cut

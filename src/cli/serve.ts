@@ -2,11 +2,11 @@ import { createServer } from 'node:net'
 import type { Logger } from 'pino'
 import { type Config, standardDatabaseUrl, WrongConfig } from '../config.ts'
 import { openService } from '../service.ts'
-import { toLabel } from '../store/open.ts'
 import { issueFirstToken } from '../tokens/issue.ts'
 import { openLogger } from './logger.ts'
 import { waitForSignal } from './signals.ts'
 import type { Terminal } from './terminal.ts'
+import { withStore } from './with-store.ts'
 import { isWorker, leave, startWorkers } from './workers.ts'
 
 /** What the person who started the service has to know. */
@@ -34,15 +34,21 @@ async function serveAlone(config: Config, logger: Logger, print: (started: Start
   const needsToken = !isWorker && config.operatorToken === undefined
   const first = needsToken ? await issueFirstToken(service.store) : undefined
   print({ url: service.url, firstToken: first?.token })
-  await signalled
-  const cut = await service.close()
+  // Who presses Ctrl-C wants it to end; who sends SIGTERM may have a balancer that has to notice.
+  const patience = (await signalled) === 'SIGTERM' ? 'hold' : 'hurry'
+  const cut = await service.close(patience)
   if (cut === 0) logger.info('stopped: every request that was accepted has been answered')
   else logger.warn(`stopped: ${cut} connections were cut, because their clients did not finish`)
 }
 
 async function serveTogether(config: Config, logger: Logger, print: (started: Started) => void) {
-  const { ended, ...started } = await startWorkers(config, logger)
-  print(started)
+  // Once before there are workers: a store that cannot be used is told once.
+  await withStore(config, async () => {})
+  const { url, ended } = await startWorkers(config, logger)
+  if (url !== undefined) {
+    const first = config.operatorToken ? undefined : await withStore(config, issueFirstToken)
+    print({ url, firstToken: first?.token })
+  }
   await ended
 }
 
@@ -89,7 +95,7 @@ function describe({ url, firstToken }: Started, config: Config, version: string)
 }
 
 function describeStore({ storeLocation }: Config): string {
-  const label = toLabel(storeLocation)
+  const { label } = storeLocation
   const isLost = label === 'sqlite::memory:'
   return isLost ? `${label} (in memory: everything is lost when it stops)` : label
 }
@@ -97,7 +103,7 @@ function describeStore({ storeLocation }: Config): string {
 /** What another terminal has to say to mean the same store. */
 function toFlag({ storeLocation }: Config): string {
   if (storeLocation.engine === 'postgres') return ' --database "$DATABASE_URL"'
-  const label = toLabel(storeLocation)
+  const { label } = storeLocation
   return label === standardDatabaseUrl ? '' : ` --database '${label}'`
 }
 

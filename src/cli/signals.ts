@@ -5,7 +5,7 @@ import { limits } from '../contract/limits.ts'
 const sameSignalMs = 100
 
 /** Resolves with the first signal to stop. A second one ends the process at once, as does a stop that takes too long. */
-export function waitForSignal(logger: Logger): Promise<void> {
+export function waitForSignal(logger: Logger): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let signalledAt: number | undefined
     function receive(signal: NodeJS.Signals): void {
@@ -15,7 +15,7 @@ export function waitForSignal(logger: Logger): Promise<void> {
           `${signal}: answering what was accepted, then stopping; a second signal stops at once`,
         )
         setTimeout(() => process.exit(1), limits.shutdownMs + 500).unref()
-        resolve()
+        resolve(signal)
       } else if (performance.now() - signalledAt > sameSignalMs) process.exit(1)
     }
     process.on('SIGTERM', receive)

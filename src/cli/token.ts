@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { type Config, WrongConfig } from '../config.ts'
 import { scopes } from '../contract/scopes.ts'
-import { openStore, toLabel } from '../store/open.ts'
-import type { Store, TokenRecord } from '../store/store.ts'
+import type { TokenRecord } from '../store/store.ts'
 import { issueToken } from '../tokens/issue.ts'
 import type { Terminal } from './terminal.ts'
+import { withStore } from './with-store.ts'
 
 const msPerUnit: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const longestName = 200
@@ -23,6 +23,7 @@ export async function createToken(
   terminal: Terminal,
 ): Promise<void> {
   const request = toRequest(flags)
+  requireKept(config)
   await withStore(config, async (store) => {
     const { token, record } = await issueToken(store, request)
     if (flags.json) {
@@ -71,27 +72,22 @@ export async function revokeToken(
   })
 }
 
-/** Looking must not make a store: the path may be a typing error. */
-function requireExisting({ storeLocation }: Config): void {
-  const isFile = storeLocation.engine === 'sqlite' && storeLocation.path !== ':memory:'
-  if (isFile && !existsSync(storeLocation.path)) {
-    throw new WrongConfig([
-      `There is no store at ${storeLocation.path}. Set DATABASE_URL or --database.`,
-    ])
-  }
-}
-
-async function withStore(config: Config, use: (store: Store) => Promise<void>): Promise<void> {
-  if (toLabel(config.storeLocation) === 'sqlite::memory:') {
+function requireKept({ storeLocation }: Config): void {
+  if (storeLocation.label === 'sqlite::memory:') {
     throw new WrongConfig([
       'A store in memory has no tokens to manage: set PLANT_STORE_TOKEN for it.',
     ])
   }
-  const store = await openStore(config.storeLocation)
-  try {
-    await use(store)
-  } finally {
-    await store.close()
+}
+
+/** Looking must not make a store: the path may be a typing error. */
+function requireExisting(config: Config): void {
+  requireKept(config)
+  const { storeLocation } = config
+  if (storeLocation.engine === 'sqlite' && !existsSync(storeLocation.path)) {
+    throw new WrongConfig([
+      `There is no store at ${storeLocation.path}. Set DATABASE_URL or --database.`,
+    ])
   }
 }
 

@@ -4,8 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 import { toUrl } from '../service.ts'
-import { openStore } from '../store/open.ts'
-import { issueFirstToken } from '../tokens/issue.ts'
 import { waitForSignal } from './signals.ts'
 
 /** A worker that dies sooner than this after its start is started again only after a pause. */
@@ -20,21 +18,20 @@ export function leave(): void {
   cluster.worker?.disconnect()
 }
 
-/** Several processes that serve one port, and what was made for them. */
+/** Several processes that serve one port. */
 export interface Workers {
-  readonly url: string
-  readonly firstToken: string | undefined
+  /** Where they listen, when all of them do; undefined when a signal came before. */
+  readonly url: string | undefined
   /** Resolves when a signal came and every worker has ended. */
   readonly ended: Promise<void>
 }
 
-/** Prepares the store, starts the workers, and starts another whenever one dies. */
+/** Starts the workers, and starts another whenever one dies. */
 export async function startWorkers(config: Config, logger: Logger): Promise<Workers> {
-  const firstToken = await prepareStore(config)
   const workers = new Set<Worker>()
   let isStopping = false
 
-  function startWorker(): Worker {
+  function startWorker(): void {
     const startedAt = performance.now()
     const worker = cluster.fork()
     workers.add(worker)
@@ -45,7 +42,18 @@ export async function startWorkers(config: Config, logger: Logger): Promise<Work
       if (performance.now() - startedAt < soonMs) await sleep(pauseMs)
       if (!isStopping) startWorker()
     })
-    return worker
+  }
+
+  /** Resolves when as many listen as there should be, whichever had to be started again. */
+  function waitUntilListening(): Promise<string> {
+    const listening = new Set<Worker>()
+    return new Promise((resolve) => {
+      cluster.on('listening', (worker, address) => {
+        listening.add(worker)
+        worker.once('exit', () => listening.delete(worker))
+        if (listening.size === config.workers) resolve(toUrl(address))
+      })
+    })
   }
 
   async function stop(): Promise<void> {
@@ -58,17 +66,7 @@ export async function startWorkers(config: Config, logger: Logger): Promise<Work
   }
 
   const ended = stop()
-  const listening = Array.from({ length: config.workers }, () => once(startWorker(), 'listening'))
-  const [[address]] = (await Promise.all(listening)) as [[{ address: string; port: number }]]
-  return { url: toUrl(address), firstToken, ended }
-}
-
-// Once, before there are workers: a store that cannot be used is told once, and the first token printed once.
-async function prepareStore(config: Config): Promise<string | undefined> {
-  const store = await openStore(config.storeLocation)
-  try {
-    return config.operatorToken ? undefined : (await issueFirstToken(store))?.token
-  } finally {
-    await store.close()
-  }
+  const listening = waitUntilListening()
+  for (let count = 0; count < config.workers; count++) startWorker()
+  return { url: await Promise.race([listening, ended.then(() => undefined)]), ended }
 }

@@ -134,8 +134,15 @@ function toLink(
   baseUrl: string,
   { limit, after, tag }: { limit: number; after: bigint; tag: string | undefined },
 ): string {
-  const filter = tag === undefined ? '' : `&tag=${encodeURIComponent(tag)}`
+  const filter = tag === undefined ? '' : `&tag=${toQueryText(tag)}`
   return `<${baseUrl}/plants?limit=${limit}&after=${after}${filter}>; rel="next"`
+}
+
+/** Text in a query, with no more escapes than it needs: a tag that came in a URL fits into one again. */
+function toQueryText(text: string): string {
+  return encodeURIComponent(text)
+    .replaceAll('%20', '+')
+    .replaceAll(/%(?:2F|3A|40|2C|3B|24|3F)/g, decodeURIComponent)
 }
 
 function absent(id: bigint): Failure {

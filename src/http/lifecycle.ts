@@ -8,17 +8,26 @@ export interface Lifecycle {
   isDraining: boolean
 }
 
+/** Whether the grace lasts its full time, or ends when nobody is connected any more. */
+export type Patience = 'hold' | 'hurry'
+
 /**
  * Ends a server without losing a request. While it drains, readiness says no and each connection is closed after its
- * next answer. Where there are clients, they get a short grace to notice; then no new connection is taken, idle ones
- * are closed, and whatever is still open when the time is over is cut. Answers how many were cut.
+ * next answer. For a short grace it serves on, so that clients notice and go elsewhere; then no new connection is taken,
+ * idle ones are closed, and whatever is still open when the time is over is cut. Answers how many were cut.
  */
-export async function drain(server: Server, lifecycle: Lifecycle, limits: Limits): Promise<number> {
+export async function drain(
+  server: Server,
+  lifecycle: Lifecycle,
+  limits: Limits,
+  patience: Patience,
+): Promise<number> {
   const countConnections = promisify(server.getConnections.bind(server))
   const deadline = sleep(limits.shutdownMs, undefined, { ref: false })
   lifecycle.isDraining = true
-  const startedAt = performance.now()
-  while ((await countConnections()) > 0 && performance.now() - startedAt < limits.idleGraceMs) {
+  const graceEndsAt = performance.now() + limits.idleGraceMs
+  while (performance.now() < graceEndsAt) {
+    if (patience === 'hurry' && (await countConnections()) === 0) break
     await sleep(10)
   }
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))

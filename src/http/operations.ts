@@ -32,7 +32,7 @@ type AnyHandler = (call: {
 /** Registers every operation of the contract with its handler. */
 export function addOperations(app: FastifyInstance, parts: OperationParts): void {
   // Fastify would read the body itself, and close the connection whenever it is not valid.
-  for (const method of ['POST', 'PUT']) {
+  for (const method of ['POST', 'PUT', 'DELETE']) {
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   }
   for (const name of Object.keys(operations) as OperationName[]) addOperation(app, name, parts)
@@ -74,8 +74,11 @@ function addOperation(
 function send(reply: FastifyReply, body: unknown): FastifyReply {
   const isInPieces = typeof body === 'object' && body !== null && Symbol.asyncIterator in body
   if (!isInPieces) return reply.send(body)
-  reply.type('application/json; charset=utf-8')
-  return reply.send(Readable.from(body as AsyncIterable<string>, { objectMode: false }))
+  // Nobody reads the body of an answer to HEAD: it is not written.
+  const pieces = reply.request.method === 'HEAD' ? [] : (body as AsyncIterable<string>)
+  return reply
+    .type('application/json; charset=utf-8')
+    .send(Readable.from(pieces, { objectMode: false }))
 }
 
 /** An id in the body is not asked for; one that contradicts the path is a mistake of the client's. */

@@ -1,5 +1,6 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { StoredPlant } from '../contract/shapes.ts'
-import type { PlantQuery, Store, VersionedPlant } from '../store/store.ts'
+import type { PlantQuery, Store } from '../store/store.ts'
 
 /** One page: its plants, or their JSON in pieces where they are too large to hold, and where the next page begins. */
 export interface Listing {
@@ -17,30 +18,31 @@ export async function listPage(store: Store, query: PlantQuery): Promise<Listing
     return { body, next: plants.length > query.limit ? body.at(-1)?.id : undefined }
   }
   const ids = await store.listIds({ ...query, limit: query.limit + 1 })
-  const last = ids[Math.min(ids.length, query.limit) - 1]
-  const next = ids.length > query.limit ? last : undefined
-  return { body: writeInPieces(store, query, plants, last), next }
+  const page = ids.slice(0, query.limit)
+  const next = ids.length > query.limit ? page.at(-1) : undefined
+  return { body: writeInPieces(store, query, new Set(page)), next }
 }
 
+/** The plants with these ids, as far as they are still there: the next page is settled, so no other may take their place. */
 async function* writeInPieces(
   store: Store,
   query: PlantQuery,
-  first: readonly VersionedPlant[],
-  last: bigint | undefined,
+  ids: ReadonlySet<bigint>,
 ): AsyncGenerator<string> {
+  const last = [...ids].at(-1)
+  let after = query.after
   let separator = '['
-  let rest = query.limit
-  let plants = first
-  while (plants.length > 0 && rest > 0) {
-    for (const plant of plants) {
-      if (last !== undefined && plant.id > last) break
-      if (rest-- === 0) break
+  while (last !== undefined && (after === undefined || after < last)) {
+    const { plants } = await store.listPlants({ ...query, after, limit: query.limit })
+    for (const plant of plants.filter(({ id }) => ids.has(id))) {
       yield separator + toJson(plant)
       separator = ','
     }
-    const after = plants.at(-1)?.id
-    if (after === undefined || rest <= 0 || (last !== undefined && after >= last)) break
-    plants = (await store.listPlants({ ...query, after, limit: rest })).plants
+    const reached = plants.at(-1)?.id
+    if (reached === undefined) break
+    after = reached
+    // A client that takes everything at once shall not keep the others waiting.
+    await nextTurn()
   }
   yield separator === '[' ? '[]' : ']'
 }

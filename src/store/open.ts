@@ -1,25 +1,39 @@
 import type { Store, StoreEvents } from './store.ts'
 
-/** Where the store is, as DATABASE_URL says. */
+/** Where the store is, as DATABASE_URL says. A label is what may be shown of it: no password. */
 export type StoreLocation =
-  | { readonly engine: 'sqlite'; readonly path: string }
-  | { readonly engine: 'postgres'; readonly url: string }
+  | { readonly engine: 'sqlite'; readonly path: string; readonly label: string }
+  | { readonly engine: 'postgres'; readonly url: string; readonly label: string }
+
+const postgresPattern =
+  /^(postgres(?:ql)?:\/\/)(?:([^:@/?#]*)(?::([^@/?#]*))?@)?([^@/?#]+)(\/[^?#]*)?(?:\?[^#]*)?$/
+const hostPattern = /^(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/
 
 /** What DATABASE_URL names, or undefined when it names nothing that we know. */
 export function toStoreLocation(url: string): StoreLocation | undefined {
   if (url.includes('\0')) return undefined
   const path = /^sqlite:(.+)$/s.exec(url)?.[1]
-  if (path !== undefined) return { engine: 'sqlite', path }
-  return /^postgres(?:ql)?:\/\/[^/?]+/.test(url) ? { engine: 'postgres', url } : undefined
+  if (path !== undefined) return { engine: 'sqlite', path, label: `sqlite:${path}` }
+  const parts = postgresPattern.exec(url)
+  if (parts === null) return undefined
+  const [, scheme, user = '', password = '', hosts = '', database = ''] = parts
+  if (!hosts.split(',').every(isHost) || ![user, password, database].every(isDecodable))
+    return undefined
+  return { engine: 'postgres', url, label: `${scheme}${user}${user && '@'}${hosts}${database}` }
 }
 
-/** The location as it may be shown: without a password. */
-export function toLabel(location: StoreLocation): string {
-  if (location.engine === 'sqlite') return `sqlite:${location.path}`
-  return location.url.replace(
-    /^(\w+:\/\/)(?:([^:@/]*)(?::[^@/]*)?@)?([^?]*).*$/s,
-    (_, scheme, user, rest) => `${scheme}${user === undefined ? '' : `${user}@`}${rest}`,
-  )
+function isHost(text: string): boolean {
+  const match = hostPattern.exec(text)
+  return match !== null && Number(match[1] ?? 0) <= 65_535
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 const silent: StoreEvents = { onLost() {}, onFound() {} }

@@ -169,6 +169,16 @@ describe('plant-store serve', () => {
     [{ HOST: '203.0.113.1' }, /^PORT 0 on HOST 203\.0\.113\.1 is not an address of this machine/],
     [{ DATABASE_URL: 'mysql://x' }, /^DATABASE_URL must be sqlite:PATH/],
     [{ DATABASE_URL: 'sqlite:' }, /^DATABASE_URL must be/],
+    [{ DATABASE_URL: 'postgres://u:p@s3cret@h/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
+    [{ DATABASE_URL: 'postgres://:5432/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
+    [{ DATABASE_URL: 'postgres://a:s3/cret@h/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
+    [{ DATABASE_URL: 'postgres://a:b@h h/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
+    [{ DATABASE_URL: 'postgres://a:b@[::1/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
+    [{ DATABASE_URL: 'postgres://a:p%zz@h/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
+    [
+      { DATABASE_URL: 'postgres://a:s3cret@127.0.0.1:99999/db' },
+      /^DATABASE_URL must be sqlite:PATH(?!.*s3)/,
+    ],
     [{ DATABASE_URL: 'sqlite:.' }, /^Cannot open the database/],
     [
       { PLANT_STORE_TOKEN: 'too-short' },

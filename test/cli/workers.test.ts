@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { run, start } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
@@ -19,6 +20,20 @@ async function startWorkers(count: number) {
   return { ...service, url, create, env }
 }
 
+/** A process that this one started. */
+function findChild(parent: number): number | undefined {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  return pids.map(Number).find((pid) => {
+    try {
+      return (
+        readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(parent)
+      )
+    } catch {
+      return false
+    }
+  })
+}
+
 describe('plant-store serve --workers', () => {
   it('serves one port with several processes, and prints one token and no password', async () => {
     const { create, output, url } = await startWorkers(2)
@@ -37,19 +52,7 @@ describe('plant-store serve --workers', () => {
 
   it('starts another worker when one dies', async () => {
     const { create, waitFor, output, child } = await startWorkers(2)
-    const { readFileSync, readdirSync } = await import('node:fs')
-    const worker = readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name))
-      .find((pid) => {
-        try {
-          return (
-            readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] ===
-            String(child.pid)
-          )
-        } catch {
-          return false
-        }
-      })
+    const worker = findChild(Number(child.pid))
     process.kill(Number(worker), 'SIGKILL')
     await waitFor(/a worker died: starting another/)
     const answers = []
@@ -58,6 +61,17 @@ describe('plant-store serve --workers', () => {
       answers.every(({ status }) => status === 200),
       output.stderr,
     )
+  })
+
+  it('prints its address and token though a worker died before it could listen', async () => {
+    const env = { PORT: '0', DATABASE_URL: await postgresql.newUrl() }
+    const service = start(['serve', '--workers', '2'], { folder: newFolder(), env })
+    let worker: number | undefined
+    while (worker === undefined) worker = findChild(Number(service.child.pid))
+    process.kill(worker, 'SIGKILL')
+    await service.waitFor(/token {5}plst_/)
+    service.child.kill('SIGTERM')
+    assert.equal((await service.ended).exitCode, 0)
   })
 
   it('drains every worker on SIGTERM and ends with 0', async () => {

@@ -43,10 +43,19 @@ export function startWriters(url: string, token: string, count: number): Writers
     }
   }
 
+  /** In turn: a plain create, one with a key, and a replace, which all make a plant. */
   function create({ id, name }: Attempt): Promise<Outcome> {
+    const kind = Number(id % 3n)
+    const key = kind === 1 ? { 'Idempotency-Key': `key-${id}` } : {}
+    const method = kind === 2 ? 'PUT' : 'POST'
+    const address = kind === 2 ? `${url}/plants/${id}` : `${url}/plants`
     return new Promise((resolve) => {
-      const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
-      const sent = send(`${url}/plants`, { method: 'POST', agent, headers }, (answer) => {
+      const headers = {
+        Authorization: `Bearer ${token}`,
+        'Content-Type': 'application/json',
+        ...key,
+      }
+      const sent = send(address, { method, agent, headers }, (answer) => {
         answer.resume().on('end', () => resolve(toOutcome(answer.statusCode)))
       })
       sent.on('error', () => resolve('unknown'))
@@ -66,7 +75,7 @@ export function startWriters(url: string, token: string, count: number): Writers
 }
 
 function toOutcome(status = 0): Outcome {
-  if (status === 200) return 'ok'
+  if (status === 200 || status === 201) return 'ok'
   return status === 504 || status === 500 ? 'unknown' : 'refused'
 }
 

@@ -113,6 +113,7 @@ const commands = [
           const { body, headers } = await service.call({ path })
           const page = JSON.parse(body)
           assert.ok(page.length <= limit)
+          assert.ok(page.length > 0 || found.length === 0, 'a link leads to an empty page')
           found.push(...page)
           path = /<http:\/\/plants\.test([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]
         }
@@ -196,6 +197,37 @@ for (const engine of engines) {
         seen.filter((key) => key % 10 === 0),
         stays,
       )
+    })
+
+    it('keeps every plant of a page of large ones, though others come in while it is read', async () => {
+      const service = await startService(await engine.newUrl())
+      const name = 'x'.repeat(1_000_000)
+      for (let key = 100; key <= 1_100; key += 100)
+        await service.create(`{"id":${key},"name":"${name}"}`)
+      const path = `${service.url}/plants?limit=10`
+      const answer = await fetch(path, { headers: authorized })
+      const reader = answer.body?.getReader()
+      const chunks = [(await reader?.read())?.value]
+      for (let key = 501; key <= 510; key++) await service.create(`{"id":${key},"name":"new"}`)
+      for (let part = await reader?.read(); part && !part.done; part = await reader?.read())
+        chunks.push(part.value)
+      const text = Buffer.concat(chunks.filter((chunk) => chunk !== undefined)).toString()
+      const ids = JSON.parse(text).map((plant: { id: number }) => plant.id)
+      assert.deepEqual(ids, [100, 200, 300, 400, 500, 600, 700, 800, 900, 1_000])
+      assert.match(answer.headers.get('link') ?? '', /after=1000>/)
+      const head = await fetch(path, { method: 'HEAD', headers: authorized })
+      assert.match(head.headers.get('link') ?? '', /after=505>/)
+    })
+
+    it('links to a page with a tag that is as long as a URL can carry', async () => {
+      const service = await startService(await engine.newUrl())
+      const tag = '/:@ ,;$?'.repeat(1_000)
+      for (const id of [1, 2]) await service.create(JSON.stringify({ id, name: 'x', tag }))
+      const query = tag.replaceAll(' ', '+')
+      const { headers } = await service.call({ path: `/plants?limit=1&tag=${query}` })
+      const next = /<http:\/\/plants\.test([^>]+)>/.exec(headers.get('link') ?? '')?.[1] ?? ''
+      const { body } = await service.call({ path: next })
+      assert.equal(JSON.parse(body)[0].id, 2)
     })
 
     it('writes a page of large plants in pieces, with the next page in its place', async () => {

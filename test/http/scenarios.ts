@@ -286,6 +286,18 @@ const gets: Scenario[] = [
 
 const lists: Scenario[] = [
   answered(
+    'the last page, without a next one',
+    'listPlants',
+    get('/plants?after=9223372036854775000'),
+    { body: '[]', headers: { link: '' } },
+  ),
+  answered(
+    'all plants that have a tag, without a next page',
+    'listPlants',
+    get('/plants?tag=indoor&limit=1000'),
+    { headers: { link: '' } },
+  ),
+  answered(
     'a page in ascending order, and where the next one is',
     'listPlants',
     get('/plants?limit=2&after=-6'),
@@ -479,6 +491,17 @@ const replaces: Scenario[] = [
 ]
 
 const deletes: Scenario[] = [
+  ...[
+    { 'Content-Type': 'application/json' },
+    { 'Content-Type': ';;' },
+    { 'Content-Length': '2' },
+    { 'Content-Length': '2', 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' },
+  ].map((headers) =>
+    refused(40401, `an absent plant, with ${JSON.stringify(headers)}`, 'deletePlant', {
+      ...del('/plants/404', headers),
+      ...('Content-Length' in headers && { body: '{x' }),
+    }),
+  ),
   answered('a plant is removed', 'deletePlant', del('/plants/53'), { status: 204, body: '' }),
   answered(
     'in the state that the client has, with a media type and no body',

@@ -238,6 +238,55 @@ for (const engine of engines) {
       await Promise.all(stores.map((one) => one.close()))
     })
 
+    it('stores what it acknowledges when two openers create, replace and remove the same plants', async () => {
+      const url = await engine.newUrl()
+      const stores = await Promise.all([engine.open(url), engine.open(url)])
+      for (let round = 0; round < 15; round++) {
+        const ids = Array.from({ length: 20 }, (_, index) => BigInt(round * 20 + index))
+        const outcomes = await Promise.all(
+          stores.flatMap((one, opener) =>
+            ids.map(async (id) => {
+              // The second opener goes the other way and mixes plain creates in.
+              const at = opener === 0 ? id : (ids[ids.length - 1 - (Number(id) % 20)] ?? id)
+              if (opener === 1 && at % 5n === 0n)
+                return { at, outcome: await one.createPlant({ id: at, name: 'plain' }) }
+              const key = { tokenId: 'tok', key: String(at) }
+              return { at, outcome: await one.createPlantOnce({ id: at, name: 'keyed' }, key) }
+            }),
+          ),
+        )
+        for (const { at, outcome } of outcomes) {
+          const plant = await stores[0]?.getPlant(at)
+          assert.ok(plant, `plant ${at} was acknowledged with ${String(outcome)} and is not there`)
+          if (typeof outcome === 'object') assert.equal(plant.version, outcome.version)
+          if (typeof outcome === 'bigint') assert.equal(plant.version, outcome)
+        }
+        const created = outcomes.filter(
+          ({ outcome }) =>
+            typeof outcome === 'bigint' || (typeof outcome === 'object' && !outcome.isReplay),
+        )
+        assert.equal(created.length, 20)
+      }
+      await Promise.all(stores.map((one) => one.close()))
+    })
+
+    it('lets one of many that replace a plant only if it is not there', async () => {
+      const url = await engine.newUrl()
+      const stores = await Promise.all([
+        engine.open(url, { batchWrites: 2 }),
+        engine.open(url, { batchWrites: 2 }),
+      ])
+      for (let id = 0n; id < 20n; id++) {
+        const outcomes = await Promise.all(
+          Array.from({ length: 8 }, (_, index) =>
+            stores[index % 2]?.replacePlant({ id, name: String(index) }, { noneMatch: '*' }),
+          ),
+        )
+        assert.equal(outcomes.filter((outcome) => outcome !== 'condition failed').length, 1)
+      }
+      await Promise.all(stores.map((one) => one.close()))
+    })
+
     it('forgets old keys, a few at a time, and no others', async () => {
       const other = await engine.open(await engine.newUrl())
       const uses = Array.from({ length: 600 }, (_, index) =>

@@ -87,6 +87,33 @@ describe('a PostgreSQL that goes away', () => {
     await store.close()
   })
 
+  it('does not end the process when it is lost in the middle of a transaction', async () => {
+    const { url, proxy, store } = await openBehindProxy()
+    await store.createPlant({ id: 1n, name: '' })
+    for (let round = 0; round < 5; round++) {
+      const release = await postgresql.block(url)
+      const key = { tokenId: 'tok', key: String(round) }
+      const writes = [
+        store.replacePlant({ id: 1n, name: 'x' }, {}),
+        store.removePlant(2n, {}),
+        store.createPlantOnce({ id: BigInt(3 + round), name: 'x' }, key),
+      ]
+      const outcomes = Promise.allSettled(writes)
+      await until(async () => {
+        const rows = await query(url, "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        return rows.length > 0
+      }, 5_000)
+      await proxy.cut()
+      for (const outcome of await outcomes) {
+        assert.ok(outcome.status === 'rejected' && [50400, 50301].includes(outcome.reason.number))
+      }
+      await release()
+      await proxy.restore()
+      await until(() => answers(store), 2_000)
+    }
+    await store.close()
+  })
+
   it('keeps nobody waiting longer than the time for an answer, whether sent or not', async () => {
     const url = await postgresql.newUrl()
     const store = await open(url, { answerTimeoutMs: 300, batchWrites: 1 })
@@ -222,6 +249,21 @@ describe('a PostgreSQL that cannot be the store', () => {
         GRANT USAGE ON SCHEMA plant_store TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA plant_store TO reader`,
         )
         return role(url, 'reader')
+      },
+      /may not write to the database: grant it/,
+    ],
+    [
+      'a role that may not change plants',
+      async () => {
+        const url = await postgresql.newUrl()
+        await (await open(url)).close()
+        await query(
+          url,
+          `DROP ROLE IF EXISTS creator; CREATE ROLE creator LOGIN PASSWORD 'pw';
+          GRANT USAGE ON SCHEMA plant_store TO creator;
+          GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA plant_store TO creator`,
+        )
+        return role(url, 'creator')
       },
       /may not write to the database: grant it/,
     ],

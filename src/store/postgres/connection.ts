@@ -3,7 +3,7 @@ import postgres from 'postgres'
 import { type StoreEvents, UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
 import { prepareSchema } from './schema.ts'
-import { type Host, NotPrimary, openSession, type Session } from './session.ts'
+import { type Host, NotPrimary, openSession, type Session, type Sql } from './session.ts'
 
 /** The session that serves now, whichever server it is on. */
 export interface Connection {
@@ -17,8 +17,8 @@ export interface Connection {
 /** How long a start waits for a server that does not answer yet. */
 const startTimeoutMs = 5_000
 const retryMs = 100
-/** How long the statements of a lost session may go on, in case they still get their answer. */
-const farewellMs = 5_000
+/** How long the statements of a lost session may go on, in case they still get their answer. Others wait for them. */
+const farewellMs = 1_000
 
 /** Finds the primary among the hosts of the address, prepares it, and from then on follows it. */
 export async function openPrimary(url: string, events: StoreEvents): Promise<Connection> {
@@ -82,7 +82,7 @@ export async function openPrimary(url: string, events: StoreEvents): Promise<Con
 
   current = await start()
   try {
-    await prepareSchema(current.reader)
+    await prepareSchema(current.writers[0] as Sql)
   } catch (error) {
     await current.end(0)
     throw error

@@ -16,6 +16,19 @@ export const migrations: readonly string[] = [
      revoked_at bigint,
      last_used_at bigint
    );
+   -- Of several processes that start at once, the second looks when the first has finished: each statement of a
+   -- function sees what was committed before it.
+   CREATE FUNCTION plant_store.add_first_token(
+     new_id text, new_hash bytea, new_name text, new_scopes text, new_created_at bigint
+   ) RETURNS boolean LANGUAGE plpgsql AS $$
+   BEGIN
+     PERFORM pg_advisory_xact_lock(1886155636);
+     INSERT INTO plant_store.tokens (id, hash, name, scopes, created_at)
+     SELECT new_id, new_hash, new_name, new_scopes, new_created_at
+     WHERE NOT EXISTS (SELECT FROM plant_store.tokens)
+       AND NOT EXISTS (SELECT FROM plant_store.plants);
+     RETURN FOUND;
+   END $$;
    CREATE TABLE plant_store.token_revision (revision bigint NOT NULL);
    INSERT INTO plant_store.token_revision VALUES (0);`,
   // By a hash of the tag, because a B-tree cannot hold a long text.

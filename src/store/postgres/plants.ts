@@ -85,12 +85,10 @@ export interface LoadedRows extends Rows {
 
 /** Locks the rows of these ids and keys, in an order that is the same for everybody. */
 export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Promise<LoadedRows> {
-  const [plantRows, keyRows] = await Promise.all([
-    sql<PlantRow[]>`
-      SELECT id, name, tag, version FROM plant_store.plants
-      WHERE id = ANY(${toIntegerArray(ids)}::bigint[]) ORDER BY id FOR UPDATE`,
-    keys.length === 0 ? [] : selectKeys(sql, keys),
-  ])
+  const plantRows = await sql<PlantRow[]>`
+    SELECT id, name, tag, version FROM plant_store.plants
+    WHERE id = ANY(${toIntegerArray(ids)}::bigint[]) ORDER BY id FOR UPDATE`
+  const keyRows = keys.length === 0 ? [] : await selectKeys(sql, keys)
   const before = new Map(plantRows.map(toPlant).map((plant) => [plant.id, plant]))
   const plants = new Map(before)
   const uses = new Map(keyRows.map(toKeyUse).map((use) => [toName(use), use]))
@@ -116,12 +114,14 @@ export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Prom
       const inserted = changed.filter(({ id }) => !before.has(id))
       const updated = changed.filter(({ id }) => before.has(id))
       const removed = [...before.keys()].filter((id) => !plants.has(id))
-      await Promise.all([
+      const saved = await Promise.allSettled([
         insertPlants(connection, inserted),
         updatePlants(connection, updated),
         removePlants(connection, removed),
         insertKeys(connection, newUses),
       ])
+      // Only when all are over: a statement that came after the ROLLBACK would be a transaction of its own.
+      for (const outcome of saved) if (outcome.status === 'rejected') throw outcome.reason
     },
   }
 }
@@ -155,15 +155,22 @@ async function removePlants(sql: Sql, ids: bigint[]): Promise<void> {
 }
 
 async function insertKeys(sql: Sql, uses: KeyUse[]): Promise<void> {
-  for (const { tokenId, key, fingerprint, version, usedAt } of uses) {
-    const rows = await sql`
-      INSERT INTO plant_store.keys (token_id, key, fingerprint, version, used_at)
-      VALUES (${tokenId}, ${key}, ${fingerprint}, ${String(version)}::bigint, ${usedAt})
-      ON CONFLICT (token_id, key) DO UPDATE SET
-        fingerprint = excluded.fingerprint, version = excluded.version, used_at = excluded.used_at
-      WHERE keys.used_at <= ${usedAt - keyLifetimeMs} RETURNING 1`
-    if (rows.length === 0) throw new StaleRows()
-  }
+  if (uses.length === 0) return
+  const sorted = uses.toSorted((a, b) => (toName(a) < toName(b) ? -1 : 1))
+  const tokenIds = toTextArray(sorted.map(({ tokenId }) => tokenId))
+  const keys = toTextArray(sorted.map(({ key }) => key))
+  const fingerprints = toTextArray(sorted.map(({ fingerprint }) => fingerprint.toString('hex')))
+  const versions = toIntegerArray(sorted.map(({ version }) => version))
+  const times = toIntegerArray(sorted.map(({ usedAt }) => usedAt))
+  const rows = await sql`
+    INSERT INTO plant_store.keys (token_id, key, fingerprint, version, used_at)
+    SELECT token_id, key, decode(fingerprint, 'hex'), version, used_at
+    FROM unnest(${tokenIds}::text[], ${keys}::text[], ${fingerprints}::text[],
+      ${versions}::bigint[], ${times}::bigint[]) AS new(token_id, key, fingerprint, version, used_at)
+    ON CONFLICT (token_id, key) DO UPDATE SET
+      fingerprint = excluded.fingerprint, version = excluded.version, used_at = excluded.used_at
+    WHERE keys.used_at <= excluded.used_at - ${keyLifetimeMs}::bigint RETURNING 1`
+  if (rows.length !== uses.length) throw new StaleRows()
 }
 
 /** Plants as a table, in the order of their ids, so that two batches never lock each other out. */

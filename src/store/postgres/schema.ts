@@ -1,11 +1,11 @@
 import { UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
 import { migrations } from './migrations.ts'
-import type { Sql } from './session.ts'
+import { inTransaction, type Sql } from './session.ts'
 
 const oldestServer = 150_000
 /** Names the lock under which one process prepares the store while the others wait: "plst". */
-export const migrationLock = 0x706c7374
+const migrationLock = 0x706c7374
 
 interface Server {
   readonly version: string
@@ -13,7 +13,7 @@ interface Server {
   readonly readonly: string
 }
 
-/** Refuses a server that cannot keep the store, and brings the schema up to date. */
+/** Refuses a server that cannot keep the store, and brings the schema up to date. Takes a pool of one connection. */
 export async function prepareSchema(sql: Sql): Promise<void> {
   const [server] = await sql<[Server]>`
     SELECT current_setting('server_version_num') AS version,
@@ -52,30 +52,37 @@ async function readVersion(sql: Sql): Promise<number> {
   return row.version
 }
 
-async function migrate(sql: Sql): Promise<void> {
-  await sql.begin(async (transaction) => {
+function migrate(sql: Sql): Promise<void> {
+  return inTransaction(sql, async () => {
     // Held to the end of the transaction, so that it works behind a pooler as well.
-    await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
-    const version = await readVersion(transaction as unknown as Sql)
+    await sql`SELECT pg_advisory_xact_lock(${migrationLock})`
+    const version = await readVersion(sql)
     if (version === 0) {
-      await transaction.unsafe(`CREATE SCHEMA IF NOT EXISTS plant_store;
+      await sql.unsafe(`CREATE SCHEMA IF NOT EXISTS plant_store;
         CREATE TABLE plant_store.schema_version (version integer NOT NULL);
         INSERT INTO plant_store.schema_version VALUES (0)`)
     }
-    for (const step of migrations.slice(version)) await transaction.unsafe(step)
-    await transaction`UPDATE plant_store.schema_version SET version = ${migrations.length}`
+    for (const step of migrations.slice(version)) await sql.unsafe(step)
+    await sql`UPDATE plant_store.schema_version SET version = ${migrations.length}`
   })
 }
 
+/** What the service does with each table. */
+const privileges: Record<string, string> = {
+  plants: 'SELECT, INSERT, UPDATE, DELETE',
+  keys: 'SELECT, INSERT, UPDATE, DELETE',
+  tokens: 'SELECT, INSERT, UPDATE',
+  token_revision: 'SELECT, UPDATE',
+}
+
 async function requirePrivileges(sql: Sql): Promise<void> {
-  const [row] = await sql<[{ may_write: boolean }]>`
-    SELECT has_table_privilege('plant_store.plants', 'SELECT')
-       AND has_table_privilege('plant_store.plants', 'INSERT')
-       AND has_table_privilege('plant_store.tokens', 'SELECT')
-       AND has_table_privilege('plant_store.tokens', 'INSERT')
-       AND has_table_privilege('plant_store.tokens', 'UPDATE')
-       AND has_table_privilege('plant_store.token_revision', 'UPDATE') AS may_write`
-  if (!row.may_write) throw readOnly()
+  for (const [table, needed] of Object.entries(privileges)) {
+    for (const privilege of needed.split(', ')) {
+      const [row] = await sql<[{ is_granted: boolean }]>`
+        SELECT has_table_privilege(${`plant_store.${table}`}, ${privilege}) AS is_granted`
+      if (!row.is_granted) throw readOnly()
+    }
+  }
 }
 
 function readOnly(cause?: unknown): UnusableStore {

@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import postgres from 'postgres'
+import { isLoss } from './failures.ts'
 
 export type Sql = postgres.Sql
 
@@ -102,6 +103,23 @@ export async function openSession({ url, at, onLost }: SessionOptions): Promise<
   }
 }
 
+/**
+ * Runs statements in one transaction, on a pool of one connection. Not with the driver's own `begin`: when the
+ * connection is lost in the middle, that one writes to the socket that is gone, and ends the process.
+ */
+export async function inTransaction<Value>(sql: Sql, run: () => Promise<Value>): Promise<Value> {
+  await sql`BEGIN`
+  try {
+    const value = await run()
+    await sql`COMMIT`
+    return value
+  } catch (error) {
+    // With the connection, the transaction is gone as well.
+    if (!isLoss(error)) await sql`ROLLBACK`
+    throw error
+  }
+}
+
 /** The server is a standby: it cannot take writes. */
 export class NotPrimary extends Error {
   constructor() {
@@ -124,6 +142,8 @@ function openSocket(
     const socket = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host)
     sockets.add(socket)
     socket.setNoDelay(true)
+    // The driver takes the name for TLS from here.
+    Object.assign(socket, { host, port })
     socket.once('close', () => {
       sockets.delete(socket)
       if (sockets.size === 0) onNoneLeft()

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { buildGroupCommit, type GroupCommitBounds, type Write } from '../group-commit.ts'
 import { type Step, toCreate, toCreateOnce, toRemove, toReplace } from '../steps.ts'
 import type { CreateKey, Store, Version, VersionedPlant } from '../store.ts'
@@ -14,7 +15,7 @@ import {
   unreachable,
 } from './failures.ts'
 import { findPlant, forgetKeys, listIds, listPlants, loadRows, toBytes, unnest } from './plants.ts'
-import { type Session, type Sql, withTimeout, writerCount } from './session.ts'
+import { inTransaction, type Session, type Sql, withTimeout, writerCount } from './session.ts'
 import { tokenStatements } from './tokens.ts'
 
 interface PostgresWrite extends Write {
@@ -37,6 +38,7 @@ const bounds: GroupCommitBounds = {
 /** How long a caller waits for an answer of the store, from the arrival of its request. */
 const standardAnswerTimeoutMs = 5_000
 const mostAttempts = 5
+const collisionPauseMs = 10
 
 /** What tests and benchmarks may set otherwise. */
 export interface PostgresStoreOptions extends Partial<GroupCommitBounds> {
@@ -85,7 +87,11 @@ export function buildPostgresStore(
       try {
         return await run()
       } catch (error) {
-        if (isCollision(error) && count < mostAttempts) continue
+        if (isCollision(error) && count < mostAttempts) {
+          // Those that collided shall not meet again at once.
+          await sleep(Math.random() * count * collisionPauseMs)
+          continue
+        }
         const isUseless = isUnwritable(error) || (isLoss(error) && !isTimeout(error))
         if (isUseless) connection.giveUp(session, error)
         throw toWriteFailure(error)
@@ -213,13 +219,12 @@ async function insert(sql: Sql, writes: PostgresWrite[]): Promise<Set<bigint> | 
 
 /** Any writes: the rows are locked and read, the steps run on them in memory, and what changed is written back. */
 function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
-  return sql.begin(async (transaction) => {
-    const connection = transaction as unknown as Sql
+  return inTransaction(sql, async () => {
     const ids = [...new Set(writes.map(({ id }) => id))]
     const keys = writes.flatMap(({ key }) => key ?? [])
-    const rows = await loadRows(connection, ids, keys)
+    const rows = await loadRows(sql, ids, keys)
     const outcomes = new Map(writes.map((write) => [write, write.step(rows)]))
-    await rows.save(connection)
+    await rows.save(sql)
     return outcomes
-  }) as Promise<Outcomes>
+  })
 }

@@ -1,7 +1,6 @@
 import type { Scope } from '../../contract/scopes.ts'
 import type { TokenRecord, TokenUse } from '../store.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
-import { migrationLock } from './schema.ts'
 import type { Sql } from './session.ts'
 
 interface TokenRow {
@@ -21,17 +20,12 @@ export const tokenStatements = {
     await sql`INSERT INTO plant_store.tokens ${sql(toRow(token))}`
   },
 
-  addFirst(sql: Sql, token: TokenRecord): Promise<'added' | 'not first'> {
-    return sql.begin(async (transaction) => {
-      // Of several processes that start at once, the second looks when the first has finished.
-      await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
-      const [row] = await transaction<[{ is_empty: boolean }]>`
-        SELECT NOT EXISTS (SELECT FROM plant_store.tokens)
-           AND NOT EXISTS (SELECT FROM plant_store.plants) AS is_empty`
-      if (!row.is_empty) return 'not first'
-      await transaction`INSERT INTO plant_store.tokens ${transaction(toRow(token))}`
-      return 'added'
-    })
+  async addFirst(sql: Sql, token: TokenRecord): Promise<'added' | 'not first'> {
+    const { id, hash, name, scopes, createdAt } = token
+    const [row] = await sql<[{ is_added: boolean }]>`
+      SELECT plant_store.add_first_token(
+        ${id}, ${hash}, ${name}, ${scopes.join(' ')}, ${createdAt}) AS is_added`
+    return row.is_added ? 'added' : 'not first'
   },
 
   async find(sql: Sql, hash: Buffer): Promise<TokenRecord | undefined> {
