@@ -270,6 +270,22 @@ for (const engine of engines) {
       await Promise.all(stores.map((one) => one.close()))
     })
 
+    it('lets a key stand for one plant, though two openers use it for two at once', async () => {
+      const url = await engine.newUrl()
+      const stores = await Promise.all([engine.open(url), engine.open(url)])
+      for (let round = 0; round < 30; round++) {
+        const key = { tokenId: 'tok', key: String(round) }
+        const ids = [BigInt(round * 2), BigInt(round * 2 + 1)]
+        const outcomes = await Promise.all(
+          ids.map((id, opener) => stores[opener]?.createPlantOnce({ id, name: '' }, key)),
+        )
+        assert.equal(outcomes.filter((outcome) => outcome === 'key reused').length, 1)
+        const stored = await Promise.all(ids.map((id) => stores[0]?.getPlant(id)))
+        assert.equal(stored.filter((plant) => plant !== undefined).length, 1)
+      }
+      await Promise.all(stores.map((one) => one.close()))
+    })
+
     it('lets one of many that replace a plant only if it is not there', async () => {
       const url = await engine.newUrl()
       const stores = await Promise.all([
