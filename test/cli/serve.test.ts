@@ -164,33 +164,9 @@ describe('plant-store serve', () => {
 
   const wrong: [env: Record<string, string>, message: RegExp][] = [
     [{ PORT: '65536' }, /^PORT must be a number from 0 to 65535\.\n$/],
-    [{ PORT: '' }, /^PORT must be/],
-    [{ HOST: 'no host' }, /^HOST must be/],
     [{ HOST: '203.0.113.1' }, /^PORT 0 on HOST 203\.0\.113\.1 is not an address of this machine/],
-    [{ DATABASE_URL: 'mysql://x' }, /^DATABASE_URL must be sqlite:PATH/],
-    [{ DATABASE_URL: 'sqlite:' }, /^DATABASE_URL must be/],
-    [{ DATABASE_URL: 'postgres://u:p@s3cret@h/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
-    [{ DATABASE_URL: 'postgres://:5432/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
-    [{ DATABASE_URL: 'postgres://a:s3/cret@h/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
-    [{ DATABASE_URL: 'postgres://a:b@h h/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
-    [{ DATABASE_URL: 'postgres://a:b@[::1/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
-    [{ DATABASE_URL: 'postgres://a:p%zz@h/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
-    [
-      { DATABASE_URL: 'postgres://a:s3cret@127.0.0.1:99999/db' },
-      /^DATABASE_URL must be sqlite:PATH(?!.*s3)/,
-    ],
     [{ DATABASE_URL: 'sqlite:.' }, /^Cannot open the database/],
-    [
-      { PLANT_STORE_TOKEN: 'too-short' },
-      /^PLANT_STORE_TOKEN must be 20 or more visible ASCII characters\.\n$/,
-    ],
-    [{ PLANT_STORE_TOKEN: 'with a space in between' }, /^PLANT_STORE_TOKEN must be/],
-    [{ PUBLIC_URL: 'plants.example' }, /^PUBLIC_URL must be/],
-    [{ PUBLIC_URL: 'https://plants.example?x=y' }, /^PUBLIC_URL must be/],
-    [{ PUBLIC_URL: 'ftp://plants.example' }, /^PUBLIC_URL must be/],
-    [{ PUBLIC_URL: 'https://user:secret@plants.example' }, /^PUBLIC_URL must be[^@]*$/],
-    [{ CORS_ORIGIN: 'https://a.example/path' }, /^CORS_ORIGIN must be/],
-    [{ LOG_LEVEL: 'loud' }, /^LOG_LEVEL must be one of fatal/],
+    [{ PLANT_STORE_TOKEN: 'too-short' }, /^PLANT_STORE_TOKEN must be 20 or more visible ASCII/],
   ]
   for (const [env, message] of wrong) {
     it(`refuses ${JSON.stringify(env)} with one line and 78, and touches nothing`, async () => {

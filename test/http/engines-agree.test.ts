@@ -6,7 +6,7 @@ import { authorized, json, startService } from '../support/service.ts'
 import { type Answer, call, exchange, type Request, toBytes } from '../support/wire.ts'
 
 /** How many requests are compared; `npm run test:agree` compares 20,000. */
-const count = Number(process.env.AGREE_REQUESTS ?? 600)
+const count = Number(process.env.AGREE_REQUESTS ?? 300)
 
 /** Few ids, so that requests meet each other; the ends of int64 and beyond 2^53 among them. */
 const id = fc.oneof(

@@ -141,7 +141,7 @@ for (const engine of engines) {
             sequence,
           )
         }),
-        { numRuns: Number(process.env.MODEL_RUNS ?? 25) },
+        { numRuns: Number(process.env.MODEL_RUNS ?? 15) },
       )
     })
 

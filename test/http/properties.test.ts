@@ -46,7 +46,7 @@ for (const engine of engines) {
             assert.equal(got.headers.get('etag'), created.headers.get('etag'))
           },
         ),
-        { numRuns: 300 },
+        { numRuns: 150 },
       )
     })
 
@@ -65,7 +65,7 @@ for (const engine of engines) {
           if (status !== 200)
             assert.deepEqual(Object.keys(JSON.parse(content)), ['error', 'message'])
         }),
-        { numRuns: 300 },
+        { numRuns: 150 },
       )
     })
   })

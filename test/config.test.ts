@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { readConfig, WrongConfig } from '../src/config.ts'
+
+describe('the configuration', () => {
+  it('needs nothing', () => {
+    const { storeLocation, ...config } = readConfig({}, {})
+    assert.deepEqual(config, {
+      port: 3000,
+      host: '127.0.0.1',
+      workers: 1,
+      operatorToken: undefined,
+      publicUrl: undefined,
+      allowedOrigins: '*',
+      logLevel: 'info',
+    })
+    assert.equal(storeLocation.label, 'sqlite:data/plant-store.db')
+  })
+
+  it('shows a store without its password', () => {
+    const labels: Record<string, string> = {
+      'sqlite::memory:': 'sqlite::memory:',
+      'postgres://h/db': 'postgres://h/db',
+      'postgres://u:s3cret@a:1,b:2/db?sslmode=require': 'postgres://u@a:1,b:2/db',
+      'postgresql://u@[::1]:5432/db': 'postgresql://u@[::1]:5432/db',
+    }
+    for (const [url, label] of Object.entries(labels)) {
+      assert.equal(readConfig({}, { DATABASE_URL: url }).storeLocation.label, label)
+    }
+  })
+
+  const wrong: [env: Record<string, string>, message: RegExp][] = [
+    [{ PORT: '65536' }, /^PORT must be a number from 0 to 65535\.$/],
+    [{ PORT: '' }, /^PORT must be/],
+    [{ HOST: 'no host' }, /^HOST must be/],
+    [{ DATABASE_URL: 'mysql://x' }, /^DATABASE_URL must be sqlite:PATH/],
+    [{ DATABASE_URL: 'sqlite:' }, /^DATABASE_URL must be/],
+    [{ DATABASE_URL: 'postgres://u:p@s3cret@h/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
+    [{ DATABASE_URL: 'postgres://:5432/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
+    [{ DATABASE_URL: 'postgres://a:s3/cret@h/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
+    [{ DATABASE_URL: 'postgres://a:b@h h/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
+    [{ DATABASE_URL: 'postgres://a:b@[::1/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
+    [{ DATABASE_URL: 'postgres://a:p%zz@h/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
+    [
+      { DATABASE_URL: 'postgres://a:s3cret@127.0.0.1:99999/db' },
+      /^DATABASE_URL must be sqlite:PATH(?!.*s3)/,
+    ],
+    [
+      { PLANT_STORE_TOKEN: 'too-short' },
+      /^PLANT_STORE_TOKEN must be 20 or more visible ASCII characters\.$/,
+    ],
+    [{ PLANT_STORE_TOKEN: 'with a space in between' }, /^PLANT_STORE_TOKEN must be/],
+    [{ PUBLIC_URL: 'plants.example' }, /^PUBLIC_URL must be/],
+    [{ PUBLIC_URL: 'https://plants.example?x=y' }, /^PUBLIC_URL must be/],
+    [{ PUBLIC_URL: 'ftp://plants.example' }, /^PUBLIC_URL must be/],
+    [{ PUBLIC_URL: 'https://user:secret@plants.example' }, /^PUBLIC_URL must be[^@]*$/],
+    [{ CORS_ORIGIN: 'https://a.example/path' }, /^CORS_ORIGIN must be/],
+    [{ LOG_LEVEL: 'loud' }, /^LOG_LEVEL must be one of fatal/],
+    [{ WORKERS: '0' }, /^WORKERS must be/],
+    [{ WORKERS: '2' }, /^--workers above 1 needs PostgreSQL/],
+  ]
+  for (const [env, message] of wrong) {
+    it(`refuses ${JSON.stringify(env)} with one line that does not repeat it`, () => {
+      assert.throws(
+        () => readConfig({}, env),
+        (error) =>
+          error instanceof WrongConfig &&
+          message.test(error.message) &&
+          !error.message.includes('\n'),
+      )
+    })
+  }
+})
