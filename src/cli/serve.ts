@@ -1,25 +1,21 @@
 import { createServer } from 'node:net'
 import type { Logger } from 'pino'
-import { type Config, standardDatabaseUrl, WrongConfig } from '../config.ts'
+import { type Config, WrongConfig } from '../config.ts'
 import { openService } from '../service.ts'
 import { issueFirstToken } from '../tokens/issue.ts'
 import { openLogger } from './logger.ts'
 import { waitForSignal } from './signals.ts'
 import type { Terminal } from './terminal.ts'
+import { describeStart, type Started } from './welcome.ts'
 import { withStore } from './with-store.ts'
 import { isWorker, leave, startWorkers } from './workers.ts'
-
-/** What the person who started the service has to know. */
-interface Started {
-  readonly url: string
-  readonly firstToken: string | undefined
-}
 
 /** Runs the service until a signal ends it. */
 export async function serve(config: Config, terminal: Terminal): Promise<void> {
   if (!isWorker) await requireFreePort(config)
   const logger = await openLogger(config.logLevel, terminal.errors)
-  const print = (started: Started) => terminal.print(describe(started, config, terminal.version))
+  const print = (started: Started) =>
+    terminal.print(describeStart(started, config, terminal.version))
   if (isWorker) {
     await serveAlone(config, logger, () => {})
     leave()
@@ -71,43 +67,4 @@ const reasons: Record<string, string> = {
   EACCES: 'needs a privilege that this user lacks; set PORT or --port to 1024 or more',
   EADDRNOTAVAIL: 'is not an address of this machine; set HOST or --host to one that is',
   ENOTFOUND: 'is not a host name that can be found; set HOST or --host to one that is',
-}
-
-function describe({ url, firstToken }: Started, config: Config, version: string): string {
-  const lines = [
-    `Plant Store ${version}`,
-    '',
-    `  address   ${url}`,
-    `  document  ${url}/openapi.json (to read: ${url}/docs)`,
-    `  store     ${describeStore(config)}`,
-  ]
-  if (config.workers > 1) lines.push(`  workers   ${config.workers}`)
-  if (firstToken) lines.push(`  token     ${firstToken} (shown once; keep it)`)
-  const token = firstToken ?? (config.operatorToken ? '$PLANT_STORE_TOKEN' : '$TOKEN')
-  if (token === '$TOKEN') {
-    const create = `npx plant-store token create --name me${toFlag(config)}`
-    lines.push('', 'Make a token:', '', `  TOKEN=$(${create})`)
-  }
-  // The first plant of a new store has the id 1; later, that one may be taken.
-  const id = firstToken ? 1 : Math.trunc(Date.now() / 1000)
-  lines.push('', 'Store a plant:', '', `  ${toCurl(url, token, id)}`, '')
-  return lines.join('\n')
-}
-
-function describeStore({ storeLocation }: Config): string {
-  const { label } = storeLocation
-  const isLost = label === 'sqlite::memory:'
-  return isLost ? `${label} (in memory: everything is lost when it stops)` : label
-}
-
-/** What another terminal has to say to mean the same store. */
-function toFlag({ storeLocation }: Config): string {
-  if (storeLocation.engine === 'postgres') return ' --database "$DATABASE_URL"'
-  const { label } = storeLocation
-  return label === standardDatabaseUrl ? '' : ` --database '${label}'`
-}
-
-function toCurl(url: string, token: string, id: number): string {
-  const plant = `{"id":${id},"name":"Monstera deliciosa","tag":"indoor"}`
-  return `curl ${url}/plants -H "Authorization: Bearer ${token}" -H "Content-Type: application/json" -d '${plant}'`
 }

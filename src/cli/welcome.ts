@@ -1,0 +1,51 @@
+import { type Config, standardDatabaseUrl } from '../config.ts'
+
+/** What the person who started the service has to know. */
+export interface Started {
+  readonly url: string
+  readonly firstToken: string | undefined
+}
+
+/** What is printed when the service has started: where it is, and what to paste. */
+export function describeStart(
+  { url, firstToken }: Started,
+  config: Config,
+  version: string,
+): string {
+  const lines = [
+    `Plant Store ${version}`,
+    '',
+    `  address   ${url}`,
+    `  document  ${url}/openapi.json (to read: ${url}/docs)`,
+    `  store     ${describeStore(config)}`,
+  ]
+  if (config.workers > 1) lines.push(`  workers   ${config.workers}`)
+  if (firstToken) lines.push(`  token     ${firstToken} (shown once; keep it)`)
+  const token = firstToken ?? (config.operatorToken ? '$PLANT_STORE_TOKEN' : '$TOKEN')
+  if (token === '$TOKEN') {
+    const create = `npx plant-store token create --name me${toFlag(config)}`
+    lines.push('', 'Make a token:', '', `  TOKEN=$(${create})`)
+  }
+  // The first plant of a new store has the id 1; later, that one may be taken.
+  const id = firstToken ? 1 : Math.trunc(Date.now() / 1000)
+  lines.push('', 'Store a plant:', '', `  ${toCurl(url, token, id)}`, '')
+  return lines.join('\n')
+}
+
+function describeStore({ storeLocation }: Config): string {
+  const { label } = storeLocation
+  const isLost = label === 'sqlite::memory:'
+  return isLost ? `${label} (in memory: everything is lost when it stops)` : label
+}
+
+/** What another terminal has to say to mean the same store. */
+function toFlag({ storeLocation }: Config): string {
+  if (storeLocation.engine === 'postgres') return ' --database "$DATABASE_URL"'
+  const { label } = storeLocation
+  return label === standardDatabaseUrl ? '' : ` --database '${label}'`
+}
+
+function toCurl(url: string, token: string, id: number): string {
+  const plant = `{"id":${id},"name":"Monstera deliciosa","tag":"indoor"}`
+  return `curl ${url}/plants -H "Authorization: Bearer ${token}" -H "Content-Type: application/json" -d '${plant}'`
+}
