@@ -13,6 +13,14 @@ export interface GroupCommitBounds {
   readonly batchesInFlight: number
 }
 
+/** Batches that a disk takes at once, and a queue that holds about a tenth of a second of work. */
+export const standardBounds = {
+  batchWrites: 512,
+  batchBytes: 8 * 1024 * 1024,
+  queueWrites: 2_000,
+  queueBytes: 64 * 1024 * 1024,
+}
+
 export interface GroupCommit<W extends Write> {
   /** Resolves with the outcome of the write when the commit that holds it is on disk. */
   submit<Outcome>(write: W): Promise<Outcome>

@@ -1,5 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { buildGroupCommit, type GroupCommitBounds, type Write } from '../group-commit.ts'
+import {
+  buildGroupCommit,
+  type GroupCommitBounds,
+  standardBounds,
+  type Write,
+} from '../group-commit.ts'
 import { type Step, toCreate, toCreateOnce, toRemove, toReplace } from '../steps.ts'
 import type { CreateKey, Store, Version, VersionedPlant } from '../store.ts'
 import { randomVersion } from '../version.ts'
@@ -28,13 +33,7 @@ interface PostgresWrite extends Write {
   state: 'waiting' | 'sent' | 'given up'
 }
 
-const bounds: GroupCommitBounds = {
-  batchWrites: 512,
-  batchBytes: 8 * 1024 * 1024,
-  queueWrites: 2_000,
-  queueBytes: 64 * 1024 * 1024,
-  batchesInFlight: writerCount,
-}
+const bounds: GroupCommitBounds = { ...standardBounds, batchesInFlight: writerCount }
 /** How long a caller waits for an answer of the store, from the arrival of its request. */
 const standardAnswerTimeoutMs = 5_000
 const mostAttempts = 5

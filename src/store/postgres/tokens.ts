@@ -1,18 +1,7 @@
-import type { Scope } from '../../contract/scopes.ts'
 import type { TokenRecord, TokenUse } from '../store.ts'
+import { type TokenRow, toRecord } from '../token-row.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
 import type { Sql } from './session.ts'
-
-interface TokenRow {
-  readonly id: string
-  readonly hash: Uint8Array
-  readonly name: string
-  readonly scopes: string
-  readonly created_at: string
-  readonly expires_at: string | null
-  readonly revoked_at: string | null
-  readonly last_used_at: string | null
-}
 
 /** The statements on tokens, each one atomic. */
 export const tokenStatements = {
@@ -80,21 +69,4 @@ function toRow(token: TokenRecord) {
     revoked_at: token.revokedAt ?? null,
     last_used_at: token.lastUsedAt ?? null,
   }
-}
-
-function toRecord(row: TokenRow): TokenRecord {
-  return {
-    id: row.id,
-    hash: Buffer.from(row.hash),
-    name: row.name,
-    scopes: row.scopes.split(' ') as Scope[],
-    createdAt: Number(row.created_at),
-    expiresAt: toTime(row.expires_at),
-    revokedAt: toTime(row.revoked_at),
-    lastUsedAt: toTime(row.last_used_at),
-  }
-}
-
-function toTime(value: string | null): number | undefined {
-  return value === null ? undefined : Number(value)
 }

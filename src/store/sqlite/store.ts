@@ -1,7 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NewPlant } from '../../contract/shapes.ts'
-import { buildGroupCommit, type GroupCommitBounds, type Write } from '../group-commit.ts'
+import {
+  buildGroupCommit,
+  type GroupCommitBounds,
+  standardBounds,
+  type Write,
+} from '../group-commit.ts'
 import { type Step, toCreate, toCreateOnce, toRemove, toReplace } from '../steps.ts'
 import type { Store, Version } from '../store.ts'
 import { randomVersion } from '../version.ts'
@@ -16,13 +21,7 @@ interface SqliteWrite extends Write {
   readonly arrivedAt: number
 }
 
-const bounds: GroupCommitBounds = {
-  batchWrites: 512,
-  batchBytes: 8 * 1024 * 1024,
-  queueWrites: 2_000,
-  queueBytes: 64 * 1024 * 1024,
-  batchesInFlight: 1,
-}
+const bounds: GroupCommitBounds = { ...standardBounds, batchesInFlight: 1 }
 /** How long a batch waits for the lock of another process, and how long it sleeps between two looks. */
 const standardLockTimeoutMs = 5_000
 const lockRetryMs = 2

@@ -1,17 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { Scope } from '../../contract/scopes.ts'
 import type { TokenRecord, TokenUse } from '../store.ts'
-
-interface TokenRow {
-  readonly id: string
-  readonly hash: Uint8Array
-  readonly name: string
-  readonly scopes: string
-  readonly created_at: bigint
-  readonly expires_at: bigint | null
-  readonly revoked_at: bigint | null
-  readonly last_used_at: bigint | null
-}
+import { type TokenRow, toRecord } from '../token-row.ts'
 
 const columns = 'id, hash, name, scopes, created_at, expires_at, revoked_at, last_used_at'
 const places = '?, ?, ?, ?, ?, ?, ?, ?'
@@ -81,21 +70,4 @@ function toValues(token: TokenRecord) {
     token.revokedAt ?? null,
     token.lastUsedAt ?? null,
   ] as const
-}
-
-function toRecord(row: TokenRow): TokenRecord {
-  return {
-    id: row.id,
-    hash: Buffer.from(row.hash),
-    name: row.name,
-    scopes: row.scopes.split(' ') as Scope[],
-    createdAt: Number(row.created_at),
-    expiresAt: toTime(row.expires_at),
-    revokedAt: toTime(row.revoked_at),
-    lastUsedAt: toTime(row.last_used_at),
-  }
-}
-
-function toTime(value: bigint | null): number | undefined {
-  return value === null ? undefined : Number(value)
 }
