@@ -310,21 +310,24 @@ describe('a PostgreSQL that cannot be the store', () => {
     )
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     const { port } = other.address() as { port: number }
-    const results = await Promise.all(
-      [port, await findFreePort()].map((at) =>
-        run(['serve'], {
-          folder: newFolder(),
-          env: { PORT: '0', DATABASE_URL: `postgres://a:b@127.0.0.1:${at}/x` },
-        }),
-      ),
-    )
-    other.close()
-    for (const { exitCode, stderr } of results) {
-      assert.match(
-        stderr,
-        /^No PostgreSQL server answers at 127\.0\.0\.1:\d+ of DATABASE_URL \([^)]+\)\. Check the address[^\n]*\n$/,
+    for (const at of [port, await findFreePort()]) {
+      await assert.rejects(
+        openPrimary(`postgres://a:b@127.0.0.1:${at}/x`, quiet, 200),
+        (error) =>
+          error instanceof UnusableStore &&
+          /^No PostgreSQL server answers at 127\.0\.0\.1:\d+ of DATABASE_URL \([^)]+\)\. Check the address[^\n]*$/.test(
+            error.message,
+          ),
       )
-      assert.equal(exitCode, 78)
     }
+    other.close()
+  })
+
+  it('ends a start with 78', async () => {
+    const env = { PORT: '0', DATABASE_URL: `${await findServer()}nothing` }
+    const { exitCode, stdout, stderr } = await run(['serve'], { folder: newFolder(), env })
+    assert.match(stderr, /^The database that DATABASE_URL names does not exist[^\n]*\n$/)
+    assert.equal(stdout, '')
+    assert.equal(exitCode, 78)
   })
 })

@@ -150,7 +150,7 @@ describe('a file that cannot be the store', () => {
     const other = new DatabaseSync(path)
     other.exec('BEGIN IMMEDIATE')
     assert.throws(
-      () => openConnection(path),
+      () => openConnection(path, 50),
       (error) => error instanceof UnusableStore && /database is locked/.test(error.message),
     )
     other.close()

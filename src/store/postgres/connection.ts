@@ -15,13 +15,17 @@ export interface Connection {
 }
 
 /** How long a start waits for a server that does not answer yet. */
-const startTimeoutMs = 5_000
+const standardStartTimeoutMs = 5_000
 const retryMs = 100
 /** How long the statements of a lost session may go on, in case they still get their answer. Others wait for them. */
 const farewellMs = 1_000
 
 /** Finds the primary among the hosts of the address, prepares it, and from then on follows it. */
-export async function openPrimary(url: string, events: StoreEvents): Promise<Connection> {
+export async function openPrimary(
+  url: string,
+  events: StoreEvents,
+  startTimeoutMs = standardStartTimeoutMs,
+): Promise<Connection> {
   const hosts = toHosts(url)
   let current: Session | undefined
   let isClosed = false

@@ -19,9 +19,9 @@ export const busyTimeoutMs = 20
 export const memoryPath = ':memory:'
 
 /** Opens the file, makes it if it is missing, brings its schema up to date, and refuses what is not ours. */
-export function openConnection(path: string): DatabaseSync {
+export function openConnection(path: string, timeoutMs = openTimeoutMs): DatabaseSync {
   try {
-    return path === memoryPath ? openInMemory() : openOnDisk(path)
+    return path === memoryPath ? openInMemory() : openOnDisk(path, timeoutMs)
   } catch (error) {
     throw explain(error, path)
   }
@@ -33,11 +33,12 @@ function openInMemory(): DatabaseSync {
   return db
 }
 
-function openOnDisk(path: string): DatabaseSync {
+function openOnDisk(path: string, timeoutMs: number): DatabaseSync {
   const origin = prepareFile(path)
   assertCommitsAreSynced(path, openDurably)
   const db = openFile(path)
   try {
+    db.exec(`PRAGMA busy_timeout = ${timeoutMs}`)
     requireRecentSqlite(db)
     if (origin === 'new') db.exec(`PRAGMA application_id = ${applicationId}`)
     makeDurable(db, path)
@@ -84,7 +85,7 @@ function identify(file: number, path: string): 'new' | 'ours' {
 function openFile(path: string, parameters: Record<string, string> = {}): DatabaseSync {
   const url = pathToFileURL(path)
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
-  return new DatabaseSync(url, { readBigInts: true, timeout: openTimeoutMs })
+  return new DatabaseSync(url, { readBigInts: true })
 }
 
 function openDurably(path: string, parameters: Record<string, string>): DatabaseSync {
