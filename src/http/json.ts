@@ -7,6 +7,15 @@ import { limits } from '../contract/limits.ts'
 const whitespace = new Set(Buffer.from(' \t\r\n'))
 const messageLength = 120
 
+// Character codes, for a walk over the text.
+const quote = 0x22
+const backslash = 0x5c
+const colon = 0x3a
+const openBrace = 0x7b
+const closeBrace = 0x7d
+const openBracket = 0x5b
+const closeBracket = 0x5d
+
 /** Whether a body holds nothing but white space. */
 export function isBlank(bytes: Buffer): boolean {
   return bytes.every((byte) => whitespace.has(byte))
@@ -64,8 +73,3 @@ function countKept(value: unknown): number {
   for (const inner of Object.values(value)) members += countKept(inner)
   return members
 }
-
-const [quote, backslash, colon, openBrace, openBracket, closeBrace, closeBracket] = Array.from(
-  '"\\:{[}]',
-  (character) => character.charCodeAt(0),
-)

@@ -136,6 +136,23 @@ describe('a PostgreSQL that goes away', () => {
     await store.close()
   })
 
+  it('that is lost at any moment of a start ends it with one line, or not at all', async () => {
+    const url = await postgresql.newUrl()
+    const { hostname, port } = new URL(url)
+    const proxy = await openProxy(hostname, Number(port))
+    const proxied = url.replace(`:${port}/`, `:${proxy.port}/`)
+    for (let delayMs = 5; delayMs < 100; delayMs += 8) {
+      const opening = openPrimary(proxied, quiet, 100).then(
+        (connection) => connection.close(),
+        (error) => assert.ok(error instanceof UnusableStore, String(error)),
+      )
+      await new Promise((resolve) => setTimeout(resolve, delayMs))
+      await proxy.cut()
+      await opening
+      await proxy.restore()
+    }
+  })
+
   it('is found among several addresses', async () => {
     const url = await postgresql.newUrl()
     const { host } = new URL(url)

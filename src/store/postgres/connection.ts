@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 import { type StoreEvents, UnusableStore } from '../store.ts'
-import { codeOf } from './failures.ts'
+import { codeOf, isLoss, unreachable } from './failures.ts'
 import { prepareSchema } from './schema.ts'
 import { type Host, NotPrimary, openSession, type Session, type Sql } from './session.ts'
 
@@ -44,6 +44,8 @@ export async function openPrimary(
     for (const attempt of attempts) {
       void attempt.then((other) => (other === session ? undefined : other.end(0))).catch(() => {})
     }
+    // Lost before anybody could be told: it is as if it had never been opened.
+    if (session.isOver()) throw unreachable()
     return session
   }
 
@@ -60,7 +62,6 @@ export async function openPrimary(
       try {
         const session = await connect()
         if (isClosed) return await session.end(0)
-        if (session.isOver()) continue
         current = session
         return events.onFound()
       } catch {
@@ -84,12 +85,14 @@ export async function openPrimary(
     }
   }
 
-  current = await start()
+  const first = await start()
+  current = first
   try {
-    await prepareSchema(current.writers[0] as Sql)
+    await prepareSchema(first.writers[0] as Sql)
   } catch (error) {
-    await current.end(0)
-    throw error
+    isClosed = true
+    await first.end(0)
+    throw isLoss(error) ? new UnusableStore(explain(error, hosts).message, { cause: error }) : error
   }
   return {
     session: () => current,
