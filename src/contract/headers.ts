@@ -27,6 +27,11 @@ export const headers = {
     example: 'true',
     type: 'string',
   },
+  Allow: {
+    description: 'The methods that the path knows.',
+    example: 'GET, HEAD, OPTIONS, POST',
+    type: 'string',
+  },
   'X-Request-Id': {
     description: 'The id under which the log of the service speaks of this request.',
     example: 'k3v9x1-2s',

@@ -1,8 +1,15 @@
-import type { TSchema } from 'typebox'
-import { type ErrorNumber, errors, toStatus } from './errors.ts'
-import { type HeaderName, headers } from './headers.ts'
+import { headers } from './headers.ts'
+import {
+  buildFailures,
+  headerReferences,
+  type Json,
+  jsonContent,
+  shapes,
+  toSchema,
+} from './openapi-parts.ts'
 import {
   failuresOf,
+  failuresOfOptions,
   failuresOfPage,
   type Operation,
   operations,
@@ -11,11 +18,7 @@ import {
   type Success,
 } from './operations.ts'
 import { parameters } from './parameters.ts'
-import { ErrorBody, Health, NewPlant, Plant, StoredPlant, StoredPlants } from './shapes.ts'
-
-type Json = Record<string, unknown>
-
-const shapes = { Plant, NewPlant, StoredPlant, StoredPlants, Error: ErrorBody, Health }
+import { NewPlant } from './shapes.ts'
 
 const introduction = `A plant store over HTTP with JSON bodies.
 
@@ -23,8 +26,7 @@ const introduction = `A plant store over HTTP with JSON bodies.
 - An \`id\` is any int64 and is exact to the last digit, in requests and in answers.
 - Every answer that is not a success has an \`Error\` body. Its \`error\` is the HTTP status times 100 plus a detail.
 - A state of a plant has an \`ETag\`; \`If-Match\` and \`If-None-Match\` make a request depend on it.
-- HEAD is answered wherever GET is. OPTIONS answers 204 with \`Allow\`. Another method on a known path is 405 (40500)
-  with \`Allow\`, an unknown path is 404 (40400).
+- Another method on a known path is 405 (40500) with \`Allow\`, an unknown path is 404 (40400).
 - Limits: a body of 1 MiB, JSON 32 containers deep, headers of 16 KiB, a URL of 8 KiB; the headers complete within
   10 s, the whole request within 30 s.
 - Pages of any origin may call (CORS), unless the operator narrows it: every answer to a request with an \`Origin\`
@@ -46,7 +48,7 @@ export function buildOpenApi({ baseUrl }: { baseUrl: string }): Json {
       { name: 'plants', description: 'The plants in the store. Every call needs a token.' },
       { name: 'service', description: 'The service itself. No token needed.' },
     ],
-    paths: { ...buildOperationPaths(), ...buildPagePaths() },
+    paths: withHeadAndOptions({ ...buildOperationPaths(), ...buildPagePaths() }),
     components: {
       securitySchemes: {
         bearerToken: {
@@ -69,21 +71,54 @@ export function buildOpenApi({ baseUrl }: { baseUrl: string }): Json {
   }
 }
 
-/** A shape of ours as plain JSON Schema: the bigint that we compute with is an int64 on the wire. */
-export function toJsonSchema(shape: TSchema): Json {
-  return JSON.parse(JSON.stringify(shape), (key, value) => {
-    if (value?.type !== 'bigint' || key === '') return value
-    const { type: _, ...rest } = value
-    return { type: 'integer', format: 'int64', ...rest }
-  })
+/** Adds what every path answers beside its operations: HEAD wherever GET is, and OPTIONS. */
+function withHeadAndOptions(paths: Record<string, Json>): Record<string, Json> {
+  return Object.fromEntries(
+    Object.entries(paths).map(([path, methods]) => {
+      const { get } = methods as { get?: DocumentedGet }
+      return [path, { ...methods, ...(get && { head: toHead(get) }), options: buildOptions(path) }]
+    }),
+  )
 }
 
-/** A shape as the document has it: what it consists of is named, not repeated. */
-function toSchema(shape: TSchema): Json {
-  const schema = toJsonSchema(shape)
-  return shape === StoredPlants
-    ? { ...schema, items: { $ref: '#/components/schemas/StoredPlant' } }
-    : schema
+interface DocumentedGet extends Json {
+  readonly operationId: string
+  readonly summary: string
+  readonly responses: Record<string, Json>
+}
+
+function toHead(get: DocumentedGet): Json {
+  return {
+    ...get,
+    operationId: `${get.operationId}Head`,
+    summary: `${get.summary}: the headers alone`,
+    responses: Object.fromEntries(
+      Object.entries(get.responses).map(([status, { content: _, ...response }]) => [
+        status,
+        response,
+      ]),
+    ),
+  }
+}
+
+function buildOptions(path: string): Json {
+  const words = path.match(/[a-z]+/g) ?? []
+  return {
+    operationId: `${words.join('_')}_options`,
+    tags: ['service'],
+    summary: 'Ask what the path allows',
+    description:
+      'Answers the methods that the path knows; to a browser that asks beforehand, also what it may send.',
+    security: [],
+    ...(path.includes('{id}') && { parameters: [idParameter] }),
+    responses: {
+      204: {
+        description: 'As the header says.',
+        headers: headerReferences(['Allow', 'X-Request-Id']),
+      },
+      ...buildFailures(failuresOfOptions()),
+    },
+  }
 }
 
 function buildOperationPaths(): Record<string, Json> {
@@ -174,47 +209,4 @@ function buildPage(name: string, page: Page): Json {
       ...buildFailures(failuresOfPage(page)),
     },
   }
-}
-
-/** One response for each status, with an example for each error number of that status. */
-function buildFailures(numbers: readonly ErrorNumber[]): Json {
-  const byStatus = Map.groupBy(numbers, toStatus)
-  return Object.fromEntries(
-    [...byStatus].map(([status, sharing]) => [
-      status,
-      {
-        description: sharing.map((number) => `${number}: ${errors[number]}`).join('\n\n'),
-        headers: headerReferences(['X-Request-Id', ...failureHeaders(status)]),
-        content: {
-          'application/json': {
-            schema: { $ref: '#/components/schemas/Error' },
-            examples: Object.fromEntries(
-              sharing.map((number) => [
-                number,
-                { summary: errors[number], value: { error: number, message: errors[number] } },
-              ]),
-            ),
-          },
-        },
-      },
-    ]),
-  )
-}
-
-// With 400 it comes when `Authorization` was given twice.
-const authenticateStatuses = [400, 401, 403]
-
-function failureHeaders(status: number): HeaderName[] {
-  if (authenticateStatuses.includes(status)) return ['WWW-Authenticate']
-  return status === 503 ? ['Retry-After'] : []
-}
-
-function headerReferences(names: readonly HeaderName[]): Json {
-  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
-}
-
-function jsonContent(shape: TSchema): Json {
-  const name = Object.entries(shapes).find(([, known]) => known === shape)?.[0]
-  if (name === undefined) throw new Error('a shape of an operation is missing in the document')
-  return { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } }
 }

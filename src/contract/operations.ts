@@ -193,6 +193,11 @@ export function failuresOfPage(page: Page): ErrorNumber[] {
   return ascending([...protocolFailures, ...page.failures])
 }
 
+/** Every failure of OPTIONS, on any path. */
+export function failuresOfOptions(): ErrorNumber[] {
+  return ascending([...protocolFailures, 50300])
+}
+
 /** The methods that each path knows: HEAD comes with GET, OPTIONS with every path. */
 export const methodsByPath: ReadonlyMap<string, readonly string[]> = collectMethods()
 

@@ -13,6 +13,9 @@ th, td { text-align: left; vertical-align: top; padding: 0.4rem 0.8rem 0.4rem 0;
 p, li { white-space: pre-line; }
 `
 
+/** What every path answers in the same way; said once in the introduction of the page. */
+const understood = ['head', 'options']
+
 /** Lets the page use its own style and nothing else. */
 export const docsPolicy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; frame-ancestors 'none'; base-uri 'none'`
 
@@ -24,7 +27,9 @@ export function buildDocsPage(document: Json): string {
     components: { schemas: Record<string, DocumentedShape> }
   }
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => renderOperation(method, path, operation)),
+    Object.entries(methods)
+      .filter(([method]) => !understood.includes(method))
+      .map(([method, operation]) => renderOperation(method, path, operation)),
   )
   const shapes = Object.entries(components.schemas).map(([name, shape]) => renderShape(name, shape))
   return `<!doctype html>
@@ -35,6 +40,7 @@ export function buildDocsPage(document: Json): string {
 <style>${style}</style>
 <h1>${escapeHtml(info.title)} ${escapeHtml(info.version)}</h1>
 <p>${toHtml(info.description)}</p>
+<p>HEAD is answered wherever GET is; OPTIONS answers 204 with <code>Allow</code>.</p>
 <p>For programs: <a href="openapi.json">openapi.json</a></p>
 ${operations.join('')}${shapes.join('')}</html>
 `

@@ -4,6 +4,7 @@ import { describe, it } from 'node:test'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { errors } from '../../src/contract/errors.ts'
 import { buildOpenApi } from '../../src/contract/openapi.ts'
+import { methodsByPath } from '../../src/contract/operations.ts'
 
 const committed = readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8')
 const document = JSON.parse(committed)
@@ -55,6 +56,14 @@ describe('the OpenAPI document', () => {
       ['integer', 'int32'],
     )
     assert.equal(document.components.securitySchemes.bearerToken.scheme, 'bearer')
+  })
+
+  it('lists exactly the methods that each path knows', () => {
+    for (const [path, methods] of methodsByPath) {
+      const listed = Object.keys(document.paths[path]).map((method) => method.toUpperCase())
+      assert.deepEqual(listed.sort(), methods, path)
+    }
+    assert.deepEqual(Object.keys(document.paths).sort(), [...methodsByPath.keys()].sort())
   })
 
   it('names every number of the catalogue that an operation or a page can answer', () => {

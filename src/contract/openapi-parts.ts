@@ -1,0 +1,70 @@
+import type { TSchema } from 'typebox'
+import { type ErrorNumber, errors, toStatus } from './errors.ts'
+import type { HeaderName } from './headers.ts'
+import { ErrorBody, Health, NewPlant, Plant, StoredPlant, StoredPlants } from './shapes.ts'
+
+/** A piece of the document. */
+export type Json = Record<string, unknown>
+
+/** The shapes that the document names. */
+export const shapes = { Plant, NewPlant, StoredPlant, StoredPlants, Error: ErrorBody, Health }
+
+/** A shape of ours as plain JSON Schema: the bigint that we compute with is an int64 on the wire. */
+export function toJsonSchema(shape: TSchema): Json {
+  return JSON.parse(JSON.stringify(shape), (key, value) => {
+    if (value?.type !== 'bigint' || key === '') return value
+    const { type: _, ...rest } = value
+    return { type: 'integer', format: 'int64', ...rest }
+  })
+}
+
+/** A shape as the document has it: what it consists of is named, not repeated. */
+export function toSchema(shape: TSchema): Json {
+  const schema = toJsonSchema(shape)
+  return shape === StoredPlants
+    ? { ...schema, items: { $ref: '#/components/schemas/StoredPlant' } }
+    : schema
+}
+
+/** One response for each status, with an example for each error number of that status. */
+export function buildFailures(numbers: readonly ErrorNumber[]): Json {
+  const byStatus = Map.groupBy(numbers, toStatus)
+  return Object.fromEntries(
+    [...byStatus].map(([status, sharing]) => [
+      status,
+      {
+        description: sharing.map((number) => `${number}: ${errors[number]}`).join('\n\n'),
+        headers: headerReferences(['X-Request-Id', ...failureHeaders(status)]),
+        content: {
+          'application/json': {
+            schema: { $ref: '#/components/schemas/Error' },
+            examples: Object.fromEntries(
+              sharing.map((number) => [
+                number,
+                { summary: errors[number], value: { error: number, message: errors[number] } },
+              ]),
+            ),
+          },
+        },
+      },
+    ]),
+  )
+}
+
+// With 400 it comes when `Authorization` was given twice.
+const authenticateStatuses = [400, 401, 403]
+
+function failureHeaders(status: number): HeaderName[] {
+  if (authenticateStatuses.includes(status)) return ['WWW-Authenticate']
+  return status === 503 ? ['Retry-After'] : []
+}
+
+export function headerReferences(names: readonly HeaderName[]): Json {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+}
+
+export function jsonContent(shape: TSchema): Json {
+  const name = Object.entries(shapes).find(([, known]) => known === shape)?.[0]
+  if (name === undefined) throw new Error('a shape of an operation is missing in the document')
+  return { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } }
+}
