@@ -6,13 +6,15 @@ import { describe, it } from 'node:test'
 /** Which room may import from which. What is not named here is not allowed. */
 const imports: Record<string, string[]> = {
   contract: [],
-  store: ['contract'],
+  json: ['contract'],
+  store: ['contract', 'json/write.ts'],
+  transfer: ['contract', 'json', 'store/snapshots.ts', 'store/store.ts'],
   tokens: ['contract', 'store/store.ts', 'repeat.ts'],
-  http: ['contract', 'store/store.ts', 'tokens/verify.ts'],
+  http: ['contract', 'json', 'store/store.ts', 'tokens/verify.ts', 'transfer/write.ts'],
   'config.ts': ['http/cors.ts', 'store/open.ts'],
   'repeat.ts': [],
   'service.ts': ['config.ts', 'contract', 'http', 'repeat.ts', 'store', 'tokens'],
-  cli: ['config.ts', 'contract', 'service.ts', 'store', 'tokens'],
+  cli: ['config.ts', 'contract', 'json', 'service.ts', 'store', 'tokens', 'transfer'],
   'main.ts': ['cli', 'config.ts', 'contract', 'store'],
 }
 

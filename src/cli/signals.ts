@@ -7,18 +7,31 @@ const sameSignalMs = 100
 /** Resolves with the first signal to stop. A second one ends the process at once, as does a stop that takes too long. */
 export function waitForSignal(logger: Logger): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
-    let signalledAt: number | undefined
-    function receive(signal: NodeJS.Signals): void {
-      if (signalledAt === undefined) {
-        signalledAt = performance.now()
-        logger.info(
-          `${signal}: answering what was accepted, then stopping; a second signal stops at once`,
-        )
-        setTimeout(() => process.exit(1), limits.shutdownMs + 500).unref()
-        resolve(signal)
-      } else if (performance.now() - signalledAt > sameSignalMs) process.exit(1)
-    }
-    process.on('SIGTERM', receive)
-    process.on('SIGINT', receive)
+    onSignal((signal) => {
+      logger.info(
+        `${signal}: answering what was accepted, then stopping; a second signal stops at once`,
+      )
+      setTimeout(() => process.exit(1), limits.shutdownMs + 500).unref()
+      resolve(signal)
+    })
   })
+}
+
+/** Aborts with the first signal to stop, so that a command can end in good order. A second one ends the process at once. */
+export function stopOnSignal(): AbortSignal {
+  const controller = new AbortController()
+  onSignal(() => controller.abort())
+  return controller.signal
+}
+
+function onSignal(receiveFirst: (signal: NodeJS.Signals) => void): void {
+  let signalledAt: number | undefined
+  function receive(signal: NodeJS.Signals): void {
+    if (signalledAt === undefined) {
+      signalledAt = performance.now()
+      receiveFirst(signal)
+    } else if (performance.now() - signalledAt > sameSignalMs) process.exit(1)
+  }
+  process.on('SIGTERM', receive)
+  process.on('SIGINT', receive)
 }

@@ -1,10 +1,13 @@
-import type { Writable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 
-/** Where a command writes to, and which release speaks. */
+/** Where a command reads from and writes to, and which release speaks. */
 export interface Terminal {
   readonly version: string
-  /** Writes what the command was asked for. */
+  readonly input: Readable
+  /** Takes what the command was asked for. */
+  readonly output: Writable
+  /** Writes what the command was asked for, if it is little. */
   print(text: string): void
-  /** Writes everything else, such as logs and hints. */
+  /** Takes everything else, such as logs and hints. */
   readonly errors: Writable & { readonly isTTY?: boolean; readonly fd?: number }
 }

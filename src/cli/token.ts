@@ -1,8 +1,8 @@
-import { existsSync } from 'node:fs'
 import { type Config, WrongConfig } from '../config.ts'
 import { scopes } from '../contract/scopes.ts'
 import type { TokenRecord } from '../store/store.ts'
 import { issueToken } from '../tokens/issue.ts'
+import { requireExisting, requireKept } from './store-place.ts'
 import type { Terminal } from './terminal.ts'
 import { withStore } from './with-store.ts'
 
@@ -70,25 +70,6 @@ export async function revokeToken(
     if (flags.json) terminal.print(`${JSON.stringify({ id, outcome })}\n`)
     else terminal.errors.write(`Token ${id} was ${outcome}.\n`)
   })
-}
-
-function requireKept({ storeLocation }: Config): void {
-  if (storeLocation.label === 'sqlite::memory:') {
-    throw new WrongConfig([
-      'A store in memory has no tokens to manage: set PLANT_STORE_TOKEN for it.',
-    ])
-  }
-}
-
-/** Looking must not make a store: the path may be a typing error. */
-function requireExisting(config: Config): void {
-  requireKept(config)
-  const { storeLocation } = config
-  if (storeLocation.engine === 'sqlite' && !existsSync(storeLocation.path)) {
-    throw new WrongConfig([
-      `There is no store at ${storeLocation.path}. Set DATABASE_URL or --database.`,
-    ])
-  }
 }
 
 function toRequest({ name, scope, expires }: CreateFlags) {

@@ -27,6 +27,16 @@ export const headers = {
     example: 'true',
     type: 'string',
   },
+  Vary: {
+    description: 'Which headers of the request decided about the form of the answer.',
+    example: 'Accept, Accept-Encoding',
+    type: 'string',
+  },
+  'Content-Encoding': {
+    description: '`gzip` where the request takes it (`Accept-Encoding`) and the form is not JSON.',
+    example: 'gzip',
+    type: 'string',
+  },
   Allow: {
     description: 'The methods that the path knows.',
     example: 'GET, HEAD, OPTIONS, POST',

@@ -12,6 +12,8 @@ export const limits = {
   idleGraceMs: 1_000,
   /** How long a shutdown may take, whatever a client does. */
   shutdownMs: 9_000,
+  /** How long an export may take: it keeps the store from cleaning up behind itself. */
+  exportMs: 600_000,
   retryAfterSeconds: 1,
 }
 

@@ -1,3 +1,4 @@
+import { type Format, formats } from './formats.ts'
 import { headers } from './headers.ts'
 import {
   buildFailures,
@@ -161,12 +162,20 @@ function buildOperation(name: string, operation: Operation): Json {
   }
 }
 
-function buildSuccess({ description, headers, optionalHeaders = [], shape }: Success): Json {
+function buildSuccess(success: Success): Json {
+  const { description, headers, optionalHeaders = [], shape, formats: forms = [] } = success
   return {
     description,
     headers: headerReferences([...headers, ...optionalHeaders]),
-    ...(shape && { content: jsonContent(shape) }),
+    ...(shape && {
+      content: { ...jsonContent(shape), ...Object.assign({}, ...forms.map(formContent)) },
+    }),
   }
+}
+
+function formContent(format: Format): Json {
+  const { mediaType, description, example } = formats[format]
+  return { [mediaType]: { schema: { type: 'string', description }, example } }
 }
 
 /** From a plant that was created to what can be done with it. */

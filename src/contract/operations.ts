@@ -1,5 +1,6 @@
 import type { TArray, TObject } from 'typebox'
 import type { ErrorNumber } from './errors.ts'
+import type { Format } from './formats.ts'
 import type { HeaderName } from './headers.ts'
 import type { ParameterName } from './parameters.ts'
 import type { Scope } from './scopes.ts'
@@ -11,6 +12,8 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 export interface Success {
   readonly description: string
   readonly shape?: TObject | TArray
+  /** Other forms that the body can have, for a client that prefers one (`Accept`). */
+  readonly formats?: readonly Format[]
   readonly headers: readonly HeaderName[]
   readonly optionalHeaders?: readonly HeaderName[]
 }
@@ -56,14 +59,15 @@ export const operations = {
     scope: 'plants:read',
     summary: 'List plants',
     description:
-      'Answers plants in ascending order of their ids. While more follow, the header `Link` has the address of the next page; a plant that is there all the time is in exactly one page.',
+      'Answers plants in ascending order of their ids. While more follow, the header `Link` has the address of the next page; a plant that is there all the time is in exactly one page. A client that prefers `application/x-ndjson` or `text/csv` gets every plant at once instead, as they are at one moment, or at most `limit` of them where that is given.',
     parameters: ['limit', 'after', 'tag'],
     successes: {
       200: {
-        description: 'A page of plants.',
+        description: 'A page of plants, or all of them.',
         shape: StoredPlants,
-        headers: ['X-Request-Id'],
-        optionalHeaders: ['Link'],
+        formats: ['ndjson', 'csv'],
+        headers: ['Vary', 'X-Request-Id'],
+        optionalHeaders: ['Link', 'Content-Encoding'],
       },
     },
     failures: [],

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
+import { isBlank, parseBody } from '../json/parse.ts'
 import { malformed } from './failures.ts'
-import { isBlank, parseJson } from './json.ts'
 
 const token = "[\\w!#$%&'*+.^`|~-]+"
 const typePattern = /[ \t]*application\/json/iy
@@ -29,7 +29,7 @@ export async function readJson(
   const bytes = await readBytes(request)
   // A body that says nothing is missing; one that says something has to say what it is.
   if (type === undefined && !isBlank(bytes)) throw notJsonType()
-  return parseJson(bytes)
+  return parseBody(bytes)
 }
 
 /** Whether a media type is JSON in UTF-8. Parameters other than `charset` change nothing and are ignored. */

@@ -1,11 +1,14 @@
 import type { Static, TArray, TSchema } from 'typebox'
 import { Failure } from '../contract/errors.ts'
+import type { Format } from '../contract/formats.ts'
 import type { OperationName, Operations } from '../contract/operations.ts'
+import { pageLimits } from '../contract/parameters.ts'
 import { findFailure, type Precondition } from '../contract/precondition.ts'
 import type { Store } from '../store/store.ts'
 import { toETag } from './etag.ts'
 import type { Parameters } from './parameters.ts'
-import { listPage } from './plant-list.ts'
+import type { Pieces } from './pieces.ts'
+import { listPage, openExport } from './plant-list.ts'
 
 type PathOf<Name extends OperationName> = Operations[Name]['path']
 type Id<Name extends OperationName> =
@@ -26,16 +29,16 @@ export type Call<Name extends OperationName> = Id<Name> &
     readonly parameters: ParametersOf<Name>
     readonly baseUrl: string
     readonly tokenId: string
+    /** The form that the client prefers, where the operation has others than JSON. */
+    readonly format: Format | undefined
   }
 
 type HeaderOf<Success, Kind extends string> =
   Success extends Record<Kind, readonly (infer Header extends string)[]>
     ? Exclude<Header, 'X-Request-Id'>
     : never
-/** A list may also come as its JSON, in pieces. */
-type ContentOf<Shape extends TSchema> =
-  | Static<Shape>
-  | (Shape extends TArray ? AsyncIterable<string> : never)
+/** A list may also come in pieces. */
+type ContentOf<Shape extends TSchema> = Static<Shape> | (Shape extends TArray ? Pieces : never)
 
 /** What a handler may answer: one of the successes that its operation declares, with all of its headers. */
 export type Answer<Name extends OperationName> = {
@@ -57,6 +60,9 @@ export type Answer<Name extends OperationName> = {
 export type Handlers = {
   readonly [Name in OperationName]: (call: Call<Name>) => Promise<Answer<Name>>
 }
+
+/** What the form of a list depends on. */
+const Vary = 'Accept, Accept-Encoding'
 
 export function buildHandlers(store: Store): Handlers {
   return {
@@ -85,13 +91,16 @@ export function buildHandlers(store: Store): Handlers {
       }
     },
 
-    async listPlants({ parameters: { limit, after, tag }, baseUrl }) {
-      const { body, next } = await listPage(store, { limit, after, tag })
-      return {
-        status: 200,
-        headers: next === undefined ? {} : { Link: toLink(baseUrl, { limit, after: next, tag }) },
-        body,
+    async listPlants({ parameters, baseUrl, format }) {
+      const { after, tag } = parameters
+      if (format !== undefined) {
+        const body = await openExport(store, { format, after, tag, limit: parameters.limit })
+        return { status: 200, headers: { Vary }, body }
       }
+      const limit = parameters.limit ?? pageLimits.standard
+      const { body, next } = await listPage(store, { limit, after, tag })
+      const Link = next === undefined ? undefined : toLink(baseUrl, { limit, after: next, tag })
+      return { status: 200, headers: Link === undefined ? { Vary } : { Vary, Link }, body }
     },
 
     async getPlant({ id, parameters }) {

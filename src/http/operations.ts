@@ -1,18 +1,20 @@
-import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../contract/errors.ts'
+import type { Format } from '../contract/formats.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
 import { toJsonSchema } from '../contract/openapi-parts.ts'
 import { type Operation, type OperationName, operations } from '../contract/operations.ts'
 import type { Scope } from '../contract/scopes.ts'
+import { buildShapeCheck } from '../json/shape.ts'
 import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { authenticate } from './authentication.ts'
 import { readJson } from './body.ts'
 import { insufficientScope } from './failures.ts'
 import type { Handlers } from './handlers.ts'
+import { toFormat } from './negotiation.ts'
 import { type Parameters, readParameters } from './parameters.ts'
+import { isPieces, sendPieces } from './pieces.ts'
 import { toBaseUrl } from './protocol.ts'
-import { buildShapeCheck } from './shape.ts'
 
 interface OperationParts {
   readonly handlers: Handlers
@@ -27,7 +29,14 @@ type AnyHandler = (call: {
   readonly body: unknown
   readonly baseUrl: string
   readonly tokenId: string
-}) => Promise<{ status: number; headers: Record<string, string>; body: unknown }>
+  readonly format: Format | undefined
+}) => Promise<AnyAnswer>
+
+interface AnyAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: unknown
+}
 
 /** Registers every operation of the contract with its handler. */
 export function addOperations(app: FastifyInstance, parts: OperationParts): void {
@@ -47,6 +56,7 @@ function addOperation(
   const handle = handlers[name] as unknown as AnyHandler
   const checkShape = operation.body && buildShapeCheck(operation.body)
   const hasId = operation.path.includes('{id}')
+  const formats = operation.successes[200]?.formats
 
   // The order of these steps is the order of judgement that the contract promises.
   async function answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
@@ -59,8 +69,8 @@ function addOperation(
     if (id !== undefined && body !== undefined) requireSameId(body, id)
     const baseUrl = publicUrl ?? toBaseUrl(request.raw)
     const { tokenId } = grant
-    const result = await handle({ id, parameters, body, baseUrl, tokenId })
-    return send(reply.code(result.status).headers(result.headers), result.body)
+    const format = formats && toFormat(request.headers.accept, formats)
+    return send(reply, await handle({ id, parameters, body, baseUrl, tokenId, format }))
   }
 
   app.route({
@@ -71,14 +81,11 @@ function addOperation(
   })
 }
 
-function send(reply: FastifyReply, body: unknown): FastifyReply {
-  const isInPieces = typeof body === 'object' && body !== null && Symbol.asyncIterator in body
-  if (!isInPieces) return reply.send(body)
-  // Nobody reads the body of an answer to HEAD: it is not written.
-  const pieces = reply.request.method === 'HEAD' ? [] : (body as AsyncIterable<string>)
-  return reply
-    .type('application/json; charset=utf-8')
-    .send(Readable.from(pieces, { objectMode: false }))
+function send(reply: FastifyReply, { status, headers, body }: AnyAnswer): FastifyReply {
+  // What the origin decides about is said before an operation is asked.
+  const vary = [reply.getHeader('Vary'), headers.Vary].filter(Boolean).join(', ')
+  reply.code(status).headers(vary === '' ? headers : { ...headers, Vary: vary })
+  return isPieces(body) ? sendPieces(reply, body) : reply.send(body)
 }
 
 /** An id in the body is not asked for; one that contradicts the path is a mistake of the client's. */

@@ -8,7 +8,7 @@ import { toVersion } from './etag.ts'
 
 /** The parameters of a request, read and checked. One that was not sent is undefined. */
 export interface Parameters {
-  limit: number
+  limit: number | undefined
   after: bigint | undefined
   tag: string | undefined
   'If-Match': States | undefined
@@ -40,7 +40,7 @@ export function readParameters(
   url: string,
   headers: IncomingHttpHeaders,
 ): Partial<Parameters> {
-  const values: Record<string, unknown> = { limit: pageLimits.standard }
+  const values: Record<string, unknown> = {}
   const query = names.some((name) => parameters[name].in === 'query') ? parseQuery(url) : []
   for (const name of names) {
     const text =

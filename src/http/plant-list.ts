@@ -1,10 +1,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { formats } from '../contract/formats.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
+import { toJson } from '../json/write.ts'
 import type { PlantQuery, Store } from '../store/store.ts'
+import { type ExportQuery, writePlants } from '../transfer/write.ts'
+import type { Pieces } from './pieces.ts'
+
+const contentType = 'application/json; charset=utf-8'
 
 /** One page: its plants, or their JSON in pieces where they are too large to hold, and where the next page begins. */
 export interface Listing {
-  readonly body: StoredPlant[] | AsyncIterable<string>
+  readonly body: StoredPlant[] | Pieces
   /** The id after which the next page begins, while more plants follow. */
   readonly next: bigint | undefined
 }
@@ -20,7 +26,27 @@ export async function listPage(store: Store, query: PlantQuery): Promise<Listing
   const ids = await store.listIds({ ...query, limit: query.limit + 1 })
   const page = ids.slice(0, query.limit)
   const next = ids.length > query.limit ? page.at(-1) : undefined
-  return { body: writeInPieces(store, query, new Set(page)), next }
+  const pieces = inTurns(writeInPieces(store, query, new Set(page)))
+  return { body: { contentType, isCompressible: false, pieces, async close() {} }, next }
+}
+
+/** Opens every plant that follows, as they are at this moment, in another form than pages. */
+export async function openExport(store: Store, query: ExportQuery): Promise<Pieces> {
+  const snapshot = await store.openSnapshot()
+  return {
+    contentType: formats[query.format].contentType,
+    isCompressible: true,
+    pieces: inTurns(writePlants(snapshot, query)),
+    close: snapshot.close,
+  }
+}
+
+/** A client that takes everything at once shall not keep the others waiting: they get their turn between two pieces. */
+async function* inTurns(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+  for await (const piece of pieces) {
+    yield piece
+    await nextTurn()
+  }
 }
 
 /** The plants with these ids, as far as they are still there: the next page is settled, so no other may take their place. */
@@ -41,13 +67,6 @@ async function* writeInPieces(
     const reached = plants.at(-1)?.id
     if (reached === undefined) break
     after = reached
-    // A client that takes everything at once shall not keep the others waiting.
-    await nextTurn()
   }
   yield separator === '[' ? '[]' : ']'
-}
-
-function toJson({ id, name, tag }: StoredPlant): string {
-  const end = tag === undefined ? '' : `,"tag":${JSON.stringify(tag)}`
-  return `{"id":${id},"name":${JSON.stringify(name)}${end}}`
 }

@@ -1,8 +1,17 @@
+import type { Plant } from '../contract/shapes.ts'
 import { overloaded } from './store.ts'
 
 /** A write that waits for its commit, and how much memory it holds meanwhile. */
 export interface Write {
   readonly bytes: number
+}
+
+/** What a write holds beside the text of its plant. */
+export const rowBytes = 64
+
+/** How much memory a plant holds while it waits. */
+export function toBytes({ name, tag = '' }: Plant): number {
+  return rowBytes + 2 * (name.length + tag.length)
 }
 
 export interface GroupCommitBounds {

@@ -4,7 +4,10 @@ import type { NewPlant } from '../contract/shapes.ts'
 import {
   type CreatedOnce,
   type CreateKey,
+  type ImportedPlant,
+  type ImportOutcome,
   keyLifetimeMs,
+  type OnConflict,
   type Replaced,
   type Version,
   type VersionedPlant,
@@ -79,6 +82,24 @@ export function toRemove(
     rows.remove(id)
     return 'removed'
   }
+}
+
+export function toImport(
+  plants: readonly ImportedPlant[],
+  onConflict: OnConflict,
+  newVersion: () => Version,
+): Step<ImportOutcome[]> {
+  return (rows) =>
+    plants.map((plant) => importOne(rows, { version: newVersion(), ...plant }, onConflict))
+}
+
+function importOne(rows: Rows, plant: VersionedPlant, onConflict: OnConflict): ImportOutcome {
+  if (rows.insert(plant)) return 'stored'
+  const current = rows.find(plant.id)
+  if (current?.name === plant.name && current.tag === plant.tag) return 'already there'
+  if (onConflict === 'keep') return 'conflict'
+  rows.update(plant)
+  return 'replaced'
 }
 
 /** The same for two plants exactly when their id, name and tag are. */

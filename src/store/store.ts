@@ -38,6 +38,30 @@ export interface PlantPage {
   readonly isWhole: boolean
 }
 
+/** A plant to bring in. One that comes from another store keeps the version that it had there. */
+export type ImportedPlant = NewPlant & { readonly version?: Version }
+
+/** What becomes of a plant whose id is taken by another one. */
+export type OnConflict = 'keep' | 'replace'
+
+/** What became of a plant that was brought in: "already there" has the same content, "conflict" has another and is kept. */
+export type ImportOutcome = 'stored' | 'already there' | 'conflict' | 'replaced'
+
+/** The store as it was at one moment, however long it is read and whatever is written meanwhile. */
+export interface Snapshot {
+  /** How many plants there are, or how many have this tag. Takes as long as it takes. */
+  countPlants(tag: string | undefined): Promise<number>
+  listPlants(query: PlantQuery): Promise<PlantPage>
+  listTokens(): Promise<TokenRecord[]>
+  close(): Promise<void>
+}
+
+/** What a file with a whole store in it holds. */
+export interface FileSummary {
+  readonly plants: number
+  readonly tokens: number
+}
+
 /** How long a key is kept. */
 export const keyLifetimeMs = 24 * 60 * 60 * 1000
 /** A page that has become this large ends there. */
@@ -78,6 +102,10 @@ export interface Store {
     id: bigint,
     condition: Precondition,
   ): Promise<'removed' | 'absent' | 'condition failed'>
+  /** Brings in many plants at once, all or none of them. */
+  importPlants(plants: readonly ImportedPlant[], onConflict: OnConflict): Promise<ImportOutcome[]>
+  /** Opens a snapshot, to be closed by whoever asked for it. There are few at a time: they cost the store. */
+  openSnapshot(): Promise<Snapshot>
   /** Forgets some of the keys that were used before this time. Answers whether there are none left. */
   forgetKeys(usedBefore: number): Promise<boolean>
 
@@ -112,6 +140,17 @@ export class UnusableStore extends Error {
     super(message, options)
     this.name = 'UnusableStore'
   }
+}
+
+/** How many snapshots may be open at a time in one process. */
+export const mostSnapshots = 4
+
+/** As many snapshots are open as may be: refused at once. */
+export function tooManySnapshots(): Failure {
+  return new Failure(
+    50300,
+    `The service sends ${mostSnapshots} exports already. Try again when one has ended.`,
+  )
 }
 
 /** The queue of the store is full: refused at once, so that nobody waits for what cannot be served. */

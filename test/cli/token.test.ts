@@ -122,7 +122,7 @@ describe('plant-store token', () => {
     [
       ['create', '--name', 'Ada', '--database', 'sqlite::memory:'],
       78,
-      /^A store in memory has no tokens/,
+      /^A store in memory belongs/,
     ],
     [['list', '--database', 'nothing'], 78, /^--database must be sqlite:PATH/],
   ]

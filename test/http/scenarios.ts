@@ -206,7 +206,7 @@ const creates: Scenario[] = [
     body: '{"error":40003,"message":"The member \\"name\\" is missing."}',
   }),
   refused(40003, 'an array', 'createPlant', post('[{"id":7,"name":"Fern"}]'), {
-    body: /must be a JSON object, but is an array/,
+    body: /A JSON object is expected, but this is an array/,
   }),
   refused(
     41300,

@@ -17,6 +17,8 @@ interface PlantRow {
   readonly version: string
 }
 
+type PlantValues = [id: string, name: string, tag: string | null, version: string]
+
 interface KeyRow {
   readonly token_id: string
   readonly key: string
@@ -25,7 +27,6 @@ interface KeyRow {
   readonly used_at: string
 }
 
-const rowBytes = 64
 const keysPerStep = 500
 
 /** Rows that another transaction changed meanwhile: what was decided from them must be decided again. */
@@ -42,19 +43,30 @@ export async function findPlant(sql: Sql, id: bigint): Promise<VersionedPlant | 
   return row && toPlant(row)
 }
 
-/** One page. The server itself stops where it becomes too large: the lengths of texts are known without reading them. */
+/** One page. Where its texts are too large to send at once, the server sends nothing, and is asked for its beginning. */
 export async function listPlants(sql: Sql, query: PlantQuery): Promise<PlantPage> {
-  const rows = await sql<(PlantRow & { candidates: string })[]>`
-    SELECT id, name, tag, version, candidates FROM (
-      SELECT *, count(*) OVER () AS candidates,
-        sum(octet_length(name) + coalesce(octet_length(tag), 0)) OVER (ORDER BY id) AS bytes,
+  // As arrays: for a thousand rows, the names of the columns would cost more than their values.
+  const rows = await sql<PlantRow[]>`
+    WITH found AS MATERIALIZED (SELECT id, name, tag, version FROM plant_store.plants
+      WHERE ${toFilter(sql, query)} ORDER BY id LIMIT ${query.limit})
+    SELECT * FROM found
+    WHERE (SELECT sum(octet_length(name) + coalesce(octet_length(tag), 0)) FROM found) <= ${pageBytes}`.values()
+  return rows.length > 0
+    ? { plants: (rows as unknown as PlantValues[]).map(fromValues), isWhole: true }
+    : listBeginning(sql, query)
+}
+
+/** The beginning of a page, up to the size that may be sent. The lengths of texts are known without reading them. */
+async function listBeginning(sql: Sql, query: PlantQuery): Promise<PlantPage> {
+  const rows = await sql<PlantRow[]>`
+    SELECT id, name, tag, version FROM (
+      SELECT *, sum(octet_length(name) + coalesce(octet_length(tag), 0)) OVER (ORDER BY id) AS bytes,
         row_number() OVER (ORDER BY id) AS place
       FROM (SELECT id, name, tag, version FROM plant_store.plants
         WHERE ${toFilter(sql, query)} ORDER BY id LIMIT ${query.limit}) AS found
     ) AS measured
     WHERE bytes <= ${pageBytes} OR place = 1 ORDER BY id`
-  const isWhole = rows.length === Number(rows[0]?.candidates ?? 0)
-  return { plants: rows.map(toPlant), isWhole }
+  return { plants: rows.map(toPlant), isWhole: rows.length === 0 }
 }
 
 export async function listIds(sql: Sql, query: PlantQuery): Promise<bigint[]> {
@@ -64,7 +76,13 @@ export async function listIds(sql: Sql, query: PlantQuery): Promise<bigint[]> {
   return rows.map(({ id }) => BigInt(id))
 }
 
-function toFilter(sql: Sql, { after, tag }: PlantQuery) {
+export async function countPlants(sql: Sql, tag: string | undefined): Promise<number> {
+  const [row] = await sql<[{ count: string }]>`
+    SELECT count(*) FROM plant_store.plants WHERE ${toFilter(sql, { after: undefined, tag })}`
+  return Number(row.count)
+}
+
+function toFilter(sql: Sql, { after, tag }: Pick<PlantQuery, 'after' | 'tag'>) {
   const follows = after === undefined ? sql`TRUE` : sql`id > ${String(after)}::bigint`
   if (tag === undefined) return follows
   return sql`hashtextextended(tag, 0) = hashtextextended(${tag}, 0) AND tag = ${tag} AND ${follows}`
@@ -183,17 +201,18 @@ export function unnest(sql: Sql, plants: readonly VersionedPlant[]) {
   return sql`unnest(${ids}::bigint[], ${names}::text[], ${tags}::text[], ${versions}::bigint[])`
 }
 
-export function toBytes({ name, tag = '' }: { name: string; tag?: string | undefined }): number {
-  return rowBytes + 2 * (name.length + tag.length)
-}
-
 function toName({ tokenId, key }: CreateKey): string {
   return `${tokenId} ${key}`
 }
 
-function toPlant(row: PlantRow): VersionedPlant {
-  const plant = { id: BigInt(row.id), name: row.name, version: BigInt(row.version) }
-  return row.tag === null ? plant : { ...plant, tag: row.tag }
+function toPlant({ id, name, tag, version }: PlantRow): VersionedPlant {
+  return fromValues([id, name, tag, version])
+}
+
+function fromValues([id, name, tag, version]: PlantValues): VersionedPlant {
+  return tag === null
+    ? { id: BigInt(id), name, version: BigInt(version) }
+    : { id: BigInt(id), name, tag, version: BigInt(version) }
 }
 
 function toKeyUse(row: KeyRow): KeyUse {

@@ -22,6 +22,8 @@ export interface Session {
   readonly reader: Sql
   /** One connection each, and open: whatever fails on them may have been done. */
   readonly writers: readonly Sql[]
+  /** One more connection, for whoever needs one alone, and ends it. Tells when it was closed, by whomever. */
+  openAlone(onClosed: () => void): Sql
   /** Whether it was lost or ended. */
   isOver(): boolean
   /** How often the server has warned: a commit that it did not replicate is a warning, and not an error. */
@@ -44,7 +46,7 @@ export async function openSession({ url, at, onLost }: SessionOptions): Promise<
   let beatTimer: NodeJS.Timeout | undefined
   const noSocketIsLeft = Promise.withResolvers<void>()
 
-  function openPool(max: number): Sql {
+  function openPool(max: number, onclose: () => void): Sql {
     return postgres(url, {
       ...at,
       max,
@@ -53,7 +55,7 @@ export async function openSession({ url, at, onLost }: SessionOptions): Promise<
       max_lifetime: null,
       connect_timeout: attemptTimeoutMs / 1000,
       connection: { application_name: 'plant-store' },
-      onclose: () => lose(new Error('a connection was closed')),
+      onclose,
       onnotice: ({ severity }) => {
         if (severity === 'WARNING') warnings++
       },
@@ -88,15 +90,17 @@ export async function openSession({ url, at, onLost }: SessionOptions): Promise<
     for (const socket of sockets) socket.destroy()
   }
 
-  const watcher = openPool(1)
-  const writers = Array.from({ length: writerCount }, () => openPool(1))
-  const reader = openPool(readerCount)
+  const onclose = () => lose(new Error('a connection was closed'))
+  const watcher = openPool(1, onclose)
+  const writers = Array.from({ length: writerCount }, () => openPool(1, onclose))
+  const reader = openPool(readerCount, onclose)
   const pools = [watcher, ...writers, reader]
   try {
     await withTimeout(requirePrimary(watcher), attemptTimeoutMs)
     await withTimeout(Promise.all([...writers, reader].map(requirePrimary)), attemptTimeoutMs)
     beatTimer = setTimeout(beat, beatMs).unref()
-    return { reader, writers, isOver: () => isOver, warnings: () => warnings, end }
+    const openAlone = (onClosed: () => void) => openPool(1, onClosed)
+    return { reader, writers, openAlone, isOver: () => isOver, warnings: () => warnings, end }
   } catch (error) {
     await end(0)
     throw error

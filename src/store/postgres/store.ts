@@ -2,12 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   buildGroupCommit,
   type GroupCommitBounds,
+  rowBytes,
   standardBounds,
-  type Write,
+  toBytes,
 } from '../group-commit.ts'
-import { type Step, toCreate, toCreateOnce, toRemove, toReplace } from '../steps.ts'
-import type { CreateKey, Store, Version, VersionedPlant } from '../store.ts'
+import { limitSnapshots } from '../snapshots.ts'
+import { type Step, toCreate, toCreateOnce, toImport, toRemove, toReplace } from '../steps.ts'
+import type { Store, Version } from '../store.ts'
 import { randomVersion } from '../version.ts'
+import { type PostgresWrite, sendWrites } from './batches.ts'
 import type { Connection } from './connection.ts'
 import {
   isCollision,
@@ -19,19 +22,10 @@ import {
   unconfirmed,
   unreachable,
 } from './failures.ts'
-import { findPlant, forgetKeys, listIds, listPlants, loadRows, toBytes, unnest } from './plants.ts'
-import { inTransaction, type Session, type Sql, withTimeout, writerCount } from './session.ts'
+import { findPlant, forgetKeys, listIds, listPlants } from './plants.ts'
+import { type Session, type Sql, withTimeout, writerCount } from './session.ts'
+import { openSnapshot } from './snapshot.ts'
 import { tokenStatements } from './tokens.ts'
-
-interface PostgresWrite extends Write {
-  readonly id: bigint
-  readonly step: Step<unknown>
-  readonly key?: CreateKey
-  /** The plant of a create without conditions and keys: a batch of those is one statement. */
-  readonly plain?: VersionedPlant
-  /** What the caller was told when its time was over decides what may still be done with the write. */
-  state: 'waiting' | 'sent' | 'given up'
-}
 
 const bounds: GroupCommitBounds = { ...standardBounds, batchesInFlight: writerCount }
 /** How long a caller waits for an answer of the store, from the arrival of its request. */
@@ -75,8 +69,7 @@ export function buildPostgresStore(
     const live = writes.filter(({ state }) => state !== 'given up')
     for (const write of live) write.state = 'sent'
     const warningsBefore = session.warnings()
-    const send = live.every(({ plain }) => plain !== undefined) ? createAll : runAll
-    const outcomes = await attempt(session, () => send(writer, live))
+    const outcomes = await attempt(session, () => sendWrites(writer, live))
     if (session.warnings() !== warningsBefore) throw unconfirmed()
     return writes.map((write) => outcomes.get(write))
   }
@@ -100,7 +93,7 @@ export function buildPostgresStore(
 
   async function write<Outcome>(
     step: Step<Outcome>,
-    parts: Pick<PostgresWrite, 'id' | 'bytes' | 'key' | 'plain'>,
+    parts: Pick<PostgresWrite, 'ids' | 'bytes' | 'key' | 'plain' | 'imported'>,
   ): Promise<Outcome> {
     if (connection.session() === undefined) throw unreachable()
     const waiting: PostgresWrite = { ...parts, step, state: 'waiting' }
@@ -138,13 +131,13 @@ export function buildPostgresStore(
   return {
     createPlant(plant) {
       const versioned = { ...plant, version: newVersion() }
-      const parts = { id: plant.id, bytes: toBytes(plant), plain: versioned }
+      const parts = { ids: [plant.id], bytes: toBytes(plant), plain: versioned }
       return write(toCreate(versioned), parts)
     },
 
     createPlantOnce(plant, key) {
       const step = toCreateOnce({ ...plant, version: newVersion() }, key)
-      return write(step, { id: plant.id, bytes: toBytes(plant), key })
+      return write(step, { ids: [plant.id], bytes: toBytes(plant), key })
     },
 
     getPlant: (id) => read((sql) => findPlant(sql, id)),
@@ -153,11 +146,23 @@ export function buildPostgresStore(
 
     replacePlant(plant, condition) {
       const step = toReplace({ ...plant, version: newVersion() }, condition)
-      return write(step, { id: plant.id, bytes: toBytes(plant) })
+      return write(step, { ids: [plant.id], bytes: toBytes(plant) })
     },
 
-    removePlant: (id, condition) =>
-      write(toRemove(id, condition), { id, bytes: toBytes({ name: '' }) }),
+    removePlant: (id, condition) => write(toRemove(id, condition), { ids: [id], bytes: rowBytes }),
+
+    importPlants(plants, onConflict) {
+      const versioned = plants.map((plant) => ({ version: newVersion(), ...plant }))
+      const bytes = plants.reduce((sum, plant) => sum + toBytes(plant), 0)
+      const ids = plants.map(({ id }) => id)
+      return write(toImport(versioned, onConflict, newVersion), { ids, bytes, imported: versioned })
+    },
+
+    openSnapshot: limitSnapshots(async () => {
+      const session = connection.session()
+      if (session === undefined) throw unreachable()
+      return openSnapshot(session, answerTimeoutMs)
+    }),
 
     forgetKeys: (usedBefore) => writeAlone((sql) => forgetKeys(sql, usedBefore)),
 
@@ -182,48 +187,4 @@ export function buildPostgresStore(
       await connection.close()
     },
   }
-}
-
-type Outcomes = Map<PostgresWrite, unknown>
-
-/** Plain creates: one statement, which is a transaction. The first of several with one id wins. */
-async function createAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
-  const firsts = new Map<bigint, PostgresWrite>()
-  for (const write of writes) if (!firsts.has(write.id)) firsts.set(write.id, write)
-  const taken = await insert(sql, [...firsts.values()])
-  return new Map(
-    writes.map((write) => {
-      const isCreated = firsts.get(write.id) === write && !taken?.has(write.id)
-      return [write, isCreated ? write.plain?.version : 'exists']
-    }),
-  )
-}
-
-/** Inserts plants, and answers the ids that were taken: mostly none, so the server names ids only when some were. */
-async function insert(sql: Sql, writes: PostgresWrite[]): Promise<Set<bigint> | undefined> {
-  if (writes.length === 0) return undefined
-  const plants = writes.map(({ plain }) => plain as VersionedPlant)
-  const [row] = await sql<[{ ids: string | null; inserted: string }]>`
-    WITH inserted AS (
-      INSERT INTO plant_store.plants (id, name, tag, version) SELECT * FROM ${unnest(sql, plants)}
-      ON CONFLICT (id) DO NOTHING RETURNING id
-    )
-    SELECT CASE WHEN count(*) < ${plants.length}::bigint THEN string_agg(id::text, ',') END AS ids,
-           count(*) AS inserted
-    FROM inserted`
-  if (Number(row.inserted) === plants.length) return undefined
-  const inserted = new Set(row.ids?.split(','))
-  return new Set(plants.map(({ id }) => id).filter((id) => !inserted.has(String(id))))
-}
-
-/** Any writes: the rows are locked and read, the steps run on them in memory, and what changed is written back. */
-function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
-  return inTransaction(sql, async () => {
-    const ids = [...new Set(writes.map(({ id }) => id))]
-    const keys = writes.flatMap(({ key }) => key ?? [])
-    const rows = await loadRows(sql, ids, keys)
-    const outcomes = new Map(writes.map((write) => [write, write.step(rows)]))
-    await rows.save(sql)
-    return outcomes
-  })
 }

@@ -52,7 +52,7 @@ function openOnDisk(path: string, timeoutMs: number): DatabaseSync {
 }
 
 /** What an operator hears of an error while opening: one line, whatever it was. */
-function explain(error: unknown, path: string): unknown {
+export function explain(error: unknown, path: string): unknown {
   if (isNotADatabase(error)) return foreignFile(path)
   return isSqliteError(error) || isFileError(error) ? cannotOpen(path, error) : error
 }
@@ -65,6 +65,16 @@ function prepareFile(path: string): 'new' | 'ours' {
   mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 })
   // Made here, because SQLite would make it readable for everybody. Its log files take over the mode.
   const file = openSync(path, 'a+', 0o600)
+  try {
+    return identify(file, path)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Whose file it is, without changing it. */
+export function identifyFile(path: string): 'new' | 'ours' {
+  const file = openSync(path, 'r')
   try {
     return identify(file, path)
   } finally {
@@ -136,11 +146,11 @@ function migrate(db: DatabaseSync, path: string): void {
 
 function foreignFile(path: string): UnusableStore {
   return new UnusableStore(
-    `${path} is not a database of Plant Store and was not touched. Set DATABASE_URL to another path.`,
+    `${path} is not a database of Plant Store and was not touched. Name another path.`,
   )
 }
 
 function cannotOpen(path: string, cause: unknown): UnusableStore {
   const reason = cause instanceof Error ? cause.message.split('\n', 1)[0] : String(cause)
-  return new UnusableStore(`Cannot open the database ${path} of DATABASE_URL: ${reason}`, { cause })
+  return new UnusableStore(`Cannot open the database ${path}: ${reason}`, { cause })
 }

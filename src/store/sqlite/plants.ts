@@ -37,6 +37,8 @@ export function buildPlantStatements(db: DatabaseSync) {
   const listIdsByTag = db.prepare(
     'SELECT id FROM plants WHERE tag = ? AND id >= ? ORDER BY id LIMIT ?',
   )
+  const count = db.prepare('SELECT count(*) AS count FROM plants')
+  const countByTag = db.prepare('SELECT count(*) AS count FROM plants WHERE tag = ?')
   const selectKey = db.prepare(
     'SELECT fingerprint, version, used_at FROM keys WHERE token_id = ? AND key = ?',
   )
@@ -101,6 +103,11 @@ export function buildPlantStatements(db: DatabaseSync) {
       const found =
         tag === undefined ? listIds.all(from, limit) : listIdsByTag.all(tag, from, limit)
       return found.map((row) => row.id as bigint)
+    },
+
+    count(tag: string | undefined): number {
+      const row = tag === undefined ? count.get() : countByTag.get(tag)
+      return Number(row?.count)
     },
 
     forgetKeys(usedBefore: number): boolean {

@@ -4,15 +4,19 @@ import type { NewPlant } from '../../contract/shapes.ts'
 import {
   buildGroupCommit,
   type GroupCommitBounds,
+  rowBytes,
   standardBounds,
+  toBytes,
   type Write,
 } from '../group-commit.ts'
-import { type Step, toCreate, toCreateOnce, toRemove, toReplace } from '../steps.ts'
+import { limitSnapshots } from '../snapshots.ts'
+import { type Step, toCreate, toCreateOnce, toImport, toRemove, toReplace } from '../steps.ts'
 import type { Store, Version } from '../store.ts'
 import { randomVersion } from '../version.ts'
 import { busyTimeoutMs } from './connection.ts'
 import { isBusy, locked, toCommitFailure, toRefusal } from './failures.ts'
 import { buildPlantStatements } from './plants.ts'
+import { openSnapshot } from './snapshot.ts'
 import { buildTokenStatements } from './tokens.ts'
 
 interface SqliteWrite extends Write {
@@ -25,7 +29,6 @@ const bounds: GroupCommitBounds = { ...standardBounds, batchesInFlight: 1 }
 /** How long a batch waits for the lock of another process, and how long it sleeps between two looks. */
 const standardLockTimeoutMs = 5_000
 const lockRetryMs = 2
-const rowBytes = 64
 
 /** What tests and benchmarks may set otherwise. */
 export interface SqliteStoreOptions extends Partial<GroupCommitBounds> {
@@ -102,21 +105,25 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     return group.submit<Outcome>({ run, bytes, arrivedAt: performance.now() })
   }
 
-  function step<Outcome>(run: Step<Outcome>, plant?: NewPlant): Promise<Outcome> {
-    const bytes = plant ? 2 * (plant.name.length + (plant.tag?.length ?? 0)) : 0
-    return write(() => run(plants.rows), rowBytes + bytes)
+  function step<Outcome>(run: Step<Outcome>, bytes = rowBytes): Promise<Outcome> {
+    return write(() => run(plants.rows), bytes)
   }
 
+  const version = <Plant extends NewPlant>(plant: Plant) => ({ ...plant, version: newVersion() })
+
   return {
-    createPlant: (plant) => step(toCreate({ ...plant, version: newVersion() }), plant),
-    createPlantOnce: (plant, key) =>
-      step(toCreateOnce({ ...plant, version: newVersion() }, key), plant),
+    createPlant: (plant) => step(toCreate(version(plant)), toBytes(plant)),
+    createPlantOnce: (plant, key) => step(toCreateOnce(version(plant), key), toBytes(plant)),
     getPlant: (id) => read(() => plants.rows.find(id)),
     listPlants: (query) => read(() => plants.list(query)),
     listIds: (query) => read(() => plants.listIds(query)),
-    replacePlant: (plant, condition) =>
-      step(toReplace({ ...plant, version: newVersion() }, condition), plant),
+    replacePlant: (plant, condition) => step(toReplace(version(plant), condition), toBytes(plant)),
     removePlant: (id, condition) => step(toRemove(id, condition)),
+    importPlants(imported, onConflict) {
+      const bytes = imported.reduce((sum, plant) => sum + toBytes(plant), 0)
+      return step(toImport(imported, onConflict, newVersion), bytes)
+    },
+    openSnapshot: limitSnapshots(() => read(() => openSnapshot(db))),
     forgetKeys: (usedBefore) => write(() => plants.forgetKeys(usedBefore)),
 
     addToken: (token) => write(() => tokens.add(token)),

@@ -22,13 +22,13 @@ export function buildShapeCheck<Shape extends TObject>(shape: Shape) {
 }
 
 function explain(violation: Violation | undefined, value: unknown): string {
-  if (violation === undefined) return 'The body does not have the expected shape.'
+  if (violation === undefined) return 'This does not have the expected shape.'
   const { keyword, params, instancePath, message } = violation
   if ('requiredProperties' in params) {
     const [missing] = params.requiredProperties as string[]
     return `The member "${missing}" is missing.`
   }
-  if (instancePath === '') return `The body must be a JSON object, but is ${kindOf(value)}.`
+  if (instancePath === '') return `A JSON object is expected, but this is ${kindOf(value)}.`
   const name = instancePath.slice(1)
   if (keyword !== 'type') return `The member "${name}" ${message}.`
   const { type } = params as { type: string }

@@ -21,11 +21,31 @@ export function isBlank(bytes: Buffer): boolean {
   return bytes.every((byte) => whitespace.has(byte))
 }
 
-/** Parses a body. Integers within int64 become bigints, every other number becomes NaN: nothing here needs one. */
-export function parseJson(bytes: Buffer): unknown {
+/** Parses a body. */
+export function parseBody(bytes: Buffer): unknown {
   if (isBlank(bytes)) throw new Failure(40002, 'The body is missing: send a JSON object.')
   if (!isUtf8(bytes)) throw notJson('it is not UTF-8')
-  const text = bytes.toString('utf8')
+  return parseJson(bytes.toString('utf8'))
+}
+
+/**
+ * A plant as nearly everybody writes it: its members in our order, nothing to unescape, an id in digits. What matches
+ * needs no parser. White space is JSON's own, which is less than what `\s` stands for.
+ */
+const plainPlant = new RegExp(
+  String.raw`^ ?\{ ?"id" ?: ?(-?(?:0|[1-9]\d{0,18})) ?, ?"name" ?: ?"(text)" ?(?:, ?"tag" ?: ?"(text)" ?)?\} ?$`
+    .replaceAll(' ?', String.raw`[ \t\r\n]*`)
+    .replaceAll('(text)', String.raw`([^"\\\x00-\x1f]*)`),
+)
+
+/** Parses JSON. Integers within int64 become bigints, every other number becomes NaN: nothing here needs one. */
+export function parseJson(text: string): unknown {
+  const plain = plainPlant.exec(text)
+  if (plain !== null) {
+    const [, digits = '', name = '', tag] = plain
+    const id = toInt64(digits)
+    if (id !== undefined) return tag === undefined ? { id, name } : { id, name, tag }
+  }
   const written = countMembers(text)
   try {
     const value = parse(text, null, {
@@ -44,7 +64,7 @@ export function parseJson(bytes: Buffer): unknown {
 
 function notJson(reason: string): Failure {
   const short = reason.slice(0, messageLength).toWellFormed()
-  return new Failure(40001, `The body is not the JSON that we accept: ${short}.`)
+  return new Failure(40001, `This is not the JSON that we accept: ${short}.`)
 }
 
 /** How many members the text writes. Refuses one that nests too deep: the parser is recursive, and has no bound. */

@@ -1,0 +1,183 @@
+/**
+ * Import and export of 1,000,000 plants beside what the bare engine takes for the same rows: a loop of INSERTs in
+ * transactions of 1,000, a COPY, a SELECT loop that writes the same lines. Commands are timed from start to exit.
+ *
+ *   npx node bench/transfer.ts sqlite|postgres [plants]
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { finished } from 'node:stream/promises'
+import { fileURLToPath } from 'node:url'
+import postgres from 'postgres'
+import { toJson } from '../src/json/write.ts'
+import { openStore, type StoreLocation, toStoreLocation } from '../src/store/open.ts'
+import { openConnection } from '../src/store/sqlite/connection.ts'
+import { newCluster, query, startServer } from '../test/support/postgres.ts'
+
+const [engine = 'sqlite', plants = '1000000'] = process.argv.slice(2)
+const count = Number(plants)
+const rounds = 3
+const program = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url))
+const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'))
+const file = join(folder, 'plants.ndjson')
+
+interface Row {
+  readonly id: bigint
+  readonly name: string
+  readonly tag?: string
+}
+
+const rows: Row[] = Array.from({ length: count }, (_, index) => ({
+  id: BigInt(index) * 3n,
+  name: `Monstera deliciosa ${index}`,
+  ...(index % 3 > 0 && { tag: `tag ${index % 50}` }),
+}))
+
+function writeFile(path: string, lines: Iterable<string>): void {
+  const output = openSync(path, 'w')
+  let text = ''
+  for (const line of lines) {
+    text += line
+    if (text.length < 65_536) continue
+    writeSync(output, text)
+    text = ''
+  }
+  writeSync(output, text)
+  closeSync(output)
+}
+
+function* toLines(): Generator<string> {
+  for (const row of rows) yield `${toJson(row)}\n`
+}
+
+/** Runs the command; answers its seconds and the most memory that it held. */
+async function runCommand(...args: string[]): Promise<{ seconds: number; rss: number }> {
+  const startedAt = performance.now()
+  const child = spawn(process.execPath, [program, ...args, '--quiet'], { stdio: 'ignore' })
+  let rss = 0
+  const watch = setInterval(() => {
+    try {
+      const status = readFileSync(`/proc/${child.pid}/status`, 'utf8')
+      rss = Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? rss)
+    } catch {}
+  }, 20)
+  const [code] = await once(child, 'exit')
+  clearInterval(watch)
+  if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}`)
+  return { seconds: (performance.now() - startedAt) / 1000, rss: rss / 1024 }
+}
+
+async function time(run: () => Promise<void> | void): Promise<number> {
+  const startedAt = performance.now()
+  await run()
+  return (performance.now() - startedAt) / 1000
+}
+
+async function prepare(url: string): Promise<void> {
+  const store = await openStore(toStoreLocation(url) as StoreLocation)
+  await store.close()
+}
+
+function insertBare(path: string): void {
+  const db = openConnection(path)
+  const insert = db.prepare('INSERT INTO plants (id, name, tag, version) VALUES (?, ?, ?, ?)')
+  for (let start = 0; start < count; start += 1_000) {
+    db.exec('BEGIN')
+    for (const { id, name, tag } of rows.slice(start, start + 1_000)) {
+      insert.run(id, name, tag ?? null, id)
+    }
+    db.exec('COMMIT')
+  }
+  db.close()
+}
+
+function selectBare(path: string, output: string): void {
+  const db = openConnection(path)
+  function* lines(): Generator<string> {
+    for (const row of db.prepare('SELECT id, name, tag FROM plants ORDER BY id').iterate()) {
+      const { id, name, tag } = row as { id: bigint; name: string; tag: string | null }
+      yield `{"id":${id},"name":${JSON.stringify(name)}${tag === null ? '' : `,"tag":${JSON.stringify(tag)}`}}\n`
+    }
+  }
+  writeFile(output, lines())
+  db.close()
+}
+
+async function copyBare(url: string): Promise<void> {
+  const sql = postgres(url, { max: 1 })
+  const stream = await sql`COPY plant_store.plants (id, name, tag, version) FROM STDIN`.writable()
+  for (let start = 0; start < count; start += 1_000) {
+    const text = rows
+      .slice(start, start + 1_000)
+      .map(({ id, name, tag = '\\N' }) => `${id}\t${name}\t${tag}\t${id}\n`)
+      .join('')
+    if (!stream.write(text)) await once(stream, 'drain')
+  }
+  stream.end()
+  await finished(stream)
+  await sql.end()
+}
+
+async function selectFromServer(url: string, output: string): Promise<void> {
+  const sql = postgres(url, { max: 1 })
+  const file = openSync(output, 'w')
+  const select = sql`SELECT id, name, tag FROM plant_store.plants ORDER BY id`
+  await select.cursor(1_000, (page) => {
+    let text = ''
+    for (const { id, name, tag } of page) {
+      text += `{"id":${id},"name":${JSON.stringify(name)}${tag === null ? '' : `,"tag":${JSON.stringify(tag)}`}}\n`
+    }
+    writeSync(file, text)
+  })
+  closeSync(file)
+  await sql.end()
+}
+
+writeFile(file, toLines())
+const server = engine === 'postgres' ? await startServer(await newCluster()) : undefined
+
+async function newPlace(name: string): Promise<string> {
+  if (server === undefined) return `sqlite:${join(folder, `${name}.db`)}`
+  await query(server.toUrl('postgres'), `CREATE DATABASE ${name}`)
+  return server.toUrl(name)
+}
+
+const results = { 'bare in': [], import: [], 'bare out': [], export: [] } as Record<
+  string,
+  number[]
+>
+let rss = 0
+for (let round = 0; round < rounds; round++) {
+  const bare = await newPlace(`bare${round}`)
+  const ours = await newPlace(`ours${round}`)
+  await prepare(bare)
+  const bareIn = () => (server ? copyBare(bare) : insertBare(bare.slice('sqlite:'.length)))
+  const output = join(folder, 'out.ndjson')
+  const bareOut = () =>
+    server ? selectFromServer(ours, output) : selectBare(ours.slice('sqlite:'.length), output)
+  results['bare in']?.push(await time(bareIn))
+  const imported = await runCommand('import', file, '--database', ours)
+  results['bare out']?.push(await time(bareOut))
+  const exported = await runCommand('export', join(folder, 'ours.ndjson'), '--database', ours)
+  results.import?.push(imported.seconds)
+  results.export?.push(exported.seconds)
+  rss = Math.max(rss, imported.rss, exported.rss)
+  if (!readFileSync(output).equals(readFileSync(join(folder, 'ours.ndjson')))) {
+    throw new Error('the export is not what the loop wrote')
+  }
+}
+const median = (name: string) => results[name]?.sort((a, b) => a - b)[rounds >> 1] ?? 0
+for (const name of Object.keys(results)) {
+  const rate = Math.round(count / median(name)).toLocaleString('en')
+  console.log(
+    `${name.padEnd(9)} ${median(name).toFixed(2).padStart(6)} s  ${rate.padStart(9)} plants/s`,
+  )
+}
+console.log(`import ${(median('bare in') / median('import')).toFixed(2)} of the bare rate`)
+console.log(`export ${(median('bare out') / median('export')).toFixed(2)} of the bare rate`)
+console.log(`memory of a command: at most ${Math.round(rss)} MB`)
+await server?.stop()
+rmSync(folder, { recursive: true, force: true })

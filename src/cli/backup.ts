@@ -1,0 +1,61 @@
+import { mkdir } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { Config } from '../config.ts'
+import { backUpStore, restoreStore } from '../store/backup.ts'
+import { CommandFailed, exitCodes } from './outcome.ts'
+import { makeFile } from './output-file.ts'
+import { startProgress, toText } from './progress.ts'
+import { stopOnSignal } from './signals.ts'
+import { requireExisting, requireKept } from './store-place.ts'
+import type { Terminal } from './terminal.ts'
+
+/** Copies the store into one file, while others may use it. */
+export async function backUp(
+  file: string,
+  flags: { readonly quiet?: boolean },
+  { storeLocation }: Config,
+  terminal: Terminal,
+): Promise<void> {
+  requireExisting({ storeLocation })
+  const signal = stopOnSignal()
+  const progress = startProgress('backup', 'pages', terminal, flags)
+
+  function onProgress(done: number, total: number): void {
+    if (signal.aborted) {
+      throw new CommandFailed(
+        exitCodes.interrupted,
+        'Stopped: nothing was kept. Run the command again.',
+      )
+    }
+    progress.report(done, { done, total })
+  }
+
+  try {
+    const { plants, tokens } = await makeFile(file, 'refuse', (draft) =>
+      backUpStore(storeLocation, draft, onProgress),
+    )
+    terminal.errors.write(
+      `Backed up: ${toText(plants)} plants and ${toText(tokens)} tokens in ${file}, checked.\n`,
+    )
+  } finally {
+    progress.stop()
+  }
+}
+
+/** Makes a store out of a backup, where there is none. */
+export async function restoreBackup(
+  file: string,
+  { storeLocation }: Config,
+  terminal: Terminal,
+): Promise<void> {
+  requireKept({ storeLocation })
+  const path = storeLocation.engine === 'sqlite' ? storeLocation.path : file
+  if (storeLocation.engine === 'sqlite')
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const { plants, tokens } = await makeFile(path, 'refuse', (draft) =>
+    restoreStore(file, storeLocation, draft),
+  )
+  terminal.errors.write(
+    `Restored: ${toText(plants)} plants and ${toText(tokens)} tokens in ${storeLocation.label}, checked.\n`,
+  )
+}

@@ -1,0 +1,166 @@
+import { WrongConfig } from '../config.ts'
+import { Failure } from '../contract/errors.ts'
+import { CopyConflict, copyPage, copyTokens, type Summary, summarize } from '../store/copy.ts'
+import { openStore, type StoreLocation, toStoreLocation } from '../store/open.ts'
+import type { Snapshot, Store, TokenRecord } from '../store/store.ts'
+import { expectShortLives } from './memory.ts'
+import { CommandFailed, exitCodes } from './outcome.ts'
+import { type Progress, startProgress, toText } from './progress.ts'
+import { stopOnSignal } from './signals.ts'
+import { requireExisting, requireKept } from './store-place.ts'
+import type { Terminal } from './terminal.ts'
+
+export interface CopyFlags {
+  readonly from: string
+  readonly to: string
+  readonly quiet?: boolean
+}
+
+/** Copies a store, tokens included, into another place, and checks that both hold the same. */
+export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<void> {
+  expectShortLives()
+  const [from, to] = toLocations(flags)
+  const signal = stopOnSignal()
+  const source = await openStore(from)
+  try {
+    const destination = await openStore(to)
+    try {
+      const progress = startProgress('copy', 'plants', terminal, flags)
+      try {
+        const summary = await copyAndCheck(source, destination, progress, signal)
+        terminal.errors.write(
+          `Copied: ${toText(summary.plants)} plants and the tokens; both sides have the checksum ${summary.checksum}.\n`,
+        )
+      } finally {
+        progress.stop()
+      }
+    } catch (error) {
+      throw explain(error, to)
+    } finally {
+      await destination.close()
+    }
+  } finally {
+    await source.close()
+  }
+}
+
+async function copyAndCheck(
+  source: Store,
+  destination: Store,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<Summary> {
+  const [copied, tokens] = await withSnapshot(source, async (snapshot) => {
+    const total = await snapshot.countPlants(undefined)
+    let done = 0
+    const summary = await summarize(snapshot, async (plants) => {
+      if (signal.aborted) throw new CommandFailed(exitCodes.interrupted, stopped)
+      await copyPage(destination, plants)
+      done += plants.length
+      // Half of the work: the other half is the check.
+      progress.report(done, { done, total: 2 * total })
+    })
+    const found = await snapshot.listTokens()
+    await copyTokens(destination, found)
+    return [summary, found] as const
+  })
+  await withSnapshot(destination, async (snapshot) => {
+    let done = 0
+    const summary = await summarize(snapshot, (plants) => {
+      if (signal.aborted) throw new CommandFailed(exitCodes.interrupted, stopped)
+      done += plants.length
+      progress.report(done, { done: copied.plants + done, total: 2 * copied.plants })
+    })
+    requireSame(copied, summary, tokens, await snapshot.listTokens())
+  })
+  return copied
+}
+
+const stopped = 'Stopped. Run the same command again to go on: what was copied is recognised.'
+
+async function withSnapshot<Value>(
+  store: Store,
+  use: (snapshot: Snapshot) => Promise<Value>,
+): Promise<Value> {
+  const snapshot = await store.openSnapshot()
+  try {
+    return await use(snapshot)
+  } finally {
+    await snapshot.close()
+  }
+}
+
+function requireSame(
+  source: Summary,
+  destination: Summary,
+  tokens: readonly TokenRecord[],
+  copied: readonly TokenRecord[],
+): void {
+  const mistakes: string[] = []
+  if (source.plants !== destination.plants) {
+    mistakes.push(
+      `the source has ${toText(source.plants)} plants, the destination ${toText(destination.plants)}`,
+    )
+  } else if (source.checksum !== destination.checksum) {
+    mistakes.push(`the checksums differ: ${source.checksum} and ${destination.checksum}`)
+  }
+  const hashes = new Set(copied.map(toFingerprint))
+  const missing = tokens.filter((token) => !hashes.has(toFingerprint(token))).length
+  if (missing > 0)
+    mistakes.push(`${toText(missing)} tokens are not in the destination as they are in the source`)
+  if (mistakes.length === 0) return
+  throw new CommandFailed(
+    exitCodes.data,
+    `The two stores are not the same: ${mistakes.join('; ')}. Copy into an empty store, and keep both from being written meanwhile.`,
+  )
+}
+
+/** What decides about a token: whose it is and what it may do. Not when it was last used, which goes on. */
+function toFingerprint({
+  id,
+  hash,
+  name,
+  scopes,
+  createdAt,
+  expiresAt,
+  revokedAt,
+}: TokenRecord): string {
+  const isRevoked = revokedAt !== undefined
+  return JSON.stringify([id, hash.toString('hex'), name, scopes, createdAt, expiresAt, isRevoked])
+}
+
+function toLocations({ from, to }: CopyFlags): [StoreLocation, StoreLocation] {
+  const mistakes: string[] = []
+  const [source, destination] = [
+    ['--from', from],
+    ['--to', to],
+  ].map(([flag = '', text = '']) => {
+    const location = toStoreLocation(text)
+    if (location === undefined) {
+      mistakes.push(`${flag} must be sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE.`)
+    }
+    return location
+  })
+  if (mistakes.length > 0 || source === undefined || destination === undefined) {
+    throw new WrongConfig(mistakes)
+  }
+  if (source.label === destination.label)
+    throw new WrongConfig(['--from and --to are the same store.'])
+  requireExisting({ storeLocation: source })
+  requireKept({ storeLocation: destination })
+  return [source, destination]
+}
+
+function explain(error: unknown, to: StoreLocation): unknown {
+  if (error instanceof CopyConflict) {
+    const message = `The plant ${error.id} is in ${to.label} with another content, and was not changed there. Copy into an empty store.`
+    return new CommandFailed(exitCodes.data, message)
+  }
+  if (error instanceof Failure) {
+    return new CommandFailed(
+      exitCodes.inputOutput,
+      `${error.message} ${stopped.replace('Stopped. ', '')}`,
+    )
+  }
+  return error
+}

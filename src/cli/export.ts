@@ -1,0 +1,91 @@
+import { createWriteStream } from 'node:fs'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
+import { type Config, WrongConfig } from '../config.ts'
+import { Failure } from '../contract/errors.ts'
+import { isKeepable } from '../contract/text.ts'
+import { writePlants } from '../transfer/write.ts'
+import { standardStream, toFormat } from './input-file.ts'
+import { expectShortLives } from './memory.ts'
+import { CommandFailed, exitCodes } from './outcome.ts'
+import { makeFile } from './output-file.ts'
+import { startProgress, toText } from './progress.ts'
+import { stopOnSignal } from './signals.ts'
+import { requireExisting } from './store-place.ts'
+import type { Terminal } from './terminal.ts'
+import { withStore } from './with-store.ts'
+
+export interface ExportFlags {
+  readonly format?: string
+  readonly tag?: string
+  readonly quiet?: boolean
+}
+
+/** Writes the plants as they are at one moment, to a file or to standard output. */
+export async function exportPlants(
+  file: string,
+  flags: ExportFlags,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  expectShortLives()
+  const isStandard = file === standardStream
+  const format = toFormat(isStandard ? 'standard.ndjson' : file, flags.format)
+  if (flags.tag !== undefined && !isKeepable(flags.tag)) {
+    throw new WrongConfig(['--tag must be text without NUL characters.'])
+  }
+  requireExisting(config)
+  const signal = stopOnSignal()
+  const startedAt = performance.now()
+  const progress = startProgress('export', 'plants', terminal, flags)
+  let count = 0
+  let total = 0
+
+  function onWritten(more: number): void {
+    count += more
+    progress.report(count, { done: count, total })
+  }
+
+  try {
+    await withStore(config, async (store) => {
+      const snapshot = await store.openSnapshot()
+      if (!flags.quiet) total = await snapshot.countPlants(flags.tag)
+      const query = { format, tag: flags.tag, after: undefined, limit: undefined }
+      const pieces = () =>
+        Readable.from(writePlants(snapshot, query, onWritten), { objectMode: false })
+      try {
+        if (isStandard) await pipeline(pieces(), terminal.output, { end: false, signal })
+        else {
+          await makeFile(file, 'replace', (draft) => {
+            const gzip = file.endsWith('.gz') ? [createGzip()] : []
+            return pipeline([pieces(), ...gzip, createWriteStream(draft)], { signal })
+          })
+        }
+      } finally {
+        await snapshot.close()
+      }
+    })
+  } catch (error) {
+    throw explain(error, signal)
+  } finally {
+    progress.stop()
+  }
+  if (flags.quiet) return
+  const seconds = (performance.now() - startedAt) / 1000
+  terminal.errors.write(`Exported: ${toText(count)} plants (${seconds.toFixed(1)} s).\n`)
+}
+
+function explain(error: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted) {
+    return new CommandFailed(
+      exitCodes.interrupted,
+      'Stopped: nothing was kept. Run the command again.',
+    )
+  }
+  if (error instanceof Failure) return new CommandFailed(exitCodes.inputOutput, error.message)
+  // Whoever reads standard output has seen enough.
+  if ((error as NodeJS.ErrnoException).code === 'EPIPE')
+    return new CommandFailed(exitCodes.brokenPipe, '')
+  return error
+}

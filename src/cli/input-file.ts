@@ -1,0 +1,49 @@
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { WrongConfig } from '../config.ts'
+import { type Format, formatNames } from '../contract/formats.ts'
+import { CommandFailed, exitCodes, explainFile } from './outcome.ts'
+import type { Part } from './progress.ts'
+import type { Terminal } from './terminal.ts'
+
+/** Stands for standard input or output where a file is named. */
+export const standardStream = '-'
+
+export interface Input {
+  readonly chunks: AsyncIterable<Buffer>
+  /** How much of it was read, when it is known how much there is. */
+  part(): Part | undefined
+}
+
+/** About as much as goes into the store at once: while that is under way, the next is read. */
+const chunkBytes = 64 * 1024
+
+/** Opens a file to read, or standard input. */
+export async function openInput(path: string, terminal: Terminal): Promise<Input> {
+  if (path === standardStream) return { chunks: terminal.input, part: () => undefined }
+  try {
+    const file = await open(path, constants.O_RDONLY)
+    const status = await file.stat()
+    if (status.isDirectory()) throw Object.assign(new Error(), { code: 'EISDIR' })
+    const stream = file.createReadStream({ highWaterMark: chunkBytes })
+    const total = status.isFile() ? status.size : 0
+    return {
+      chunks: stream,
+      part: () => (total === 0 ? undefined : { done: stream.bytesRead, total }),
+    }
+  } catch (error) {
+    throw new CommandFailed(exitCodes.noInput, `Cannot read ${path}: ${explainFile(error)}.`)
+  }
+}
+
+/** The format that was asked for, or that the name of the file says. */
+export function toFormat(path: string, given: string | undefined): Format {
+  const name = given ?? /\.(\w+)(?:\.gz)?$/.exec(path.toLowerCase())?.[1]
+  const format = formatNames.find((known) => known === (name === 'jsonl' ? 'ndjson' : name))
+  if (format !== undefined) return format
+  throw new WrongConfig([
+    given === undefined
+      ? `The name ${path} does not say what the file holds: add --format ${formatNames.join(' or ')}.`
+      : `--format must be ${formatNames.join(' or ')}.`,
+  ])
+}

@@ -1,0 +1,40 @@
+import { type Format, formats } from '../contract/formats.ts'
+
+/** The form that a client prefers, or undefined for JSON: whoever names none of ours, or prefers none, gets that. */
+export function toFormat(accept: string | undefined, known: readonly Format[]): Format | undefined {
+  if (accept === undefined || accept === '*/*' || accept === 'application/json') return undefined
+  const ranges = parseList(accept)
+  let best: Format | undefined
+  let bestQuality = qualityOf('application/json', ranges)
+  for (const format of known) {
+    const quality = qualityOf(formats[format].mediaType, ranges)
+    if (quality <= bestQuality) continue
+    best = format
+    bestQuality = quality
+  }
+  return best
+}
+
+/** Whether a client takes an answer that is gzipped. */
+export function takesGzip(acceptEncoding: string | undefined): boolean {
+  if (acceptEncoding === undefined) return false
+  const codings = parseList(acceptEncoding)
+  return (codings.get('gzip') ?? codings.get('x-gzip') ?? codings.get('*') ?? 0) > 0
+}
+
+/** The quality of a media type: that of the range that names it most closely. */
+function qualityOf(mediaType: string, ranges: ReadonlyMap<string, number>): number {
+  const [type] = mediaType.split('/')
+  return ranges.get(mediaType) ?? ranges.get(`${type}/*`) ?? ranges.get('*/*') ?? 0
+}
+
+/** What a header lists, with the quality of each: 1 unless it says otherwise. Parameters other than that do not count. */
+function parseList(text: string): Map<string, number> {
+  return new Map(
+    text.split(',').map((element) => {
+      const [name = '', ...parameters] = element.split(';').map((part) => part.trim().toLowerCase())
+      const quality = parameters.find((parameter) => parameter.startsWith('q='))
+      return [name, quality === undefined ? 1 : Number(quality.slice(2)) || 0]
+    }),
+  )
+}

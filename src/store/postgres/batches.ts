@@ -1,0 +1,92 @@
+import type { Write } from '../group-commit.ts'
+import type { Step } from '../steps.ts'
+import type { CreateKey, ImportOutcome, VersionedPlant } from '../store.ts'
+import { loadRows, unnest } from './plants.ts'
+import { inTransaction, type Sql } from './session.ts'
+
+/** A write that waits for its batch. */
+export interface PostgresWrite extends Write {
+  readonly ids: readonly bigint[]
+  readonly step: Step<unknown>
+  readonly key?: CreateKey
+  /** The plant of a create without conditions and keys: a batch of those is one statement. */
+  readonly plain?: VersionedPlant
+  /** The plants of an import: one statement where none of their ids is taken. */
+  readonly imported?: readonly VersionedPlant[]
+  /** What the caller was told when its time was over decides what may still be done with the write. */
+  state: 'waiting' | 'sent' | 'given up'
+}
+
+type Outcomes = Map<PostgresWrite, unknown>
+
+/** Sends a batch as one transaction, in the way that takes the least. */
+export function sendWrites(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
+  if (writes.every(({ plain }) => plain !== undefined)) return createAll(sql, writes)
+  const [write] = writes
+  const isImport = writes.length === 1 && write?.imported !== undefined
+  return isImport ? importAll(sql, write) : runAll(sql, writes)
+}
+
+/** Plain creates: one statement, which is a transaction. The first of several with one id wins. */
+async function createAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
+  const firsts = new Map<bigint, PostgresWrite>()
+  for (const write of writes) {
+    const { id } = write.plain as VersionedPlant
+    if (!firsts.has(id)) firsts.set(id, write)
+  }
+  const taken = await insert(
+    sql,
+    [...firsts.values()].map(({ plain }) => plain as VersionedPlant),
+  )
+  return new Map(
+    writes.map((write) => {
+      const { id, version } = write.plain as VersionedPlant
+      const isCreated = firsts.get(id) === write && !taken?.has(id)
+      return [write, isCreated ? version : 'exists']
+    }),
+  )
+}
+
+/** Inserts plants, and answers the ids that were taken: mostly none, so the server names ids only when some were. */
+async function insert(sql: Sql, plants: VersionedPlant[]): Promise<Set<bigint> | undefined> {
+  if (plants.length === 0) return undefined
+  const [row] = await sql<[{ ids: string | null; inserted: string }]>`
+    WITH inserted AS (
+      INSERT INTO plant_store.plants (id, name, tag, version) SELECT * FROM ${unnest(sql, plants)}
+      ON CONFLICT (id) DO NOTHING RETURNING id
+    )
+    SELECT CASE WHEN count(*) < ${plants.length}::bigint THEN string_agg(id::text, ',') END AS ids,
+           count(*) AS inserted
+    FROM inserted`
+  if (Number(row.inserted) === plants.length) return undefined
+  const inserted = new Set(row.ids?.split(','))
+  return new Set(plants.map(({ id }) => id).filter((id) => !inserted.has(String(id))))
+}
+
+/** An import: if it can be stored as it is, one statement; if an id is taken, whatever the step says. */
+async function importAll(sql: Sql, write: PostgresWrite): Promise<Outcomes> {
+  const plants = write.imported ?? []
+  if (new Set(write.ids).size < plants.length) return runAll(sql, [write])
+  const outcomes = await inTransaction(sql, async () => {
+    const taken = await insert(sql, [...plants])
+    if (taken === undefined) return plants.map((): ImportOutcome => 'stored')
+    // For those that are in, the step has nothing left to do.
+    const rows = await loadRows(sql, [...taken], [])
+    const found = write.step({ ...rows, insert: ({ id }) => !taken.has(id) }) as ImportOutcome[]
+    await rows.save(sql)
+    return found
+  })
+  return new Map([[write, outcomes]])
+}
+
+/** Any writes: the rows are locked and read, the steps run on them in memory, and what changed is written back. */
+function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
+  return inTransaction(sql, async () => {
+    const ids = [...new Set(writes.flatMap(({ ids }) => ids))]
+    const keys = writes.flatMap(({ key }) => key ?? [])
+    const rows = await loadRows(sql, ids, keys)
+    const outcomes = new Map(writes.map((write) => [write, write.step(rows)]))
+    await rows.save(sql)
+    return outcomes
+  })
+}

@@ -1,0 +1,41 @@
+import type { Snapshot } from '../store.ts'
+import { toReadFailure, unreachable } from './failures.ts'
+import { countPlants, listPlants } from './plants.ts'
+import { type Session, withTimeout } from './session.ts'
+import { tokenStatements } from './tokens.ts'
+
+/** A transaction that keeps seeing what its first statement saw, on a connection of its own, which it ends. */
+export async function openSnapshot(session: Session, answerTimeoutMs: number): Promise<Snapshot> {
+  let isLost = false
+  const sql = session.openAlone(() => {
+    isLost = true
+  })
+
+  async function read<Value>(run: () => Promise<Value>): Promise<Value> {
+    // The driver would connect again, and go on outside of the transaction.
+    if (isLost) throw unreachable()
+    try {
+      return await withTimeout(run(), answerTimeoutMs)
+    } catch (error) {
+      throw toReadFailure(error)
+    }
+  }
+
+  const close = () => sql.end({ timeout: 0 })
+  try {
+    await read(() => sql`BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY`)
+    await read(() => sql`SELECT FROM plant_store.plants LIMIT 1`)
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return {
+    async countPlants(tag) {
+      if (isLost) throw unreachable()
+      return countPlants(sql, tag)
+    },
+    listPlants: (query) => read(() => listPlants(sql, query)),
+    listTokens: () => read(() => tokenStatements.list(sql)),
+    close,
+  }
+}

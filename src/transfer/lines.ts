@@ -1,0 +1,90 @@
+import { isUtf8 } from 'node:buffer'
+import { limits } from '../contract/limits.ts'
+
+/** A line as it was read. One that cannot be used has a fault, and as much of its text as helps to find it. */
+export interface Line {
+  readonly number: number
+  readonly text: string
+  readonly fault?: string
+}
+
+/** A line holds what a request may hold, and the id that a PUT has in its path. */
+export const lineBytes = limits.bodyBytes + 64
+const shownBytes = 1_000
+const newline = 0x0a
+
+/** Splits bytes into lines, without the newlines. However long a line is, no more than `lineBytes` of it is held. */
+export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Line[]> {
+  let number = 0
+  let pieces: Buffer[] = []
+  let heldBytes = 0
+  let isTooLong = false
+
+  function hold(piece: Buffer): void {
+    if (isTooLong) return
+    pieces.push(piece)
+    heldBytes += piece.length
+    if (heldBytes <= lineBytes) return
+    isTooLong = true
+    pieces = [Buffer.from(Buffer.concat(pieces).subarray(0, shownBytes))]
+  }
+
+  function takeHeld(): Line {
+    const bytes = Buffer.concat(pieces)
+    const line = isTooLong ? toFaulty(++number, bytes, tooLong) : toLine(++number, bytes)
+    pieces = []
+    heldBytes = 0
+    isTooLong = false
+    return line
+  }
+
+  /** Lines that lie wholly in one chunk, which are nearly all: decoded together. */
+  function take(block: Buffer): Line[] {
+    if (isUtf8(block)) {
+      return block
+        .toString('utf8')
+        .split('\n')
+        .map((text) => ({ number: ++number, text }))
+    }
+    return split(block).map((bytes) => toLine(++number, bytes))
+  }
+
+  for await (const chunk of chunks) {
+    const first = chunk.indexOf(newline)
+    if (first === -1) {
+      hold(chunk)
+      continue
+    }
+    hold(chunk.subarray(0, first))
+    const lines = [takeHeld()]
+    const last = chunk.lastIndexOf(newline)
+    if (last > first) lines.push(...take(chunk.subarray(first + 1, last)))
+    if (last + 1 < chunk.length) hold(Buffer.from(chunk.subarray(last + 1)))
+    yield lines
+  }
+  if (heldBytes > 0) yield [takeHeld()]
+}
+
+const tooLong = `the line is longer than ${lineBytes} bytes`
+
+function toLine(number: number, bytes: Buffer): Line {
+  if (bytes.length > lineBytes) return toFaulty(number, bytes, tooLong)
+  return isUtf8(bytes)
+    ? { number, text: bytes.toString('utf8') }
+    : toFaulty(number, bytes, 'the line is not UTF-8')
+}
+
+function toFaulty(number: number, bytes: Buffer, fault: string): Line {
+  return { number, text: bytes.toString('utf8', 0, shownBytes), fault }
+}
+
+function split(block: Buffer): Buffer[] {
+  const lines: Buffer[] = []
+  let start = 0
+  for (let end = block.indexOf(newline); end !== -1; end = block.indexOf(newline, start)) {
+    lines.push(block.subarray(start, end))
+    start = end + 1
+  }
+  lines.push(block.subarray(start))
+  return lines
+}

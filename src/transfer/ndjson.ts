@@ -1,0 +1,32 @@
+import { Failure } from '../contract/errors.ts'
+import { NewPlant } from '../contract/shapes.ts'
+import { parseJson } from '../json/parse.ts'
+import { buildShapeCheck } from '../json/shape.ts'
+import { type Entry, type Reader, UnreadableFile } from './entry.ts'
+import type { Line } from './lines.ts'
+
+const checkShape = buildShapeCheck(NewPlant)
+
+/** Reads JSON objects, one a line, under the rules of `POST /plants`. */
+export function buildNdjsonReader(): Reader {
+  let isFirst = true
+
+  function read({ number: line, text, fault }: Line): Entry | undefined {
+    if (fault === undefined && text.trim() === '') return undefined
+    // A file that begins otherwise is something else: better to say so once than for each of its lines.
+    if (isFirst && !/^[ \t\r]*\{/.test(text)) throw new UnreadableFile(line, notNdjson)
+    isFirst = false
+    if (fault !== undefined) return { line, text, reason: fault }
+    try {
+      return { line, text, plant: checkShape(parseJson(text)) }
+    } catch (error) {
+      if (error instanceof Failure) return { line, text, reason: error.message }
+      throw error
+    }
+  }
+
+  return { read, end: () => undefined }
+}
+
+const notNdjson =
+  'this is not NDJSON, which has one JSON object a line; say --format csv if it is CSV'

@@ -1,0 +1,49 @@
+import { pipeline, Readable } from 'node:stream'
+import { createGunzip } from 'node:zlib'
+import type { Format } from '../contract/formats.ts'
+import { buildCsvReader } from './csv.ts'
+import { type Entry, type Reader, UnreadableFile } from './entry.ts'
+import { readLines } from './lines.ts'
+import { buildNdjsonReader } from './ndjson.ts'
+
+const readers: Record<Format, () => Reader> = { ndjson: buildNdjsonReader, csv: buildCsvReader }
+
+/** Reads a file of plants, gzipped or not, some entries at a time. */
+export async function* readPlants(
+  chunks: AsyncIterable<Buffer>,
+  format: Format,
+): AsyncGenerator<Entry[]> {
+  const reader = readers[format]()
+  let lastLine = 0
+  try {
+    for await (const lines of readLines(decompress(chunks))) {
+      lastLine = lines.at(-1)?.number ?? lastLine
+      yield lines.flatMap((line) => reader.read(line) ?? [])
+    }
+  } catch (error) {
+    throw isDamaged(error) ? new UnreadableFile(lastLine + 1, damaged, { cause: error }) : error
+  }
+  const last = reader.end()
+  if (last !== undefined) yield [last]
+}
+
+const chunkSize = 256 * 1024
+const damaged = 'the gzip data are damaged, or end too early'
+
+function isDamaged(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && String(error.code).startsWith('Z_')
+}
+
+/** Gzip is told by its first bytes, whatever the file is called. */
+async function* decompress(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const iterator = chunks[Symbol.asyncIterator]()
+  const first = await iterator.next()
+  if (first.done) return
+  async function* all(): AsyncGenerator<Buffer> {
+    yield first.value as Buffer
+    yield* { [Symbol.asyncIterator]: () => iterator }
+  }
+  const isGzip = first.value[0] === 0x1f && first.value[1] === 0x8b
+  // What fails on the way makes the reading fail.
+  yield* isGzip ? pipeline(Readable.from(all()), createGunzip({ chunkSize }), () => {}) : all()
+}

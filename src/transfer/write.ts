@@ -1,0 +1,43 @@
+import type { Format } from '../contract/formats.ts'
+import type { StoredPlant } from '../contract/shapes.ts'
+import { toJson } from '../json/write.ts'
+import { walkPlants } from '../store/snapshots.ts'
+import type { Snapshot } from '../store/store.ts'
+
+export interface ExportQuery {
+  readonly format: Format
+  readonly after: bigint | undefined
+  readonly tag: string | undefined
+  /** How many plants at most; all of them when it is undefined. */
+  readonly limit: number | undefined
+}
+
+const heads: Record<Format, string> = { ndjson: '', csv: 'id,name,tag\n' }
+const toLine: Record<Format, (plant: StoredPlant) => string> = { ndjson: toJson, csv: toRow }
+
+/** The plants of a snapshot as lines of text, in pieces. `onWritten` is told how many plants a piece has. */
+export async function* writePlants(
+  snapshot: Snapshot,
+  { format, after, tag, limit = Number.POSITIVE_INFINITY }: ExportQuery,
+  onWritten: (count: number) => void = () => {},
+): AsyncGenerator<string> {
+  const write = toLine[format]
+  let piece = heads[format]
+  for await (const plants of walkPlants(snapshot, { after, tag, limit })) {
+    for (const plant of plants) piece += `${write(plant)}\n`
+    yield piece
+    onWritten(plants.length)
+    piece = ''
+  }
+}
+
+const needsQuotes = /[",\r\n]|^$|^\s|\s$/
+
+function toRow({ id, name, tag }: StoredPlant): string {
+  return `${id},${toField(name)},${tag === undefined ? '' : toField(tag)}`
+}
+
+/** A field that is not quoted is never empty: nothing between the commas stands for what is absent. */
+function toField(text: string): string {
+  return needsQuotes.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
