@@ -5,11 +5,11 @@ import { newFolder } from '../support/folder.ts'
 import { type PostgresServer, query } from '../support/postgres.ts'
 import { call } from '../support/wire.ts'
 import { type Replication, signalServer, stallReplication, startPair } from './replication.ts'
+import { scale } from './scale.ts'
 import { judge, startWriters } from './writers.ts'
 
-/** `npm run test:faults` makes these 20 and 30,000. */
-const rounds = Number(process.env.FAILOVER_ROUNDS ?? 1)
-const stopMs = Number(process.env.STOP_MS ?? 3_000)
+const rounds = scale(1, 20)
+const stopMs = scale(3_000, 30_000)
 /** The time for an answer, and what a busy machine may add. */
 const longestWaitMs = 5_000 + 1_500
 const token = 'a-token-for-the-fault-tests'

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { scale } from '../faults/scale.ts'
 import { engines } from '../support/engines.ts'
 import { authorized, json, startService } from '../support/service.ts'
 import { type Answer, call, exchange, type Request, toBytes } from '../support/wire.ts'
 
 /** How many requests are compared; `npm run test:agree` compares 20,000. */
-const count = Number(process.env.AGREE_REQUESTS ?? 300)
+const count = scale(300, 20_000)
 
 /** Few ids, so that requests meet each other; the ends of int64 and beyond 2^53 among them. */
 const id = fc.oneof(
