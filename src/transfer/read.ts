@@ -37,13 +37,17 @@ function isDamaged(error: unknown): boolean {
 /** Gzip is told by its first bytes, whatever the file is called. */
 async function* decompress(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const iterator = chunks[Symbol.asyncIterator]()
-  const first = await iterator.next()
-  if (first.done) return
+  let start = Buffer.alloc(0)
+  while (start.length < 2) {
+    const next = await iterator.next()
+    if (next.done) break
+    start = Buffer.concat([start, next.value])
+  }
   async function* all(): AsyncGenerator<Buffer> {
-    yield first.value as Buffer
+    yield start
     yield* { [Symbol.asyncIterator]: () => iterator }
   }
-  const isGzip = first.value[0] === 0x1f && first.value[1] === 0x8b
+  const isGzip = start[0] === 0x1f && start[1] === 0x8b
   // What fails on the way makes the reading fail.
   yield* isGzip ? pipeline(Readable.from(all()), createGunzip({ chunkSize }), () => {}) : all()
 }

@@ -4,7 +4,7 @@ import { after, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { Failure } from '../../src/contract/errors.ts'
 import { isKeepable } from '../../src/contract/text.ts'
-import type { Store, TokenRecord } from '../../src/store/store.ts'
+import { mostSnapshots, type Store, type TokenRecord } from '../../src/store/store.ts'
 import { engines, type StoreFault } from '../support/engines.ts'
 
 const smallest = -(2n ** 63n)
@@ -24,6 +24,91 @@ for (const engine of engines) {
         tag: 'indoor',
         version,
       })
+    })
+
+    it('brings in many plants at once, and tells of each what became of it', async () => {
+      await store.createPlant({ id: 700n, name: 'same', tag: 'x' })
+      await store.createPlant({ id: 701n, name: 'other' })
+      const imported = [
+        { id: 699n, name: 'new' },
+        { id: 700n, name: 'same', tag: 'x' },
+        { id: 701n, name: 'mine' },
+        { id: 702n, name: 'twice' },
+        { id: 702n, name: 'twice' },
+        { id: 702n, name: 'twice', tag: '' },
+      ]
+      assert.deepEqual(await store.importPlants(imported, 'keep'), [
+        'stored',
+        'already there',
+        'conflict',
+        'stored',
+        'already there',
+        'conflict',
+      ])
+      assert.equal((await store.getPlant(701n))?.name, 'other')
+      assert.deepEqual(await store.importPlants(imported.slice(0, 4), 'replace'), [
+        'already there',
+        'already there',
+        'replaced',
+        'already there',
+      ])
+      assert.equal((await store.getPlant(701n))?.name, 'mine')
+      assert.equal(Object.hasOwn((await store.getPlant(702n)) ?? {}, 'tag'), false)
+    })
+
+    it('gives what is brought in a version of its own, unless it comes with one', async () => {
+      const before = (await store.getPlant(701n))?.version
+      const imported = [
+        { id: 701n, name: 'again' },
+        { id: 703n, name: 'moved', version: 77n },
+      ]
+      await store.importPlants(imported, 'replace')
+      const after = (await store.getPlant(701n))?.version
+      assert.notEqual(after, before)
+      assert.equal((await store.getPlant(703n))?.version, 77n)
+    })
+
+    it('shows in a snapshot one moment, whatever is written meanwhile', async () => {
+      const place = await engine.newUrl()
+      const own = await engine.open(place)
+      try {
+        await own.createPlant({ id: 1n, name: 'one', tag: 'a' })
+        await own.createPlant({ id: 2n, name: 'two' })
+        const snapshot = await own.openSnapshot()
+        await own.createPlant({ id: 3n, name: 'three', tag: 'a' })
+        await own.removePlant(1n, { match: undefined, noneMatch: undefined })
+        await own.replacePlant(
+          { id: 2n, name: 'changed' },
+          { match: undefined, noneMatch: undefined },
+        )
+        const query = { after: undefined, tag: undefined, limit: 10 }
+        const { plants } = await snapshot.listPlants(query)
+        assert.deepEqual(
+          plants.map(({ id, name }) => [id, name]),
+          [
+            [1n, 'one'],
+            [2n, 'two'],
+          ],
+        )
+        assert.equal(await snapshot.countPlants(undefined), 2)
+        assert.equal(await snapshot.countPlants('a'), 1)
+        await snapshot.close()
+        assert.equal((await own.listPlants(query)).plants[0]?.name, 'changed')
+      } finally {
+        await own.close()
+      }
+    })
+
+    it('opens a few snapshots at a time, and more when one was closed', async () => {
+      const snapshots = await Promise.all(
+        Array.from({ length: mostSnapshots }, () => store.openSnapshot()),
+      )
+      await assert.rejects(store.openSnapshot(), { number: 50300 })
+      await snapshots[0]?.close()
+      await snapshots[0]?.close()
+      snapshots[0] = await store.openSnapshot()
+      await assert.rejects(store.openSnapshot(), { number: 50300 })
+      for (const snapshot of snapshots) await snapshot.close()
     })
 
     it('keeps an absent tag absent and an empty one empty', async () => {

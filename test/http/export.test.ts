@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { mostSnapshots } from '../../src/store/store.ts'
+import { engines } from '../support/engines.ts'
+import { authorized, startService } from '../support/service.ts'
+
+/** What a client says it takes, and what it gets. */
+const preferences: [accept: string, contentType: RegExp][] = [
+  ['application/x-ndjson', /^application\/x-ndjson; charset=utf-8$/],
+  ['text/csv', /^text\/csv; charset=utf-8; header=present$/],
+  ['TEXT/CSV', /^text\/csv/],
+  ['text/*', /^text\/csv/],
+  ['text/csv;q=0.1, application/x-ndjson;q=0.2', /^application\/x-ndjson/],
+  ['text/csv, */*;q=0.1', /^text\/csv/],
+  ['application/x-ndjson;q=0.5, application/json', /^application\/json/],
+  ['application/x-ndjson, application/json', /^application\/json/],
+  ['text/csv;q=0', /^application\/json/],
+  ['*/*', /^application\/json/],
+  ['text/html, image/*', /^application\/json/],
+  ['', /^application\/json/],
+  [';;;,,,q=', /^application\/json/],
+]
+
+for (const engine of engines) {
+  describe(`GET /plants as a file, on ${engine.name}`, async () => {
+    const service = await startService(await engine.newUrl())
+    const plants = [
+      '{"id":-9223372036854775808,"name":"\\"a\\",\\nb"}',
+      '{"id":1,"name":"Monstera","tag":"indoor"}',
+      '{"id":2,"name":"","tag":""}',
+      '{"id":9223372036854775807,"name":"🌵"}',
+    ]
+    for (const plant of plants) await service.create(plant)
+
+    function get(path: string, headers: Record<string, string> = {}) {
+      return fetch(service.url + path, { headers: { ...authorized, ...headers } })
+    }
+
+    it('is every plant as NDJSON, exact to the last digit', async () => {
+      const answer = await get('/plants', { Accept: 'application/x-ndjson' })
+      assert.equal(await answer.text(), `${plants.join('\n')}\n`)
+      assert.equal(answer.headers.get('vary'), 'Accept, Accept-Encoding')
+      assert.equal(answer.headers.get('link'), null)
+    })
+
+    it('is every plant as CSV, in which an absent tag is not an empty one', async () => {
+      const answer = await get('/plants', { Accept: 'text/csv' })
+      const expected = `id,name,tag\n-9223372036854775808,"""a"",\nb",\n1,Monstera,indoor\n2,"",""\n9223372036854775807,🌵,\n`
+      assert.equal(await answer.text(), expected)
+    })
+
+    it('takes the parameters of a list', async () => {
+      const accept = { Accept: 'application/x-ndjson' }
+      const tagged = await get('/plants?tag=indoor', accept)
+      assert.equal(await tagged.text(), `${plants[1]}\n`)
+      const two = await get('/plants?after=-5&limit=2', accept)
+      assert.equal(await two.text(), `${plants[1]}\n${plants[2]}\n`)
+      assert.equal((await get('/plants?limit=0', accept)).status, 400)
+    })
+
+    it('is gzipped for who takes that, and for nobody else', async () => {
+      const raw = await service.call({
+        path: '/plants',
+        headers: { Accept: 'text/csv', 'Accept-Encoding': 'gzip;q=0' },
+      })
+      assert.equal(raw.headers.get('content-encoding'), undefined)
+      const accept = { Accept: 'application/x-ndjson', 'Accept-Encoding': 'br, gzip' }
+      const zipped = await get('/plants', accept)
+      assert.equal(zipped.headers.get('content-encoding'), 'gzip')
+      assert.equal(await zipped.text(), `${plants.join('\n')}\n`)
+    })
+
+    for (const [accept, contentType] of preferences) {
+      it(`is ${contentType.source} for "${accept}"`, async () => {
+        const answer = await get('/plants', { Accept: accept })
+        assert.match(answer.headers.get('content-type') ?? '', contentType)
+        await answer.text()
+      })
+    }
+
+    it('answers HEAD without a body, and lets go of the store', async () => {
+      for (let count = 0; count < 2 * mostSnapshots; count++) {
+        const answer = await fetch(`${service.url}/plants`, {
+          method: 'HEAD',
+          headers: { ...authorized, Accept: 'text/csv' },
+        })
+        assert.equal(answer.status, 200)
+        assert.match(answer.headers.get('content-type') ?? '', /^text\/csv/)
+      }
+    })
+
+    it('needs the scope to read', async () => {
+      const answer = await fetch(`${service.url}/plants`, { headers: { Accept: 'text/csv' } })
+      assert.equal(answer.status, 401)
+    })
+  })
+
+  describe(`an export on ${engine.name}`, async () => {
+    const store = await engine.open(await engine.newUrl())
+    const count = 60
+    const name = 'x'.repeat(500_000)
+    for (let id = 0; id < count; id++) await store.createPlant({ id: BigInt(id), name })
+    const service = await startService('sqlite::memory:', { store })
+
+    function startExport(controller: AbortController) {
+      return fetch(`${service.url}/plants`, {
+        signal: controller.signal,
+        headers: { ...authorized, Accept: 'application/x-ndjson', 'Accept-Encoding': 'identity' },
+      })
+    }
+
+    it('shows one moment, however slowly it is read', async () => {
+      const answer = await startExport(new AbortController())
+      for (let id = 0; id < count; id += 2)
+        await service.call({ method: 'DELETE', path: `/plants/${id}` })
+      await service.create(`{"id":${count},"name":"late"}`)
+      const lines = (await answer.text()).trimEnd().split('\n')
+      assert.deepEqual(
+        lines.map((line) => JSON.parse(line).id),
+        Array.from({ length: count }, (_, id) => id),
+      )
+    })
+
+    it('is refused at once when there are many, and lets the next in when one is given up', async () => {
+      const controller = new AbortController()
+      const answers = []
+      for (let open = 0; open < mostSnapshots; open++) answers.push(await startExport(controller))
+      const refused = await startExport(new AbortController())
+      assert.equal(refused.status, 503)
+      assert.equal(refused.headers.get('retry-after'), '1')
+      assert.equal(((await refused.json()) as { error: number }).error, 50300)
+      controller.abort()
+      for (const answer of answers) await answer.text().catch(() => {})
+      for (;;) {
+        const next = await startExport(new AbortController())
+        if (next.status === 200) {
+          await next.text()
+          break
+        }
+        await next.text()
+      }
+    })
+  })
+}

@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import fc from 'fast-check'
+import { type Format, formatNames } from '../../src/contract/formats.ts'
+import type { StoredPlant } from '../../src/contract/shapes.ts'
+import { isKeepable } from '../../src/contract/text.ts'
+import type { Snapshot } from '../../src/store/store.ts'
+import type { Entry } from '../../src/transfer/entry.ts'
+import { lineBytes } from '../../src/transfer/lines.ts'
+import { readPlants } from '../../src/transfer/read.ts'
+import { writePlants } from '../../src/transfer/write.ts'
+
+const text = fc.oneof(
+  fc.string({ unit: 'binary' }).filter(isKeepable),
+  fc.constantFrom(
+    '',
+    ' ',
+    '"',
+    '""',
+    ',',
+    '\n',
+    '\r\n',
+    '\r',
+    'a,b',
+    '"a"',
+    '\ufeff',
+    '=1+1',
+    '🌵',
+    '\u{10ffff}',
+  ),
+)
+const plants = fc.uniqueArray(
+  fc.record(
+    {
+      id: fc.oneof(
+        fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+        fc.constantFrom(-(2n ** 63n), 2n ** 63n - 1n, 0n, 2n ** 53n + 1n),
+      ),
+      name: text,
+      tag: text,
+    },
+    { requiredKeys: ['id', 'name'], noNullPrototype: true },
+  ),
+  { selector: ({ id }) => id, maxLength: 30 },
+)
+
+describe('what is written', () => {
+  for (const format of formatNames) {
+    it(`as ${format} is read back as it was, however the bytes are cut`, async () => {
+      await fc.assert(
+        fc.asyncProperty(plants, fc.integer({ min: 1, max: 50 }), async (given, size) => {
+          const sorted = given.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+          const written = await write(sorted as StoredPlant[], format)
+          assert.deepEqual(
+            (await read(written, format, size)).map(({ plant }) => plant),
+            sorted,
+          )
+          const zipped = await read(gzipSync(written), format, size)
+          assert.deepEqual(
+            zipped.map(({ plant }) => plant),
+            sorted,
+          )
+        }),
+        { numRuns: 200, seed: 5 },
+      )
+    })
+  }
+
+  it('as csv tells an absent tag from an empty one, and quotes an empty name', async () => {
+    const given = [
+      { id: 1n, name: 'a' },
+      { id: 2n, name: 'b', tag: '' },
+      { id: 3n, name: '', tag: 'x,y' },
+    ]
+    const expected = 'id,name,tag\n1,a,\n2,b,""\n3,"","x,y"\n'
+    assert.equal(await write(given, 'csv'), expected)
+  })
+})
+
+/** What a file holds, and what is said of its lines: the plant's id, or the line and what the reason matches. */
+const files: [
+  title: string,
+  Format,
+  content: string | Buffer,
+  expected: (bigint | [number, RegExp])[],
+][] = [
+  [
+    'blank lines and a last line without an end',
+    'ndjson',
+    '\n{"id":1,"name":"a"}\r\n \n{"id":2,"name":"b"}',
+    [1n, 2n],
+  ],
+  [
+    'a line that is not JSON',
+    'ndjson',
+    '{"id":1,"name":"a"}\n{"id":2,\n{"id":3,"name":"c"}\n',
+    [1n, [2, /JSON/], 3n],
+  ],
+  [
+    'a number that is no int64',
+    'ndjson',
+    '{"id":1.5,"name":"a"}\n',
+    [[1, /"id" must be an integer/]],
+  ],
+  ['an id in quotes', 'ndjson', '{"id":"1","name":"a"}\n', [[1, /"id" must be an integer/]]],
+  ['a missing name', 'ndjson', '{"id":1}\n', [[1, /"name" is missing/]]],
+  [
+    'broken UTF-8',
+    'ndjson',
+    Buffer.from(
+      '{"id":1,"name":"a"}\n{"id":2,"name":"\xff"}\n{"id":3,"name":"ü"}\n',
+      'latin1',
+    ).fill(0xc3, 52, 53),
+    [1n, [2, /not UTF-8/], [3, /not UTF-8/]],
+  ],
+  [
+    'a line of 10 MB',
+    'ndjson',
+    `{"id":1,"name":"a"}\n{"id":2,"name":"${'x'.repeat(10_000_000)}"}\n{"id":3,"name":"c"}\n`,
+    [1n, [2, /longer than/], 3n],
+  ],
+  [
+    'a byte order mark and columns in another order',
+    'csv',
+    '\ufefftag,id,other,name\nx,1,?,a\n,2,?,b\n',
+    [1n, 2n],
+  ],
+  ['CRLF and a quoted newline', 'csv', 'id,name\r\n1,"a\r\nb"\r\n2,c\r\n', [1n, 2n]],
+  ['too few fields', 'csv', 'id,name,tag\n1,a\n2,b,\n', [[2, /2 fields, and the header 3/], 2n]],
+  ['an id that a spreadsheet has rounded', 'csv', 'id,name\n9.22337E+18,a\n', [[2, /in digits/]]],
+  ['a name that is absent', 'csv', 'id,name\n1,\n2,""\n', [[2, /"name" is absent/], 2n]],
+  [
+    'a quote within a field',
+    'csv',
+    'id,name\n1,5" pot\n2,"b"x\n3,c\n',
+    [[2, /quote/], [3, /quote/], 3n],
+  ],
+  ['a quote that does not end', 'csv', 'id,name\n1,a\n2,"b\n3,c\n', [1n, [3, /does not end/]]],
+  [
+    'a quote that does not end within the bound',
+    'csv',
+    `id,name\n1,"${'a\n'.repeat(lineBytes)}`,
+    [[2, /does not end .*as far as line/]],
+  ],
+  ['a NUL character', 'csv', 'id,name\n1,a\0b\n', [[2, /NUL/]]],
+]
+
+describe('a file with', () => {
+  for (const [title, format, content, expected] of files) {
+    it(`${title} (${format}) loses no other line`, async () => {
+      const entries = await read(content, format, 65_536)
+      const seen = entries.slice(0, expected.length).map((entry, index) => {
+        const wanted = expected[index]
+        if (typeof wanted === 'bigint') return entry.plant?.id
+        assert.match(entry.reason ?? '', wanted?.[1] ?? /$^/)
+        return entry.line
+      })
+      assert.deepEqual(
+        seen,
+        expected.map((one) => (typeof one === 'bigint' ? one : one[0])),
+      )
+    })
+  }
+})
+
+const unreadable: [title: string, Format, content: string | Buffer, message: RegExp][] = [
+  ['an array of JSON', 'ndjson', '[{"id":1,"name":"a"}]', /^line 1: this is not NDJSON/],
+  ['a picture', 'csv', Buffer.from('89504e470d0a1a0a', 'hex'), /^line 1: /],
+  ['no header', 'csv', '', /header row .* is missing/],
+  ['a header without an id', 'csv', 'name,tag\na,b\n', /^line 1: the header names no column "id"/],
+  ['a header with a column twice', 'csv', 'id,name,name\n1,a,b\n', /^line 1: .*"name" twice/],
+  [
+    'gzip that ends too early',
+    'ndjson',
+    gzipSync('{"id":1,"name":"a"}\n'.repeat(50_000)).subarray(0, 300),
+    /^line \d+: the gzip data/,
+  ],
+  [
+    'gzip that is damaged',
+    'ndjson',
+    gzipSync('{"id":1,"name":"a"}\n').fill(7, 12, 16),
+    /^line 1: the gzip data/,
+  ],
+]
+
+describe('as a whole, a file is refused that is', () => {
+  for (const [title, format, content, message] of unreadable) {
+    it(`${title} (${format})`, async () => {
+      await assert.rejects(read(content, format, 64), { name: 'UnreadableFile', message })
+    })
+  }
+})
+
+async function write(given: readonly StoredPlant[], format: Format): Promise<string> {
+  const versioned = given.map((plant) => ({ ...plant, version: 1n }))
+  const snapshot = {
+    async listPlants({ after, limit }: { after: bigint | undefined; limit: number }) {
+      const rest = versioned.filter(({ id }) => after === undefined || id > after)
+      return { plants: rest.slice(0, Math.min(limit, 7)), isWhole: rest.length <= 7 }
+    },
+  } as unknown as Snapshot
+  let written = ''
+  const query = { format, after: undefined, tag: undefined, limit: undefined }
+  for await (const piece of writePlants(snapshot, query)) written += piece
+  return written
+}
+
+async function read(content: string | Buffer, format: Format, size: number): Promise<Entry[]> {
+  const bytes = Buffer.from(content as string)
+  async function* chunks() {
+    for (let start = 0; start < bytes.length; start += size)
+      yield bytes.subarray(start, start + size)
+  }
+  const entries: Entry[] = []
+  for await (const some of readPlants(chunks(), format)) entries.push(...some)
+  return entries
+}
