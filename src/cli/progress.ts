@@ -15,9 +15,8 @@ export interface Part {
   readonly total: number
 }
 
-const refreshMs = 100
-/** Without a terminal, a line so often. */
-const lineMs = 5_000
+/** How often the bar moves, and how often there is a line where there is no terminal. */
+const standardIntervals = { barMs: 100, lineMs: 5_000 }
 
 /** A bar on a terminal, a line every few seconds elsewhere, nothing when quiet was asked for. */
 export function startProgress(
@@ -25,6 +24,7 @@ export function startProgress(
   things: string,
   { errors }: Terminal,
   { quiet = false }: { readonly quiet?: boolean | undefined },
+  { barMs, lineMs } = standardIntervals,
 ): Progress {
   const startedAt = performance.now()
   const bar = errors.isTTY && !quiet ? newBar(errors) : undefined
@@ -46,7 +46,7 @@ export function startProgress(
   return {
     report(count, part) {
       const now = performance.now()
-      if (quiet || now - shownAt < (bar === undefined ? lineMs : refreshMs)) return
+      if (quiet || now - shownAt < (bar === undefined ? lineMs : barMs)) return
       shownAt = now
       show(count, part)
     },

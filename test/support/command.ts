@@ -14,15 +14,18 @@ export interface Run {
 export interface RunOptions {
   readonly folder: string
   readonly env?: Readonly<Record<string, string>>
+  /** What comes over standard input. */
+  readonly input?: string | Buffer
 }
 
 /** Starts the command as a process of its own, with an environment of its own. It ends with the tests of this file. */
-export function start(args: string[], { folder, env = {} }: RunOptions) {
+export function start(args: string[], { folder, env = {}, input }: RunOptions) {
   const child: ChildProcess = spawn(process.execPath, [program, ...args], {
     cwd: folder,
     env: { PATH: process.env.PATH, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   })
+  child.stdin?.on('error', () => {}).end(input)
   after(() => child.kill('SIGKILL'))
   const output = { stdout: '', stderr: '' }
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {

@@ -79,7 +79,8 @@ function check(path: string): FileSummary {
   try {
     const [first] = db.prepare('PRAGMA integrity_check(1)').all() as { integrity_check: string }[]
     if (first?.integrity_check !== 'ok') {
-      throw new UnusableStore(`${path} is damaged: ${first?.integrity_check}`)
+      const reason = first?.integrity_check.replaceAll('\n', ' ')
+      throw new UnusableStore(`${path} is damaged: ${reason}`)
     }
     const row = db.prepare('PRAGMA user_version').get() as { user_version: number }
     if (row.user_version > migrations.length) {

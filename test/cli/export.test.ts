@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { gunzipSync } from 'node:zlib'
+import { run } from '../support/command.ts'
+import { engines } from '../support/engines.ts'
+import { newFolder } from '../support/folder.ts'
+
+const plants = [
+  { id: -(2n ** 63n), name: 'the smallest' },
+  { id: -1n, name: '"quotes", commas,\nnewlines\r\n and \t', tag: ' ' },
+  { id: 0n, name: '', tag: '' },
+  { id: 1n, name: '' },
+  {
+    id: 2n ** 53n + 1n,
+    name: 'plane 0 \uffff, 1 𐀀, 2 𠀀, 3 𰀀, 14 \u{e0001}, 16 \u{10ffff}',
+    tag: '\u0001\u001f',
+  },
+  { id: 2n ** 63n - 1n, name: '\ufeff=1+1', tag: '🌵' },
+]
+
+for (const engine of engines) {
+  describe(`plant-store export, from ${engine.name}`, async () => {
+    const url = await engine.newUrl()
+    const store = await engine.open(url)
+    for (const plant of plants) await store.createPlant(plant)
+    await store.close()
+
+    for (const file of ['all.ndjson', 'all.csv', 'all.ndjson.gz', 'all.csv.gz']) {
+      it(`writes ${file}, from which import makes the same store, byte for byte`, async () => {
+        const folder = newFolder()
+        const exported = await run(['export', file], { folder, env: { DATABASE_URL: url } })
+        assert.equal(exported.exitCode, 0)
+        assert.match(exported.stderr, /^Exported: 6 plants/)
+        assert.deepEqual(readdirSync(folder), [file])
+        assert.equal(statSync(join(folder, file)).mode & 0o777, 0o600)
+        const env = { DATABASE_URL: await engine.newUrl() }
+        assert.equal((await run(['import', file], { folder, env })).exitCode, 0)
+        const copy = await engine.open(env.DATABASE_URL)
+        const { plants: copied } = await copy.listPlants({
+          after: undefined,
+          tag: undefined,
+          limit: 10,
+        })
+        assert.deepEqual(
+          copied.map(({ version: _, ...plant }) => plant),
+          plants,
+        )
+        await copy.close()
+        const again = await run(['export', `again-${file}`], { folder, env })
+        assert.equal(again.exitCode, 0)
+        const read = (name: string) => {
+          const bytes = readFileSync(join(folder, name))
+          return file.endsWith('.gz') ? gunzipSync(bytes) : bytes
+        }
+        assert.deepEqual(read(`again-${file}`), read(file))
+      })
+    }
+
+    it('writes to standard output what it is asked for, and nothing else', async () => {
+      const args = ['export', '--format', 'csv', '--tag', '', '--database', url]
+      const { stdout, stderr } = await run(args, { folder: newFolder() })
+      assert.equal(stdout, 'id,name,tag\n0,"",""\n')
+      assert.match(stderr, /^Exported: 1 plants/)
+    })
+  })
+}
+
+describe('plant-store export', () => {
+  it('makes no store where there is none', async () => {
+    const folder = newFolder()
+    const { exitCode, stderr } = await run(['export'], { folder })
+    assert.match(stderr, /^There is no store at data\/plant-store\.db/)
+    assert.equal(exitCode, 78)
+    assert.deepEqual(readdirSync(folder), [])
+  })
+
+  it('leaves nothing behind where it may not write', async () => {
+    const folder = newFolder()
+    await run(['token', 'create', '--name', 'a'], { folder })
+    mkdirSync(join(folder, 'taken.csv'))
+    const taken = await run(['export', 'taken.csv'], { folder })
+    assert.match(taken.stderr, /^Cannot write taken\.csv: /)
+    assert.equal(taken.exitCode, 73)
+    const missing = await run(['export', 'no/where.csv'], { folder })
+    assert.match(missing.stderr, /^Cannot write no\/where\.csv: there is no such file or folder/)
+    assert.equal(missing.exitCode, 73)
+    assert.deepEqual(readdirSync(folder), ['data', 'taken.csv'])
+  })
+
+  it('replaces a file only by a whole one', async () => {
+    const folder = newFolder()
+    await run(['token', 'create', '--name', 'a'], { folder })
+    writeFileSync(join(folder, 'plants.csv'), 'old')
+    assert.equal((await run(['export', 'plants.csv'], { folder })).exitCode, 0)
+    assert.equal(readFileSync(join(folder, 'plants.csv'), 'utf8'), 'id,name,tag\n')
+  })
+})
