@@ -3,6 +3,7 @@ import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { type FileSummary, UnusableStore } from '../store.ts'
 import { explain, identifyFile } from './connection.ts'
+import { isFull } from './failures.ts'
 import { migrations } from './migrations.ts'
 
 /** How many pages are copied at once: 8 MiB or so. */
@@ -17,35 +18,52 @@ export async function backUp(
   draft: string,
   onProgress: (done: number, total: number) => void,
 ): Promise<FileSummary> {
+  const db = openSource(path)
   try {
+    const before = summarize(db)
+    await backup(db, draft, {
+      rate: pagesPerStep,
+      progress: ({ totalPages, remainingPages }) =>
+        onProgress(totalPages - remainingPages, totalPages),
+    })
+    toSingleFile(draft)
+    requireSame(before, check(draft), draft)
+    return before
+  } catch (error) {
+    throw isFull(error) ? diskFull(error) : explain(error, path)
+  } finally {
+    db.close()
+  }
+}
+
+function openSource(path: string): DatabaseSync {
+  try {
+    identifyFile(path)
     const db = new DatabaseSync(path, { readOnly: true })
-    try {
-      db.exec('BEGIN')
-      const before = summarize(db)
-      await backup(db, draft, {
-        rate: pagesPerStep,
-        progress: ({ totalPages, remainingPages }) =>
-          onProgress(totalPages - remainingPages, totalPages),
-      })
-      toSingleFile(draft)
-      requireSame(before, check(draft), draft)
-      return before
-    } finally {
-      db.close()
-    }
+    db.exec('BEGIN')
+    return db
   } catch (error) {
     throw explain(error, path)
   }
 }
 
+/** As the system says it: it is the file being written that has no space. */
+function diskFull(cause: unknown): Error {
+  return Object.assign(new Error('no space left', { cause }), { code: 'ENOSPC', syscall: 'write' })
+}
+
 /** Copies a backup into a new file, after and before it was checked. */
 export function restore(file: string, path: string, draft: string): FileSummary {
+  requireEmptyPlace(path)
+  const before = checkBackup(file)
+  copyFileSync(file, draft)
+  requireSame(before, checkBackup(draft), draft)
+  return before
+}
+
+function checkBackup(file: string): FileSummary {
   try {
-    requireEmptyPlace(path)
-    const before = check(file)
-    copyFileSync(file, draft)
-    requireSame(before, check(draft), draft)
-    return before
+    return check(file)
   } catch (error) {
     throw explain(error, file)
   }

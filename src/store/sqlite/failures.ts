@@ -23,6 +23,11 @@ export function isBusy(error: unknown): boolean {
   return isCode(error, busy)
 }
 
+/** There is no space left on the disk. */
+export function isFull(error: unknown): boolean {
+  return isCode(error, full)
+}
+
 export function isNotADatabase(error: unknown): boolean {
   return isCode(error, notADatabase)
 }
@@ -37,7 +42,7 @@ export function locked(): Failure {
 
 /** What a caller hears when a transaction failed before its COMMIT began: it left nothing behind. */
 export function toRefusal(error: unknown): unknown {
-  if (isCode(error, full)) {
+  if (isFull(error)) {
     return new Failure(
       50700,
       'The disk is full and nothing was stored. Plants can still be read.',
