@@ -1,4 +1,5 @@
 import type { AllowedOrigins } from './http/cors.ts'
+import type { RateLimit } from './http/rate-limit.ts'
 import { type StoreLocation, toStoreLocation } from './store/open.ts'
 
 /** Everything that an operator can set. */
@@ -10,6 +11,8 @@ export interface Config {
   readonly operatorToken: string | undefined
   readonly publicUrl: string | undefined
   readonly allowedOrigins: AllowedOrigins
+  /** How many requests a token may make; undefined for as many as it likes. */
+  readonly rateLimit: RateLimit | undefined
   readonly logLevel: string
 }
 
@@ -87,6 +90,13 @@ export function readConfig(flags: Flags, env: Environment): Config {
       '* or a list of origins with commas between, such as https://a.example,https://b.example',
     ),
     workers: read(['WORKERS', '--workers'], flags.workers, 1, toWorkers, 'a number from 1 to 64'),
+    rateLimit: read<RateLimit | undefined>(
+      ['RATE_LIMIT'],
+      undefined,
+      undefined,
+      toRateLimit,
+      'a number of requests and s, m or h, such as 600/m',
+    ),
     logLevel: read(['LOG_LEVEL'], undefined, 'info', toLogLevel, `one of ${logLevels.join(', ')}`),
   }
   if (config.workers > 1 && config.storeLocation.engine === 'sqlite') {
@@ -127,6 +137,14 @@ function toOrigins(text: string): AllowedOrigins | undefined {
   if (text === '*') return '*'
   const origins = text.split(',').map((part) => part.trim())
   return origins.every((origin) => URL.parse(origin)?.origin === origin) ? origins : undefined
+}
+
+const windows: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 }
+
+function toRateLimit(text: string): RateLimit | undefined {
+  const [, requests, unit] = /^([1-9]\d{0,8})\/([smh])$/.exec(text) ?? []
+  const windowMs = windows[unit ?? '']
+  return windowMs === undefined ? undefined : { requests: Number(requests), windowMs }
 }
 
 function toLogLevel(text: string): string | undefined {

@@ -54,8 +54,17 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
   }
 
   try {
-    const { publicUrl, allowedOrigins } = config
-    const app = buildApp({ store, tokens, logger, lifecycle, publicUrl, allowedOrigins, limits })
+    const { publicUrl, allowedOrigins, rateLimit } = config
+    const app = buildApp({
+      store,
+      tokens,
+      logger,
+      lifecycle,
+      publicUrl,
+      allowedOrigins,
+      rateLimit,
+      limits,
+    })
     // One address: for a name with several, Fastify would open servers beside the one that we have set up.
     const { address } = await lookup(config.host)
     await app.listen({ port: config.port, host: address })

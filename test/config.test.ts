@@ -12,6 +12,7 @@ describe('the configuration', () => {
       operatorToken: undefined,
       publicUrl: undefined,
       allowedOrigins: '*',
+      rateLimit: undefined,
       logLevel: 'info',
     })
     assert.equal(storeLocation.label, 'sqlite:data/plant-store.db')
@@ -56,6 +57,9 @@ describe('the configuration', () => {
     [{ PUBLIC_URL: 'https://user:secret@plants.example' }, /^PUBLIC_URL must be[^@]*$/],
     [{ CORS_ORIGIN: 'https://a.example/path' }, /^CORS_ORIGIN must be/],
     [{ LOG_LEVEL: 'loud' }, /^LOG_LEVEL must be one of fatal/],
+    [{ RATE_LIMIT: '10' }, /^RATE_LIMIT must be/],
+    [{ RATE_LIMIT: '0/s' }, /^RATE_LIMIT must be/],
+    [{ RATE_LIMIT: '5/d' }, /^RATE_LIMIT must be/],
     [{ WORKERS: '0' }, /^WORKERS must be/],
     [{ WORKERS: '2' }, /^--workers above 1 needs PostgreSQL/],
   ]

@@ -11,7 +11,7 @@ const imports: Record<string, string[]> = {
   transfer: ['contract', 'json', 'store/snapshots.ts', 'store/store.ts'],
   tokens: ['contract', 'store/store.ts', 'repeat.ts'],
   http: ['contract', 'json', 'store/store.ts', 'tokens/verify.ts', 'transfer/write.ts'],
-  'config.ts': ['http/cors.ts', 'store/open.ts'],
+  'config.ts': ['http/cors.ts', 'http/rate-limit.ts', 'store/open.ts'],
   'repeat.ts': [],
   'service.ts': ['config.ts', 'contract', 'http', 'repeat.ts', 'store', 'tokens'],
   cli: ['config.ts', 'contract', 'json', 'service.ts', 'store', 'tokens', 'transfer'],

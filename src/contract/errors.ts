@@ -23,6 +23,7 @@ export const errors = {
   41500: 'The body is not `application/json` in UTF-8, or has a content encoding.',
   41700: 'The `Expect` header asks for something other than `100-continue`.',
   42200: 'This `Idempotency-Key` was used with another body.',
+  42900: 'The token has made as many requests as it may, for now.',
   43100: 'The headers are too large.',
   50000: 'A fault of the service; its log has the cause under the request id.',
   50300: 'The service is overloaded or shutting down; nothing was stored.',

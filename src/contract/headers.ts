@@ -52,6 +52,18 @@ export const headers = {
     example: 'Bearer realm="plant-store", error="invalid_token"',
     type: 'string',
   },
+  RateLimit: {
+    description:
+      'How many requests the token has left (`r`), and for how many seconds that counts (`t`). Only where the operator has set a limit.',
+    example: '"token";r=59;t=42',
+    type: 'string',
+  },
+  'RateLimit-Policy': {
+    description:
+      'How many requests a token may make (`q`) in how many seconds (`w`). Only where the operator has set a limit.',
+    example: '"token";q=60;w=60',
+    type: 'string',
+  },
   'Retry-After': {
     description: 'After how many seconds a retry makes sense.',
     example: 1,
@@ -75,6 +87,8 @@ export const corsResponseHeaders = [
   'Link',
   'Location',
   'ETag',
+  'RateLimit',
+  'RateLimit-Policy',
   'Retry-After',
   'WWW-Authenticate',
   'Idempotency-Replayed',

@@ -27,14 +27,17 @@ export function toSchema(shape: TSchema): Json {
 }
 
 /** One response for each status, with an example for each error number of that status. */
-export function buildFailures(numbers: readonly ErrorNumber[]): Json {
+export function buildFailures(
+  numbers: readonly ErrorNumber[],
+  optionalHeaders: readonly HeaderName[] = [],
+): Json {
   const byStatus = Map.groupBy(numbers, toStatus)
   return Object.fromEntries(
     [...byStatus].map(([status, sharing]) => [
       status,
       {
         description: sharing.map((number) => `${number}: ${errors[number]}`).join('\n\n'),
-        headers: headerReferences(['X-Request-Id', ...failureHeaders(status)]),
+        headers: headerReferences(['X-Request-Id', ...failureHeaders(status), ...optionalHeaders]),
         content: {
           'application/json': {
             schema: { $ref: '#/components/schemas/Error' },
@@ -51,12 +54,15 @@ export function buildFailures(numbers: readonly ErrorNumber[]): Json {
   )
 }
 
+/** What every answer to a token carries where the operator has set a limit. */
+export const rateLimitHeaders: HeaderName[] = ['RateLimit', 'RateLimit-Policy']
+
 // With 400 it comes when `Authorization` was given twice.
 const authenticateStatuses = [400, 401, 403]
 
 function failureHeaders(status: number): HeaderName[] {
   if (authenticateStatuses.includes(status)) return ['WWW-Authenticate']
-  return status === 503 ? ['Retry-After'] : []
+  return status === 429 || status === 503 ? ['Retry-After'] : []
 }
 
 export function headerReferences(names: readonly HeaderName[]): Json {

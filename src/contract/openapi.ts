@@ -5,6 +5,7 @@ import {
   headerReferences,
   type Json,
   jsonContent,
+  rateLimitHeaders,
   shapes,
   toSchema,
 } from './openapi-parts.ts'
@@ -157,7 +158,7 @@ function buildOperation(name: string, operation: Operation): Json {
           },
         ]),
       ),
-      ...buildFailures(failuresOf(operation)),
+      ...buildFailures(failuresOf(operation), rateLimitHeaders),
     },
   }
 }
@@ -166,7 +167,7 @@ function buildSuccess(success: Success): Json {
   const { description, headers, optionalHeaders = [], shape, formats: forms = [] } = success
   return {
     description,
-    headers: headerReferences([...headers, ...optionalHeaders]),
+    headers: headerReferences([...headers, ...optionalHeaders, ...rateLimitHeaders]),
     ...(shape && {
       content: { ...jsonContent(shape), ...Object.assign({}, ...forms.map(formContent)) },
     }),

@@ -174,7 +174,7 @@ export type PageName = keyof typeof pages
 
 // What the protocol itself can go wrong with, on any path.
 const protocolFailures: ErrorNumber[] = [40000, 40800, 41400, 41700, 43100, 50500]
-const operationFailures: ErrorNumber[] = [40100, 40101, 40102, 40300, 50000, 50300, 50301]
+const operationFailures: ErrorNumber[] = [40100, 40101, 40102, 40300, 42900, 50000, 50300, 50301]
 const bodyFailures: ErrorNumber[] = [40001, 40002, 40003, 41300, 41500]
 const writeFailures: ErrorNumber[] = [50400, 50700]
 

@@ -13,6 +13,7 @@ import type { Lifecycle } from './lifecycle.ts'
 import { addOperations } from './operations.ts'
 import { addPages } from './pages.ts'
 import { findProtocolFault, toOriginForm } from './protocol.ts'
+import type { RateLimit } from './rate-limit.ts'
 import { answerUnrouted } from './unrouted.ts'
 
 declare module 'fastify' {
@@ -29,12 +30,13 @@ export interface AppParts {
   readonly lifecycle: Lifecycle
   readonly publicUrl: string | undefined
   readonly allowedOrigins: AllowedOrigins
+  readonly rateLimit: RateLimit | undefined
   readonly limits?: Limits
 }
 
 /** Builds the HTTP side of the service. It does not listen. */
 export function buildApp(parts: AppParts): FastifyInstance {
-  const { store, tokens, logger, lifecycle, publicUrl, allowedOrigins } = parts
+  const { store, tokens, logger, lifecycle, publicUrl, allowedOrigins, rateLimit } = parts
   const limits = parts.limits ?? standardLimits
   const newRequestId = buildRequestIds()
   const clientErrors = buildClientErrors(newRequestId)
@@ -118,7 +120,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
     clientErrors.refuse(socket, malformed('The method CONNECT is for proxies; this is none.'))
   })
 
-  addOperations(app, { handlers: buildHandlers(store), tokens, publicUrl })
+  addOperations(app, { handlers: buildHandlers(store), tokens, rateLimit, publicUrl })
   addPages(app, { store, lifecycle, publicUrl })
   return app
 }

@@ -15,11 +15,17 @@ import { toFormat } from './negotiation.ts'
 import { type Parameters, readParameters } from './parameters.ts'
 import { isPieces, sendPieces } from './pieces.ts'
 import { toBaseUrl } from './protocol.ts'
+import { buildRateLimit, type RateLimit } from './rate-limit.ts'
 
 interface OperationParts {
   readonly handlers: Handlers
   readonly tokens: TokenVerifier
+  readonly rateLimit: RateLimit | undefined
   readonly publicUrl: string | undefined
+}
+
+interface CountRequest {
+  readonly countRequest: ReturnType<typeof buildRateLimit> | undefined
 }
 
 /** A handler as the one that calls it sees it: which members a call has, the operation's own type says. */
@@ -44,13 +50,16 @@ export function addOperations(app: FastifyInstance, parts: OperationParts): void
   for (const method of ['POST', 'PUT', 'DELETE']) {
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   }
-  for (const name of Object.keys(operations) as OperationName[]) addOperation(app, name, parts)
+  const countRequest = parts.rateLimit && buildRateLimit(parts.rateLimit)
+  for (const name of Object.keys(operations) as OperationName[]) {
+    addOperation(app, name, { ...parts, countRequest })
+  }
 }
 
 function addOperation(
   app: FastifyInstance,
   name: OperationName,
-  { handlers, tokens, publicUrl }: OperationParts,
+  { handlers, tokens, countRequest, publicUrl }: OperationParts & CountRequest,
 ): void {
   const operation: Operation = operations[name]
   const handle = handlers[name] as unknown as AnyHandler
@@ -63,6 +72,7 @@ function addOperation(
     const found = authenticate(request.headers.authorization, tokens)
     const grant = found instanceof Promise ? await found : found
     requireScope(grant, operation.scope)
+    countRequest?.(grant.tokenId, reply)
     const id = hasId ? requireId(request) : undefined
     const parameters = readParameters(operation.parameters, request.url, request.headers)
     const body = checkShape?.(await readJson(request.raw, reply.raw))

@@ -75,6 +75,11 @@ function toKey({ fault, limits }: Scenario): string {
 async function startUnusual(engine: Engine, { fault, limits = {} }: Scenario) {
   const url = await engine.newUrl()
   if (fault === undefined) return startService(url, { limits })
+  if (fault === 'rate limit') {
+    const service = await startService(url, { env: { RATE_LIMIT: '1/h' } })
+    await service.call({ path: '/plants' })
+    return service
+  }
   if (!isThrown(fault)) {
     const { store, witness } = await engine.openWithFault(fault)
     return startService(url, {

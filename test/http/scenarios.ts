@@ -26,7 +26,7 @@ export interface Scenario {
   readonly body?: string | RegExp
   readonly headers?: Readonly<Record<string, string | RegExp>>
   /** A service that is made otherwise than the usual one. */
-  readonly fault?: StoreFault | 'bug' | 'no ping' | 'always full'
+  readonly fault?: StoreFault | 'bug' | 'no ping' | 'always full' | 'rate limit'
   readonly limits?: Partial<Limits>
 }
 
@@ -871,6 +871,14 @@ const faults: Scenario[] = [
     ...retryAfter,
   }),
   ...everyOperation.flatMap(([of, request]) => [
+    refused(42900, `one request too many in ${of}`, of, request, {
+      fault: 'rate limit',
+      headers: {
+        'retry-after': /^\d+$/,
+        ratelimit: /^"token";r=0;t=\d+$/,
+        'ratelimit-policy': '"token";q=1;w=3600',
+      },
+    }),
     refused(50300, `a full queue in ${of}`, of, request, { fault: 'queue full', ...retryAfter }),
     refused(50000, `a mistake of ours in ${of}`, of, request, {
       fault: 'bug',
