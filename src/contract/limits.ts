@@ -6,6 +6,8 @@ export const limits = {
   urlBytes: 8 * 1024,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
+  /** How long a client may take nothing of its answer; Node looks twice, so it can be twice as long. */
+  stallTimeoutMs: 15_000,
   /** How long an idle connection is kept: longer than the 60 s after which common balancers drop theirs. */
   keepAliveTimeoutMs: 72_000,
   /** How long a shutdown goes on as before, apart from readiness, so that clients notice and go elsewhere. */

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
@@ -44,8 +45,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
   const app = Fastify({
     genReqId: newRequestId,
     requestTimeout: limits.requestTimeoutMs,
-    // Cuts who does not read. Later than the time for a request, whose end is answered and not just cut.
-    connectionTimeout: limits.requestTimeoutMs + 5_000,
+    connectionTimeout: limits.stallTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     http: {
       headersTimeout: limits.headersTimeoutMs,
@@ -68,23 +68,25 @@ export function buildApp(parts: AppParts): FastifyInstance {
     },
   })
 
-  /** What every answer carries, whatever becomes of the request. */
-  function receive(request: FastifyRequest, reply: FastifyReply): void {
-    clientErrors.track(request.raw, reply.raw)
+  /** What every answer carries, whatever becomes of the request. Tells which answer on this connection comes before it. */
+  function receive(request: FastifyRequest, reply: FastifyReply): ServerResponse | undefined {
     reply.header('X-Request-Id', request.id)
     // What is pipelined behind an upgrade is lost in Node: the client shall not wait for it.
     const isLast = lifecycle.isDraining || request.headers.upgrade !== undefined
     if (isLast) reply.header('Connection', 'close')
     allowOrigin(request, reply, allowedOrigins)
+    return clientErrors.track(request.raw, reply.raw)
   }
 
   app.addHook('onRequest', (request, reply, done) => {
-    receive(request, reply)
+    const previous = receive(request, reply)
     const fault = findProtocolFault(request.raw)
     if (fault !== undefined) sendFailure(reply, fault)
     else if (store.isFull() && !request.routeOptions.config?.isPage)
       sendFailure(reply, overloaded())
     else if (request.is404 || hasEmptyId(request)) answerUnrouted(request, reply)
+    // Pipelined: it sees what the one before did, and a client that does not read gets no more than one answer prepared.
+    else if (previous !== undefined) previous.once('close', () => done())
     else done()
   })
 
@@ -108,6 +110,12 @@ export function buildApp(parts: AppParts): FastifyInstance {
       )
     })
   }
+
+  // Cuts who does not read, and who is idle for too long. Who does not finish a request is answered, by other timers.
+  app.server.on('timeout', (socket: Socket) => {
+    const isIdle = socket.timeout !== limits.stallTimeoutMs
+    if (isIdle || socket.writableLength > 0) socket.destroy()
+  })
 
   // Node answers the first two without a body, and cuts the connection on the last.
   app.server.on('checkContinue', (request, response) =>

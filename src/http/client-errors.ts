@@ -12,9 +12,11 @@ export function buildClientErrors(newRequestId: () => string) {
   const lastResponses = new WeakMap<Socket, ServerResponse>()
   const refused = new WeakSet<Socket>()
 
-  /** Remembers which request is the last that came over a connection. */
-  function track(request: IncomingMessage, response: ServerResponse): void {
+  /** Remembers which request is the last that came over a connection. Answers the one before it, if it is not over yet. */
+  function track(request: IncomingMessage, response: ServerResponse): ServerResponse | undefined {
+    const previous = lastResponses.get(request.socket)
     lastResponses.set(request.socket, response)
+    return previous?.writableFinished ? undefined : previous
   }
 
   function answer(error: NodeJS.ErrnoException, socket: Socket): void {

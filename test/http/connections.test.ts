@@ -70,6 +70,17 @@ describe('a connection', async () => {
     assert.deepEqual(statusesOf(await converse(service.url, [[anonymous, /\}$/]])), [401])
   })
 
+  it('answers pipelined requests one after the other: each sees what the one before did', async () => {
+    const get = toBytes({ path: '/plants/900', headers: json })
+    const remove = toBytes({ method: 'DELETE', path: '/plants/900', headers: json })
+    const bytes = Buffer.concat([get, toCreate(900), get, remove, get])
+    const answers = await exchange(service.url, bytes, { answers: 5 })
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [404, 200, 200, 204, 404],
+    )
+  })
+
   it('is not asked for the body in HTTP/1.0', async () => {
     const bytes = toBytes({
       method: 'POST',
