@@ -12,7 +12,7 @@ import { readJson } from './body.ts'
 import { insufficientScope } from './failures.ts'
 import type { Handlers } from './handlers.ts'
 import { toFormat } from './negotiation.ts'
-import { type Parameters, readParameters } from './parameters.ts'
+import { buildParameterReader, type Parameters } from './parameters.ts'
 import { isPieces, sendPieces } from './pieces.ts'
 import { toBaseUrl } from './protocol.ts'
 import { buildRateLimit, type RateLimit } from './rate-limit.ts'
@@ -64,6 +64,7 @@ function addOperation(
   const operation: Operation = operations[name]
   const handle = handlers[name] as unknown as AnyHandler
   const checkShape = operation.body && buildShapeCheck(operation.body)
+  const readParameters = buildParameterReader(operation.parameters)
   const hasId = operation.path.includes('{id}')
   const formats = operation.successes[200]?.formats
 
@@ -74,7 +75,7 @@ function addOperation(
     requireScope(grant, operation.scope)
     countRequest?.(grant.tokenId, reply)
     const id = hasId ? requireId(request) : undefined
-    const parameters = readParameters(operation.parameters, request.url, request.headers)
+    const parameters = readParameters(request.url, request.headers)
     const body = checkShape?.(await readJson(request.raw, reply.raw))
     if (id !== undefined && body !== undefined) requireSameId(body, id)
     const baseUrl = publicUrl ?? toBaseUrl(request.raw)

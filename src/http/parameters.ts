@@ -34,23 +34,32 @@ const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string
   'Idempotency-Key': { read: toKey, expected: '1 to 255 visible ASCII characters' },
 }
 
-/** Reads the parameters that an operation knows; others are ignored. */
-export function readParameters(
-  names: readonly ParameterName[],
-  url: string,
-  headers: IncomingHttpHeaders,
-): Partial<Parameters> {
-  const values: Record<string, unknown> = {}
-  const query = names.some((name) => parameters[name].in === 'query') ? parseQuery(url) : []
-  for (const name of names) {
-    const text =
-      parameters[name].in === 'query' ? findOnly(name, query) : headers[name.toLowerCase()]
-    if (text === undefined) continue
-    const value = readers[name].read(String(text))
-    if (value === undefined) throw notAllowed(name)
-    values[name] = value
+/** Builds the reader of the parameters that an operation knows; others are ignored. */
+export function buildParameterReader(names: readonly ParameterName[]) {
+  const inQuery = names.filter((name) => parameters[name].in === 'query')
+  const inHeaders = names
+    .filter((name) => parameters[name].in === 'header')
+    .map((name) => ({ name, field: name.toLowerCase() }))
+
+  return (url: string, headers: IncomingHttpHeaders): Partial<Parameters> => {
+    const values: Record<string, unknown> = {}
+    if (inQuery.length > 0) {
+      const query = parseQuery(url)
+      for (const name of inQuery) readInto(values, name, findOnly(name, query))
+    }
+    for (const { name, field } of inHeaders) readInto(values, name, headers[field])
+    return values
   }
-  return values
+}
+
+function readInto(
+  values: Record<string, unknown>,
+  name: ParameterName,
+  text: string | string[] | undefined,
+): void {
+  if (text === undefined) return
+  values[name] = readers[name].read(String(text))
+  if (values[name] === undefined) throw notAllowed(name)
 }
 
 function findOnly(name: ParameterName, query: [string, string | undefined][]): string | undefined {
