@@ -1,0 +1,72 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
+import { identifyFile, openConnection } from '../../src/store/sqlite/connection.ts'
+import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { keyedTag } from './history.ts'
+
+/** What the service finds when it opens what a fault has left. */
+export interface Recovered {
+  readonly stored: ReadonlyMap<bigint, string>
+  /** What is wrong with the database as such. */
+  readonly damage: string | undefined
+}
+
+/** Lays files out in an empty folder, as they were in another one. */
+export function layOut(folder: string, root: string, files: ReadonlyMap<string, Uint8Array>): void {
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder)
+  for (const [path, content] of files) {
+    const copy = join(folder, relative(root, path))
+    mkdirSync(dirname(copy), { recursive: true })
+    writeFileSync(copy, content)
+  }
+}
+
+/** Opens the database as the service does, reads all of it and checks it. */
+export async function recover(path: string): Promise<Recovered> {
+  const stored = new Map<bigint, string>()
+  try {
+    const db = openConnection(path)
+    const store = buildSqliteStore(db)
+    try {
+      const damage = findDamage(db) ?? (await readInto(stored, store, db))
+      if (damage !== undefined) return { stored, damage }
+    } finally {
+      await store.close()
+    }
+    // A file that is not known as ours would be refused by the next start.
+    return { stored, damage: identifyFile(path) === 'ours' ? undefined : 'not ours any more' }
+  } catch (error) {
+    return { stored, damage: String(error) }
+  }
+}
+
+function findDamage(db: DatabaseSync): string | undefined {
+  const row = db.prepare('PRAGMA integrity_check(1)').get() as { integrity_check: string }
+  return row.integrity_check === 'ok' ? undefined : row.integrity_check
+}
+
+async function readInto(
+  stored: Map<bigint, string>,
+  store: Store,
+  db: DatabaseSync,
+): Promise<string | undefined> {
+  const keys = new Set(
+    db
+      .prepare('SELECT key FROM keys')
+      .all()
+      .map(({ key }) => String(key)),
+  )
+  let after: bigint | undefined
+  for (;;) {
+    const { plants, isWhole } = await store.listPlants({ after, tag: undefined, limit: 1_000_000 })
+    for (const { id, name, tag } of plants) {
+      stored.set(id, name)
+      if (tag === keyedTag && !keys.delete(String(id))) return `plant ${id} without its key`
+    }
+    if (isWhole) return keys.size === 0 ? undefined : `${keys.size} keys without their plants`
+    after = plants.at(-1)?.id
+  }
+}
