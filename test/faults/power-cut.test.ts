@@ -11,14 +11,25 @@ import { buildVolatileDisk, cuts } from './volatile-disk.ts'
 
 const rounds = scale(1, 8)
 /** The moments at which the power is cut in a round. Each is tried with every kind of cut, and each of these is a point. */
-const momentsPerRound = scale(80, 640)
+const momentsPerRound = scale(50, 640)
 /** Enough that the log becomes so long that SQLite empties it while the service runs. */
-const writesPerStretch = scale(80, 500)
+const writesPerStretch = scale(60, 500)
 const stretches: readonly Stretch[] = [
   { clients: 1, writes: writesPerStretch, end: 'SIGKILL' },
   { clients: 8, writes: writesPerStretch, end: 'SIGINT' },
   { clients: 3, writes: writesPerStretch, end: 'SIGKILL' },
 ]
+/** One sync of the log fails while plants are written, one of the database when the log is emptied into it. */
+const failingStretches: readonly Stretch[] = stretches.map((stretch, index) => ({
+  ...stretch,
+  fault: {
+    kind: 'fsync',
+    number: index === 1 ? 1 : 15,
+    suffix: index === 1 ? '.db' : '-wal',
+    error: 'EIO',
+    times: 'once',
+  },
+}))
 const shim = compileShim()
 
 /** The sums over all points. */
@@ -121,9 +132,17 @@ describe('a power cut', { skip: shim.skip }, () => {
 
   it('leaves a database that opens at every moment of the first start', async (test) => {
     const recording = await record(shim, 'service', [{ clients: 1, writes: 1, end: 'SIGINT' }])
-    for (let round = 1; round <= scale(2, 10); round++) {
+    for (let round = 1; round <= scale(1, 10); round++) {
       assertNothingWrong(await judge(test, recording, chooseAll, -round))
     }
+  })
+
+  it('loses, invents and damages nothing after syncs that failed', async (test) => {
+    const recording = await record(shim, 'service', failingStretches)
+    const failed = recording.operations.filter(({ kind }) => kind === 'failed sync')
+    assert.equal(failed.length, failingStretches.length)
+    assert.ok(recording.acknowledged < stretches.length * writesPerStretch)
+    assertNothingWrong(await judge(test, recording, chooseSome, rounds + 1))
   })
 
   it('is seen to lose plants when commits are not synced (control)', async (test) => {

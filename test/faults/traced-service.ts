@@ -6,7 +6,7 @@ import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { start } from '../support/command.ts'
 import { type History, write } from './history.ts'
-import { newQuickFolder, type Shim } from './shim.ts'
+import { type Fault, newQuickFolder, type Shim } from './shim.ts'
 import { type Operation, readTrace } from './trace.ts'
 
 /** The service as it is, or on a store that does not sync its commits. */
@@ -17,6 +17,7 @@ export interface Stretch {
   readonly clients: number
   readonly writes: number
   readonly end: 'SIGKILL' | 'SIGINT'
+  readonly fault?: Fault
 }
 
 /** All that was done to the disk, and what the clients were told meanwhile. */
@@ -43,15 +44,11 @@ export async function record(
   const root = newQuickFolder()
   const path = join(root, 'data', 'plants.db')
   const trace = join(folder, 'trace')
-  const env = {
-    PORT: '0',
-    DATABASE_URL: `sqlite:${path}`,
-    PLANT_STORE_TOKEN: token,
-    ...toEnv({ folder: root, trace }),
-  }
+  const settings = { PORT: '0', DATABASE_URL: `sqlite:${path}`, PLANT_STORE_TOKEN: token }
   const history: History = new Map()
   let acknowledged = 0
-  for (const { clients, writes, end } of stretches) {
+  for (const { clients, writes, end, fault } of stretches) {
+    const env = { ...settings, ...toEnv({ folder: root, trace, ...(fault && { fault }) }) }
     const service = await open(subject, folder, env)
     const now = () => statSync(trace).size
     acknowledged += await write(history, { url: service.url, token, count: clients, writes, now })
