@@ -91,6 +91,7 @@ export async function strike(
       chooseJob(join(folder, `job-${index}`), random),
     )
     const reports = await runJobs(shim, folder, carefulness, jobs)
+    if (!reports.some(({ hasStruck }) => hasStruck)) throw new Error('the shim strikes nothing')
     for (const [index, report] of reports.entries()) {
       if (report.hasStruck) await add(verdict, report, jobs[index] as Job)
     }

@@ -76,7 +76,7 @@ describe('a service whose disk fails', { skip: shim.skip }, () => {
         const fault: Fault = { kind, error, times, number: 20 * index + index, suffix: '-wal' }
         const service = await startService(path, shim.toEnv?.({ folder, fault, strikes }) ?? {})
         const writers = startWriters(service.url, token, 4)
-        while (!existsSync(strikes)) await pause(5)
+        while (!existsSync(strikes) && writers.attempts.length < 5_000) await pause(5)
         const struckAt = writers.attempts.length
         while (writers.attempts.length < struckAt + 20) await pause(5)
         const read = await call(service.url, { path: '/plants?limit=5', headers: authorized })

@@ -39,4 +39,9 @@ describe('a fault of the disk', { skip: shim.skip }, () => {
       assert.ok(verdict.lost > 0)
     })
   }
+
+  it('is seen to invent plants in a store that refuses what it stored (control)', async (test) => {
+    const verdict = await strikeAndTell(test, 'refuses what it stored', 5, 102)
+    assert.ok(verdict.invented > 0)
+  })
 })

@@ -16,10 +16,6 @@ export function newImage(): Image {
   return { bytes: Buffer.alloc(0), length: 0 }
 }
 
-export function copyImage({ bytes, length }: Image): Image {
-  return { bytes: Buffer.from(bytes.subarray(0, length)), length }
-}
-
 export function change(image: Image, { offset, data }: Change): void {
   if (data === undefined) {
     resize(image, offset)

@@ -1,10 +1,11 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { identifyFile, openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { keyedTag } from './history.ts'
+import type { Leftover } from './volatile-disk.ts'
 
 /** What the service finds when it opens what a fault has left. */
 export interface Recovered {
@@ -14,13 +15,19 @@ export interface Recovered {
 }
 
 /** Lays files out in an empty folder, as they were in another one. */
-export function layOut(folder: string, root: string, files: ReadonlyMap<string, Uint8Array>): void {
+export function layOut(folder: string, root: string, files: ReadonlyMap<string, Leftover>): void {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder)
-  for (const [path, content] of files) {
+  for (const [path, { content, changes }] of files) {
     const copy = join(folder, relative(root, path))
     mkdirSync(dirname(copy), { recursive: true })
-    writeFileSync(copy, content)
+    const file = openSync(copy, 'w')
+    writeSync(file, content)
+    for (const { offset, data } of changes) {
+      if (data === undefined) ftruncateSync(file, offset)
+      else writeSync(file, data, 0, data.length, offset)
+    }
+    closeSync(file)
   }
 }
 

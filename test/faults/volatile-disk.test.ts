@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { buildRandom } from './random.ts'
+import { layOut } from './recovery.ts'
+import { newQuickFolder } from './shim.ts'
 import type { Operation } from './trace.ts'
 import { buildVolatileDisk, type Cut } from './volatile-disk.ts'
 
 const root = '/disk'
 const path = '/disk/file'
+const folder = join(newQuickFolder(), 'disk')
+const copy = join(folder, 'file')
 const sector = (letter: string) => letter.repeat(512)
 
 type Step = Partial<Operation> & Pick<Operation, 'kind'>
@@ -25,8 +31,11 @@ function cutOften(steps: readonly Step[], cut: Cut): (string | undefined)[] {
   const disk = buildVolatileDisk(root)
   for (const step of steps) disk.apply({ path, offset: 0, data: Buffer.alloc(0), end: 0, ...step })
   const random = buildRandom(7)
-  const contents = Array.from({ length: 200 }, () => disk.cutPower(cut, random).get(path))
-  return [...new Set(contents.map((content) => content?.toString()))].sort()
+  const contents = Array.from({ length: 200 }, () => {
+    layOut(folder, root, disk.cutPower(cut, random))
+    return existsSync(copy) ? readFileSync(copy, 'utf8') : undefined
+  })
+  return [...new Set(contents)].sort()
 }
 
 describe('the disk that the power cuts are tried on', () => {

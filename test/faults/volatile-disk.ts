@@ -2,7 +2,6 @@ import { dirname } from 'node:path'
 import {
   type Change,
   change,
-  copyImage,
   type Image,
   newImage,
   pageBytes,
@@ -27,6 +26,12 @@ interface File {
   changes: Change[]
   /** What a failed sync left in doubt: it may be on the disk or not. */
   doubtful: Change[]
+}
+
+/** What is left of a file: what was synced, and what else came to the disk, not yet put together to save a copy. */
+export interface Leftover {
+  readonly content: Buffer
+  readonly changes: readonly Change[]
 }
 
 type Names = Map<string, File | 'folder'>
@@ -60,14 +65,14 @@ export function buildVolatileDisk(root: string) {
     syncedNames = new Map([...outside, ...[...names].filter(isInside)])
   }
 
-  /** The files that a power cut leaves now, by their paths. */
-  function cutPower(cut: Cut, random: Random): Map<string, Buffer> {
+  /** The files that a power cut leaves now, by their paths. Good until the next operation. */
+  function cutPower(cut: Cut, random: Random): Map<string, Leftover> {
     const kept = cut === 'synced only' ? syncedNames : keepSomeNames(random)
     const isReachable = (path: string): boolean =>
       path === root || (kept.has(path) && isReachable(dirname(path)))
-    const files = new Map<string, Buffer>()
+    const files = new Map<string, Leftover>()
     for (const [path, file] of kept) {
-      if (file !== 'folder' && isReachable(path)) files.set(path, toContent(file, cut, random))
+      if (file !== 'folder' && isReachable(path)) files.set(path, toLeftover(file, cut, random))
     }
     return files
   }
@@ -124,13 +129,11 @@ function sync(file: File): void {
   file.changes = []
 }
 
-function toContent({ synced, changes, doubtful }: File, cut: Cut, random: Random): Buffer {
-  const image = copyImage(synced)
-  if (cut !== 'synced only') {
-    const someDoubtful = doubtful.filter(() => random.isLikely(0.5))
-    for (const kept of [...someDoubtful, ...keepSome(changes, cut, random)]) change(image, kept)
-  }
-  return image.bytes.subarray(0, image.length)
+function toLeftover({ synced, changes, doubtful }: File, cut: Cut, random: Random): Leftover {
+  const content = synced.bytes.subarray(0, synced.length)
+  if (cut === 'synced only') return { content, changes: [] }
+  const someDoubtful = doubtful.filter(() => random.isLikely(0.5))
+  return { content, changes: [...someDoubtful, ...keepSome(changes, cut, random)] }
 }
 
 function keepSome(changes: readonly Change[], cut: Cut, random: Random): Change[] {
