@@ -1,18 +1,11 @@
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  readSync,
-} from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { UnusableStore } from '../store.ts'
 import { assertCommitsAreSynced } from './durability.ts'
 import { isNotADatabase, isSqliteError } from './failures.ts'
+import { makeFolder } from './folder.ts'
 import { migrations } from './migrations.ts'
 
 /** Marks a file as ours in its header: "plst". */
@@ -78,31 +71,13 @@ function isEmpty(db: DatabaseSync): boolean {
 }
 
 function prepareFile(path: string): void {
-  makeFolder(dirname(resolve(path)))
+  makeFolder(dirname(path))
   // Made here, because SQLite would make it readable for everybody. Its log files take over the mode.
   const file = openSync(path, 'a+', 0o600)
   try {
     identify(file, path)
   } finally {
     closeSync(file)
-  }
-}
-
-// SQLite syncs the folder of its files, and nobody the folders above it: a power cut could take all of a new one away.
-function makeFolder(folder: string): void {
-  const first = mkdirSync(folder, { recursive: true, mode: 0o700 })
-  if (first === undefined || process.platform === 'win32') return
-  for (let made = folder; made.length >= first.length; made = dirname(made)) {
-    syncFolder(dirname(made))
-  }
-}
-
-function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, 'r')
-  try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
   }
 }
 
