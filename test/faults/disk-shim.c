@@ -1,9 +1,11 @@
 /*
  * Stands between a process and its disk, by LD_PRELOAD, for the files below the folder DISK_FOLDER.
  *
- * DISK_TRACE    the file to which every operation is appended, with its data, in order and before it returns
- * DISK_FAULT    kind:number:error:times:suffix, such as "write:3:EIO:once:-wal": the third write to a file whose
- *               name ends so fails, "once" or from then "on". Counted anew when the variable changes.
+ * DISK_TRACE    the file to which every operation is appended, with its data, in order and
+ *               before it returns
+ * DISK_FAULT    kind:number:error:times:suffix, such as "write:3:EIO:once:-wal": the third write
+ *               to a file whose name ends so fails, "once" or from then "on". Counted anew when
+ *               the variable changes.
  * DISK_STRIKES  the file to which a byte is appended for each operation that was made to fail
  * DISK_SYNC_MS  how long each sync takes
  */
@@ -60,11 +62,21 @@ static void append(const char *variable, const struct iovec *parts, int count) {
   REAL(close)(file);
 }
 
-static void record(uint32_t kind, const char *path, uint64_t offset, const void *data, uint64_t length) {
+struct head {
+  uint32_t kind, path_length;
+  uint64_t offset, length;
+};
+
+static void record(uint32_t kind, const char *path, uint64_t offset, const void *data,
+                   uint64_t length) {
   // What is shared between processes in memory does not outlive them.
   if (ends_with(path, "-shm")) return;
-  struct { uint32_t kind, path_length; uint64_t offset, length; } head = {kind, strlen(path), offset, length};
-  struct iovec parts[] = {{&head, sizeof head}, {(void *)path, head.path_length}, {(void *)data, length}};
+  struct head head = {kind, strlen(path), offset, length};
+  struct iovec parts[] = {
+      {&head, sizeof head},
+      {(void *)path, head.path_length},
+      {(void *)data, length},
+  };
   append("DISK_TRACE", parts, 3);
 }
 
@@ -78,7 +90,8 @@ static int strike(const char *kind, const char *path) {
     snprintf(counted_fault, sizeof counted_fault, "%s", fault);
     counted = 0;
   }
-  if (sscanf(fault, "%15[^:]:%ld:%15[^:]:%7[^:]:%63s", wanted, &number, error, times, suffix) < 4) return 0;
+  const char *form = "%15[^:]:%ld:%15[^:]:%7[^:]:%63s";
+  if (sscanf(fault, form, wanted, &number, error, times, suffix) < 4) return 0;
   if (strcmp(wanted, kind) != 0 || !ends_with(path, suffix)) return 0;
   counted++;
   if (counted < number || (counted > number && strcmp(times, "on") != 0)) return 0;
@@ -115,10 +128,25 @@ static int open_noted(const char *name, int folder, const char *path, int flags,
   mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0; \
   va_end(rest)
 
-int open(const char *path, int flags, ...) { READ_MODE; return open_noted("openat", AT_FDCWD, path, flags, mode); }
-int open64(const char *path, int flags, ...) { READ_MODE; return open_noted("openat64", AT_FDCWD, path, flags, mode); }
-int openat(int folder, const char *path, int flags, ...) { READ_MODE; return open_noted("openat", folder, path, flags, mode); }
-int openat64(int folder, const char *path, int flags, ...) { READ_MODE; return open_noted("openat64", folder, path, flags, mode); }
+int open(const char *path, int flags, ...) {
+  READ_MODE;
+  return open_noted("openat", AT_FDCWD, path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...) {
+  READ_MODE;
+  return open_noted("openat64", AT_FDCWD, path, flags, mode);
+}
+
+int openat(int folder, const char *path, int flags, ...) {
+  READ_MODE;
+  return open_noted("openat", folder, path, flags, mode);
+}
+
+int openat64(int folder, const char *path, int flags, ...) {
+  READ_MODE;
+  return open_noted("openat64", folder, path, flags, mode);
+}
 
 int close(int file) {
   if (path_of(file)) {
@@ -141,10 +169,13 @@ static ssize_t write_at(int file, const void *data, size_t length, off64_t offse
 }
 
 ssize_t pwrite64(int file, const void *data, size_t length, off64_t offset) {
-  return path_of(file) ? write_at(file, data, length, offset) : REAL(pwrite64)(file, data, length, offset);
+  if (path_of(file)) return write_at(file, data, length, offset);
+  return REAL(pwrite64)(file, data, length, offset);
 }
 
-ssize_t pwrite(int file, const void *data, size_t length, off_t offset) { return pwrite64(file, data, length, offset); }
+ssize_t pwrite(int file, const void *data, size_t length, off_t offset) {
+  return pwrite64(file, data, length, offset);
+}
 
 ssize_t write(int file, const void *data, size_t length) {
   if (!path_of(file)) return REAL(write)(file, data, length);
