@@ -1,7 +1,7 @@
-import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Config } from '../config.ts'
 import { backUpStore, restoreStore } from '../store/backup.ts'
+import { makeFolder } from '../store/sqlite/folder.ts'
 import { CommandFailed, exitCodes } from './outcome.ts'
 import { makeFile } from './output-file.ts'
 import { startProgress, toText } from './progress.ts'
@@ -50,8 +50,7 @@ export async function restoreBackup(
 ): Promise<void> {
   requireKept({ storeLocation })
   const path = storeLocation.engine === 'sqlite' ? storeLocation.path : file
-  if (storeLocation.engine === 'sqlite')
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  if (storeLocation.engine === 'sqlite') makeFolder(dirname(path))
   const { plants, tokens } = await makeFile(path, 'refuse', (draft) =>
     restoreStore(file, storeLocation, draft),
   )

@@ -1,14 +1,17 @@
-import { closeSync, mkdirSync, openSync, readSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { UnusableStore } from '../store.ts'
 import { assertCommitsAreSynced } from './durability.ts'
 import { isNotADatabase, isSqliteError } from './failures.ts'
+import { makeFolder } from './folder.ts'
 import { migrations } from './migrations.ts'
 
 /** Marks a file as ours in its header: "plst". */
 const applicationId = 0x706c7374
+/** What the journal of a transaction begins with. */
+const journalMark = Buffer.from('d9d505f920a163d7', 'hex')
 /** Older releases can corrupt a write-ahead log that two connections use. */
 const oldestSqlite = [3, 51, 3]
 /** How long opening waits for another process that migrates or holds the lock. */
@@ -34,13 +37,13 @@ function openInMemory(): DatabaseSync {
 }
 
 function openOnDisk(path: string, timeoutMs: number): DatabaseSync {
-  const origin = prepareFile(path)
+  prepareFile(path)
   assertCommitsAreSynced(path, openDurably)
   const db = openFile(path)
   try {
     db.exec(`PRAGMA busy_timeout = ${timeoutMs}`)
     requireRecentSqlite(db)
-    if (origin === 'new') db.exec(`PRAGMA application_id = ${applicationId}`)
+    if (isEmpty(db)) db.exec(`PRAGMA application_id = ${applicationId}`)
     makeDurable(db, path)
     migrate(db, path)
     db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
@@ -61,12 +64,18 @@ function isFileError(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error
 }
 
-function prepareFile(path: string): 'new' | 'ours' {
-  mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 })
+// Asked of SQLite and not of the file: it may just have undone what a crash in the middle of the first start left.
+function isEmpty(db: DatabaseSync): boolean {
+  const row = db.prepare('PRAGMA page_count').get() as { page_count: bigint }
+  return row.page_count === 0n
+}
+
+function prepareFile(path: string): void {
+  makeFolder(dirname(path))
   // Made here, because SQLite would make it readable for everybody. Its log files take over the mode.
   const file = openSync(path, 'a+', 0o600)
   try {
-    return identify(file, path)
+    identify(file, path)
   } finally {
     closeSync(file)
   }
@@ -86,10 +95,17 @@ export function identifyFile(path: string): 'new' | 'ours' {
 function identify(file: number, path: string): 'new' | 'ours' {
   const header = Buffer.alloc(72)
   const bytes = readSync(file, header, 0, header.length, 0)
-  if (bytes === 0) return 'new'
+  if (bytes === 0 || isUnfinished(header, path)) return 'new'
   const isSqlite = header.toString('latin1', 0, 16) === 'SQLite format 3\0'
   if (!isSqlite || header.readUInt32BE(68) !== applicationId) throw foreignFile(path)
   return 'ours'
+}
+
+// A power cut in the middle of the first start can leave a file without a beginning, and a journal to undo it with.
+function isUnfinished(header: Buffer, path: string): boolean {
+  const journal = `${path}-journal`
+  if (header.some((byte) => byte !== 0) || !existsSync(journal)) return false
+  return readFileSync(journal).subarray(0, journalMark.length).equals(journalMark)
 }
 
 function openFile(path: string, parameters: Record<string, string> = {}): DatabaseSync {

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import { join, relative } from 'node:path'
+import { describe, it, type TestContext } from 'node:test'
+import { findLosses } from './history.ts'
+import { buildRandom, type Random, seed } from './random.ts'
+import { layOut, recover } from './recovery.ts'
+import { scale } from './scale.ts'
+import { compileShim, newQuickFolder } from './shim.ts'
+import { type Recording, record, type Stretch } from './traced-service.ts'
+import { buildVolatileDisk, cuts } from './volatile-disk.ts'
+
+const rounds = scale(1, 8)
+/** The moments at which the power is cut in a round. Each is tried with every kind of cut, and each of these is a point. */
+const momentsPerRound = scale(50, 640)
+/** The log is emptied when the service ends, and while it runs when there are many writes. */
+const fewWrites = scale(60, 150)
+const manyWrites = scale(60, 500)
+
+function toStretches(writes: number): Stretch[] {
+  return [
+    { clients: 1, writes, end: 'SIGKILL' },
+    { clients: 8, writes, end: 'SIGINT' },
+    { clients: 3, writes, end: 'SIGKILL' },
+  ]
+}
+
+/** One sync of the log fails while plants are written, and one of the database when the log is emptied into it. */
+function toFailingStretches(writes: number): Stretch[] {
+  const fault = { kind: 'fsync', error: 'EIO', times: 'once' } as const
+  return toStretches(writes).map((stretch) => ({
+    ...stretch,
+    fault:
+      stretch.end === 'SIGINT'
+        ? { ...fault, number: 1, suffix: '.db' }
+        : { ...fault, number: 15, suffix: '-wal' },
+  }))
+}
+
+const shim = compileShim()
+
+/** The sums over all points. */
+interface Verdict {
+  points: number
+  lost: number
+  invented: number
+  damaged: number
+  firstDamage: string | undefined
+}
+
+async function cutPower(
+  recording: Recording,
+  moments: ReadonlySet<number>,
+  random: Random,
+): Promise<Verdict> {
+  const { root, path, operations, history } = recording
+  const disk = buildVolatileDisk(root)
+  const folder = join(newQuickFolder(), 'disk')
+  const copy = join(folder, relative(root, path))
+  const verdict: Verdict = { points: 0, lost: 0, invented: 0, damaged: 0, firstDamage: undefined }
+  for (const [number, operation] of operations.entries()) {
+    if (!operation.path.includes('.probe-')) disk.apply(operation)
+    if (!moments.has(number)) continue
+    for (const cut of cuts) {
+      layOut(folder, root, disk.cutPower(cut, random))
+      const { stored, damage } = await recover(copy)
+      const { lost, invented } = findLosses(history, stored, operation.end)
+      verdict.points++
+      verdict.lost += lost
+      verdict.invented += invented
+      if (damage === undefined) continue
+      verdict.damaged++
+      verdict.firstDamage ??= `after operation ${number}, ${operation.kind} of ${operation.path}, ${cut}: ${damage}`
+    }
+  }
+  return verdict
+}
+
+type Choose = (recording: Recording, random: Random) => Set<number>
+
+// The files with which a start proves that commits are synced are not those of the database.
+function listMoments({ operations }: Recording): number[] {
+  const isProbe = (number: number) => operations[number]?.path.includes('.probe-')
+  return [...operations.keys()].filter((number) => !isProbe(number))
+}
+
+const chooseAll: Choose = (recording) => new Set(listMoments(recording))
+
+/** One half from all operations, the other from the rare ones: those on other files than the log. */
+const chooseSome: Choose = (recording, random) => {
+  const all = listMoments(recording)
+  const isRare = (number: number) => recording.operations[number]?.path !== `${recording.path}-wal`
+  const chosen = new Set(random.shuffle(all.filter(isRare)).slice(0, momentsPerRound / 2))
+  for (const number of random.shuffle(all)) {
+    if (chosen.size < momentsPerRound) chosen.add(number)
+  }
+  return chosen
+}
+
+async function judge(
+  test: TestContext,
+  recording: Recording,
+  choose: Choose,
+  use: number,
+): Promise<Verdict> {
+  const startedAt = performance.now()
+  const random = buildRandom(use)
+  const verdict = await cutPower(recording, choose(recording, random), random)
+  const seconds = Math.round((performance.now() - startedAt) / 100) / 10
+  const { acknowledged, operations, path } = recording
+  const checkpointWrites = operations.filter(
+    (operation) => operation.kind === 'write' && operation.path === path,
+  ).length
+  const figures = { acknowledged, operations: operations.length, checkpointWrites, seconds, seed }
+  test.diagnostic(JSON.stringify({ ...verdict, ...figures }))
+  return verdict
+}
+
+function assertNothingWrong(verdict: Verdict): void {
+  const { lost, invented, damaged } = verdict
+  const message = `FAULTS_SEED=${seed}: ${JSON.stringify(verdict)}`
+  assert.deepEqual({ lost, invented, damaged }, { lost: 0, invented: 0, damaged: 0 }, message)
+}
+
+describe('a power cut', { skip: shim.skip }, () => {
+  for (let round = 1; round <= rounds; round++) {
+    it(`loses, invents and damages nothing (${round} of ${rounds})`, async (test) => {
+      const writes = round % 3 === 1 ? manyWrites : fewWrites
+      const recording = await record(shim, 'service', toStretches(writes))
+      assert.equal(recording.acknowledged, 3 * writes, 'every write is acknowledged')
+      const verdict = await judge(test, recording, chooseSome, round)
+      assertNothingWrong(verdict)
+      assert.equal(verdict.points, momentsPerRound * cuts.length)
+    })
+  }
+
+  it('leaves a database that opens at every moment of the first start', async (test) => {
+    const recording = await record(shim, 'service', [{ clients: 1, writes: 1, end: 'SIGINT' }])
+    for (let round = 1; round <= scale(1, 10); round++) {
+      assertNothingWrong(await judge(test, recording, chooseAll, -round))
+    }
+  })
+
+  it('loses, invents and damages nothing after syncs that failed', async (test) => {
+    const recording = await record(shim, 'service', toFailingStretches(manyWrites))
+    const failed = recording.operations.filter(({ kind }) => kind === 'failed sync')
+    assert.equal(failed.length, 3)
+    assert.ok(recording.acknowledged < 3 * manyWrites)
+    assertNothingWrong(await judge(test, recording, chooseSome, rounds + 1))
+  })
+
+  it('is seen to lose plants when commits are not synced (control)', async (test) => {
+    const recording = await record(shim, 'lax service', toStretches(fewWrites).slice(0, 1))
+    const verdict = await judge(test, recording, chooseSome, 0)
+    assert.ok(verdict.lost > 0)
+  })
+})

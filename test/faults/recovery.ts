@@ -1,0 +1,76 @@
+import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
+import { identifyFile, openConnection } from '../../src/store/sqlite/connection.ts'
+import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { keyedTag } from './history.ts'
+import type { Leftover } from './volatile-disk.ts'
+
+/** What the service finds when it opens what a fault has left. */
+export interface Recovered {
+  readonly stored: ReadonlyMap<bigint, string>
+  /** What is wrong with the database as such. */
+  readonly damage: string | undefined
+}
+
+/** Lays files out in an empty folder, as they were in another one. */
+export function layOut(folder: string, root: string, files: ReadonlyMap<string, Leftover>): void {
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder)
+  for (const [path, { content, changes }] of files) {
+    const copy = join(folder, relative(root, path))
+    mkdirSync(dirname(copy), { recursive: true })
+    const file = openSync(copy, 'w')
+    writeSync(file, content)
+    for (const { offset, data } of changes) {
+      if (data === undefined) ftruncateSync(file, offset)
+      else writeSync(file, data, 0, data.length, offset)
+    }
+    closeSync(file)
+  }
+}
+
+/** Opens the database as the service does, reads all of it and checks it. */
+export async function recover(path: string): Promise<Recovered> {
+  const stored = new Map<bigint, string>()
+  try {
+    const db = openConnection(path)
+    const store = buildSqliteStore(db)
+    try {
+      const damage = findDamage(db) ?? (await readInto(stored, store, db))
+      if (damage !== undefined) return { stored, damage }
+    } finally {
+      await store.close()
+    }
+    // A file that is not known as ours would be refused by the next start.
+    return { stored, damage: identifyFile(path) === 'ours' ? undefined : 'not ours any more' }
+  } catch (error) {
+    return { stored, damage: String(error) }
+  }
+}
+
+function findDamage(db: DatabaseSync): string | undefined {
+  const row = db.prepare('PRAGMA integrity_check(1)').get() as { integrity_check: string }
+  return row.integrity_check === 'ok' ? undefined : row.integrity_check
+}
+
+async function readInto(
+  stored: Map<bigint, string>,
+  store: Store,
+  db: DatabaseSync,
+): Promise<string | undefined> {
+  const keys = db.prepare('SELECT key FROM keys').all()
+  // Every test puts the id of the plant at the end of its key.
+  const keyed = new Set(keys.map(({ key }) => /\d+$/.exec(String(key))?.[0]))
+  let after: bigint | undefined
+  for (;;) {
+    const { plants, isWhole } = await store.listPlants({ after, tag: undefined, limit: 1_000_000 })
+    for (const { id, name, tag } of plants) {
+      stored.set(id, name)
+      if (!keyed.delete(String(id)) && tag === keyedTag) return `plant ${id} without its key`
+    }
+    if (isWhole) return keyed.size === 0 ? undefined : `${keyed.size} keys without their plants`
+    after = plants.at(-1)?.id
+  }
+}

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { openConnection } from '../../src/store/sqlite/connection.ts'
+import { run } from '../support/command.ts'
+import { newFolder } from '../support/folder.ts'
+import { compileShim } from './shim.ts'
+import { readTrace } from './trace.ts'
+
+const shim = compileShim()
+
+describe('a restore', { skip: shim.skip }, () => {
+  it('brings the names of the folders that it makes to the disk', async () => {
+    const backup = join(newFolder(), 'backup.db')
+    openConnection(backup).close()
+    const folder = newFolder()
+    const trace = join(newFolder(), 'trace')
+    const { exitCode, stderr } = await run(['restore', backup], {
+      folder,
+      env: {
+        DATABASE_URL: `sqlite:${folder}/a/b/plants.db`,
+        ...shim.toEnv?.({ folder, trace }),
+      },
+    })
+    assert.equal(exitCode, 0, stderr)
+    const operations = readTrace(trace)
+    for (const [made, parent] of [
+      [join(folder, 'a'), folder],
+      [join(folder, 'a', 'b'), join(folder, 'a')],
+    ]) {
+      const madeAt = operations.findIndex(
+        ({ kind, path }) => kind === 'make folder' && path === made,
+      )
+      assert.notEqual(madeAt, -1)
+      const later = operations.slice(madeAt)
+      assert.ok(later.some(({ kind, path }) => kind === 'sync' && path === parent))
+    }
+  })
+})

@@ -1,0 +1,84 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { after } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { start } from '../support/command.ts'
+import { type History, write } from './history.ts'
+import { type Fault, newQuickFolder, type Shim } from './shim.ts'
+import { type Operation, readTrace } from './trace.ts'
+
+/** The service as it is, or on a store that does not sync its commits. */
+export type Subject = 'service' | 'lax service'
+
+/** A service that is started, written to, and ended. */
+export interface Stretch {
+  readonly clients: number
+  readonly writes: number
+  readonly end: 'SIGKILL' | 'SIGINT'
+  readonly fault?: Fault
+}
+
+/** All that was done to the disk, and what the clients were told meanwhile. */
+export interface Recording {
+  /** The folder that was there before, and the database in a folder that the service makes. */
+  readonly root: string
+  readonly path: string
+  readonly operations: Operation[]
+  readonly history: History
+  readonly acknowledged: number
+}
+
+const token = 'a-token-for-the-fault-tests'
+const laxService = fileURLToPath(new URL('lax-service.ts', import.meta.url))
+
+/** Runs the service over several stretches on one database, and records what it does to the disk. */
+export async function record(
+  { toEnv }: Shim,
+  subject: Subject,
+  stretches: readonly Stretch[],
+): Promise<Recording> {
+  if (toEnv === undefined) throw new Error('there is no shim')
+  const folder = newQuickFolder()
+  const root = newQuickFolder()
+  const path = join(root, 'data', 'plants.db')
+  const trace = join(folder, 'trace')
+  const settings = { PORT: '0', DATABASE_URL: `sqlite:${path}`, PLANT_STORE_TOKEN: token }
+  const history: History = new Map()
+  let acknowledged = 0
+  for (const { clients, writes, end, fault } of stretches) {
+    const env = { ...settings, ...toEnv({ folder: root, trace, ...(fault && { fault }) }) }
+    const service = await open(subject, folder, env)
+    const now = () => statSync(trace).size
+    acknowledged += await write(history, { url: service.url, token, count: clients, writes, now })
+    await service.end(end)
+  }
+  return { root, path, operations: readTrace(trace), history, acknowledged }
+}
+
+async function open(subject: Subject, folder: string, env: Record<string, string>) {
+  const { child, url } = await (subject === 'service' ? openReal() : openLax())
+
+  async function openReal() {
+    const service = start(['serve'], { folder, env })
+    const [, address = ''] = await service.waitFor(/address {3}(http:\S+)/)
+    return { child: service.child, url: address }
+  }
+
+  async function openLax() {
+    const service = spawn(process.execPath, [laxService], { cwd: folder, env })
+    after(() => service.kill('SIGKILL'))
+    const [line] = await once(service.stdout, 'data')
+    return { child: service, url: String(line).trim().split(/ +/).at(-1) ?? '' }
+  }
+
+  return {
+    url,
+    async end(signal: NodeJS.Signals) {
+      const ended = once(child, 'exit')
+      child.kill(signal)
+      await ended
+    },
+  }
+}
