@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
@@ -13,6 +14,7 @@ import type { Lifecycle } from './lifecycle.ts'
 import { addOperations } from './operations.ts'
 import { addPages } from './pages.ts'
 import { findProtocolFault, toOriginForm } from './protocol.ts'
+import { buildTurns } from './turns.ts'
 import { answerUnrouted } from './unrouted.ts'
 
 declare module 'fastify' {
@@ -38,6 +40,11 @@ export function buildApp(parts: AppParts): FastifyInstance {
   const limits = parts.limits ?? standardLimits
   const newRequestId = buildRequestIds()
   const clientErrors = buildClientErrors(newRequestId)
+  // Node closes after an expectation that was not met, and after a list of unknown length in HTTP/1.0.
+  const inTurn = buildTurns(
+    ({ headers, httpVersion }) =>
+      isLast(headers) || headers.expect !== undefined || httpVersion === '1.0',
+  )
 
   const app = Fastify({
     genReqId: newRequestId,
@@ -66,16 +73,22 @@ export function buildApp(parts: AppParts): FastifyInstance {
     },
   })
 
+  // What is pipelined behind an upgrade is lost in Node: the client shall not wait for it.
+  function isLast({ upgrade }: IncomingHttpHeaders): boolean {
+    return lifecycle.isDraining || upgrade !== undefined
+  }
+
   /** What every answer carries, whatever becomes of the request. */
   function receive(request: FastifyRequest, reply: FastifyReply): void {
     clientErrors.track(request.raw, reply.raw)
     reply.header('X-Request-Id', request.id)
-    // What is pipelined behind an upgrade is lost in Node: the client shall not wait for it.
-    const isLast = lifecycle.isDraining || request.headers.upgrade !== undefined
-    if (isLast) reply.header('Connection', 'close')
+    if (isLast(request.headers)) reply.header('Connection', 'close')
     allowOrigin(request, reply, allowedOrigins)
   }
 
+  app.addHook('onRequest', (request, reply, done) => {
+    inTurn(request.raw, reply.raw, done)
+  })
   app.addHook('onRequest', (request, reply, done) => {
     receive(request, reply)
     const fault = findProtocolFault(request.raw)
