@@ -1,0 +1,32 @@
+/** A generator of numbers that says the same again for the same seed. */
+export interface Random {
+  /** An integer from 0 to one less than this. */
+  below(bound: number): number
+  pick<Item>(items: readonly Item[]): Item
+  /** Whether something happens that happens this often, of one. */
+  chance(probability: number): boolean
+}
+
+/** Builds the numbers of one case: each depends on the seed and the index alone, and on no case before it. */
+export function buildRandom(seed: number, index: number): Random {
+  let state = mix(Math.imul(seed, 0x9e3779b1) ^ mix(index + 1))
+
+  // Mulberry32: short, fast, and even enough to choose with.
+  function next(): number {
+    state = (state + 0x6d2b79f5) | 0
+    return mix(state) / 2 ** 32
+  }
+
+  const below = (bound: number) => Math.floor(next() * bound)
+  return {
+    below,
+    pick: (items) => items[below(items.length)] as (typeof items)[number],
+    chance: (probability) => next() < probability,
+  }
+}
+
+function mix(value: number): number {
+  let bits = Math.imul(value ^ (value >>> 15), value | 1)
+  bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61)
+  return (bits ^ (bits >>> 14)) >>> 0
+}
