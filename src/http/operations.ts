@@ -8,7 +8,7 @@ import type { Scope } from '../contract/scopes.ts'
 import { buildShapeCheck } from '../json/shape.ts'
 import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { authenticate } from './authentication.ts'
-import { readJson } from './body.ts'
+import { readJson, skipBody } from './body.ts'
 import { insufficientScope } from './failures.ts'
 import type { Handlers } from './handlers.ts'
 import { toFormat } from './negotiation.ts'
@@ -56,6 +56,7 @@ function addOperation(
   const handle = handlers[name] as unknown as AnyHandler
   const checkShape = operation.body && buildShapeCheck(operation.body)
   const hasId = operation.path.includes('{id}')
+  const isWriteWithoutBody = operation.body === undefined && operation.method !== 'GET'
   const formats = operation.successes[200]?.formats
 
   // The order of these steps is the order of judgement that the contract promises.
@@ -66,6 +67,7 @@ function addOperation(
     const id = hasId ? requireId(request) : undefined
     const parameters = readParameters(operation.parameters, request.url, request.headers)
     const body = checkShape?.(await readJson(request.raw, reply.raw))
+    if (isWriteWithoutBody) await skipBody(request.raw, reply.raw)
     if (id !== undefined && body !== undefined) requireSameId(body, id)
     const baseUrl = publicUrl ?? toBaseUrl(request.raw)
     const { tokenId } = grant
