@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
@@ -13,7 +13,7 @@ import { buildHandlers } from './handlers.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import { addOperations } from './operations.ts'
 import { addPages } from './pages.ts'
-import { findProtocolFault, toOriginForm } from './protocol.ts'
+import { findProtocolFault, isFramedOddly, toOriginForm } from './protocol.ts'
 import { buildTurns } from './turns.ts'
 import { answerUnrouted } from './unrouted.ts'
 
@@ -42,8 +42,8 @@ export function buildApp(parts: AppParts): FastifyInstance {
   const clientErrors = buildClientErrors(newRequestId)
   // Node closes after an expectation that was not met, and after a list of unknown length in HTTP/1.0.
   const inTurn = buildTurns(
-    ({ headers, httpVersion }) =>
-      isLast(headers) || headers.expect !== undefined || httpVersion === '1.0',
+    (request) =>
+      isLast(request) || request.headers.expect !== undefined || request.httpVersion === '1.0',
   )
 
   const app = Fastify({
@@ -74,15 +74,15 @@ export function buildApp(parts: AppParts): FastifyInstance {
   })
 
   // What is pipelined behind an upgrade is lost in Node: the client shall not wait for it.
-  function isLast({ upgrade }: IncomingHttpHeaders): boolean {
-    return lifecycle.isDraining || upgrade !== undefined
+  function isLast(request: IncomingMessage): boolean {
+    return lifecycle.isDraining || request.headers.upgrade !== undefined || isFramedOddly(request)
   }
 
   /** What every answer carries, whatever becomes of the request. */
   function receive(request: FastifyRequest, reply: FastifyReply): void {
     clientErrors.track(request.raw, reply.raw)
     reply.header('X-Request-Id', request.id)
-    if (isLast(request.headers)) reply.header('Connection', 'close')
+    if (isLast(request.raw)) reply.header('Connection', 'close')
     allowOrigin(request, reply, allowedOrigins)
   }
 
