@@ -132,7 +132,7 @@ describe('a JSON bomb', async () => {
     }
     const grown = (await measure()) - before
     t.diagnostic(`${grown.toFixed(1)} MiB more after ${rounds * again.length} bombs`)
-    assert.ok(grown < 24, `${grown} MiB`)
+    assert.ok(grown < 8, `${grown} MiB`)
   })
 })
 
