@@ -2,6 +2,8 @@ interface Header {
   readonly description: string
   readonly example: string | number
   readonly type: 'string' | 'integer'
+  /** Whether an answer that may carry it does so only at times. */
+  readonly isOptional?: true
 }
 
 /** The response headers that carry meaning of ours. */
@@ -21,11 +23,13 @@ export const headers = {
     description: 'The address of the next page, as `<…>; rel="next"`, while more plants follow.',
     example: '<http://127.0.0.1:3000/plants?limit=100&after=100>; rel="next"',
     type: 'string',
+    isOptional: true,
   },
   'Idempotency-Replayed': {
     description: '`true` when this is the first answer to its `Idempotency-Key` once more.',
     example: 'true',
     type: 'string',
+    isOptional: true,
   },
   Vary: {
     description: 'Which headers of the request decided about the form of the answer.',
@@ -36,6 +40,7 @@ export const headers = {
     description: '`gzip` where the request takes it (`Accept-Encoding`) and the form is not JSON.',
     example: 'gzip',
     type: 'string',
+    isOptional: true,
   },
   Allow: {
     description: 'The methods that the path knows.',
@@ -51,18 +56,21 @@ export const headers = {
     description: 'How to authenticate (RFC 6750), and what was wrong with the token that was sent.',
     example: 'Bearer realm="plant-store", error="invalid_token"',
     type: 'string',
+    isOptional: true,
   },
   RateLimit: {
     description:
       'How many requests the token has left (`r`), and for how many seconds that counts (`t`). Only where the operator has set a limit.',
     example: '"token";r=59;t=42',
     type: 'string',
+    isOptional: true,
   },
   'RateLimit-Policy': {
     description:
       'How many requests a token may make (`q`) in how many seconds (`w`). Only where the operator has set a limit.',
     example: '"token";q=60;w=60',
     type: 'string',
+    isOptional: true,
   },
   'Retry-After': {
     description: 'After how many seconds a retry makes sense.',

@@ -64,9 +64,9 @@ export function buildOpenApi({ baseUrl }: { baseUrl: string }): Json {
         Object.entries(shapes).map(([name, shape]) => [name, toSchema(shape)]),
       ),
       headers: Object.fromEntries(
-        Object.entries(headers).map(([name, { description, example, type }]) => [
+        Object.entries(headers).map(([name, { description, example, type, ...rest }]) => [
           name,
-          { description, schema: { type }, example },
+          { description, required: !('isOptional' in rest), schema: { type }, example },
         ]),
       ),
     },

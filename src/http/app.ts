@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
@@ -13,7 +13,7 @@ import { buildHandlers } from './handlers.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import { addOperations } from './operations.ts'
 import { addPages } from './pages.ts'
-import { findProtocolFault, toOriginForm } from './protocol.ts'
+import { findProtocolFault, isFramedOddly, toOriginForm } from './protocol.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { answerUnrouted } from './unrouted.ts'
 
@@ -62,32 +62,42 @@ export function buildApp(parts: AppParts): FastifyInstance {
     forceCloseConnections: false,
     clientErrorHandler: clientErrors.answer,
     frameworkErrors(_, request, reply) {
+      clientErrors.track(request.raw, reply.raw)
       receive(request, reply)
       const url = 'The URL has a percent sign that does not start an escape.'
       sendFailure(reply, findProtocolFault(request.raw) ?? malformed(url))
     },
   })
 
-  /** What every answer carries, whatever becomes of the request. Tells which answer on this connection comes before it. */
-  function receive(request: FastifyRequest, reply: FastifyReply): ServerResponse | undefined {
-    reply.header('X-Request-Id', request.id)
-    // What is pipelined behind an upgrade is lost in Node: the client shall not wait for it.
-    const isLast = lifecycle.isDraining || request.headers.upgrade !== undefined
-    if (isLast) reply.header('Connection', 'close')
-    allowOrigin(request, reply, allowedOrigins)
-    return clientErrors.track(request.raw, reply.raw)
+  // What is pipelined behind an upgrade is lost in Node: the client shall not wait for it.
+  function isLast(request: IncomingMessage): boolean {
+    return lifecycle.isDraining || request.headers.upgrade !== undefined || isFramedOddly(request)
   }
 
-  app.addHook('onRequest', (request, reply, done) => {
-    const previous = receive(request, reply)
+  /** What every answer carries, whatever becomes of the request. */
+  function receive(request: FastifyRequest, reply: FastifyReply): void {
+    reply.header('X-Request-Id', request.id)
+    if (isLast(request.raw)) reply.header('Connection', 'close')
+    allowOrigin(request, reply, allowedOrigins)
+  }
+
+  function begin(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+    // Behind a last answer nothing is begun: it would be done, and nobody would hear of it (RFC 9112, section 9.6).
+    if (!request.raw.socket.writable) return
+    receive(request, reply)
     const fault = findProtocolFault(request.raw)
     if (fault !== undefined) sendFailure(reply, fault)
     else if (store.isFull() && !request.routeOptions.config?.isPage)
       sendFailure(reply, overloaded())
     else if (request.is404 || hasEmptyId(request)) answerUnrouted(request, reply)
-    // Pipelined: it sees what the one before did, and a client that does not read gets no more than one answer prepared.
-    else if (previous !== undefined) previous.once('close', () => done())
     else done()
+  }
+
+  app.addHook('onRequest', (request, reply, done) => {
+    const previous = clientErrors.track(request.raw, reply.raw)
+    if (previous === undefined) begin(request, reply, done)
+    // Pipelined: it sees what the one before it did, and a client that does not read has one answer prepared, not many.
+    else previous.once('close', () => begin(request, reply, done))
   })
 
   app.setErrorHandler((error, request, reply) => {

@@ -17,7 +17,7 @@ export async function readJson(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<unknown> {
-  const { headers, httpVersion } = request
+  const { headers } = request
   const type = headers['content-type']
   if (type !== undefined && !isJson(type)) throw notJsonType()
   if ((headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') {
@@ -25,11 +25,28 @@ export async function readJson(
   }
   const isTooLarge = Number(headers['content-length']) > limits.bodyBytes
   if (isTooLarge) throw type === undefined ? notJsonType() : tooLarge()
-  if (headers.expect !== undefined && httpVersion === '1.1') response.writeContinue()
+  askForBody(request, response)
   const bytes = await readBytes(request)
   // A body that says nothing is missing; one that says something has to say what it is.
   if (type === undefined && !isBlank(bytes)) throw notJsonType()
   return parseBody(bytes)
+}
+
+/** Lets a body pass that nothing is done with. It may be broken: that shall be known before anything is done. */
+export async function skipBody(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { headers } = request
+  const isAbsent = headers['transfer-encoding'] === undefined && !Number(headers['content-length'])
+  if (isAbsent) return
+  askForBody(request, response)
+  await new Promise<void>((resolve, reject) => {
+    request.on('end', resolve)
+    request.on('error', () => reject(endedEarly()))
+    request.resume()
+  })
+}
+
+function askForBody({ headers, httpVersion }: IncomingMessage, response: ServerResponse): void {
+  if (headers.expect !== undefined && httpVersion === '1.1') response.writeContinue()
 }
 
 /** Whether a media type is JSON in UTF-8. Parameters other than `charset` change nothing and are ignored. */
@@ -49,7 +66,7 @@ export function isJson(mediaType: string): boolean {
     if (name.toLowerCase() === 'charset') charsets.push((plain ?? quoted).toLowerCase())
     end = parameterPattern.lastIndex
   }
-  const isWhole = mediaType.slice(end).trim() === ''
+  const isWhole = /^[ \t]*$/.test(mediaType.slice(end))
   return isWhole && charsets.length <= 1 && charsets.every((charset) => charset === 'utf-8')
 }
 
@@ -74,7 +91,7 @@ function readBytes(request: IncomingMessage): Promise<Buffer> {
     request.on('end', () =>
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)),
     )
-    request.on('error', () => reject(malformed('The connection ended before the body did.')))
+    request.on('error', () => reject(endedEarly()))
   })
 }
 
@@ -84,4 +101,8 @@ function notJsonType(): Failure {
 
 function tooLarge(): Failure {
   return new Failure(41300, `The body must have at most ${limits.bodyBytes} bytes.`)
+}
+
+function endedEarly(): Failure {
+  return malformed('The connection ended before the body did.')
 }

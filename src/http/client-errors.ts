@@ -34,7 +34,8 @@ export function buildClientErrors(newRequestId: () => string) {
     const send = () => end(socket, failure)
     if (last === undefined) send()
     else if (last.req.complete) afterwards(last, send)
-    else if (last.headersSent) socket.destroy()
+    // It has an answer already, which may still have to wait for those before it.
+    else if (last.headersSent) afterwards(last, () => close(socket))
     else if (last.socket === null) last.once('socket', send)
     else send()
   }
@@ -47,7 +48,12 @@ export function buildClientErrors(newRequestId: () => string) {
 
   function end(socket: Socket, failure: Failure): void {
     if (!socket.writable) return
-    socket.end(toMessage(failure, newRequestId()))
+    socket.write(toMessage(failure, newRequestId()))
+    close(socket)
+  }
+
+  function close(socket: Socket): void {
+    socket.end()
     setTimeout(() => socket.destroy(), lingerMs).unref()
   }
 

@@ -8,7 +8,7 @@ import type { Scope } from '../contract/scopes.ts'
 import { buildShapeCheck } from '../json/shape.ts'
 import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { authenticate } from './authentication.ts'
-import { readJson } from './body.ts'
+import { readJson, skipBody } from './body.ts'
 import { insufficientScope } from './failures.ts'
 import type { Handlers } from './handlers.ts'
 import { toFormat } from './negotiation.ts'
@@ -66,6 +66,7 @@ function addOperation(
   const checkShape = operation.body && buildShapeCheck(operation.body)
   const readParameters = buildParameterReader(operation.parameters)
   const hasId = operation.path.includes('{id}')
+  const isWriteWithoutBody = operation.body === undefined && operation.method !== 'GET'
   const formats = operation.successes[200]?.formats
 
   // The order of these steps is the order of judgement that the contract promises.
@@ -77,6 +78,7 @@ function addOperation(
     const id = hasId ? requireId(request) : undefined
     const parameters = readParameters(request.url, request.headers)
     const body = checkShape?.(await readJson(request.raw, reply.raw))
+    if (isWriteWithoutBody) await skipBody(request.raw, reply.raw)
     if (id !== undefined && body !== undefined) requireSameId(body, id)
     const baseUrl = publicUrl ?? toBaseUrl(request.raw)
     const { tokenId } = grant

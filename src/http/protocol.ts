@@ -49,27 +49,27 @@ function findHostFault({ headers, rawHeaders, httpVersion }: IncomingMessage): F
   return hostPattern.test(host) ? undefined : malformed('The header Host is not a host name.')
 }
 
-function findHeaderFault({
-  headers,
-  rawHeaders,
-  httpVersion,
-}: IncomingMessage): Failure | undefined {
+function findHeaderFault(request: IncomingMessage): Failure | undefined {
+  const { headers, rawHeaders } = request
   const { authorization, expect } = headers
   if (isGivenTwice(rawHeaders, 'authorization', authorization)) return authorizationTwice()
   if (isGivenTwice(rawHeaders, 'content-type', headers['content-type'])) {
     return malformed('The header Content-Type is given twice.')
   }
-  const transferEncoding = headers['transfer-encoding']
-  if (transferEncoding !== undefined) {
-    const isChunked = transferEncoding.toLowerCase() === 'chunked'
-    if (!isChunked || httpVersion === '1.0') {
-      return malformed('The header Transfer-Encoding must be "chunked", in HTTP/1.1.')
-    }
+  if (isFramedOddly(request)) {
+    return malformed('The header Transfer-Encoding must be "chunked", in HTTP/1.1.')
   }
   if (expect !== undefined && expect.toLowerCase() !== '100-continue') {
     return new Failure(41700, 'The header Expect must be "100-continue".')
   }
   return undefined
+}
+
+/** Whether somebody before us may have seen the end of the request elsewhere: what follows it is not to be trusted. */
+export function isFramedOddly({ headers, httpVersion }: IncomingMessage): boolean {
+  const transferEncoding = headers['transfer-encoding']
+  if (transferEncoding === undefined) return false
+  return transferEncoding.toLowerCase() !== 'chunked' || httpVersion === '1.0'
 }
 
 /** Two fields of one name reach us as one, joined by a comma: only then the raw fields have to be counted. */

@@ -16,7 +16,7 @@ async function strikeAndTell(
   use: number,
 ): Promise<DiskVerdict> {
   const startedAt = performance.now()
-  const verdict = await strike(shim, carefulness, count, buildRandom(use))
+  const verdict = await strike(shim, carefulness, count, buildRandom(seed, use))
   const seconds = Math.round((performance.now() - startedAt) / 100) / 10
   test.diagnostic(JSON.stringify({ ...verdict, seconds, seed }))
   return verdict

@@ -103,7 +103,7 @@ async function judge(
   use: number,
 ): Promise<Verdict> {
   const startedAt = performance.now()
-  const random = buildRandom(use)
+  const random = buildRandom(seed, use)
   const verdict = await cutPower(recording, choose(recording, random), random)
   const seconds = Math.round((performance.now() - startedAt) / 100) / 10
   const { acknowledged, operations, path } = recording

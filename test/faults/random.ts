@@ -1,39 +1,47 @@
 import { randomInt } from 'node:crypto'
 
-/** Numbers that look random and are the same for the same seed. */
+/** A generator of numbers that says the same again for the same seed. */
 export interface Random {
-  /** A whole number from 0 up to, and without, this bound. */
+  /** An integer from 0 to one less than this. */
   below(bound: number): number
+  pick<Item>(items: readonly Item[]): Item
+  /** Whether something happens that happens this often, of one. */
   isLikely(share: number): boolean
-  shuffle<Value>(values: Value[]): Value[]
+  shuffle<Item>(items: Item[]): Item[]
 }
 
 /** The seed of this run: FAULTS_SEED repeats one that failed. */
 export const seed = Number(process.env.FAULTS_SEED ?? randomInt(2 ** 32))
 
-/** The generator "mulberry32", from a seed and a number for each use of it. */
-export function buildRandom(use: number): Random {
-  let state = (seed + Math.imul(use, 0x9e3779b9)) | 0
+/** Builds the numbers of one case: each depends on the seed and the index alone, and on no case before it. */
+export function buildRandom(seed: number, index: number): Random {
+  let state = mix(Math.imul(seed, 0x9e3779b1) ^ mix(index + 1))
 
+  // Mulberry32: short, fast, and even enough to choose with.
   function next(): number {
     state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+    return mix(state) / 2 ** 32
   }
 
   const below = (bound: number) => Math.floor(next() * bound)
   return {
     below,
+    pick: (items) => items[below(items.length)] as (typeof items)[number],
     isLikely: (share) => next() < share,
-    shuffle(values) {
-      for (let last = values.length - 1; last > 0; last--) {
+    shuffle(items) {
+      for (let last = items.length - 1; last > 0; last--) {
         const other = below(last + 1)
-        const value = values[last] as (typeof values)[number]
-        values[last] = values[other] as (typeof values)[number]
-        values[other] = value
+        const item = items[last] as (typeof items)[number]
+        items[last] = items[other] as (typeof items)[number]
+        items[other] = item
       }
-      return values
+      return items
     },
   }
+}
+
+function mix(value: number): number {
+  let bits = Math.imul(value ^ (value >>> 15), value | 1)
+  bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61)
+  return (bits ^ (bits >>> 14)) >>> 0
 }

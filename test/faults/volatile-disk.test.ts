@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { buildRandom } from './random.ts'
+import { buildRandom, seed } from './random.ts'
 import { layOut } from './recovery.ts'
 import { newQuickFolder } from './shim.ts'
 import type { Operation } from './trace.ts'
@@ -30,7 +30,7 @@ const write = (text: string, offset = 0): Step => ({
 function cutOften(steps: readonly Step[], cut: Cut): (string | undefined)[] {
   const disk = buildVolatileDisk(root)
   for (const step of steps) disk.apply({ path, offset: 0, data: Buffer.alloc(0), end: 0, ...step })
-  const random = buildRandom(7)
+  const random = buildRandom(seed, 7)
   const contents = Array.from({ length: 200 }, () => {
     layOut(folder, root, disk.cutPower(cut, random))
     return existsSync(copy) ? readFileSync(copy, 'utf8') : undefined

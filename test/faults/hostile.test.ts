@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { type ErrorNumber, errorNumbers, toStatus } from '../../src/contract/errors.ts'
+import { engines } from '../support/engines.ts'
+import { operatorToken, startService, type TestService } from '../support/service.ts'
+import { collect, parseStrictly, type StrictAnswer } from './answer-stream.ts'
+import { buildHostileCase, type HostileCase } from './hostile-requests.ts'
+import { isLong, scale } from './scale.ts'
+
+// One case alone, with what was sent and what came back: HOSTILE=<seed>:<index> node --test test/faults/hostile.test.ts
+const replayed = process.env.HOSTILE?.split(':').map(Number)
+const seed = replayed?.[0] ?? Number(process.env.HOSTILE_SEED ?? 20260)
+const count = scale(4_000, 100_000)
+const connections = 256
+
+/** What the answers say was done: what has to be there in the end follows from it. */
+interface Account {
+  created: number
+  removed: number
+  readonly statuses: Map<number, number>
+  readonly requestIds: Set<string>
+  /** Every plant that an answer said is stored. */
+  readonly confirmed: Set<string>
+}
+
+describe('hostile requests', async () => {
+  const sqlite = engines[0] as (typeof engines)[number]
+  const service = await startService(isLong ? await sqlite.newUrl() : 'sqlite::memory:', {
+    // Short, so that what is not whole is answered soon.
+    limits: { headersTimeoutMs: 300, requestTimeoutMs: 600, keepAliveTimeoutMs: 300 },
+  })
+  const port = Number(new URL(service.url).port)
+  const account: Account = {
+    created: 0,
+    removed: 0,
+    statuses: new Map(),
+    requestIds: new Set(),
+    confirmed: new Set(),
+  }
+
+  it('get well-formed answers, and nothing happens that no answer tells', async (t) => {
+    const indexes = replayed ? [Number(replayed[1])].values() : Array(count).keys()
+    const startedAt = performance.now()
+
+    async function work(): Promise<void> {
+      for (const index of indexes) await sendAndJudge(buildHostileCase(seed, index), port, account)
+    }
+
+    await Promise.all(Array.from({ length: connections }, work))
+    const seconds = (performance.now() - startedAt) / 1000
+    const statuses = [...account.statuses].sort(([one], [other]) => one - other)
+    t.diagnostic(`seed ${seed}, ${count} connections in ${seconds.toFixed(1)} s`)
+    t.diagnostic(statuses.map(([status, times]) => `${status}: ${times}`).join(', '))
+    t.diagnostic(`${account.created} plants created, ${account.removed} removed`)
+    await checkStored(service, account)
+  })
+
+  it('reach every kind of answer that a client can cause', { skip: replayed !== undefined }, () => {
+    const wanted = [100, 200, 201, 204, 400, 401, 404, 405, 408, 409, 414, 415, 417, 422, 431, 505]
+    assert.deepEqual(
+      wanted.filter((status) => !account.statuses.has(status)),
+      [],
+    )
+  })
+
+  it('leave a service behind that serves, with no fault in its log', async () => {
+    const id = '-77'
+    assert.equal((await service.create(`{"id":${id},"name":"Fern"}`)).status, 200)
+    assert.equal((await service.call({ path: `/plants/${id}` })).status, 200)
+    const faults = service.log.filter((line) => JSON.parse(line).level >= 50)
+    assert.deepEqual(faults, [])
+  })
+})
+
+async function sendAndJudge(sent: HostileCase, port: number, account: Account): Promise<void> {
+  let received: Buffer = Buffer.alloc(0)
+  try {
+    received = await collect(port, sent.pieces)
+    if (replayed) console.log(`${sent.bytes.toString('latin1')}\n---\n${received}`)
+    const answers = parseStrictly(received)
+    assert.ok(
+      answers.some(({ status }) => status >= 200),
+      'no answer',
+    )
+    for (const answer of answers) judge(answer, sent, account)
+  } catch (error) {
+    const title = `HOSTILE=${sent.seed}:${sent.index} ${JSON.stringify(sent.bytes.toString('latin1'))}`
+    throw new Error(`${title}\ngot ${JSON.stringify(received.toString())}`, { cause: error })
+  }
+}
+
+function judge(answer: StrictAnswer, { bytes }: HostileCase, account: Account): void {
+  const { status, headers, isBodyLess } = answer
+  account.statuses.set(status, (account.statuses.get(status) ?? 0) + 1)
+  if (status === 100) return
+  assert.ok(status < 500 || status === 505, `a fault of the service: ${status}`)
+  const requestId = headers.get('x-request-id') ?? ''
+  assert.match(requestId, /^[\w-]+$/)
+  assert.ok(!account.requestIds.has(requestId), 'a request id is given twice')
+  account.requestIds.add(requestId)
+  const isHead = isBodyLess && ![204, 304].includes(status)
+  assert.ok(!isHead || bytes.includes('HEAD'), 'a body is missing')
+  if (status >= 400 && !isHead) checkError(answer)
+  if (status < 400) {
+    assert.ok(!isOfOperation(answer) || bytes.includes(operatorToken), 'done without a token')
+    keepAccount(answer, account)
+  }
+}
+
+function checkError({ status, headers, body }: StrictAnswer): void {
+  const content = JSON.parse(body) as { error: ErrorNumber; message: string }
+  assert.deepEqual(Object.keys(content), ['error', 'message'])
+  assert.ok(errorNumbers.includes(content.error), `the unknown number ${content.error}`)
+  assert.equal(toStatus(content.error), status)
+  assert.match(content.message, /^[A-Z].*\.$/s)
+  assert.equal(headers.get('content-type'), 'application/json; charset=utf-8')
+}
+
+/** Whether an answer says something that only a caller with a token may hear or do. */
+function isOfOperation({ status, headers }: StrictAnswer): boolean {
+  const isRemoval = status === 204 && !headers.has('allow')
+  return isRemoval || ['etag', 'location', 'vary', 'link'].some((name) => headers.has(name))
+}
+
+function keepAccount({ status, headers, body }: StrictAnswer, account: Account): void {
+  if (status === 204 && !headers.has('allow')) account.removed++
+  const location = headers.get('location')
+  if (location !== undefined && !headers.has('idempotency-replayed')) account.created++
+  if (!headers.has('etag') || body === '') return
+  // A create answers the plant without its id, everything else with it.
+  const id = /\/plants\/(-?\d+)$/.exec(location ?? '')?.[1]
+  const isWhole = body.startsWith('{"id":')
+  account.confirmed.add(isWhole ? body : `{"id":${id},${body.slice(1)}`)
+}
+
+/** What is stored is what the answers said, no more and no less. */
+async function checkStored(service: TestService, account: Account): Promise<void> {
+  const stored: string[] = []
+  for (let after = ''; ; ) {
+    const { body, headers } = await service.call({ path: `/plants?limit=1000${after}` })
+    const plants = body.slice(1, -1).split(/(?<=\}),(?=\{"id":)/)
+    stored.push(...plants.filter((plant) => plant !== ''))
+    if (!headers.has('link')) break
+    after = `&after=${/"id":(-?\d+)/.exec(plants.at(-1) ?? '')?.[1]}`
+  }
+  assert.deepEqual(
+    stored.filter((plant) => !account.confirmed.has(plant)),
+    [],
+    'stored, though no answer says so',
+  )
+  assert.equal(stored.length, account.created - account.removed)
+}

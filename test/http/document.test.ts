@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { buildOpenApi } from '../../src/contract/openapi.ts'
+import { isKeepable } from '../../src/contract/text.ts'
+import { scale } from '../faults/scale.ts'
+import { engines } from '../support/engines.ts'
+import { authorized, json, startService } from '../support/service.ts'
+import { type Answer, call, type Request, toBytes } from '../support/wire.ts'
+import { buildDocumentCheck } from './document-check.ts'
+import { openScenarioServices } from './scenario-services.ts'
+import { type Scenario, scenarios } from './scenarios.ts'
+
+const sqlite = engines[0] as (typeof engines)[number]
+const document = buildOpenApi({ baseUrl: 'http://plants.test' })
+
+describe('the traffic, judged by Prism,', async () => {
+  const judge = await buildDocumentCheck(document)
+  const send = await openScenarioServices(sqlite)
+  const seen = new Set<string>()
+
+  it('is as the document says in every scenario', async (t) => {
+    let unknown = 0
+    const complaints: string[] = []
+
+    async function check(scenario: Scenario): Promise<void> {
+      const { sent, answer } = await send(scenario)
+      const verdict = judge(sent, answer)
+      if (verdict.operationId === undefined) {
+        unknown++
+        // What the document cannot have: a path or a method of nothing, or a request line that is none.
+        assert.ok([204, 400, 404, 405, 414, 503, 505].includes(answer.status), scenario.title)
+        assert.equal(scenario.of, undefined, scenario.title)
+      } else seen.add(`${verdict.operationId} ${answer.status}`)
+      complaints.push(...verdict.complaints.map((text) => `${scenario.title}: ${text}`))
+    }
+
+    // Those that build upon each other in their order; those that wait for something, at once.
+    const { true: usual = [], false: unusual = [] } = Object.groupBy(scenarios, isUsual)
+    const waiting = Promise.all(unusual.map(check))
+    for (const scenario of usual) await check(scenario)
+    await waiting
+    t.diagnostic(`${scenarios.length} scenarios, ${unknown} of them outside of the document`)
+    t.diagnostic(`${seen.size} pairs of operation and status`)
+    assert.deepEqual(complaints, [])
+  })
+
+  it('is as the document says for any valid request', async () => {
+    const service = await startService('sqlite::memory:')
+    await fc.assert(
+      fc.asyncProperty(validRequest, async (request) => {
+        const answer = await call(service.url, request)
+        assert.ok(answer.status < 300 || [404, 409, 412].includes(answer.status), answer.body)
+        assert.deepEqual(judge(toBytes(request).toString('latin1'), answer).complaints, [])
+      }),
+      { numRuns: scale(300, 5_000) },
+    )
+  })
+
+  const good: Answer = {
+    status: 200,
+    headers: new Map([
+      ['content-type', 'application/json; charset=utf-8'],
+      ['x-request-id', 'a-1'],
+      ['etag', '"1"'],
+    ]),
+    body: '{"id":1,"name":"x"}',
+  }
+  const without = (name: string) => new Map([...good.headers].filter(([key]) => key !== name))
+  const wrong: [title: string, answer: Answer, complaint: RegExp][] = [
+    ['a status that it does not know', { ...good, status: 202 }, /status code/],
+    ['a header that is missing', { ...good, headers: without('etag') }, /etag/i],
+    ['no request id', { ...good, headers: without('x-request-id') }, /x-request-id/i],
+    ['a member of another type', { ...good, body: '{"id":1,"name":5}' }, /name must be string/],
+    ['a member that is missing', { ...good, body: '{"id":1}' }, /name/],
+    ['another shape', { ...good, body: '[]' }, /must be object/],
+    [
+      'another media type',
+      { ...good, headers: new Map([...good.headers, ['content-type', 'text/plain']]) },
+      /media type/,
+    ],
+    [
+      'an error without its number',
+      { ...good, status: 404, body: '{"message":"No."}' },
+      /required property 'error'/,
+    ],
+    [
+      'an error with more',
+      { ...good, status: 404, body: '{"error":40401,"message":"","x":1}' },
+      /x/,
+    ],
+  ]
+  for (const [title, answer, complaint] of wrong) {
+    it(`would not be as the document says with ${title}`, () => {
+      const sent = toBytes({ path: '/plants/1', headers: authorized }).toString()
+      assert.deepEqual(judge(sent, good).complaints, [])
+      assert.match(judge(sent, answer).complaints.join(), complaint)
+    })
+  }
+
+  it('would not be as the document says if a request without a name were accepted', () => {
+    const sent = toBytes({ method: 'PUT', path: '/plants/1', headers: json, body: '{"tag":"x"}' })
+    assert.match(judge(sent.toString(), good).complaints.join(), /name/)
+  })
+})
+
+function isUsual({ fault, limits }: Scenario): 'true' | 'false' {
+  return fault === undefined && limits === undefined ? 'true' : 'false'
+}
+
+const id = fc.oneof(
+  fc.bigInt({ min: 1n, max: 9n }),
+  fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+)
+const text = fc.string({ unit: 'binary', maxLength: 20 }).filter(isKeepable)
+const tag = fc.option(text, { nil: undefined })
+const members = fc.record({ name: text, tag })
+const condition = fc.constantFrom({}, { 'If-Match': '*' }, { 'If-None-Match': '"1", W/"2"' })
+
+const validRequest: fc.Arbitrary<Request> = fc.oneof(
+  fc.tuple(id, members).map(([id, plant]) => ({
+    method: 'POST',
+    path: '/plants',
+    headers: json,
+    body: `{"id":${id},${JSON.stringify(plant).slice(1)}`,
+  })),
+  fc.tuple(id, members, condition).map(([id, plant, headers]) => ({
+    method: 'PUT',
+    path: `/plants/${id}`,
+    headers: { ...json, ...headers },
+    body: JSON.stringify(plant),
+  })),
+  fc
+    .tuple(fc.constantFrom('GET', 'HEAD', 'DELETE'), id, condition)
+    .map(([method, id, headers]) => ({
+      method,
+      path: `/plants/${id}`,
+      headers: { ...authorized, ...headers },
+    })),
+  fc.tuple(fc.integer({ min: 1, max: 1000 }), id, tag).map(([limit, after, tag]) => ({
+    path: `/plants?limit=${limit}&after=${after}${tag === undefined ? '' : `&tag=${encodeURIComponent(tag)}`}`,
+    headers: authorized,
+  })),
+  fc
+    .constantFrom('/plants', '/plants/1', '/docs', '/healthz')
+    .map((path) => ({ method: 'OPTIONS', path })),
+)

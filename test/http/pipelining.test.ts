@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { describe, it } from 'node:test'
+import { engines } from '../support/engines.ts'
+import { json, startService } from '../support/service.ts'
+import { exchange, toBytes } from '../support/wire.ts'
+
+function toCreate(id: number, headers: Record<string, string> = {}): Buffer {
+  return toBytes({
+    method: 'POST',
+    path: '/plants',
+    headers: { ...json, ...headers },
+    body: `{"id":${id},"name":"x"}`,
+  })
+}
+
+const statusesOf = (received: string) => received.match(/(?<=HTTP\/1\.1 )\d+/g)
+
+const sqlite = engines[0] as (typeof engines)[number]
+
+describe('requests that are pipelined', async () => {
+  const service = await startService('sqlite::memory:')
+
+  async function statuses(...requests: Buffer[]): Promise<number[]> {
+    const answers = await exchange(service.url, Buffer.concat(requests), { answers: 9 })
+    return answers.map(({ status }) => status)
+  }
+
+  async function isStored(id: number): Promise<boolean> {
+    return (await service.call({ path: `/plants/${id}` })).status === 200
+  }
+
+  it('are all answered when the body of the last, which was refused already, is broken', async () => {
+    const store = await sqlite.open(await sqlite.newUrl())
+    const gate = Promise.withResolvers<void>()
+    const slow = await startService('sqlite::memory:', {
+      store: {
+        ...store,
+        createPlant: (plant) => gate.promise.then(() => store.createPlant(plant)),
+      },
+    })
+    // What another connection is answered tells that everything sent before has been read.
+    const untilRead = () => slow.call({ path: '/healthz' })
+    const early = 'POST /plants HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
+    const socket = connect(Number(new URL(slow.url).port), '127.0.0.1')
+    const received = text(socket)
+    for (const part of [toCreate(1), early, 'ZZ\r\n']) {
+      socket.write(part)
+      await untilRead()
+    }
+    gate.resolve()
+    assert.deepEqual(statusesOf(await received), ['200', '401'])
+  })
+
+  it('are not done behind an answer that closes the connection', async () => {
+    assert.deepEqual(await statuses(toCreate(2, { Upgrade: 'h2c' }), toCreate(3)), [200])
+    assert.ok(!(await isStored(3)))
+    assert.deepEqual(await statuses(toCreate(4, { Connection: 'close' }), toCreate(5)), [200])
+    assert.ok(!(await isStored(5)))
+    const unmet = { path: '/plants/404', headers: { Expect: '100-continue' } }
+    assert.deepEqual(await statuses(toBytes(unmet), toCreate(8), toCreate(9)), [401])
+    assert.ok(!(await isStored(8)))
+    assert.ok(!(await isStored(9)))
+  })
+
+  it('are done behind an answer that might have closed it, but did not', async () => {
+    const met = toCreate(10, { Expect: '100-continue' })
+    const last = toCreate(12, { Connection: 'close' })
+    assert.deepEqual(await statuses(met, toCreate(11), met, last), [200, 200, 409, 200])
+  })
+
+  it('are not done behind the last answer before a shutdown', async () => {
+    const store = await sqlite.open(await sqlite.newUrl())
+    const ending = await startService('sqlite::memory:', {
+      store: { ...store, close: async () => {} },
+      limits: { idleGraceMs: 400 },
+    })
+    // A connection that is there keeps the grace from ending at once.
+    const socket = connect(Number(new URL(ending.url).port), '127.0.0.1')
+    const received = text(socket)
+    await ending.call({ path: '/healthz' })
+    const closed = ending.close()
+    socket.write(Buffer.concat([toCreate(6), toCreate(7)]))
+    assert.deepEqual(statusesOf(await received), ['200'])
+    await closed
+    const stored = await Promise.all([store.getPlant(6n), store.getPlant(7n)])
+    assert.deepEqual(
+      stored.map((plant) => plant?.id),
+      [6n, undefined],
+    )
+    await store.close()
+  })
+})
