@@ -1,3 +1,4 @@
+import { after } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openClient, type Result, toContent } from './client.ts'
 import {
@@ -109,13 +110,18 @@ export function startLoad(history: History, { urls, token, writers, readers }: L
     ...Array.from({ length: writers }, write),
     ...Array.from({ length: readers }, read),
   ])
-  return {
-    async stop() {
-      isStopped = true
-      await running
-      client.close()
-    },
+  async function stop(): Promise<void> {
+    isStopped = true
+    await running
+    client.close()
   }
+
+  // Of a test that fails: its load would keep the tests from ending.
+  after(() => {
+    isStopped = true
+    client.close()
+  })
+  return { stop }
 }
 
 function toOutcome(result: Result): Outcome {
