@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 /** What became of an attempt. `unknown` may have been done, `refused` must not have been. */
 export type Outcome = 'ok' | 'refused' | 'unknown'
 
@@ -46,6 +48,8 @@ export interface History {
   /** Lives whose keyed create got no answer, to be asked again with the same key. */
   readonly unfinished: Life[]
   lives: number
+  /** How many attempts were acknowledged. */
+  acknowledgements: number
 }
 
 export function newHistory(): History {
@@ -56,6 +60,7 @@ export function newHistory(): History {
     reads: [],
     unfinished: [],
     lives: 0,
+    acknowledgements: 0,
   }
 }
 
@@ -102,6 +107,12 @@ function toId(number: number): bigint {
   const count = BigInt(number)
   const starts = [count, 2n ** 53n + count, -(2n ** 53n) - count, 2n ** 63n - 1n - count]
   return starts[Number((count / BigInt(lifeSteps.length)) % 5n)] ?? -(2n ** 63n) + count
+}
+
+/** Waits until this many more attempts are acknowledged: the load runs, or runs again. */
+export async function waitForWrites(history: History, count: number): Promise<void> {
+  const enough = history.acknowledgements + count
+  while (history.acknowledgements < enough) await sleep(1)
 }
 
 /** What a history has of each outcome, and of reads. */

@@ -26,6 +26,8 @@ export interface Load {
 
 /** After a refusal: long enough not to fill the history with refusals while a service is away. */
 const pauseMs = 10
+/** How many writers look at their own plant after every step: what was seen before a change must not be seen after it. */
+const lookingShare = 0.25
 /** Readers prefer what was acknowledged last: there a stale answer would be seen. */
 const recentPlants = 20
 
@@ -44,11 +46,15 @@ export function startLoad(history: History, { urls, token, writers, readers }: L
   }
 
   async function live(life: Life): Promise<void> {
+    const looks = readers > 0 && Math.random() < lookingShare
     while (life.steps[0] !== undefined) {
       const attempt = await take(life.id, life.steps[0])
-      const isRetried = attempt.kind === 'keyed create' && attempt.outcome !== 'ok'
+      // A conflict is an answer, and comes again however often it is asked for.
+      const isAway = attempt.status === undefined || attempt.status >= 500
+      const isRetried = attempt.kind === 'keyed create' && isAway
       if (attempt.outcome === 'ok') life.steps.shift()
       else await sleep(pauseMs)
+      if (attempt.outcome === 'ok' && looks) await readPlant(life.id)
       if (isRetried && isStopped) history.unfinished.push(life)
       if (attempt.outcome !== 'ok' && (!isRetried || isStopped)) return
     }
@@ -67,6 +73,7 @@ export function startLoad(history: History, { urls, token, writers, readers }: L
     attempt.status = result.status
     attempt.etag = result.headers.etag
     if (attempt.outcome !== 'ok') return attempt
+    history.acknowledgements++
     attempt.answered = kind === 'delete' ? undefined : toContent(id, result.body)
     if (!earlier.some(({ outcome }) => outcome === 'ok')) history.acknowledged.push(id)
     return attempt

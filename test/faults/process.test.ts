@@ -12,7 +12,7 @@ import { newFolder } from '../support/folder.ts'
 import { call, type Request } from '../support/wire.ts'
 import { clean, judge } from './checker.ts'
 import { readFinalState } from './final-state.ts'
-import { countOutcomes, type History, longestWaitMs, newHistory } from './history.ts'
+import { countOutcomes, type History, longestWaitMs, newHistory, waitForWrites } from './history.ts'
 import { startLoad } from './load.ts'
 import { scale } from './scale.ts'
 import { startProcess, token } from './service-process.ts'
@@ -23,12 +23,6 @@ const clients = { token, writers: 8, readers: 2 }
 
 function newDatabase(): string {
   return `sqlite:${join(newFolder(), 'plants.db')}`
-}
-
-/** Waits until this many more writes are acknowledged: the load runs, or runs again. */
-async function waitForWrites(history: History, count: number): Promise<void> {
-  const { ok } = countOutcomes(history)
-  while (countOutcomes(history).ok < ok + count) await sleep(5)
 }
 
 async function toVerdict(history: History, url: string) {
