@@ -60,6 +60,7 @@ describe('a service on SQLite that is restarted under load', () => {
     const verdict = judge(history, await readFinalState(service.url, token, history))
     test.diagnostic(JSON.stringify({ reset, ...countOutcomes(history), ...verdict }))
     assert.deepEqual(verdict, clean)
+    assert.ok(reset <= rounds, `${reset} connections were reset`)
     assert.ok(countOutcomes(history).refused > reset, 'it was never away')
   })
 })
