@@ -23,9 +23,12 @@ export interface Client {
 /** Longer than any answer of a service that is well. */
 const patienceMs = 60_000
 
-/** A client that keeps its connections, as clients do, and never sends anything twice. */
-export function openClient(token: string): Client {
-  const agent = new Agent({ keepAlive: true })
+/** Whether a client keeps its connections, or opens one for every request. */
+export type Connections = 'kept' | 'new'
+
+/** A client that never sends anything twice. */
+export function openClient(token: string, connections: Connections = 'kept'): Client {
+  const agent = new Agent({ keepAlive: connections === 'kept' })
   const credentials = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
 
   function send(url: string, { method = 'GET', headers = {}, body }: Message = {}) {

@@ -1,6 +1,6 @@
 import { after } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openClient, type Result, toContent } from './client.ts'
+import { type Connections, openClient, type Result, toContent } from './client.ts'
 import {
   type Attempt,
   type History,
@@ -17,6 +17,7 @@ export interface LoadOptions {
   readonly token: string
   readonly writers: number
   readonly readers: number
+  readonly connections?: Connections
 }
 
 export interface Load {
@@ -32,8 +33,9 @@ const lookingShare = 0.25
 const recentPlants = 20
 
 /** Clients that write, each with ids of its own, and others that read what was acknowledged. */
-export function startLoad(history: History, { urls, token, writers, readers }: LoadOptions): Load {
-  const client = openClient(token)
+export function startLoad(history: History, options: LoadOptions): Load {
+  const { urls, token, writers, readers, connections } = options
+  const client = openClient(token, connections)
   let isStopped = false
   let requests = 0
 

@@ -23,7 +23,11 @@ describe('two services on PostgreSQL behind a balancer', () => {
     for (const [place, { url }] of services.entries()) balancer.use(place, url)
     await balancer.waitForReady(2)
     const history = newHistory()
-    const load = startLoad(history, { urls: [balancer.url], token, writers: 8, readers: 2 })
+    const urls = [balancer.url]
+    const loads = [
+      startLoad(history, { urls, token, writers: 6, readers: 2 }),
+      startLoad(history, { urls, token, writers: 2, readers: 1, connections: 'new' }),
+    ]
     for (let restart = 0; restart < 2 * rounds; restart++) {
       const place = restart % 2
       assert.equal(await services[place]?.end('SIGTERM'), 0)
@@ -32,7 +36,7 @@ describe('two services on PostgreSQL behind a balancer', () => {
       balancer.use(place, service.url)
       await balancer.waitForReady(2)
     }
-    await load.stop()
+    await Promise.all(loads.map((load) => load.stop()))
     const verdict = judge(history, await readFinalState(balancer.url, token, history))
     test.diagnostic(JSON.stringify({ ...countOutcomes(history), ...verdict }))
     assert.deepEqual(verdict, clean)
