@@ -1,5 +1,6 @@
 import type { Server } from 'node:http'
-import { setTimeout as sleep } from 'node:timers/promises'
+import type { Socket } from 'node:net'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { Limits } from '../contract/limits.ts'
 
@@ -30,7 +31,7 @@ export async function drain(
     if (patience === 'hurry' && (await countConnections()) === 0) break
     await sleep(10)
   }
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  const { closed } = await closePort(server)
   const closeIdle = setInterval(() => server.closeIdleConnections(), 50)
   await Promise.race([closed, deadline])
   clearInterval(closeIdle)
@@ -38,4 +39,34 @@ export async function drain(
   server.closeAllConnections()
   await closed
   return cut
+}
+
+/** Nobody new comes for so many looks in a row before the port is closed: a commit takes the time of one of them. */
+const quietLooks = 3
+const lookMs = 10
+/** How long connections may go on to come in one after the other before the port is closed all the same. */
+const lastTakenMs = 500
+
+/**
+ * Closes the port. The system resets the connections that wait there to be taken, and one is taken with each turn of the
+ * event loop: so all are taken first, and served when the port is closed. Nobody who is served meanwhile can come back.
+ */
+async function closePort(server: Server): Promise<{ closed: Promise<void> }> {
+  const taken: Socket[] = []
+  const listeners = server.rawListeners('connection') as ((socket: Socket) => void)[]
+  server.removeAllListeners('connection')
+  server.on('connection', (socket) => taken.push(socket))
+  const deadline = performance.now() + lastTakenMs
+  for (let quiet = 0; quiet < quietLooks && performance.now() < deadline; quiet++) {
+    const before = taken.length
+    await sleep(lookMs)
+    // Once more after a commit, which lets nobody in while it lasts.
+    await nextTurn()
+    if (taken.length > before) quiet = -1
+  }
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  server.removeAllListeners('connection')
+  for (const listener of listeners) server.on('connection', listener)
+  for (const socket of taken) server.emit('connection', socket)
+  return { closed }
 }

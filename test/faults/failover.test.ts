@@ -1,44 +1,30 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { start } from '../support/command.ts'
-import { newFolder } from '../support/folder.ts'
-import { type PostgresServer, query } from '../support/postgres.ts'
+import { query } from '../support/postgres.ts'
 import { call } from '../support/wire.ts'
+import { clean, judge } from './checker.ts'
+import { readFinalState } from './final-state.ts'
+import { countOutcomes, longestWaitMs, newHistory } from './history.ts'
+import { startLoad } from './load.ts'
 import { type Replication, signalServer, stallReplication, startPair } from './replication.ts'
 import { scale } from './scale.ts'
-import { judge, startWriters } from './writers.ts'
+import { startProcess, token } from './service-process.ts'
 
 const rounds = scale(1, 20)
 const stopMs = scale(3_000, 30_000)
 /** The time for an answer, and what a busy machine may add. */
-const longestWaitMs = 5_000 + 1_500
-const token = 'a-token-for-the-fault-tests'
+const mostWaitMs = 5_000 + 1_500
+const clients = { token, writers: 8, readers: 2 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-
-async function startService(url: string) {
-  const service = start(['serve'], {
-    folder: newFolder(),
-    env: { PORT: '0', DATABASE_URL: url, PLANT_STORE_TOKEN: token },
-  })
-  const [, address = ''] = await service.waitFor(/address {3}(http:\S+)/)
-  return { ...service, url: address }
-}
-
-async function readStored(server: PostgresServer): Promise<Map<bigint, string>> {
-  const rows = await query<{ id: string; name: string }>(
-    server.toUrl('plants'),
-    'SELECT id, name FROM plant_store.plants',
-  )
-  return new Map(rows.map(({ id, name }) => [BigInt(id), name]))
-}
 
 /** Stalls the replication under load, kills the primary, promotes the standby, and judges. */
 async function failOver(replication: Replication) {
   const pair = await startPair(replication)
   try {
-    const service = await startService(pair.url)
-    const writers = startWriters(service.url, token, 8)
+    const service = await startProcess({ database: pair.url })
+    const history = newHistory()
+    const load = startLoad(history, { urls: [service.url], ...clients })
     await pause(800)
     // From here on nothing reaches the standby: what is acknowledged now is lost, unless it waits for the standby.
     stallReplication(pair.primary)
@@ -46,24 +32,19 @@ async function failOver(replication: Replication) {
     const killedAt = performance.now()
     signalServer(pair.primary, 'SIGKILL')
     await query(pair.standby.toUrl('plants'), 'SELECT pg_promote()')
-    const isAcknowledged = () =>
-      writers.attempts.find(({ outcome, sentAt }) => outcome === 'ok' && sentAt > killedAt)
-    while (!isAcknowledged() && performance.now() - killedAt < 15_000) await pause(10)
-    const recoveryMs = (isAcknowledged()?.answeredAt ?? Number.POSITIVE_INFINITY) - killedAt
+    const findAcknowledged = () =>
+      history.attempts.find(({ outcome, sentAt }) => outcome === 'ok' && sentAt > killedAt)
+    while (!findAcknowledged() && performance.now() - killedAt < 15_000) await pause(10)
+    const recoveryMs = (findAcknowledged()?.answeredAt ?? Number.POSITIVE_INFINITY) - killedAt
     await pause(300)
-    await writers.stop()
-    const { attempts } = writers
-    const longestMs = Math.max(...attempts.map(({ sentAt, answeredAt }) => answeredAt - sentAt))
-    const count = (wanted: string) => attempts.filter(({ outcome }) => outcome === wanted).length
-    service.child.kill('SIGTERM')
-    await service.ended
+    await load.stop()
+    const verdict = judge(history, await readFinalState(service.url, token, history))
+    await service.end('SIGTERM')
     return {
-      ...judge(attempts, await readStored(pair.standby)),
+      verdict,
       recoveryMs: Math.round(recoveryMs),
-      longestMs: Math.round(longestMs),
-      ok: count('ok'),
-      refused: count('refused'),
-      unknown: count('unknown'),
+      longestMs: longestWaitMs(history),
+      ...countOutcomes(history),
     }
   } finally {
     await pair.stop()
@@ -75,17 +56,17 @@ describe('a failover of PostgreSQL', () => {
     it(`loses and invents nothing with a synchronous standby (${round} of ${rounds})`, async (test) => {
       const result = await failOver('synchronous')
       test.diagnostic(JSON.stringify(result))
-      assert.deepEqual([result.lost, result.invented, result.wrong], [0, 0, 0])
+      assert.deepEqual(result.verdict, clean)
       assert.ok(result.ok > 100)
       assert.ok(result.recoveryMs < 3_000, `${result.recoveryMs} ms`)
-      assert.ok(result.longestMs < longestWaitMs, `${result.longestMs} ms`)
+      assert.ok(result.longestMs < mostWaitMs, `${result.longestMs} ms`)
     })
   }
 
   it('is seen to lose plants when the standby is asynchronous (control)', async (test) => {
     const result = await failOver('asynchronous')
     test.diagnostic(JSON.stringify(result))
-    assert.ok(result.lost > 0)
+    assert.ok(result.verdict.lost > 0)
   })
 })
 
@@ -93,8 +74,9 @@ describe('a primary that stops for a while', () => {
   it('keeps nobody waiting longer than the time for an answer, and loses nothing', async (test) => {
     const pair = await startPair('synchronous')
     try {
-      const service = await startService(pair.url)
-      const writers = startWriters(service.url, token, 8)
+      const service = await startProcess({ database: pair.url })
+      const history = newHistory()
+      const load = startLoad(history, { urls: [service.url], ...clients })
       await pause(500)
       signalServer(pair.primary, 'SIGSTOP')
       await pause(stopMs)
@@ -102,26 +84,17 @@ describe('a primary that stops for a while', () => {
       signalServer(pair.primary, 'SIGCONT')
       const resumedAt = performance.now()
       while ((await call(service.url, { path: '/readyz' })).status !== 200) await pause(10)
-      const readyMs = performance.now() - resumedAt
+      const readyMs = Math.round(performance.now() - resumedAt)
       await pause(500)
-      await writers.stop()
-      const longestMs = Math.max(
-        ...writers.attempts.map(({ sentAt, answeredAt }) => answeredAt - sentAt),
-      )
-      const verdict = judge(writers.attempts, await readStored(pair.primary))
-      test.diagnostic(
-        JSON.stringify({
-          ...verdict,
-          readyMs: Math.round(readyMs),
-          longestMs: Math.round(longestMs),
-        }),
-      )
+      await load.stop()
+      const longestMs = longestWaitMs(history)
+      const verdict = judge(history, await readFinalState(service.url, token, history))
+      test.diagnostic(JSON.stringify({ verdict, readyMs, longestMs, ...countOutcomes(history) }))
       assert.equal(ready.status, 503)
-      assert.deepEqual(verdict, { lost: 0, invented: 0, wrong: 0 })
+      assert.deepEqual(verdict, clean)
       assert.ok(readyMs < 1_000, `${readyMs} ms`)
-      assert.ok(longestMs < longestWaitMs, `${longestMs} ms`)
-      service.child.kill('SIGTERM')
-      await service.ended
+      assert.ok(longestMs < mostWaitMs, `${longestMs} ms`)
+      await service.end('SIGTERM')
     } finally {
       await pair.stop()
     }

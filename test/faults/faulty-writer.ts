@@ -5,8 +5,8 @@ import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import { type Store, UnusableStore } from '../../src/store/store.ts'
 import { type Carefulness, toCareless } from './careless-stores.ts'
-import { keyedTag } from './history.ts'
 import { type Fault, toText } from './shim.ts'
+import { keyedTag } from './traced-history.ts'
 
 /** One fault, and the store that meets it. Runs as a process of its own, which has to be killed. */
 export interface Job {

@@ -1,140 +1,134 @@
-import { Agent, request as send } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 
-/** What a client made of a plant: its content, or undefined for a plant that is not there. */
-interface State {
-  readonly name: string | undefined
-  /** How long the trace was when it was asked for, and when it was acknowledged. */
-  readonly askedAt: number
-  acknowledgedAt: number
+/** What became of an attempt. `unknown` may have been done, `refused` must not have been. */
+export type Outcome = 'ok' | 'refused' | 'unknown'
+
+/** `keyed again` repeats a keyed create that was answered: it must change nothing and answer the same. */
+export type Kind = 'create' | 'keyed create' | 'keyed again' | 'replace' | 'delete'
+
+/** What is stored under an id, as far as anybody can see: the name, or nothing. */
+export type Content = string | undefined
+
+/** One write, noted before it is sent. */
+export interface Attempt {
+  readonly id: bigint
+  readonly kind: Kind
+  /** What it stores: unique, so that it tells whose it is. Nothing for a delete. */
+  readonly content: Content
+  readonly sentAt: number
+  answeredAt: number
+  outcome: Outcome
+  status?: number
+  /** What the answer says is stored now. */
+  answered?: Content
+  etag?: string | undefined
 }
 
-/** The states of each plant, one after the other: a plant has one client, which waits for each answer. */
-export type History = Map<bigint, State[]>
-
-export interface Clients {
-  readonly url: string
-  readonly token: string
-  readonly count: number
-  readonly writes: number
-  /** How long the trace is now. */
-  readonly now: () => number
+/** One GET of a plant that was acknowledged before. */
+export interface Read {
+  readonly id: bigint
+  readonly sentAt: number
+  readonly answeredAt: number
+  readonly content: Content
 }
 
-/** From here on, a number of JavaScript does not hold every id. */
-const firstId = 2n ** 53n
-
-/** The tag of plants that were created with a key, which stay as they are. */
-export const keyedTag = 'keyed'
-
-/** Lets several clients create, replace and remove plants, and notes what they were told. */
-export async function write(history: History, clients: Clients): Promise<number> {
-  const agent = new Agent({ keepAlive: true })
-  let left = clients.writes
-  let acknowledged = 0
-
-  async function run(client: number): Promise<void> {
-    const own: bigint[] = []
-    while (left-- > 0) {
-      const step = own.length > 3 ? left % 6 : 0
-      const isAcknowledged = await take(step)
-      if (isAcknowledged) acknowledged++
-    }
-
-    function take(step: number): Promise<boolean> {
-      const chosen = left % own.length
-      if (step === 5) return remove(own.splice(chosen, 1)[0] as bigint)
-      if (step === 4) return put(own[chosen] as bigint, `again ${left} ${'x'.repeat(left % 300)}`)
-      const id = firstId + BigInt(history.size) * 7n + BigInt(client) * 2n ** 58n
-      const name = `plant ${id} ${'y'.repeat(left % 500)}`
-      if (step === 2) return createWithKey(id, name)
-      own.push(id)
-      return step === 3 ? put(id, name) : create(id, name)
-    }
-  }
-
-  function create(id: bigint, name: string): Promise<boolean> {
-    return note(id, name, () => ask('POST', '/plants', {}, `{"id":${id},"name":"${name}"}`))
-  }
-
-  function createWithKey(id: bigint, name: string): Promise<boolean> {
-    const body = `{"id":${id},"name":"${name}","tag":"${keyedTag}"}`
-    return note(id, name, () => ask('POST', '/plants', { 'Idempotency-Key': String(id) }, body))
-  }
-
-  function put(id: bigint, name: string): Promise<boolean> {
-    return note(id, name, () => ask('PUT', `/plants/${id}`, {}, `{"id":${id},"name":"${name}"}`))
-  }
-
-  function remove(id: bigint): Promise<boolean> {
-    return note(id, undefined, () => ask('DELETE', `/plants/${id}`))
-  }
-
-  async function note(
-    id: bigint,
-    name: string | undefined,
-    run: () => Promise<boolean>,
-  ): Promise<boolean> {
-    const state = { name, askedAt: clients.now(), acknowledgedAt: Number.POSITIVE_INFINITY }
-    const before = history.get(id) ?? [{ name: undefined, askedAt: 0, acknowledgedAt: 0 }]
-    history.set(id, [...before, state])
-    const isAcknowledged = await run()
-    if (isAcknowledged) state.acknowledgedAt = clients.now()
-    return isAcknowledged
-  }
-
-  function ask(
-    method: string,
-    path: string,
-    headers: Record<string, string> = {},
-    body = '',
-  ): Promise<boolean> {
-    return new Promise((resolve, reject) => {
-      const sent = send(clients.url + path, {
-        method,
-        agent,
-        headers: {
-          Authorization: `Bearer ${clients.token}`,
-          ...(body && { 'Content-Type': 'application/json', 'Content-Length': body.length }),
-          ...headers,
-        },
-      })
-      sent.on('response', (answer) => {
-        const status = answer.statusCode ?? 0
-        answer.resume().on('end', () => resolve(status >= 200 && status < 300))
-      })
-      sent.on('error', reject)
-      sent.end(body)
-    })
-  }
-
-  await Promise.all(Array.from({ length: clients.count }, (_, client) => run(client)))
-  agent.destroy()
-  return acknowledged
+/** What is left to do with one id, in this order, by one client at a time. */
+export interface Life {
+  readonly id: bigint
+  readonly steps: Kind[]
 }
 
-/** What is wrong with the plants that a power cut left. */
-export interface Losses {
-  /** An acknowledged state is gone: a plant is missing, or has an older content, or has come back. */
-  lost: number
-  /** A plant or a content that nobody had asked for at that time. */
-  invented: number
+/** Everything that was asked of one store, whatever happened to the service meanwhile. */
+export interface History {
+  readonly attempts: Attempt[]
+  readonly attemptsById: Map<bigint, Attempt[]>
+  /** Ids with an acknowledged write, in the order of the first one. */
+  readonly acknowledged: bigint[]
+  readonly reads: Read[]
+  /** Lives whose keyed create got no answer, to be asked again with the same key. */
+  readonly unfinished: Life[]
+  lives: number
+  /** How many attempts were acknowledged. */
+  acknowledgements: number
 }
 
-/** Compares what is stored with what was asked for and acknowledged while the trace was no longer than this. */
-export function findLosses(
+export function newHistory(): History {
+  return {
+    attempts: [],
+    attemptsById: new Map(),
+    acknowledged: [],
+    reads: [],
+    unfinished: [],
+    lives: 0,
+    acknowledgements: 0,
+  }
+}
+
+/** Notes an attempt that is about to be sent. What becomes of it is not known until somebody knows. */
+export function noteAttempt(
   history: History,
-  stored: ReadonlyMap<bigint, string>,
-  at: number,
-): Losses {
-  const losses = { lost: 0, invented: 0 }
-  for (const [id, states] of history) {
-    const asked = states.filter(({ askedAt }) => askedAt <= at)
-    const settled = asked.findLastIndex(({ acknowledgedAt }) => acknowledgedAt <= at)
-    const name = stored.get(id)
-    if (asked.slice(Math.max(settled, 0)).some((state) => state.name === name)) continue
-    if (asked.some((state) => state.name === name)) losses.lost++
-    else if (name !== undefined) losses.invented++
+  { id, kind, content }: Pick<Attempt, 'id' | 'kind' | 'content'>,
+): Attempt {
+  const attempt: Attempt = {
+    id,
+    kind,
+    content,
+    sentAt: performance.now(),
+    answeredAt: Number.POSITIVE_INFINITY,
+    outcome: 'unknown',
   }
-  for (const id of stored.keys()) if (!history.has(id)) losses.invented++
-  return losses
+  history.attempts.push(attempt)
+  const earlier = history.attemptsById.get(id)
+  if (earlier === undefined) history.attemptsById.set(id, [attempt])
+  else earlier.push(attempt)
+  return attempt
+}
+
+/** The steps of one life, by turns. Whatever follows an unknown outcome is left out, save for a keyed create. */
+const lifeSteps: readonly (readonly Kind[])[] = [
+  ['create'],
+  ['keyed create', 'keyed again'],
+  ['replace', 'replace'],
+  ['create', 'delete'],
+  ['keyed create', 'delete', 'keyed again'],
+  ['create', 'replace'],
+]
+
+/** The next life: one that waits for its keyed create, or a new one with an id of its own. */
+export function nextLife(history: History): Life {
+  const waiting = history.unfinished.pop()
+  if (waiting !== undefined) return waiting
+  const number = history.lives++
+  return { id: toId(number), steps: [...(lifeSteps[number % lifeSteps.length] ?? [])] }
+}
+
+/** Small, beyond 2^53, negative, and at both ends of what an id can be: a rounded one is not the same. */
+function toId(number: number): bigint {
+  const count = BigInt(number)
+  const starts = [count, 2n ** 53n + count, -(2n ** 53n) - count, 2n ** 63n - 1n - count]
+  return starts[Number((count / BigInt(lifeSteps.length)) % 5n)] ?? -(2n ** 63n) + count
+}
+
+/** Waits until this many more attempts are acknowledged: the load runs, or runs again. */
+export async function waitForWrites(history: History, count: number): Promise<void> {
+  const enough = history.acknowledgements + count
+  while (history.acknowledgements < enough) await sleep(1)
+}
+
+/** What a history has of each outcome, and of reads. */
+export function countOutcomes({ attempts, reads }: History): Record<Outcome | 'reads', number> {
+  const count = (wanted: Outcome) => attempts.filter(({ outcome }) => outcome === wanted).length
+  return {
+    ok: count('ok'),
+    refused: count('refused'),
+    unknown: count('unknown'),
+    reads: reads.length,
+  }
+}
+
+/** The longest that a write waited for its answer. */
+export function longestWaitMs({ attempts }: History): number {
+  return Math.round(
+    attempts.reduce((most, { sentAt, answeredAt }) => Math.max(most, answeredAt - sentAt), 0),
+  )
 }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { join, relative } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
-import { findLosses } from './history.ts'
 import { buildRandom, type Random, seed } from './random.ts'
 import { layOut, recover } from './recovery.ts'
 import { scale } from './scale.ts'
 import { compileShim, newQuickFolder } from './shim.ts'
+import { findLosses } from './traced-history.ts'
 import { type Recording, record, type Stretch } from './traced-service.ts'
 import { buildVolatileDisk, cuts } from './volatile-disk.ts'
 

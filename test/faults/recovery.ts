@@ -4,7 +4,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { identifyFile, openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import type { Store } from '../../src/store/store.ts'
-import { keyedTag } from './history.ts'
+import { keyedTag } from './traced-history.ts'
 import type { Leftover } from './volatile-disk.ts'
 
 /** What the service finds when it opens what a fault has left. */

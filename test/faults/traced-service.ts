@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { start } from '../support/command.ts'
-import { type History, write } from './history.ts'
 import { type Fault, newQuickFolder, type Shim } from './shim.ts'
 import { type Operation, readTrace } from './trace.ts'
+import { type History, write } from './traced-history.ts'
 
 /** The service as it is, or on a store that does not sync its commits. */
 export type Subject = 'service' | 'lax service'

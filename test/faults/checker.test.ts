@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { clean, judge, type Wrong } from './checker.ts'
+import type { FinalState, Plants } from './final-state.ts'
+import { type Attempt, type Content, type History, newHistory, noteAttempt } from './history.ts'
+
+type Made = Partial<Attempt> & Pick<Attempt, 'kind'>
+
+/** A history of one id, in which the attempts follow each other: the first is sent at 10 and answered at 15. */
+function make(id: bigint, ...attempts: Made[]): History {
+  const history = newHistory()
+  for (const [index, { kind, ...rest }] of attempts.entries()) {
+    const content = kind === 'delete' ? undefined : (rest.content ?? 'a')
+    const times = { sentAt: 10 + index * 10, answeredAt: 15 + index * 10 }
+    const outcome = 'ok'
+    const answers = { answered: content, etag: '"1"' }
+    const attempt = noteAttempt(history, { id, kind, content })
+    Object.assign(attempt, { ...times, outcome, ...answers }, rest)
+  }
+  return history
+}
+
+/** A state in which all three ways to read say the same. */
+function holding(...plants: [bigint, string][]): FinalState {
+  return { got: plants, walked: plants, exported: plants }
+}
+
+function withRead(history: History, sentAt: number, answeredAt: number, content: Content): History {
+  const [id = 0n] = history.attemptsById.keys()
+  history.reads.push({ id, sentAt, answeredAt, content })
+  return history
+}
+
+const id = 2n ** 53n + 1n
+const created: Made = { kind: 'create', status: 200 }
+const keyed: Made = { kind: 'keyed create', status: 200 }
+const again: Made = { kind: 'keyed again', status: 200 }
+const replaced: Made = { kind: 'replace', content: 'b', status: 200 }
+const removed: Made = { kind: 'delete', status: 204 }
+const unknown: Partial<Attempt> = { outcome: 'unknown', answered: undefined, etag: undefined }
+const refused: Partial<Attempt> = { ...unknown, outcome: 'refused' }
+const one: [bigint, string] = [id, 'a']
+const two: Plants = [one, one]
+
+const right: [what: string, history: History, state: FinalState][] = [
+  ['nothing at all', newHistory(), holding()],
+  ['a create that is there', make(id, created), holding(one)],
+  ['a create without an answer that is there', make(id, { ...created, ...unknown }), holding(one)],
+  ['a create without an answer that is not there', make(id, { ...created, ...unknown }), holding()],
+  ['a refused create that is not there', make(id, { ...created, ...refused }), holding()],
+  ['a replaced plant', make(id, created, replaced), holding([id, 'b'])],
+  [
+    'a replace without an answer',
+    make(id, created, { ...replaced, ...unknown }),
+    holding([id, 'b']),
+  ],
+  ['a deleted plant', make(id, created, removed), holding()],
+  ['a key that is used again', make(id, keyed, again), holding(one)],
+  ['a key that is asked again', make(id, { ...keyed, ...unknown }, keyed), holding(one)],
+  ['a key that is used again after a delete', make(id, keyed, removed, again), holding()],
+  ['a read of what is there', withRead(make(id, created), 20, 21, 'a'), holding(one)],
+  ['a read before it is there', withRead(make(id, created), 11, 12, undefined), holding(one)],
+  [
+    'a read beside a replace',
+    withRead(make(id, created, replaced), 21, 30, 'a'),
+    holding([id, 'b']),
+  ],
+]
+
+const wrong: [Wrong, what: string, history: History, state: FinalState][] = [
+  ['lost', 'an acknowledged create that is not there', make(id, created), holding()],
+  ['lost', 'an acknowledged replace that is not there', make(id, created, replaced), holding(one)],
+  [
+    'lost',
+    'a plant whose delete was refused',
+    make(id, created, { ...removed, ...refused }),
+    holding(),
+  ],
+  [
+    'lost',
+    'a key that was answered in the end',
+    make(id, { ...keyed, ...unknown }, keyed),
+    holding(),
+  ],
+  ['invented', 'a plant that nobody stored', newHistory(), holding(one)],
+  [
+    'invented',
+    'a refused create that is there',
+    make(id, { ...created, ...refused }),
+    holding(one),
+  ],
+  ['invented', 'an acknowledged delete that is not done', make(id, created, removed), holding(one)],
+  [
+    'invented',
+    'a new id that is said to be taken',
+    make(id, { ...created, ...refused, status: 409 }),
+    holding(),
+  ],
+  ['duplicate', 'a plant twice in the list', make(id, created), { ...holding(one), walked: two }],
+  [
+    'duplicate',
+    'a plant twice in the export',
+    make(id, created),
+    { ...holding(one), exported: two },
+  ],
+  [
+    'duplicate',
+    'a key that was forgotten',
+    make(id, { ...keyed, ...unknown }, { ...keyed, ...refused, status: 409 }),
+    holding(one),
+  ],
+  ['duplicate', 'a key with two answers', make(id, keyed, { ...again, etag: '"2"' }), holding(one)],
+  ['duplicate', 'a key that stores once more', make(id, keyed, removed, again), holding(one)],
+  ['wrong', 'a content that nobody sent', make(id, created), holding([id, 'z'])],
+  [
+    'wrong',
+    'an answer with another content',
+    make(id, { ...created, answered: 'z' }),
+    holding(one),
+  ],
+  ['wrong', 'a read of another content', withRead(make(id, created), 20, 21, 'z'), holding(one)],
+  [
+    'stale',
+    'a read that misses a plant',
+    withRead(make(id, created), 20, 21, undefined),
+    holding(one),
+  ],
+  [
+    'stale',
+    'a read of what was replaced',
+    withRead(make(id, created, replaced), 30, 31, 'a'),
+    holding([id, 'b']),
+  ],
+  [
+    'stale',
+    'a read of what was deleted',
+    withRead(make(id, created, removed), 30, 31, 'a'),
+    holding(),
+  ],
+  [
+    'stale',
+    'a delete that finds nothing',
+    make(id, created, { ...removed, ...refused, status: 404 }),
+    holding(one),
+  ],
+  [
+    'stale',
+    'a replace that finds nothing',
+    make(id, created, { ...replaced, status: 201 }),
+    holding([id, 'b']),
+  ],
+  ['disagreeing', 'a list without a plant', make(id, created), { ...holding(one), walked: [] }],
+  [
+    'disagreeing',
+    'an export without a plant',
+    make(id, created),
+    { ...holding(one), exported: [] },
+  ],
+  [
+    'disagreeing',
+    'a list with another content',
+    make(id, created),
+    { ...holding(one), walked: [[id, 'z']] },
+  ],
+]
+
+describe('the verdict of the checker', () => {
+  for (const [what, history, state] of right) {
+    it(`is clean for ${what}`, () => {
+      assert.deepEqual(judge(history, state), clean)
+    })
+  }
+
+  for (const [kind, what, history, state] of wrong) {
+    it(`is "${kind}" for ${what}, and nothing else`, () => {
+      assert.deepEqual(judge(history, state), { ...clean, [kind]: 1 })
+    })
+  }
+})

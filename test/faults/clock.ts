@@ -1,0 +1,21 @@
+/**
+ * Loaded before the service (`--import`): with every SIGUSR2 the clock of the process goes back by an hour, as when an
+ * operator or a time server sets it. Clocks that cannot be set, such as `performance.now`, go on as they do then.
+ */
+const hourMs = 60 * 60 * 1_000
+const RealDate = Date
+let shiftMs = 0
+
+process.on('SIGUSR2', () => {
+  shiftMs -= hourMs
+  process.stderr.write(`the clock says ${new Date().toISOString()}\n`)
+})
+
+const now = () => RealDate.now() + shiftMs
+
+globalThis.Date = new Proxy(RealDate, {
+  construct: (target, args: unknown[], self) =>
+    Reflect.construct(target, args.length === 0 ? [now()] : args, self),
+  apply: () => new RealDate(now()).toString(),
+  get: (target, name) => (name === 'now' ? now : Reflect.get(target, name)),
+})

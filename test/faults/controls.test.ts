@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { scopes } from '../../src/contract/scopes.ts'
+import { openConnection } from '../../src/store/sqlite/connection.ts'
+import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { issueToken } from '../../src/tokens/issue.ts'
+import { newFolder } from '../support/folder.ts'
+import { operatorToken, startService } from '../support/service.ts'
+import { call } from '../support/wire.ts'
+import { clean, judge, type Verdict, type Wrong } from './checker.ts'
+import { readFinalState } from './final-state.ts'
+import { newHistory, waitForWrites } from './history.ts'
+import { startLoad } from './load.ts'
+import { findOpenOperations, findSecret } from './secrets.ts'
+import { startProcess, token } from './service-process.ts'
+import {
+  echoToken,
+  logHeaders,
+  openDeletes,
+  openWrongApp,
+  type SpoilApp,
+  spoilNothing,
+  storeToken,
+} from './wrong-apps.ts'
+import { type Spoil, spoilers } from './wrong-stores.ts'
+
+const enoughWrites = 200
+
+function newPath(): string {
+  return join(newFolder(), 'plants.db')
+}
+
+/** What the harness says of a service whose store is spoilt. */
+async function tryStore(store: Store): Promise<Verdict> {
+  const service = await startService('sqlite::memory:', { store })
+  const history = newHistory()
+  const load = startLoad(history, {
+    urls: [service.url],
+    token: operatorToken,
+    writers: 4,
+    readers: 4,
+  })
+  await waitForWrites(history, enoughWrites)
+  await load.stop()
+  const verdict = judge(history, await readFinalState(service.url, operatorToken, history))
+  await service.close()
+  return verdict
+}
+
+/** A store in memory: nothing here is about the disk. */
+function openInMemory(): Store {
+  return buildSqliteStore(openConnection(':memory:'))
+}
+
+/** A store that soon has no space left. */
+function openSmall(): Store {
+  const db = openConnection(':memory:')
+  const row = db.prepare('PRAGMA page_count').get()
+  db.exec(`PRAGMA max_page_count = ${row?.page_count}`)
+  return buildSqliteStore(db)
+}
+
+const spoilt: [what: string, spoil: Spoil, caughtAs: Wrong, open: () => Store][] = [
+  ['swallows commit errors', spoilers.swallowCommitErrors, 'lost', openSmall],
+  ['rounds ids', spoilers.roundIds, 'lost', openInMemory],
+  ['answers with the content of another plant', spoilers.mixContents, 'wrong', openInMemory],
+  ['forgets its keys', spoilers.forgetKeys, 'duplicate', openInMemory],
+  ['stores a keyed create twice', spoilers.storeTwice, 'duplicate', openInMemory],
+  ['acknowledges deletes and does nothing', spoilers.deleteNothing, 'invented', openInMemory],
+  ['skips a plant at the end of a page', spoilers.skipAtPageEnd, 'disagreeing', openInMemory],
+  ['reads from an old cache', spoilers.readFromOldCache, 'stale', openInMemory],
+]
+
+describe('the checker', () => {
+  it('finds nothing wrong with the service as it is', async () => {
+    assert.deepEqual(await tryStore(openInMemory()), clean)
+  })
+
+  for (const [what, spoil, caughtAs, open] of spoilt) {
+    it(`catches a service that ${what} (control)`, async (test) => {
+      const verdict = await tryStore(spoil(open()))
+      test.diagnostic(JSON.stringify(verdict))
+      assert.ok(verdict[caughtAs] > 0)
+    })
+  }
+
+  it('catches a service that acknowledges before it commits and is killed (control)', async (test) => {
+    const database = `sqlite:${newPath()}`
+    const program = fileURLToPath(new URL('./wrong-service.ts', import.meta.url))
+    const wrong = await startProcess({ database, command: [program, 'acknowledgeBeforeCommit'] })
+    const history = newHistory()
+    const load = startLoad(history, { urls: [wrong.url], token, writers: 8, readers: 0 })
+    await waitForWrites(history, enoughWrites)
+    await wrong.end('SIGKILL')
+    await load.stop()
+    const service = await startProcess({ database })
+    const verdict = judge(history, await readFinalState(service.url, token, history))
+    test.diagnostic(JSON.stringify(verdict))
+    assert.ok(verdict.lost > 0)
+  })
+})
+
+describe('every operation of the contract', () => {
+  it('refuses whoever has no token that is known', async () => {
+    const app = await openWrongApp(openInMemory(), spoilNothing)
+    assert.deepEqual(await findOpenOperations(app.url), [])
+    await app.close()
+  })
+
+  it('is seen to be open when it asks for no token (control)', async () => {
+    const app = await openWrongApp(openInMemory(), openDeletes)
+    assert.deepEqual(await findOpenOperations(app.url), ['deletePlant'])
+    await app.close()
+  })
+})
+
+/** Uses an issued token in every way, and answers the places in which it can be read afterwards. */
+async function findIssuedToken(spoil: SpoilApp): Promise<string[]> {
+  const path = newPath()
+  const store = buildSqliteStore(openConnection(path))
+  const app = await openWrongApp(store, spoil)
+  const name = 'a token to look for'
+  const { token: issued, record } = await issueToken(store, { name, scopes, lifetimeMs: undefined })
+  const headers = { Authorization: `Bearer ${issued}`, 'Content-Type': 'application/json' }
+  const answers: string[] = []
+  const send = async (method: string, target: string, body?: string) => {
+    const request = { method, path: target, headers: { ...headers, 'Idempotency-Key': 'key' } }
+    const answer = await call(app.url, body === undefined ? request : { ...request, body })
+    answers.push([...answer.headers].join('\n'), answer.body)
+  }
+  await send('POST', '/plants', '{"id":1,"name":"x"}')
+  await send('POST', '/plants', '{"id":1,"name":"y"}')
+  await send('POST', '/plants', '{"id":')
+  await send('GET', '/plants')
+  await send('GET', '/plants/1')
+  await send('PUT', '/plants/1', '{"name":"z"}')
+  await send('DELETE', '/plants/1')
+  await send('DELETE', '/plants/%zz')
+  await store.revokeToken(record.id, Date.now())
+  const places = {
+    answers: answers.join('\n'),
+    log: app.log.join('\n'),
+    database: readFileSync(path),
+    'write-ahead log': existsSync(`${path}-wal`) ? readFileSync(`${path}-wal`) : '',
+  }
+  assert.ok(places.log.includes('answered'))
+  assert.ok(places['write-ahead log'].includes(name))
+  await app.close()
+  return findSecret(issued, { ...places, 'database afterwards': readFileSync(path) })
+}
+
+describe('an issued token', () => {
+  it('is neither in the log nor in the database nor in an answer, not even a half of it', async () => {
+    assert.deepEqual(await findIssuedToken(spoilNothing), [])
+  })
+
+  it('is found in a log that has the headers (control)', async () => {
+    assert.deepEqual(await findIssuedToken(logHeaders), ['log'])
+  })
+
+  it('is found in an answer that has a half of it (control)', async () => {
+    assert.deepEqual(await findIssuedToken(echoToken), ['answers'])
+  })
+  it('is found in a store that keeps it, and in what that answers (control)', async () => {
+    assert.deepEqual(await findIssuedToken(storeToken), [
+      'answers',
+      'write-ahead log',
+      'database afterwards',
+    ])
+  })
+})

@@ -1,0 +1,79 @@
+import { type Client, openClient, parseExactly, type Reply, toContent } from './client.ts'
+import type { History } from './history.ts'
+
+export type Plants = readonly (readonly [id: bigint, content: string])[]
+
+/** What a store holds in the end, read in three ways that must agree. */
+export interface FinalState {
+  /** By a GET of every id that was ever written. */
+  readonly got: Plants
+  /** By a walk over the pages of the list. */
+  readonly walked: Plants
+  /** By the export in one piece. */
+  readonly exported: Plants
+}
+
+interface ListedPlant {
+  readonly id: bigint
+  readonly name: string
+}
+
+/** Small, so that there are many ends of pages. */
+const pagePlants = 50
+const readersAtOnce = 8
+
+export async function readFinalState(
+  url: string,
+  token: string,
+  { attemptsById }: History,
+): Promise<FinalState> {
+  const client = openClient(token)
+  try {
+    return {
+      got: await getEach(client, url, [...attemptsById.keys()]),
+      walked: await walk(client, url),
+      exported: await readExport(client, url),
+    }
+  } finally {
+    client.close()
+  }
+}
+
+async function getEach(client: Client, url: string, ids: bigint[]): Promise<Plants> {
+  const plants: [bigint, string][] = []
+  async function get(): Promise<void> {
+    for (let id = ids.pop(); id !== undefined; id = ids.pop()) {
+      const reply = await ask(client, `${url}/plants/${id}`)
+      if (reply.status === 200) plants.push([id, toContent(id, reply.body)])
+    }
+  }
+  await Promise.all(Array.from({ length: readersAtOnce }, get))
+  return plants
+}
+
+async function walk(client: Client, url: string): Promise<Plants> {
+  const plants: ListedPlant[] = []
+  let next: string | undefined = `${url}/plants?limit=${pagePlants}`
+  while (next !== undefined) {
+    const { headers, body }: Reply = await ask(client, next)
+    plants.push(...parseExactly<ListedPlant[]>(body))
+    next = /<([^>]+)>; rel="next"/.exec(String(headers.link))?.[1]
+  }
+  return plants.map(({ id, name }) => [id, name])
+}
+
+async function readExport(client: Client, url: string): Promise<Plants> {
+  const { body } = await ask(client, `${url}/plants`, { Accept: 'application/x-ndjson' })
+  const lines = body.split('\n').filter((line) => line !== '')
+  return lines.map((line) => {
+    const { id, name } = parseExactly<ListedPlant>(line)
+    return [id, name]
+  })
+}
+
+/** In the end the service is well: anything but a plant or its absence is no answer. */
+async function ask(client: Client, url: string, headers = {}): Promise<Reply> {
+  const reply = await client.send(url, { headers })
+  if (typeof reply !== 'string' && [200, 404].includes(reply.status)) return reply
+  throw new Error(`${url}: ${typeof reply === 'string' ? reply : reply.body}`)
+}

@@ -1,0 +1,142 @@
+import { after } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Connections, openClient, type Result, toContent } from './client.ts'
+import {
+  type Attempt,
+  type History,
+  type Kind,
+  type Life,
+  nextLife,
+  noteAttempt,
+  type Outcome,
+} from './history.ts'
+
+export interface LoadOptions {
+  /** Where the service is. With several, every request goes to another one than the one before. */
+  readonly urls: readonly string[]
+  readonly token: string
+  readonly writers: number
+  readonly readers: number
+  readonly connections?: Connections
+}
+
+export interface Load {
+  /** Stops after the requests under way. */
+  stop(): Promise<void>
+}
+
+/** After a refusal: long enough not to fill the history with refusals while a service is away. */
+const pauseMs = 10
+/** How many writers look at their own plant after every step: what was seen before a change must not be seen after it. */
+const lookingShare = 0.25
+/** Readers prefer what was acknowledged last: there a stale answer would be seen. */
+const recentPlants = 20
+
+/** Clients that write, each with ids of its own, and others that read what was acknowledged. */
+export function startLoad(history: History, options: LoadOptions): Load {
+  const { urls, token, writers, readers, connections } = options
+  const client = openClient(token, connections)
+  let isStopped = false
+  let requests = 0
+
+  function nextUrl(): string {
+    return `${urls[requests++ % urls.length]}/plants`
+  }
+
+  async function write(): Promise<void> {
+    while (!isStopped) await live(nextLife(history))
+  }
+
+  async function live(life: Life): Promise<void> {
+    const looks = readers > 0 && Math.random() < lookingShare
+    while (life.steps[0] !== undefined) {
+      const attempt = await take(life.id, life.steps[0])
+      // A conflict is an answer, and comes again however often it is asked for.
+      const isAway = attempt.status === undefined || attempt.status >= 500
+      const isRetried = attempt.kind === 'keyed create' && isAway
+      if (attempt.outcome === 'ok') life.steps.shift()
+      else await sleep(pauseMs)
+      if (attempt.outcome === 'ok' && looks) await readPlant(life.id)
+      if (isRetried && isStopped) history.unfinished.push(life)
+      if (attempt.outcome !== 'ok' && (!isRetried || isStopped)) return
+    }
+  }
+
+  async function take(id: bigint, kind: Kind): Promise<Attempt> {
+    const earlier = history.attemptsById.get(id) ?? []
+    const isFirst = kind === 'create' || kind === 'keyed create' || kind === 'keyed again'
+    const text = `plant ${id}, ${isFirst ? 'created' : `change ${earlier.length}`} ü 🌱`
+    const content = kind === 'delete' ? undefined : text
+    const attempt = noteAttempt(history, { id, kind, content })
+    const result = await send(attempt)
+    attempt.outcome = toOutcome(result)
+    attempt.answeredAt = performance.now()
+    if (typeof result === 'string') return attempt
+    attempt.status = result.status
+    attempt.etag = result.headers.etag
+    if (attempt.outcome !== 'ok') return attempt
+    history.acknowledgements++
+    attempt.answered = kind === 'delete' ? undefined : toContent(id, result.body)
+    if (!earlier.some(({ outcome }) => outcome === 'ok')) history.acknowledged.push(id)
+    return attempt
+  }
+
+  function send({ id, kind, content }: Attempt): Promise<Result> {
+    if (kind === 'delete') return client.send(`${nextUrl()}/${id}`, { method: 'DELETE' })
+    const body = `{"id":${id},"name":${JSON.stringify(content)}}`
+    if (kind === 'replace') return client.send(`${nextUrl()}/${id}`, { method: 'PUT', body })
+    const headers: Record<string, string> =
+      kind === 'create' ? {} : { 'Idempotency-Key': `key-${id}` }
+    return client.send(nextUrl(), { method: 'POST', headers, body })
+  }
+
+  async function read(): Promise<void> {
+    while (!isStopped) {
+      const id = pickAcknowledged()
+      if (id === undefined) await sleep(pauseMs)
+      else await readPlant(id)
+    }
+  }
+
+  function pickAcknowledged(): bigint | undefined {
+    const { acknowledged } = history
+    const among = Math.random() < 0.8 ? recentPlants : acknowledged.length
+    return acknowledged.at(-1 - Math.floor(Math.random() * Math.min(among, acknowledged.length)))
+  }
+
+  async function readPlant(id: bigint): Promise<void> {
+    const sentAt = performance.now()
+    const result = await client.send(`${nextUrl()}/${id}`)
+    const answeredAt = performance.now()
+    if (typeof result === 'string') await sleep(pauseMs)
+    else if (result.status === 200 || result.status === 404) {
+      const content = result.status === 200 ? toContent(id, result.body) : undefined
+      history.reads.push({ id, sentAt, answeredAt, content })
+    }
+  }
+
+  const running = Promise.all([
+    ...Array.from({ length: writers }, write),
+    ...Array.from({ length: readers }, read),
+  ])
+  async function stop(): Promise<void> {
+    isStopped = true
+    await running
+    client.close()
+  }
+
+  // Of a test that fails: its load would keep the tests from ending.
+  after(() => {
+    isStopped = true
+    client.close()
+  })
+  return { stop }
+}
+
+function toOutcome(result: Result): Outcome {
+  if (result === 'not sent') return 'refused'
+  if (result === 'not answered') return 'unknown'
+  if (result.status < 300) return 'ok'
+  // By the contract, every other answer says that nothing was done.
+  return result.status === 500 || result.status === 504 ? 'unknown' : 'refused'
+}

@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { scopes } from '../../src/contract/scopes.ts'
+import { openStore } from '../../src/store/open.ts'
+import { issueToken } from '../../src/tokens/issue.ts'
+import { newFolder } from '../support/folder.ts'
+import { call, type Request } from '../support/wire.ts'
+import { clean, judge } from './checker.ts'
+import { readFinalState } from './final-state.ts'
+import { countOutcomes, type History, longestWaitMs, newHistory, waitForWrites } from './history.ts'
+import { startLoad } from './load.ts'
+import { scale } from './scale.ts'
+import { startProcess, token } from './service-process.ts'
+
+const stopMs = scale(700, 30_000)
+const rounds = scale(1, 20)
+const clients = { token, writers: 8, readers: 2 }
+
+function newDatabase(): string {
+  return `sqlite:${join(newFolder(), 'plants.db')}`
+}
+
+async function toVerdict(history: History, url: string) {
+  const verdict = judge(history, await readFinalState(url, token, history))
+  return { verdict, figures: JSON.stringify({ ...countOutcomes(history), ...verdict }) }
+}
+
+describe('a service that is stopped for a while', () => {
+  it('goes on where it was, answers everything and loses nothing', async (test) => {
+    const service = await startProcess({ database: newDatabase() })
+    const history = newHistory()
+    const load = startLoad(history, { urls: [service.url], ...clients })
+    for (let round = 0; round < rounds; round++) {
+      await waitForWrites(history, 100)
+      service.child.kill('SIGSTOP')
+      await sleep(stopMs)
+      service.child.kill('SIGCONT')
+    }
+    await waitForWrites(history, 100)
+    await load.stop()
+    const { verdict, figures } = await toVerdict(history, service.url)
+    test.diagnostic(`${figures}, longest wait ${longestWaitMs(history)} ms`)
+    assert.deepEqual(verdict, clean)
+    assert.equal(countOutcomes(history).ok, history.attempts.length)
+    assert.ok(longestWaitMs(history) >= stopMs, 'it was not stopped')
+  })
+})
+
+describe('a service without free descriptors', () => {
+  it('serves those that it has, lives, and serves everybody again when there are some', async (test) => {
+    const service = await startProcess({ database: newDatabase(), descriptors: 60 })
+    const history = newHistory()
+    const load = startLoad(history, { urls: [service.url], ...clients })
+    await waitForWrites(history, 100)
+    const crowd = await openConnections(service.url, 200)
+    const turnedAway = await countTurnedAway(crowd)
+    await waitForWrites(history, 300)
+    for (const socket of crowd) socket.destroy()
+    while ((await reach(service.url)) !== 200) await sleep(5)
+    await waitForWrites(history, 100)
+    await load.stop()
+    const { verdict, figures } = await toVerdict(history, service.url)
+    test.diagnostic(`${figures}, ${turnedAway} of ${crowd.length} turned away`)
+    assert.ok(turnedAway > 100, 'there were enough descriptors')
+    assert.equal(service.child.exitCode, null)
+    assert.deepEqual(verdict, clean)
+  })
+})
+
+async function openConnections(url: string, count: number): Promise<Socket[]> {
+  const { port } = new URL(url)
+  const sockets = Array.from({ length: count }, () => connect(Number(port), '127.0.0.1'))
+  for (const socket of sockets) socket.on('error', () => {})
+  await Promise.all(sockets.map((socket) => once(socket, 'connect').catch(() => {})))
+  return sockets
+}
+
+/** Of idle connections, those that are closed again at once. */
+async function countTurnedAway(sockets: readonly Socket[]): Promise<number> {
+  const count = () => sockets.filter(({ closed }) => closed).length
+  for (const socket of sockets) socket.resume()
+  const deadline = performance.now() + 5_000
+  while (count() < sockets.length / 2 && performance.now() < deadline) await sleep(10)
+  return count()
+}
+
+async function reach(url: string): Promise<number | undefined> {
+  return call(url, { path: '/readyz' }).then(
+    ({ status }) => status,
+    () => undefined,
+  )
+}
+
+describe('a service whose clock is set back by an hour', () => {
+  it('keeps tokens, keys and plants, and refuses what was revoked', async (test) => {
+    const path = join(newFolder(), 'plants.db')
+    const { lasting, short, revoked } = await issueTokens(path)
+    const clock = new URL('./clock.ts', import.meta.url)
+    const env = { NODE_OPTIONS: `--import=${clock}` }
+    const service = await startProcess({ database: `sqlite:${path}`, env })
+    const send = (of: string, request: Request) => {
+      const headers = { Authorization: `Bearer ${of}`, 'Content-Type': 'application/json' }
+      return call(service.url, { ...request, headers: { ...headers, ...request.headers } })
+    }
+    const create = (id: number, key: string) =>
+      send(lasting, {
+        method: 'POST',
+        path: '/plants',
+        headers: { 'Idempotency-Key': key },
+        body: `{"id":${id},"name":"x"}`,
+      })
+    const remove = (id: number) => send(lasting, { method: 'DELETE', path: `/plants/${id}` })
+    const before = await create(-1, 'before')
+    await remove(-1)
+    assert.equal((await send(short, { path: '/plants' })).status, 401)
+
+    const history = newHistory()
+    const load = startLoad(history, { urls: [service.url], ...clients })
+    await waitForWrites(history, 100)
+    service.child.kill('SIGUSR2')
+    while (!service.output().includes('the clock says')) await sleep(5)
+    await waitForWrites(history, 300)
+    const after = await create(-1, 'before')
+    assert.equal(after.status, 200)
+    assert.equal(after.headers.get('idempotency-replayed'), 'true')
+    assert.equal(after.headers.get('etag'), before.headers.get('etag'))
+    assert.notEqual(after.headers.get('x-request-id'), before.headers.get('x-request-id'))
+    assert.equal((await create(-2, 'after')).status, 200)
+    assert.equal((await remove(-2)).status, 204)
+    assert.ok(Date.now() - readKeyTime(path, 'after') > 3_500_000, 'the clock was not set back')
+    assert.equal((await send(revoked, { path: '/plants' })).status, 401)
+    // By the clock as it is: one that was wrong and is set right must not leave tokens expired.
+    assert.equal((await send(short, { path: '/plants' })).status, 200)
+
+    await load.stop()
+    const { verdict, figures } = await toVerdict(history, service.url)
+    test.diagnostic(figures)
+    assert.deepEqual(verdict, clean)
+    assert.equal(countOutcomes(history).ok, history.attempts.length)
+    assert.equal(await service.end('SIGINT'), 0)
+  })
+})
+
+async function issueTokens(path: string) {
+  const store = await openStore({ engine: 'sqlite', path, label: path })
+  const issue = (lifetimeMs: number | undefined) =>
+    issueToken(store, { name: 'x', scopes, lifetimeMs })
+  const [lasting, short, revoked] = [
+    await issue(86_400_000),
+    await issue(1),
+    await issue(undefined),
+  ]
+  await store.revokeToken(revoked.record.id, Date.now())
+  await store.close()
+  return { lasting: lasting.token, short: short.token, revoked: revoked.token }
+}
+
+/** When a key was used, by the clock of the service. */
+function readKeyTime(path: string, key: string): number {
+  const db = new DatabaseSync(path, { readOnly: true })
+  const row = db.prepare('SELECT used_at FROM keys WHERE key = ?').get(key)
+  db.close()
+  return Number(row?.used_at)
+}
+
+describe('two services on one SQLite file', () => {
+  it('lose nothing and see what the other wrote, though one is killed under load', async (test) => {
+    const database = newDatabase()
+    const [killed, other] = [await startProcess({ database }), await startProcess({ database })]
+    const history = newHistory()
+    const load = startLoad(history, { urls: [killed.url, other.url], ...clients })
+    await waitForWrites(history, 300)
+    await killed.end('SIGKILL')
+    await waitForWrites(history, 100)
+    await load.stop()
+    const { verdict, figures } = await toVerdict(history, other.url)
+    test.diagnostic(figures)
+    assert.deepEqual(verdict, clean)
+  })
+})
