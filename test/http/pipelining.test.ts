@@ -31,7 +31,7 @@ describe('requests that are pipelined', async () => {
     return (await service.call({ path: `/plants/${id}` })).status === 200
   }
 
-  it('are all answered when the body of the last, which was refused already, is broken', async () => {
+  it('are all answered when the body of the last is broken', async () => {
     const store = await sqlite.open(await sqlite.newUrl())
     const gate = Promise.withResolvers<void>()
     const slow = await startService('sqlite::memory:', {
@@ -50,7 +50,7 @@ describe('requests that are pipelined', async () => {
       await untilRead()
     }
     gate.resolve()
-    assert.deepEqual(statusesOf(await received), ['200', '401'])
+    assert.deepEqual(statusesOf(await received), ['200', '400'])
   })
 
   it('are not done behind an answer that closes the connection', async () => {
