@@ -2,10 +2,9 @@ import { dirname } from 'node:path'
 import type { Config } from '../config.ts'
 import { backUpStore, restoreStore } from '../store/backup.ts'
 import { makeFolder } from '../store/sqlite/folder.ts'
-import { CommandFailed, exitCodes } from './outcome.ts'
 import { makeFile } from './output-file.ts'
 import { startProgress, toText } from './progress.ts'
-import { stopOnSignal } from './signals.ts'
+import { requireGoingOn, stopOnSignal } from './signals.ts'
 import { requireExisting, requireKept } from './store-place.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -21,25 +20,18 @@ export async function backUp(
   const progress = startProgress('backup', 'pages', terminal, flags)
 
   function onProgress(done: number, total: number): void {
-    if (signal.aborted) {
-      throw new CommandFailed(
-        exitCodes.interrupted,
-        'Stopped: nothing was kept. Run the command again.',
-      )
-    }
+    requireGoingOn(signal, 'Stopped: nothing was kept. Run the command again.')
     progress.report(done, { done, total })
   }
 
-  try {
-    const { plants, tokens } = await makeFile(file, 'refuse', (draft) =>
-      backUpStore(storeLocation, draft, onProgress),
-    )
-    terminal.errors.write(
-      `Backed up: ${toText(plants)} plants and ${toText(tokens)} tokens in ${file}, checked.\n`,
-    )
-  } finally {
-    progress.stop()
-  }
+  const making = makeFile(file, 'refuse', signal, (draft) =>
+    backUpStore(storeLocation, draft, onProgress),
+  )
+  const { plants, tokens } = await making.finally(progress.stop)
+  if (flags.quiet) return
+  terminal.errors.write(
+    `Backed up: ${toText(plants)} plants and ${toText(tokens)} tokens in ${file}, checked.\n`,
+  )
 }
 
 /** Makes a store out of a backup, where there is none. */
@@ -51,7 +43,7 @@ export async function restoreBackup(
   requireKept({ storeLocation })
   const path = storeLocation.engine === 'sqlite' ? storeLocation.path : file
   if (storeLocation.engine === 'sqlite') makeFolder(dirname(path))
-  const { plants, tokens } = await makeFile(path, 'refuse', (draft) =>
+  const { plants, tokens } = await makeFile(path, 'refuse', stopOnSignal(), (draft) =>
     restoreStore(file, storeLocation, draft),
   )
   terminal.errors.write(

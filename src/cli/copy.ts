@@ -6,8 +6,8 @@ import type { Snapshot, Store, TokenRecord } from '../store/store.ts'
 import { expectShortLives } from './memory.ts'
 import { CommandFailed, exitCodes } from './outcome.ts'
 import { type Progress, startProgress, toText } from './progress.ts'
-import { stopOnSignal } from './signals.ts'
-import { requireExisting, requireKept } from './store-place.ts'
+import { requireGoingOn, stopOnSignal } from './signals.ts'
+import { isSamePlace, requireExisting, requireKept } from './store-place.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface CopyFlags {
@@ -24,21 +24,18 @@ export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<v
   const source = await openStore(from)
   try {
     const destination = await openStore(to)
-    try {
-      const progress = startProgress('copy', 'plants', terminal, flags)
-      try {
-        const summary = await copyAndCheck(source, destination, progress, signal)
-        terminal.errors.write(
-          `Copied: ${toText(summary.plants)} plants and the tokens; both sides have the checksum ${summary.checksum}.\n`,
-        )
-      } finally {
-        progress.stop()
-      }
-    } catch (error) {
+    const progress = startProgress('copy', 'plants', terminal, flags)
+    const copying = copyAndCheck(source, destination, progress, signal).catch((error: unknown) => {
       throw explain(error, to)
-    } finally {
+    })
+    const { plants, checksum } = await copying.finally(async () => {
+      progress.stop()
       await destination.close()
-    }
+    })
+    if (flags.quiet) return
+    terminal.errors.write(
+      `Copied: ${toText(plants)} plants and the tokens; both sides have the checksum ${checksum}.\n`,
+    )
   } finally {
     await source.close()
   }
@@ -54,7 +51,7 @@ async function copyAndCheck(
     const total = await snapshot.countPlants(undefined)
     let done = 0
     const summary = await summarize(snapshot, async (plants) => {
-      if (signal.aborted) throw new CommandFailed(exitCodes.interrupted, stopped)
+      requireGoingOn(signal, stopped)
       await copyPage(destination, plants)
       done += plants.length
       // Half of the work: the other half is the check.
@@ -67,7 +64,7 @@ async function copyAndCheck(
   await withSnapshot(destination, async (snapshot) => {
     let done = 0
     const summary = await summarize(snapshot, (plants) => {
-      if (signal.aborted) throw new CommandFailed(exitCodes.interrupted, stopped)
+      requireGoingOn(signal, stopped)
       done += plants.length
       progress.report(done, { done: copied.plants + done, total: 2 * copied.plants })
     })
@@ -144,7 +141,7 @@ function toLocations({ from, to }: CopyFlags): [StoreLocation, StoreLocation] {
   if (mistakes.length > 0 || source === undefined || destination === undefined) {
     throw new WrongConfig(mistakes)
   }
-  if (source.label === destination.label)
+  if (isSamePlace(source, destination))
     throw new WrongConfig(['--from and --to are the same store.'])
   requireExisting({ storeLocation: source })
   requireKept({ storeLocation: destination })

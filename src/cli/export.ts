@@ -5,13 +5,14 @@ import { createGzip } from 'node:zlib'
 import { type Config, WrongConfig } from '../config.ts'
 import { Failure } from '../contract/errors.ts'
 import { isKeepable } from '../contract/text.ts'
+import type { Snapshot } from '../store/store.ts'
 import { writePlants } from '../transfer/write.ts'
 import { standardStream, toFormat } from './input-file.ts'
 import { expectShortLives } from './memory.ts'
-import { CommandFailed, exitCodes } from './outcome.ts'
+import { CommandFailed, exitCodes, explainFile } from './outcome.ts'
 import { makeFile } from './output-file.ts'
 import { startProgress, toText } from './progress.ts'
-import { stopOnSignal } from './signals.ts'
+import { requireGoingOn, stopOnSignal } from './signals.ts'
 import { requireExisting } from './store-place.ts'
 import type { Terminal } from './terminal.ts'
 import { withStore } from './with-store.ts'
@@ -47,27 +48,25 @@ export async function exportPlants(
     progress.report(count, { done: count, total })
   }
 
+  async function write(snapshot: Snapshot): Promise<void> {
+    if (!flags.quiet) total = await snapshot.countPlants(flags.tag)
+    const query = { format, tag: flags.tag, after: undefined, limit: undefined }
+    const pieces = Readable.from(writePlants(snapshot, query, onWritten), { objectMode: false })
+    if (isStandard) return pipeline(pieces, terminal.output, { end: false, signal })
+    await makeFile(file, 'replace', signal, (draft) => {
+      const gzip = file.endsWith('.gz') ? [createGzip()] : []
+      return pipeline([pieces, ...gzip, createWriteStream(draft)], { signal })
+    })
+  }
+
   try {
     await withStore(config, async (store) => {
       const snapshot = await store.openSnapshot()
-      if (!flags.quiet) total = await snapshot.countPlants(flags.tag)
-      const query = { format, tag: flags.tag, after: undefined, limit: undefined }
-      const pieces = () =>
-        Readable.from(writePlants(snapshot, query, onWritten), { objectMode: false })
-      try {
-        if (isStandard) await pipeline(pieces(), terminal.output, { end: false, signal })
-        else {
-          await makeFile(file, 'replace', (draft) => {
-            const gzip = file.endsWith('.gz') ? [createGzip()] : []
-            return pipeline([pieces(), ...gzip, createWriteStream(draft)], { signal })
-          })
-        }
-      } finally {
-        await snapshot.close()
-      }
+      await write(snapshot).finally(snapshot.close)
     })
   } catch (error) {
-    throw explain(error, signal)
+    requireGoingOn(signal, 'Stopped: nothing was kept. Run the command again.')
+    throw explain(error)
   } finally {
     progress.stop()
   }
@@ -76,16 +75,19 @@ export async function exportPlants(
   terminal.errors.write(`Exported: ${toText(count)} plants (${seconds.toFixed(1)} s).\n`)
 }
 
-function explain(error: unknown, signal: AbortSignal): unknown {
-  if (signal.aborted) {
+function explain(error: unknown): unknown {
+  if (error instanceof Failure) {
     return new CommandFailed(
-      exitCodes.interrupted,
-      'Stopped: nothing was kept. Run the command again.',
+      exitCodes.inputOutput,
+      `Not everything could be read: ${error.message}`,
     )
   }
-  if (error instanceof Failure) return new CommandFailed(exitCodes.inputOutput, error.message)
   // Whoever reads standard output has seen enough.
-  if ((error as NodeJS.ErrnoException).code === 'EPIPE')
+  if ((error as NodeJS.ErrnoException).code === 'EPIPE') {
     return new CommandFailed(exitCodes.brokenPipe, '')
+  }
+  if (error instanceof Error && 'syscall' in error) {
+    return new CommandFailed(exitCodes.inputOutput, `Cannot write: ${explainFile(error)}.`)
+  }
   return error
 }

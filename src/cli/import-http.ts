@@ -20,7 +20,12 @@ interface Answer {
 }
 
 /** A running service: one request for each plant, several at a time. Each can be sent again without harm. */
-export function openHttpTarget(address: string, token: string, onConflict: OnConflictFlag): Target {
+export function openHttpTarget(
+  address: string,
+  token: string,
+  onConflict: OnConflictFlag,
+  signal: AbortSignal,
+): Target {
   const url = toBaseUrl(address)
   const isSecure = url.startsWith('https:')
   const agent = new (isSecure ? HttpsAgent : HttpAgent)({
@@ -28,6 +33,8 @@ export function openHttpTarget(address: string, token: string, onConflict: OnCon
     maxSockets: connections,
   })
   const request = isSecure ? requestHttps : requestHttp
+  /** Until then the token may make no request: the service has a limit. */
+  let pausedUntil = 0
 
   function send(
     method: string,
@@ -39,6 +46,7 @@ export function openHttpTarget(address: string, token: string, onConflict: OnCon
       const sent = request(`${url}/plants/${id}`, {
         agent,
         method,
+        signal,
         timeout: answerTimeoutMs,
         headers: { Authorization: `Bearer ${token}`, ...headers },
       })
@@ -49,7 +57,7 @@ export function openHttpTarget(address: string, token: string, onConflict: OnCon
         })
         response.on('error', reject)
         response.on('end', () => {
-          const retryAfterMs = Number(response.headers['retry-after'] ?? 0) * 1000
+          const retryAfterMs = toMilliseconds(response.headers['retry-after'])
           resolve({ status: response.statusCode ?? 0, retryAfterMs, body: text })
         })
       })
@@ -63,11 +71,22 @@ export function openHttpTarget(address: string, token: string, onConflict: OnCon
 
   async function sendUntilAnswered(...parts: Parameters<typeof send>): Promise<Answer> {
     for (let attempt = 1; ; attempt++) {
+      while (performance.now() < pausedUntil) {
+        await sleep(pausedUntil - performance.now(), undefined, { signal })
+      }
       const answer = await send(...parts).catch((error: unknown) => error as Error)
-      const isAnswer = !(answer instanceof Error)
-      if (isAnswer && !passing.includes(answer.status)) return requireGranted(answer)
-      if (attempt === mostAttempts) throw givenUp(url, answer)
-      await sleep(isAnswer ? Math.max(answer.retryAfterMs, pauseMs) : attempt * pauseMs)
+      signal.throwIfAborted()
+      if (answer instanceof Error) {
+        if (attempt === mostAttempts) throw givenUp(url, answer)
+        await sleep(attempt * pauseMs, undefined, { signal })
+      } else if (answer.status === 429) {
+        // Its time will come: that is no failure, however often it happens.
+        pausedUntil = Math.max(pausedUntil, performance.now() + answer.retryAfterMs)
+        attempt--
+      } else if (passing.includes(answer.status)) {
+        if (attempt === mostAttempts) throw givenUp(url, answer)
+        await sleep(answer.retryAfterMs, undefined, { signal })
+      } else return requireGranted(answer)
     }
   }
 
@@ -77,11 +96,24 @@ export function openHttpTarget(address: string, token: string, onConflict: OnCon
   }
 
   async function putOne(plant: NewPlant): Promise<Outcome> {
-    const created = await put(plant, { 'If-None-Match': '*' })
-    if (created.status === 201) return { is: 'stored' }
-    if (invalid.includes(created.status)) return { is: 'invalid', reason: toMessage(created) }
-    if (created.status !== 412) throw unexpected(url, created)
+    for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+      const created = await put(plant, { 'If-None-Match': '*' })
+      if (created.status === 201) return { is: 'stored' }
+      if (invalid.includes(created.status)) return { is: 'invalid', reason: toMessage(created) }
+      if (created.status !== 412) throw unexpected(url, created)
+      const outcome = await compare(plant)
+      if (outcome !== undefined) return outcome
+    }
+    throw new CommandFailed(
+      exitCodes.inputOutput,
+      `The plant ${plant.id} comes and goes at ${url}.`,
+    )
+  }
+
+  /** What becomes of a plant whose id is taken; undefined when it is taken no longer. */
+  async function compare(plant: NewPlant): Promise<Outcome | undefined> {
     const current = await sendUntilAnswered('GET', plant.id, {})
+    if (current.status === 404) return undefined
     if (current.status !== 200) throw unexpected(url, current)
     const { name, tag } = parseJson(current.body) as NewPlant
     if (name === plant.name && tag === plant.tag) return { is: 'already there' }
@@ -110,13 +142,14 @@ export function openHttpTarget(address: string, token: string, onConflict: OnCon
   }
 }
 
-/** What may pass: no answer in time, too many requests, overloaded, out of reach, not confirmed. */
-const passing = [408, 429, 502, 503, 504]
+/** What may pass: no answer in time, overloaded, out of reach, not confirmed. */
+const passing = [408, 502, 503, 504]
 const invalid = [400, 413]
 
 function toBaseUrl(address: string): string {
   const url = URL.parse(address)
-  if (url !== null && /^https?:$/.test(url.protocol)) return url.href.replace(/\/+$/, '')
+  const isPlain = url !== null && url.username === '' && url.password === ''
+  if (isPlain && /^https?:$/.test(url.protocol)) return url.href.replace(/\/+$/, '')
   throw new WrongConfig(['--url must be the address of a service, such as http://127.0.0.1:3000.'])
 }
 
@@ -145,6 +178,13 @@ function toMessage({ body }: Answer): string {
   try {
     return (JSON.parse(body) as ErrorBody).message
   } catch {
-    return body.slice(0, 200)
+    // Of somebody else: it may have anything in it.
+    return body.slice(0, 200).replaceAll(/\p{C}+/gu, ' ')
   }
+}
+
+/** How long to wait, as a header says it in seconds. One that gives a date is met a little later than it could be. */
+function toMilliseconds(retryAfter: string | undefined): number {
+  const seconds = Number(retryAfter ?? 0)
+  return Math.max(Number.isFinite(seconds) ? seconds * 1_000 : 10_000, pauseMs)
 }

@@ -1,3 +1,4 @@
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import type { Entry } from '../transfer/entry.ts'
 import { CommandFailed, exitCodes, explainFile } from './outcome.ts'
@@ -22,25 +23,53 @@ export interface Rejects {
 /** How many are shown on the terminal; beyond that, a file is the better place. */
 const mostShown = 100
 
+/** Refuses a file that is something else than the rejects of an import before: it would be lost. */
+export function requireRejectsFile(path: string): void {
+  if (!existsSync(path) || !statSync(path).isFile()) return
+  const start = readStart(path)
+  if (start === '' || start.startsWith(firstWords)) return
+  const message = `--rejects ${path} is a file with something else in it, and was not touched: name another.`
+  throw new CommandFailed(exitCodes.cannotCreate, message)
+}
+
+/** What a file of rejects begins with. */
+const firstWords = '{"line":'
+
+function readStart(path: string): string {
+  const file = openSync(path, 'r')
+  try {
+    const start = Buffer.alloc(firstWords.length)
+    return start.toString('latin1', 0, readSync(file, start))
+  } finally {
+    closeSync(file)
+  }
+}
+
 export async function openRejects(path: string | undefined): Promise<Rejects> {
-  return path === undefined ? showRejects() : writeRejects(await openFile(path))
+  return path === undefined ? showRejects() : writeRejects(path, await openFile(path))
 }
 
 async function openFile(path: string): Promise<FileHandle> {
   try {
     return await open(path, 'w', 0o600)
   } catch (error) {
-    throw new CommandFailed(
-      exitCodes.cannotCreate,
-      `Cannot write --rejects ${path}: ${explainFile(error)}.`,
-    )
+    throw cannotWrite(path, error)
   }
 }
 
-function writeRejects(file: FileHandle): Rejects {
+function cannotWrite(path: string, error: unknown): CommandFailed {
+  const message = `Cannot write --rejects ${path}: ${explainFile(error)}.`
+  return new CommandFailed(exitCodes.cannotCreate, message, { cause: error })
+}
+
+function writeRejects(path: string, file: FileHandle): Rejects {
   return {
     async add({ line, text }, reason) {
-      await file.write(`${JSON.stringify({ line, reason, text })}\n`)
+      try {
+        await file.appendFile(`${JSON.stringify({ line, reason, text })}\n`)
+      } catch (error) {
+        throw cannotWrite(path, error)
+      }
     },
     close: () => file.close(),
   }

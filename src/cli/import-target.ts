@@ -27,9 +27,13 @@ export interface Target {
 }
 
 /** Opens the store of the configuration, or a running service when its address is given. */
-export async function openTarget(flags: TargetFlags, config: Config): Promise<Target> {
+export async function openTarget(
+  flags: TargetFlags,
+  config: Config,
+  signal: AbortSignal,
+): Promise<Target> {
   if (flags.url !== undefined)
-    return openHttpTarget(flags.url, toToken(flags, config), flags.onConflict)
+    return openHttpTarget(flags.url, toToken(flags, config), flags.onConflict, signal)
   if (flags.token !== undefined) throw new WrongConfig(['--token goes with --url.'])
   requireKept(config)
   const store = await openStore(config.storeLocation)

@@ -2,13 +2,13 @@ import type { Config } from '../config.ts'
 import { Failure } from '../contract/errors.ts'
 import { type Entry, UnreadableFile } from '../transfer/entry.ts'
 import { readPlants } from '../transfer/read.ts'
-import { describeCounts, newCounts, openRejects } from './import-report.ts'
+import { describeCounts, newCounts, openRejects, requireRejectsFile } from './import-report.ts'
 import { type OnConflictFlag, type Outcome, openTarget, type TargetFlags } from './import-target.ts'
 import { openInput, toFormat } from './input-file.ts'
 import { expectManyShortLives } from './memory.ts'
-import { CommandFailed, exitCodes } from './outcome.ts'
+import { CommandFailed, exitCodes, explainFile } from './outcome.ts'
 import { startProgress } from './progress.ts'
-import { stopOnSignal } from './signals.ts'
+import { requireGoingOn, stopOnSignal } from './signals.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface ImportFlags extends TargetFlags {
@@ -20,7 +20,7 @@ export interface ImportFlags extends TargetFlags {
 
 /** So many plants, or so much text, go into the store in one step. */
 const batchPlants = 1_000
-const batchCharacters = 1024 * 1024
+const batchCharacters = 256 * 1024
 const mostUnderWay = 2
 
 /** Brings the plants of a file into the store. Run again, it finds what is there already, and goes on. */
@@ -32,12 +32,15 @@ export async function importPlants(
 ): Promise<void> {
   expectManyShortLives()
   const format = toFormat(file, flags.format)
-  const input = await openInput(file, terminal)
+  const signal = stopOnSignal()
+  const input = await openInput(file, terminal, signal)
+  if (flags.rejects !== undefined) requireRejectsFile(flags.rejects)
+  const target = await openTarget(flags, config, signal)
   const rejects = await openRejects(flags.rejects)
   const counts = newCounts()
-  const signal = stopOnSignal()
   const startedAt = performance.now()
   const progress = startProgress('import', 'lines', terminal, flags)
+  const underWay: Batch[] = []
   let reached = 0
 
   /** Waits for the oldest batch and counts what became of its lines. */
@@ -54,9 +57,7 @@ export async function importPlants(
     progress.report(reached, input.part())
   }
 
-  const target = await openTarget(flags, config)
-  const underWay: Batch[] = []
-  try {
+  async function bringIn(): Promise<void> {
     for await (const entries of toBatches(readPlants(input.chunks, format))) {
       const plants = entries.flatMap(({ plant }) => plant ?? [])
       const ids = new Set(plants.map(({ id }) => id))
@@ -68,24 +69,30 @@ export async function importPlants(
       underWay.push({ entries, ids, outcomes })
     }
     while (underWay.length > 0) await settle()
+  }
+
+  try {
+    await bringIn()
   } catch (error) {
     await Promise.allSettled(underWay.map(({ outcomes }) => outcomes))
-    throw explain(error, reached)
+    // Whoever stops it also stops what it is waiting for.
+    if (!signal.aborted) throw explain(error, file, reached)
   } finally {
     progress.stop()
     await rejects.close()
     await target.close()
   }
   const seconds = (performance.now() - startedAt) / 1000
-  terminal.errors.write(
-    describeCounts(counts, seconds, { isWhole: !signal.aborted, rejects: flags.rejects }),
-  )
-  if (signal.aborted) {
-    const hint = `Stopped after line ${reached}. Run the same command again to go on: what is stored already is recognised.`
-    throw new CommandFailed(exitCodes.interrupted, hint)
+  const rejected = counts.conflict + counts.invalid
+  if (!flags.quiet || signal.aborted || rejected > 0) {
+    const options = { isWhole: !signal.aborted, rejects: flags.rejects }
+    terminal.errors.write(describeCounts(counts, seconds, options))
   }
-  if (counts.conflict + counts.invalid > 0) throw new CommandFailed(exitCodes.data, '')
+  requireGoingOn(signal, `Stopped after line ${reached}. ${goOn}`)
+  if (rejected > 0) throw new CommandFailed(exitCodes.data, '')
 }
+
+const goOn = 'Run the same command again to go on: what is stored already is recognised.'
 
 /** Lines that are on their way into the store. */
 interface Batch {
@@ -120,22 +127,23 @@ async function* toBatches(groups: AsyncIterable<Entry[]>): AsyncGenerator<Entry[
   if (batch.length > 0) yield batch
 }
 
-function explain(error: unknown, reached: number): unknown {
-  const goOn = `The lines as far as ${reached} are in the store; run the same command again to go on.`
+function explain(error: unknown, file: string, reached: number): unknown {
+  const behind = `Nothing behind line ${reached} was taken.`
   if (error instanceof UnreadableFile) {
     return new CommandFailed(
       exitCodes.data,
-      reached === 0 ? error.message : `${error.message}. ${goOn}`,
+      reached === 0 ? error.message : `${error.message}. ${behind}`,
     )
-  }
-  if (error instanceof CommandFailed && reached > 0) {
-    return new CommandFailed(error.exitCode, `${error.message} ${goOn}`)
   }
   if (error instanceof Failure) {
-    return new CommandFailed(
-      exitCodes.inputOutput,
-      `after line ${reached}: ${error.message} ${goOn}`,
-    )
+    return new CommandFailed(exitCodes.inputOutput, `${behind} ${error.message} ${goOn}`)
+  }
+  if (error instanceof CommandFailed && reached > 0) {
+    return new CommandFailed(error.exitCode, `${error.message} ${behind} ${goOn}`)
+  }
+  if (error instanceof Error && 'syscall' in error) {
+    const message = `Cannot read ${file}: ${explainFile(error)}. ${behind}`
+    return new CommandFailed(exitCodes.inputOutput, message, { cause: error })
   }
   return error
 }

@@ -1,5 +1,6 @@
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
+import { addAbortSignal } from 'node:stream'
 import { WrongConfig } from '../config.ts'
 import { type Format, formatNames } from '../contract/formats.ts'
 import { CommandFailed, exitCodes, explainFile } from './outcome.ts'
@@ -19,13 +20,19 @@ export interface Input {
 const chunkBytes = 64 * 1024
 
 /** Opens a file to read, or standard input. */
-export async function openInput(path: string, terminal: Terminal): Promise<Input> {
-  if (path === standardStream) return { chunks: terminal.input, part: () => undefined }
+export async function openInput(
+  path: string,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<Input> {
+  if (path === standardStream) {
+    return { chunks: addAbortSignal(signal, terminal.input), part: () => undefined }
+  }
   try {
     const file = await open(path, constants.O_RDONLY)
     const status = await file.stat()
     if (status.isDirectory()) throw Object.assign(new Error(), { code: 'EISDIR' })
-    const stream = file.createReadStream({ highWaterMark: chunkBytes })
+    const stream = file.createReadStream({ highWaterMark: chunkBytes, signal })
     const total = status.isFile() ? status.size : 0
     return {
       chunks: stream,

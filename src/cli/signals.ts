@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { limits } from '../contract/limits.ts'
+import { CommandFailed, exitCodes } from './outcome.ts'
 
 /** Two signals so close together are one: a terminal and npm both pass Ctrl-C on. */
 const sameSignalMs = 100
@@ -20,8 +21,15 @@ export function waitForSignal(logger: Logger): Promise<NodeJS.Signals> {
 /** Aborts with the first signal to stop, so that a command can end in good order. A second one ends the process at once. */
 export function stopOnSignal(): AbortSignal {
   const controller = new AbortController()
-  onSignal(() => controller.abort())
+  onSignal((signal) => controller.abort(signal))
   return controller.signal
+}
+
+/** Ends the command in good order where a signal has come, with the exit code that says so. */
+export function requireGoingOn(signal: AbortSignal, message: string): void {
+  if (!signal.aborted) return
+  const isTerminated = signal.reason === 'SIGTERM'
+  throw new CommandFailed(isTerminated ? exitCodes.terminated : exitCodes.interrupted, message)
 }
 
 function onSignal(receiveFirst: (signal: NodeJS.Signals) => void): void {

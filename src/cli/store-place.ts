@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { type Config, WrongConfig } from '../config.ts'
 import type { StoreLocation } from '../store/open.ts'
 
@@ -20,4 +21,15 @@ export function requireExisting(config: { readonly storeLocation: StoreLocation 
       `There is no store at ${storeLocation.path}. Set DATABASE_URL or --database.`,
     ])
   }
+}
+
+/** Whether two addresses name one store, as far as that can be seen without opening it. */
+export function isSamePlace(one: StoreLocation, other: StoreLocation): boolean {
+  if (one.engine === 'postgres' || other.engine === 'postgres') return one.label === other.label
+  return toIdentity(one.path) === toIdentity(other.path)
+}
+
+/** The file behind a path, which may be written in several ways or be a link. */
+function toIdentity(path: string): string {
+  return existsSync(path) ? realpathSync(path) : resolve(path)
 }

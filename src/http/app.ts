@@ -102,7 +102,8 @@ export function buildApp(parts: AppParts): FastifyInstance {
 
   app.setErrorHandler((error, request, reply) => {
     const failure = toFailure(error)
-    if (failure.number >= 50000) {
+    // A refusal because of too much to do is no news, and would come in great numbers.
+    if (failure.number >= 50000 && failure.number !== 50300) {
       logger.error(
         { requestId: request.id, error: failure.number, err: failure.cause },
         failure.message,

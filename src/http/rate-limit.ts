@@ -12,8 +12,9 @@ interface Window {
   used: number
 }
 
-/** Windows that have ended are forgotten when there are more than this. */
+/** Windows that have ended are forgotten when there are more than this, once in so long. */
 const mostWindows = 10_000
+const sweepMs = 1_000
 
 /**
  * Counts the requests of each token, in this process. A window begins with the first request in it. Every answer says how
@@ -21,18 +22,20 @@ const mostWindows = 10_000
  */
 export function buildRateLimit({ requests, windowMs }: RateLimit) {
   const windows = new Map<string, Window>()
+  let sweptAt = 0
   const policy = `"token";q=${requests};w=${windowMs / 1000}`
 
   function findWindow(tokenId: string, now: number): Window {
     const current = windows.get(tokenId)
     if (current !== undefined && now < current.endsAt) return current
-    if (windows.size >= mostWindows) forgetEnded(now)
+    if (windows.size >= mostWindows && now >= sweptAt + sweepMs) forgetEnded(now)
     const next = { endsAt: now + windowMs, used: 0 }
     windows.set(tokenId, next)
     return next
   }
 
   function forgetEnded(now: number): void {
+    sweptAt = now
     for (const [tokenId, { endsAt }] of windows) if (endsAt <= now) windows.delete(tokenId)
   }
 

@@ -26,4 +26,4 @@ export async function restoreStore(
 const useItsOwn =
   'PostgreSQL has its own backup, which knows its locks, roles and log: use pg_dump --schema=plant_store, or pg_basebackup with an archive of the log. See docs/data.md.'
 const useCopy =
-  'A backup file is restored to sqlite:PATH. To bring it to PostgreSQL: plant-store copy --from sqlite:FILE --to postgres://…; a dump of PostgreSQL itself is restored with pg_restore.'
+  'A backup file is restored to sqlite:PATH. To bring it to PostgreSQL, restore it and then use: plant-store copy --from sqlite:PATH --to postgres://…; a dump of PostgreSQL itself is restored with pg_restore.'

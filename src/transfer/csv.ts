@@ -13,37 +13,48 @@ interface Columns {
   readonly tag: number
 }
 
+interface OpenRecord {
+  readonly number: number
+  readonly lines: string[]
+  length: number
+}
+
 /** Reads rows under a header row. A quoted field may run over several lines. */
 export function buildCsvReader(): Reader {
   let columns: Columns | undefined
   /** The lines of a record whose quoted field has not ended yet. */
-  let open: { number: number; lines: string[]; length: number } | undefined
+  let open: OpenRecord | undefined
 
   function readLine({ number, text, fault }: Line): Entry | undefined {
-    if (fault !== undefined) return reject(fault, number, text)
-    if (open !== undefined) return continueRecord(text)
-    return takeRecord(number, text)
+    if (open !== undefined) return continueRecord(open, text, fault)
+    return fault === undefined ? takeRecord(number, text) : reject(fault, number, text)
   }
 
-  function reject(reason: string, number: number, text: string): Entry {
-    const line = open?.number ?? number
+  function reject(reason: string, line: number, text: string): Entry {
     if (columns === undefined) throw new UnreadableFile(line, reason)
-    const until = line === number ? '' : ` (as far as line ${number})`
-    open = undefined
-    return { line, text, reason: reason + until }
+    return { line, text, reason }
   }
 
-  function continueRecord(text: string): Entry | undefined {
-    if (open === undefined) return undefined
-    open.lines.push(text)
-    open.length += text.length + 1
-    const number = open.number + open.lines.length - 1
-    if (open.length > lineBytes) return reject(neverEnds, number, open.lines[0] ?? '')
+  /** All lines as far as the last that was read go with it: where the next record would begin is not known. */
+  function rejectOpen({ number, lines }: OpenRecord, reason: string): Entry {
+    open = undefined
+    const until = lines.length === 1 ? '' : ` (as far as line ${number + lines.length - 1})`
+    return reject(reason + until, number, lines.join('\n'))
+  }
+
+  function continueRecord(
+    record: OpenRecord,
+    text: string,
+    fault: string | undefined,
+  ): Entry | undefined {
+    record.lines.push(text)
+    record.length += text.length + 1
+    if (fault !== undefined) return rejectOpen(record, fault)
+    if (record.length > lineBytes) return rejectOpen(record, neverEnds)
     // A line with an even number of quotes ends in the state in which it began: inside of them.
     if (countQuotes(text) % 2 === 0) return undefined
-    const { number: first, lines } = open
     open = undefined
-    return takeRecord(first, lines.join('\n'))
+    return takeRecord(record.number, record.lines.join('\n'))
   }
 
   function takeRecord(number: number, text: string): Entry | undefined {
@@ -68,7 +79,7 @@ export function buildCsvReader(): Reader {
   return {
     read: readLine,
     end() {
-      if (open !== undefined) return reject(neverEnds, open.number, open.lines[0] ?? '')
+      if (open !== undefined) return rejectOpen(open, neverEnds)
       if (columns === undefined) throw new UnreadableFile(1, noHeader)
       return undefined
     },
@@ -115,8 +126,6 @@ function findClosingQuote(record: string, from: number): number {
 
 function toColumns(fields: Fields, line: number): Columns {
   const names = fields.map((name) => name ?? '')
-  // Spreadsheets mark a file as UTF-8 by a byte order mark.
-  if (names[0]?.startsWith('\ufeff')) names[0] = names[0].slice(1)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice !== undefined) {
     throw new UnreadableFile(line, `the header names the column ${JSON.stringify(twice)} twice`)

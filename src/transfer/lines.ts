@@ -30,7 +30,9 @@ export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<
   }
 
   function takeHeld(): Line {
-    const bytes = Buffer.concat(pieces)
+    const held = Buffer.concat(pieces)
+    const isMarked = number === 0 && held.subarray(0, byteOrderMark.length).equals(byteOrderMark)
+    const bytes = isMarked ? held.subarray(byteOrderMark.length) : held
     const line = isTooLong ? toFaulty(++number, bytes, tooLong) : toLine(++number, bytes)
     pieces = []
     heldBytes = 0
@@ -58,12 +60,15 @@ export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<
     hold(chunk.subarray(0, first))
     const lines = [takeHeld()]
     const last = chunk.lastIndexOf(newline)
-    if (last > first) lines.push(...take(chunk.subarray(first + 1, last)))
+    if (last > first) for (const line of take(chunk.subarray(first + 1, last))) lines.push(line)
     if (last + 1 < chunk.length) hold(Buffer.from(chunk.subarray(last + 1)))
     yield lines
   }
   if (heldBytes > 0) yield [takeHeld()]
 }
+
+/** Spreadsheets mark a file as UTF-8 by a byte order mark, which is no part of its first line. */
+const byteOrderMark = Buffer.from('\ufeff')
 
 const tooLong = `the line is longer than ${lineBytes} bytes`
 

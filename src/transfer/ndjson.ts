@@ -14,7 +14,7 @@ export function buildNdjsonReader(): Reader {
   function read({ number: line, text, fault }: Line): Entry | undefined {
     if (fault === undefined && text.trim() === '') return undefined
     // A file that begins otherwise is something else: better to say so once than for each of its lines.
-    if (isFirst && !/^[ \t\r]*\{/.test(text)) throw new UnreadableFile(line, notNdjson)
+    if (isFirst && !/^[ \t\r]*\{/.test(text)) throw new UnreadableFile(line, explain(text))
     isFirst = false
     if (fault !== undefined) return { line, text, reason: fault }
     try {
@@ -28,5 +28,9 @@ export function buildNdjsonReader(): Reader {
   return { read, end: () => undefined }
 }
 
-const notNdjson =
-  'this is not NDJSON, which has one JSON object a line; say --format csv if it is CSV'
+function explain(text: string): string {
+  const hint = text.trimStart().startsWith('[')
+    ? "make it of a JSON array with: jq -c '.[]'"
+    : 'say --format csv if it is CSV'
+  return `this is not NDJSON, which has one JSON object a line; ${hint}`
+}

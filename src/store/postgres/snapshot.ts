@@ -11,11 +11,14 @@ export async function openSnapshot(session: Session, answerTimeoutMs: number): P
     isLost = true
   })
 
-  async function read<Value>(run: () => Promise<Value>): Promise<Value> {
+  async function read<Value>(
+    run: () => Promise<Value>,
+    timeoutMs = answerTimeoutMs,
+  ): Promise<Value> {
     // The driver would connect again, and go on outside of the transaction.
     if (isLost) throw unreachable()
     try {
-      return await withTimeout(run(), answerTimeoutMs)
+      return await (timeoutMs === Number.POSITIVE_INFINITY ? run() : withTimeout(run(), timeoutMs))
     } catch (error) {
       throw toReadFailure(error)
     }
@@ -30,10 +33,7 @@ export async function openSnapshot(session: Session, answerTimeoutMs: number): P
     throw error
   }
   return {
-    async countPlants(tag) {
-      if (isLost) throw unreachable()
-      return countPlants(sql, tag)
-    },
+    countPlants: (tag) => read(() => countPlants(sql, tag), Number.POSITIVE_INFINITY),
     listPlants: (query) => read(() => listPlants(sql, query)),
     listTokens: () => read(() => tokenStatements.list(sql)),
     close,

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync } from 'node:fs'
+import { copyFileSync, existsSync, statSync } from 'node:fs'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { type FileSummary, UnusableStore } from '../store.ts'
@@ -55,6 +55,7 @@ function diskFull(cause: unknown): Error {
 /** Copies a backup into a new file, after and before it was checked. */
 export function restore(file: string, path: string, draft: string): FileSummary {
   requireEmptyPlace(path)
+  requireNoLog(file)
   const before = checkBackup(file)
   copyFileSync(file, draft)
   requireSame(before, checkBackup(draft), draft)
@@ -71,10 +72,25 @@ function checkBackup(file: string): FileSummary {
 
 /** The files that a database in use leaves beside itself would be taken for parts of the new one. */
 function requireEmptyPlace(path: string): void {
-  const taken = ['', '-wal', '-shm', '-journal'].map((suffix) => path + suffix).find(existsSync)
+  const taken = existsSync(path) ? path : findLog(path)
   if (taken === undefined) return
   throw new UnusableStore(
     `${taken} exists and was not touched. Restore into a new place, or move it away.`,
+  )
+}
+
+/** The log of a database with something in it, beside its file. */
+function findLog(path: string): string | undefined {
+  const logs = ['-wal', '-journal'].map((suffix) => path + suffix)
+  return logs.find((log) => existsSync(log) && statSync(log).size > 0)
+}
+
+/** What is in a log and not in the file would be lost. A backup has none. */
+function requireNoLog(file: string): void {
+  const log = findLog(file)
+  if (log === undefined) return
+  throw new UnusableStore(
+    `${log} stands beside ${file} and belongs to it: this is a store that is in use or was not closed, and no backup. Start the service on it, or make a backup of it.`,
   )
 }
 
