@@ -1,6 +1,6 @@
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { addAbortSignal } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { WrongConfig } from '../config.ts'
 import { type Format, formatNames } from '../contract/formats.ts'
 import { CommandFailed, exitCodes, explainFile } from './outcome.ts'
@@ -26,20 +26,37 @@ export async function openInput(
   signal: AbortSignal,
 ): Promise<Input> {
   if (path === standardStream) {
-    return { chunks: addAbortSignal(signal, terminal.input), part: () => undefined }
+    return { chunks: untilAborted(terminal.input, signal), part: () => undefined }
   }
   try {
     const file = await open(path, constants.O_RDONLY)
     const status = await file.stat()
     if (status.isDirectory()) throw Object.assign(new Error(), { code: 'EISDIR' })
-    const stream = file.createReadStream({ highWaterMark: chunkBytes, signal })
+    const stream = file.createReadStream({ highWaterMark: chunkBytes })
     const total = status.isFile() ? status.size : 0
     return {
-      chunks: stream,
+      chunks: untilAborted(stream, signal),
       part: () => (total === 0 ? undefined : { done: stream.bytesRead, total }),
     }
   } catch (error) {
     throw new CommandFailed(exitCodes.noInput, `Cannot read ${path}: ${explainFile(error)}.`)
+  }
+}
+
+/** Ends with the signal, also while it waits for something that may never come. */
+async function* untilAborted(stream: Readable, signal: AbortSignal): AsyncGenerator<Buffer> {
+  const iterator = stream[Symbol.asyncIterator]()
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => {
+      reject(signal.reason)
+      stream.destroy()
+    })
+  })
+  aborted.catch(() => {})
+  for (;;) {
+    const next = await Promise.race([iterator.next(), aborted])
+    if (next.done) return
+    yield next.value
   }
 }
 

@@ -5,6 +5,9 @@ import { CommandFailed, exitCodes } from './outcome.ts'
 /** Two signals so close together are one: a terminal and npm both pass Ctrl-C on. */
 const sameSignalMs = 100
 
+/** How long a command that was stopped may take to clean up. */
+const lastWordsMs = 1_000
+
 /** Resolves with the first signal to stop. A second one ends the process at once, as does a stop that takes too long. */
 export function waitForSignal(logger: Logger): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
@@ -28,8 +31,13 @@ export function stopOnSignal(): AbortSignal {
 /** Ends the command in good order where a signal has come, with the exit code that says so. */
 export function requireGoingOn(signal: AbortSignal, message: string): void {
   if (!signal.aborted) return
-  const isTerminated = signal.reason === 'SIGTERM'
-  throw new CommandFailed(isTerminated ? exitCodes.terminated : exitCodes.interrupted, message)
+  const exitCode = signal.reason === 'SIGTERM' ? exitCodes.terminated : exitCodes.interrupted
+  // A read of a named pipe into which nobody writes cannot be taken back, and keeps the process from ending by itself.
+  setTimeout(() => {
+    process.removeAllListeners(signal.reason)
+    process.kill(process.pid, signal.reason)
+  }, lastWordsMs).unref()
+  throw new CommandFailed(exitCode, message)
 }
 
 function onSignal(receiveFirst: (signal: NodeJS.Signals) => void): void {

@@ -117,6 +117,17 @@ describe('plant-store restore leaves nothing behind for', () => {
     })
   }
 
+  it('a store that was not closed: its log is a part of it', async () => {
+    const folder = await newStore()
+    copyFileSync(join(folder, 'data/plant-store.db'), join(folder, 'crashed.db'))
+    writeFileSync(join(folder, 'crashed.db-wal'), 'the rest')
+    const args = ['restore', 'crashed.db', '--database', 'sqlite:new/plants.db']
+    const { exitCode, stderr } = await run(args, { folder })
+    assert.match(stderr, /^crashed\.db-wal stands beside crashed\.db and belongs to it/)
+    assert.equal(exitCode, 78)
+    assert.deepEqual(readdirSync(join(folder, 'new')), [])
+  })
+
   it('a place that is taken, or has the log of another database', async () => {
     const folder = await newStore()
     await run(['backup', 'good.db'], { folder })

@@ -101,6 +101,11 @@ describe('plant-store copy', () => {
     assert.match(wrong.stderr, /^--from must be .*\n--to must be /)
     assert.equal(wrong.exitCode, 78)
     assert.match((await copy('sqlite:a.db', 'sqlite:a.db')).stderr, /^--from and --to are the same/)
+    await run(['token', 'create', '--name', 'a', '--database', 'sqlite:a.db'], { folder })
+    assert.match(
+      (await copy('sqlite:a.db', 'sqlite:./a.db')).stderr,
+      /^--from and --to are the same/,
+    )
     assert.match((await copy('sqlite:no.db', 'sqlite:b.db')).stderr, /^There is no store at no\.db/)
   })
 })

@@ -1,5 +1,16 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { gunzipSync } from 'node:zlib'
@@ -87,6 +98,31 @@ describe('plant-store export', () => {
     assert.match(missing.stderr, /^Cannot write no\/where\.csv: there is no such file or folder/)
     assert.equal(missing.exitCode, 73)
     assert.deepEqual(readdirSync(folder), ['data', 'taken.csv'])
+  })
+
+  it('writes into a pipe, and through a link', async () => {
+    const folder = newFolder()
+    await run(['import', '-', '--format', 'ndjson'], { folder, input: '{"id":1,"name":"a"}\n' })
+    execFileSync('mkfifo', [join(folder, 'pipe.csv')])
+    const reading = readFile(join(folder, 'pipe.csv'), 'utf8')
+    assert.equal((await run(['export', 'pipe.csv'], { folder })).exitCode, 0)
+    assert.equal(await reading, 'id,name,tag\n1,a,\n')
+    assert.ok(statSync(join(folder, 'pipe.csv')).isFIFO())
+    writeFileSync(join(folder, 'real.csv'), 'old')
+    symlinkSync('real.csv', join(folder, 'link.csv'))
+    assert.equal((await run(['export', 'link.csv'], { folder })).exitCode, 0)
+    assert.ok(lstatSync(join(folder, 'link.csv')).isSymbolicLink())
+    assert.equal(readFileSync(join(folder, 'real.csv'), 'utf8'), 'id,name,tag\n1,a,\n')
+  })
+
+  it('says in one line that what it writes to is full', {
+    skip: !existsSync('/dev/full') && 'there is no /dev/full',
+  }, async () => {
+    const folder = newFolder()
+    await run(['import', '-', '--format', 'ndjson'], { folder, input: '{"id":1,"name":"a"}\n' })
+    const { exitCode, stderr } = await run(['export', '/dev/full', '--format', 'csv'], { folder })
+    assert.equal(stderr, 'Cannot write /dev/full: the disk is full.\n')
+    assert.equal(exitCode, 73)
   })
 
   it('replaces a file only by a whole one', async () => {

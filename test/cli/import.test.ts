@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
@@ -117,7 +117,6 @@ for (const engine of engines) {
       ).join('')
       writeFileSync(join(folder, 'many.ndjson'), lines)
       const running = start(['import', 'many.ndjson'], options)
-      await running.waitFor(/^$/)
       while ((await readAll()) === '') if (running.child.exitCode !== null) break
       running.child.kill('SIGINT')
       const { exitCode, stderr } = await running.ended
@@ -209,6 +208,71 @@ describe('plant-store import ends with one clear line for', () => {
       assert.equal(result.exitCode, exitCode)
     })
   }
+
+  it('a place for rejects that holds something else, which stays as it is', async () => {
+    const folder = newFolder()
+    writeFileSync(join(folder, 'plants.csv'), 'id,name\n1,a\n')
+    const args = ['import', 'plants.csv', '--rejects']
+    for (const taken of ['plants.csv', 'data/plant-store.db']) {
+      if (taken !== 'plants.csv') await run(['import', 'plants.csv'], { folder })
+      const before = readFileSync(join(folder, taken))
+      const { exitCode, stderr } = await run([...args, taken], { folder })
+      assert.match(stderr, /is a file with something else in it, and was not touched/)
+      assert.equal(exitCode, 73)
+      assert.deepEqual(readFileSync(join(folder, taken)), before)
+    }
+  })
+
+  it('rejects of the import before: they make room for the new ones', async () => {
+    const folder = newFolder()
+    const args = ['import', '-', '--format', 'ndjson', '--rejects', 'bad']
+    await run(args, { folder, input: '{"id":1}\n{"id":2}\n' })
+    await run(args, { folder, input: '{"id":3}\n' })
+    const rejects = readFileSync(join(folder, 'bad'), 'utf8').trimEnd().split('\n')
+    assert.deepEqual(
+      rejects.map((line) => JSON.parse(line).text),
+      ['{"id":3}'],
+    )
+  })
+
+  it('a disk without space for rejects', {
+    skip: !existsSync('/dev/full') && 'there is no /dev/full',
+  }, async () => {
+    const args = ['import', '-', '--format', 'ndjson', '--rejects', '/dev/full']
+    const { exitCode, stderr } = await run(args, { folder: newFolder(), input: '{"id":1}\n' })
+    assert.equal(stderr, 'Cannot write --rejects /dev/full: the disk is full.\n')
+    assert.equal(exitCode, 73)
+  })
+
+  for (const [signal, code] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const) {
+    it(`${signal}, also while nothing comes over standard input`, async () => {
+      const folder = newFolder()
+      const args = ['import', '-', '--format', 'csv']
+      const running = start(args, { folder, input: 'id,name\n1,a\n', isInputOpen: true })
+      const database = join(folder, 'data/plant-store.db')
+      while (!existsSync(`${database}-wal`)) await new Promise((resolve) => setTimeout(resolve, 10))
+      running.child.kill(signal)
+      const { exitCode, stderr } = await running.ended
+      assert.match(
+        stderr,
+        /^Imported so far: 0 stored .*\nStopped after line 0\. Run the same command again/,
+      )
+      assert.equal(exitCode, code)
+    })
+  }
+
+  it('nothing at all when the service has a rate limit: it keeps to it', async () => {
+    const service = await startService('sqlite::memory:', { env: { RATE_LIMIT: '10/s' } })
+    const input = Array.from({ length: 25 }, (_, id) => `{"id":${id},"name":"a"}\n`).join('')
+    const args = ['import', '-', '--format', 'ndjson', '--url', service.url]
+    const env = { PLANT_STORE_TOKEN: operatorToken }
+    const { exitCode, stderr } = await run(args, { folder: newFolder(), env, input })
+    assert.match(stderr, /^Imported: 25 stored/)
+    assert.equal(exitCode, 0)
+  })
 
   it('a token that is refused', async () => {
     const service = await startService('sqlite::memory:')

@@ -16,16 +16,22 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
   /** What comes over standard input. */
   readonly input?: string | Buffer
+  /** Whether more could come over standard input. */
+  readonly isInputOpen?: boolean
 }
 
 /** Starts the command as a process of its own, with an environment of its own. It ends with the tests of this file. */
-export function start(args: string[], { folder, env = {}, input }: RunOptions) {
+export function start(
+  args: string[],
+  { folder, env = {}, input, isInputOpen = false }: RunOptions,
+) {
   const child: ChildProcess = spawn(process.execPath, [program, ...args], {
     cwd: folder,
     env: { PATH: process.env.PATH, ...env },
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   })
-  child.stdin?.on('error', () => {}).end(input)
+  child.stdin?.on('error', () => {}).write(input ?? '')
+  if (!isInputOpen) child.stdin?.end()
   after(() => child.kill('SIGKILL'))
   const output = { stdout: '', stderr: '' }
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {

@@ -144,6 +144,15 @@ const files: [
     [[2, /does not end .*as far as line/]],
   ],
   ['a NUL character', 'csv', 'id,name\n1,a\0b\n', [[2, /NUL/]]],
+  ['a byte order mark before a quoted header', 'csv', '\ufeff"id","name"\n"1","a"\n', [1n]],
+  ['a byte order mark', 'ndjson', '\ufeff{"id":1,"name":"a"}\n', [1n]],
+  ['lines without number', 'ndjson', `{"id":1,"name":"a"}\n${'\n'.repeat(1_000_000)}`, [1n]],
+  [
+    'a quote that does not end: every line is in the reason',
+    'csv',
+    'id,name\n1,"a\n2,b\n3,c\n',
+    [[2, /does not end \(as far as line 4\)/]],
+  ],
 ]
 
 describe('a file with', () => {
