@@ -95,9 +95,18 @@ export function buildApp(parts: AppParts): FastifyInstance {
 
   app.addHook('onRequest', (request, reply, done) => {
     const previous = clientErrors.track(request.raw, reply.raw)
-    if (previous === undefined) begin(request, reply, done)
+    if (previous === undefined) {
+      begin(request, reply, done)
+      return
+    }
     // Pipelined: it sees what the one before it did, and a client that does not read has one answer prepared, not many.
-    else previous.once('close', () => begin(request, reply, done))
+    // Nothing more is read meanwhile, so that who sends on and does not read is idle, and is cut.
+    const { socket } = request.raw
+    socket.pause()
+    previous.once('close', () => {
+      if (clientErrors.isLast(reply.raw)) socket.resume()
+      begin(request, reply, done)
+    })
   })
 
   app.setErrorHandler((error, request, reply) => {

@@ -19,6 +19,11 @@ export function buildClientErrors(newRequestId: () => string) {
     return previous?.writableFinished ? undefined : previous
   }
 
+  /** Whether no other request has come over its connection since. */
+  function isLast(response: ServerResponse): boolean {
+    return lastResponses.get(response.req.socket) === response
+  }
+
   function answer(error: NodeJS.ErrnoException, socket: Socket): void {
     if (error.code === 'ECONNRESET') socket.destroy()
     else refuse(socket, toFailure(error))
@@ -30,6 +35,8 @@ export function buildClientErrors(newRequestId: () => string) {
     refused.add(socket)
     // Node takes its own listener away with a CONNECT; without one, a reset would end the process.
     socket.on('error', () => socket.destroy())
+    // However slowly the answers before are read.
+    setTimeout(() => socket.destroy(), limits.stallTimeoutMs).unref()
     const last = lastResponses.get(socket)
     const send = () => end(socket, failure)
     if (last === undefined) send()
@@ -57,7 +64,7 @@ export function buildClientErrors(newRequestId: () => string) {
     setTimeout(() => socket.destroy(), lingerMs).unref()
   }
 
-  return { track, answer, refuse }
+  return { track, isLast, answer, refuse }
 }
 
 function toFailure({ code = '' }: NodeJS.ErrnoException): Failure {

@@ -57,7 +57,7 @@ describe('a failover of PostgreSQL', () => {
       const result = await failOver('synchronous')
       test.diagnostic(JSON.stringify(result))
       assert.deepEqual(result.verdict, clean)
-      assert.ok(result.ok > 100)
+      assert.ok(result.ok > 10)
       assert.ok(result.recoveryMs < 3_000, `${result.recoveryMs} ms`)
       assert.ok(result.longestMs < mostWaitMs, `${result.longestMs} ms`)
     })

@@ -50,7 +50,7 @@ describe('requests that are pipelined', async () => {
       await untilRead()
     }
     gate.resolve()
-    assert.deepEqual(statusesOf(await received), ['200', '400'])
+    assert.deepEqual(statusesOf(await received), ['200', '401'])
   })
 
   it('are not done behind an answer that closes the connection', async () => {
