@@ -19,7 +19,7 @@ export interface ImportFlags extends TargetFlags {
 }
 
 /** So many plants, or so much text, go into the store in one step. */
-const batchPlants = 1_000
+const batchPlants = 2_000
 const batchCharacters = 256 * 1024
 const mostUnderWay = 2
 

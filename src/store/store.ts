@@ -102,7 +102,7 @@ export interface Store {
     id: bigint,
     condition: Precondition,
   ): Promise<'removed' | 'absent' | 'condition failed'>
-  /** Brings in many plants at once, all or none of them. */
+  /** Brings in many plants at once. When it fails, some of them may be in: again, it finds them there. */
   importPlants(plants: readonly ImportedPlant[], onConflict: OnConflict): Promise<ImportOutcome[]>
   /** Opens a snapshot, to be closed by whoever asked for it. There are few at a time: they cost the store. */
   openSnapshot(): Promise<Snapshot>

@@ -67,12 +67,13 @@ async function insert(sql: Sql, plants: VersionedPlant[]): Promise<Set<bigint> |
 async function importAll(sql: Sql, write: PostgresWrite): Promise<Outcomes> {
   const plants = write.imported ?? []
   if (new Set(write.ids).size < plants.length) return runAll(sql, [write])
+  const taken = await insert(sql, [...plants])
+  if (taken === undefined) return new Map([[write, plants.map((): ImportOutcome => 'stored')]])
   const outcomes = await inTransaction(sql, async () => {
-    const taken = await insert(sql, [...plants])
-    if (taken === undefined) return plants.map((): ImportOutcome => 'stored')
-    // For those that are in, the step has nothing left to do.
     const rows = await loadRows(sql, [...taken], [])
-    const found = write.step({ ...rows, insert: ({ id }) => !taken.has(id) }) as ImportOutcome[]
+    // For those that are in, the step has nothing left to do.
+    const isIn = ({ id }: VersionedPlant) => !taken.has(id)
+    const found = write.step({ ...rows, insert: (plant) => isIn(plant) || rows.insert(plant) })
     await rows.save(sql)
     return found
   })
