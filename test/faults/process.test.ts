@@ -17,8 +17,8 @@ import { startLoad } from './load.ts'
 import { scale } from './scale.ts'
 import { startProcess, token } from './service-process.ts'
 
-const stopMs = scale(700, 30_000)
-const rounds = scale(1, 20)
+const stopMs = scale(700, 5_000)
+const rounds = scale(1, 10)
 const clients = { token, writers: 8, readers: 2 }
 
 function newDatabase(): string {
