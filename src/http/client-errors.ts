@@ -16,7 +16,7 @@ export function buildClientErrors(newRequestId: () => string) {
   function track(request: IncomingMessage, response: ServerResponse): ServerResponse | undefined {
     const previous = lastResponses.get(request.socket)
     lastResponses.set(request.socket, response)
-    return previous?.writableFinished ? undefined : previous
+    return previous?.writableFinished || previous?.destroyed ? undefined : previous
   }
 
   /** Whether no other request has come over its connection since. */
