@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { toJson } from '../json/write.ts'
-import { walkPlants } from './snapshots.ts'
-import type { PlantPage, Snapshot, Store, TokenRecord } from './store.ts'
+import type { Snapshot, Store, TokenRecord, VersionedPlant } from './store.ts'
 
 /** What a store holds, in short: the same for two stores exactly when their plants are the same. */
 export interface Summary {
@@ -26,11 +25,11 @@ const everyPlant = { after: undefined, tag: undefined, limit: Number.POSITIVE_IN
 /** Reads every plant of a snapshot, a page at a time, and tells their summary at the end. */
 export async function summarize(
   snapshot: Snapshot,
-  onPage: (page: PlantPage['plants']) => Promise<void> | void,
+  onPage: (page: readonly VersionedPlant[]) => Promise<void> | void,
 ): Promise<Summary> {
   const hash = createHash('sha256')
   let plants = 0
-  for await (const page of walkPlants(snapshot, everyPlant)) {
+  for await (const page of snapshot.walkPlants(everyPlant)) {
     let lines = ''
     for (const plant of page) lines += `${toJson(plant)}\n`
     hash.update(lines)
@@ -41,7 +40,10 @@ export async function summarize(
 }
 
 /** Brings plants into the destination, each with its version. One that is there already is left as it is. */
-export async function copyPage(destination: Store, plants: PlantPage['plants']): Promise<void> {
+export async function copyPage(
+  destination: Store,
+  plants: readonly VersionedPlant[],
+): Promise<void> {
   if (plants.length === 0) return
   const outcomes = await destination.importPlants(plants, 'keep')
   const conflict = plants[outcomes.indexOf('conflict')]

@@ -51,7 +51,8 @@ export type ImportOutcome = 'stored' | 'already there' | 'conflict' | 'replaced'
 export interface Snapshot {
   /** How many plants there are, or how many have this tag. Takes as long as it takes. */
   countPlants(tag: string | undefined): Promise<number>
-  listPlants(query: PlantQuery): Promise<PlantPage>
+  /** Every plant that the query finds, in ascending order of the ids, in pieces that can be held. One walk at a time. */
+  walkPlants(query: PlantQuery): AsyncIterable<readonly VersionedPlant[]>
   listTokens(): Promise<TokenRecord[]>
   close(): Promise<void>
 }

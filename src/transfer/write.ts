@@ -1,7 +1,6 @@
 import type { Format } from '../contract/formats.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
 import { toJson } from '../json/write.ts'
-import { walkPlants } from '../store/snapshots.ts'
 import type { Snapshot } from '../store/store.ts'
 
 export interface ExportQuery {
@@ -23,12 +22,13 @@ export async function* writePlants(
 ): AsyncGenerator<string> {
   const write = toLine[format]
   let piece = heads[format]
-  for await (const plants of walkPlants(snapshot, { after, tag, limit })) {
+  for await (const plants of snapshot.walkPlants({ after, tag, limit })) {
     for (const plant of plants) piece += `${write(plant)}\n`
     yield piece
     onWritten(plants.length)
     piece = ''
   }
+  if (piece !== '') yield piece
 }
 
 const needsQuotes = /[",\r\n]|^$|^\s|\s$/

@@ -23,6 +23,8 @@ const plants = [
   { id: -1n, name: '"quotes", commas,\nnewlines\r\n and \t', tag: ' ' },
   { id: 0n, name: '', tag: '' },
   { id: 1n, name: '' },
+  { id: 2n, name: '\\N', tag: '\\N' },
+  { id: 3n, name: '\\\\t\b\f\v\\', tag: "'; DROP TABLE plants; --" },
   {
     id: 2n ** 53n + 1n,
     name: 'plane 0 \uffff, 1 𐀀, 2 𠀀, 3 𰀀, 14 \u{e0001}, 16 \u{10ffff}',
@@ -43,7 +45,7 @@ for (const engine of engines) {
         const folder = newFolder()
         const exported = await run(['export', file], { folder, env: { DATABASE_URL: url } })
         assert.equal(exported.exitCode, 0)
-        assert.match(exported.stderr, /^Exported: 6 plants/)
+        assert.match(exported.stderr, /^Exported: 8 plants/)
         assert.deepEqual(readdirSync(folder), [file])
         assert.equal(statSync(join(folder, file)).mode & 0o777, 0o600)
         const env = { DATABASE_URL: await engine.newUrl() }

@@ -4,7 +4,12 @@ import { after, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { Failure } from '../../src/contract/errors.ts'
 import { isKeepable } from '../../src/contract/text.ts'
-import { mostSnapshots, type Store, type TokenRecord } from '../../src/store/store.ts'
+import {
+  mostSnapshots,
+  type PlantQuery,
+  type Store,
+  type TokenRecord,
+} from '../../src/store/store.ts'
 import { engines, type StoreFault } from '../support/engines.ts'
 
 const smallest = -(2n ** 63n)
@@ -82,7 +87,7 @@ for (const engine of engines) {
           { match: undefined, noneMatch: undefined },
         )
         const query = { after: undefined, tag: undefined, limit: 10 }
-        const { plants } = await snapshot.listPlants(query)
+        const plants = (await Array.fromAsync(snapshot.walkPlants(query))).flat()
         assert.deepEqual(
           plants.map(({ id, name }) => [id, name]),
           [
@@ -448,6 +453,44 @@ for (const engine of engines) {
       assert.deepEqual([page.plants.length, page.isWhole], [1, false])
       const byTag = await other.listPlants({ after: 3n, tag: name, limit: 10 })
       assert.deepEqual([byTag.plants.length, byTag.isWhole], [1, true])
+      await other.close()
+    })
+
+    it('walks through every plant of a snapshot, whatever its texts and sizes are, with versions', async () => {
+      const other = await engine.open(await engine.newUrl())
+      const names = [
+        '\\N',
+        '\\',
+        '\t\n\r\b\f\v',
+        "'; --",
+        'ü🌵',
+        '',
+        'x'.repeat(300_000),
+        'y'.repeat(900_000),
+      ]
+      const plants = [smallest, -1n, 0n, 1n, 2n, 3n, 2n ** 53n + 1n, largest].map((id, index) => {
+        const name = names[index] as string
+        return index % 3 === 0 ? { id, name } : { id, name, tag: index % 2 === 0 ? "'\\N" : name }
+      })
+      const created = []
+      for (const plant of plants) {
+        created.push({ ...plant, version: await other.createPlant(plant) })
+      }
+      const snapshot = await other.openSnapshot()
+      const walk = async (query: Partial<PlantQuery>) => {
+        const all = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
+        return (await Array.fromAsync(snapshot.walkPlants({ ...all, ...query }))).flat()
+      }
+      assert.deepEqual(await walk({}), created)
+      assert.deepEqual(await walk({ after: 0n, limit: 2 }), created.slice(3, 5))
+      assert.deepEqual(await walk({ after: largest }), [])
+      assert.deepEqual(
+        await walk({ tag: "'\\N" }),
+        created.filter(({ tag }) => tag === "'\\N"),
+      )
+      assert.deepEqual(await walk({ tag: '' }), [created[5]])
+      assert.deepEqual(await walk({ tag: 'none' }), [])
+      await snapshot.close()
       await other.close()
     })
 

@@ -87,6 +87,27 @@ describe('a PostgreSQL that goes away', () => {
     await store.close()
   })
 
+  for (const fate of ['cut', 'stall'] as const) {
+    it(`is not taken for the end of the plants by a walk (${fate})`, async () => {
+      const { url, proxy, store } = await openBehindProxy({ answerTimeoutMs: 500 })
+      await query(
+        url,
+        "INSERT INTO plant_store.plants SELECT id, repeat('x', 1000), NULL, 1 FROM generate_series(1, 20000) AS id",
+      )
+      const snapshot = await store.openSnapshot()
+      const everything = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
+      const walk = snapshot.walkPlants(everything)[Symbol.asyncIterator]()
+      assert.equal((await walk.next()).done, false)
+      await proxy[fate]()
+      const readOn = async () => {
+        while (!(await walk.next()).done);
+      }
+      await assert.rejects(readOn, { number: 50301 })
+      await snapshot.close()
+      await store.close()
+    })
+  }
+
   it('does not end the process when it is lost in the middle of a transaction', async () => {
     const { url, proxy, store } = await openBehindProxy()
     await store.createPlant({ id: 1n, name: '' })

@@ -5,6 +5,8 @@ export interface Proxy {
   readonly port: number
   /** Cuts every connection and takes no new one. */
   cut(): Promise<void>
+  /** Lets nothing more through; the connections stay. */
+  stall(): void
   /** Takes connections again. */
   restore(): Promise<void>
 }
@@ -38,10 +40,14 @@ export async function openProxy(host: string, port: number): Promise<Proxy> {
     await closed
   }
 
+  function stall(): void {
+    for (const socket of sockets) socket.unpipe().pause()
+  }
+
   async function restore(): Promise<void> {
     server = await listen(ownPort)
   }
 
   after(cut)
-  return { port: ownPort, cut, restore }
+  return { port: ownPort, cut, stall, restore }
 }

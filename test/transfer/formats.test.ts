@@ -204,9 +204,9 @@ describe('as a whole, a file is refused that is', () => {
 async function write(given: readonly StoredPlant[], format: Format): Promise<string> {
   const versioned = given.map((plant) => ({ ...plant, version: 1n }))
   const snapshot = {
-    async listPlants({ after, limit }: { after: bigint | undefined; limit: number }) {
-      const rest = versioned.filter(({ id }) => after === undefined || id > after)
-      return { plants: rest.slice(0, Math.min(limit, 7)), isWhole: rest.length <= 7 }
+    async *walkPlants() {
+      for (let start = 0; start < versioned.length; start += 7)
+        yield versioned.slice(start, start + 7)
     },
   } as unknown as Snapshot
   let written = ''

@@ -18,6 +18,7 @@ interface PlantRow {
 }
 
 type PlantValues = [id: string, name: string, tag: string | null, version: string]
+type SparseValues = [id: string, name: string | null, tag: string | null, version: string]
 
 interface KeyRow {
   readonly token_id: string
@@ -43,30 +44,33 @@ export async function findPlant(sql: Sql, id: bigint): Promise<VersionedPlant | 
   return row && toPlant(row)
 }
 
-/** One page. Where its texts are too large to send at once, the server sends nothing, and is asked for its beginning. */
+/** One page. Of a plant that is too large for its place on it the server sends no texts, and is asked for its beginning. */
 export async function listPlants(sql: Sql, query: PlantQuery): Promise<PlantPage> {
+  const share = Math.floor(pageBytes / query.limit)
   // As arrays: for a thousand rows, the names of the columns would cost more than their values.
-  const rows = await sql<PlantRow[]>`
-    WITH found AS MATERIALIZED (SELECT id, name, tag, version FROM plant_store.plants
-      WHERE ${toFilter(sql, query)} ORDER BY id LIMIT ${query.limit})
-    SELECT * FROM found
-    WHERE (SELECT sum(octet_length(name) + coalesce(octet_length(tag), 0)) FROM found) <= ${pageBytes}`.values()
-  return rows.length > 0
-    ? { plants: (rows as unknown as PlantValues[]).map(fromValues), isWhole: true }
+  const found = await sql<PlantRow[]>`
+    SELECT id,
+      CASE WHEN octet_length(name) + coalesce(octet_length(tag), 0) <= ${share} THEN name END,
+      CASE WHEN octet_length(tag) <= ${share} THEN tag END,
+      version
+    FROM plant_store.plants WHERE ${toFilter(sql, query)} ORDER BY id LIMIT ${query.limit}`.values()
+  const rows = found as unknown as SparseValues[]
+  return rows.every(([, name]) => name !== null)
+    ? { plants: (rows as PlantValues[]).map(fromValues), isWhole: true }
     : listBeginning(sql, query)
 }
 
 /** The beginning of a page, up to the size that may be sent. The lengths of texts are known without reading them. */
 async function listBeginning(sql: Sql, query: PlantQuery): Promise<PlantPage> {
-  const rows = await sql<PlantRow[]>`
-    SELECT id, name, tag, version FROM (
+  const rows = await sql<(PlantRow & { readonly found: string })[]>`
+    SELECT id, name, tag, version, found FROM (
       SELECT *, sum(octet_length(name) + coalesce(octet_length(tag), 0)) OVER (ORDER BY id) AS bytes,
-        row_number() OVER (ORDER BY id) AS place
+        row_number() OVER (ORDER BY id) AS place, count(*) OVER () AS found
       FROM (SELECT id, name, tag, version FROM plant_store.plants
-        WHERE ${toFilter(sql, query)} ORDER BY id LIMIT ${query.limit}) AS found
+        WHERE ${toFilter(sql, query)} ORDER BY id LIMIT ${query.limit}) AS page
     ) AS measured
     WHERE bytes <= ${pageBytes} OR place = 1 ORDER BY id`
-  return { plants: rows.map(toPlant), isWhole: rows.length === 0 }
+  return { plants: rows.map(toPlant), isWhole: rows.length === Number(rows[0]?.found ?? 0) }
 }
 
 export async function listIds(sql: Sql, query: PlantQuery): Promise<bigint[]> {

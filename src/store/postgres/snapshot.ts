@@ -1,8 +1,9 @@
 import type { Snapshot } from '../store.ts'
 import { toReadFailure, unreachable } from './failures.ts'
-import { countPlants, listPlants } from './plants.ts'
+import { countPlants } from './plants.ts'
 import { type Session, withTimeout } from './session.ts'
 import { tokenStatements } from './tokens.ts'
+import { walkPlants } from './walk.ts'
 
 /** A transaction that keeps seeing what its first statement saw, on a connection of its own, which it ends. */
 export async function openSnapshot(session: Session, answerTimeoutMs: number): Promise<Snapshot> {
@@ -34,7 +35,14 @@ export async function openSnapshot(session: Session, answerTimeoutMs: number): P
   }
   return {
     countPlants: (tag) => read(() => countPlants(sql, tag), Number.POSITIVE_INFINITY),
-    listPlants: (query) => read(() => listPlants(sql, query)),
+    async *walkPlants(query) {
+      if (isLost) throw unreachable()
+      try {
+        yield* walkPlants(sql, query, answerTimeoutMs)
+      } catch (error) {
+        throw toReadFailure(error)
+      }
+    },
     listTokens: () => read(() => tokenStatements.list(sql)),
     close,
   }

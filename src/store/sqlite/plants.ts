@@ -1,13 +1,11 @@
-import type { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { KeyUse, Rows } from '../steps.ts'
 import { type PlantPage, type PlantQuery, pageBytes, type VersionedPlant } from '../store.ts'
 
-interface PlantRow {
-  readonly id: bigint
-  readonly name: string
-  readonly tag: string | null
-  readonly version: bigint
-}
+/** Rows come as arrays: for the engine's binding, the names of the columns cost more than their values. */
+type PlantRow = [id: bigint, name: string, tag: string | null, version: bigint]
+/** Of a plant that is too large for its place on the page, the texts are left where they are. */
+type SparseRow = [id: bigint, name: string | null, tag: string | null, version: bigint]
 
 interface KeyRow {
   readonly fingerprint: Uint8Array
@@ -16,6 +14,11 @@ interface KeyRow {
 }
 
 const columns = 'id, name, tag, version'
+/** The columns, with the texts of a plant only when they have at most `?1` bytes, which are counted without reading them. */
+const sparseColumns = `id,
+  iif(octet_length(name) + ifnull(octet_length(tag), 0) <= ?1, name, NULL),
+  iif(octet_length(tag) <= ?1, tag, NULL),
+  version`
 const smallestId = -(2n ** 63n)
 const largestId = 2n ** 63n - 1n
 /** How many keys are forgotten in one step: few enough that nobody waits for it. */
@@ -23,16 +26,14 @@ const keysPerStep = 500
 
 /** The statements on plants and keys. Those of `Rows` run inside the transaction of a batch. */
 export function buildPlantStatements(db: DatabaseSync) {
-  const select = db.prepare(`SELECT ${columns} FROM plants WHERE id = ?`)
+  const select = prepareRows(db, `SELECT ${columns} FROM plants WHERE id = ?`)
   const insert = db.prepare(
     `INSERT INTO plants (${columns}) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
   )
   const update = db.prepare('UPDATE plants SET name = ?, tag = ?, version = ? WHERE id = ?')
   const remove = db.prepare('DELETE FROM plants WHERE id = ?')
-  const list = db.prepare(`SELECT ${columns} FROM plants WHERE id >= ? ORDER BY id LIMIT ?`)
-  const listByTag = db.prepare(
-    `SELECT ${columns} FROM plants WHERE tag = ? AND id >= ? ORDER BY id LIMIT ?`,
-  )
+  const list = buildList(db, 'id >= ?2')
+  const listByTag = buildList(db, 'tag = ?4 AND id >= ?2')
   const listIds = db.prepare('SELECT id FROM plants WHERE id >= ? ORDER BY id LIMIT ?')
   const listIdsByTag = db.prepare(
     'SELECT id FROM plants WHERE tag = ? AND id >= ? ORDER BY id LIMIT ?',
@@ -52,8 +53,8 @@ export function buildPlantStatements(db: DatabaseSync) {
 
   const rows: Rows = {
     find(id) {
-      const row = select.get(id)
-      return row && toPlant(row as unknown as PlantRow)
+      const row = select.get(id) as PlantRow | undefined
+      return row && toPlant(row)
     },
 
     insert({ id, name, tag, version }) {
@@ -84,17 +85,7 @@ export function buildPlantStatements(db: DatabaseSync) {
     list({ after, tag, limit }: PlantQuery): PlantPage {
       if (after === largestId) return { plants: [], isWhole: true }
       const from = after === undefined ? smallestId : after + 1n
-      const found =
-        tag === undefined ? list.iterate(from, limit) : listByTag.iterate(tag, from, limit)
-      const plants: VersionedPlant[] = []
-      let bytes = 0
-      for (const row of found) {
-        const plant = toPlant(row as unknown as PlantRow)
-        bytes += plant.name.length + (plant.tag?.length ?? 0)
-        if (plants.length > 0 && bytes > pageBytes) return { plants, isWhole: false }
-        plants.push(plant)
-      }
-      return { plants, isWhole: true }
+      return tag === undefined ? list(from, limit) : listByTag(from, limit, tag)
     },
 
     listIds({ after, tag, limit }: PlantQuery): bigint[] {
@@ -116,7 +107,45 @@ export function buildPlantStatements(db: DatabaseSync) {
   }
 }
 
-function toPlant({ id, name, tag, version }: PlantRow): VersionedPlant {
+/** Reads pages of the plants that a condition describes, given the first id as `?2` and what else it needs from `?4` on. */
+function buildList(db: DatabaseSync, condition: string) {
+  const rest = `FROM plants WHERE ${condition} ORDER BY id LIMIT ?3`
+  const selectSparse = prepareRows(db, `SELECT ${sparseColumns} ${rest}`)
+  const select = prepareRows(db, `SELECT ${columns} ${rest}`)
+
+  return (from: bigint, limit: number, ...others: string[]): PlantPage => {
+    // All at once is fast, as long as the page fits even if each of its plants takes its whole share.
+    const rows = selectSparse.all(Math.floor(pageBytes / limit), from, limit, ...others)
+    return (rows as unknown as SparseRow[]).every(isComplete)
+      ? { plants: (rows as unknown as PlantRow[]).map(toPlant), isWhole: true }
+      : readBeginning(select.iterate(0, from, limit, ...others) as Iterable<unknown>)
+  }
+}
+
+function isComplete([, name]: SparseRow): boolean {
+  return name !== null
+}
+
+/** The beginning of a page, up to the size that may be held. */
+function readBeginning(rows: Iterable<unknown>): PlantPage {
+  const plants: VersionedPlant[] = []
+  let bytes = 0
+  for (const row of rows) {
+    const plant = toPlant(row as PlantRow)
+    bytes += plant.name.length + (plant.tag?.length ?? 0)
+    if (plants.length > 0 && bytes > pageBytes) return { plants, isWhole: false }
+    plants.push(plant)
+  }
+  return { plants, isWhole: true }
+}
+
+function prepareRows(db: DatabaseSync, sql: string): StatementSync {
+  const statement = db.prepare(sql)
+  statement.setReturnArrays(true)
+  return statement
+}
+
+function toPlant([id, name, tag, version]: PlantRow): VersionedPlant {
   return tag === null ? { id, name, version } : { id, name, tag, version }
 }
 

@@ -5,6 +5,9 @@ import { toRefusal } from './failures.ts'
 import { buildPlantStatements } from './plants.ts'
 import { buildTokenStatements } from './tokens.ts'
 
+/** How many plants of a walk are read at once. */
+const pageSize = 1_000
+
 /** A second connection that keeps reading what the first moment of its transaction shows; the log holds what comes after. */
 export function openSnapshot(db: DatabaseSync): Snapshot {
   const reader = openReader(db)
@@ -23,7 +26,18 @@ export function openSnapshot(db: DatabaseSync): Snapshot {
 
   return {
     countPlants: (tag) => read(() => plants.count(tag)),
-    listPlants: (query) => read(() => plants.list(query)),
+    async *walkPlants({ after, tag, limit }) {
+      let last = after
+      for (let left = limit; left > 0; ) {
+        const wanted = Math.min(pageSize, left)
+        const from = last
+        const page = await read(() => plants.list({ after: from, tag, limit: wanted }))
+        if (page.plants.length > 0) yield page.plants
+        if (page.isWhole && page.plants.length < wanted) return
+        left -= page.plants.length
+        last = page.plants.at(-1)?.id
+      }
+    },
     listTokens: () => read(tokens.list),
     async close() {
       reader.close()
