@@ -87,7 +87,7 @@ describe('a PostgreSQL that goes away', () => {
     await store.close()
   })
 
-  for (const fate of ['cut', 'stall'] as const) {
+  for (const fate of ['cut', 'stallNewest'] as const) {
     it(`is not taken for the end of the plants by a walk (${fate})`, async () => {
       const { url, proxy, store } = await openBehindProxy({ answerTimeoutMs: 500 })
       await query(

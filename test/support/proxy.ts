@@ -5,8 +5,8 @@ export interface Proxy {
   readonly port: number
   /** Cuts every connection and takes no new one. */
   cut(): Promise<void>
-  /** Lets nothing more through; the connections stay. */
-  stall(): void
+  /** Lets nothing more through the connection that was made last; it stays. */
+  stallNewest(): void
   /** Takes connections again. */
   restore(): Promise<void>
 }
@@ -40,8 +40,8 @@ export async function openProxy(host: string, port: number): Promise<Proxy> {
     await closed
   }
 
-  function stall(): void {
-    for (const socket of sockets) socket.unpipe().pause()
+  function stallNewest(): void {
+    for (const socket of [...sockets].slice(-2)) socket.unpipe().pause()
   }
 
   async function restore(): Promise<void> {
@@ -49,5 +49,5 @@ export async function openProxy(host: string, port: number): Promise<Proxy> {
   }
 
   after(cut)
-  return { port: ownPort, cut, stall, restore }
+  return { port: ownPort, cut, stallNewest, restore }
 }
