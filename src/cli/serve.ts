@@ -1,4 +1,6 @@
-import { createServer } from 'node:net'
+import { lookup } from 'node:dns/promises'
+import { once } from 'node:events'
+import net, { createServer } from 'node:net'
 import type { Logger } from 'pino'
 import { type Config, WrongConfig } from '../config.ts'
 import { openService } from '../service.ts'
@@ -50,14 +52,28 @@ async function serveTogether(config: Config, logger: Logger, print: (started: St
 
 // Before the store is opened, so that a start on a taken port leaves nothing behind.
 async function requireFreePort({ port, host }: Config): Promise<void> {
-  const server = createServer()
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', ({ code }: NodeJS.ErrnoException) => {
-      const reason = reasons[code ?? ''] ?? `cannot be used (${code})`
-      reject(new WrongConfig([`PORT ${port} on HOST ${host} ${reason}.`]))
-    })
-    server.listen({ port, host }, resolve)
-  })
+  try {
+    const { address } = await lookup(host)
+    await tryPort(port, address)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const reason = reasons[code ?? ''] ?? `cannot be used (${code})`
+    throw new WrongConfig([`PORT ${port} on HOST ${host} ${reason}.`])
+  }
+}
+
+/**
+ * Takes a port and lets go of it. It does not listen: a client that waits for the service to come back would be let in,
+ * and be reset when the port is let go of.
+ */
+async function tryPort(port: number, host: string): Promise<void> {
+  if ('BoundSocket' in net) {
+    new net.BoundSocket({ port, host }).close()
+    return
+  }
+  // Node.js before 26.4 cannot but listen.
+  const server = createServer().listen({ port, host })
+  await once(server, 'listening')
   await new Promise((resolve) => server.close(resolve))
 }
 

@@ -148,7 +148,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
     clientErrors.refuse(socket, malformed('The method CONNECT is for proxies; this is none.'))
   })
 
-  addOperations(app, { handlers: buildHandlers(store), tokens, rateLimit, publicUrl })
+  addOperations(app, { handlers: buildHandlers(store), tokens, rateLimit, publicUrl, limits })
   addPages(app, { store, lifecycle, publicUrl })
   return app
 }

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../contract/errors.ts'
 import type { Format } from '../contract/formats.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
+import type { Limits } from '../contract/limits.ts'
 import { toJsonSchema } from '../contract/openapi-parts.ts'
 import { type Operation, type OperationName, operations } from '../contract/operations.ts'
 import type { Scope } from '../contract/scopes.ts'
@@ -22,6 +23,7 @@ interface OperationParts {
   readonly tokens: TokenVerifier
   readonly rateLimit: RateLimit | undefined
   readonly publicUrl: string | undefined
+  readonly limits: Limits
 }
 
 interface CountRequest {
@@ -59,7 +61,7 @@ export function addOperations(app: FastifyInstance, parts: OperationParts): void
 function addOperation(
   app: FastifyInstance,
   name: OperationName,
-  { handlers, tokens, countRequest, publicUrl }: OperationParts & CountRequest,
+  { handlers, tokens, countRequest, publicUrl, limits }: OperationParts & CountRequest,
 ): void {
   const operation: Operation = operations[name]
   const handle = handlers[name] as unknown as AnyHandler
@@ -83,7 +85,8 @@ function addOperation(
     const baseUrl = publicUrl ?? toBaseUrl(request.raw)
     const { tokenId } = grant
     const format = formats && toFormat(request.headers.accept, formats)
-    return send(reply, await handle({ id, parameters, body, baseUrl, tokenId, format }))
+    const result = await handle({ id, parameters, body, baseUrl, tokenId, format })
+    return send(reply, result, limits)
   }
 
   app.route({
@@ -94,11 +97,12 @@ function addOperation(
   })
 }
 
-function send(reply: FastifyReply, { status, headers, body }: AnyAnswer): FastifyReply {
+function send(reply: FastifyReply, answer: AnyAnswer, limits: Limits): FastifyReply {
+  const { status, headers, body } = answer
   // What the origin decides about is said before an operation is asked.
   const vary = [reply.getHeader('Vary'), headers.Vary].filter(Boolean).join(', ')
   reply.code(status).headers(vary === '' ? headers : { ...headers, Vary: vary })
-  return isPieces(body) ? sendPieces(reply, body) : reply.send(body)
+  return isPieces(body) ? sendPieces(reply, body, limits) : reply.send(body)
 }
 
 /** An id in the body is not asked for; one that contradicts the path is a mistake of the client's. */

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import type { FastifyReply } from 'fastify'
-import { limits } from '../contract/limits.ts'
+import type { Limits } from '../contract/limits.ts'
 import { takesGzip } from './negotiation.ts'
 
 /** A body that is too large to hold: its text in pieces. */
@@ -19,7 +19,7 @@ export function isPieces(body: unknown): body is Pieces {
 }
 
 /** Sends a body in pieces, as fast as the client takes them, and for no longer than the limit. */
-export function sendPieces(reply: FastifyReply, body: Pieces): FastifyReply {
+export function sendPieces(reply: FastifyReply, body: Pieces, limits: Limits): FastifyReply {
   const { method, headers } = reply.request
   reply.type(body.contentType)
   const isGzip = body.isCompressible && takesGzip(headers['accept-encoding'])

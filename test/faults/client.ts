@@ -1,4 +1,6 @@
-import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import { Agent, type ClientRequest, type IncomingHttpHeaders, request } from 'node:http'
+import type { Socket } from 'node:net'
+import { clockMs, numberHeader, type Sent } from './notes.ts'
 
 export interface Reply {
   readonly status: number
@@ -26,33 +28,60 @@ const patienceMs = 60_000
 /** Whether a client keeps its connections, or opens one for every request. */
 export type Connections = 'kept' | 'new'
 
+export interface ClientOptions {
+  readonly connections?: Connections | undefined
+  /** Where to note what became of each request. */
+  readonly sent?: Sent[] | undefined
+}
+
 /** A client that never sends anything twice. */
-export function openClient(token: string, connections: Connections = 'kept'): Client {
+export function openClient(token: string, options: ClientOptions = {}): Client {
+  const { connections = 'kept', sent: notes } = options
   const agent = new Agent({ keepAlive: connections === 'kept' })
   const credentials = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
 
-  function send(url: string, { method = 'GET', headers = {}, body }: Message = {}) {
-    return new Promise<Result>((resolve) => {
-      const options = { method, agent, headers: { ...credentials, ...headers } }
-      const sent = request(url, options, (answer) => {
-        let text = ''
-        answer.setEncoding('utf8').on('data', (chunk: string) => {
-          text += chunk
-        })
-        answer.on('error', () => resolve('not answered'))
-        answer.on('end', () =>
-          resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: text }),
-        )
+  async function send(url: string, { method = 'GET', headers = {}, body }: Message = {}) {
+    const number = ++requests
+    const numbered = { ...credentials, ...headers, [numberHeader]: String(number) }
+    const { promise, resolve } = Promise.withResolvers<Result>()
+    const sent = request(url, { method, agent, headers: numbered }, (answer) => {
+      let text = ''
+      answer.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk
       })
-      sent.setTimeout(patienceMs, () => sent.destroy())
-      sent.on('error', ({ code }: NodeJS.ErrnoException) =>
-        resolve(code === 'ECONNREFUSED' ? 'not sent' : 'not answered'),
+      answer.on('error', () => resolve('not answered'))
+      answer.on('end', () =>
+        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: text }),
       )
-      sent.end(body)
     })
+    const toConnection = watchConnection(sent)
+    sent.setTimeout(patienceMs, () => sent.destroy())
+    sent.on('error', ({ code }: NodeJS.ErrnoException) =>
+      resolve(code === 'ECONNREFUSED' ? 'not sent' : 'not answered'),
+    )
+    sent.end(body)
+    const result = await promise
+    const outcome = typeof result === 'string' ? result : 'answered'
+    notes?.push({ number, result: outcome, endedAt: clockMs(), ...toConnection() })
+    return result
   }
 
   return { send, close: () => agent.destroy() }
+}
+
+/** Over the clients of a process, so that no two requests have the same. */
+let requests = 0
+const openedAt = new WeakMap<Socket, number>()
+
+/** Finds out over which connection a request goes. */
+function watchConnection(sent: ClientRequest): () => Pick<Sent, 'port' | 'openedAt'> {
+  const sentAt = clockMs()
+  let connection: Pick<Sent, 'port' | 'openedAt'> = { port: undefined, openedAt: sentAt }
+  sent.once('socket', (socket) => {
+    if (!sent.reusedSocket) openedAt.set(socket, sentAt)
+    connection = { port: socket.localPort, openedAt: openedAt.get(socket) ?? sentAt }
+  })
+  return () => connection
 }
 
 interface ReadPlant {

@@ -10,6 +10,7 @@ import {
   noteAttempt,
   type Outcome,
 } from './history.ts'
+import type { Sent } from './notes.ts'
 
 export interface LoadOptions {
   /** Where the service is. With several, every request goes to another one than the one before. */
@@ -18,6 +19,8 @@ export interface LoadOptions {
   readonly writers: number
   readonly readers: number
   readonly connections?: Connections
+  /** Where to note what became of each request. */
+  readonly sent?: Sent[]
 }
 
 export interface Load {
@@ -34,8 +37,8 @@ const recentPlants = 20
 
 /** Clients that write, each with ids of its own, and others that read what was acknowledged. */
 export function startLoad(history: History, options: LoadOptions): Load {
-  const { urls, token, writers, readers, connections } = options
-  const client = openClient(token, connections)
+  const { urls, token, writers, readers, connections, sent } = options
+  const client = openClient(token, { connections, sent })
   let isStopped = false
   let requests = 0
 

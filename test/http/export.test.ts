@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, it } from 'node:test'
 import { mostSnapshots } from '../../src/store/store.ts'
@@ -98,14 +99,15 @@ for (const engine of engines) {
   })
 
   describe(`an export on ${engine.name}`, async () => {
-    const store = await engine.open(await engine.newUrl())
+    const url = await engine.newUrl()
+    const store = await engine.open(url)
     const count = 60
     const name = 'x'.repeat(500_000)
     for (let id = 0; id < count; id++) await store.createPlant({ id: BigInt(id), name })
     const service = await startService('sqlite::memory:', { store })
 
-    function startExport() {
-      return fetch(`${service.url}/plants`, {
+    function startExport(address = service.url) {
+      return fetch(`${address}/plants`, {
         headers: { ...authorized, Accept: 'application/x-ndjson', 'Accept-Encoding': 'identity' },
       })
     }
@@ -125,6 +127,30 @@ for (const engine of engines) {
       }
       await next.text()
       for (const socket of held) socket.destroy()
+    })
+
+    it('is cut when it takes too long, and lets go of the store', async () => {
+      // Nothing else cuts a client that does not read.
+      const limits = { exportMs: 200, stallTimeoutMs: 300_000 }
+      const hasty = await startService(url, { limits })
+      const held: Socket[] = []
+      for (let open = 0; open < mostSnapshots; open++) held.push(await holdExport(hasty.url))
+      let next = await startExport(hasty.url)
+      assert.equal(next.status, 503)
+      while (next.status !== 200) {
+        await next.text()
+        next = await startExport(hasty.url)
+      }
+      await next.body?.cancel()
+      for (const socket of held) {
+        let length = 0
+        socket.on('data', (chunk: Buffer) => {
+          length += chunk.length
+        })
+        socket.resume()
+        await once(socket, 'close')
+        assert.ok(length < count * name.length, 'it was sent as a whole')
+      }
     })
 
     it('shows one moment, however slowly it is read', async () => {

@@ -30,6 +30,20 @@ function open(url: string) {
   return { socket, waitFor, closed }
 }
 
+/** Resolves when nobody listens there any more. */
+async function waitUntilClosed(url: string): Promise<void> {
+  const isRefused = () =>
+    new Promise<boolean>((resolve) => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1')
+      socket.on('error', ({ code }: NodeJS.ErrnoException) => resolve(code === 'ECONNREFUSED'))
+      socket.on('connect', () => {
+        socket.destroy()
+        resolve(false)
+      })
+    })
+  while (!(await isRefused())) await new Promise((resolve) => setTimeout(resolve, 10))
+}
+
 const ready = toBytes({ path: '/readyz' })
 
 describe('a shutdown', () => {
@@ -132,5 +146,59 @@ describe('a shutdown', () => {
     client.socket.write(toBytes({ path: '/plants/1', headers: authorized }))
     assert.match(await client.waitFor(/404[\s\S]*\}/), /40401/)
     await closing
+  })
+
+  it('answers a request that comes a while after its connection', async () => {
+    const limits = { idleGraceMs: 200 }
+    const service = await startService('sqlite::memory:', { limits })
+    const closing = service.close()
+    const client = open(service.url)
+    // Longer than the grace, and than it takes to close the port after it.
+    await new Promise((resolve) => setTimeout(resolve, 350))
+    client.socket.write(ready)
+    assert.match(await client.waitFor(/503[\s\S]*\}/), /connection: close/i)
+    await closing
+  })
+
+  it('answers a request that comes a while after its connection, which came last', async () => {
+    const service = await startService('sqlite::memory:')
+    const closing = service.close()
+    const clients = [open(service.url), open(service.url)] as const
+    await waitUntilClosed(service.url)
+    await new Promise((resolve) => setTimeout(resolve, 150))
+    clients[0].socket.write(ready)
+    assert.match(await clients[0].waitFor(/503[\s\S]*\}/), /connection: close/i)
+    // The other one never sends anything, and is not waited for much longer.
+    assert.equal(await closing, 0)
+  })
+
+  it('answers one more request behind an answer that was begun before', async () => {
+    const engine = engines[0] as (typeof engines)[number]
+    const url = await engine.newUrl()
+    const service = await startService(url, { limits: { idleGraceMs: 300 } })
+    const release = await engine.block(url)
+    const client = open(service.url)
+    const body = '{"id":1,"name":"x"}'
+    client.socket.write(toBytes({ method: 'POST', path: '/plants', headers: json, body }))
+    // The service answers this after it has read the create.
+    await service.call({ path: '/healthz' })
+    const closing = service.close()
+    await waitUntilClosed(service.url)
+    await release()
+    assert.doesNotMatch(await client.waitFor(/\}$/), /connection: close/i)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    client.socket.write(ready)
+    assert.match(await client.waitFor(/503[\s\S]*\}/), /connection: close/i)
+    await closing
+  })
+
+  it('is not ended by a client that resets its connection while the port is being closed', async () => {
+    const service = await startService('sqlite::memory:')
+    const closing = service.close()
+    const client = open(service.url)
+    await new Promise((resolve) => client.socket.once('connect', resolve))
+    await new Promise((resolve) => client.socket.write('GET', resolve))
+    client.socket.resetAndDestroy()
+    assert.equal(await closing, 0)
   })
 })
