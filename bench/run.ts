@@ -1,0 +1,61 @@
+/**
+ * The benchmark: every system on this machine, driven in turn, and what is promised of ours.
+ *
+ *   npm run bench                        under 2 minutes
+ *   npm run bench -- --full              under 20 minutes; writes docs/performance.md and its plots
+ *   npm run bench -- --only throughput   one section
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { requireProc } from './cpu.ts'
+import { openLab } from './lab.ts'
+import { installPeers } from './peers.ts'
+import { buildReport, toMarkdown } from './report.ts'
+import type { Findings, Section } from './section.ts'
+import { throughput } from './sections/throughput.ts'
+
+const sections: readonly Section[] = [throughput]
+const short = ['throughput']
+
+const { values } = parseArgs({
+  options: { full: { type: 'boolean' }, only: { type: 'string' } },
+})
+const form = values.full ? 'full' : 'short'
+const chosen = sections.filter(({ name }) =>
+  values.only ? name === values.only : form === 'full' || short.includes(name),
+)
+if (chosen.length === 0) {
+  console.error(`--only takes one of: ${sections.map(({ name }) => name).join(', ')}`)
+  process.exit(1)
+}
+
+requireProc()
+installPeers(progress)
+const startedAt = performance.now()
+const lab = openLab(form, progress)
+const findings = new Map<string, Findings>()
+for (const section of chosen) findings.set(section.name, await section.measure(lab))
+await lab.close()
+progress('')
+console.log(toMarkdown(form, findings))
+
+const results = new URL('results/', import.meta.url)
+mkdirSync(results, { recursive: true })
+const name = values.only ? `${form}-${values.only}` : form
+const report = JSON.stringify(buildReport(form, findings), shorten, 1)
+writeFileSync(new URL(`${name}.json`, results), `${report}\n`)
+console.log(
+  `\nAs JSON: bench/results/${name}.json. Took ${Math.round((performance.now() - startedAt) / 1000)} s.`,
+)
+process.exit(0)
+
+/** One line, over the one before; in a log only where a person may read along. */
+function progress(text: string): void {
+  if (!process.stderr.isTTY) return
+  const seconds = Math.round(performance.now() / 1_000)
+  process.stderr.write(`\r\x1b[K${text === '' ? '' : `${String(seconds).padStart(4)} s  ${text}`}`)
+}
+
+function shorten(_key: string, value: unknown): unknown {
+  return typeof value === 'number' ? Number(value.toPrecision(4)) : value
+}
