@@ -12,10 +12,13 @@ import { openLab } from './lab.ts'
 import { installPeers } from './peers.ts'
 import { buildReport, toMarkdown } from './report.ts'
 import type { Findings, Section } from './section.ts'
+import { growth } from './sections/growth.ts'
+import { memory } from './sections/memory.ts'
+import { start } from './sections/start.ts'
 import { throughput } from './sections/throughput.ts'
 
-const sections: readonly Section[] = [throughput]
-const short = ['throughput']
+const sections: readonly Section[] = [throughput, start, growth, memory]
+const short = ['throughput', 'start']
 
 const { values } = parseArgs({
   options: { full: { type: 'boolean' }, only: { type: 'string' } },

@@ -130,6 +130,11 @@ export function serveOurs(lab: Lab, url: string, options: readonly string[] = []
   return lab.serve({ args: [...options, plantStore, 'serve'], env })
 }
 
+/** Starts what starting is compared with. */
+export function startBareFastify(lab: Lab): Promise<Served> {
+  return lab.serve({ args: [pathOf('systems/bare-fastify.ts')] })
+}
+
 /** Starts systems and stores the first plants in each. */
 export async function startSystems(lab: Lab, names: readonly SystemName[]): Promise<System[]> {
   const systems: System[] = []
