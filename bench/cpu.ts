@@ -51,6 +51,15 @@ function sumOfGrowth<Key>(before: ReadonlyMap<Key, number>, after: ReadonlyMap<K
   return sum
 }
 
+/** The milliseconds that all cores were busy since the machine started, with whatever. */
+export function readMachine(): number {
+  const [, user, nice, system, , , interrupts, softInterrupts, stolen] = read('/proc/stat')
+    .split('\n', 1)
+    .flatMap((line) => line.split(/ +/).map(Number))
+  const all = [user, nice, system, interrupts, softInterrupts, stolen]
+  return all.reduce<number>((sum, ticks = 0) => sum + ticks, 0) * msPerTick
+}
+
 /** The memory that a process holds right now, in megabytes. */
 export function readRss(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, 'latin1')

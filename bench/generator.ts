@@ -21,6 +21,8 @@ export interface Driven {
   readonly elapsedMs: number
   readonly p50Ms: number
   readonly p99Ms: number
+  /** The same of the reads alone. */
+  readonly readP99Ms: number
   /** The CPU time of the generator itself. */
   readonly cpuMs: number
 }
@@ -29,11 +31,12 @@ interface Connection {
   readonly socket: Socket
   sentAt: number
   template: Template | undefined
-  onAnswer: () => void
+  onAnswer: (template: Template) => void
 }
 
 /** A pattern, ready to be sent: only the id is missing. */
 interface Template {
+  readonly isRead: boolean
   readonly parts: readonly string[]
   readonly nextId: () => number
   readonly reader: AnswerReader
@@ -43,6 +46,7 @@ interface Template {
 const longestIdleMs = 3_000
 const mostLatencies = 4_000_000
 const latencies = new Float64Array(mostLatencies)
+const readLatencies = new Float64Array(mostLatencies)
 const readBuffer = Buffer.allocUnsafe(256 * 1024)
 const connections = new Map<number, Connection[]>()
 const usedAt = new Map<number, number>()
@@ -58,6 +62,7 @@ async function drive({ port, connections: count, cycle, forMs, requests }: Drive
   const endsAt = startedAt + (forMs ?? Number.POSITIVE_INFINITY)
   let sent = 0
   let answered = 0
+  let reads = 0
   let now = startedAt
   await new Promise<void>((resolve) => {
     const send = (connection: Connection) => {
@@ -67,9 +72,10 @@ async function drive({ port, connections: count, cycle, forMs, requests }: Drive
       connection.socket.write(template.parts.join(String(template.nextId())), 'latin1')
     }
     for (const connection of pool) {
-      connection.onAnswer = () => {
+      connection.onAnswer = ({ isRead }) => {
         now = performance.now()
         latencies[answered++] = now - connection.sentAt
+        if (isRead) readLatencies[reads++] = now - connection.sentAt
         if (now < endsAt && sent < most) send(connection)
         else if (answered === sent) resolve()
       }
@@ -78,14 +84,18 @@ async function drive({ port, connections: count, cycle, forMs, requests }: Drive
   })
   usedAt.set(port, now)
   const { user, system } = process.cpuUsage(cpuBefore)
-  const sorted = latencies.subarray(0, answered).sort()
   return {
     requests: answered,
     elapsedMs: now - startedAt,
-    p50Ms: sorted[Math.floor(answered * 0.5)] ?? 0,
-    p99Ms: sorted[Math.floor(answered * 0.99)] ?? 0,
+    p50Ms: quantile(latencies.subarray(0, answered), 0.5),
+    p99Ms: quantile(latencies.subarray(0, answered), 0.99),
+    readP99Ms: quantile(readLatencies.subarray(0, reads), 0.99),
     cpuMs: (user + system) / 1_000,
   }
+}
+
+function quantile(values: Float64Array, share: number): number {
+  return values.sort()[Math.floor(values.length * share)] ?? 0
 }
 
 async function openConnections(port: number, count: number): Promise<Connection[]> {
@@ -113,7 +123,7 @@ function openConnection(port: number): Promise<Connection> {
       if (template === undefined) fail(`port ${port} sent what nobody asked for`)
       if (template.reader(connection, buffer as Buffer, bytes)) {
         connection.template = undefined
-        connection.onAnswer()
+        connection.onAnswer(template)
       }
       return true
     }
@@ -154,6 +164,7 @@ function buildTemplate(port: number, pattern: Pattern): Template {
   ]
   const text = `${head.join('\r\n')}\r\n\r\n${body ?? ''}`
   return {
+    isRead: method === 'GET',
     parts: text.split('{id}'),
     nextId: buildIds(port, ids),
     reader: buildAnswerReader(status, fail),

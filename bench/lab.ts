@@ -22,7 +22,9 @@ export interface Lab {
   serve(program: Program): Promise<Served>
   /** The PostgreSQL server of the benchmark; started when first asked for. */
   findPostgres(): Promise<PostgresServer>
-  /** A new empty database on it. */
+  /** Another one, with an environment of its own, that ends with the benchmark. */
+  startPostgres(folder: string, env: Readonly<Record<string, string>>): Promise<PostgresServer>
+  /** A new empty database on the first. */
   newDatabase(name: string): Promise<string>
   drive(load: Drive): Promise<Driven>
   /** Closes the connections that the load keeps to a system. */
@@ -50,7 +52,7 @@ export function openLab(form: Form, progress: Lab['progress']): Lab {
   const children = new Set<ChildProcess>()
   const generator = fork(fileURLToPath(new URL('generator.ts', import.meta.url)))
   let postgres: Promise<PostgresServer> | undefined
-  let runningPostgres: PostgresServer | undefined
+  const servers = new Set<PostgresServer>()
   process.on('exit', kill)
   process.on('SIGINT', () => process.exit(130))
   process.on('SIGTERM', () => process.exit(143))
@@ -73,12 +75,15 @@ export function openLab(form: Form, progress: Lab['progress']): Lab {
   }
 
   function findPostgres(): Promise<PostgresServer> {
-    postgres ??= (async () => {
-      progress('starting PostgreSQL')
-      runningPostgres = await startServer(await newCluster())
-      return runningPostgres
-    })()
+    postgres ??= (async () => startPostgres(await newCluster(), {}))()
     return postgres
+  }
+
+  async function startPostgres(place: string, env: Readonly<Record<string, string>>) {
+    progress('starting PostgreSQL')
+    const server = await startServer(place, {}, { env })
+    servers.add(server)
+    return server
   }
 
   async function newDatabase(name: string): Promise<string> {
@@ -100,7 +105,7 @@ export function openLab(form: Form, progress: Lab['progress']): Lab {
   function kill(): void {
     generator.kill()
     for (const child of children) child.kill('SIGKILL')
-    runningPostgres?.kill()
+    for (const server of servers) server.kill()
     rmSync(folder, { recursive: true, force: true })
   }
 
@@ -110,12 +115,13 @@ export function openLab(form: Form, progress: Lab['progress']): Lab {
     progress,
     serve,
     findPostgres,
+    startPostgres,
     newDatabase,
     drive: (load) => ask(load),
     forget: (port) => ask({ forget: port }),
     async close() {
       kill()
-      await runningPostgres?.stop()
+      for (const server of servers) await server.stop()
     },
   }
 }

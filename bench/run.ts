@@ -3,25 +3,28 @@
  *
  *   npm run bench                        under 2 minutes
  *   npm run bench -- --full              under 20 minutes; writes docs/performance.md and its plots
- *   npm run bench -- --only throughput   one section
+ *   npm run bench -- --only throughput   one section; also of the full form
+ *   npm run bench -- --write             writes the docs after the short form, too
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { requireProc } from './cpu.ts'
 import { openLab } from './lab.ts'
 import { installPeers } from './peers.ts'
-import { buildReport, toMarkdown } from './report.ts'
+import { buildReport, toMarkdown, writeDocs } from './report.ts'
 import type { Findings, Section } from './section.ts'
 import { growth } from './sections/growth.ts'
 import { memory } from './sections/memory.ts'
+import { slowDisk } from './sections/slow-disk.ts'
 import { start } from './sections/start.ts'
 import { throughput } from './sections/throughput.ts'
+import { transfer } from './sections/transfer.ts'
 
-const sections: readonly Section[] = [throughput, start, growth, memory]
+const sections: readonly Section[] = [throughput, start, growth, memory, slowDisk, transfer]
 const short = ['throughput', 'start']
 
 const { values } = parseArgs({
-  options: { full: { type: 'boolean' }, only: { type: 'string' } },
+  options: { full: { type: 'boolean' }, only: { type: 'string' }, write: { type: 'boolean' } },
 })
 const form = values.full ? 'full' : 'short'
 const chosen = sections.filter(({ name }) =>
@@ -40,16 +43,20 @@ const findings = new Map<string, Findings>()
 for (const section of chosen) findings.set(section.name, await section.measure(lab))
 await lab.close()
 progress('')
-console.log(toMarkdown(form, findings))
+const markdown = toMarkdown(form, findings)
+console.log(markdown)
 
 const results = new URL('results/', import.meta.url)
 mkdirSync(results, { recursive: true })
 const name = values.only ? `${form}-${values.only}` : form
 const report = JSON.stringify(buildReport(form, findings), shorten, 1)
 writeFileSync(new URL(`${name}.json`, results), `${report}\n`)
-console.log(
-  `\nAs JSON: bench/results/${name}.json. Took ${Math.round((performance.now() - startedAt) / 1000)} s.`,
-)
+console.log(`\nAs JSON: bench/results/${name}.json.`)
+if (values.write || (values.full && !values.only)) {
+  writeDocs(markdown, findings)
+  console.log('In the docs: docs/performance.md and docs/performance/.')
+}
+console.log(`Took ${Math.round((performance.now() - startedAt) / 1000)} s.`)
 process.exit(0)
 
 /** One line, over the one before; in a log only where a person may read along. */

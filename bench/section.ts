@@ -16,6 +16,8 @@ export interface Findings {
   readonly text: string
   readonly values: unknown
   readonly targets: readonly Target[]
+  /** Plots, by the name of their file. */
+  readonly plots?: Readonly<Record<string, string>>
 }
 
 export interface Section {
@@ -34,7 +36,7 @@ export function judge({ value, bound, refused }: Target): Verdict {
 /** A table in Markdown, its columns aligned for those who read it in a terminal. */
 export function toTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, column) =>
-    Math.max(...[title, ...rows.map((row) => row[column] ?? '')].map((cell) => cell.length)),
+    Math.max(3, ...[title, ...rows.map((row) => row[column] ?? '')].map((cell) => cell.length)),
   )
   const toLine = (cells: readonly string[]) =>
     `| ${cells.map((cell, column) => pad(cell, widths[column] ?? 0, column)).join(' | ')} |`

@@ -1,9 +1,10 @@
-import { cpuBetween, readCpu, readRss } from './cpu.ts'
+import { availableParallelism } from 'node:os'
+import { cpuBetween, readCpu, readMachine, readRss } from './cpu.ts'
 import type { Lab } from './lab.ts'
 import { type Pattern, toCycle, type Workload } from './requests.ts'
 import type { System } from './systems.ts'
 
-/** What a slice measures. */
+/** What a slice measures, as the tables show it. */
 export const measures = ['perSecond', 'p50Ms', 'p99Ms', 'cpuUs', 'rssMb'] as const
 export type Measure = (typeof measures)[number]
 
@@ -11,10 +12,13 @@ export type Measure = (typeof measures)[number]
 export interface Series {
   readonly system: string
   readonly rounds: Readonly<Record<Measure, number[]>>
+  readonly readP99Ms: number[]
   /** What the load cost for each request, and the shares of a core that it and the system used. */
   readonly generatorCpuUs: number[]
   readonly generatorShare: number[]
   readonly systemShare: number[]
+  /** The share of all cores that processes took which are no part of it. */
+  readonly otherShare: number[]
 }
 
 export interface Plan {
@@ -69,35 +73,38 @@ async function measureSlice(
   lab: Lab,
   { served, pids }: Subject,
   load: { cycle: readonly Pattern[]; connections: number; sliceMs: number },
-  { rounds, generatorCpuUs, generatorShare, systemShare }: Series,
+  series: Series,
 ): Promise<void> {
   const { cycle, connections, sliceMs } = load
   const { port, pid } = served
   await lab.drive({ port, cycle, connections, forMs: sliceMs * warmShare })
   const before = readCpu(pids)
-  const { requests, elapsedMs, p50Ms, p99Ms, cpuMs } = await lab.drive({
-    port,
-    cycle,
-    connections,
-    forMs: sliceMs,
-  })
+  const machineBefore = readMachine()
+  const driven = await lab.drive({ port, cycle, connections, forMs: sliceMs })
   const systemMs = cpuBetween(before, readCpu(pids))
+  const machineMs = readMachine() - machineBefore
+  const { requests, elapsedMs, cpuMs } = driven
+  const { rounds } = series
   rounds.perSecond.push((requests / elapsedMs) * 1_000)
-  rounds.p50Ms.push(p50Ms)
-  rounds.p99Ms.push(p99Ms)
+  rounds.p50Ms.push(driven.p50Ms)
+  rounds.p99Ms.push(driven.p99Ms)
+  series.readP99Ms.push(driven.readP99Ms)
   rounds.cpuUs.push((systemMs / requests) * 1_000)
   rounds.rssMb.push(readRss(pid))
-  generatorCpuUs.push((cpuMs / requests) * 1_000)
-  generatorShare.push(cpuMs / elapsedMs)
-  systemShare.push(systemMs / elapsedMs)
+  series.generatorCpuUs.push((cpuMs / requests) * 1_000)
+  series.generatorShare.push(cpuMs / elapsedMs)
+  series.systemShare.push(systemMs / elapsedMs)
+  series.otherShare.push((machineMs - systemMs - cpuMs) / (elapsedMs * availableParallelism()))
 }
 
 function newSeries(system: string): Series {
   return {
     system,
     rounds: { perSecond: [], p50Ms: [], p99Ms: [], cpuUs: [], rssMb: [] },
+    readP99Ms: [],
     generatorCpuUs: [],
     generatorShare: [],
     systemShare: [],
+    otherShare: [],
   }
 }

@@ -54,8 +54,7 @@ export const kinds = {
     title: 'Fastify, SQLite, a commit per request',
     does: everything,
     async start(lab) {
-      const path = join(lab.folder, 'usual.db')
-      const served = await lab.serve({ args: [pathOf('systems/usual-sqlite.ts'), path] })
+      const served = await serveUsual(lab, `sqlite:${join(lab.folder, 'usual.db')}`)
       return { served, pids: [served.pid], requests: toRequests(seedCount, 201) }
     },
   },
@@ -72,8 +71,7 @@ export const kinds = {
     title: 'Fastify, PostgreSQL, an INSERT per request',
     does: everything,
     async start(lab) {
-      const url = await lab.newDatabase('usual')
-      const served = await lab.serve({ args: [pathOf('systems/usual-postgres.ts'), url] })
+      const served = await serveUsual(lab, await lab.newDatabase('usual'))
       const pids = [served.pid, Number((await lab.findPostgres()).process.pid)]
       return { served, pids, requests: toRequests(seedCount, 201) }
     },
@@ -110,7 +108,12 @@ export const kinds = {
   },
   scalar: {
     title: "Scalar's mock server 0.14.4",
-    does: { store: 'no; a page is one plant', sync: 'no', token: 'that there is one', check: 'no' },
+    does: {
+      store: 'no; a page is one plant',
+      sync: 'no',
+      token: 'that there is one',
+      check: 'yes',
+    },
     async start(lab) {
       const served = await lab.serve({ args: [pathOf('systems/scalar.js'), document] })
       return { served, pids: [served.pid], requests: toRequests(seedCount, 200) }
@@ -124,10 +127,29 @@ export type SystemName = keyof typeof kinds
 export const peers: readonly SystemName[] = ['json-server', 'prism', 'scalar']
 export const namesOfAll = Object.keys(kinds) as SystemName[]
 
+/** How a process is started beside what it is. */
+export interface Surroundings {
+  /** Options of Node.js. */
+  readonly options?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+}
+
 /** Starts ours as users do. */
-export function serveOurs(lab: Lab, url: string, options: readonly string[] = []): Promise<Served> {
-  const env = { DATABASE_URL: url, PLANT_STORE_TOKEN: token }
-  return lab.serve({ args: [...options, plantStore, 'serve'], env })
+export function serveOurs(lab: Lab, url: string, around: Surroundings = {}): Promise<Served> {
+  const { options = [], env = {} } = around
+  const own = { DATABASE_URL: url, PLANT_STORE_TOKEN: token }
+  return lab.serve({ args: [...options, plantStore, 'serve'], env: { ...env, ...own } })
+}
+
+/** Starts the usual way, on an engine. */
+export function serveUsual(
+  lab: Lab,
+  url: string,
+  { env = {} }: Surroundings = {},
+): Promise<Served> {
+  const isSqlite = url.startsWith('sqlite:')
+  const program = pathOf(`systems/usual-${isSqlite ? 'sqlite' : 'postgres'}.ts`)
+  return lab.serve({ args: [program, url.replace(/^sqlite:/, '')], env })
 }
 
 /** Starts what starting is compared with. */
@@ -141,14 +163,26 @@ export async function startSystems(lab: Lab, names: readonly SystemName[]): Prom
   for (const name of names) {
     lab.progress(`starting ${kinds[name].title}`)
     const system = { name, ...(await kinds[name].start(lab)) }
-    const cycle = [toSeeds(system.requests.create)]
-    await lab.drive({ port: system.served.port, connections: 8, cycle, requests: seedCount })
+    await seed(lab, system)
     systems.push(system)
   }
   return systems
 }
 
-export async function stopSystems(lab: Lab, systems: readonly System[]): Promise<void> {
+/** Stores the plants that are there before anything is measured. */
+export async function seed(
+  lab: Lab,
+  { served, requests }: Pick<System, 'served' | 'requests'>,
+  count = seedCount,
+): Promise<void> {
+  const cycle = [toSeeds(requests.create)]
+  await lab.drive({ port: served.port, connections: 64, cycle, requests: count })
+}
+
+export async function stopSystems(
+  lab: Lab,
+  systems: readonly Pick<System, 'served'>[],
+): Promise<void> {
   for (const { served } of systems) {
     await lab.forget(served.port)
     await served.stop()

@@ -2,17 +2,18 @@
 import { join } from 'node:path'
 import { median, ratio, toFigure } from '../figures.ts'
 import type { Lab } from '../lab.ts'
+import { plotLines } from '../plot.ts'
 import { seedCount, toRequests } from '../requests.ts'
 import { type Findings, type Section, type Target, toTable, toText } from '../section.ts'
 import { alternate, type Series, type Subject, warmUp } from '../slices.ts'
 import { alternateStarts } from '../starts.ts'
 import { fillStore } from '../stores.ts'
-import { serveOurs } from '../systems.ts'
+import { serveOurs, stopSystems } from '../systems.ts'
 
 const operations = ['create', 'get', 'list'] as const
 const plans = {
   short: { sizes: [seedCount, 1_000_000], rounds: 9, starts: 5, warmMs: 700 },
-  full: { sizes: [seedCount, 1_000_000, 10_000_000], rounds: 25, starts: 11, warmMs: 1_500 },
+  full: { sizes: [seedCount, 1_000_000, 10_000_000], rounds: 15, starts: 9, warmMs: 1_000 },
 }
 const mostRatio = 1.15
 
@@ -36,7 +37,20 @@ async function measure(lab: Lab): Promise<Findings> {
     text: found.map(describe).join('\n\n'),
     values: found,
     targets: found.flatMap(toTargets),
+    plots: { growth: plot(found) },
   }
+}
+
+function plot(found: readonly Growth[]): string {
+  const lines = found.flatMap(({ engine, series }) =>
+    operations.map((operation) => ({
+      title: `${operation}, ${engine}`,
+      values: series[operation].map((one) => ratio(one, series[operation][0] as Series, 'cpuUs')),
+    })),
+  )
+  const places = (found[0]?.sizes ?? []).map((size) => `${size.toLocaleString('en')} plants`)
+  const title = 'CPU time of a request, beside that in a store of 1,000 plants'
+  return plotLines(title, { places, lines, limit: 1, highest: 1.5 })
 }
 
 async function measureEngine(
@@ -65,10 +79,7 @@ async function measureEngine(
     await warmUp(lab, subjects, { workload, connections: 64, forMs: warmMs })
     series[workload] = await alternate(lab, subjects, { workload, connections: 64, rounds })
   }
-  for (const { served } of subjects) {
-    await lab.forget(served.port)
-    await served.stop()
-  }
+  await stopSystems(lab, subjects)
   return { engine, sizes, series, startMs }
 }
 

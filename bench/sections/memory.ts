@@ -5,7 +5,7 @@ import { readRss } from '../cpu.ts'
 import type { Lab, Served } from '../lab.ts'
 import { seedCount, token, toRequests } from '../requests.ts'
 import { type Findings, type Section, toTable, toText } from '../section.ts'
-import { serveOurs } from '../systems.ts'
+import { serveOurs, stopSystems } from '../systems.ts'
 
 const counts = { short: 50_000, full: 400_000 }
 const options = ['--max-old-space-size=96', '--max-semi-space-size=8']
@@ -22,13 +22,12 @@ async function measure(lab: Lab): Promise<Findings> {
   }
   const found: { engine: string; startMb: number; firstMb: number; secondMb: number }[] = []
   for (const [engine, url] of Object.entries(places)) {
-    const served = await serveOurs(lab, url, options)
+    const served = await serveOurs(lab, url, { options })
     const startMb = readRss(served.pid)
     const firstMb = await fillAndWalk(lab, served, count)
     const secondMb = await fillAndWalk(lab, served, count)
     found.push({ engine, startMb, firstMb, secondMb })
-    await lab.forget(served.port)
-    await served.stop()
+    await stopSystems(lab, [{ served }])
   }
   const creates = `${count.toLocaleString('en')} creates`
   const head = [options.join(' '), 'start, MB', `${creates} and a walk, MB`, 'as many again, MB']
