@@ -21,6 +21,8 @@ import { throughput } from './sections/throughput.ts'
 import { transfer } from './sections/transfer.ts'
 
 const sections: readonly Section[] = [throughput, start, growth, memory, slowDisk, transfer]
+const secondsBetweenLogs = 10
+let nextLogAt = 0
 const short = ['throughput', 'start']
 
 const { values } = parseArgs({
@@ -59,11 +61,15 @@ if (values.write || (values.full && !values.only)) {
 console.log(`Took ${Math.round((performance.now() - startedAt) / 1000)} s.`)
 process.exit(0)
 
-/** One line, over the one before; in a log only where a person may read along. */
+/** On a terminal one line, over the one before; in a log a line now and then. */
 function progress(text: string): void {
-  if (!process.stderr.isTTY) return
   const seconds = Math.round(performance.now() / 1_000)
-  process.stderr.write(`\r\x1b[K${text === '' ? '' : `${String(seconds).padStart(4)} s  ${text}`}`)
+  const line = `${String(seconds).padStart(4)} s  ${text}`
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text === '' ? '' : line}`)
+  else if (text !== '' && seconds >= nextLogAt) {
+    console.error(line)
+    nextLogAt = seconds + secondsBetweenLogs
+  }
 }
 
 function shorten(_key: string, value: unknown): unknown {
