@@ -27,7 +27,7 @@ if (server) await query(server.toUrl('postgres'), 'CREATE DATABASE plants')
 const url = server ? server.toUrl('plants') : `sqlite:${join(folder, 'plants.db')}`
 await fill()
 
-const child = fork(fileURLToPath(new URL('subject.ts', import.meta.url)), [url, 'grouped', token], {
+const child = fork(fileURLToPath(new URL('subject.ts', import.meta.url)), [url, token], {
   stdio: 'inherit',
 })
 const ask = <Reply>(question: string) =>

@@ -17,7 +17,7 @@ const token = 'a-token-for-the-benchmark'
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'))
 const url = `sqlite:${join(folder, 'plants.db')}`
 const subject = fileURLToPath(new URL('subject.ts', import.meta.url))
-const child = fork(subject, [url, 'grouped', token])
+const child = fork(subject, [url, token])
 const ask = <Reply>(question: string) =>
   new Promise<Reply>((resolve) => {
     child.once('message', (reply) => resolve(reply as Reply))

@@ -16,13 +16,27 @@ import { toJson } from '../src/json/write.ts'
 import { openStore, type StoreLocation, toStoreLocation } from '../src/store/open.ts'
 import { openConnection } from '../src/store/sqlite/connection.ts'
 import { newCluster, query, startServer } from '../test/support/postgres.ts'
+import { median } from './figures.ts'
 
-const [engine = 'sqlite', plants = '1000000'] = process.argv.slice(2)
-const count = Number(plants)
-const rounds = 3
 const program = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url))
-const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'))
-const file = join(folder, 'plants.ndjson')
+
+export interface TransferPlan {
+  readonly count: number
+  readonly rounds: number
+  readonly folder: string
+  /** A place for a new store, as DATABASE_URL names it. */
+  newUrl(name: string): Promise<string>
+  progress(text: string): void
+}
+
+/** The seconds of every round, and the most memory that a command held. */
+export interface Transfer {
+  readonly bareIn: number[]
+  readonly import: number[]
+  readonly bareOut: number[]
+  readonly export: number[]
+  rssMb: number
+}
 
 interface Row {
   readonly id: bigint
@@ -30,11 +44,62 @@ interface Row {
   readonly tag?: string
 }
 
-const rows: Row[] = Array.from({ length: count }, (_, index) => ({
-  id: BigInt(index) * 3n,
-  name: `Monstera deliciosa ${index}`,
-  ...(index % 3 > 0 && { tag: `tag ${index % 50}` }),
-}))
+/** Moves plants in and out of new stores, by our commands and by the bare engine, in turn. */
+export async function measureTransfer(plan: TransferPlan): Promise<Transfer> {
+  const { count, rounds, folder, newUrl, progress } = plan
+  const rows = buildRows(count)
+  const file = join(folder, 'plants.ndjson')
+  writeFile(
+    file,
+    rows.map((row) => `${toJson(row)}\n`),
+  )
+  const found: Transfer = { bareIn: [], import: [], bareOut: [], export: [], rssMb: 0 }
+  for (let round = 0; round < rounds; round++) {
+    const bare = await newUrl(`bare${round}`)
+    const ours = await newUrl(`ours${round}`)
+    const [bareFile, oursFile] = [join(folder, 'bare.ndjson'), join(folder, 'ours.ndjson')]
+    await prepare(bare)
+    progress(`transfer, round ${round + 1} of ${rounds}: in, by the bare engine`)
+    found.bareIn.push(await time(() => putBare(bare, rows)))
+    progress(`transfer, round ${round + 1} of ${rounds}: import`)
+    const imported = await runCommand('import', file, '--database', ours)
+    progress(`transfer, round ${round + 1} of ${rounds}: out, by the bare engine`)
+    found.bareOut.push(await time(() => takeBare(ours, bareFile)))
+    progress(`transfer, round ${round + 1} of ${rounds}: export`)
+    const exported = await runCommand('export', oursFile, '--database', ours)
+    found.import.push(imported.seconds)
+    found.export.push(exported.seconds)
+    found.rssMb = Math.max(found.rssMb, imported.rss, exported.rss)
+    if (!readFileSync(bareFile).equals(readFileSync(oursFile))) {
+      throw new Error('the export is not what the loop wrote')
+    }
+  }
+  return found
+}
+
+function buildRows(count: number): Row[] {
+  return Array.from({ length: count }, (_, index) => ({
+    id: BigInt(index) * 3n,
+    name: `Monstera deliciosa ${index}`,
+    ...(index % 3 > 0 && { tag: `tag ${index % 50}` }),
+  }))
+}
+
+function putBare(url: string, rows: readonly Row[]): Promise<void> | void {
+  return isSqlite(url) ? insertBare(toPath(url), rows) : copyBare(url, rows)
+}
+
+function takeBare(url: string, output: string): Promise<void> | void {
+  return isSqlite(url) ? selectBare(toPath(url), output) : selectFromServer(url, output)
+}
+
+function isSqlite(url: string): boolean {
+  return url.startsWith('sqlite:')
+}
+
+function toPath(url: string): string {
+  return url.slice('sqlite:'.length)
+}
 
 function writeFile(path: string, lines: Iterable<string>): void {
   const output = openSync(path, 'w')
@@ -47,10 +112,6 @@ function writeFile(path: string, lines: Iterable<string>): void {
   }
   writeSync(output, text)
   closeSync(output)
-}
-
-function* toLines(): Generator<string> {
-  for (const row of rows) yield `${toJson(row)}\n`
 }
 
 /** Runs the command; answers its seconds and the most memory that it held. */
@@ -81,10 +142,10 @@ async function prepare(url: string): Promise<void> {
   await store.close()
 }
 
-function insertBare(path: string): void {
+function insertBare(path: string, rows: readonly Row[]): void {
   const db = openConnection(path)
   const insert = db.prepare('INSERT INTO plants (id, name, tag, version) VALUES (?, ?, ?, ?)')
-  for (let start = 0; start < count; start += 1_000) {
+  for (let start = 0; start < rows.length; start += 1_000) {
     db.exec('BEGIN')
     for (const { id, name, tag } of rows.slice(start, start + 1_000)) {
       insert.run(id, name, tag ?? null, id)
@@ -106,10 +167,10 @@ function selectBare(path: string, output: string): void {
   db.close()
 }
 
-async function copyBare(url: string): Promise<void> {
+async function copyBare(url: string, rows: readonly Row[]): Promise<void> {
   const sql = postgres(url, { max: 1 })
   const stream = await sql`COPY plant_store.plants (id, name, tag, version) FROM STDIN`.writable()
-  for (let start = 0; start < count; start += 1_000) {
+  for (let start = 0; start < rows.length; start += 1_000) {
     const text = rows
       .slice(start, start + 1_000)
       .map(({ id, name, tag = '\\N' }) => `${id}\t${name}\t${tag}\t${id}\n`)
@@ -136,48 +197,36 @@ async function selectFromServer(url: string, output: string): Promise<void> {
   await sql.end()
 }
 
-writeFile(file, toLines())
-const server = engine === 'postgres' ? await startServer(await newCluster()) : undefined
+if (import.meta.main) await main()
 
-async function newPlace(name: string): Promise<string> {
-  if (server === undefined) return `sqlite:${join(folder, `${name}.db`)}`
-  await query(server.toUrl('postgres'), `CREATE DATABASE ${name}`)
-  return server.toUrl(name)
-}
-
-const results = { 'bare in': [], import: [], 'bare out': [], export: [] } as Record<
-  string,
-  number[]
->
-let rss = 0
-for (let round = 0; round < rounds; round++) {
-  const bare = await newPlace(`bare${round}`)
-  const ours = await newPlace(`ours${round}`)
-  await prepare(bare)
-  const bareIn = () => (server ? copyBare(bare) : insertBare(bare.slice('sqlite:'.length)))
-  const output = join(folder, 'out.ndjson')
-  const bareOut = () =>
-    server ? selectFromServer(ours, output) : selectBare(ours.slice('sqlite:'.length), output)
-  results['bare in']?.push(await time(bareIn))
-  const imported = await runCommand('import', file, '--database', ours)
-  results['bare out']?.push(await time(bareOut))
-  const exported = await runCommand('export', join(folder, 'ours.ndjson'), '--database', ours)
-  results.import?.push(imported.seconds)
-  results.export?.push(exported.seconds)
-  rss = Math.max(rss, imported.rss, exported.rss)
-  if (!readFileSync(output).equals(readFileSync(join(folder, 'ours.ndjson')))) {
-    throw new Error('the export is not what the loop wrote')
+async function main(): Promise<void> {
+  const [engine = 'sqlite', plants = '1000000'] = process.argv.slice(2)
+  const count = Number(plants)
+  const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'))
+  const server = engine === 'postgres' ? await startServer(await newCluster()) : undefined
+  const found = await measureTransfer({
+    count,
+    rounds: 3,
+    folder,
+    async newUrl(name) {
+      if (server === undefined) return `sqlite:${join(folder, `${name}.db`)}`
+      await query(server.toUrl('postgres'), `CREATE DATABASE ${name}`)
+      return server.toUrl(name)
+    },
+    progress() {},
+  })
+  for (const name of ['bareIn', 'import', 'bareOut', 'export'] as const) {
+    const seconds = median(found[name])
+    const rate = Math.round(count / seconds).toLocaleString('en')
+    console.log(
+      `${name.padEnd(9)} ${seconds.toFixed(2).padStart(6)} s  ${rate.padStart(9)} plants/s`,
+    )
   }
+  const inRatio = median(found.bareIn) / median(found.import)
+  const outRatio = median(found.bareOut) / median(found.export)
+  console.log(`import ${inRatio.toFixed(2)} of the bare rate`)
+  console.log(`export ${outRatio.toFixed(2)} of the bare rate`)
+  console.log(`memory of a command: at most ${Math.round(found.rssMb)} MB`)
+  await server?.stop()
+  rmSync(folder, { recursive: true, force: true })
 }
-const median = (name: string) => results[name]?.sort((a, b) => a - b)[rounds >> 1] ?? 0
-for (const name of Object.keys(results)) {
-  const rate = Math.round(count / median(name)).toLocaleString('en')
-  console.log(
-    `${name.padEnd(9)} ${median(name).toFixed(2).padStart(6)} s  ${rate.padStart(9)} plants/s`,
-  )
-}
-console.log(`import ${(median('bare in') / median('import')).toFixed(2)} of the bare rate`)
-console.log(`export ${(median('bare out') / median('export')).toFixed(2)} of the bare rate`)
-console.log(`memory of a command: at most ${Math.round(rss)} MB`)
-await server?.stop()
-rmSync(folder, { recursive: true, force: true })

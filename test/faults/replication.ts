@@ -45,7 +45,7 @@ export async function startPair(replication: Replication): Promise<Pair> {
 
   const names =
     replication === 'synchronous' ? { synchronous_standby_names: 'ANY 1 (standby)' } : {}
-  const primary = await startServer(folder, { ...settings, ...names }, first.port)
+  const primary = await startServer(folder, { ...settings, ...names }, { port: first.port })
   const standby = await startServer(copy, settings)
   while (
     (

@@ -32,12 +32,12 @@ export type Shim =
   | { readonly toEnv: (options: ShimOptions) => Record<string, string>; readonly skip: false }
   | { readonly toEnv: undefined; readonly skip: string }
 
-/** Compiles the shim into a folder that is gone when the tests of this file are over. */
-export function compileShim(): Shim {
+/** Compiles the shim into a folder, or into one that is gone when the tests of this file are over. */
+export function compileShim(place?: string): Shim {
   if (process.platform !== 'linux') {
     return { toEnv: undefined, skip: `LD_PRELOAD is of Linux, and this is ${process.platform}` }
   }
-  const library = join(newQuickFolder(), 'disk-shim.so')
+  const library = join(place ?? newQuickFolder(), 'disk-shim.so')
   const { error, stderr, status } = spawnSync(
     'cc',
     ['-shared', '-fPIC', '-O2', '-o', library, source, '-ldl', '-lpthread'],

@@ -65,7 +65,7 @@ export async function newCluster(): Promise<string> {
 export async function startServer(
   folder: string,
   settings: Readonly<Record<string, string>> = {},
-  fixedPort?: number,
+  { port: fixedPort, env = {} }: { port?: number; env?: Readonly<Record<string, string>> } = {},
 ): Promise<PostgresServer> {
   const port = fixedPort ?? (await findFreePort())
   const { postgres: program } = await findPrograms(dirname(folder))
@@ -80,6 +80,7 @@ export async function startServer(
   const args = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const child = spawn(program, ['-D', folder, ...args], {
     ...asUser,
+    env: { ...process.env, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   let log = ''

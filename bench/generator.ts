@@ -1,0 +1,193 @@
+/**
+ * The load: requests over connections that are kept, each sent when the one before it is answered. A process of its own,
+ * that does nothing else while it drives, so that what it costs is known and small.
+ */
+import { connect, type Socket } from 'node:net'
+import { type AnswerReader, buildAnswerReader } from './answers.ts'
+import { type Pattern, token } from './requests.ts'
+
+/** What to send, where to, and until when: for a time, or as many as these. */
+export interface Drive {
+  readonly port: number
+  readonly connections: number
+  readonly cycle: readonly Pattern[]
+  readonly forMs?: number
+  readonly requests?: number
+}
+
+/** What came of it. */
+export interface Driven {
+  readonly requests: number
+  readonly elapsedMs: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+  /** The same of the reads alone. */
+  readonly readP99Ms: number
+  /** The CPU time of the generator itself. */
+  readonly cpuMs: number
+}
+
+interface Connection {
+  readonly socket: Socket
+  sentAt: number
+  template: Template | undefined
+  onAnswer: (template: Template) => void
+}
+
+/** A pattern, ready to be sent: only the id is missing. */
+interface Template {
+  readonly isRead: boolean
+  readonly parts: readonly string[]
+  readonly nextId: () => number
+  readonly reader: AnswerReader
+}
+
+/** Before a system closes what is idle, which Node.js does after 5 s. */
+const longestIdleMs = 3_000
+const mostLatencies = 4_000_000
+const latencies = new Float64Array(mostLatencies)
+const readLatencies = new Float64Array(mostLatencies)
+const readBuffer = Buffer.allocUnsafe(256 * 1024)
+const connections = new Map<number, Connection[]>()
+const usedAt = new Map<number, number>()
+const templates = new Map<string, Template>()
+const counters = new Map<string, number>()
+
+async function drive({ port, connections: count, cycle, forMs, requests }: Drive): Promise<Driven> {
+  const pool = await openConnections(port, count)
+  const turns = cycle.map((pattern) => findTemplate(port, pattern))
+  const most = requests ?? mostLatencies
+  const cpuBefore = process.cpuUsage()
+  const startedAt = performance.now()
+  const endsAt = startedAt + (forMs ?? Number.POSITIVE_INFINITY)
+  let sent = 0
+  let answered = 0
+  let reads = 0
+  let now = startedAt
+  await new Promise<void>((resolve) => {
+    const send = (connection: Connection) => {
+      const template = turns[sent++ % turns.length] as Template
+      connection.template = template
+      connection.sentAt = now
+      connection.socket.write(template.parts.join(String(template.nextId())), 'latin1')
+    }
+    for (const connection of pool) {
+      connection.onAnswer = ({ isRead }) => {
+        now = performance.now()
+        latencies[answered++] = now - connection.sentAt
+        if (isRead) readLatencies[reads++] = now - connection.sentAt
+        if (now < endsAt && sent < most) send(connection)
+        else if (answered === sent) resolve()
+      }
+    }
+    for (const connection of pool) if (sent < most) send(connection)
+  })
+  usedAt.set(port, now)
+  const { user, system } = process.cpuUsage(cpuBefore)
+  return {
+    requests: answered,
+    elapsedMs: now - startedAt,
+    p50Ms: quantile(latencies.subarray(0, answered), 0.5),
+    p99Ms: quantile(latencies.subarray(0, answered), 0.99),
+    readP99Ms: quantile(readLatencies.subarray(0, reads), 0.99),
+    cpuMs: (user + system) / 1_000,
+  }
+}
+
+function quantile(values: Float64Array, share: number): number {
+  return values.sort()[Math.floor(values.length * share)] ?? 0
+}
+
+async function openConnections(port: number, count: number): Promise<Connection[]> {
+  const idleMs = performance.now() - (usedAt.get(port) ?? 0)
+  if (idleMs > longestIdleMs) forget(port)
+  const pool = connections.get(port) ?? []
+  connections.set(port, pool)
+  const missing = Array.from({ length: Math.max(0, count - pool.length) })
+  pool.push(...(await Promise.all(missing.map(() => openConnection(port)))))
+  return pool.slice(0, count)
+}
+
+function openConnection(port: number): Promise<Connection> {
+  return new Promise((resolve) => {
+    const onread = { buffer: readBuffer, callback: receive }
+    const socket = connect({ port, host: '127.0.0.1', noDelay: true, onread })
+    const connection: Connection = { socket, sentAt: 0, template: undefined, onAnswer: () => {} }
+    socket.on('connect', () => resolve(connection))
+    socket.on('error', (error) => fail(`port ${port}: ${error.message}`))
+    socket.on('close', () => leave(port, connection))
+
+    // The buffer is the same for all connections: each chunk is dealt with before the next is read.
+    function receive(bytes: number, buffer: Uint8Array): boolean {
+      const { template } = connection
+      if (template === undefined) fail(`port ${port} sent what nobody asked for`)
+      if (template.reader(connection, buffer as Buffer, bytes)) {
+        connection.template = undefined
+        connection.onAnswer(template)
+      }
+      return true
+    }
+  })
+}
+
+/** A connection that nobody uses may be closed by the system. */
+function leave(port: number, connection: Connection): void {
+  if (connection.template !== undefined) fail(`port ${port} closed a connection without an answer`)
+  const pool = connections.get(port) ?? []
+  connections.set(
+    port,
+    pool.filter((other) => other !== connection),
+  )
+}
+
+/** Closes all connections to a system. */
+function forget(port: number): void {
+  for (const { socket } of connections.get(port) ?? []) socket.removeAllListeners('close').destroy()
+  connections.delete(port)
+}
+
+function findTemplate(port: number, pattern: Pattern): Template {
+  const key = `${port} ${JSON.stringify(pattern)}`
+  const template = templates.get(key) ?? buildTemplate(port, pattern)
+  templates.set(key, template)
+  return template
+}
+
+function buildTemplate(port: number, pattern: Pattern): Template {
+  const { method, path, body, status, ids } = pattern
+  const sampleBody = body?.replace('{id}', String(ids.first)) ?? ''
+  const head = [
+    `${method} ${path} HTTP/1.1`,
+    `Host: 127.0.0.1:${port}`,
+    `Authorization: Bearer ${token}`,
+    ...(body ? ['Content-Type: application/json', `Content-Length: ${sampleBody.length}`] : []),
+  ]
+  const text = `${head.join('\r\n')}\r\n\r\n${body ?? ''}`
+  return {
+    isRead: method === 'GET',
+    parts: text.split('{id}'),
+    nextId: buildIds(port, ids),
+    reader: buildAnswerReader(status, fail),
+  }
+}
+
+function buildIds(port: number, ids: Pattern['ids']): () => number {
+  if (ids.kind === 'any') return () => ids.first + Math.floor(Math.random() * ids.count)
+  const key = `${port} ${ids.first}`
+  return () => {
+    const id = counters.get(key) ?? ids.first
+    counters.set(key, id + 1)
+    return id
+  }
+}
+
+function fail(reason: string): never {
+  process.send?.({ failure: reason })
+  process.disconnect?.()
+  process.exit(1)
+}
+
+process.on('message', async (message: Drive | { forget: number }) => {
+  if ('forget' in message) forget(message.forget)
+  process.send?.('forget' in message ? {} : await drive(message))
+})

@@ -1,0 +1,161 @@
+import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { newCluster, type PostgresServer, query, startServer } from '../test/support/postgres.ts'
+import type { Drive, Driven } from './generator.ts'
+
+/** The two lengths of the benchmark. */
+export type Form = 'short' | 'full'
+
+/** What every measurement needs: processes that end with the benchmark, a folder, a PostgreSQL server, the load. */
+export interface Lab {
+  readonly form: Form
+  readonly folder: string
+  /** Says what is being done, in one line that the next one replaces. */
+  progress(text: string): void
+  /** Starts a program of ours with Node.js and waits until it says where it listens. */
+  serve(program: Program): Promise<Served>
+  /** The PostgreSQL server of the benchmark; started when first asked for. */
+  findPostgres(): Promise<PostgresServer>
+  /** Another one, with an environment of its own, that ends with the benchmark. */
+  startPostgres(folder: string, env: Readonly<Record<string, string>>): Promise<PostgresServer>
+  /** A new empty database on the first. */
+  newDatabase(name: string): Promise<string>
+  drive(load: Drive): Promise<Driven>
+  /** Closes the connections that the load keeps to a system. */
+  forget(port: number): Promise<void>
+  close(): Promise<void>
+}
+
+export interface Program {
+  readonly args: readonly string[]
+  /** Where it listens, if it does not say so. */
+  readonly port?: number
+  readonly env?: Readonly<Record<string, string>>
+}
+
+export interface Served {
+  readonly pid: number
+  readonly port: number
+  /** From the start of the process until it said where it listens. */
+  readonly startMs: number
+  stop(): Promise<void>
+}
+
+export function openLab(form: Form, progress: Lab['progress']): Lab {
+  const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'))
+  const children = new Set<ChildProcess>()
+  const generator = fork(fileURLToPath(new URL('generator.ts', import.meta.url)))
+  let postgres: Promise<PostgresServer> | undefined
+  const servers = new Set<PostgresServer>()
+  process.on('exit', kill)
+  process.on('SIGINT', () => process.exit(130))
+  process.on('SIGTERM', () => process.exit(143))
+
+  async function serve({ args, port: knownPort, env = {} }: Program): Promise<Served> {
+    const startedAt = performance.now()
+    const child = spawn(process.execPath, args, {
+      env: { PATH: process.env.PATH, PORT: '0', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    children.add(child)
+    const port = await Promise.race([findPort(child), ...waitUntilTaken(knownPort)])
+    return { pid: Number(child.pid), port, startMs: performance.now() - startedAt, stop }
+
+    async function stop(): Promise<void> {
+      children.delete(child)
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+    }
+  }
+
+  function findPostgres(): Promise<PostgresServer> {
+    postgres ??= (async () => startPostgres(await newCluster(), {}))()
+    return postgres
+  }
+
+  async function startPostgres(place: string, env: Readonly<Record<string, string>>) {
+    progress('starting PostgreSQL')
+    const server = await startServer(place, {}, { env })
+    servers.add(server)
+    return server
+  }
+
+  async function newDatabase(name: string): Promise<string> {
+    const server = await findPostgres()
+    await query(server.toUrl('postgres'), `CREATE DATABASE ${name}`)
+    return server.toUrl(name)
+  }
+
+  function ask<Reply>(question: object): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      generator.once('message', (reply: Reply | { failure: string }) => {
+        if ('failure' in Object(reply)) reject(new Error((reply as { failure: string }).failure))
+        else resolve(reply as Reply)
+      })
+      generator.send(question)
+    })
+  }
+
+  function kill(): void {
+    generator.kill()
+    for (const child of children) child.kill('SIGKILL')
+    for (const server of servers) server.kill()
+    rmSync(folder, { recursive: true, force: true })
+  }
+
+  return {
+    form,
+    folder,
+    progress,
+    serve,
+    findPostgres,
+    startPostgres,
+    newDatabase,
+    drive: (load) => ask(load),
+    forget: (port) => ask({ forget: port }),
+    async close() {
+      kill()
+      for (const server of servers) await server.stop()
+    },
+  }
+}
+
+/** Waits until a process says where it listens. */
+function findPort(child: ChildProcess): Promise<number> {
+  return new Promise((resolve, reject) => {
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        output = (output + text).slice(-10_000)
+        const port = /http:\/\/127\.0\.0\.1:(\d+)/.exec(output)?.[1]
+        if (port !== undefined) resolve(Number(port))
+      })
+    }
+    child.on('exit', () => reject(new Error(`${child.spawnargs.join(' ')} ended: ${output}`)))
+  })
+}
+
+/** Waits until somebody listens on a port. */
+function waitUntilTaken(port: number | undefined): Promise<number>[] {
+  if (port === undefined) return []
+  return [
+    (async () => {
+      while (!(await isTaken(port))) await setTimeout(20)
+      return port
+    })(),
+  ]
+}
+
+function isTaken(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true))
+    socket.on('connect', () => socket.destroy())
+    socket.on('error', () => resolve(false))
+  })
+}

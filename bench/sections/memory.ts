@@ -1,0 +1,83 @@
+/** What the service holds after many creates and a walk through all plants, and after as many again. */
+import { Agent, get } from 'node:http'
+import { join } from 'node:path'
+import { readRss } from '../cpu.ts'
+import type { Lab, Served } from '../lab.ts'
+import { seedCount, token, toRequests } from '../requests.ts'
+import { type Findings, type Section, toTable, toText } from '../section.ts'
+import { serveOurs, stopSystems } from '../systems.ts'
+
+const counts = { short: 50_000, full: 400_000 }
+const options = ['--max-old-space-size=96', '--max-semi-space-size=8']
+const mostMb = 180
+const mostGrowthMb = 20
+
+export const memory: Section = { name: 'memory', measure }
+
+async function measure(lab: Lab): Promise<Findings> {
+  const count = counts[lab.form]
+  const places = {
+    SQLite: `sqlite:${join(lab.folder, 'memory.db')}`,
+    PostgreSQL: await lab.newDatabase('memory'),
+  }
+  const found: { engine: string; startMb: number; firstMb: number; secondMb: number }[] = []
+  for (const [engine, url] of Object.entries(places)) {
+    const served = await serveOurs(lab, url, { options })
+    const startMb = readRss(served.pid)
+    const firstMb = await fillAndWalk(lab, served, count)
+    const secondMb = await fillAndWalk(lab, served, count)
+    found.push({ engine, startMb, firstMb, secondMb })
+    await stopSystems(lab, [{ served }])
+  }
+  const creates = `${count.toLocaleString('en')} creates`
+  const head = [options.join(' '), 'start, MB', `${creates} and a walk, MB`, 'as many again, MB']
+  const rows = found.map(({ engine, startMb, firstMb, secondMb }) => [
+    `Plant Store, ${engine}`,
+    ...[startMb, firstMb, secondMb].map(toText),
+  ])
+  return {
+    title: 'Memory',
+    text: toTable(head, rows),
+    values: found,
+    targets: found.flatMap(({ engine, firstMb, secondMb }) => [
+      {
+        title: `memory, ${engine}: after ${creates} and a walk`,
+        value: firstMb,
+        bound: { most: mostMb },
+        unit: ' MB',
+      },
+      {
+        title: `memory, ${engine}: more after as many again`,
+        value: secondMb - firstMb,
+        bound: { most: mostGrowthMb },
+        unit: ' MB',
+      },
+    ]),
+  }
+}
+
+async function fillAndWalk(lab: Lab, { port, pid }: Served, count: number): Promise<number> {
+  lab.progress(`memory: ${count.toLocaleString('en')} creates`)
+  const { create } = toRequests(seedCount, 200)
+  await lab.drive({ port, connections: 64, cycle: [create], requests: count })
+  lab.progress('memory: a walk through all plants')
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  let path: string | undefined = '/plants'
+  while (path !== undefined) path = await readPage(port, path, agent)
+  agent.destroy()
+  return readRss(pid)
+}
+
+/** Reads a page; answers where the next one is. */
+function readPage(port: number, path: string, agent: Agent): Promise<string | undefined> {
+  const headers = { Authorization: `Bearer ${token}` }
+  return new Promise((resolve, reject) => {
+    get({ port, host: '127.0.0.1', path, agent, headers }, (answer) => {
+      answer.resume().on('end', () => {
+        const next = /<http:\/\/[^/]+([^>]+)>/.exec(String(answer.headers.link ?? ''))?.[1]
+        if (answer.statusCode === 200) resolve(next)
+        else reject(new Error(`${path}: ${answer.statusCode}`))
+      })
+    }).on('error', reject)
+  })
+}
