@@ -187,6 +187,7 @@ function fail(reason: string): never {
   process.exit(1)
 }
 
+process.on('disconnect', () => process.exit())
 process.on('message', async (message: Drive | { forget: number }) => {
   if ('forget' in message) forget(message.forget)
   process.send?.('forget' in message ? {} : await drive(message))

@@ -54,8 +54,9 @@ export function openLab(form: Form, progress: Lab['progress']): Lab {
   let postgres: Promise<PostgresServer> | undefined
   const servers = new Set<PostgresServer>()
   process.on('exit', kill)
-  process.on('SIGINT', () => process.exit(130))
-  process.on('SIGTERM', () => process.exit(143))
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => process.exit(1))
+  }
 
   async function serve({ args, port: knownPort, env = {} }: Program): Promise<Served> {
     const startedAt = performance.now()

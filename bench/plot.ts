@@ -8,7 +8,7 @@ export interface Bar {
 
 /** Horizontal bars. One that is longer than the axis is cut, and says so. */
 export function plotBars(title: string, bars: readonly Bar[], longest: number): string {
-  const [left, width, rowHeight, top] = [290, 330, 26, 40]
+  const [left, width, rowHeight, top] = [310, 330, 26, 40]
   const rows = bars.map(({ title: name, value, kind }, index) => {
     const y = top + index * rowHeight
     const isCut = value > longest
@@ -85,7 +85,7 @@ text { font: 13px system-ui, sans-serif; fill: #24292f }
 .ours { fill: #2a7d4f } .other { fill: #8c959f } .ceiling { fill: #d0d7de }
 .axis { stroke: #8c959f; stroke-dasharray: 3 3 }
 .line { fill: none; stroke-width: 2 }
-${colours.map((colour, index) => `.line${index} { stroke: ${colour} }`).join('\n')}
+${colours.map((colour, index) => `.line${index} { stroke: ${colour} } .label${index} { fill: ${colour} }`).join('\n')}
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3 } .ours { fill: #4fbf83 } .other { fill: #768390 } .ceiling { fill: #444c56 }
 }`

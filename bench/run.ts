@@ -38,7 +38,7 @@ if (chosen.length === 0) {
 }
 
 requireProc()
-installPeers(progress)
+if (chosen.includes(throughput)) installPeers(progress)
 const startedAt = performance.now()
 const lab = openLab(form, progress)
 const findings = new Map<string, Findings>()

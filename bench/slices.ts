@@ -57,6 +57,11 @@ export async function alternate(
   return series
 }
 
+/** How long before the first workload and before the others: what they share is compiled only once. */
+export function toWarmMs(index: number, warmMs: number): number {
+  return index === 0 ? warmMs * 3 : warmMs
+}
+
 /** Lets systems run until their code is compiled. */
 export async function warmUp(
   lab: Lab,

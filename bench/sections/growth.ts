@@ -5,7 +5,7 @@ import type { Lab } from '../lab.ts'
 import { plotLines } from '../plot.ts'
 import { seedCount, toRequests } from '../requests.ts'
 import { type Findings, type Section, type Target, toTable, toText } from '../section.ts'
-import { alternate, type Series, type Subject, warmUp } from '../slices.ts'
+import { alternate, type Series, type Subject, toWarmMs, warmUp } from '../slices.ts'
 import { alternateStarts } from '../starts.ts'
 import { fillStore } from '../stores.ts'
 import { serveOurs, stopSystems } from '../systems.ts'
@@ -75,8 +75,9 @@ async function measureEngine(
     subjects.push({ name: `${sizes[index]}`, served, pids: [served.pid, ...server], requests })
   }
   const series = { create: [] as Series[], get: [] as Series[], list: [] as Series[] }
-  for (const workload of operations) {
-    await warmUp(lab, subjects, { workload, connections: 64, forMs: warmMs })
+  for (const [index, workload] of operations.entries()) {
+    const forMs = toWarmMs(index, warmMs)
+    await warmUp(lab, subjects, { workload, connections: 64, forMs })
     series[workload] = await alternate(lab, subjects, { workload, connections: 64, rounds })
   }
   await stopSystems(lab, subjects)

@@ -11,7 +11,7 @@ import { alternate, type Series, type Subject } from '../slices.ts'
 import { seed, serveOurs, serveUsual, stopSystems } from '../systems.ts'
 
 const delays = [0, 5, 20]
-const plans = { short: { rounds: 2, sliceMs: 500 }, full: { rounds: 5, sliceMs: 700 } }
+const plans = { short: { rounds: 2, sliceMs: 500 }, full: { rounds: 4, sliceMs: 700 } }
 /** Fewer than elsewhere: each takes the usual a sync. */
 const stored = 200
 /** A create waits for the batch before it and for its own; now and then a checkpoint syncs twice in between. */

@@ -4,7 +4,7 @@ import type { Lab } from '../lab.ts'
 import { type Bar, plotBars } from '../plot.ts'
 import type { Workload } from '../requests.ts'
 import { type Findings, type Section, toTable, toText } from '../section.ts'
-import { alternate, type Measure, measures, type Series, warmUp } from '../slices.ts'
+import { alternate, type Measure, measures, type Series, toWarmMs, warmUp } from '../slices.ts'
 import { kinds, namesOfAll, peers, type SystemName, startSystems, stopSystems } from '../systems.ts'
 import { toTargets } from './throughput-targets.ts'
 
@@ -23,8 +23,8 @@ interface Step {
 const workloads = ['create', 'get', 'list', 'mixed'] as const
 const plans = {
   short: {
-    rounds: 9,
-    warmMs: 700,
+    rounds: 8,
+    warmMs: 500,
     steps: [...workloads.map((workload) => ({ workload, connections: 64 })), alone('create')],
   },
   full: {
@@ -46,9 +46,9 @@ async function measure(lab: Lab): Promise<Findings> {
   const { rounds, warmMs, steps } = plans[lab.form]
   const systems = await startSystems(lab, namesOfAll)
   const loads: Load[] = []
-  for (const { workload, connections } of steps) {
+  for (const [index, { workload, connections }] of steps.entries()) {
     const subjects = systems.filter(({ name }) => takesPart(name, { workload, connections }))
-    await warmUp(lab, subjects, { workload, connections, forMs: warmMs })
+    await warmUp(lab, subjects, { workload, connections, forMs: toWarmMs(index, warmMs) })
     const series = await alternate(lab, subjects, { workload, connections, rounds })
     loads.push({ workload, connections, series })
   }
