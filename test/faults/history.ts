@@ -109,10 +109,17 @@ function toId(number: number): bigint {
   return starts[Number((count / BigInt(lifeSteps.length)) % 5n)] ?? -(2n ** 63n) + count
 }
 
+/** How long a service may take to acknowledge something: longer than any fault lasts here. */
+const patienceMs = 60_000
+
 /** Waits until this many more attempts are acknowledged: the load runs, or runs again. */
 export async function waitForWrites(history: History, count: number): Promise<void> {
   const enough = history.acknowledgements + count
-  while (history.acknowledgements < enough) await sleep(1)
+  const deadline = performance.now() + patienceMs
+  while (history.acknowledgements < enough) {
+    if (performance.now() > deadline) throw new Error('the service serves nobody any more')
+    await sleep(1)
+  }
 }
 
 /** What a history has of each outcome, and of reads. */

@@ -61,7 +61,7 @@ describe('a service without free descriptors', () => {
     const turnedAway = await countTurnedAway(crowd)
     await waitForWrites(history, 300)
     for (const socket of crowd) socket.destroy()
-    while ((await reach(service.url)) !== 200) await sleep(5)
+    await waitUntilReached(service.url)
     await waitForWrites(history, 100)
     await load.stop()
     const { verdict, figures } = await toVerdict(history, service.url)
@@ -89,11 +89,18 @@ async function countTurnedAway(sockets: readonly Socket[]): Promise<number> {
   return count()
 }
 
-async function reach(url: string): Promise<number | undefined> {
-  return call(url, { path: '/readyz' }).then(
-    ({ status }) => status,
-    () => undefined,
-  )
+/** Until somebody new is served. */
+async function waitUntilReached(url: string): Promise<void> {
+  const reach = () =>
+    call(url, { path: '/readyz' }).then(
+      ({ status }) => status,
+      () => undefined,
+    )
+  const deadline = performance.now() + 10_000
+  while ((await reach()) !== 200) {
+    assert.ok(performance.now() < deadline, 'nobody new is served')
+    await sleep(5)
+  }
 }
 
 describe('a service whose clock is set back by an hour', () => {
