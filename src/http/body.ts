@@ -12,11 +12,15 @@ const parameterPattern = new RegExp(
   'y',
 )
 
+type Take<Value> = (value: Value) => void
+
 /** Reads the body of a request as JSON. What it claims to be is judged before a byte of it is read. */
-export async function readJson(
+export function readJson(
   request: IncomingMessage,
   response: ServerResponse,
-): Promise<unknown> {
+  take: Take<unknown>,
+  fail: Take<unknown>,
+): void {
   const { headers } = request
   const type = headers['content-type']
   if (type !== undefined && !isJson(type)) throw notJsonType()
@@ -26,23 +30,52 @@ export async function readJson(
   const isTooLarge = Number(headers['content-length']) > limits.bodyBytes
   if (isTooLarge) throw type === undefined ? notJsonType() : tooLarge()
   askForBody(request, response)
-  const bytes = await readBytes(request)
-  // A body that says nothing is missing; one that says something has to say what it is.
-  if (type === undefined && !isBlank(bytes)) throw notJsonType()
-  return parseBody(bytes)
+
+  function parse(bytes: Buffer): unknown {
+    // A body that says nothing is missing; one that says something has to say what it is.
+    if (type === undefined && !isBlank(bytes)) throw notJsonType()
+    return parseBody(bytes)
+  }
+
+  readBytes(
+    request,
+    (bytes) => {
+      let json: unknown
+      try {
+        json = parse(bytes)
+      } catch (error) {
+        fail(error)
+        return
+      }
+      take(json)
+    },
+    fail,
+  )
 }
 
 /** Lets a body pass that nothing is done with. It may be broken: that shall be known before anything is done. */
-export async function skipBody(request: IncomingMessage, response: ServerResponse): Promise<void> {
+export function skipBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  take: Take<undefined>,
+  fail: Take<unknown>,
+): void {
   const { headers } = request
   const isAbsent = headers['transfer-encoding'] === undefined && !Number(headers['content-length'])
-  if (isAbsent) return
+  if (isAbsent) {
+    take(undefined)
+    return
+  }
   askForBody(request, response)
-  await new Promise<void>((resolve, reject) => {
-    request.on('end', resolve)
-    request.on('error', () => reject(endedEarly()))
-    request.resume()
+  let isOver = false
+  request.on('end', () => {
+    isOver = true
+    take(undefined)
   })
+  request.on('error', () => {
+    if (!isOver) fail(endedEarly())
+  })
+  request.resume()
 }
 
 function askForBody({ headers, httpVersion }: IncomingMessage, response: ServerResponse): void {
@@ -70,29 +103,30 @@ export function isJson(mediaType: string): boolean {
   return isWhole && charsets.length <= 1 && charsets.every((charset) => charset === 'utf-8')
 }
 
-function readBytes(request: IncomingMessage): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let length = 0
+function readBytes(request: IncomingMessage, take: Take<Buffer>, fail: Take<unknown>): void {
+  const chunks: Buffer[] = []
+  let length = 0
+  let isOver = false
 
-    function take(chunk: Buffer): void {
-      length += chunk.length
-      if (length <= limits.bodyBytes) {
-        chunks.push(chunk)
-        return
-      }
-      // The rest flows by unread, so that the client, which is still sending, can read the answer.
-      chunks.length = 0
-      request.off('data', take)
-      reject(tooLarge())
-    }
-
-    request.on('data', take)
-    request.on('end', () =>
-      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)),
-    )
-    request.on('error', () => reject(endedEarly()))
+  request.on('data', (chunk: Buffer) => {
+    // The rest flows by unread, so that the client, which is still sending, can read the answer.
+    if (isOver) return
+    chunks.push(chunk)
+    length += chunk.length
+    if (length > limits.bodyBytes) end(() => fail(tooLarge()))
   })
+  request.on('end', () =>
+    end(() => take(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks))),
+  )
+  request.on('error', () => end(() => fail(endedEarly())))
+
+  /** A connection that is lost when the body is over is no fault of the body. */
+  function end(report: () => void): void {
+    if (isOver) return
+    isOver = true
+    report()
+    chunks.length = 0
+  }
 }
 
 function notJsonType(): Failure {

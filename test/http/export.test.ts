@@ -131,7 +131,7 @@ for (const engine of engines) {
 
     it('is cut when it takes too long, and lets go of the store', async () => {
       // Nothing else cuts a client that does not read.
-      const limits = { exportMs: 200, stallTimeoutMs: 300_000 }
+      const limits = { exportMs: 1_500, stallTimeoutMs: 300_000 }
       const hasty = await startService(url, { limits })
       const held: Socket[] = []
       for (let open = 0; open < mostSnapshots; open++) held.push(await holdExport(hasty.url))
