@@ -33,7 +33,7 @@ export interface PlantQuery {
 }
 
 export interface PlantPage {
-  readonly plants: readonly VersionedPlant[]
+  readonly plants: readonly StoredPlant[]
   /** Whether it ends where the query ends, and not because it became too large. */
   readonly isWhole: boolean
 }

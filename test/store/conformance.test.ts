@@ -123,6 +123,22 @@ for (const engine of engines) {
       assert.equal((await store.getPlant(3n))?.tag, '')
     })
 
+    it('finds each of many plants that are asked for at once', async () => {
+      const other = await engine.open(await engine.newUrl())
+      const plants = Array.from({ length: 300 }, (_, index) => ({
+        id: BigInt(index) * 2n,
+        name: `${index}`,
+      }))
+      await Promise.all(plants.map((plant) => other.createPlant(plant)))
+      const asked = Array.from({ length: 700 }, (_, index) => BigInt((index * 7) % 650))
+      const found = await Promise.all(asked.map((id) => other.getPlant(id)))
+      assert.deepEqual(
+        found.map((plant) => plant?.name),
+        asked.map((id) => plants.find((plant) => plant.id === id)?.name),
+      )
+      await other.close()
+    })
+
     it('knows no plant that was not created', async () => {
       assert.equal(await store.getPlant(404n), undefined)
     })

@@ -1,3 +1,4 @@
+import type { StoredPlant } from '../../contract/shapes.ts'
 import type { KeyUse, Rows } from '../steps.ts'
 import {
   type CreateKey,
@@ -18,7 +19,8 @@ interface PlantRow {
 }
 
 type PlantValues = [id: string, name: string, tag: string | null, version: string]
-type SparseValues = [id: string, name: string | null, tag: string | null, version: string]
+type StoredValues = [id: string, name: string, tag: string | null]
+type SparseValues = [id: string, name: string | null, tag: string | null]
 
 interface KeyRow {
   readonly token_id: string
@@ -38,10 +40,17 @@ export class StaleRows extends Error {
   }
 }
 
-export async function findPlant(sql: Sql, id: bigint): Promise<VersionedPlant | undefined> {
-  const [row] = await sql<PlantRow[]>`
-    SELECT id, name, tag, version FROM plant_store.plants WHERE id = ${String(id)}::bigint`
-  return row && toPlant(row)
+/** The plants with these ids, each in the place of its id. */
+export async function findPlants(
+  sql: Sql,
+  ids: readonly bigint[],
+): Promise<(VersionedPlant | undefined)[]> {
+  const rows = await sql<PlantRow[]>`
+    SELECT id, name, tag, version FROM plant_store.plants
+    WHERE id = ANY(${toIntegerArray(ids)}::bigint[])`.values()
+  const plants = (rows as unknown as PlantValues[]).map(fromValues)
+  const byId = new Map(plants.map((plant) => [plant.id, plant]))
+  return ids.map((id) => byId.get(id))
 }
 
 /** One page. Of a plant that is too large for its place on it the server sends no texts, and is asked for its beginning. */
@@ -51,26 +60,26 @@ export async function listPlants(sql: Sql, query: PlantQuery): Promise<PlantPage
   const found = await sql<PlantRow[]>`
     SELECT id,
       CASE WHEN octet_length(name) + coalesce(octet_length(tag), 0) <= ${share} THEN name END,
-      CASE WHEN octet_length(tag) <= ${share} THEN tag END,
-      version
+      CASE WHEN octet_length(tag) <= ${share} THEN tag END
     FROM plant_store.plants WHERE ${toFilter(sql, query)} ORDER BY id LIMIT ${query.limit}`.values()
   const rows = found as unknown as SparseValues[]
   return rows.every(([, name]) => name !== null)
-    ? { plants: (rows as PlantValues[]).map(fromValues), isWhole: true }
+    ? { plants: (rows as StoredValues[]).map(toStored), isWhole: true }
     : listBeginning(sql, query)
 }
 
 /** The beginning of a page, up to the size that may be sent. The lengths of texts are known without reading them. */
 async function listBeginning(sql: Sql, query: PlantQuery): Promise<PlantPage> {
-  const rows = await sql<(PlantRow & { readonly found: string })[]>`
-    SELECT id, name, tag, version, found FROM (
+  const rows = await sql<(Omit<PlantRow, 'version'> & { readonly found: string })[]>`
+    SELECT id, name, tag, found FROM (
       SELECT *, sum(octet_length(name) + coalesce(octet_length(tag), 0)) OVER (ORDER BY id) AS bytes,
         row_number() OVER (ORDER BY id) AS place, count(*) OVER () AS found
-      FROM (SELECT id, name, tag, version FROM plant_store.plants
+      FROM (SELECT id, name, tag FROM plant_store.plants
         WHERE ${toFilter(sql, query)} ORDER BY id LIMIT ${query.limit}) AS page
     ) AS measured
     WHERE bytes <= ${pageBytes} OR place = 1 ORDER BY id`
-  return { plants: rows.map(toPlant), isWhole: rows.length === Number(rows[0]?.found ?? 0) }
+  const plants = rows.map(({ id, name, tag }) => toStored([id, name, tag]))
+  return { plants, isWhole: rows.length === Number(rows[0]?.found ?? 0) }
 }
 
 export async function listIds(sql: Sql, query: PlantQuery): Promise<bigint[]> {
@@ -217,6 +226,10 @@ function fromValues([id, name, tag, version]: PlantValues): VersionedPlant {
   return tag === null
     ? { id: BigInt(id), name, version: BigInt(version) }
     : { id: BigInt(id), name, tag, version: BigInt(version) }
+}
+
+function toStored([id, name, tag]: StoredValues): StoredPlant {
+  return tag === null ? { id: BigInt(id), name } : { id: BigInt(id), name, tag }
 }
 
 function toKeyUse(row: KeyRow): KeyUse {

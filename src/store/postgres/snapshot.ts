@@ -38,7 +38,7 @@ export async function openSnapshot(session: Session, answerTimeoutMs: number): P
     async *walkPlants(query) {
       if (isLost) throw unreachable()
       try {
-        yield* walkPlants(sql, query, answerTimeoutMs)
+        yield* walkPlants(sql, query, { answerTimeoutMs, isLost: () => isLost })
       } catch (error) {
         throw toReadFailure(error)
       }

@@ -5,10 +5,11 @@ import {
   rowBytes,
   standardBounds,
   toBytes,
+  type Write,
 } from '../group-commit.ts'
 import { limitSnapshots } from '../snapshots.ts'
 import { type Step, toCreate, toCreateOnce, toImport, toRemove, toReplace } from '../steps.ts'
-import type { Store, Version } from '../store.ts'
+import type { Store, Version, VersionedPlant } from '../store.ts'
 import { randomVersion } from '../version.ts'
 import { type PostgresWrite, sendWrites } from './batches.ts'
 import type { Connection } from './connection.ts'
@@ -22,16 +23,23 @@ import {
   unconfirmed,
   unreachable,
 } from './failures.ts'
-import { findPlant, forgetKeys, listIds, listPlants } from './plants.ts'
+import { findPlants, forgetKeys, listIds, listPlants } from './plants.ts'
 import { type Session, type Sql, withTimeout, writerCount } from './session.ts'
 import { openSnapshot } from './snapshot.ts'
 import { tokenStatements } from './tokens.ts'
 
 const bounds: GroupCommitBounds = { ...standardBounds, batchesInFlight: writerCount }
+/** Plants that are asked for at the same time are looked up by one query, and by a few queries at a time. */
+const lookUpBounds: GroupCommitBounds = { ...standardBounds, batchWrites: 64, batchesInFlight: 4 }
 /** How long a caller waits for an answer of the store, from the arrival of its request. */
 const standardAnswerTimeoutMs = 5_000
 const mostAttempts = 5
 const collisionPauseMs = 10
+
+interface LookUp extends Write {
+  readonly id: bigint
+  readonly arrivedAt: number
+}
 
 /** What tests and benchmarks may set otherwise. */
 export interface PostgresStoreOptions extends Partial<GroupCommitBounds> {
@@ -50,6 +58,7 @@ export function buildPostgresStore(
     ...overrides
   } = options
   const group = buildGroupCommit(commitBatch, { ...bounds, ...overrides })
+  const lookUps = buildGroupCommit(lookUp, lookUpBounds)
   const busyWriters = new Set<Sql>()
 
   async function commitBatch(writes: PostgresWrite[]): Promise<unknown[]> {
@@ -111,11 +120,21 @@ export function buildPostgresStore(
     }
   }
 
-  async function read<Value>(run: (sql: Sql) => Promise<Value>): Promise<Value> {
+  function lookUp(asked: LookUp[]): Promise<(VersionedPlant | undefined)[]> {
+    // From the arrival of the first: those that queue behind a query do not wait once more.
+    const waitedMs = performance.now() - (asked[0]?.arrivedAt ?? 0)
+    const ids = asked.map(({ id }) => id)
+    return read((sql) => findPlants(sql, ids), answerTimeoutMs - waitedMs)
+  }
+
+  async function read<Value>(
+    run: (sql: Sql) => Promise<Value>,
+    timeoutMs = answerTimeoutMs,
+  ): Promise<Value> {
     const session = connection.session()
     if (session === undefined) throw unreachable()
     try {
-      return await withTimeout(run(session.reader), answerTimeoutMs)
+      return await withTimeout(run(session.reader), timeoutMs)
     } catch (error) {
       throw toReadFailure(error)
     }
@@ -140,7 +159,7 @@ export function buildPostgresStore(
       return write(step, { ids: [plant.id], bytes: toBytes(plant), key })
     },
 
-    getPlant: (id) => read((sql) => findPlant(sql, id)),
+    getPlant: (id) => lookUps.submit({ id, bytes: rowBytes, arrivedAt: performance.now() }),
     listPlants: (query) => read((sql) => listPlants(sql, query)),
     listIds: (query) => read((sql) => listIds(sql, query)),
 

@@ -11,7 +11,7 @@ const pieceBytes = 64 * 1024
 export async function* walkPlants(
   sql: Sql,
   query: PlantQuery,
-  answerTimeoutMs: number,
+  { answerTimeoutMs, isLost }: { answerTimeoutMs: number; isLost: () => boolean },
 ): AsyncGenerator<VersionedPlant[]> {
   // A COPY takes no parameters: the text of a client goes beside it, never into it.
   if (query.tag !== undefined) {
@@ -38,6 +38,8 @@ export async function* walkPlants(
     if (bytes > 0) yield toPlants(Buffer.concat(chunks))
   } finally {
     clearTimeout(timer)
+    // The driver stops reading when the stream is full, and would not go on when it has ended meanwhile.
+    if (!isLost()) rows._read(0)
   }
 }
 

@@ -13,6 +13,11 @@ interface KeyRow {
   readonly used_at: bigint
 }
 
+/** A page for whoever needs the versions, too. */
+interface VersionedPage extends PlantPage {
+  readonly plants: readonly VersionedPlant[]
+}
+
 const columns = 'id, name, tag, version'
 /** The columns, with the texts of a plant only when they have at most `?1` bytes, which are counted without reading them. */
 const sparseColumns = `id,
@@ -82,7 +87,7 @@ export function buildPlantStatements(db: DatabaseSync) {
   return {
     rows,
 
-    list({ after, tag, limit }: PlantQuery): PlantPage {
+    list({ after, tag, limit }: PlantQuery): VersionedPage {
       if (after === largestId) return { plants: [], isWhole: true }
       const from = after === undefined ? smallestId : after + 1n
       return tag === undefined ? list(from, limit) : listByTag(from, limit, tag)
@@ -113,7 +118,7 @@ function buildList(db: DatabaseSync, condition: string) {
   const selectSparse = prepareRows(db, `SELECT ${sparseColumns} ${rest}`)
   const select = prepareRows(db, `SELECT ${columns} ${rest}`)
 
-  return (from: bigint, limit: number, ...others: string[]): PlantPage => {
+  return (from: bigint, limit: number, ...others: string[]): VersionedPage => {
     // All at once is fast, as long as the page fits even if each of its plants takes its whole share.
     const rows = selectSparse.all(Math.floor(pageBytes / limit), from, limit, ...others)
     return (rows as unknown as SparseRow[]).every(isComplete)
@@ -127,7 +132,7 @@ function isComplete([, name]: SparseRow): boolean {
 }
 
 /** The beginning of a page, up to the size that may be held. */
-function readBeginning(rows: Iterable<unknown>): PlantPage {
+function readBeginning(rows: Iterable<unknown>): VersionedPage {
   const plants: VersionedPlant[] = []
   let bytes = 0
   for (const row of rows) {
