@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { existsSync } from 'node:fs'
 import module from 'node:module'
+import { fileURLToPath } from 'node:url'
 
 const oldest = [24, 18, 1]
 const running = process.versions.node.split('.').map(Number)
@@ -13,8 +14,9 @@ if (difference < 0) {
   process.exit(78)
 }
 
-// Halves the time to start, from the second start on.
-module.enableCompileCache()
+// Saves a third of the time to start, from the second start on. Beside the program and not in the shared folder for temporary
+// files, where others could put code for us to run; where the program may not write, there is none.
+module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/node', import.meta.url)))
 
 // A checkout runs its source as it is; the published package holds the compiled files only.
 const source = new URL('../src/main.ts', import.meta.url)

@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
+import { flushCompileCache } from 'node:module'
 import net, { createServer } from 'node:net'
 import type { Logger } from 'pino'
 import { type Config, WrongConfig } from '../config.ts'
@@ -32,6 +33,8 @@ async function serveAlone(config: Config, logger: Logger, print: (started: Start
   const needsToken = !isWorker && config.operatorToken === undefined
   const first = needsToken ? await issueFirstToken(service.store) : undefined
   print({ url: service.url, firstToken: first?.token })
+  // Node would write it at the end: after a kill, the next start would be as slow as this one.
+  flushCompileCache()
   // Who presses Ctrl-C wants it to end; who sends SIGTERM may have a balancer that has to notice.
   const patience = (await signalled) === 'SIGTERM' ? 'hold' : 'hurry'
   const cut = await service.close(patience)

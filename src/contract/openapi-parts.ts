@@ -1,6 +1,6 @@
-import type { TSchema } from 'typebox'
 import { type ErrorNumber, errors, toStatus } from './errors.ts'
 import type { HeaderName } from './headers.ts'
+import type { AnyShape } from './schema.ts'
 import { ErrorBody, Health, NewPlant, Plant, StoredPlant, StoredPlants } from './shapes.ts'
 
 /** A piece of the document. */
@@ -9,21 +9,16 @@ export type Json = Record<string, unknown>
 /** The shapes that the document names. */
 export const shapes = { Plant, NewPlant, StoredPlant, StoredPlants, Error: ErrorBody, Health }
 
-/** A shape of ours as plain JSON Schema: the bigint that we compute with is an int64 on the wire. */
-export function toJsonSchema(shape: TSchema): Json {
-  return JSON.parse(JSON.stringify(shape), (key, value) => {
-    if (value?.type !== 'bigint' || key === '') return value
-    const { type: _, ...rest } = value
-    return { type: 'integer', format: 'int64', ...rest }
-  })
+/** A shape as plain JSON Schema, with nothing in it that others share: who gets it may change it. */
+export function toJsonSchema(shape: AnyShape): Json {
+  return structuredClone(shape) as unknown as Json
 }
 
 /** A shape as the document has it: what it consists of is named, not repeated. */
-export function toSchema(shape: TSchema): Json {
-  const schema = toJsonSchema(shape)
+export function toSchema(shape: AnyShape): Json {
   return shape === StoredPlants
-    ? { ...schema, items: { $ref: '#/components/schemas/StoredPlant' } }
-    : schema
+    ? { ...shape, items: { $ref: '#/components/schemas/StoredPlant' } }
+    : { ...shape }
 }
 
 /** One response for each status, with an example for each error number of that status. */
@@ -69,7 +64,7 @@ export function headerReferences(names: readonly HeaderName[]): Json {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
-export function jsonContent(shape: TSchema): Json {
+export function jsonContent(shape: AnyShape): Json {
   const name = Object.entries(shapes).find(([, known]) => known === shape)?.[0]
   if (name === undefined) throw new Error('a shape of an operation is missing in the document')
   return { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } }

@@ -1,8 +1,8 @@
-import type { TArray, TObject } from 'typebox'
 import type { ErrorNumber } from './errors.ts'
 import type { Format } from './formats.ts'
 import type { HeaderName } from './headers.ts'
 import type { ParameterName } from './parameters.ts'
+import type { ArrayShape, BodyShape, ObjectShape } from './schema.ts'
 import type { Scope } from './scopes.ts'
 import { Health, NewPlant, Plant, StoredPlant, StoredPlants } from './shapes.ts'
 
@@ -11,7 +11,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 /** One kind of success: what it means, its body if it has one, and the headers that it carries, always or at times. */
 export interface Success {
   readonly description: string
-  readonly shape?: TObject | TArray
+  readonly shape?: ObjectShape | ArrayShape
   /** Other forms that the body can have, for a client that prefers one (`Accept`). */
   readonly formats?: readonly Format[]
   readonly headers: readonly HeaderName[]
@@ -26,7 +26,7 @@ export interface Operation {
   readonly summary: string
   readonly description: string
   readonly parameters: readonly ParameterName[]
-  readonly body?: TObject
+  readonly body?: BodyShape
   readonly successes: Readonly<Record<number, Success>>
   /** The failures of this operation alone; `failuresOf` adds those that it shares with others. */
   readonly failures: readonly ErrorNumber[]
@@ -132,7 +132,7 @@ export interface Page {
   readonly summary: string
   readonly description: string
   readonly mediaType: 'application/json' | 'text/html'
-  readonly shape?: TObject
+  readonly shape?: ObjectShape
   readonly failures: readonly ErrorNumber[]
 }
 

@@ -1,9 +1,13 @@
-import type { Static, TArray, TSchema } from 'typebox'
 import { Failure } from '../contract/errors.ts'
 import type { Format } from '../contract/formats.ts'
 import type { OperationName, Operations } from '../contract/operations.ts'
 import { pageLimits } from '../contract/parameters.ts'
 import { findFailure, type Precondition } from '../contract/precondition.ts'
+import type {
+  ValueOf as Static,
+  ArrayShape as TArray,
+  AnyShape as TSchema,
+} from '../contract/schema.ts'
 import type { Store } from '../store/store.ts'
 import { toETag } from './etag.ts'
 import type { Parameters } from './parameters.ts'

@@ -1,44 +1,59 @@
-import type { Static, TObject } from 'typebox'
-import { Compile } from 'typebox/compile'
 import { Failure } from '../contract/errors.ts'
 import { int64Range } from '../contract/int64.ts'
+import type { BodyShape, ValueOf } from '../contract/schema.ts'
+import { isKeepable } from '../contract/text.ts'
 
-/** The first thing that a value lacks, as the validator says it. */
-interface Violation {
-  readonly keyword: string
-  readonly instancePath: string
-  readonly params: object
-  readonly message: string
+/** What a shape says of one member. */
+interface Member {
+  readonly name: string
+  readonly type: 'string' | 'integer'
+  readonly isRequired: boolean
 }
 
 /** Builds the check of one shape: the value as the shape's type, or a `Failure` that names the member at fault. */
-export function buildShapeCheck<Shape extends TObject>(shape: Shape) {
-  const validator = Compile(shape)
-  return (value: unknown): Static<Shape> => {
-    if (validator.Check(value)) return value
-    const [violation] = validator.Errors(value) as Violation[]
-    throw new Failure(40003, explain(violation, value))
+export function buildShapeCheck<Shape extends BodyShape>(shape: Shape) {
+  const members = Object.entries(shape.properties).map(([name, { type }]): Member => {
+    return { name, type, isRequired: shape.required.includes(name) }
+  })
+
+  return (value: unknown): ValueOf<Shape> => {
+    if (!isObject(value))
+      throw misshapen(`A JSON object is expected, but this is ${kindOf(value)}.`)
+    for (const member of members) {
+      if (!isRight(member, value[member.name])) throw misshapen(explain(members, value))
+    }
+    return value as ValueOf<Shape>
   }
 }
 
-function explain(violation: Violation | undefined, value: unknown): string {
-  if (violation === undefined) return 'This does not have the expected shape.'
-  const { keyword, params, instancePath, message } = violation
-  if ('requiredProperties' in params) {
-    const [missing] = params.requiredProperties as string[]
-    return `The member "${missing}" is missing.`
-  }
-  if (instancePath === '') return `A JSON object is expected, but this is ${kindOf(value)}.`
-  const name = instancePath.slice(1)
-  if (keyword !== 'type') return `The member "${name}" ${message}.`
-  const { type } = params as { type: string }
-  const actual = (value as Record<string, unknown>)[name]
-  return `The member "${name}" must be ${expectations[type] ?? type}, but is ${kindOf(actual)}.`
+function isRight({ type, isRequired }: Member, value: unknown): boolean {
+  if (value === undefined) return !isRequired
+  // The parser makes a bigint of every integer within int64, and of nothing else.
+  return type === 'string'
+    ? typeof value === 'string' && isKeepable(value)
+    : typeof value === 'bigint'
 }
 
-const expectations: Record<string, string> = {
-  string: 'a string',
-  bigint: `an integer ${int64Range}`,
+/** What is wrong: the first member that is missing or, if all are there, the first that is not right. */
+function explain(members: readonly Member[], object: Record<string, unknown>): string {
+  const missing = members.find(({ name, isRequired }) => isRequired && object[name] === undefined)
+  if (missing !== undefined) return `The member "${missing.name}" is missing.`
+  const wrong = members.find((member) => !isRight(member, object[member.name])) as Member
+  const value = object[wrong.name]
+  if (typeof value === 'string' && wrong.type === 'string') {
+    return `The member "${wrong.name}" must be a string without NUL characters and without lone surrogates.`
+  }
+  return `The member "${wrong.name}" must be ${expectations[wrong.type]}, but is ${kindOf(value)}.`
+}
+
+const expectations = { string: 'a string', integer: `an integer ${int64Range}` }
+
+function misshapen(message: string): Failure {
+  return new Failure(40003, message)
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function kindOf(value: unknown): string {

@@ -47,6 +47,16 @@ describe('plant-store serve', () => {
     assert.equal(answer.status, 404)
   })
 
+  it('keeps compiled code for the next start, even if it is killed', async () => {
+    const cache = newFolder()
+    const service = await startServing(newFolder(), { NODE_COMPILE_CACHE: cache })
+    await call(service.url, { path: '/healthz' })
+    service.child.kill('SIGKILL')
+    await service.ended
+    const files = readdirSync(cache, { recursive: true })
+    assert.ok(files.length > 100, `${files.length} files`)
+  })
+
   it('lets a flag win over its variable', async () => {
     const folder = newFolder()
     const service = start(['serve', '--port', '0', '--database', 'sqlite:other.db'], {

@@ -1,6 +1,8 @@
 /** What must not compile. `npm run check` fails when one of these lines does. */
 import type { Operation } from '../../src/contract/operations.ts'
+import type { BodyShape, ObjectShape, ValueOf } from '../../src/contract/schema.ts'
 import type { Scope } from '../../src/contract/scopes.ts'
+import type { NewPlant } from '../../src/contract/shapes.ts'
 import type { Answer, Handlers } from '../../src/http/handlers.ts'
 
 type Created = Answer<'createPlant'>
@@ -34,3 +36,19 @@ export const wrongHeaders: Created = { status: 200, headers: { Location: '' }, b
 export const wrongBody: Got = { status: 200, headers, body }
 // @ts-expect-error a number where the id is an int64
 export const wrongCall = getPlant({ ...call, id: 1 })
+
+const described = { type: 'object', description: '' } as const
+const text = { type: 'string', description: '' } as const
+const int32 = { type: 'integer', format: 'int32', description: '' } as const
+const unknown = { ...described, required: ['nam'], properties: { name: text } } as const
+
+export const withoutTag: NewPlant = { id: 1n, name: '' }
+// @ts-expect-error a member that is required is missing
+export const withoutName: NewPlant = { id: 1n }
+// @ts-expect-error an id that is not exact
+export const inexact: NewPlant = { id: 1, name: '' }
+export const countShape: ObjectShape = { ...described, required: [], properties: { int32 } }
+// @ts-expect-error a body with a member that the check of bodies does not know
+export const countBody: BodyShape = { ...described, required: [], properties: { int32 } }
+// @ts-expect-error a member that is required and has no shape
+export const required: ValueOf<typeof unknown> = { nam: '', name: '' }
