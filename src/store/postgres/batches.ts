@@ -49,7 +49,9 @@ async function createAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
 
 /** Inserts plants, and answers the ids that were taken: mostly none, so the server names ids only when some were. */
 async function insert(sql: Sql, plants: VersionedPlant[]): Promise<Set<bigint> | undefined> {
-  if (plants.length === 0) return undefined
+  const [plant] = plants
+  if (plant === undefined) return undefined
+  if (plants.length === 1) return (await insertOne(sql, plant)) ? undefined : new Set([plant.id])
   const [row] = await sql<[{ ids: string | null; inserted: string }]>`
     WITH inserted AS (
       INSERT INTO plant_store.plants (id, name, tag, version) SELECT * FROM ${unnest(sql, plants)}
@@ -61,6 +63,15 @@ async function insert(sql: Sql, plants: VersionedPlant[]): Promise<Set<bigint> |
   if (Number(row.inserted) === plants.length) return undefined
   const inserted = new Set(row.ids?.split(','))
   return new Set(plants.map(({ id }) => id).filter((id) => !inserted.has(String(id))))
+}
+
+/** One alone, which nobody else waits for: the server has less to do for it than for a batch. */
+async function insertOne(sql: Sql, { id, name, tag, version }: VersionedPlant): Promise<boolean> {
+  const rows = await sql`
+    INSERT INTO plant_store.plants (id, name, tag, version)
+    VALUES (${String(id)}::bigint, ${name}, ${tag ?? null}, ${String(version)}::bigint)
+    ON CONFLICT (id) DO NOTHING RETURNING 1`
+  return rows.length === 1
 }
 
 /** An import: if it can be stored as it is, one statement; if an id is taken, whatever the step says. */

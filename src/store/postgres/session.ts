@@ -167,8 +167,9 @@ export async function withTimeout<Value>(
 ): Promise<Value> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<never>((_, reject) => {
-    const error = Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: 'TIMEOUT' })
-    timer = setTimeout(reject, timeoutMs, error)
+    timer = setTimeout(() => {
+      reject(Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: 'TIMEOUT' }))
+    }, timeoutMs)
   })
   try {
     return await Promise.race([promise, timeout])
