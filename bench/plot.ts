@@ -100,6 +100,6 @@ ${parts.join('\n')}
 `
 }
 
-function toSafe(text: string): string {
+export function toSafe(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;')
 }

@@ -15,12 +15,21 @@ import { buildReport, toMarkdown, writeDocs } from './report.ts'
 import type { Findings, Section } from './section.ts'
 import { growth } from './sections/growth.ts'
 import { memory } from './sections/memory.ts'
+import { profile } from './sections/profile.ts'
 import { slowDisk } from './sections/slow-disk.ts'
 import { start } from './sections/start.ts'
 import { throughput } from './sections/throughput.ts'
 import { transfer } from './sections/transfer.ts'
 
-const sections: readonly Section[] = [throughput, start, growth, memory, slowDisk, transfer]
+const sections: readonly Section[] = [
+  throughput,
+  profile,
+  start,
+  growth,
+  memory,
+  slowDisk,
+  transfer,
+]
 const secondsBetweenLogs = 10
 let nextLogAt = 0
 const short = ['throughput', 'start']

@@ -28,8 +28,8 @@ const plans = {
     steps: [...workloads.map((workload) => ({ workload, connections: 64 })), alone('create')],
   },
   full: {
-    rounds: 20,
-    warmMs: 1_000,
+    rounds: 16,
+    warmMs: 1_500,
     steps: [64, 1, 8, 256].flatMap((connections) =>
       workloads.map((workload) => ({ workload, connections })),
     ),
