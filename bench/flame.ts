@@ -103,6 +103,7 @@ export function drawFlame(title: string, root: Frame): string {
   draw(root, 0, 0)
   const height = rows * rowHeight + 28
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="11">
+<title>${toSafe(title)}</title>
 <rect width="${width}" height="${height}" fill="#fff"/>
 <text x="4" y="16" font-size="13">${toSafe(title)}</text>
 <g transform="translate(0 24)">

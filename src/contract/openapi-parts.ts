@@ -9,11 +9,6 @@ export type Json = Record<string, unknown>
 /** The shapes that the document names. */
 export const shapes = { Plant, NewPlant, StoredPlant, StoredPlants, Error: ErrorBody, Health }
 
-/** A shape as plain JSON Schema, with nothing in it that others share: who gets it may change it. */
-export function toJsonSchema(shape: AnyShape): Json {
-  return structuredClone(shape) as unknown as Json
-}
-
 /** A shape as the document has it: what it consists of is named, not repeated. */
 export function toSchema(shape: AnyShape): Json {
   return shape === StoredPlants

@@ -3,11 +3,7 @@ import type { Format } from '../contract/formats.ts'
 import type { OperationName, Operations } from '../contract/operations.ts'
 import { pageLimits } from '../contract/parameters.ts'
 import { findFailure, type Precondition } from '../contract/precondition.ts'
-import type {
-  ValueOf as Static,
-  ArrayShape as TArray,
-  AnyShape as TSchema,
-} from '../contract/schema.ts'
+import type { AnyShape, ArrayShape, ValueOf } from '../contract/schema.ts'
 import type { Store } from '../store/store.ts'
 import { toETag } from './etag.ts'
 import type { Parameters } from './parameters.ts'
@@ -18,9 +14,9 @@ type PathOf<Name extends OperationName> = Operations[Name]['path']
 type Id<Name extends OperationName> =
   PathOf<Name> extends `${string}{id}${string}` ? { readonly id: bigint } : unknown
 type Body<Name extends OperationName> = Operations[Name] extends {
-  body: infer Shape extends TSchema
+  body: infer Shape extends AnyShape
 }
-  ? { readonly body: Static<Shape> }
+  ? { readonly body: ValueOf<Shape> }
   : unknown
 type ParametersOf<Name extends OperationName> = Pick<
   Parameters,
@@ -42,7 +38,9 @@ type HeaderOf<Success, Kind extends string> =
     ? Exclude<Header, 'X-Request-Id'>
     : never
 /** A list may also come in pieces. */
-type ContentOf<Shape extends TSchema> = Static<Shape> | (Shape extends TArray ? Pieces : never)
+type ContentOf<Shape extends AnyShape> =
+  | ValueOf<Shape>
+  | (Shape extends ArrayShape ? Pieces : never)
 
 /** What a handler may answer: one of the successes that its operation declares, with all of its headers. */
 export type Answer<Name extends OperationName> = {
@@ -53,7 +51,7 @@ export type Answer<Name extends OperationName> = {
         Partial<Record<HeaderOf<Operations[Name]['successes'][Status], 'optionalHeaders'>, string>>
     >
     readonly body: Operations[Name]['successes'][Status] extends {
-      shape: infer Shape extends TSchema
+      shape: infer Shape extends AnyShape
     }
       ? ContentOf<Shape>
       : undefined
