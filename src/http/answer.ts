@@ -15,16 +15,17 @@ const mediaType = 'application/json; charset=utf-8'
 
 /** Sends what an operation answers. */
 export function sendAnswer(reply: FastifyReply, answer: AnyAnswer, limits: Limits): void {
-  const { status, headers, body } = answer
-  // What the origin decides about is said before an operation is asked.
-  const vary = reply.getHeader('Vary')
-  const fields =
-    vary === undefined || headers.Vary === undefined ? headers : joinVary(headers, vary)
-  if (isPieces(body)) sendPieces(reply.code(status).headers(fields), body, limits)
-  else write(reply, status, fields, body)
+  const { status, body } = answer
+  const headers = joinVary(reply, answer.headers)
+  if (isPieces(body)) sendPieces(reply.code(status).headers(headers), body, limits)
+  else write(reply, status, headers, body)
 }
 
-function joinVary(headers: AnyAnswer['headers'], vary: unknown): AnyAnswer['headers'] {
+/** What the origin decides about is said before an operation is asked; both go into one field. */
+function joinVary(reply: FastifyReply, headers: AnyAnswer['headers']): AnyAnswer['headers'] {
+  const vary = headers.Vary && reply.getHeader('Vary')
+  if (!vary) return headers
+  reply.removeHeader('Vary')
   return { ...headers, Vary: `${vary}, ${headers.Vary}` }
 }
 

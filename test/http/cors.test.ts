@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { startService } from '../support/service.ts'
+import { authorized, startService } from '../support/service.ts'
 
 const origin = 'https://garden.example'
 const memory = 'sqlite::memory:'
@@ -76,6 +76,16 @@ describe('a page of another origin', async () => {
     })
     assert.equal(unnamed.headers.get('access-control-allow-origin'), undefined)
     assert.equal(unnamed.headers.get('vary'), 'Origin')
+  })
+
+  it('is said once of a list, with what else its form depends on', async () => {
+    for (const Accept of ['application/json', 'text/csv']) {
+      // By a client that joins what is given twice.
+      const headers = { ...authorized, Origin: origin, Accept }
+      const answer = await fetch(`${narrow.url}/plants`, { headers })
+      await answer.text()
+      assert.equal(answer.headers.get('vary'), 'Origin, Accept, Accept-Encoding')
+    }
   })
 
   it('costs nothing to those that are no page', async () => {
