@@ -45,36 +45,22 @@ export const kinds = {
   'ours-sqlite': {
     title: 'Plant Store, SQLite',
     does: everything,
-    async start(lab) {
-      const served = await serveOurs(lab, `sqlite:${join(lab.folder, 'ours.db')}`)
-      return { served, pids: [served.pid], requests: toRequests(seedCount, 200) }
-    },
+    start: (lab) => startOnSqlite(lab, 'ours', serveOurs, 200),
   },
   'usual-sqlite': {
     title: 'Fastify, SQLite, a commit per request',
     does: everything,
-    async start(lab) {
-      const served = await serveUsual(lab, `sqlite:${join(lab.folder, 'usual.db')}`)
-      return { served, pids: [served.pid], requests: toRequests(seedCount, 201) }
-    },
+    start: (lab) => startOnSqlite(lab, 'usual', serveUsual, 201),
   },
   'ours-postgres': {
     title: 'Plant Store, PostgreSQL',
     does: everything,
-    async start(lab) {
-      const served = await serveOurs(lab, await lab.newDatabase('ours'))
-      const pids = [served.pid, Number((await lab.findPostgres()).process.pid)]
-      return { served, pids, requests: toRequests(seedCount, 200) }
-    },
+    start: (lab) => startOnPostgres(lab, 'ours', serveOurs, 200),
   },
   'usual-postgres': {
     title: 'Fastify, PostgreSQL, an INSERT per request',
     does: everything,
-    async start(lab) {
-      const served = await serveUsual(lab, await lab.newDatabase('usual'))
-      const pids = [served.pid, Number((await lab.findPostgres()).process.pid)]
-      return { served, pids, requests: toRequests(seedCount, 201) }
-    },
+    start: (lab) => startOnPostgres(lab, 'usual', serveUsual, 201),
   },
   'json-server': {
     title: 'json-server 0.17.4',
@@ -122,6 +108,20 @@ export const kinds = {
 } as const satisfies Record<string, Kind>
 
 export type SystemName = keyof typeof kinds
+
+type Serve = (lab: Lab, url: string) => Promise<Served>
+
+async function startOnSqlite(lab: Lab, place: string, serve: Serve, createStatus: number) {
+  const served = await serve(lab, `sqlite:${join(lab.folder, `${place}.db`)}`)
+  return { served, pids: [served.pid], requests: toRequests(seedCount, createStatus) }
+}
+
+/** The CPU time of the server is that of the system. */
+async function startOnPostgres(lab: Lab, place: string, serve: Serve, createStatus: number) {
+  const served = await serve(lab, await lab.newDatabase(place))
+  const pids = [served.pid, Number((await lab.findPostgres()).process.pid)]
+  return { served, pids, requests: toRequests(seedCount, createStatus) }
+}
 
 /** Those that have to be installed first. */
 export const peers: readonly SystemName[] = ['json-server', 'prism', 'scalar']

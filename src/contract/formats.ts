@@ -18,3 +18,6 @@ export const formats = {
 export type Format = keyof typeof formats
 
 export const formatNames = Object.keys(formats) as Format[]
+
+/** What every body in JSON is sent as. */
+export const jsonContentType = 'application/json; charset=utf-8'

@@ -39,20 +39,22 @@ export const Plant = {
   description: 'A plant, without its id.',
 } as const satisfies BodyShape
 
-/** What a create takes. */
-export const NewPlant = {
+const withId = {
   type: 'object',
   required: ['id', 'name'],
   properties: { id, name, tag },
+} as const
+
+/** What a create takes. */
+export const NewPlant = {
+  ...withId,
   title: 'NewPlant',
   description: 'A plant to store. Members that are not named here are ignored.',
 } as const satisfies BodyShape
 
 /** A plant with its id, as the store holds it. */
 export const StoredPlant = {
-  type: 'object',
-  required: ['id', 'name'],
-  properties: { id, name, tag },
+  ...withId,
   title: 'StoredPlant',
   description: 'A plant with its id, as it is stored.',
 } as const satisfies ObjectShape

@@ -1,4 +1,5 @@
 import type { FastifyReply } from 'fastify'
+import { jsonContentType } from '../contract/formats.ts'
 import type { Limits } from '../contract/limits.ts'
 import type { Plant, StoredPlant } from '../contract/shapes.ts'
 import { toJson, toJsonArray } from '../json/write.ts'
@@ -10,8 +11,6 @@ export interface AnyAnswer {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Plant | StoredPlant | readonly StoredPlant[] | Pieces | undefined
 }
-
-const mediaType = 'application/json; charset=utf-8'
 
 /** Sends what an operation answers. */
 export function sendAnswer(reply: FastifyReply, answer: AnyAnswer, limits: Limits): void {
@@ -46,6 +45,6 @@ function write(
     return
   }
   const text = Array.isArray(body) ? toJsonArray(body) : toJson(body as Plant | StoredPlant)
-  fields.push('Content-Type', mediaType, 'Content-Length', String(Buffer.byteLength(text)))
+  fields.push('Content-Type', jsonContentType, 'Content-Length', String(Buffer.byteLength(text)))
   raw.writeHead(status, fields).end(text)
 }

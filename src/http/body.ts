@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
 import { isBlank, parseBody } from '../json/parse.ts'
-import { malformed } from './failures.ts'
+import { malformed, orFail } from './failures.ts'
 
 const token = "[\\w!#$%&'*+.^`|~-]+"
 const typePattern = /[ \t]*application\/json/iy
@@ -37,20 +37,8 @@ export function readJson(
     return parseBody(bytes)
   }
 
-  readBytes(
-    request,
-    (bytes) => {
-      let json: unknown
-      try {
-        json = parse(bytes)
-      } catch (error) {
-        fail(error)
-        return
-      }
-      take(json)
-    },
-    fail,
-  )
+  const takeBytes = orFail((bytes: Buffer) => take(parse(bytes)), fail)
+  readBytes(request, takeBytes, fail)
 }
 
 /** Lets a body pass that nothing is done with. It may be broken: that shall be known before anything is done. */

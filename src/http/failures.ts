@@ -1,9 +1,9 @@
 import type { FastifyReply } from 'fastify'
 import { type ErrorNumber, Failure, toStatus } from '../contract/errors.ts'
+import { jsonContentType } from '../contract/formats.ts'
 import { limits } from '../contract/limits.ts'
 import type { ErrorBody } from '../contract/shapes.ts'
 
-const mediaType = 'application/json; charset=utf-8'
 const challenge = 'Bearer realm="plant-store"'
 
 /** A failure as it goes over the wire: the one place where a failure becomes a status. */
@@ -18,7 +18,7 @@ export function toFailureAnswer(failure: Failure): FailureAnswer {
   return {
     status: toStatus(failure.number),
     headers: {
-      'Content-Type': mediaType,
+      'Content-Type': jsonContentType,
       ...headersByNumber[failure.number],
       ...failure.headers,
     },
@@ -53,6 +53,17 @@ export function toFailure(error: unknown): Failure {
       cause: error,
     },
   )
+}
+
+/** A step that is called back. What it throws is not lost: nobody else would catch it. */
+export function orFail<Value>(step: (value: Value) => void, fail: (error: unknown) => void) {
+  return (value: Value): void => {
+    try {
+      step(value)
+    } catch (error) {
+      fail(error)
+    }
+  }
 }
 
 /** The framing of the request is broken. */

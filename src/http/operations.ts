@@ -10,7 +10,7 @@ import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { type AnyAnswer, sendAnswer } from './answer.ts'
 import { authenticate } from './authentication.ts'
 import { readJson, skipBody } from './body.ts'
-import { insufficientScope, toFailure } from './failures.ts'
+import { insufficientScope, orFail, toFailure } from './failures.ts'
 import type { Handlers } from './handlers.ts'
 import { toFormat } from './negotiation.ts'
 import { buildParameterReader, type Parameters } from './parameters.ts'
@@ -98,17 +98,6 @@ function addOperation(
     url: operation.path.replace('{id}', ':id'),
     handler: answer,
   })
-}
-
-/** A step that is called back. What it throws is not lost: nobody else would catch it. */
-function orFail<Value>(step: (value: Value) => void, fail: (error: unknown) => void) {
-  return (value: Value): void => {
-    try {
-      step(value)
-    } catch (error) {
-      fail(error)
-    }
-  }
 }
 
 /** An id in the body is not asked for; one that contradicts the path is a mistake of the client's. */

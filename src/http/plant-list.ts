@@ -1,12 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { formats } from '../contract/formats.ts'
+import { formats, jsonContentType } from '../contract/formats.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
 import { toJson } from '../json/write.ts'
 import type { PlantQuery, Store } from '../store/store.ts'
 import { type ExportQuery, writePlants } from '../transfer/write.ts'
 import type { Pieces } from './pieces.ts'
-
-const contentType = 'application/json; charset=utf-8'
 
 /** One page: its plants, or their JSON in pieces where they are too large to hold, and where the next page begins. */
 export interface Listing {
@@ -27,7 +25,10 @@ export async function listPage(store: Store, query: PlantQuery): Promise<Listing
   const page = ids.slice(0, query.limit)
   const next = ids.length > query.limit ? page.at(-1) : undefined
   const pieces = inTurns(writeInPieces(store, query, new Set(page)))
-  return { body: { contentType, isCompressible: false, pieces, async close() {} }, next }
+  return {
+    body: { contentType: jsonContentType, isCompressible: false, pieces, async close() {} },
+    next,
+  }
 }
 
 /** Opens every plant that follows, as they are at this moment, in another form than pages. */
