@@ -4,7 +4,8 @@ import type { OperationName, Operations } from '../contract/operations.ts'
 import { pageLimits } from '../contract/parameters.ts'
 import { findFailure, type Precondition } from '../contract/precondition.ts'
 import type { AnyShape, ArrayShape, ValueOf } from '../contract/schema.ts'
-import type { Store } from '../store/store.ts'
+import type { Soon } from '../store/soon.ts'
+import type { CreatedOnce, Store, Version } from '../store/store.ts'
 import { toETag } from './etag.ts'
 import type { Parameters } from './parameters.ts'
 import type { Pieces } from './pieces.ts'
@@ -60,7 +61,7 @@ export type Answer<Name extends OperationName> = {
 
 /** A handler for every operation: one that is missing does not compile. */
 export type Handlers = {
-  readonly [Name in OperationName]: (call: Call<Name>) => Promise<Answer<Name>>
+  readonly [Name in OperationName]: (call: Call<Name>) => Soon<Answer<Name>>
 }
 
 /** What the form of a list depends on. */
@@ -68,29 +69,32 @@ const Vary = 'Accept, Accept-Encoding'
 
 export function buildHandlers(store: Store): Handlers {
   return {
-    async createPlant({ body: { id, name, tag }, parameters, baseUrl, tokenId }) {
-      const plant = tag === undefined ? { name } : { name, tag }
+    createPlant({ body: { id, name, tag }, parameters, baseUrl, tokenId }) {
+      const plant = tag === undefined ? { id, name } : { id, name, tag }
       const key = parameters['Idempotency-Key']
-      const outcome = key
-        ? await store.createPlantOnce({ id, ...plant }, { tokenId, key })
-        : await store.createPlant({ id, ...plant })
-      if (outcome === 'exists') {
-        throw new Failure(40900, `A plant with the id ${id} exists. It was not changed.`)
-      }
-      if (outcome === 'key reused') {
-        throw new Failure(
-          42200,
-          'This Idempotency-Key was used with another plant. Take a new one.',
-        )
-      }
-      const { version, isReplay } =
-        typeof outcome === 'bigint' ? { version: outcome, isReplay: false } : outcome
-      const headers = { Location: toLocation(baseUrl, id), ETag: toETag(version) }
-      return {
-        status: 200,
-        headers: isReplay ? { ...headers, 'Idempotency-Replayed': 'true' } : headers,
-        body: plant,
-      }
+      const created: Soon<Version | CreatedOnce | 'exists' | 'key reused'> =
+        key === undefined
+          ? store.createPlant(plant)
+          : store.createPlantOnce(plant, { tokenId, key })
+      return created.then((outcome) => {
+        if (outcome === 'exists') {
+          throw new Failure(40900, `A plant with the id ${id} exists. It was not changed.`)
+        }
+        if (outcome === 'key reused') {
+          throw new Failure(
+            42200,
+            'This Idempotency-Key was used with another plant. Take a new one.',
+          )
+        }
+        const { version, isReplay } =
+          typeof outcome === 'bigint' ? { version: outcome, isReplay: false } : outcome
+        const headers = { Location: toLocation(baseUrl, id), ETag: toETag(version) }
+        return {
+          status: 200,
+          headers: isReplay ? { ...headers, 'Idempotency-Replayed': 'true' } : headers,
+          body: tag === undefined ? { name } : { name, tag },
+        }
+      })
     },
 
     async listPlants({ parameters, baseUrl, format }) {
@@ -105,14 +109,15 @@ export function buildHandlers(store: Store): Handlers {
       return { status: 200, headers: Link === undefined ? { Vary } : { Vary, Link }, body }
     },
 
-    async getPlant({ id, parameters }) {
-      const plant = await store.getPlant(id)
-      if (plant === undefined) throw absent(id)
-      const headers = { ETag: toETag(plant.version) }
-      const failure = findFailure(toPrecondition(parameters), plant.version)
-      if (failure === 'match') throw conditionFailed()
-      if (failure === 'noneMatch') return { status: 304, headers, body: undefined }
-      return { status: 200, headers, body: plant }
+    getPlant({ id, parameters }) {
+      return store.getPlant(id).then((plant) => {
+        if (plant === undefined) throw absent(id)
+        const headers = { ETag: toETag(plant.version) }
+        const failure = findFailure(toPrecondition(parameters), plant.version)
+        if (failure === 'match') throw conditionFailed()
+        if (failure === 'noneMatch') return { status: 304, headers, body: undefined }
+        return { status: 200, headers, body: plant }
+      })
     },
 
     async replacePlant({ id, body: { name, tag }, parameters, baseUrl }) {

@@ -6,6 +6,7 @@ import type { Limits } from '../contract/limits.ts'
 import { type Operation, type OperationName, operations } from '../contract/operations.ts'
 import type { Scope } from '../contract/scopes.ts'
 import { buildShapeCheck } from '../json/shape.ts'
+import type { Soon } from '../store/soon.ts'
 import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { type AnyAnswer, sendAnswer } from './answer.ts'
 import { authenticate } from './authentication.ts'
@@ -37,7 +38,7 @@ type AnyHandler = (call: {
   readonly baseUrl: string
   readonly tokenId: string
   readonly format: Format | undefined
-}) => Promise<AnyAnswer>
+}) => Soon<AnyAnswer>
 
 /** Registers every operation of the contract with its handler. */
 export function addOperations(app: FastifyInstance, parts: OperationParts): void {

@@ -1,4 +1,5 @@
 import type { Plant } from '../contract/shapes.ts'
+import { Deferred, type Soon } from './soon.ts'
 import { overloaded } from './store.ts'
 
 /** A write that waits for its commit, and how much memory it holds meanwhile. */
@@ -31,8 +32,8 @@ export const standardBounds = {
 }
 
 export interface GroupCommit<W extends Write> {
-  /** Resolves with the outcome of the write when the commit that holds it is on disk. */
-  submit<Outcome>(write: W): Promise<Outcome>
+  /** Answers the outcome of the write when the commit that holds it is on disk. */
+  submit<Outcome>(write: W): Soon<Outcome>
   isFull(): boolean
   /** Resolves when nothing waits any more. */
   drain(): Promise<void>
@@ -40,8 +41,7 @@ export interface GroupCommit<W extends Write> {
 
 interface Waiting<W> {
   readonly write: W
-  readonly resolve: (outcome: never) => void
-  readonly reject: (reason: unknown) => void
+  readonly outcome: Deferred<never>
 }
 
 /**
@@ -59,13 +59,13 @@ export function buildGroupCommit<W extends Write>(
   let flushIsScheduled = false
   let drained: (() => void)[] = []
 
-  function submit<Outcome>(write: W): Promise<Outcome> {
-    if (isFull()) return Promise.reject(overloaded())
-    return new Promise((resolve, reject) => {
-      queue.push({ write, resolve, reject })
-      queuedBytes += write.bytes
-      scheduleFlush()
-    })
+  function submit<Outcome>(write: W): Soon<Outcome> {
+    if (isFull()) return Deferred.rejected(overloaded())
+    const outcome = new Deferred<never>()
+    queue.push({ write, outcome })
+    queuedBytes += write.bytes
+    scheduleFlush()
+    return outcome
   }
 
   function isFull(): boolean {
@@ -120,14 +120,14 @@ export function buildGroupCommit<W extends Write>(
   }
 
   function succeed(batch: Waiting<W>[], outcomes: unknown[]): void {
-    batch.forEach(({ resolve }, index) => {
-      resolve(outcomes[index] as never)
+    batch.forEach(({ outcome }, index) => {
+      outcome.fulfill(outcomes[index] as never)
     })
     finish()
   }
 
   function fail(batch: Waiting<W>[], error: unknown): void {
-    for (const { reject } of batch) reject(error)
+    for (const { outcome } of batch) outcome.reject(error)
     finish()
   }
 

@@ -2,6 +2,7 @@ import { Failure } from '../contract/errors.ts'
 import type { Precondition } from '../contract/precondition.ts'
 import type { Scope } from '../contract/scopes.ts'
 import type { NewPlant, StoredPlant } from '../contract/shapes.ts'
+import type { Soon } from './soon.ts'
 
 /** Names one state of one plant: random, so that it never comes back, not even from an old backup. */
 export type Version = bigint
@@ -90,19 +91,16 @@ export interface TokenUse {
  * outcomes are values; a `Failure` says that the store could not do it, and whether it may have been done.
  */
 export interface Store {
-  createPlant(plant: NewPlant): Promise<Version | 'exists'>
+  createPlant(plant: NewPlant): Soon<Version | 'exists'>
   /** Creates the plant once for this key: again with the same plant, it tells what it did the first time. */
-  createPlantOnce(plant: NewPlant, key: CreateKey): Promise<CreatedOnce | 'exists' | 'key reused'>
-  getPlant(id: bigint): Promise<VersionedPlant | undefined>
+  createPlantOnce(plant: NewPlant, key: CreateKey): Soon<CreatedOnce | 'exists' | 'key reused'>
+  getPlant(id: bigint): Soon<VersionedPlant | undefined>
   /** Plants in ascending order of their ids: as many as asked for, or fewer when they are large. */
   listPlants(query: PlantQuery): Promise<PlantPage>
   /** The ids that a list of plants would have, whatever the size of the plants. */
   listIds(query: PlantQuery): Promise<bigint[]>
-  replacePlant(plant: StoredPlant, condition: Precondition): Promise<Replaced | 'condition failed'>
-  removePlant(
-    id: bigint,
-    condition: Precondition,
-  ): Promise<'removed' | 'absent' | 'condition failed'>
+  replacePlant(plant: StoredPlant, condition: Precondition): Soon<Replaced | 'condition failed'>
+  removePlant(id: bigint, condition: Precondition): Soon<'removed' | 'absent' | 'condition failed'>
   /** Brings in many plants at once. When it fails, some of them may be in: again, it finds them there. */
   importPlants(plants: readonly ImportedPlant[], onConflict: OnConflict): Promise<ImportOutcome[]>
   /** Opens a snapshot, to be closed by whoever asked for it. There are few at a time: they cost the store. */

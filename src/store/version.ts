@@ -1,5 +1,6 @@
 import { randomFillSync } from 'node:crypto'
-import type { Version } from './store.ts'
+import type { NewPlant } from '../contract/shapes.ts'
+import type { Version, VersionedPlant } from './store.ts'
 
 const pool = new BigUint64Array(512)
 let next = pool.length
@@ -11,4 +12,9 @@ export function randomVersion(): Version {
     next = 0
   }
   return (pool[next++] as bigint) >> 1n
+}
+
+/** A plant with its version. Member by member: to copy whatever there is takes five times as long. */
+export function toVersioned({ id, name, tag }: NewPlant, version: Version): VersionedPlant {
+  return tag === undefined ? { id, name, version } : { id, name, tag, version }
 }

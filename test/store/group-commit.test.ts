@@ -46,7 +46,7 @@ describe('a group commit', () => {
     const { group } = record({ queueWrites: 2 })
     const waiting = [group.submit({ bytes: 1 }), group.submit({ bytes: 1 })]
     assert.equal(group.isFull(), true)
-    await assert.rejects(group.submit({ bytes: 1 }), { number: 50300 })
+    await assert.rejects(async () => group.submit({ bytes: 1 }), { number: 50300 })
     assert.deepEqual(await Promise.all(waiting), [2, 2])
     assert.equal(group.isFull(), false)
   })
@@ -54,7 +54,7 @@ describe('a group commit', () => {
   it('refuses at once when as many bytes wait as may wait', async () => {
     const { group } = record({ queueBytes: 10 })
     const waiting = group.submit({ bytes: 10 })
-    await assert.rejects(group.submit({ bytes: 1 }), { number: 50300 })
+    await assert.rejects(async () => group.submit({ bytes: 1 }), { number: 50300 })
     await waiting
     assert.equal(await group.submit({ bytes: 1 }), 2)
   })

@@ -49,8 +49,8 @@ describe('a PostgreSQL that goes away', () => {
     await proxy.cut()
     await until(async () => !(await answers(store)), 1_000)
     const startedAt = performance.now()
-    await assert.rejects(store.createPlant({ id: 1n, name: '' }), { number: 50301 })
-    await assert.rejects(store.getPlant(1n), { number: 50301 })
+    await assert.rejects(async () => store.createPlant({ id: 1n, name: '' }), { number: 50301 })
+    await assert.rejects(async () => store.getPlant(1n), { number: 50301 })
     assert.ok(performance.now() - startedAt < 100)
     await proxy.restore()
     await until(() => answers(store), 1_000)
@@ -76,7 +76,7 @@ describe('a PostgreSQL that goes away', () => {
     const { url, proxy, store } = await openBehindProxy()
     const release = await postgresql.block(url)
     const sent = store.createPlant({ id: 1n, name: '' })
-    const outcome = assert.rejects(sent, { number: 50400 })
+    const outcome = assert.rejects(async () => sent, { number: 50400 })
     await until(async () => {
       const rows = await query(url, "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
       return rows.length > 0
@@ -203,7 +203,7 @@ describe('a PostgreSQL that hesitates', () => {
       $$ BEGIN PERFORM nextval('plant_store.attempts'); RAISE EXCEPTION USING ERRCODE = '40P01'; END $$;
       SELECT setval('plant_store.attempts', 1, false)`,
     )
-    await assert.rejects(store.createPlant({ id: 2n, name: '' }), { number: 50301 })
+    await assert.rejects(async () => store.createPlant({ id: 2n, name: '' }), { number: 50301 })
     const [row] = await query<{ last_value: string }>(
       url,
       'SELECT last_value FROM plant_store.attempts',
@@ -221,7 +221,7 @@ describe('a PostgreSQL that hesitates', () => {
         $$ BEGIN RAISE WARNING 'canceling wait for synchronous replication'; RETURN NULL; END $$;
       CREATE TRIGGER warn AFTER INSERT ON plant_store.plants EXECUTE FUNCTION plant_store.warn()`,
     )
-    await assert.rejects(store.createPlant({ id: 1n, name: '' }), { number: 50400 })
+    await assert.rejects(async () => store.createPlant({ id: 1n, name: '' }), { number: 50400 })
     await store.close()
   })
 

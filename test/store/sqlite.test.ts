@@ -27,7 +27,7 @@ describe('a SQLite file', () => {
     const store = buildSqliteStore(openConnection(path))
     await store.createPlant({ id: 1n, name: 'x' })
     breakSync(`${path}-wal`)
-    await assert.rejects(store.createPlant({ id: 2n, name: 'x' }), { number: 50400 })
+    await assert.rejects(async () => store.createPlant({ id: 2n, name: 'x' }), { number: 50400 })
     await store.close()
   })
 

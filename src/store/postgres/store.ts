@@ -8,9 +8,10 @@ import {
   type Write,
 } from '../group-commit.ts'
 import { limitSnapshots } from '../snapshots.ts'
+import { Deferred, type Soon } from '../soon.ts'
 import { type Step, toCreate, toCreateOnce, toImport, toRemove, toReplace } from '../steps.ts'
 import type { Store, Version, VersionedPlant } from '../store.ts'
-import { randomVersion } from '../version.ts'
+import { randomVersion, toVersioned } from '../version.ts'
 import { type PostgresWrite, sendWrites } from './batches.ts'
 import type { Connection } from './connection.ts'
 import {
@@ -100,24 +101,28 @@ export function buildPostgresStore(
     }
   }
 
-  async function write<Outcome>(
+  function write<Outcome>(
     step: Step<Outcome>,
     parts: Pick<PostgresWrite, 'ids' | 'bytes' | 'key' | 'plain' | 'imported'>,
-  ): Promise<Outcome> {
-    if (connection.session() === undefined) throw unreachable()
+  ): Soon<Outcome> {
+    if (connection.session() === undefined) return Deferred.rejected(unreachable())
     const waiting: PostgresWrite = { ...parts, step, state: 'waiting' }
-    let timer: NodeJS.Timeout | undefined
-    const timeout = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        reject(waiting.state === 'sent' ? unconfirmed() : unreachable())
-        waiting.state = 'given up'
-      }, answerTimeoutMs)
-    })
-    try {
-      return await Promise.race([group.submit<Outcome>(waiting), timeout])
-    } finally {
-      clearTimeout(timer)
-    }
+    const answer = new Deferred<Outcome>()
+    const timer = setTimeout(() => {
+      answer.reject(waiting.state === 'sent' ? unconfirmed() : unreachable())
+      waiting.state = 'given up'
+    }, answerTimeoutMs)
+    group.submit<Outcome>(waiting).then(
+      (outcome) => {
+        clearTimeout(timer)
+        answer.fulfill(outcome)
+      },
+      (reason) => {
+        clearTimeout(timer)
+        answer.reject(reason)
+      },
+    )
+    return answer
   }
 
   function lookUp(asked: LookUp[]): Promise<(VersionedPlant | undefined)[]> {
@@ -149,13 +154,13 @@ export function buildPostgresStore(
 
   return {
     createPlant(plant) {
-      const versioned = { ...plant, version: newVersion() }
+      const versioned = toVersioned(plant, newVersion())
       const parts = { ids: [plant.id], bytes: toBytes(plant), plain: versioned }
       return write(toCreate(versioned), parts)
     },
 
     createPlantOnce(plant, key) {
-      const step = toCreateOnce({ ...plant, version: newVersion() }, key)
+      const step = toCreateOnce(toVersioned(plant, newVersion()), key)
       return write(step, { ids: [plant.id], bytes: toBytes(plant), key })
     },
 
@@ -164,13 +169,13 @@ export function buildPostgresStore(
     listIds: (query) => read((sql) => listIds(sql, query)),
 
     replacePlant(plant, condition) {
-      const step = toReplace({ ...plant, version: newVersion() }, condition)
+      const step = toReplace(toVersioned(plant, newVersion()), condition)
       return write(step, { ids: [plant.id], bytes: toBytes(plant) })
     },
 
     removePlant: (id, condition) => write(toRemove(id, condition), { ids: [id], bytes: rowBytes }),
 
-    importPlants(plants, onConflict) {
+    async importPlants(plants, onConflict) {
       const versioned = plants.map((plant) => ({ version: newVersion(), ...plant }))
       const bytes = plants.reduce((sum, plant) => sum + toBytes(plant), 0)
       const ids = plants.map(({ id }) => id)

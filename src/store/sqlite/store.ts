@@ -1,6 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { NewPlant } from '../../contract/shapes.ts'
 import {
   buildGroupCommit,
   type GroupCommitBounds,
@@ -10,9 +9,10 @@ import {
   type Write,
 } from '../group-commit.ts'
 import { limitSnapshots } from '../snapshots.ts'
+import { Deferred, type Soon } from '../soon.ts'
 import { type Step, toCreate, toCreateOnce, toImport, toRemove, toReplace } from '../steps.ts'
 import type { Store, Version } from '../store.ts'
-import { randomVersion } from '../version.ts'
+import { randomVersion, toVersioned } from '../version.ts'
 import { busyTimeoutMs } from './connection.ts'
 import { isBusy, locked, toCommitFailure, toRefusal } from './failures.ts'
 import { buildPlantStatements } from './plants.ts'
@@ -20,8 +20,8 @@ import { openSnapshot } from './snapshot.ts'
 import { buildTokenStatements } from './tokens.ts'
 
 interface SqliteWrite extends Write {
-  /** Runs inside the transaction, at once and without waiting; answers the outcome. */
-  readonly run: () => unknown
+  /** Runs inside the transaction, at once and without waiting. */
+  readonly step: Step<unknown>
   readonly arrivedAt: number
 }
 
@@ -68,7 +68,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   function runBatch(writes: SqliteWrite[]): unknown[] {
     let explain = toRefusal
     try {
-      const outcomes = writes.map(({ run }) => run())
+      const outcomes = writes.map(({ step }) => step(plants.rows))
       explain = toCommitFailure
       commit.run()
       return outcomes
@@ -93,35 +93,39 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     return runBatch(writes)
   }
 
-  async function read<Row>(run: () => Row): Promise<Row> {
+  function look<Row>(run: () => Row): Soon<Row> {
     try {
-      return run()
+      return Deferred.fulfilled(run())
     } catch (error) {
-      throw toRefusal(error)
+      return Deferred.rejected(toRefusal(error))
     }
   }
 
-  function write<Outcome>(run: () => Outcome, bytes = rowBytes): Promise<Outcome> {
-    return group.submit<Outcome>({ run, bytes, arrivedAt: performance.now() })
+  async function read<Row>(run: () => Row): Promise<Row> {
+    return look(run)
   }
 
-  function step<Outcome>(run: Step<Outcome>, bytes = rowBytes): Promise<Outcome> {
-    return write(() => run(plants.rows), bytes)
+  function change<Outcome>(step: Step<Outcome>, bytes = rowBytes): Soon<Outcome> {
+    return group.submit<Outcome>({ step, bytes, arrivedAt: performance.now() })
   }
 
-  const version = <Plant extends NewPlant>(plant: Plant) => ({ ...plant, version: newVersion() })
+  async function write<Outcome>(step: Step<Outcome>, bytes = rowBytes): Promise<Outcome> {
+    return change(step, bytes)
+  }
 
   return {
-    createPlant: (plant) => step(toCreate(version(plant)), toBytes(plant)),
-    createPlantOnce: (plant, key) => step(toCreateOnce(version(plant), key), toBytes(plant)),
-    getPlant: (id) => read(() => plants.rows.find(id)),
+    createPlant: (plant) => change(toCreate(toVersioned(plant, newVersion())), toBytes(plant)),
+    createPlantOnce: (plant, key) =>
+      change(toCreateOnce(toVersioned(plant, newVersion()), key), toBytes(plant)),
+    getPlant: (id) => look(() => plants.rows.find(id)),
     listPlants: (query) => read(() => plants.list(query)),
     listIds: (query) => read(() => plants.listIds(query)),
-    replacePlant: (plant, condition) => step(toReplace(version(plant), condition), toBytes(plant)),
-    removePlant: (id, condition) => step(toRemove(id, condition)),
+    replacePlant: (plant, condition) =>
+      change(toReplace(toVersioned(plant, newVersion()), condition), toBytes(plant)),
+    removePlant: (id, condition) => change(toRemove(id, condition)),
     importPlants(imported, onConflict) {
       const bytes = imported.reduce((sum, plant) => sum + toBytes(plant), 0)
-      return step(toImport(imported, onConflict, newVersion), bytes)
+      return write(toImport(imported, onConflict, newVersion), bytes)
     },
     openSnapshot: limitSnapshots(() => read(() => openSnapshot(db))),
     forgetKeys: (usedBefore) => write(() => plants.forgetKeys(usedBefore)),
