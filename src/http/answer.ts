@@ -3,6 +3,7 @@ import { jsonContentType } from '../contract/formats.ts'
 import type { Limits } from '../contract/limits.ts'
 import type { Plant, StoredPlant } from '../contract/shapes.ts'
 import { toJson, toJsonArray } from '../json/write.ts'
+import { addField } from './fields.ts'
 import { isPieces, type Pieces, sendPieces } from './pieces.ts'
 
 /** What an operation answers, whichever it is. */
@@ -14,32 +15,18 @@ export interface AnyAnswer {
 
 /** Sends what an operation answers. */
 export function sendAnswer(reply: FastifyReply, answer: AnyAnswer, limits: Limits): void {
-  const { status, body } = answer
-  const headers = joinVary(reply, answer.headers)
-  if (isPieces(body)) sendPieces(reply.code(status).headers(headers), body, limits)
-  else write(reply, status, headers, body)
-}
-
-/** What the origin decides about is said before an operation is asked; both go into one field. */
-function joinVary(reply: FastifyReply, headers: AnyAnswer['headers']): AnyAnswer['headers'] {
-  const vary = headers.Vary && reply.getHeader('Vary')
-  if (!vary) return headers
-  reply.removeHeader('Vary')
-  return { ...headers, Vary: `${vary}, ${headers.Vary}` }
+  const { status, headers, body } = answer
+  for (const name in headers) addField(reply.fields, name, headers[name] as string)
+  if (isPieces(body)) sendPieces(reply.code(status), body, limits)
+  else write(reply, status, body)
 }
 
 /** Writes an answer past Fastify, which would look for what it is: that takes a tenth of a request. */
 function write(
-  reply: FastifyReply,
+  { raw, fields }: FastifyReply,
   status: number,
-  headers: AnyAnswer['headers'],
   body: Plant | StoredPlant | readonly StoredPlant[] | undefined,
 ): void {
-  const { raw } = reply
-  const fields: string[] = []
-  const settled = reply.getHeaders() as Record<string, string>
-  for (const name in settled) fields.push(name, settled[name] as string)
-  for (const name in headers) fields.push(name, headers[name] as string)
   if (body === undefined) {
     raw.writeHead(status, fields).end()
     return

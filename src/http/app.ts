@@ -9,6 +9,7 @@ import type { TokenVerifier } from '../tokens/verify.ts'
 import { buildClientErrors } from './client-errors.ts'
 import { type AllowedOrigins, allowOrigin } from './cors.ts'
 import { malformed, sendFailure, toFailure } from './failures.ts'
+import { addField, addFields } from './fields.ts'
 import { buildHandlers } from './handlers.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import { addOperations } from './operations.ts'
@@ -69,6 +70,8 @@ export function buildApp(parts: AppParts): FastifyInstance {
     },
   })
 
+  addFields(app)
+
   // What is pipelined behind an upgrade is lost in Node: the client shall not wait for it.
   function isLast(request: IncomingMessage): boolean {
     return lifecycle.isDraining || request.headers.upgrade !== undefined || isFramedOddly(request)
@@ -76,8 +79,8 @@ export function buildApp(parts: AppParts): FastifyInstance {
 
   /** What every answer carries, whatever becomes of the request. */
   function receive(request: FastifyRequest, reply: FastifyReply): void {
-    reply.header('X-Request-Id', request.id)
-    if (isLast(request.raw)) reply.header('Connection', 'close')
+    reply.fields = ['X-Request-Id', request.id]
+    if (isLast(request.raw)) addField(reply.fields, 'Connection', 'close')
     allowOrigin(request, reply, allowedOrigins)
   }
 

@@ -7,21 +7,26 @@ import { malformed, toFailureAnswer } from './failures.ts'
 /** How long a connection with a broken request stays open, so that the client can read why. */
 const lingerMs = 500
 
+const lastResponse = Symbol('the response to the last request that came over it')
+/** A connection, and what is remembered of it. On itself: a map would be asked three times for each request. */
+type TrackedSocket = Socket & { [lastResponse]?: ServerResponse }
+
 /** Answers the requests that Node's parser gives up on, for which there is no request and no reply. */
 export function buildClientErrors(newRequestId: () => string) {
-  const lastResponses = new WeakMap<Socket, ServerResponse>()
   const refused = new WeakSet<Socket>()
 
   /** Remembers which request is the last that came over a connection. Answers the one before it, if it is not over yet. */
   function track(request: IncomingMessage, response: ServerResponse): ServerResponse | undefined {
-    const previous = lastResponses.get(request.socket)
-    lastResponses.set(request.socket, response)
+    const socket: TrackedSocket = request.socket
+    const previous = socket[lastResponse]
+    socket[lastResponse] = response
     return previous?.writableFinished || previous?.destroyed ? undefined : previous
   }
 
   /** Whether no other request has come over its connection since. */
   function isLast(response: ServerResponse): boolean {
-    return lastResponses.get(response.req.socket) === response
+    const socket: TrackedSocket = response.req.socket
+    return socket[lastResponse] === response
   }
 
   function answer(error: NodeJS.ErrnoException, socket: Socket): void {
@@ -30,14 +35,14 @@ export function buildClientErrors(newRequestId: () => string) {
   }
 
   /** Refuses what came over a connection after, or in the body of, the last request on it. */
-  function refuse(socket: Socket, failure: Failure): void {
+  function refuse(socket: TrackedSocket, failure: Failure): void {
     if (socket.destroyed || refused.has(socket)) return
     refused.add(socket)
     // Node takes its own listener away with a CONNECT; without one, a reset would end the process.
     socket.on('error', () => socket.destroy())
     // However slowly the answers before are read.
     setTimeout(() => socket.destroy(), limits.stallTimeoutMs).unref()
-    const last = lastResponses.get(socket)
+    const last = socket[lastResponse]
     const send = () => end(socket, failure)
     if (last === undefined) send()
     else if (last.req.complete) afterwards(last, send)

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { corsRequestHeaders, corsResponseHeaders } from '../contract/headers.ts'
+import { addField } from './fields.ts'
 
 /** Which origins may call: every one, or those in the list. */
 export type AllowedOrigins = '*' | readonly string[]
@@ -8,15 +9,14 @@ const preflightSeconds = '7200'
 
 /** Puts the headers on the answer that let a page of another origin read it. */
 export function allowOrigin(
-  request: FastifyRequest,
-  reply: FastifyReply,
+  { headers: { origin } }: FastifyRequest,
+  { fields }: FastifyReply,
   allowed: AllowedOrigins,
 ): void {
-  if (allowed !== '*') reply.header('Vary', 'Origin')
-  const { origin } = request.headers
+  if (allowed !== '*') addField(fields, 'Vary', 'Origin')
   if (origin === undefined || (allowed !== '*' && !allowed.includes(origin))) return
-  reply.header('Access-Control-Allow-Origin', allowed === '*' ? '*' : origin)
-  reply.header('Access-Control-Expose-Headers', corsResponseHeaders)
+  addField(fields, 'Access-Control-Allow-Origin', allowed === '*' ? '*' : origin)
+  addField(fields, 'Access-Control-Expose-Headers', corsResponseHeaders)
 }
 
 /** What a browser hears when it asks before it sends. */
