@@ -1,10 +1,10 @@
-import { lookup } from 'node:dns/promises'
+import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { type Limits, limits as standardLimits } from './contract/limits.ts'
-import { buildApp } from './http/app.ts'
 import { drain, type Patience } from './http/lifecycle.ts'
+import { buildServer } from './http/server.ts'
 import { repeat } from './repeat.ts'
 import { openStore } from './store/open.ts'
 import { keyLifetimeMs, type Store, type StoreEvents } from './store/store.ts'
@@ -55,7 +55,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
 
   try {
     const { publicUrl, allowedOrigins, rateLimit } = config
-    const app = buildApp({
+    const server = buildServer({
       store,
       tokens,
       logger,
@@ -65,17 +65,14 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
       rateLimit,
       limits,
     })
-    // One address: for a name with several, Fastify would open servers beside the one that we have set up.
-    const { address } = await lookup(config.host)
-    await app.listen({ port: config.port, host: address })
+    await once(server.listen({ port: config.port, host: config.host }), 'listening')
 
     return {
-      url: toUrl(app.server.address() as AddressInfo),
+      url: toUrl(server.address() as AddressInfo),
       store,
       async close(patience = 'hurry') {
         try {
-          const cut = await drain(app.server, lifecycle, limits, patience)
-          await app.close()
+          const cut = await drain(server, lifecycle, limits, patience)
           await stopBackground()
           return cut
         } finally {

@@ -10,7 +10,14 @@ const imports: Record<string, string[]> = {
   store: ['contract', 'json/write.ts'],
   transfer: ['contract', 'json', 'store/snapshots.ts', 'store/store.ts'],
   tokens: ['contract', 'store/store.ts', 'repeat.ts'],
-  http: ['contract', 'json', 'store/store.ts', 'tokens/verify.ts', 'transfer/write.ts'],
+  http: [
+    'contract',
+    'json',
+    'store/soon.ts',
+    'store/store.ts',
+    'tokens/verify.ts',
+    'transfer/write.ts',
+  ],
   'config.ts': ['http/cors.ts', 'http/rate-limit.ts', 'store/open.ts'],
   'repeat.ts': [],
   'service.ts': ['config.ts', 'contract', 'http', 'repeat.ts', 'store', 'tokens'],
@@ -20,7 +27,7 @@ const imports: Record<string, string[]> = {
 
 /** What may be seen in one place only. */
 const confined: [what: string, pattern: RegExp, where: RegExp][] = [
-  ['Fastify', /from 'fastify'/, /^http\//],
+  ['what comes in over HTTP', /\b(IncomingMessage|ServerResponse)\b/, /^http\//],
   ['SQL', /\b(SELECT|INSERT INTO|PRAGMA|BEGIN)\b/, /^store\//],
   ['node:sqlite', /node:sqlite/, /^store\/sqlite\//],
   ['the environment and the arguments', /process\.(env|argv)/, /^main\.ts$/],

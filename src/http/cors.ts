@@ -1,6 +1,5 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { corsRequestHeaders, corsResponseHeaders } from '../contract/headers.ts'
-import { addField } from './fields.ts'
+import { addField, type Exchange } from './exchange.ts'
 
 /** Which origins may call: every one, or those in the list. */
 export type AllowedOrigins = '*' | readonly string[]
@@ -8,15 +7,12 @@ export type AllowedOrigins = '*' | readonly string[]
 const preflightSeconds = '7200'
 
 /** Puts the headers on the answer that let a page of another origin read it. */
-export function allowOrigin(
-  { headers: { origin } }: FastifyRequest,
-  { fields }: FastifyReply,
-  allowed: AllowedOrigins,
-): void {
-  if (allowed !== '*') addField(fields, 'Vary', 'Origin')
+export function allowOrigin(exchange: Exchange, allowed: AllowedOrigins): void {
+  const { origin } = exchange.request.headers
+  if (allowed !== '*') addField(exchange, 'Vary', 'Origin')
   if (origin === undefined || (allowed !== '*' && !allowed.includes(origin))) return
-  addField(fields, 'Access-Control-Allow-Origin', allowed === '*' ? '*' : origin)
-  addField(fields, 'Access-Control-Expose-Headers', corsResponseHeaders)
+  addField(exchange, 'Access-Control-Allow-Origin', allowed === '*' ? '*' : origin)
+  addField(exchange, 'Access-Control-Expose-Headers', corsResponseHeaders)
 }
 
 /** What a browser hears when it asks before it sends. */

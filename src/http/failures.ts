@@ -1,8 +1,8 @@
-import type { FastifyReply } from 'fastify'
 import { type ErrorNumber, Failure, toStatus } from '../contract/errors.ts'
 import { jsonContentType } from '../contract/formats.ts'
 import { limits } from '../contract/limits.ts'
 import type { ErrorBody } from '../contract/shapes.ts'
+import { addFields, type Exchange, send } from './exchange.ts'
 
 const challenge = 'Bearer realm="plant-store"'
 
@@ -38,9 +38,10 @@ const headersByNumber: Partial<Record<ErrorNumber, Record<string, string>>> = {
 }
 
 /** Sends a failure as the answer. */
-export function sendFailure(reply: FastifyReply, failure: Failure): void {
+export function sendFailure(exchange: Exchange, failure: Failure): void {
   const { status, headers, body } = toFailureAnswer(failure)
-  reply.code(status).headers(headers).send(body)
+  addFields(exchange, headers)
+  send(exchange, status, body)
 }
 
 /** Anything that was thrown and is no `Failure` is a fault of ours. The caller hears no more than that. */

@@ -1,4 +1,3 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../contract/errors.ts'
 import type { Format } from '../contract/formats.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
@@ -11,12 +10,14 @@ import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { type AnyAnswer, sendAnswer } from './answer.ts'
 import { authenticate } from './authentication.ts'
 import { readJson, skipBody } from './body.ts'
-import { insufficientScope, orFail, toFailure } from './failures.ts'
+import type { Exchange } from './exchange.ts'
+import { insufficientScope, orFail } from './failures.ts'
 import type { Handlers } from './handlers.ts'
 import { toFormat } from './negotiation.ts'
 import { buildParameterReader, type Parameters } from './parameters.ts'
 import { toBaseUrl } from './protocol.ts'
 import { buildRateLimit, type RateLimit } from './rate-limit.ts'
+import type { Entry, Handle } from './routes.ts'
 
 interface OperationParts {
   readonly handlers: Handlers
@@ -24,6 +25,8 @@ interface OperationParts {
   readonly rateLimit: RateLimit | undefined
   readonly publicUrl: string | undefined
   readonly limits: Limits
+  /** Answers a request with what went wrong. */
+  readonly fail: (exchange: Exchange, error: unknown) => void
 }
 
 interface CountRequest {
@@ -40,25 +43,21 @@ type AnyHandler = (call: {
   readonly format: Format | undefined
 }) => Soon<AnyAnswer>
 
-/** Registers every operation of the contract with its handler. */
-export function addOperations(app: FastifyInstance, parts: OperationParts): void {
-  // Fastify would read the body itself, and close the connection whenever it is not valid.
-  for (const method of ['POST', 'PUT', 'DELETE']) {
-    app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
-  }
+/** Every operation of the contract, with what answers it. */
+export function buildOperations(parts: OperationParts): Entry[] {
   const countRequest = parts.rateLimit && buildRateLimit(parts.rateLimit)
-  for (const name of Object.keys(operations) as OperationName[]) {
-    addOperation(app, name, { ...parts, countRequest })
-  }
+  return (Object.keys(operations) as OperationName[]).map((name) => {
+    const { method, path } = operations[name]
+    return { method, path, isPage: false, handle: buildHandle(name, { ...parts, countRequest }) }
+  })
 }
 
-function addOperation(
-  app: FastifyInstance,
+function buildHandle(
   name: OperationName,
-  { handlers, tokens, countRequest, publicUrl, limits }: OperationParts & CountRequest,
-): void {
+  { handlers, tokens, countRequest, publicUrl, limits, fail }: OperationParts & CountRequest,
+): Handle {
   const operation: Operation = operations[name]
-  const handle = handlers[name] as unknown as AnyHandler
+  const answer = handlers[name] as unknown as AnyHandler
   const checkShape = operation.body && buildShapeCheck(operation.body)
   const readParameters = buildParameterReader(operation.parameters)
   const hasId = operation.path.includes('{id}')
@@ -67,38 +66,37 @@ function addOperation(
 
   // The order of these steps is the order of judgement that the contract promises. They call each other back: with a
   // promise for each, a request would take a tenth longer.
-  function answer(request: FastifyRequest, reply: FastifyReply): void {
-    const fail = (error: unknown) => void reply.send(toFailure(error))
+  return (exchange, segment) => {
+    const { request, response, url } = exchange
+    const { headers } = request
+    const refuse = (error: unknown) => fail(exchange, error)
 
     function admit(grant: Grant): void {
       requireScope(grant, operation.scope)
-      countRequest?.(grant.tokenId, reply)
-      const id = hasId ? requireId(request) : undefined
-      const parameters = readParameters(request.url, request.headers)
+      countRequest?.(grant.tokenId, exchange)
+      const id = hasId ? requireId(segment) : undefined
+      const parameters = readParameters(url, headers)
       const run = orFail((json: unknown) => {
         const body = checkShape?.(json)
         if (id !== undefined && body !== undefined) requireSameId(body, id)
-        const baseUrl = publicUrl ?? toBaseUrl(request.raw)
+        const baseUrl = publicUrl ?? toBaseUrl(request)
         const { tokenId } = grant
-        const format = formats && toFormat(request.headers.accept, formats)
-        handle({ id, parameters, body, baseUrl, tokenId, format }).then(respond, fail)
-      }, fail)
-      if (checkShape !== undefined) readJson(request.raw, reply.raw, run, fail)
-      else if (isWriteWithoutBody) skipBody(request.raw, reply.raw, run, fail)
+        const format = formats && toFormat(headers.accept, formats)
+        answer({ id, parameters, body, baseUrl, tokenId, format }).then(respond, refuse)
+      }, refuse)
+      if (checkShape !== undefined) readJson(request, response, run, refuse)
+      else if (isWriteWithoutBody) skipBody(request, response, run, refuse)
       else run(undefined)
     }
 
-    const respond = orFail((result: AnyAnswer) => sendAnswer(reply, result, limits), fail)
-    const grant = authenticate(request.headers.authorization, tokens)
-    if (grant instanceof Promise) grant.then(orFail(admit, fail), fail)
+    const respond = orFail(
+      (found: AnyAnswer) => sendAnswer(exchange, found, limits, refuse),
+      refuse,
+    )
+    const grant = authenticate(headers.authorization, tokens)
+    if (grant instanceof Promise) grant.then(orFail(admit, refuse), refuse)
     else admit(grant)
   }
-
-  app.route({
-    method: operation.method,
-    url: operation.path.replace('{id}', ':id'),
-    handler: answer,
-  })
 }
 
 /** An id in the body is not asked for; one that contradicts the path is a mistake of the client's. */
@@ -112,8 +110,8 @@ function requireScope(grant: Grant, scope: Scope): void {
   if (!grant.scopes.has(scope)) throw insufficientScope(scope)
 }
 
-function requireId(request: FastifyRequest): bigint {
-  const id = toPathId((request.params as { id: string }).id)
+function requireId(segment: string): bigint {
+  const id = toPathId(segment)
   if (id !== undefined) return id
   throw new Failure(40004, `The id in the path must be an integer ${int64Range}, in digits.`)
 }

@@ -1,62 +1,81 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { IncomingMessage } from 'node:http'
 import { Failure } from '../contract/errors.ts'
+import { jsonContentType } from '../contract/formats.ts'
 import { buildOpenApi } from '../contract/openapi.ts'
 import { type PageName, pages } from '../contract/operations.ts'
 import type { Health } from '../contract/shapes.ts'
 import type { Store } from '../store/store.ts'
 import { buildDocsPage, docsPolicy } from './docs.ts'
+import { addFields, type Exchange, send } from './exchange.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import { toBaseUrl } from './protocol.ts'
+import type { Entry } from './routes.ts'
 
 interface PageParts {
   readonly store: Store
   readonly lifecycle: Lifecycle
   readonly publicUrl: string | undefined
+  /** Answers a request with what went wrong. */
+  readonly fail: (exchange: Exchange, error: unknown) => void
 }
 
-type PageHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
+interface PageAnswer {
+  readonly headers: Readonly<Record<string, string>>
+  readonly text: string
+}
 
 /** Stands where the address goes, so that the document is written once and not for every request. */
 const placeholder = 'http://placeholder.invalid'
 
-/** Registers the pages that anybody may read without a token. */
-export function addPages(app: FastifyInstance, { store, lifecycle, publicUrl }: PageParts): void {
+/** The pages that anybody may read without a token, with what answers them. */
+export function buildPages({ store, lifecycle, publicUrl, fail }: PageParts): Entry[] {
   const document = buildOpenApi({ baseUrl: placeholder })
   const [documentStart = '', documentEnd = ''] = JSON.stringify(document).split(placeholder)
   const docsPage = buildDocsPage(document)
   const healthy: Health = { status: 'ok' }
+  const json = { 'Content-Type': jsonContentType }
 
-  const handlers: Record<PageName, PageHandler> = {
-    async getHealth(_, reply) {
-      return reply.send(healthy)
+  const answers: Record<PageName, (request: IncomingMessage) => Promise<PageAnswer>> = {
+    async getHealth() {
+      return { headers: json, text: JSON.stringify(healthy) }
     },
 
-    async getReadiness(_, reply) {
+    async getReadiness() {
       if (lifecycle.isDraining) throw new Failure(50300, 'The service is shutting down.')
       await store.ping()
-      return reply.send(healthy)
+      return { headers: json, text: JSON.stringify(healthy) }
     },
 
-    async getOpenApi(request, reply) {
-      const baseUrl = publicUrl ?? toBaseUrl(request.raw)
+    async getOpenApi(request) {
+      const baseUrl = publicUrl ?? toBaseUrl(request)
       const address = JSON.stringify(baseUrl).slice(1, -1)
-      return reply.type('application/json').send(documentStart + address + documentEnd)
+      return { headers: json, text: documentStart + address + documentEnd }
     },
 
-    async getDocs(_, reply) {
-      return reply
-        .type('text/html; charset=utf-8')
-        .headers({ 'Content-Security-Policy': docsPolicy, 'X-Content-Type-Options': 'nosniff' })
-        .send(docsPage)
+    async getDocs() {
+      return {
+        headers: {
+          'Content-Type': 'text/html; charset=utf-8',
+          'Content-Security-Policy': docsPolicy,
+          'X-Content-Type-Options': 'nosniff',
+        },
+        text: docsPage,
+      }
     },
   }
 
-  for (const name of Object.keys(pages) as PageName[]) {
-    app.route({
-      method: 'GET',
-      url: pages[name].path,
-      config: { isPage: true },
-      handler: handlers[name],
-    })
-  }
+  return (Object.keys(pages) as PageName[]).map((name) => ({
+    method: 'GET',
+    path: pages[name].path,
+    isPage: true,
+    handle(exchange) {
+      const respond = ({ headers, text }: PageAnswer) => {
+        addFields(exchange, headers)
+        send(exchange, 200, text)
+      }
+      answers[name](exchange.request)
+        .then(respond)
+        .catch((error) => fail(exchange, error))
+    },
+  }))
 }

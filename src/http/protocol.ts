@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
+import type { Exchange } from './exchange.ts'
 import { authorizationTwice, malformed } from './failures.ts'
 
 const hostPattern = /^(?:[\w.~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/
@@ -8,14 +9,11 @@ const hostPattern = /^(?:[\w.~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/
 const targetPattern = /^[!$-;=?-[\]_a-z~]*$/
 const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i
 
-/** A request, with its target as it was sent where the router was given another. */
-type RoutedMessage = IncomingMessage & { readonly originalUrl?: string }
-
 /** What is wrong with a request before anybody looks at what it asks for. Node lets all of this pass. */
-export function findProtocolFault(request: IncomingMessage): Failure | undefined {
+export function findProtocolFault({ request, url }: Exchange): Failure | undefined {
   return (
     findVersionFault(request) ??
-    findTargetFault(request) ??
+    findTargetFault(request, url) ??
     findHostFault(request) ??
     findHeaderFault(request)
   )
@@ -26,13 +24,15 @@ function findVersionFault({ httpVersion }: IncomingMessage): Failure | undefined
   return new Failure(50500, 'The request must be HTTP/1.1 or HTTP/1.0.')
 }
 
-function findTargetFault(request: RoutedMessage): Failure | undefined {
-  const { url = '', originalUrl = url, method } = request
-  if (originalUrl.length > limits.urlBytes) {
+function findTargetFault(
+  { url: target = '', method }: IncomingMessage,
+  url: string,
+): Failure | undefined {
+  if (target.length > limits.urlBytes) {
     return new Failure(41400, `The URL must have at most ${limits.urlBytes} characters.`)
   }
   if (url === '*' && method === 'OPTIONS') return undefined
-  const host = toAuthority(originalUrl)
+  const host = toAuthority(target)
   const isHost = host === undefined || hostPattern.test(host)
   if (isHost && url.startsWith('/') && targetPattern.test(url)) return undefined
   return malformed(
@@ -80,10 +80,10 @@ function isGivenTwice(rawHeaders: string[], name: string, value: string | undefi
 }
 
 /** The path and query of a request target, which may be in absolute form. */
-export function toOriginForm({ url = '' }: IncomingMessage): string {
-  if (url.startsWith('/')) return url
-  const rest = absoluteForm.exec(url)?.[2]
-  if (rest === undefined) return url
+export function toOriginForm(target: string): string {
+  if (target.startsWith('/')) return target
+  const rest = absoluteForm.exec(target)?.[2]
+  if (rest === undefined) return target
   return rest.startsWith('/') ? rest : `/${rest}`
 }
 
@@ -92,9 +92,9 @@ function toAuthority(target: string): string | undefined {
 }
 
 /** The address under which the client reached us, without a slash at the end. */
-export function toBaseUrl({ headers, socket, originalUrl = '/' }: RoutedMessage): string {
+export function toBaseUrl({ headers, socket, url: target = '/' }: IncomingMessage): string {
   // The host of a target in absolute form counts instead of the header.
-  const host = toAuthority(originalUrl) ?? headers.host
+  const host = toAuthority(target) ?? headers.host
   if (host !== undefined) return `http://${host}`
   const address = socket.localAddress ?? ''
   return `http://${address.includes(':') ? `[${address}]` : address}:${socket.localPort}`

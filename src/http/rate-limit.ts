@@ -1,6 +1,5 @@
-import type { FastifyReply } from 'fastify'
 import { Failure } from '../contract/errors.ts'
-import { addField } from './fields.ts'
+import { addField, type Exchange } from './exchange.ts'
 
 /** How many requests a token may make in a window of time. */
 export interface RateLimit {
@@ -40,14 +39,14 @@ export function buildRateLimit({ requests, windowMs }: RateLimit) {
     for (const [tokenId, { endsAt }] of windows) if (endsAt <= now) windows.delete(tokenId)
   }
 
-  return (tokenId: string, { fields }: FastifyReply): void => {
+  return (tokenId: string, exchange: Exchange): void => {
     const now = performance.now()
     const window = findWindow(tokenId, now)
     window.used++
     const left = Math.max(0, requests - window.used)
     const seconds = Math.ceil((window.endsAt - now) / 1000)
-    addField(fields, 'RateLimit-Policy', policy)
-    addField(fields, 'RateLimit', `"token";r=${left};t=${seconds}`)
+    addField(exchange, 'RateLimit-Policy', policy)
+    addField(exchange, 'RateLimit', `"token";r=${left};t=${seconds}`)
     if (window.used <= requests) return
     throw new Failure(
       42900,

@@ -1,6 +1,9 @@
-import type { FastifyInstance } from 'fastify'
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { type Logger, pino } from 'pino'
-import { buildApp } from '../../src/http/app.ts'
+import { buildServer } from '../../src/http/server.ts'
+import { toUrl } from '../../src/service.ts'
 import type { Store } from '../../src/store/store.ts'
 import { openTokenVerifier } from '../../src/tokens/verify.ts'
 import { token } from './service-process.ts'
@@ -12,14 +15,14 @@ export interface WrongApp {
 }
 
 /** Makes the HTTP side wrong on purpose. */
-export type SpoilApp = (app: FastifyInstance, logger: Logger, store: Store) => void
+export type SpoilApp = (server: Server, logger: Logger, store: Store) => void
 
 /** The HTTP side of the service on a store, spoilt before it listens. */
 export async function openWrongApp(store: Store, spoil: SpoilApp): Promise<WrongApp> {
   const log: string[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => log.push(line) })
   const tokens = await openTokenVerifier({ store, operatorToken: token, onError() {} })
-  const app = buildApp({
+  const server = buildServer({
     store,
     tokens,
     logger,
@@ -28,12 +31,14 @@ export async function openWrongApp(store: Store, spoil: SpoilApp): Promise<Wrong
     allowedOrigins: '*',
     rateLimit: undefined,
   })
-  spoil(app, logger, store)
+  spoil(server, logger, store)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
   return {
-    url: await app.listen({ port: 0, host: '127.0.0.1' }),
+    url: toUrl(server.address() as AddressInfo),
     log,
     async close() {
-      await app.close()
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
       await tokens.close()
       await store.close()
     },
@@ -41,26 +46,26 @@ export async function openWrongApp(store: Store, spoil: SpoilApp): Promise<Wrong
 }
 
 /** One method needs no token. */
-export const openDeletes: SpoilApp = (app) => {
-  app.addHook('onRequest', async ({ method, headers }) => {
+export const openDeletes: SpoilApp = (server) => {
+  server.prependListener('request', ({ method, headers }) => {
     if (method === 'DELETE') headers.authorization = `Bearer ${token}`
   })
 }
 
-export const logHeaders: SpoilApp = (app, logger) => {
-  app.addHook('onRequest', async ({ headers }) => logger.debug({ headers }, 'received'))
+export const logHeaders: SpoilApp = (server, logger) => {
+  server.prependListener('request', ({ headers }) => logger.debug({ headers }, 'received'))
 }
 
-export const echoToken: SpoilApp = (app) => {
-  app.addHook('onRequest', async ({ headers }, reply) => {
+export const echoToken: SpoilApp = (server) => {
+  server.prependListener('request', ({ headers }, response) => {
     // Half of it, as for somebody who wants to know which token it was.
-    reply.header('X-Token', headers.authorization?.slice(-18) ?? '')
+    response.setHeader('X-Token', headers.authorization?.slice(-18) ?? '')
   })
 }
 
-export const storeToken: SpoilApp = (app, _, store) => {
-  app.addHook('onRequest', async ({ headers }) => {
-    await store.importPlants([{ id: 77n, name: String(headers.authorization) }], 'replace')
+export const storeToken: SpoilApp = (server, _, store) => {
+  server.prependListener('request', ({ headers }) => {
+    void store.importPlants([{ id: 77n, name: String(headers.authorization) }], 'replace')
   })
 }
 
