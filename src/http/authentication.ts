@@ -1,7 +1,7 @@
 import { Failure } from '../contract/errors.ts'
 import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 
-const scheme = 'bearer '
+const scheme = 'Bearer '
 
 /** Who calls: the grant of the token in the header `Authorization`, and from nowhere else. */
 export function authenticate(
@@ -16,6 +16,11 @@ export function authenticate(
 }
 
 function toToken(authorization = ''): string {
-  if (authorization.slice(0, scheme.length).toLowerCase() !== scheme) return ''
-  return authorization.slice(scheme.length).trim()
+  return isBearer(authorization) ? authorization.slice(scheme.length).trim() : ''
+}
+
+/** Nearly everybody writes the scheme as we do, and any case is right. */
+function isBearer(authorization: string): boolean {
+  if (authorization.startsWith(scheme)) return true
+  return authorization.slice(0, scheme.length).toLowerCase() === scheme.toLowerCase()
 }

@@ -24,7 +24,8 @@ export function readJson(
   const { headers } = request
   const type = headers['content-type']
   if (type !== undefined && !isJson(type)) throw notJsonType()
-  if ((headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') {
+  const encoding = headers['content-encoding']
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     throw new Failure(41500, 'The body must be sent without a Content-Encoding.')
   }
   const isTooLarge = Number(headers['content-length']) > limits.bodyBytes
@@ -38,7 +39,8 @@ export function readJson(
   }
 
   const takeBytes = orFail((bytes: Buffer) => take(parse(bytes)), fail)
-  readBytes(request, takeBytes, fail)
+  if (isAbsent(request)) takeBytes(Buffer.alloc(0))
+  else readBytes(request, takeBytes, fail)
 }
 
 /** Lets a body pass that nothing is done with. It may be broken: that shall be known before anything is done. */
@@ -48,9 +50,7 @@ export function skipBody(
   take: Take<undefined>,
   fail: Take<unknown>,
 ): void {
-  const { headers } = request
-  const isAbsent = headers['transfer-encoding'] === undefined && !Number(headers['content-length'])
-  if (isAbsent) {
+  if (isAbsent(request)) {
     take(undefined)
     return
   }
@@ -64,6 +64,11 @@ export function skipBody(
     if (!isOver) fail(endedEarly())
   })
   request.resume()
+}
+
+/** Of a body that is not there Node does not tell that it has ended. */
+function isAbsent({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] === undefined && !Number(headers['content-length'])
 }
 
 function askForBody({ headers, httpVersion }: IncomingMessage, response: ServerResponse): void {

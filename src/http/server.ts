@@ -56,6 +56,8 @@ export function buildServer(parts: ServerParts): Server {
     // The two that Node would answer or repair without our knowledge.
     requireHostHeader: false,
     joinDuplicateHeaders: true,
+    // What has no body needs no stream for it.
+    optimizeEmptyRequests: true,
   })
   server.timeout = limits.stallTimeoutMs
 
