@@ -201,7 +201,9 @@ async function insertKeys(sql: Sql, uses: KeyUse[]): Promise<void> {
   const sorted = uses.toSorted((a, b) => (toName(a) < toName(b) ? -1 : 1))
   const tokenIds = toTextArray(sorted.map(({ tokenId }) => tokenId))
   const keys = toTextArray(sorted.map(({ key }) => key))
-  const fingerprints = toTextArray(sorted.map(({ fingerprint }) => fingerprint.toString('hex')))
+  const fingerprints = toTextArray(
+    sorted.map(({ fingerprint }) => Buffer.from(fingerprint).toString('hex')),
+  )
   const versions = toIntegerArray(sorted.map(({ version }) => version))
   const times = toIntegerArray(sorted.map(({ usedAt }) => usedAt))
   const rows = await sql`
@@ -241,7 +243,7 @@ function toKeyUse(row: KeyRow): KeyUse {
   return {
     tokenId: row.token_id,
     key: row.key,
-    fingerprint: Buffer.from(row.fingerprint),
+    fingerprint: row.fingerprint,
     version: BigInt(row.version),
     usedAt: Number(row.used_at),
   }

@@ -156,5 +156,5 @@ function toPlant([id, name, tag, version]: PlantRow): VersionedPlant {
 
 function toKeyUse(row: KeyRow, tokenId: string, key: string): KeyUse {
   const { fingerprint, version, used_at } = row
-  return { tokenId, key, fingerprint: Buffer.from(fingerprint), version, usedAt: Number(used_at) }
+  return { tokenId, key, fingerprint, version, usedAt: Number(used_at) }
 }
