@@ -114,6 +114,33 @@ describe('the writer of a SQLite store', () => {
     await store.close()
   })
 
+  it('waits for the lock of another process, and reads meanwhile', async () => {
+    const path = newPath()
+    const { store } = await openWithThread(path)
+    const release = lock(path)
+    const created = store.createPlant({ id: 1n, name: 'x' })
+    let turns = 0
+    // Longer than one look for the lock takes.
+    while (turns < 50) await new Promise((resolve) => setTimeout(resolve, 1, ++turns))
+    assert.equal((await store.getPlant(0n))?.name, 'first')
+    release()
+    assert.equal(typeof (await created), 'bigint')
+    await store.close()
+  })
+
+  for (const place of places) {
+    it(`gives up when the lock is held for too long: ${place}`, async () => {
+      const path = newPath()
+      const store = open(path, { writer: place, lockTimeoutMs: 50 })
+      await store.createPlant({ id: 1n, name: 'x' })
+      const release = lock(path)
+      await assert.rejects(async () => store.createPlant({ id: 2n, name: 'x' }), { number: 50301 })
+      release()
+      assert.equal(await findPlace(store, 2n), place)
+      await store.close()
+    })
+  }
+
   it('finishes every batch that waits when it is closed, and empties the log', async () => {
     const path = newPath()
     const store = open(path, { writer: 'thread', batchWrites: 2 })
@@ -170,17 +197,19 @@ describe('a thread that ends by itself', () => {
 
 describe('a thread at rest', () => {
   it('keeps no process alive', () => {
-    const source = (file: string) => new URL(`../../src/store/sqlite/${file}`, import.meta.url).href
+    const toUrl = (path: string) => new URL(path, import.meta.url).href
     const script = `
-      import { openConnection } from '${source('connection.ts')}'
-      import { buildSqliteStore } from '${source('store.ts')}'
+      import { openConnection } from '${toUrl('../../src/store/sqlite/connection.ts')}'
+      import { buildSqliteStore } from '${toUrl('../../src/store/sqlite/store.ts')}'
+      import { findPlace } from '${toUrl('../support/writer-place.ts')}'
       const store = buildSqliteStore(openConnection('${newPath()}'), { writer: 'thread' })
-      console.log(typeof (await store.createPlant({ id: 1n, name: 'x' })))`
+      await store.createPlant({ id: 1n, name: 'x' })
+      console.log(await findPlace(store, 2n))`
     const { stdout, status } = spawnSync(
       process.execPath,
       ['--input-type=module', '--eval', script],
-      { encoding: 'utf8', timeout: 60_000 },
+      { encoding: 'utf8', timeout: 10_000 },
     )
-    assert.deepEqual({ stdout, status }, { stdout: 'bigint\n', status: 0 })
+    assert.deepEqual({ stdout, status }, { stdout: 'thread\n', status: 0 })
   })
 })

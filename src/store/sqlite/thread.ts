@@ -31,7 +31,12 @@ const program = new URL(`./thread-program${extname(import.meta.url)}`, import.me
 
 /** Starts a thread, and resolves when it can commit. `onLost` is called when it then ends without being told to. */
 export async function openThread(place: Place, onLost: () => void): Promise<Thread> {
-  const worker = new Worker(program, { workerData: place, name: 'plant-store-writer' })
+  const worker = new Worker(program, {
+    workerData: place,
+    name: 'plant-store-writer',
+    // What this process was started with is for its main program.
+    execArgv: [],
+  })
   let reply = Promise.withResolvers<Reply>()
   let reason: unknown = new Error('the thread that writes has ended')
   let state: 'opening' | 'open' | 'closing' = 'opening'
