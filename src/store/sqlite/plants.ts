@@ -14,7 +14,7 @@ interface KeyRow {
 }
 
 /** A page for whoever needs the versions, too. */
-interface VersionedPage extends PlantPage {
+export interface VersionedPage extends PlantPage {
   readonly plants: readonly VersionedPlant[]
 }
 
