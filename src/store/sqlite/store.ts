@@ -45,7 +45,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   const statements = buildStatements(db)
   const { plants, tokens } = statements
   const writer = openWriter(db, statements, { place, lockTimeoutMs })
-  const group = buildGroupCommit(commitBatch, { ...bounds, ...overrides })
+  const group = buildGroupCommit(commitBatch, { ...bounds, ...overrides }, writer.companyMs)
 
   function commitBatch(writes: SqliteWrite[]): unknown[] | Promise<unknown[]> {
     const changes = writes.map(({ change }) => change)

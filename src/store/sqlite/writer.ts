@@ -25,6 +25,8 @@ export interface Batch {
 export interface Writer {
   /** Answers one outcome for each change, when they are on disk. */
   commit(batch: Batch): unknown[] | Promise<unknown[]>
+  /** How long a batch may wait for company. */
+  companyMs(): number
   /** Ends its thread, if there is one. No batch may be under way. */
   close(): Promise<void>
 }
@@ -35,6 +37,9 @@ const slowMs = 2
 /** So many in a row that are shorter than this are a quick one: there, the way to a thread and back costs more than it saves. */
 const quickCommits = 200
 const quickMs = 0.5
+/** By what part of its commit a batch in the thread may be delayed to have more writes in it, and by how much at most. */
+const companyShare = 1 / 2
+const mostCompanyMs = 3
 /** How many more slow commits it takes to start a thread again after one was lost. */
 const patienceGrowth = 10
 /** How long a batch sleeps between two looks for the lock of another process. */
@@ -53,6 +58,7 @@ export function openWriter(
   let slowInARow = 0
   let quickInARow = 0
   let patience = slowCommits
+  let lastCommitMs = 0
   if (place === 'thread') moveToThread()
 
   function commit(batch: Batch): unknown[] | Promise<unknown[]> {
@@ -85,6 +91,7 @@ export function openWriter(
   async function commitInThread(current: Thread, batch: Batch): Promise<unknown[]> {
     const waitMs = toDeadline(batch) - performance.now()
     const { outcomes, commitMs } = await current.commit(batch.changes, waitMs)
+    lastCommitMs = commitMs
     quickInARow = commitMs < quickMs ? quickInARow + 1 : 0
     if (quickInARow >= quickCommits && place === 'adaptive') leaveThread(current)
     return outcomes
@@ -126,6 +133,9 @@ export function openWriter(
 
   return {
     commit,
+    companyMs() {
+      return thread === undefined ? 0 : Math.min(lastCommitMs * companyShare, mostCompanyMs)
+    },
     async close() {
       await opening
       await thread?.close()
