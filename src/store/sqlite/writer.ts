@@ -39,7 +39,7 @@ const quickCommits = 200
 const quickMs = 0.5
 /** By what part of its commit a batch in the thread may be delayed to have more writes in it, and by how much at most. */
 const companyShare = 1 / 2
-const mostCompanyMs = 3
+const mostCompanyMs = 5
 /** How many more slow commits it takes to start a thread again after one was lost. */
 const patienceGrowth = 10
 /** How long a batch sleeps between two looks for the lock of another process. */
