@@ -50,6 +50,19 @@ function lock(path: string): () => void {
   return () => other.close()
 }
 
+/** Whether somebody is in the middle of a transaction that writes. */
+function isLocked(path: string): boolean {
+  const other = new DatabaseSync(path)
+  try {
+    other.exec('BEGIN IMMEDIATE; ROLLBACK')
+    return false
+  } catch {
+    return true
+  } finally {
+    other.close()
+  }
+}
+
 describe('the writer of a SQLite store', () => {
   for (const place of places) {
     it(`commits where it is told to: ${place}`, async () => {
@@ -172,6 +185,20 @@ describe('a thread that ends by itself', () => {
     release()
     assert.equal(typeof (await queued), 'bigint')
     assert.equal(await findPlace(store, 4n), 'in place')
+    assert.equal((await store.getPlant(0n))?.name, 'first')
+    await store.close()
+  })
+
+  it('lets go of the lock in the middle of a transaction, which leaves nothing behind', async () => {
+    const path = newPath()
+    const { store, worker } = await openWithThread(path)
+    const plants = Array.from({ length: 50_000 }, (_, index) => ({ id: BigInt(index), name: 'x' }))
+    const imported = store.importPlants(plants, 'replace').catch((reason: unknown) => reason)
+    while (!isLocked(path)) await new Promise((resolve) => setImmediate(resolve))
+    await worker.terminate()
+    const outcome = await imported
+    assert.equal(outcome instanceof Failure && outcome.number, 50400)
+    assert.equal(await findPlace(store, 1n), 'in place')
     assert.equal((await store.getPlant(0n))?.name, 'first')
     await store.close()
   })

@@ -4,12 +4,12 @@ import { buildStatements } from './changes.ts'
 import { openBeside } from './connection.ts'
 import { toErrorParts } from './error-parts.ts'
 import { locked } from './failures.ts'
-import type { Order, Place, Reply } from './thread.ts'
+import type { Order, Reply, ThreadFile } from './thread.ts'
 
 // What runs in the thread that writes: it opens a connection of its own and commits one batch after the other.
 if (parentPort === null) throw new Error('this is a program for a thread')
 const port = parentPort
-const { path, settings } = workerData as Place
+const { path, settings } = workerData as ThreadFile
 const db = openBeside(path, settings)
 const batches = buildBatches(db, buildStatements(db))
 

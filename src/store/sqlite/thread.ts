@@ -6,7 +6,7 @@ import { type ErrorParts, toError } from './error-parts.ts'
 import { unconfirmed } from './failures.ts'
 
 /** The file that a thread writes to, and how its connection is set. */
-export interface Place {
+export interface ThreadFile {
   readonly path: string
   readonly settings: string
 }
@@ -30,9 +30,9 @@ export interface Thread {
 const program = new URL(`./thread-program${extname(import.meta.url)}`, import.meta.url)
 
 /** Starts a thread, and resolves when it can commit. `onLost` is called when it then ends without being told to. */
-export async function openThread(place: Place, onLost: () => void): Promise<Thread> {
+export async function openThread(file: ThreadFile, onLost: () => void): Promise<Thread> {
   const worker = new Worker(program, {
-    workerData: place,
+    workerData: file,
     name: 'plant-store-writer',
     // What this process was started with is for its main program.
     execArgv: [],

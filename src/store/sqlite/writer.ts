@@ -4,7 +4,7 @@ import { buildBatches } from './batches.ts'
 import type { SqliteChange, Statements } from './changes.ts'
 import { busyTimeoutMs, readSettings } from './connection.ts'
 import { locked } from './failures.ts'
-import { openThread, type Thread } from './thread.ts'
+import { openThread, type Thread, type ThreadFile } from './thread.ts'
 
 /** Where batches are committed: in place while the disk is quick and in a thread while it is slow, or always the same way. */
 export type WriterPlace = 'adaptive' | 'in place' | 'thread'
@@ -50,7 +50,8 @@ export function openWriter(
   statements: Statements,
   { place, lockTimeoutMs }: WriterOptions,
 ): Writer {
-  const path = db.location()
+  // Read now: nothing may fail behind a commit that has succeeded.
+  const file = toFile(db)
   const batches = buildBatches(db, statements)
   let thread: Thread | undefined
   let opening: Promise<void> | undefined
@@ -104,12 +105,8 @@ export function openWriter(
 
   /** Starts a thread. Until it is ready, batches are committed in place. */
   function moveToThread(): void {
-    // A database in memory has one connection only.
-    if (path === null || opening !== undefined) return
-    opening = openThread({ path, settings: readSettings(db) }, loseThread).then(
-      useThread,
-      loseThread,
-    )
+    if (file === undefined || opening !== undefined) return
+    opening = openThread(file, loseThread).then(useThread, loseThread)
   }
 
   function useThread(opened: Thread): void {
@@ -142,4 +139,10 @@ export function openWriter(
       await leaving
     },
   }
+}
+
+/** What a thread has to open; a database in memory has one connection only. */
+function toFile(db: DatabaseSync): ThreadFile | undefined {
+  const path = db.location()
+  return path === null ? undefined : { path, settings: readSettings(db) }
 }
