@@ -137,8 +137,22 @@ export interface Surroundings {
 /** Starts ours as users do. */
 export function serveOurs(lab: Lab, url: string, around: Surroundings = {}): Promise<Served> {
   const { options = [], env = {} } = around
-  const own = { DATABASE_URL: url, PLANT_STORE_TOKEN: token }
-  return lab.serve({ args: [...options, plantStore, 'serve'], env: { ...env, ...own } })
+  const args = [...options, plantStore, 'serve']
+  return lab.serve({ args, env: { ...env, ...toSettings(url) } })
+}
+
+/** Starts ours on SQLite with every commit on the event loop, however slow the disk is. */
+export function serveInPlace(
+  lab: Lab,
+  url: string,
+  { env = {} }: Surroundings = {},
+): Promise<Served> {
+  const args = [pathOf('systems/in-place.ts')]
+  return lab.serve({ args, env: { ...env, ...toSettings(url) } })
+}
+
+function toSettings(url: string): Record<string, string> {
+  return { DATABASE_URL: url, PLANT_STORE_TOKEN: token }
 }
 
 /** Starts the usual way, on an engine. */

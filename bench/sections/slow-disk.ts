@@ -8,19 +8,43 @@ import type { Lab, Served } from '../lab.ts'
 import { toRequests } from '../requests.ts'
 import { type Findings, type Section, type Target, toTable, toText } from '../section.ts'
 import { alternate, type Series, type Subject } from '../slices.ts'
-import { seed, serveOurs, serveUsual, stopSystems } from '../systems.ts'
+import { seed, serveInPlace, serveOurs, serveUsual, stopSystems } from '../systems.ts'
 
-const delays = [0, 5, 20]
+const slowDelays = [5, 20]
+const delays = [0, ...slowDelays]
 const plans = { short: { rounds: 2, sliceMs: 500 }, full: { rounds: 4, sliceMs: 700 } }
-/** Fewer than elsewhere: each takes the usual a sync. */
+/** Fewer than elsewhere: each takes the usual a sync. Ours gets more, so that it has seen what its disk is like. */
 const stored = 200
+const seeds: Record<Who, number> = { ours: 1_000, 'in place': 1_000, usual: stored }
 /** A create waits for the batch before it and for its own; now and then a checkpoint syncs twice in between. */
 const mostSyncsToWait = 4
+/** What the p99 of gets is without any sync: beside a delay that is not longer than this, it shows nothing. */
+const quickestGetMs = 10
+
+/** Ours; ours as it would be if it committed on the event loop also on a slow disk; the usual. */
+type Who = 'ours' | 'in place' | 'usual'
+const titles: Record<Who, string> = {
+  ours: 'Plant Store',
+  'in place': 'Plant Store, in place',
+  usual: 'the usual',
+}
+
+interface Case {
+  readonly who: Who
+  readonly syncMs: number
+  readonly subject: Subject
+}
+
+interface Measured {
+  readonly who: Who
+  readonly syncMs: number
+  readonly create: Series
+  readonly mixed: Series
+}
 
 interface Slow {
   readonly engine: string
-  readonly create: readonly Series[]
-  readonly mixed: readonly Series[]
+  readonly found: readonly Measured[]
 }
 
 export const slowDisk: Section = { name: 'slow-disk', measure }
@@ -41,34 +65,45 @@ async function measure(lab: Lab): Promise<Findings> {
   }
 }
 
-async function drive(lab: Lab, engine: string, subjects: Subject[]): Promise<Slow> {
+async function drive(lab: Lab, engine: string, cases: readonly Case[]): Promise<Slow> {
   const plan = { connections: 64, ...plans[lab.form] }
-  for (const subject of subjects) {
+  const subjects = cases.map(({ subject }) => subject)
+  for (const { who, subject } of cases) {
     lab.progress(`slow disks: the first plants, ${subject.name}`)
-    await seed(lab, subject, stored)
+    await seed(lab, subject, seeds[who])
   }
   const create = await alternate(lab, subjects, { workload: 'create', ...plan })
   const mixed = await alternate(lab, subjects, { workload: 'mixed', ...plan })
   await stopSystems(lab, subjects)
-  return { engine, create, mixed }
+  const found = cases.map(({ who, syncMs }, index) => ({
+    who,
+    syncMs,
+    create: create[index] as Series,
+    mixed: mixed[index] as Series,
+  }))
+  return { engine, found }
 }
 
-/** Ours and the usual, in turn, for each delay. */
-async function startOnSqlite(lab: Lab, shim: Extract<Shim, { skip: false }>): Promise<Subject[]> {
-  const subjects: Subject[] = []
+/** Ours, ours in place where that is another way, and the usual, for each delay. */
+async function startOnSqlite(lab: Lab, shim: Extract<Shim, { skip: false }>): Promise<Case[]> {
+  const cases: Case[] = []
   for (const syncMs of delays) {
     const folder = join(lab.folder, `slow-${syncMs}`)
     mkdirSync(folder)
     const env = syncMs > 0 ? shim.toEnv({ folder, syncMs }) : {}
-    const ours = await serveOurs(lab, `sqlite:${join(folder, 'ours.db')}`, { env })
-    const usual = await serveUsual(lab, `sqlite:${join(folder, 'usual.db')}`, { env })
-    subjects.push(...toSubjects([ours, usual], syncMs))
+    const toUrl = (name: string) => `sqlite:${join(folder, `${name}.db`)}`
+    cases.push(toCase('ours', syncMs, await serveOurs(lab, toUrl('ours'), { env })))
+    if (syncMs > 0) {
+      const inPlace = await serveInPlace(lab, toUrl('in-place'), { env })
+      cases.push(toCase('in place', syncMs, inPlace))
+    }
+    cases.push(toCase('usual', syncMs, await serveUsual(lab, toUrl('usual'), { env })))
   }
-  return subjects
+  return cases
 }
 
-async function startOnPostgres(lab: Lab): Promise<Subject[]> {
-  const subjects: Subject[] = []
+async function startOnPostgres(lab: Lab): Promise<Case[]> {
+  const cases: Case[] = []
   for (const syncMs of delays) {
     const cluster = await newCluster()
     // In the folder of the cluster, which the user of the server can read.
@@ -79,37 +114,36 @@ async function startOnPostgres(lab: Lab): Promise<Subject[]> {
     for (const name of ['ours', 'usual']) {
       await query(server.toUrl('postgres'), `CREATE DATABASE ${name}`)
     }
-    const ours = await serveOurs(lab, server.toUrl('ours'))
-    const usual = await serveUsual(lab, server.toUrl('usual'))
-    subjects.push(...toSubjects([ours, usual], syncMs))
+    cases.push(toCase('ours', syncMs, await serveOurs(lab, server.toUrl('ours'))))
+    cases.push(toCase('usual', syncMs, await serveUsual(lab, server.toUrl('usual'))))
   }
-  return subjects
+  return cases
 }
 
-function toSubjects([ours, usual]: [Served, Served], syncMs: number): Subject[] {
-  return [
-    { name: `Plant Store, +${syncMs} ms`, served: ours, status: 200 },
-    { name: `the usual, +${syncMs} ms`, served: usual, status: 201 },
-  ].map(({ name, served, status }) => ({
-    name,
-    served,
-    pids: [served.pid],
-    requests: toRequests(stored, status),
-  }))
+function toCase(who: Who, syncMs: number, served: Served): Case {
+  const name = `${titles[who]}, +${syncMs} ms`
+  const requests = toRequests(stored, who === 'usual' ? 201 : 200)
+  return { who, syncMs, subject: { name, served, pids: [served.pid], requests } }
 }
 
-function describe({ engine, create, mixed }: Slow): string {
-  const rows = create.map((series, index) => {
-    const both = mixed[index] as Series
-    const kept = ratio(series, create[index % 2] as Series, 'perSecond')
-    return [
-      series.system,
-      `${toText(median(series.rounds.perSecond))} (${kept.toFixed(2)})`,
-      toText(worst(series.rounds.p99Ms)),
-      toText(median(both.rounds.perSecond)),
-      toText(worst(both.readP99Ms)),
-    ]
-  })
+function find({ found }: Slow, who: Who, syncMs: number): Measured {
+  return found.find((one) => one.who === who && one.syncMs === syncMs) as Measured
+}
+
+/** The share of the creates that is left of those without a delay. */
+function kept(slow: Slow, { who, create }: Measured): number {
+  const quick = find(slow, who === 'usual' ? 'usual' : 'ours', 0)
+  return ratio(create, quick.create, 'perSecond')
+}
+
+function describe(slow: Slow): string {
+  const rows = slow.found.map((one) => [
+    one.create.system,
+    `${toText(median(one.create.rounds.perSecond))} (${kept(slow, one).toFixed(2)})`,
+    toText(worst(one.create.rounds.p99Ms)),
+    toText(median(one.mixed.rounds.perSecond)),
+    toText(worst(one.mixed.readP99Ms)),
+  ])
   const head = [
     'each sync takes longer by',
     'creates/s (of those without)',
@@ -117,34 +151,46 @@ function describe({ engine, create, mixed }: Slow): string {
     '80 % get, 20 % create: requests/s',
     'p99 ms of the gets, worst slice',
   ]
-  return `### ${engine}, 64 connections\n\n${toTable(head, rows)}`
+  return `### ${slow.engine}, 64 connections\n\n${toTable(head, rows)}`
 }
 
-function toTargets({ engine, create, mixed }: Slow): Target[] {
-  return delays.slice(1).flatMap((syncMs, index) => {
-    const at = 2 * (index + 1)
-    const [oursFast, usualFast] = create as [Series, Series]
-    const ours = create[at] as Series
-    const usual = create[at + 1] as Series
-    const kept = ratio(ours, oursFast, 'perSecond') / ratio(usual, usualFast, 'perSecond')
-    const reads = [mixed[at], mixed[at + 1]].map((series) => worst(series?.readP99Ms ?? []))
-    const title = `${engine}, syncs ${syncMs} ms slower`
-    const most = Math.ceil(worst(oursFast.rounds.p99Ms)) + mostSyncsToWait * syncMs
+function toTargets(slow: Slow): Target[] {
+  const quickMs = worst(find(slow, 'ours', 0).create.rounds.p99Ms)
+  return slowDelays.flatMap((syncMs) => {
+    const ours = find(slow, 'ours', syncMs)
+    const usual = find(slow, 'usual', syncMs)
+    const title = `${slow.engine}, syncs ${syncMs} ms slower`
+    const readMs = worst(ours.mixed.readP99Ms)
     return [
-      { title: `${title}: creates/s kept, ours / usual`, value: kept, bound: { least: 1 } },
+      {
+        title: `${title}: creates/s kept, ours / usual`,
+        value: kept(slow, ours) / kept(slow, usual),
+        bound: { least: 1 },
+      },
       {
         title: `${title}: p99 of gets beside creates, ours / usual`,
-        value: (reads[0] ?? 0) / (reads[1] ?? 0),
+        value: readMs / worst(usual.mixed.readP99Ms),
         bound: { most: 1 },
       },
       {
         title: `${title}: p99 of creates`,
-        value: worst(ours.rounds.p99Ms),
-        bound: { most },
+        value: worst(ours.create.rounds.p99Ms),
+        bound: { most: Math.ceil(quickMs) + mostSyncsToWait * syncMs },
         unit: ' ms',
       },
+      ...(syncMs > quickestGetMs ? [toReadTarget(title, readMs, syncMs)] : []),
     ]
   })
+}
+
+/** A get that takes less than a sync did not wait for one. */
+function toReadTarget(title: string, readMs: number, syncMs: number): Target {
+  return {
+    title: `${title}: p99 of gets beside creates`,
+    value: readMs,
+    bound: { most: syncMs },
+    unit: ' ms',
+  }
 }
 
 function worst(values: readonly number[]): number {

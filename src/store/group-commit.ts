@@ -48,15 +48,22 @@ interface Waiting<W> {
  * Puts the writes that arrive while the event loop or a commit is busy into one commit, so that they share its
  * fsync. A lone write never waits for company. `commit` answers one outcome for each write, in order; when it
  * fails, every write of that batch fails, and no other.
+ *
+ * `companyMs` says how long after a batch its callers are given to come back, as long as fewer writes wait than it had: where
+ * a commit takes long, it is better to have them in the next one than in the one after it.
  */
 export function buildGroupCommit<W extends Write>(
   commit: (writes: W[]) => unknown[] | Promise<unknown[]>,
   bounds: GroupCommitBounds,
+  companyMs: () => number = () => 0,
 ): GroupCommit<W> {
   let queue: Waiting<W>[] = []
   let queuedBytes = 0
   let batchesInFlight = 0
   let flushIsScheduled = false
+  let lastWrites = 0
+  let companyUntil = 0
+  let companyTimer: NodeJS.Timeout | undefined
   let drained: (() => void)[] = []
 
   function submit<Outcome>(write: W): Soon<Outcome> {
@@ -65,6 +72,7 @@ export function buildGroupCommit<W extends Write>(
     queue.push({ write, outcome })
     queuedBytes += write.bytes
     scheduleFlush()
+    if (companyTimer !== undefined && queue.length >= lastWrites) stopWaiting()
     return outcome
   }
 
@@ -75,13 +83,24 @@ export function buildGroupCommit<W extends Write>(
   function scheduleFlush(): void {
     if (flushIsScheduled || batchesInFlight === bounds.batchesInFlight || queue.length === 0) return
     flushIsScheduled = true
+    const isSmall = companyUntil > 0 && queue.length < lastWrites
+    const waitMs = isSmall ? companyUntil - performance.now() : 0
+    if (waitMs > 0) companyTimer = setTimeout(flush, waitMs)
     // Runs after every request that this turn of the event loop can read, so that they all share the commit.
+    else setImmediate(flush)
+  }
+
+  function stopWaiting(): void {
+    clearTimeout(companyTimer)
+    companyTimer = undefined
     setImmediate(flush)
   }
 
   function flush(): void {
     flushIsScheduled = false
+    companyTimer = undefined
     const batch = takeBatch()
+    lastWrites = batch.length
     batchesInFlight++
     let outcomes: unknown[] | Promise<unknown[]>
     try {
@@ -133,6 +152,8 @@ export function buildGroupCommit<W extends Write>(
 
   function finish(): void {
     batchesInFlight--
+    const waitMs = companyMs()
+    companyUntil = waitMs > 0 ? performance.now() + waitMs : 0
     scheduleFlush()
     if (batchesInFlight > 0 || queue.length > 0) return
     for (const resolve of drained) resolve()

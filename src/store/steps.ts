@@ -15,7 +15,7 @@ import {
 
 /** What a key was used for. */
 export interface KeyUse extends CreateKey {
-  readonly fingerprint: Buffer
+  readonly fingerprint: Uint8Array
   readonly version: Version
   readonly usedAt: number
 }
@@ -32,65 +32,100 @@ export interface Rows {
   putKey(use: KeyUse): void
 }
 
-/** One write: what it does to the rows, and what it answers. */
-export type Step<Outcome> = (rows: Rows) => Outcome
+/** A write as data, so that a thread can be told of it: versions and times are settled when it is asked for. */
+export type Change = Create | CreateOnce | Replace | Remove | Import
 
-export function toCreate(plant: VersionedPlant): Step<Version | 'exists'> {
-  return (rows) => (rows.insert(plant) ? plant.version : 'exists')
+export interface Create {
+  readonly kind: 'create'
+  readonly plant: VersionedPlant
 }
 
-export function toCreateOnce(
-  plant: VersionedPlant,
-  key: CreateKey,
-): Step<CreatedOnce | 'exists' | 'key reused'> {
+export interface CreateOnce {
+  readonly kind: 'create once'
+  readonly plant: VersionedPlant
+  readonly key: CreateKey
+  readonly fingerprint: Uint8Array
+  readonly usedAt: number
+}
+
+export interface Replace {
+  readonly kind: 'replace'
+  readonly plant: VersionedPlant
+  readonly condition: Precondition
+}
+
+export interface Remove {
+  readonly kind: 'remove'
+  readonly id: bigint
+  readonly condition: Precondition
+}
+
+export interface Import {
+  readonly kind: 'import'
+  readonly plants: readonly VersionedPlant[]
+  readonly onConflict: OnConflict
+}
+
+export function toCreateOnce(plant: VersionedPlant, key: CreateKey): CreateOnce {
   const fingerprint = toFingerprint(plant)
-  const usedAt = Date.now()
-  return (rows) => {
-    const use = rows.findKey(key)
-    if (use !== undefined && use.usedAt > usedAt - keyLifetimeMs) {
-      return use.fingerprint.equals(fingerprint)
-        ? { version: use.version, isReplay: true }
-        : 'key reused'
-    }
-    if (!rows.insert(plant)) return 'exists'
-    rows.putKey({ ...key, fingerprint, version: plant.version, usedAt })
-    return { version: plant.version, isReplay: false }
-  }
-}
-
-export function toReplace(
-  plant: VersionedPlant,
-  condition: Precondition,
-): Step<Replaced | 'condition failed'> {
-  return (rows) => {
-    const current = rows.find(plant.id)
-    if (findFailure(condition, current?.version) !== undefined) return 'condition failed'
-    if (current === undefined) rows.insert(plant)
-    else rows.update(plant)
-    return { is: current === undefined ? 'created' : 'replaced', version: plant.version }
-  }
-}
-
-export function toRemove(
-  id: bigint,
-  condition: Precondition,
-): Step<'removed' | 'absent' | 'condition failed'> {
-  return (rows) => {
-    const current = rows.find(id)
-    if (current === undefined) return 'absent'
-    if (findFailure(condition, current.version) !== undefined) return 'condition failed'
-    rows.remove(id)
-    return 'removed'
-  }
+  return { kind: 'create once', plant, key, fingerprint, usedAt: Date.now() }
 }
 
 export function toImport(
   plants: readonly ImportedPlant[],
   onConflict: OnConflict,
   newVersion: () => Version,
-): Step<ImportOutcome[]> {
-  return (rows) =>
-    plants.map((plant) => importOne(rows, { version: newVersion(), ...plant }, onConflict))
+): Import {
+  const versioned = plants.map((plant) => ({ version: newVersion(), ...plant }))
+  return { kind: 'import', plants: versioned, onConflict }
+}
+
+/** What a change answers. */
+export type Outcome<One extends Change> = ReturnType<(typeof steps)[One['kind']]>
+
+/** Does to the rows what the change says, and answers what came of it. */
+export function apply(rows: Rows, change: Change): Outcome<Change> {
+  const step: (rows: Rows, change: never) => Outcome<Change> = steps[change.kind]
+  return step(rows, change as never)
+}
+
+const steps = {
+  create(rows: Rows, { plant }: Create): Version | 'exists' {
+    return rows.insert(plant) ? plant.version : 'exists'
+  },
+
+  'create once'(rows: Rows, change: CreateOnce): CreatedOnce | 'exists' | 'key reused' {
+    const { plant, key, fingerprint, usedAt } = change
+    const use = rows.findKey(key)
+    if (use !== undefined && use.usedAt > usedAt - keyLifetimeMs) {
+      return Buffer.compare(use.fingerprint, fingerprint) === 0
+        ? { version: use.version, isReplay: true }
+        : 'key reused'
+    }
+    if (!rows.insert(plant)) return 'exists'
+    rows.putKey({ ...key, fingerprint, version: plant.version, usedAt })
+    return { version: plant.version, isReplay: false }
+  },
+
+  replace(rows: Rows, { plant, condition }: Replace): Replaced | 'condition failed' {
+    const current = rows.find(plant.id)
+    if (findFailure(condition, current?.version) !== undefined) return 'condition failed'
+    if (current === undefined) rows.insert(plant)
+    else rows.update(plant)
+    return { is: current === undefined ? 'created' : 'replaced', version: plant.version }
+  },
+
+  remove(rows: Rows, { id, condition }: Remove): 'removed' | 'absent' | 'condition failed' {
+    const current = rows.find(id)
+    if (current === undefined) return 'absent'
+    if (findFailure(condition, current.version) !== undefined) return 'condition failed'
+    rows.remove(id)
+    return 'removed'
+  },
+
+  import(rows: Rows, { plants, onConflict }: Import): ImportOutcome[] {
+    return plants.map((plant) => importOne(rows, plant, onConflict))
+  },
 }
 
 function importOne(rows: Rows, plant: VersionedPlant, onConflict: OnConflict): ImportOutcome {
@@ -103,7 +138,7 @@ function importOne(rows: Rows, plant: VersionedPlant, onConflict: OnConflict): I
 }
 
 /** The same for two plants exactly when their id, name and tag are. */
-function toFingerprint({ id, name, tag }: NewPlant): Buffer {
+function toFingerprint({ id, name, tag }: NewPlant): Uint8Array {
   const text = JSON.stringify([String(id), name, ...(tag === undefined ? [] : [tag])])
   return createHash('sha256').update(text).digest()
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { newFolder } from '../support/folder.ts'
 import { clean, judge } from './checker.ts'
 import { readFinalState } from './final-state.ts'
@@ -11,52 +12,59 @@ import { startLoad } from './load.ts'
 import { scale } from './scale.ts'
 import { startProcess, token } from './service-process.ts'
 
-const cycles = scale(7, 1_000)
+const threadService = fileURLToPath(new URL('thread-service.ts', import.meta.url))
+const services = [
+  { name: 'a service on SQLite', cycles: scale(7, 1_000) },
+  { name: 'a service on SQLite with a thread', cycles: scale(3, 200), command: [threadService] },
+]
 /** Before the kill: from hardly a write to some, and then a part of the time of a commit, so that it hits every moment. */
 const mostWrites = 80
 const mostDelayMs = 10
 
-describe('a service on SQLite', () => {
-  it(`loses and invents nothing, though it is killed ${cycles} times under load`, async (test) => {
-    const path = join(newFolder(), 'plants.db')
-    const database = `sqlite:${path}`
-    const history = newHistory()
-    const startedAt = performance.now()
-    // In good order once: a process that is killed does not keep what it compiled, and each would do it anew.
-    await (await startProcess({ database })).end('SIGINT')
-    for (let cycle = 0; cycle < cycles; cycle++) {
-      const service = await startProcess({ database })
+for (const { name, cycles, command } of services) {
+  describe(name, () => {
+    const start = (database: string) => startProcess({ database, ...(command && { command }) })
+    it(`loses and invents nothing, though it is killed ${cycles} times under load`, async (test) => {
+      const path = join(newFolder(), 'plants.db')
+      const database = `sqlite:${path}`
+      const history = newHistory()
+      const startedAt = performance.now()
+      // In good order once: a process that is killed does not keep what it compiled, and each would do it anew.
+      await (await start(database)).end('SIGINT')
+      for (let cycle = 0; cycle < cycles; cycle++) {
+        const service = await start(database)
+        const load = startLoad(history, { urls: [service.url], token, writers: 8, readers: 2 })
+        await waitForWrites(history, Math.ceil(Math.random() * mostWrites))
+        await sleep(Math.random() * mostDelayMs)
+        await service.end('SIGKILL')
+        await load.stop()
+      }
+      const service = await start(database)
+      // Keyed creates that got no answer are asked again before the verdict.
       const load = startLoad(history, { urls: [service.url], token, writers: 8, readers: 2 })
-      await waitForWrites(history, Math.ceil(Math.random() * mostWrites))
-      await sleep(Math.random() * mostDelayMs)
-      await service.end('SIGKILL')
+      while (history.unfinished.length > 0) await sleep(10)
       await load.stop()
-    }
-    const service = await startProcess({ database })
-    // Keyed creates that got no answer are asked again before the verdict.
-    const load = startLoad(history, { urls: [service.url], token, writers: 8, readers: 2 })
-    while (history.unfinished.length > 0) await sleep(10)
-    await load.stop()
-    const verdict = judge(history, await readFinalState(service.url, token, history))
-    await service.end('SIGKILL')
-    const db = new DatabaseSync(path)
-    const integrity = db.prepare('PRAGMA integrity_check').all()
-    db.close()
-    test.diagnostic(
-      JSON.stringify({
-        cycles,
-        seconds: Math.round((performance.now() - startedAt) / 1000),
-        ...countOutcomes(history),
-        ...verdict,
-      }),
-    )
-    assert.deepEqual(verdict, clean)
-    assert.deepEqual(
-      integrity.map((row) => row.integrity_check),
-      ['ok'],
-    )
-    const { ok, unknown } = countOutcomes(history)
-    assert.ok(ok > 10 * cycles, `${ok} acknowledged`)
-    assert.ok(unknown >= cycles / 2, `${unknown} cut off: the kills did not hit the load`)
+      const verdict = judge(history, await readFinalState(service.url, token, history))
+      await service.end('SIGKILL')
+      const db = new DatabaseSync(path)
+      const integrity = db.prepare('PRAGMA integrity_check').all()
+      db.close()
+      test.diagnostic(
+        JSON.stringify({
+          cycles,
+          seconds: Math.round((performance.now() - startedAt) / 1000),
+          ...countOutcomes(history),
+          ...verdict,
+        }),
+      )
+      assert.deepEqual(verdict, clean)
+      assert.deepEqual(
+        integrity.map((row) => row.integrity_check),
+        ['ok'],
+      )
+      const { ok, unknown } = countOutcomes(history)
+      assert.ok(ok > 10 * cycles, `${ok} acknowledged`)
+      assert.ok(unknown >= cycles / 2, `${unknown} cut off: the kills did not hit the load`)
+    })
   })
-})
+}

@@ -7,6 +7,7 @@ import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
+import type { WriterPlace } from '../../src/store/sqlite/writer.ts'
 import type { Carefulness } from './careless-stores.ts'
 import type { Job, Jobs, Report, Told } from './faulty-writer.ts'
 import type { Random } from './random.ts'
@@ -63,10 +64,16 @@ function chooseJob(folder: string, random: Random): Job {
   return { folder, fault, from: isOfOpening ? 'opening' : 'writing' }
 }
 
+/** The stores that meet faults. */
+export interface Kind {
+  readonly carefulness: Carefulness
+  readonly writer: WriterPlace
+}
+
 /** Lets stores meet faults until so many have struck, kills them, and judges what is found afterwards. */
 export async function strike(
   shim: Shim,
-  carefulness: Carefulness,
+  kind: Kind,
   faults: number,
   random: Random,
 ): Promise<DiskVerdict> {
@@ -90,7 +97,7 @@ export async function strike(
     const jobs = Array.from({ length: count }, (_, index) =>
       chooseJob(join(folder, `job-${index}`), random),
     )
-    const reports = await runJobs(shim, folder, carefulness, jobs)
+    const reports = await runJobs(shim, folder, kind, jobs)
     if (!reports.some(({ hasStruck }) => hasStruck)) throw new Error('the shim strikes nothing')
     for (const [index, report] of reports.entries()) {
       if (report.hasStruck) await add(verdict, report, jobs[index] as Job)
@@ -103,7 +110,7 @@ export async function strike(
 async function runJobs(
   { toEnv }: Shim,
   folder: string,
-  carefulness: Carefulness,
+  kind: Kind,
   jobs: readonly Job[],
 ): Promise<Report[]> {
   if (toEnv === undefined) throw new Error('there is no shim')
@@ -111,7 +118,7 @@ async function runJobs(
   await buildSqliteStore(openConnection(join(template, 'plants.db'))).close()
   const strikes = join(folder, 'strikes')
   writeFileSync(strikes, '')
-  const all: Jobs = { template, strikes, carefulness, jobs }
+  const all: Jobs = { template, strikes, ...kind, jobs }
   writeFileSync(join(folder, 'jobs'), JSON.stringify(all))
   const child = spawn(process.execPath, [writer, join(folder, 'jobs')], {
     env: { PATH: process.env.PATH, ...toEnv({ folder: join(folder, 'job-'), strikes }) },

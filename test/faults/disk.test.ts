@@ -1,47 +1,54 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
-import type { Carefulness } from './careless-stores.ts'
-import { type DiskVerdict, strike } from './disk-faults.ts'
+import { type DiskVerdict, type Kind, strike } from './disk-faults.ts'
 import { buildRandom, seed } from './random.ts'
 import { scale } from './scale.ts'
 import { compileShim } from './shim.ts'
 
-const faults = scale(40, 2_000)
+const faults = { adaptive: scale(40, 2_000), thread: scale(20, 500) }
 const shim = compileShim()
 
 async function strikeAndTell(
   test: TestContext,
-  carefulness: Carefulness,
+  kind: Kind,
   count: number,
   use: number,
 ): Promise<DiskVerdict> {
   const startedAt = performance.now()
-  const verdict = await strike(shim, carefulness, count, buildRandom(seed, use))
+  const verdict = await strike(shim, kind, count, buildRandom(seed, use))
   const seconds = Math.round((performance.now() - startedAt) / 100) / 10
   test.diagnostic(JSON.stringify({ ...verdict, seconds, seed }))
   return verdict
 }
 
 describe('a fault of the disk', { skip: shim.skip }, () => {
-  it('loses, invents and damages nothing, and leaves a store that reads and goes on', async (test) => {
-    const verdict = await strikeAndTell(test, 'careful', faults, 100)
-    const { lost, invented, wrong, damaged, readFailures, stuck, unexpected, first } = verdict
-    assert.deepEqual(
-      { lost, invented, wrong, damaged, readFailures, stuck, unexpected },
-      { lost: 0, invented: 0, wrong: 0, damaged: 0, readFailures: 0, stuck: 0, unexpected: 0 },
-      `FAULTS_SEED=${seed}: ${first}`,
-    )
-  })
+  for (const [writer, use] of [
+    ['adaptive', 100],
+    ['thread', 103],
+  ] as const) {
+    it(`loses, invents and damages nothing, and leaves a store that reads and goes on: ${writer}`, async (test) => {
+      const kind = { carefulness: 'careful', writer } as const
+      const verdict = await strikeAndTell(test, kind, faults[writer], use)
+      const { lost, invented, wrong, damaged, readFailures, stuck, unexpected, first } = verdict
+      assert.deepEqual(
+        { lost, invented, wrong, damaged, readFailures, stuck, unexpected },
+        { lost: 0, invented: 0, wrong: 0, damaged: 0, readFailures: 0, stuck: 0, unexpected: 0 },
+        `FAULTS_SEED=${seed}: ${first}`,
+      )
+    })
+  }
 
   for (const carefulness of ['swallows failures', 'answers early'] as const) {
     it(`is seen to lose plants in a store that ${carefulness} (control)`, async (test) => {
-      const verdict = await strikeAndTell(test, carefulness, 20, 101)
+      const kind = { carefulness, writer: 'adaptive' } as const
+      const verdict = await strikeAndTell(test, kind, 20, 101)
       assert.ok(verdict.lost > 0)
     })
   }
 
   it('is seen to invent plants in a store that refuses what it stored (control)', async (test) => {
-    const verdict = await strikeAndTell(test, 'refuses what it stored', 5, 102)
+    const kind = { carefulness: 'refuses what it stored', writer: 'adaptive' } as const
+    const verdict = await strikeAndTell(test, kind, 5, 102)
     assert.ok(verdict.invented > 0)
   })
 })

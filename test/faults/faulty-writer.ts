@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Failure } from '../../src/contract/errors.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
+import type { WriterPlace } from '../../src/store/sqlite/writer.ts'
 import { type Store, UnusableStore } from '../../src/store/store.ts'
 import { type Carefulness, toCareless } from './careless-stores.ts'
 import { type Fault, toText } from './shim.ts'
@@ -20,6 +21,7 @@ export interface Jobs {
   readonly template: string
   readonly strikes: string
   readonly carefulness: Carefulness
+  readonly writer: WriterPlace
   readonly jobs: readonly Job[]
 }
 
@@ -47,7 +49,7 @@ async function run({ folder, fault, from }: Job, all: Jobs): Promise<Report> {
   cpSync(all.template, folder, { recursive: true })
   const before = countStrikes(all.strikes)
   if (from === 'opening') process.env.DISK_FAULT = toText(fault)
-  const store = openPatiently(join(folder, 'plants.db'), all.carefulness)
+  const store = openPatiently(join(folder, 'plants.db'), all)
   process.env.DISK_FAULT = toText(fault)
   const told: Told[] = []
   const readFailures: string[] = []
@@ -67,13 +69,13 @@ async function run({ folder, fault, from }: Job, all: Jobs): Promise<Report> {
 }
 
 // Whoever runs the service starts it again: a fault that is over must not be in the way.
-function openPatiently(path: string, carefulness: Carefulness): Store | undefined {
+function openPatiently(path: string, { carefulness, writer }: Jobs): Store | undefined {
   for (let attempt = 1; attempt <= 2; attempt++) {
     try {
       const db = openConnection(path)
       // Small, so that the log is emptied and pages are written before their commit in the middle of the job.
       db.exec('PRAGMA wal_autocheckpoint = 8; PRAGMA cache_size = 3')
-      return toCareless(buildSqliteStore(db), carefulness)
+      return toCareless(buildSqliteStore(db, { writer }), carefulness)
     } catch (error) {
       if (!(error instanceof UnusableStore)) throw error
     }

@@ -133,6 +133,12 @@ describe('a power cut', { skip: shim.skip }, () => {
     })
   }
 
+  it('loses, invents and damages nothing that a thread writes', async (test) => {
+    const recording = await record(shim, 'thread service', toStretches(manyWrites))
+    assert.equal(recording.acknowledged, 3 * manyWrites, 'every write is acknowledged')
+    assertNothingWrong(await judge(test, recording, chooseSome, rounds + 2))
+  })
+
   it('leaves a database that opens at every moment of the first start', async (test) => {
     const recording = await record(shim, 'service', [{ clients: 1, writes: 1, end: 'SIGINT' }])
     for (let round = 1; round <= scale(1, 10); round++) {

@@ -9,8 +9,8 @@ import { type Fault, newQuickFolder, type Shim } from './shim.ts'
 import { type Operation, readTrace } from './trace.ts'
 import { type History, write } from './traced-history.ts'
 
-/** The service as it is, or on a store that does not sync its commits. */
-export type Subject = 'service' | 'lax service'
+/** The service as it is, one that commits in a thread, or one on a store that does not sync its commits. */
+export type Subject = 'service' | 'thread service' | 'lax service'
 
 /** A service that is started, written to, and ended. */
 export interface Stretch {
@@ -31,7 +31,10 @@ export interface Recording {
 }
 
 const token = 'a-token-for-the-fault-tests'
-const laxService = fileURLToPath(new URL('lax-service.ts', import.meta.url))
+const programs: Record<Exclude<Subject, 'service'>, string> = {
+  'thread service': fileURLToPath(new URL('thread-service.ts', import.meta.url)),
+  'lax service': fileURLToPath(new URL('lax-service.ts', import.meta.url)),
+}
 
 /** Runs the service over several stretches on one database, and records what it does to the disk. */
 export async function record(
@@ -58,7 +61,7 @@ export async function record(
 }
 
 async function open(subject: Subject, folder: string, env: Record<string, string>) {
-  const { child, url } = await (subject === 'service' ? openReal() : openLax())
+  const { child, url } = await (subject === 'service' ? openReal() : openOther(programs[subject]))
 
   async function openReal() {
     const service = start(['serve'], { folder, env })
@@ -66,8 +69,8 @@ async function open(subject: Subject, folder: string, env: Record<string, string
     return { child: service.child, url: address }
   }
 
-  async function openLax() {
-    const service = spawn(process.execPath, [laxService], { cwd: folder, env })
+  async function openOther(program: string) {
+    const service = spawn(process.execPath, [program], { cwd: folder, env })
     after(() => service.kill('SIGKILL'))
     const [line] = await once(service.stdout, 'data')
     return { child: service, url: String(line).trim().split(/ +/).at(-1) ?? '' }

@@ -10,13 +10,13 @@ import {
   type Store,
   type TokenRecord,
 } from '../../src/store/store.ts'
-import { engines, type StoreFault } from '../support/engines.ts'
+import { everyEngine, type StoreFault } from '../support/engines.ts'
 
 const smallest = -(2n ** 63n)
 const largest = 2n ** 63n - 1n
 
 /** What an engine is: whatever passes this. */
-for (const engine of engines) {
+for (const engine of everyEngine) {
   describe(`a store on ${engine.name}`, async () => {
     const store = await engine.open(await engine.newUrl())
     after(() => store.close())

@@ -30,6 +30,41 @@ describe('a group commit', () => {
     assert.deepEqual(batches, [[1, 2, 3]])
   })
 
+  function recordWithCompany(companyMs: number) {
+    const batches: number[] = []
+    const group = buildGroupCommit(
+      (writes: { bytes: number }[]) => {
+        batches.push(writes.length)
+        return writes
+      },
+      bounds,
+      () => companyMs,
+    )
+    const submit = (count: number) =>
+      Promise.all(Array.from({ length: count }, () => group.submit({ bytes: 1 })))
+    return { submit, batches }
+  }
+
+  it('gives the callers of a batch the time to come back, until as many wait as it had', async () => {
+    const { submit, batches } = recordWithCompany(100_000)
+    await submit(3)
+    const early = submit(1)
+    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+    assert.deepEqual(batches, [3])
+    await Promise.all([early, submit(2)])
+    assert.deepEqual(batches, [3, 3])
+  })
+
+  it('does not wait for those who do not come back, nor for anybody behind a lone write', async () => {
+    const { submit, batches } = recordWithCompany(5)
+    await submit(3)
+    await submit(1)
+    assert.deepEqual(batches, [3, 1])
+    const alone = recordWithCompany(100_000)
+    for (let count = 0; count < 5; count++) await alone.submit(1)
+    assert.deepEqual(alone.batches, [1, 1, 1, 1, 1])
+  })
+
   it('bounds a batch in writes', async () => {
     const { group, batches } = record()
     await Promise.all([1, 2, 3, 4].map((bytes) => group.submit({ bytes })))

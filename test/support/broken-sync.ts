@@ -1,14 +1,19 @@
 import { closeSync, openSync, readdirSync, readlinkSync } from 'node:fs'
 
 /**
- * Makes every later fsync of a file that this process holds open fail, without any tool: its descriptor is made to
+ * Makes every later fsync of a file that this process holds open fail, without any tool: its descriptors are made to
  * point to a device that takes every byte and cannot be synced. A commit that is answered as stored after this was
  * answered without an fsync.
  */
 export function breakSync(path: string): void {
-  const descriptors = readdirSync('/proc/self/fd').map(Number)
-  const descriptor = descriptors.find((number) => targetOf(number) === path)
-  if (descriptor === undefined) throw new Error(`${path} is not open`)
+  const descriptors = readdirSync('/proc/self/fd')
+    .map(Number)
+    .filter((number) => targetOf(number) === path)
+  if (descriptors.length === 0) throw new Error(`${path} is not open`)
+  for (const descriptor of descriptors) pointToNothing(descriptor)
+}
+
+function pointToNothing(descriptor: number): void {
   closeSync(descriptor)
   // The lowest free number is given out: the one that was just closed, or one below it.
   const opened: number[] = []

@@ -6,7 +6,8 @@ import type { GroupCommitBounds } from '../../src/store/group-commit.ts'
 import { openPrimary } from '../../src/store/postgres/connection.ts'
 import { buildPostgresStore, type PostgresStoreOptions } from '../../src/store/postgres/store.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
-import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
+import { buildSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/store.ts'
+import type { WriterPlace } from '../../src/store/sqlite/writer.ts'
 import type { Store } from '../../src/store/store.ts'
 import { breakSync } from './broken-sync.ts'
 import { newFolder } from './folder.ts'
@@ -38,36 +39,48 @@ export interface Engine {
   openWithFault(fault: StoreFault): Promise<FaultyStore>
 }
 
-const sqlite: Engine = {
-  name: 'SQLite',
-  newUrl: async () => `sqlite:${join(newFolder(), 'plants.db')}`,
-  open: async (url, bounds) => buildSqliteStore(openConnection(toPath(url)), bounds),
+function toSqlite(name: string, writer: WriterPlace): Engine {
+  const newUrl = async () => `sqlite:${join(newFolder(), 'plants.db')}`
+  const build = (db: DatabaseSync, options?: SqliteStoreOptions) =>
+    buildSqliteStore(db, { writer, ...options })
 
-  async block(url) {
+  async function block(url: string) {
     const other = new DatabaseSync(toPath(url))
     other.exec('BEGIN IMMEDIATE')
     return async () => other.close()
-  },
+  }
 
-  async openWithFault(fault) {
-    const url = await sqlite.newUrl()
-    const db = openConnection(toPath(url))
-    await buildSqliteStore(db).createPlant({ id: 1n, name: 'Aloe' })
-    // Before the witness opens the same file: one of them shall lose its log, and not the other.
-    if (fault === 'not confirmed') breakSync(`${toPath(url)}-wal`)
-    const bounds = fault === 'queue full' ? { queueWrites: 0 } : {}
-    const store = buildSqliteStore(db, { ...bounds, lockTimeoutMs: 50 })
-    const witness = await sqlite.open(url)
-    if (fault === 'disk full') {
-      const { page_count } = db.prepare('PRAGMA page_count').get() as { page_count: bigint }
-      db.exec(`PRAGMA max_page_count = ${page_count}`)
-    }
-    if (fault === 'not reachable') {
-      const release = await sqlite.block(url)
-      return { store: { ...store, close: () => store.close().finally(release) }, witness }
-    }
-    return { store, witness }
-  },
+  return {
+    name,
+    newUrl,
+    open: async (url, options) => build(openConnection(toPath(url)), options),
+    block,
+
+    async openWithFault(fault) {
+      const url = await newUrl()
+      const first = build(openConnection(toPath(url)))
+      await first.createPlant({ id: 1n, name: 'Aloe' })
+      await first.close()
+      const db = openConnection(toPath(url))
+      if (fault === 'disk full') {
+        const { page_count } = db.prepare('PRAGMA page_count').get() as { page_count: bigint }
+        db.exec(`PRAGMA max_page_count = ${page_count}`)
+      }
+      const bounds = fault === 'queue full' ? { queueWrites: 0 } : {}
+      const store = build(db, { ...bounds, lockTimeoutMs: 50 })
+      if (fault === 'not confirmed') {
+        // Its log is open from the first write on. Before the witness opens the same: it shall keep its own.
+        await store.createPlant({ id: 2n, name: 'Basil' })
+        breakSync(`${toPath(url)}-wal`)
+      }
+      const witness = build(openConnection(toPath(url)))
+      if (fault === 'not reachable') {
+        const release = await block(url)
+        return { store: { ...store, close: () => store.close().finally(release) }, witness }
+      }
+      return { store, witness }
+    },
+  }
 }
 
 function toPath(url: string): string {
@@ -149,4 +162,10 @@ export function findServer(): Promise<string> {
   return ownServer
 }
 
-export const engines: readonly Engine[] = [sqlite, postgresql]
+export const engines: readonly Engine[] = [toSqlite('SQLite', 'adaptive'), postgresql]
+
+/** Beside the engines, one whose writes always go the way that others go on slow disks only. */
+export const everyEngine: readonly Engine[] = [
+  ...engines,
+  toSqlite('SQLite with a thread', 'thread'),
+]

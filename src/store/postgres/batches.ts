@@ -1,18 +1,12 @@
 import type { Write } from '../group-commit.ts'
-import type { Step } from '../steps.ts'
-import type { CreateKey, ImportOutcome, VersionedPlant } from '../store.ts'
+import { apply, type Change, type Create, type Import } from '../steps.ts'
+import type { ImportOutcome, VersionedPlant } from '../store.ts'
 import { loadRows, unnest } from './plants.ts'
 import { inTransaction, type Sql } from './session.ts'
 
 /** A write that waits for its batch. */
-export interface PostgresWrite extends Write {
-  readonly ids: readonly bigint[]
-  readonly step: Step<unknown>
-  readonly key?: CreateKey
-  /** The plant of a create without conditions and keys: a batch of those is one statement. */
-  readonly plain?: VersionedPlant
-  /** The plants of an import: one statement where none of their ids is taken. */
-  readonly imported?: readonly VersionedPlant[]
+export interface PostgresWrite<One extends Change = Change> extends Write {
+  readonly change: One
   /** What the caller was told when its time was over decides what may still be done with the write. */
   state: 'waiting' | 'sent' | 'given up'
 }
@@ -21,26 +15,34 @@ type Outcomes = Map<PostgresWrite, unknown>
 
 /** Sends a batch as one transaction, in the way that takes the least. */
 export function sendWrites(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
-  if (writes.every(({ plain }) => plain !== undefined)) return createAll(sql, writes)
+  if (writes.every(isCreate)) return createAll(sql, writes)
   const [write] = writes
-  const isImport = writes.length === 1 && write?.imported !== undefined
-  return isImport ? importAll(sql, write) : runAll(sql, writes)
+  const isAlone = writes.length === 1 && write !== undefined
+  return isAlone && isImport(write) ? importAll(sql, write) : runAll(sql, writes)
+}
+
+function isCreate(write: PostgresWrite): write is PostgresWrite<Create> {
+  return write.change.kind === 'create'
+}
+
+function isImport(write: PostgresWrite): write is PostgresWrite<Import> {
+  return write.change.kind === 'import'
 }
 
 /** Plain creates: one statement, which is a transaction. The first of several with one id wins. */
-async function createAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
-  const firsts = new Map<bigint, PostgresWrite>()
+async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Outcomes> {
+  const firsts = new Map<bigint, PostgresWrite<Create>>()
   for (const write of writes) {
-    const { id } = write.plain as VersionedPlant
+    const { id } = write.change.plant
     if (!firsts.has(id)) firsts.set(id, write)
   }
   const taken = await insert(
     sql,
-    [...firsts.values()].map(({ plain }) => plain as VersionedPlant),
+    [...firsts.values()].map(({ change }) => change.plant),
   )
   return new Map(
     writes.map((write) => {
-      const { id, version } = write.plain as VersionedPlant
+      const { id, version } = write.change.plant
       const isCreated = firsts.get(id) === write && !taken?.has(id)
       return [write, isCreated ? version : 'exists']
     }),
@@ -48,7 +50,10 @@ async function createAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
 }
 
 /** Inserts plants, and answers the ids that were taken: mostly none, so the server names ids only when some were. */
-async function insert(sql: Sql, plants: VersionedPlant[]): Promise<Set<bigint> | undefined> {
+async function insert(
+  sql: Sql,
+  plants: readonly VersionedPlant[],
+): Promise<Set<bigint> | undefined> {
   const [plant] = plants
   if (plant === undefined) return undefined
   if (plants.length === 1) return (await insertOne(sql, plant)) ? undefined : new Set([plant.id])
@@ -74,17 +79,18 @@ async function insertOne(sql: Sql, { id, name, tag, version }: VersionedPlant): 
   return rows.length === 1
 }
 
-/** An import: if it can be stored as it is, one statement; if an id is taken, whatever the step says. */
-async function importAll(sql: Sql, write: PostgresWrite): Promise<Outcomes> {
-  const plants = write.imported ?? []
-  if (new Set(write.ids).size < plants.length) return runAll(sql, [write])
-  const taken = await insert(sql, [...plants])
+/** An import: if it can be stored as it is, one statement; if an id is taken, whatever its step says. */
+async function importAll(sql: Sql, write: PostgresWrite<Import>): Promise<Outcomes> {
+  const { plants } = write.change
+  if (new Set(toIds(write.change)).size < plants.length) return runAll(sql, [write])
+  const taken = await insert(sql, plants)
   if (taken === undefined) return new Map([[write, plants.map((): ImportOutcome => 'stored')]])
   const outcomes = await inTransaction(sql, async () => {
     const rows = await loadRows(sql, [...taken], [])
     // For those that are in, the step has nothing left to do.
     const isIn = ({ id }: VersionedPlant) => !taken.has(id)
-    const found = write.step({ ...rows, insert: (plant) => isIn(plant) || rows.insert(plant) })
+    const insertRest = (plant: VersionedPlant) => isIn(plant) || rows.insert(plant)
+    const found = apply({ ...rows, insert: insertRest }, write.change)
     await rows.save(sql)
     return found
   })
@@ -94,11 +100,17 @@ async function importAll(sql: Sql, write: PostgresWrite): Promise<Outcomes> {
 /** Any writes: the rows are locked and read, the steps run on them in memory, and what changed is written back. */
 function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
   return inTransaction(sql, async () => {
-    const ids = [...new Set(writes.flatMap(({ ids }) => ids))]
-    const keys = writes.flatMap(({ key }) => key ?? [])
+    const ids = [...new Set(writes.flatMap(({ change }) => toIds(change)))]
+    const keys = writes.flatMap(({ change }) => ('key' in change ? change.key : []))
     const rows = await loadRows(sql, ids, keys)
-    const outcomes = new Map(writes.map((write) => [write, write.step(rows)]))
+    const outcomes = new Map(writes.map((write) => [write, apply(rows, write.change)]))
     await rows.save(sql)
     return outcomes
   })
+}
+
+/** The ids that a change may touch. */
+function toIds(change: Change): bigint[] {
+  if (change.kind === 'import') return change.plants.map(({ id }) => id)
+  return [change.kind === 'remove' ? change.id : change.plant.id]
 }

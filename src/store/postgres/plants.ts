@@ -201,13 +201,13 @@ async function insertKeys(sql: Sql, uses: KeyUse[]): Promise<void> {
   const sorted = uses.toSorted((a, b) => (toName(a) < toName(b) ? -1 : 1))
   const tokenIds = toTextArray(sorted.map(({ tokenId }) => tokenId))
   const keys = toTextArray(sorted.map(({ key }) => key))
-  const fingerprints = toTextArray(sorted.map(({ fingerprint }) => fingerprint.toString('hex')))
+  const hashes = toTextArray(sorted.map((use) => Buffer.from(use.fingerprint).toString('hex')))
   const versions = toIntegerArray(sorted.map(({ version }) => version))
   const times = toIntegerArray(sorted.map(({ usedAt }) => usedAt))
   const rows = await sql`
     INSERT INTO plant_store.keys (token_id, key, fingerprint, version, used_at)
     SELECT token_id, key, decode(fingerprint, 'hex'), version, used_at
-    FROM unnest(${tokenIds}::text[], ${keys}::text[], ${fingerprints}::text[],
+    FROM unnest(${tokenIds}::text[], ${keys}::text[], ${hashes}::text[],
       ${versions}::bigint[], ${times}::bigint[]) AS new(token_id, key, fingerprint, version, used_at)
     ON CONFLICT (token_id, key) DO UPDATE SET
       fingerprint = excluded.fingerprint, version = excluded.version, used_at = excluded.used_at
@@ -241,7 +241,7 @@ function toKeyUse(row: KeyRow): KeyUse {
   return {
     tokenId: row.token_id,
     key: row.key,
-    fingerprint: Buffer.from(row.fingerprint),
+    fingerprint: row.fingerprint,
     version: BigInt(row.version),
     usedAt: Number(row.used_at),
   }

@@ -9,7 +9,7 @@ import {
 } from '../group-commit.ts'
 import { limitSnapshots } from '../snapshots.ts'
 import { Deferred, type Soon } from '../soon.ts'
-import { type Step, toCreate, toCreateOnce, toImport, toRemove, toReplace } from '../steps.ts'
+import { type Change, type Outcome, toCreateOnce, toImport } from '../steps.ts'
 import type { Store, Version, VersionedPlant } from '../store.ts'
 import { randomVersion, toVersioned } from '../version.ts'
 import { type PostgresWrite, sendWrites } from './batches.ts'
@@ -101,18 +101,15 @@ export function buildPostgresStore(
     }
   }
 
-  function write<Outcome>(
-    step: Step<Outcome>,
-    parts: Pick<PostgresWrite, 'ids' | 'bytes' | 'key' | 'plain' | 'imported'>,
-  ): Soon<Outcome> {
+  function write<One extends Change>(change: One, bytes = rowBytes): Soon<Outcome<One>> {
     if (connection.session() === undefined) return Deferred.rejected(unreachable())
-    const waiting: PostgresWrite = { ...parts, step, state: 'waiting' }
-    const answer = new Deferred<Outcome>()
+    const waiting: PostgresWrite = { change, bytes, state: 'waiting' }
+    const answer = new Deferred<Outcome<One>>()
     const timer = setTimeout(() => {
       answer.reject(waiting.state === 'sent' ? unconfirmed() : unreachable())
       waiting.state = 'given up'
     }, answerTimeoutMs)
-    group.submit<Outcome>(waiting).then(
+    group.submit<Outcome<One>>(waiting).then(
       (outcome) => {
         clearTimeout(timer)
         answer.fulfill(outcome)
@@ -153,33 +150,21 @@ export function buildPostgresStore(
   }
 
   return {
-    createPlant(plant) {
-      const versioned = toVersioned(plant, newVersion())
-      const parts = { ids: [plant.id], bytes: toBytes(plant), plain: versioned }
-      return write(toCreate(versioned), parts)
-    },
-
-    createPlantOnce(plant, key) {
-      const step = toCreateOnce(toVersioned(plant, newVersion()), key)
-      return write(step, { ids: [plant.id], bytes: toBytes(plant), key })
-    },
-
+    createPlant: (plant) =>
+      write({ kind: 'create', plant: toVersioned(plant, newVersion()) }, toBytes(plant)),
+    createPlantOnce: (plant, key) =>
+      write(toCreateOnce(toVersioned(plant, newVersion()), key), toBytes(plant)),
     getPlant: (id) => lookUps.submit({ id, bytes: rowBytes, arrivedAt: performance.now() }),
     listPlants: (query) => read((sql) => listPlants(sql, query)),
     listIds: (query) => read((sql) => listIds(sql, query)),
-
     replacePlant(plant, condition) {
-      const step = toReplace(toVersioned(plant, newVersion()), condition)
-      return write(step, { ids: [plant.id], bytes: toBytes(plant) })
+      const versioned = toVersioned(plant, newVersion())
+      return write({ kind: 'replace', plant: versioned, condition }, toBytes(plant))
     },
-
-    removePlant: (id, condition) => write(toRemove(id, condition), { ids: [id], bytes: rowBytes }),
-
+    removePlant: (id, condition) => write({ kind: 'remove', id, condition }),
     async importPlants(plants, onConflict) {
-      const versioned = plants.map((plant) => ({ version: newVersion(), ...plant }))
       const bytes = plants.reduce((sum, plant) => sum + toBytes(plant), 0)
-      const ids = plants.map(({ id }) => id)
-      return write(toImport(versioned, onConflict, newVersion), { ids, bytes, imported: versioned })
+      return write(toImport(plants, onConflict, newVersion), bytes)
     },
 
     openSnapshot: limitSnapshots(async () => {

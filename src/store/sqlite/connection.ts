@@ -60,6 +60,21 @@ function openOnDisk(path: string, timeoutMs: number): DatabaseSync {
   }
 }
 
+/** What is set on a connection beside what makes it durable, as the statements that set it. */
+export function readSettings(db: DatabaseSync): string {
+  return ['cache_size', 'wal_autocheckpoint', 'max_page_count']
+    .map((name) => `PRAGMA ${name} = ${Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0]}`)
+    .join('; ')
+}
+
+/** Opens a second connection to a file that is open, with the settings of the first and the same proof that it syncs. */
+export function openBeside(path: string, settings: string): DatabaseSync {
+  assertCommitsAreSynced(path, openDurably)
+  const db = openDurably(path, { mode: 'rw' })
+  db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}; ${settings}`)
+  return db
+}
+
 /** What an operator hears of an error while opening: one line, whatever it was. */
 export function explain(error: unknown, path: string): unknown {
   if (isNotADatabase(error)) return foreignFile(path)

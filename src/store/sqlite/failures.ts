@@ -65,10 +65,14 @@ export function toRefusal(error: unknown): unknown {
  * recovery that follows a crash would bring them back: whether the plant is stored is not known.
  */
 export function toCommitFailure(error: unknown): unknown {
-  if (!isCode(error, ioError)) return toRefusal(error)
+  return isCode(error, ioError) ? unconfirmed(error) : toRefusal(error)
+}
+
+/** Nobody can say whether a batch is stored. */
+export function unconfirmed(cause: unknown): Failure {
   return new Failure(
     50400,
     'The disk did not confirm the write, so the plant may or may not be stored. Ask for it by its id, or retry with the same id.',
-    { cause: error },
+    { cause },
   )
 }

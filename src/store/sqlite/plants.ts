@@ -14,7 +14,7 @@ interface KeyRow {
 }
 
 /** A page for whoever needs the versions, too. */
-interface VersionedPage extends PlantPage {
+export interface VersionedPage extends PlantPage {
   readonly plants: readonly VersionedPlant[]
 }
 
@@ -156,5 +156,5 @@ function toPlant([id, name, tag, version]: PlantRow): VersionedPlant {
 
 function toKeyUse(row: KeyRow, tokenId: string, key: string): KeyUse {
   const { fingerprint, version, used_at } = row
-  return { tokenId, key, fingerprint: Buffer.from(fingerprint), version, usedAt: Number(used_at) }
+  return { tokenId, key, fingerprint, version, usedAt: Number(used_at) }
 }

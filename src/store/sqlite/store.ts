@@ -1,5 +1,4 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { setTimeout as sleep } from 'node:timers/promises'
 import {
   buildGroupCommit,
   type GroupCommitBounds,
@@ -10,30 +9,28 @@ import {
 } from '../group-commit.ts'
 import { limitSnapshots } from '../snapshots.ts'
 import { Deferred, type Soon } from '../soon.ts'
-import { type Step, toCreate, toCreateOnce, toImport, toRemove, toReplace } from '../steps.ts'
+import { toCreateOnce, toImport } from '../steps.ts'
 import type { Store, Version } from '../store.ts'
 import { randomVersion, toVersioned } from '../version.ts'
-import { busyTimeoutMs } from './connection.ts'
-import { isBusy, locked, toCommitFailure, toRefusal } from './failures.ts'
-import { buildPlantStatements } from './plants.ts'
+import { buildStatements, type SqliteChange, type SqliteOutcome } from './changes.ts'
+import { toRefusal } from './failures.ts'
 import { openSnapshot } from './snapshot.ts'
-import { buildTokenStatements } from './tokens.ts'
+import { openWriter, type WriterPlace } from './writer.ts'
 
 interface SqliteWrite extends Write {
-  /** Runs inside the transaction, at once and without waiting. */
-  readonly step: Step<unknown>
+  readonly change: SqliteChange
   readonly arrivedAt: number
 }
 
 const bounds: GroupCommitBounds = { ...standardBounds, batchesInFlight: 1 }
-/** How long a batch waits for the lock of another process, and how long it sleeps between two looks. */
+/** How long a batch waits for the lock of another process. */
 const standardLockTimeoutMs = 5_000
-const lockRetryMs = 2
 
 /** What tests and benchmarks may set otherwise. */
 export interface SqliteStoreOptions extends Partial<GroupCommitBounds> {
   readonly lockTimeoutMs?: number
   readonly newVersion?: () => Version
+  readonly writer?: WriterPlace
 }
 
 /** The store on an open connection, which it closes when it is closed. */
@@ -41,56 +38,18 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   const {
     lockTimeoutMs = standardLockTimeoutMs,
     newVersion = randomVersion,
+    writer: place = 'adaptive',
     ...overrides
   } = options
-  const begin = db.prepare('BEGIN IMMEDIATE')
-  const commit = db.prepare('COMMIT')
   const selectSchema = db.prepare('PRAGMA schema_version')
-  const plants = buildPlantStatements(db)
-  const tokens = buildTokenStatements(db)
-  const group = buildGroupCommit(commitBatch, { ...bounds, ...overrides })
+  const statements = buildStatements(db)
+  const { plants, tokens } = statements
+  const writer = openWriter(db, statements, { place, lockTimeoutMs })
+  const group = buildGroupCommit(commitBatch, { ...bounds, ...overrides }, writer.companyMs)
 
   function commitBatch(writes: SqliteWrite[]): unknown[] | Promise<unknown[]> {
-    return tryBegin() ? runBatch(writes) : commitWhenUnlocked(writes)
-  }
-
-  function tryBegin(): boolean {
-    try {
-      begin.run()
-      return true
-    } catch (error) {
-      if (isBusy(error)) return false
-      throw toRefusal(error)
-    }
-  }
-
-  // One synchronous stretch from BEGIN to COMMIT: with an `await` in between, requests would mix.
-  function runBatch(writes: SqliteWrite[]): unknown[] {
-    let explain = toRefusal
-    try {
-      const outcomes = writes.map(({ step }) => step(plants.rows))
-      explain = toCommitFailure
-      commit.run()
-      return outcomes
-    } catch (error) {
-      if (db.isTransaction) db.exec('ROLLBACK')
-      throw explain(error)
-    }
-  }
-
-  async function commitWhenUnlocked(writes: SqliteWrite[]): Promise<unknown[]> {
-    // From the arrival of the first: those that queue behind a batch do not wait once more.
-    const deadline = (writes[0]?.arrivedAt ?? 0) + lockTimeoutMs
-    db.exec('PRAGMA busy_timeout = 0')
-    try {
-      while (!tryBegin()) {
-        if (performance.now() > deadline) throw locked()
-        await sleep(lockRetryMs)
-      }
-    } finally {
-      db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
-    }
-    return runBatch(writes)
+    const changes = writes.map(({ change }) => change)
+    return writer.commit({ changes, arrivedAt: writes[0]?.arrivedAt ?? 0 })
   }
 
   function look<Row>(run: () => Row): Soon<Row> {
@@ -105,37 +64,43 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     return look(run)
   }
 
-  function change<Outcome>(step: Step<Outcome>, bytes = rowBytes): Soon<Outcome> {
-    return group.submit<Outcome>({ step, bytes, arrivedAt: performance.now() })
+  function change<One extends SqliteChange>(one: One, bytes = rowBytes): Soon<SqliteOutcome<One>> {
+    return group.submit({ change: one, bytes, arrivedAt: performance.now() })
   }
 
-  async function write<Outcome>(step: Step<Outcome>, bytes = rowBytes): Promise<Outcome> {
-    return change(step, bytes)
+  async function write<One extends SqliteChange>(
+    one: One,
+    bytes = rowBytes,
+  ): Promise<SqliteOutcome<One>> {
+    return change(one, bytes)
   }
 
   return {
-    createPlant: (plant) => change(toCreate(toVersioned(plant, newVersion())), toBytes(plant)),
+    createPlant: (plant) =>
+      change({ kind: 'create', plant: toVersioned(plant, newVersion()) }, toBytes(plant)),
     createPlantOnce: (plant, key) =>
       change(toCreateOnce(toVersioned(plant, newVersion()), key), toBytes(plant)),
     getPlant: (id) => look(() => plants.rows.find(id)),
     listPlants: (query) => read(() => plants.list(query)),
     listIds: (query) => read(() => plants.listIds(query)),
-    replacePlant: (plant, condition) =>
-      change(toReplace(toVersioned(plant, newVersion()), condition), toBytes(plant)),
-    removePlant: (id, condition) => change(toRemove(id, condition)),
+    replacePlant(plant, condition) {
+      const versioned = toVersioned(plant, newVersion())
+      return change({ kind: 'replace', plant: versioned, condition }, toBytes(plant))
+    },
+    removePlant: (id, condition) => change({ kind: 'remove', id, condition }),
     importPlants(imported, onConflict) {
       const bytes = imported.reduce((sum, plant) => sum + toBytes(plant), 0)
       return write(toImport(imported, onConflict, newVersion), bytes)
     },
     openSnapshot: limitSnapshots(() => read(() => openSnapshot(db))),
-    forgetKeys: (usedBefore) => write(() => plants.forgetKeys(usedBefore)),
+    forgetKeys: (usedBefore) => write({ kind: 'forget keys', usedBefore }),
 
-    addToken: (token) => write(() => tokens.add(token)),
-    addFirstToken: (token) => write(() => tokens.addFirst(token)),
+    addToken: (token) => write({ kind: 'add token', token }),
+    addFirstToken: (token) => write({ kind: 'add first token', token }),
     findToken: (hash) => read(() => tokens.find(hash)),
     listTokens: () => read(tokens.list),
-    revokeToken: (id, at) => write(() => tokens.revoke(id, at)),
-    noteTokenUses: (uses) => write(() => tokens.noteUses(uses)),
+    revokeToken: (id, at) => write({ kind: 'revoke token', id, at }),
+    noteTokenUses: (uses) => write({ kind: 'note token uses', uses }),
     tokenRevision: () => read(tokens.revision),
 
     isFull: group.isFull,
@@ -144,6 +109,8 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
 
     async close() {
       await group.drain()
+      await writer.close()
+      // The last one out empties the log.
       db.close()
     },
   }

@@ -1,0 +1,24 @@
+import { type ErrorNumber, Failure } from '../../contract/errors.ts'
+
+/** An error on its way between two threads, where it would lose its class and its members. */
+export interface ErrorParts {
+  readonly message: string
+  readonly stack: string | undefined
+  readonly members: Readonly<Record<string, unknown>>
+  readonly cause: ErrorParts | undefined
+}
+
+export function toErrorParts(error: unknown): ErrorParts {
+  const { message, stack, cause } = error instanceof Error ? error : new Error(String(error))
+  const members = { ...(error as object) }
+  return { message, stack, members, cause: cause === undefined ? cause : toErrorParts(cause) }
+}
+
+/** The error of which these are the parts: a `Failure` with its number, or any other one. */
+export function toError({ message, stack, members, cause }: ErrorParts): Error {
+  const options = cause && { cause: toError(cause) }
+  const { number } = members as { number?: ErrorNumber }
+  const error =
+    number === undefined ? new Error(message, options) : new Failure(number, message, options)
+  return Object.assign(error, members, { stack })
+}

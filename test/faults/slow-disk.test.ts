@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { compileShim, newQuickFolder } from './shim.ts'
+import type { SlowDiskReport } from './slow-disk-writer.ts'
+
+const writer = fileURLToPath(new URL('slow-disk-writer.ts', import.meta.url))
+const shim = compileShim()
+
+describe('a disk that becomes slow', { skip: shim.skip }, () => {
+  it('is written to by a thread until it is quick again, and reads do not wait for it', async (test) => {
+    const folder = newQuickFolder()
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      [writer, join(folder, 'plants.db')],
+      { env: { PATH: process.env.PATH, ...shim.toEnv?.({ folder, syncMs: 0 }) } },
+    )
+    test.diagnostic(stdout.trim())
+    const report: SlowDiskReport = JSON.parse(stdout)
+    assert.equal(report.first, 'in place')
+    assert.notEqual(report.commitsUntilThread, undefined, 'it stays in place on a slow disk')
+    assert.deepEqual(report.answers, ['get', 'create'])
+    assert.notEqual(report.commitsUntilInPlace, undefined, 'it stays in the thread on a quick disk')
+    assert.equal(report.stored, report.created)
+  })
+})
