@@ -65,6 +65,12 @@ describe('a group commit', () => {
     assert.deepEqual(alone.batches, [1, 1, 1, 1, 1])
   })
 
+  it('does not wait for company when enough came during the batch before', async () => {
+    const commit = async (writes: { bytes: number }[]) => writes
+    const group = buildGroupCommit(commit, { ...bounds, batchWrites: 1 }, () => 100_000)
+    await Promise.all([group.submit({ bytes: 1 }), group.submit({ bytes: 1 })])
+  })
+
   it('bounds a batch in writes', async () => {
     const { group, batches } = record()
     await Promise.all([1, 2, 3, 4].map((bytes) => group.submit({ bytes })))
