@@ -1,6 +1,6 @@
 /** What a request and a start cost in stores of different sizes. */
 import { join } from 'node:path'
-import { median, ratio, toFigure } from '../figures.ts'
+import { describeCells, median, ratio, toFigure } from '../figures.ts'
 import type { Lab } from '../lab.ts'
 import { plotLines } from '../plot.ts'
 import { seedCount, toRequests } from '../requests.ts'
@@ -34,7 +34,10 @@ async function measure(lab: Lab): Promise<Findings> {
   ]
   return {
     title: 'Growth',
-    text: found.map(describe).join('\n\n'),
+    text: [
+      describeCells(plans[lab.form].rounds, `among ${seedCount.toLocaleString('en')} plants`),
+      ...found.map(describe),
+    ].join('\n\n'),
     values: found,
     targets: found.flatMap(toTargets),
     plots: { growth: plot(found) },

@@ -1,5 +1,5 @@
 /** Requests per second, latency, CPU time and memory of every system, beside the bare echo. */
-import { isGeneratorBound, median, ratio, toFigure } from '../figures.ts'
+import { describeCells, isGeneratorBound, median, ratio, toFigure } from '../figures.ts'
 import type { Lab } from '../lab.ts'
 import { type Bar, plotBars } from '../plot.ts'
 import type { Workload } from '../requests.ts'
@@ -61,7 +61,11 @@ async function measure(lab: Lab): Promise<Findings> {
   await stopSystems(lab, systems)
   return {
     title: 'Throughput, latency, CPU time, memory',
-    text: [describeSystems(), describeOthers(loads), ...loads.map(describeLoad)].join('\n\n'),
+    text: [
+      describeSystems(),
+      `${describeOthers(loads)} ${describeCells(rounds, 'of the ceiling')}`,
+      ...loads.map(describeLoad),
+    ].join('\n\n'),
     values: loads,
     targets: toTargets(loads),
     plots: plot(loads),
