@@ -32,6 +32,11 @@ export function ratio(one: Series, other: Series, measure: Measure): number {
   return median(one.rounds[measure].map((value, round) => value / (others[round] ?? Number.NaN)))
 }
 
+/** What a cell of a table shows, for whoever reads it. */
+export function describeCells(rounds: number, other: string): string {
+  return `A cell is the median of ${rounds} rounds, ± how far the middle half of them lies apart, and in brackets the median of the rounds' ratios to what was found ${other}.`
+}
+
 /**
  * Whether the load was the bottleneck: it used a whole core while the system had time left. What it did not send cannot
  * say how much the system can do.

@@ -2,7 +2,7 @@ import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
+import { tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -47,6 +47,8 @@ export interface Served {
   stop(): Promise<void>
 }
 
+const mostBuffersMb = 4_096
+
 export function openLab(form: Form, progress: Lab['progress']): Lab {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'))
   const children = new Set<ChildProcess>()
@@ -76,13 +78,18 @@ export function openLab(form: Form, progress: Lab['progress']): Lab {
   }
 
   function findPostgres(): Promise<PostgresServer> {
-    postgres ??= (async () => startPostgres(await newCluster(), {}))()
+    postgres ??= (async () =>
+      startPostgres(await newCluster(), {}, { shared_buffers: toBuffers() }))()
     return postgres
   }
 
-  async function startPostgres(place: string, env: Readonly<Record<string, string>>) {
+  async function startPostgres(
+    place: string,
+    env: Readonly<Record<string, string>>,
+    settings: Readonly<Record<string, string>> = {},
+  ) {
     progress('starting PostgreSQL')
-    const server = await startServer(place, {}, { env })
+    const server = await startServer(place, settings, { env })
     servers.add(server)
     return server
   }
@@ -125,6 +132,11 @@ export function openLab(form: Form, progress: Lab['progress']): Lab {
       for (const server of servers) await server.stop()
     },
   }
+}
+
+/** A quarter of the memory, as the manual of PostgreSQL says for a machine of its own, and not more than is needed. */
+function toBuffers(): string {
+  return `${Math.min(mostBuffersMb, Math.floor(totalmem() / 4 / 2 ** 20))}MB`
 }
 
 /** Waits until a process says where it listens. */

@@ -31,7 +31,7 @@ export interface Plan {
 /** What can be driven: a system, or something that is like one. */
 export type Subject = Pick<System, 'served' | 'pids' | 'requests'> & { readonly name: string }
 
-const standardSliceMs = 120
+const standardSliceMs = 80
 /** The part before each slice that is not measured. */
 const warmShare = 0.25
 

@@ -1,19 +1,19 @@
 /** What a request and a start cost in stores of different sizes. */
 import { join } from 'node:path'
-import { median, ratio, toFigure } from '../figures.ts'
+import { describeCells, median, ratio, toFigure } from '../figures.ts'
 import type { Lab } from '../lab.ts'
 import { plotLines } from '../plot.ts'
 import { seedCount, toRequests } from '../requests.ts'
 import { type Findings, type Section, type Target, toTable, toText } from '../section.ts'
-import { alternate, type Series, type Subject, toWarmMs, warmUp } from '../slices.ts'
+import { alternate, type Series, type Subject, warmUp } from '../slices.ts'
 import { alternateStarts } from '../starts.ts'
 import { fillStore } from '../stores.ts'
 import { serveOurs, stopSystems } from '../systems.ts'
 
 const operations = ['create', 'get', 'list'] as const
 const plans = {
-  short: { sizes: [seedCount, 1_000_000], rounds: 9, starts: 5, warmMs: 700 },
-  full: { sizes: [seedCount, 1_000_000, 10_000_000], rounds: 15, starts: 9, warmMs: 1_000 },
+  short: { sizes: [seedCount, 1_000_000], rounds: 14, starts: 5, warmMs: 1_500 },
+  full: { sizes: [seedCount, 1_000_000, 10_000_000], rounds: 24, starts: 9, warmMs: 3_000 },
 }
 const mostRatio = 1.15
 
@@ -34,7 +34,10 @@ async function measure(lab: Lab): Promise<Findings> {
   ]
   return {
     title: 'Growth',
-    text: found.map(describe).join('\n\n'),
+    text: [
+      describeCells(plans[lab.form].rounds, `among ${seedCount.toLocaleString('en')} plants`),
+      ...found.map(describe),
+    ].join('\n\n'),
     values: found,
     targets: found.flatMap(toTargets),
     plots: { growth: plot(found) },
@@ -75,9 +78,9 @@ async function measureEngine(
     subjects.push({ name: `${sizes[index]}`, served, pids: [served.pid, ...server], requests })
   }
   const series = { create: [] as Series[], get: [] as Series[], list: [] as Series[] }
-  for (const [index, workload] of operations.entries()) {
-    const forMs = toWarmMs(index, warmMs)
-    await warmUp(lab, subjects, { workload, connections: 64, forMs })
+  for (const workload of operations) {
+    // Before each: every connection of the engine meets a page for the first time once.
+    await warmUp(lab, subjects, { workload, connections: 64, forMs: warmMs })
     series[workload] = await alternate(lab, subjects, { workload, connections: 64, rounds })
   }
   await stopSystems(lab, subjects)

@@ -1,13 +1,7 @@
 import type { StoredPlant } from '../../contract/shapes.ts'
 import type { KeyUse, Rows } from '../steps.ts'
-import {
-  type CreateKey,
-  keyLifetimeMs,
-  type PlantPage,
-  type PlantQuery,
-  pageBytes,
-  type VersionedPlant,
-} from '../store.ts'
+import { type CreateKey, keyLifetimeMs, type VersionedPlant } from '../store.ts'
+import { toVersioned } from '../version.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
 import type { Sql } from './session.ts'
 
@@ -18,9 +12,7 @@ interface PlantRow {
   readonly version: string
 }
 
-type StoredRow = Omit<PlantRow, 'version'>
-/** The texts of a plant that is too large for its place on a page are left where they are. */
-type SparseRow = Omit<StoredRow, 'name'> & { readonly name: string | null }
+export type StoredRow = Omit<PlantRow, 'version'>
 
 interface KeyRow {
   readonly token_id: string
@@ -30,8 +22,6 @@ interface KeyRow {
   readonly used_at: string
 }
 
-const smallestId = -(2n ** 63n)
-const largestId = 2n ** 63n - 1n
 const keysPerStep = 500
 
 /** Rows that another transaction changed meanwhile: what was decided from them must be decided again. */
@@ -50,66 +40,8 @@ export async function findPlants(
   const rows = await sql<PlantRow[]>`
     SELECT id, name, tag, version FROM plant_store.plants
     WHERE id = ANY(${toIntegerArray(ids)}::bigint[])`
-  const byId = new Map(rows.map(toPlant).map((plant) => [plant.id, plant]))
+  const byId = toPlantsById(rows)
   return ids.map((id) => byId.get(id))
-}
-
-/** One page. Of a plant that is too large for its place on it the server sends no texts, and is asked for its beginning. */
-export async function listPlants(sql: Sql, query: PlantQuery): Promise<PlantPage> {
-  const { after, tag, limit } = query
-  const share = Math.floor(pageBytes / limit)
-  // Written out, though the filter is said elsewhere, too: to put statements together costs as much as twenty rows.
-  if (after === largestId) return { plants: [], isWhole: true }
-  const from = String(after === undefined ? smallestId : after + 1n)
-  const rows = await (tag === undefined
-    ? sql<SparseRow[]>`
-      SELECT id,
-        CASE WHEN octet_length(name) + coalesce(octet_length(tag), 0) <= ${share} THEN name END AS name,
-        CASE WHEN octet_length(tag) <= ${share} THEN tag END AS tag
-      FROM plant_store.plants WHERE id >= ${from}::bigint ORDER BY id LIMIT ${limit}`
-    : sql<SparseRow[]>`
-      SELECT id,
-        CASE WHEN octet_length(name) + octet_length(tag) <= ${share} THEN name END AS name, tag
-      FROM plant_store.plants WHERE ${toFilter(sql, query)} ORDER BY id LIMIT ${limit}`)
-  return rows.every(isComplete)
-    ? { plants: (rows as readonly StoredRow[]).map(toStored), isWhole: true }
-    : listBeginning(sql, query)
-}
-
-function isComplete({ name }: SparseRow): boolean {
-  return name !== null
-}
-
-/** The beginning of a page, up to the size that may be sent. The lengths of texts are known without reading them. */
-async function listBeginning(sql: Sql, query: PlantQuery): Promise<PlantPage> {
-  const rows = await sql<(StoredRow & { readonly found: string })[]>`
-    SELECT id, name, tag, found FROM (
-      SELECT *, sum(octet_length(name) + coalesce(octet_length(tag), 0)) OVER (ORDER BY id) AS bytes,
-        row_number() OVER (ORDER BY id) AS place, count(*) OVER () AS found
-      FROM (SELECT id, name, tag FROM plant_store.plants
-        WHERE ${toFilter(sql, query)} ORDER BY id LIMIT ${query.limit}) AS page
-    ) AS measured
-    WHERE bytes <= ${pageBytes} OR place = 1 ORDER BY id`
-  return { plants: rows.map(toStored), isWhole: rows.length === Number(rows[0]?.found ?? 0) }
-}
-
-export async function listIds(sql: Sql, query: PlantQuery): Promise<bigint[]> {
-  const rows = await sql<{ id: string }[]>`
-    SELECT id FROM plant_store.plants
-    WHERE ${toFilter(sql, query)} ORDER BY id LIMIT ${query.limit}`
-  return rows.map(({ id }) => BigInt(id))
-}
-
-export async function countPlants(sql: Sql, tag: string | undefined): Promise<number> {
-  const [row] = await sql<[{ count: string }]>`
-    SELECT count(*) FROM plant_store.plants WHERE ${toFilter(sql, { after: undefined, tag })}`
-  return Number(row.count)
-}
-
-function toFilter(sql: Sql, { after, tag }: Pick<PlantQuery, 'after' | 'tag'>) {
-  const follows = after === undefined ? sql`TRUE` : sql`id > ${String(after)}::bigint`
-  if (tag === undefined) return follows
-  return sql`hashtextextended(tag, 0) = hashtextextended(${tag}, 0) AND tag = ${tag} AND ${follows}`
 }
 
 export async function forgetKeys(sql: Sql, usedBefore: number): Promise<boolean> {
@@ -131,7 +63,7 @@ export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Prom
     SELECT id, name, tag, version FROM plant_store.plants
     WHERE id = ANY(${toIntegerArray(ids)}::bigint[]) ORDER BY id FOR UPDATE`
   const keyRows = keys.length === 0 ? [] : await selectKeys(sql, keys)
-  const before = new Map(plantRows.map(toPlant).map((plant) => [plant.id, plant]))
+  const before = toPlantsById(plantRows)
   const plants = new Map(before)
   const uses = new Map(keyRows.map(toKeyUse).map((use) => [toName(use), use]))
   const newUses: KeyUse[] = []
@@ -229,11 +161,16 @@ function toName({ tokenId, key }: CreateKey): string {
   return `${tokenId} ${key}`
 }
 
-function toPlant(row: PlantRow): VersionedPlant {
-  return { ...toStored(row), version: BigInt(row.version) }
+function toPlantsById(rows: readonly PlantRow[]): Map<bigint, VersionedPlant> {
+  const plants = new Map<bigint, VersionedPlant>()
+  for (const row of rows) {
+    const plant = toVersioned(toStored(row), BigInt(row.version))
+    plants.set(plant.id, plant)
+  }
+  return plants
 }
 
-function toStored({ id, name, tag }: StoredRow): StoredPlant {
+export function toStored({ id, name, tag }: StoredRow): StoredPlant {
   return tag === null ? { id: BigInt(id), name } : { id: BigInt(id), name, tag }
 }
 

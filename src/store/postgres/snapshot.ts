@@ -1,6 +1,6 @@
 import type { Snapshot } from '../store.ts'
 import { toReadFailure, unreachable } from './failures.ts'
-import { countPlants } from './plants.ts'
+import { countPlants } from './pages.ts'
 import { type Session, withTimeout } from './session.ts'
 import { tokenStatements } from './tokens.ts'
 import { walkPlants } from './walk.ts'

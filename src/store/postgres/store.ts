@@ -24,7 +24,8 @@ import {
   unconfirmed,
   unreachable,
 } from './failures.ts'
-import { findPlants, forgetKeys, listIds, listPlants } from './plants.ts'
+import { listIds, listPlants } from './pages.ts'
+import { findPlants, forgetKeys } from './plants.ts'
 import { type Session, type Sql, withTimeout, writerCount } from './session.ts'
 import { openSnapshot } from './snapshot.ts'
 import { tokenStatements } from './tokens.ts'
