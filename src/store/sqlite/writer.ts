@@ -32,11 +32,11 @@ export interface Writer {
 }
 
 /** So many commits in a row, each of at least so long, are a slow disk: whoever reads would wait for its syncs. */
-const slowCommits = 5
-const slowMs = 2
+const slowCommits = 10
+const slowMs = 4
 /** So many in a row that are shorter than this are a quick one: there, the way to a thread and back costs more than it saves. */
-const quickCommits = 200
-const quickMs = 0.5
+const quickCommits = 50
+const quickMs = 1
 /** By what part of its commit a batch in the thread may be delayed to have more writes in it, and by how much at most. */
 const companyShare = 1 / 2
 const mostCompanyMs = 5
