@@ -1,6 +1,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { Failure } from '../contract/errors.ts'
+import { jsonContentType } from '../contract/formats.ts'
 import { limits } from '../contract/limits.ts'
 import { malformed, toFailureAnswer } from './failures.ts'
 
@@ -93,6 +94,7 @@ function toMessage(failure: Failure, requestId: string): string {
   const { status, headers, body } = toFailureAnswer(failure)
   const fields = {
     ...headers,
+    'Content-Type': jsonContentType,
     'X-Request-Id': requestId,
     Date: new Date().toUTCString(),
     Connection: 'close',

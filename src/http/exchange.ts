@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { jsonContentType } from '../contract/formats.ts'
 
 /** A request and the answer to it. */
 export interface Exchange {
@@ -7,27 +8,40 @@ export interface Exchange {
   readonly response: ServerResponse
   /** The path and the query of the request, whatever else its target says. */
   readonly url: string
-  /** The fields of the answer's header that are settled so far: names and values in turn, as Node.js writes them. */
+  /** What the answer carries whatever it is: names and values in turn, as Node.js writes them. */
   readonly fields: string[]
 }
 
-/** Settles a field of the answer. What depends on several things says so in one field. */
+export type Headers = Readonly<Record<string, string>>
+
+/** Settles a field that the answer carries whatever it is. */
 export function addField({ fields }: Exchange, name: string, value: string): void {
-  const vary = name === 'Vary' ? fields.indexOf(name) : -1
-  if (vary === -1) fields.push(name, value)
-  else fields[vary + 1] += `, ${value}`
+  fields.push(name, value)
 }
 
-export function addFields(exchange: Exchange, headers: Readonly<Record<string, string>>): void {
-  for (const name in headers) addField(exchange, name, headers[name] as string)
-}
-
-/** Sends an answer whose other fields are settled. Without a text it has no body. */
-export function send({ response, fields }: Exchange, status: number, text?: string): void {
-  if (text === undefined) {
-    response.writeHead(status, fields).end()
-    return
+/** The fields of one answer: those that are settled, and its own. What depends on several things says so in one field. */
+export function joinFields({ fields }: Exchange, headers: Headers): string[] {
+  const joined = fields.slice()
+  for (const name in headers) {
+    const value = headers[name] as string
+    const vary = name === 'Vary' ? joined.indexOf(name) : -1
+    if (vary === -1) joined.push(name, value)
+    else joined[vary + 1] += `, ${value}`
   }
-  fields.push('Content-Length', String(Buffer.byteLength(text)))
-  response.writeHead(status, fields).end(text)
+  return joined
+}
+
+/** Sends an answer. Without a text it has no body. */
+export function send(
+  exchange: Exchange,
+  status: number,
+  headers: Headers,
+  text?: string,
+  contentType = jsonContentType,
+): void {
+  const fields = joinFields(exchange, headers)
+  if (text !== undefined) {
+    fields.push('Content-Type', contentType, 'Content-Length', String(Buffer.byteLength(text)))
+  }
+  exchange.response.writeHead(status, fields).end(text)
 }

@@ -1,15 +1,14 @@
 import { type ErrorNumber, Failure, toStatus } from '../contract/errors.ts'
-import { jsonContentType } from '../contract/formats.ts'
 import { limits } from '../contract/limits.ts'
 import type { ErrorBody } from '../contract/shapes.ts'
-import { addFields, type Exchange, send } from './exchange.ts'
+import { type Exchange, type Headers, send } from './exchange.ts'
 
 const challenge = 'Bearer realm="plant-store"'
 
 /** A failure as it goes over the wire: the one place where a failure becomes a status. */
 export interface FailureAnswer {
   readonly status: number
-  readonly headers: Readonly<Record<string, string>>
+  readonly headers: Headers
   readonly body: string
 }
 
@@ -17,11 +16,7 @@ export function toFailureAnswer(failure: Failure): FailureAnswer {
   const body: ErrorBody = { error: failure.number, message: failure.message }
   return {
     status: toStatus(failure.number),
-    headers: {
-      'Content-Type': jsonContentType,
-      ...headersByNumber[failure.number],
-      ...failure.headers,
-    },
+    headers: { ...headersByNumber[failure.number], ...failure.headers },
     body: JSON.stringify(body),
   }
 }
@@ -40,8 +35,7 @@ const headersByNumber: Partial<Record<ErrorNumber, Record<string, string>>> = {
 /** Sends a failure as the answer. */
 export function sendFailure(exchange: Exchange, failure: Failure): void {
   const { status, headers, body } = toFailureAnswer(failure)
-  addFields(exchange, headers)
-  send(exchange, status, body)
+  send(exchange, status, headers, body)
 }
 
 /** Anything that was thrown and is no `Failure` is a fault of ours. The caller hears no more than that. */

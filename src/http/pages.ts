@@ -1,12 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import { Failure } from '../contract/errors.ts'
-import { jsonContentType } from '../contract/formats.ts'
 import { buildOpenApi } from '../contract/openapi.ts'
 import { type PageName, pages } from '../contract/operations.ts'
 import type { Health } from '../contract/shapes.ts'
 import type { Store } from '../store/store.ts'
 import { buildDocsPage, docsPolicy } from './docs.ts'
-import { addFields, type Exchange, send } from './exchange.ts'
+import { type Exchange, type Headers, send } from './exchange.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import { toBaseUrl } from './protocol.ts'
 import type { Entry } from './routes.ts'
@@ -20,8 +19,9 @@ interface PageParts {
 }
 
 interface PageAnswer {
-  readonly headers: Readonly<Record<string, string>>
   readonly text: string
+  readonly contentType?: string
+  readonly headers?: Headers
 }
 
 /** Stands where the address goes, so that the document is written once and not for every request. */
@@ -33,33 +33,29 @@ export function buildPages({ store, lifecycle, publicUrl, fail }: PageParts): En
   const [documentStart = '', documentEnd = ''] = JSON.stringify(document).split(placeholder)
   const docsPage = buildDocsPage(document)
   const healthy: Health = { status: 'ok' }
-  const json = { 'Content-Type': jsonContentType }
 
   const answers: Record<PageName, (request: IncomingMessage) => Promise<PageAnswer>> = {
     async getHealth() {
-      return { headers: json, text: JSON.stringify(healthy) }
+      return { text: JSON.stringify(healthy) }
     },
 
     async getReadiness() {
       if (lifecycle.isDraining) throw new Failure(50300, 'The service is shutting down.')
       await store.ping()
-      return { headers: json, text: JSON.stringify(healthy) }
+      return { text: JSON.stringify(healthy) }
     },
 
     async getOpenApi(request) {
       const baseUrl = publicUrl ?? toBaseUrl(request)
       const address = JSON.stringify(baseUrl).slice(1, -1)
-      return { headers: json, text: documentStart + address + documentEnd }
+      return { text: documentStart + address + documentEnd }
     },
 
     async getDocs() {
       return {
-        headers: {
-          'Content-Type': 'text/html; charset=utf-8',
-          'Content-Security-Policy': docsPolicy,
-          'X-Content-Type-Options': 'nosniff',
-        },
         text: docsPage,
+        contentType: 'text/html; charset=utf-8',
+        headers: { 'Content-Security-Policy': docsPolicy, 'X-Content-Type-Options': 'nosniff' },
       }
     },
   }
@@ -69,12 +65,10 @@ export function buildPages({ store, lifecycle, publicUrl, fail }: PageParts): En
     path: pages[name].path,
     isPage: true,
     handle(exchange) {
-      const respond = ({ headers, text }: PageAnswer) => {
-        addFields(exchange, headers)
-        send(exchange, 200, text)
-      }
       answers[name](exchange.request)
-        .then(respond)
+        .then(({ text, contentType, headers = {} }) =>
+          send(exchange, 200, headers, text, contentType),
+        )
         .catch((error) => fail(exchange, error))
     },
   }))

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import type { Limits } from '../contract/limits.ts'
-import { addField, addFields, type Exchange } from './exchange.ts'
+import { type Exchange, type Headers, joinFields } from './exchange.ts'
 import { takesGzip } from './negotiation.ts'
 
 /** A body that is too large to hold: its text in pieces. */
@@ -23,7 +23,7 @@ export function isPieces(body: object): body is Pieces {
 /** An answer whose body comes in pieces. */
 interface PiecewiseAnswer {
   readonly status: number
-  readonly headers: Readonly<Record<string, string>>
+  readonly headers: Headers
   readonly body: Pieces
 }
 
@@ -33,19 +33,33 @@ export async function sendPieces(
   { status, headers, body }: PiecewiseAnswer,
   limits: Limits,
 ): Promise<void> {
-  const { request, response, fields } = exchange
+  const { request, response } = exchange
   // Nobody reads the body of an answer to HEAD: it is not written.
   const source = Readable.from(request.method === 'HEAD' ? [] : body.pieces, { objectMode: false })
   const timer = setTimeout(() => source.destroy(new Error('too slow')), limits.exportMs)
   source.once('close', () => {
     clearTimeout(timer)
-    void body.close()
+    body.close().catch(() => {})
   })
-  // What fails before the first piece is there can still be answered as a failure.
-  await once(source, 'readable')
-  addFields(exchange, { ...headers, 'Content-Type': body.contentType })
-  const isGzip = body.isCompressible && takesGzip(request.headers['accept-encoding'])
-  if (isGzip) addField(exchange, 'Content-Encoding', 'gzip')
-  response.writeHead(status, fields)
-  await pipeline([source, ...(isGzip ? [createGzip()] : []), response])
+  const left = new AbortController()
+  response.once('close', () => left.abort())
+  try {
+    // What fails before the first piece is there can still be answered as a failure.
+    await once(source, 'readable', { signal: left.signal })
+    const isGzip = body.isCompressible && takesGzip(request.headers['accept-encoding'])
+    const encoding = isGzip ? { 'Content-Encoding': 'gzip' } : {}
+    const own = { ...headers, 'Content-Type': body.contentType, ...encoding }
+    response.writeHead(status, joinFields(exchange, own))
+    await pipeline([source, ...(isGzip ? [createGzip()] : []), response])
+  } catch (error) {
+    if (!hasLeft(error)) throw error
+  } finally {
+    source.destroy()
+  }
+}
+
+/** Whether it is only that the client did not want the rest. */
+function hasLeft(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return code === 'ABORT_ERR' || code === 'ERR_STREAM_PREMATURE_CLOSE'
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { nextTick } from 'node:process'
 import type { Logger } from 'pino'
 import { type Limits, limits as standardLimits } from '../contract/limits.ts'
 import { overloaded, type Store } from '../store/store.ts'
@@ -17,6 +18,9 @@ import { findProtocolFault, isFramedOddly, toOriginForm } from './protocol.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { buildRoutes, type FoundRoute, toPath } from './routes.ts'
 import { answerUnrouted } from './unrouted.ts'
+
+/** How many requests may wait on one connection: more than fit into what is read at once, unless they say next to nothing. */
+const mostWaiting = 500
 
 export interface ServerParts {
   readonly store: Store
@@ -35,6 +39,7 @@ export function buildServer(parts: ServerParts): Server {
   const limits = parts.limits ?? standardLimits
   const newRequestId = buildRequestIds()
   const clientErrors = buildClientErrors(newRequestId)
+  const waitingBy = new WeakMap<Socket, number>()
   const findRoute = buildRoutes([
     ...buildOperations({
       handlers: buildHandlers(store),
@@ -63,15 +68,32 @@ export function buildServer(parts: ServerParts): Server {
 
   function receive(request: IncomingMessage, response: ServerResponse): void {
     const previous = clientErrors.track(request, response)
-    if (previous === undefined) {
-      begin(request, response)
+    if (previous === undefined) begin(request, response)
+    else waitBehind(previous, request, response)
+  }
+
+  // Pipelined: it sees what the one before it did, and a client that does not read has one answer prepared, not many.
+  function waitBehind(
+    previous: ServerResponse,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ) {
+    const { socket } = request
+    const waiting = (waitingBy.get(socket) ?? 0) + 1
+    if (waiting > mostWaiting) {
+      socket.destroy()
       return
     }
-    // Pipelined: it sees what the one before it did, and a client that does not read has one answer prepared, not many.
-    // Nothing more is read meanwhile, so that who sends on and does not read is idle, and is cut.
-    const { socket } = request
-    socket.pause()
+    waitingBy.set(socket, waiting)
+    let isWaiting = true
+    // Nothing more is read meanwhile, so that who sends on and does not read is idle, and is cut. Node reads on at the end
+    // of each request, in a tick of its own: this comes behind it.
+    nextTick(nextTick, () => {
+      if (isWaiting) socket.pause()
+    })
     previous.once('close', () => {
+      isWaiting = false
+      waitingBy.set(socket, (waitingBy.get(socket) ?? 1) - 1)
       if (clientErrors.isLast(response)) socket.resume()
       begin(request, response)
     })
@@ -118,20 +140,15 @@ export function buildServer(parts: ServerParts): Server {
   }
 
   function fail(exchange: Exchange, error: unknown): void {
-    // Half an answer cannot be taken back; that it is cut off is all that its client can hear.
-    if (exchange.response.headersSent) {
-      exchange.response.destroy()
-      return
-    }
+    const { id, response } = exchange
     const failure = toFailure(error)
     // A refusal because of too much to do is no news, and would come in great numbers.
     if (failure.number >= 50000 && failure.number !== 50300) {
-      logger.error(
-        { requestId: exchange.id, error: failure.number, err: failure.cause },
-        failure.message,
-      )
+      logger.error({ requestId: id, error: failure.number, err: failure.cause }, failure.message)
     }
-    sendFailure(exchange, failure)
+    // Half an answer cannot be taken back; that it is cut off is all that its client can hear.
+    if (response.headersSent) response.destroy()
+    else sendFailure(exchange, failure)
   }
 
   function logAnswer({ id, request, response }: Exchange, found: FoundRoute | undefined): void {

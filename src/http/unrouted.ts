@@ -1,7 +1,7 @@
 import { Failure } from '../contract/errors.ts'
 import { methodsByPath } from '../contract/operations.ts'
 import { toPreflightHeaders } from './cors.ts'
-import { addField, addFields, type Exchange, send } from './exchange.ts'
+import { type Exchange, send } from './exchange.ts'
 import { sendFailure } from './failures.ts'
 
 const everyMethod = [...new Set([...methodsByPath.values()].flat())].sort().join(', ')
@@ -13,10 +13,8 @@ export function answerUnrouted(exchange: Exchange, allowedHere: string | undefin
   if (allow === undefined) {
     sendFailure(exchange, new Failure(40400, 'There is nothing at this path. See /docs.'))
   } else if (method === 'OPTIONS') {
-    addField(exchange, 'Allow', allow)
     const isPreflight = headers['access-control-request-method'] !== undefined
-    if (isPreflight) addFields(exchange, toPreflightHeaders(allow))
-    send(exchange, 204)
+    send(exchange, 204, { Allow: allow, ...(isPreflight ? toPreflightHeaders(allow) : {}) })
   } else {
     const message = `The method ${method} is not known here. Allowed: ${allow}.`
     sendFailure(exchange, new Failure(40500, message, { headers: { Allow: allow } }))

@@ -46,7 +46,7 @@ interface Waiting<W> {
 
 /**
  * Puts the writes that arrive while the event loop or a commit is busy into one commit, so that they share its
- * fsync. A lone write never waits for company. `commit` answers one outcome for each write, in order; when it
+ * fsync. Who is alone never waits for company. `commit` answers one outcome for each write, in order; when it
  * fails, every write of that batch fails, and no other.
  *
  * `companyMs` says how long after a batch its callers are given to come back, as long as fewer writes wait than it had: where

@@ -31,7 +31,8 @@ describe('requests that are pipelined', async () => {
     return (await service.call({ path: `/plants/${id}` })).status === 200
   }
 
-  it('are all answered when the body of the last is broken', async () => {
+  /** Connects to a service whose creates wait at a gate. */
+  async function connectToSlow() {
     const store = await sqlite.open(await sqlite.newUrl())
     const gate = Promise.withResolvers<void>()
     const slow = await startService('sqlite::memory:', {
@@ -39,11 +40,18 @@ describe('requests that are pipelined', async () => {
         ...store,
         createPlant: (plant) => gate.promise.then(() => store.createPlant(plant)),
       },
+      // Who is cut here is not cut for being idle.
+      limits: { stallTimeoutMs: 600_000 },
     })
     // What another connection is answered tells that everything sent before has been read.
     const untilRead = () => slow.call({ path: '/healthz' })
-    const early = 'POST /plants HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
     const socket = connect(Number(new URL(slow.url).port), '127.0.0.1')
+    return { socket, gate, untilRead }
+  }
+
+  it('are all answered when the body of the last is broken', async () => {
+    const { socket, gate, untilRead } = await connectToSlow()
+    const early = 'POST /plants HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
     const received = text(socket)
     for (const part of [toCreate(1), early, 'ZZ\r\n']) {
       socket.write(part)
@@ -51,6 +59,28 @@ describe('requests that are pipelined', async () => {
     }
     gate.resolve()
     assert.deepEqual(statusesOf(await received), ['200', '401'])
+  })
+
+  it('are not read on while the first has no answer, and are all answered', async () => {
+    const { socket, gate, untilRead } = await connectToSlow()
+    const received = text(socket)
+    const count = 5_000
+    const small = toBytes({ path: '/healthz', headers: { 'X-Padding': 'x'.repeat(200) } })
+    const last = toBytes({ path: '/healthz', headers: { Connection: 'close' } })
+    socket.write(Buffer.concat([toCreate(1), ...Array(count).fill(small), last]))
+    for (let turn = 0; turn < 20; turn++) await untilRead()
+    gate.resolve()
+    const statuses = statusesOf(await received) ?? []
+    assert.equal(statuses.length, count + 2)
+    assert.deepEqual(new Set(statuses), new Set(['200']))
+  })
+
+  it('are cut when they are so many that they say next to nothing', async () => {
+    const { socket, gate } = await connectToSlow()
+    socket.on('error', () => {})
+    socket.write(Buffer.concat([toCreate(1), Buffer.from('GET / HTTP/1.1\r\n\r\n'.repeat(50_000))]))
+    await new Promise((resolve) => socket.resume().once('close', resolve))
+    gate.resolve()
   })
 
   it('are not done behind an answer that closes the connection', async () => {

@@ -107,8 +107,9 @@ export function buildPostgresStore(
     const waiting: PostgresWrite = { change, bytes, state: 'waiting' }
     const answer = new Deferred<Outcome<One>>()
     const timer = setTimeout(() => {
-      answer.reject(waiting.state === 'sent' ? unconfirmed() : unreachable())
+      const reason = waiting.state === 'sent' ? unconfirmed() : unreachable()
       waiting.state = 'given up'
+      answer.reject(reason)
     }, answerTimeoutMs)
     group.submit<Outcome<One>>(waiting).then(
       (outcome) => {

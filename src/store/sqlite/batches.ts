@@ -41,9 +41,16 @@ export function buildBatches(db: DatabaseSync, statements: Statements): Batches 
         commit.run()
         return { outcomes, commitMs: performance.now() - startedAt }
       } catch (error) {
-        if (db.isTransaction) db.exec('ROLLBACK')
+        rollBack()
         throw explain(error)
       }
     },
+  }
+
+  // What counts is why it failed, even if this fails, too.
+  function rollBack(): void {
+    try {
+      if (db.isTransaction) db.exec('ROLLBACK')
+    } catch {}
   }
 }

@@ -49,6 +49,8 @@ export async function openThread(file: ThreadFile, onLost: () => void): Promise<
   worker.on('error', (error) => {
     reason = error
   })
+  // A reply that cannot be read would be waited for in vain.
+  worker.on('messageerror', () => void worker.terminate())
   const ended = new Promise<void>((resolve) => {
     worker.on('exit', () => {
       resolve()
@@ -59,9 +61,9 @@ export async function openThread(file: ThreadFile, onLost: () => void): Promise<
   })
 
   function ask(order: Order): Promise<Reply> {
-    reply = Promise.withResolvers()
-    worker.ref()
     worker.postMessage(order)
+    worker.ref()
+    reply = Promise.withResolvers()
     return reply.promise
   }
 

@@ -105,13 +105,14 @@ export function openWriter(
 
   /** Starts a thread. Until it is ready, batches are committed in place. */
   function moveToThread(): void {
-    if (file === undefined || opening !== undefined) return
+    if (file === undefined || opening !== undefined || thread !== undefined) return
     opening = openThread(file, loseThread).then(useThread, loseThread)
   }
 
   function useThread(opened: Thread): void {
     opening = undefined
     thread = opened
+    slowInARow = 0
     quickInARow = 0
   }
 
