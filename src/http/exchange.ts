@@ -12,6 +12,9 @@ export interface Exchange {
   readonly fields: string[]
 }
 
+/** Answers a request with what went wrong. */
+export type Fail = (exchange: Exchange, error: unknown) => void
+
 export type Headers = Readonly<Record<string, string>>
 
 /** Settles a field that the answer carries whatever it is. */

@@ -10,7 +10,7 @@ import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { type AnyAnswer, sendAnswer } from './answer.ts'
 import { authenticate } from './authentication.ts'
 import { readJson, skipBody } from './body.ts'
-import type { Exchange } from './exchange.ts'
+import type { Fail } from './exchange.ts'
 import { insufficientScope, orFail } from './failures.ts'
 import type { Handlers } from './handlers.ts'
 import { toFormat } from './negotiation.ts'
@@ -25,8 +25,7 @@ interface OperationParts {
   readonly rateLimit: RateLimit | undefined
   readonly publicUrl: string | undefined
   readonly limits: Limits
-  /** Answers a request with what went wrong. */
-  readonly fail: (exchange: Exchange, error: unknown) => void
+  readonly fail: Fail
 }
 
 interface CountRequest {

@@ -5,7 +5,7 @@ import { type PageName, pages } from '../contract/operations.ts'
 import type { Health } from '../contract/shapes.ts'
 import type { Store } from '../store/store.ts'
 import { buildDocsPage, docsPolicy } from './docs.ts'
-import { type Exchange, type Headers, send } from './exchange.ts'
+import { type Fail, type Headers, send } from './exchange.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import { toBaseUrl } from './protocol.ts'
 import type { Entry } from './routes.ts'
@@ -14,8 +14,7 @@ interface PageParts {
   readonly store: Store
   readonly lifecycle: Lifecycle
   readonly publicUrl: string | undefined
-  /** Answers a request with what went wrong. */
-  readonly fail: (exchange: Exchange, error: unknown) => void
+  readonly fail: Fail
 }
 
 interface PageAnswer {

@@ -41,25 +41,20 @@ export async function sendPieces(
     clearTimeout(timer)
     body.close().catch(() => {})
   })
-  const left = new AbortController()
-  response.once('close', () => left.abort())
   try {
     // What fails before the first piece is there can still be answered as a failure.
-    await once(source, 'readable', { signal: left.signal })
+    await once(source, 'readable')
+    if (response.destroyed) return
     const isGzip = body.isCompressible && takesGzip(request.headers['accept-encoding'])
     const encoding = isGzip ? { 'Content-Encoding': 'gzip' } : {}
     const own = { ...headers, 'Content-Type': body.contentType, ...encoding }
     response.writeHead(status, joinFields(exchange, own))
     await pipeline([source, ...(isGzip ? [createGzip()] : []), response])
   } catch (error) {
-    if (!hasLeft(error)) throw error
+    // That the client did not want the rest is no failure.
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
   } finally {
     source.destroy()
   }
-}
-
-/** Whether it is only that the client did not want the rest. */
-function hasLeft(error: unknown): boolean {
-  const { code } = error as NodeJS.ErrnoException
-  return code === 'ABORT_ERR' || code === 'ERR_STREAM_PREMATURE_CLOSE'
 }

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, it } from 'node:test'
-import { mostSnapshots } from '../../src/store/store.ts'
-import { engines } from '../support/engines.ts'
+import { mostSnapshots, type Snapshot } from '../../src/store/store.ts'
+import { type Engine, engines } from '../support/engines.ts'
 import { authorized, startService } from '../support/service.ts'
 import { toBytes } from '../support/wire.ts'
 
@@ -166,6 +166,55 @@ for (const engine of engines) {
     })
   })
 }
+
+describe('an export that has no first piece', () => {
+  /** A service whose snapshots are read by this. */
+  async function startWith(walkPlants: Snapshot['walkPlants']) {
+    const sqlite = engines[0] as Engine
+    const store = await sqlite.open(await sqlite.newUrl())
+    const closed = Promise.withResolvers<void>()
+    const openSnapshot = async () => ({
+      ...(await store.openSnapshot()),
+      walkPlants,
+      close: async () => closed.resolve(),
+    })
+    const service = await startService('sqlite::memory:', { store: { ...store, openSnapshot } })
+    return { service, closed: closed.promise }
+  }
+
+  const request = { path: '/plants', headers: { Accept: 'application/x-ndjson' } }
+
+  it('is answered as any failure, and lets go of the store', async () => {
+    const { service, closed } = await startWith(async function* () {
+      yield await Promise.reject(new Error('no page'))
+    })
+    const { status, headers, body } = await service.call(request)
+    await closed
+    assert.equal(status, 500)
+    assert.equal(JSON.parse(body).error, 50000)
+    assert.equal(headers.get('content-type'), 'application/json; charset=utf-8')
+    assert.equal(headers.has('vary'), false)
+  })
+
+  it('lets go of the store when its client has left, which is no fault', async () => {
+    const begun = Promise.withResolvers<void>()
+    const gate = Promise.withResolvers<void>()
+    const { service, closed } = await startWith(async function* () {
+      begun.resolve()
+      await gate.promise
+      yield [{ id: 1n, name: 'x', version: 1n }]
+    })
+    const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
+    socket.write(toBytes({ ...request, headers: { ...authorized, ...request.headers } }))
+    await begun.promise
+    socket.destroy()
+    await service.call({ path: '/healthz' })
+    gate.resolve()
+    await closed
+    await service.call({ path: '/healthz' })
+    assert.deepEqual(service.log, [])
+  })
+})
 
 /** Begins an export and reads no further than its beginning: the rest is more than the system keeps for a reader. */
 function holdExport(url: string): Promise<Socket> {
