@@ -44,9 +44,9 @@ interface Template {
 
 /** Before a system closes what is idle, which Node.js does after 5 s. */
 const longestIdleMs = 3_000
-const mostLatencies = 4_000_000
-const latencies = new Float64Array(mostLatencies)
-const readLatencies = new Float64Array(mostLatencies)
+const maxLatencies = 4_000_000
+const latencies = new Float64Array(maxLatencies)
+const readLatencies = new Float64Array(maxLatencies)
 const readBuffer = Buffer.allocUnsafe(256 * 1024)
 const connections = new Map<number, Connection[]>()
 const usedAt = new Map<number, number>()
@@ -56,7 +56,7 @@ const counters = new Map<string, number>()
 async function drive({ port, connections: count, cycle, forMs, requests }: Drive): Promise<Driven> {
   const pool = await openConnections(port, count)
   const turns = cycle.map((pattern) => findTemplate(port, pattern))
-  const most = requests ?? mostLatencies
+  const most = requests ?? maxLatencies
   const cpuBefore = process.cpuUsage()
   const startedAt = performance.now()
   const endsAt = startedAt + (forMs ?? Number.POSITIVE_INFINITY)

@@ -47,7 +47,7 @@ export interface Served {
   stop(): Promise<void>
 }
 
-const mostBuffersMb = 4_096
+const maxBuffersMb = 4_096
 
 export function openLab(form: Form, progress: Lab['progress']): Lab {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'))
@@ -136,7 +136,7 @@ export function openLab(form: Form, progress: Lab['progress']): Lab {
 
 /** A quarter of the memory, as the manual of PostgreSQL says for a machine of its own, and not more than is needed. */
 function toBuffers(): string {
-  return `${Math.min(mostBuffersMb, Math.floor(totalmem() / 4 / 2 ** 20))}MB`
+  return `${Math.min(maxBuffersMb, Math.floor(totalmem() / 4 / 2 ** 20))}MB`
 }
 
 /** Waits until a process says where it listens. */

@@ -31,7 +31,7 @@ export interface Plan {
 /** What can be driven: a system, or something that is like one. */
 export type Subject = Pick<System, 'served' | 'pids' | 'requests'> & { readonly name: string }
 
-const standardSliceMs = 80
+const defaultSliceMs = 80
 /** The part before each slice that is not measured. */
 const warmShare = 0.25
 
@@ -42,7 +42,7 @@ const warmShare = 0.25
 export async function alternate(
   lab: Lab,
   subjects: readonly Subject[],
-  { workload, connections, rounds, sliceMs = standardSliceMs }: Plan,
+  { workload, connections, rounds, sliceMs = defaultSliceMs }: Plan,
 ): Promise<Series[]> {
   const series = subjects.map(({ name }) => newSeries(name))
   for (let round = 0; round < rounds; round++) {

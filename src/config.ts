@@ -34,10 +34,10 @@ export class WrongConfig extends Error {
   }
 }
 
-export const standardDatabaseUrl = 'sqlite:data/plant-store.db'
+export const defaultDatabaseUrl = 'sqlite:data/plant-store.db'
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
-const shortestToken = 20
+const minTokenLength = 20
 
 /** The configuration that flags and environment make, or every mistake in them at once. Changes nothing. */
 export function readConfig(flags: Flags, env: Environment): Config {
@@ -64,7 +64,7 @@ export function readConfig(flags: Flags, env: Environment): Config {
     storeLocation: read<StoreLocation>(
       ['DATABASE_URL', '--database'],
       flags.database,
-      toStoreLocation(standardDatabaseUrl) as StoreLocation,
+      toStoreLocation(defaultDatabaseUrl) as StoreLocation,
       toStoreLocation,
       'sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST/DATABASE',
     ),
@@ -73,7 +73,7 @@ export function readConfig(flags: Flags, env: Environment): Config {
       undefined,
       undefined,
       toOperatorToken,
-      `${shortestToken} or more visible ASCII characters`,
+      `${minTokenLength} or more visible ASCII characters`,
     ),
     publicUrl: read<string | undefined>(
       ['PUBLIC_URL'],
@@ -123,7 +123,7 @@ function toHost(text: string): string | undefined {
 }
 
 function toOperatorToken(text: string): string | undefined {
-  return text.length >= shortestToken && /^[!-~]+$/.test(text) ? text : undefined
+  return text.length >= minTokenLength && /^[!-~]+$/.test(text) ? text : undefined
 }
 
 function toPublicUrl(text: string): string | undefined {

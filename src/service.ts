@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
-import { type Limits, limits as standardLimits } from './contract/limits.ts'
-import { drain, type Patience } from './http/lifecycle.ts'
+import { defaultTimeouts, type Timeouts } from './contract/limits.ts'
+import { drain, type Grace } from './http/lifecycle.ts'
 import { buildServer } from './http/server.ts'
 import { repeat } from './repeat.ts'
 import { openStore } from './store/open.ts'
@@ -15,7 +15,7 @@ export interface Service {
   readonly url: string
   readonly store: Store
   /** Answers what was accepted, then lets go of everything. Tells how many connections had to be cut. */
-  close(patience?: Patience): Promise<number>
+  close(grace?: Grace): Promise<number>
 }
 
 export interface ServiceOptions {
@@ -23,7 +23,7 @@ export interface ServiceOptions {
   readonly logger: Logger
   /** Instead of the store that the configuration names. */
   readonly store?: Store
-  readonly limits?: Limits
+  readonly timeouts?: Timeouts
 }
 
 /** How often keys that are too old to count are forgotten. */
@@ -42,7 +42,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
 }
 
 async function openOnStore(store: Store, options: ServiceOptions): Promise<Service> {
-  const { config, logger, limits = standardLimits } = options
+  const { config, logger, timeouts = defaultTimeouts } = options
   const onError = (err: unknown) => logger.debug({ err }, 'the store failed in the background')
   const lifecycle = { isDraining: false }
   const tokens = await openTokenVerifier({ store, operatorToken: config.operatorToken, onError })
@@ -63,16 +63,16 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
       publicUrl,
       allowedOrigins,
       rateLimit,
-      limits,
+      timeouts,
     })
     await once(server.listen({ port: config.port, host: config.host }), 'listening')
 
     return {
       url: toUrl(server.address() as AddressInfo),
       store,
-      async close(patience = 'hurry') {
+      async close(grace = 'hurry') {
         try {
-          const cut = await drain(server, lifecycle, limits, patience)
+          const cut = await drain(server, lifecycle, timeouts, grace)
           await stopBackground()
           return cut
         } finally {

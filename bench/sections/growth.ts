@@ -15,7 +15,7 @@ const plans = {
   short: { sizes: [seedCount, 1_000_000], rounds: 14, starts: 5, warmMs: 1_500 },
   full: { sizes: [seedCount, 1_000_000, 10_000_000], rounds: 24, starts: 9, warmMs: 3_000 },
 }
-const mostRatio = 1.15
+const maxRatio = 1.15
 
 /** What was found for one engine: for each size, the series of each operation and the starts. */
 interface Growth {
@@ -111,7 +111,7 @@ function describe({ engine, sizes, series, startMs }: Growth): string {
 function toTargets({ engine, sizes, series, startMs }: Growth): Target[] {
   const last = sizes.length - 1
   const title = `${(sizes[last] ?? 0).toLocaleString('en')} plants / ${sizes[0]?.toLocaleString('en')}, ${engine}`
-  const bound = { most: mostRatio }
+  const bound = { most: maxRatio }
   return [
     ...operations.map((operation) => ({
       title: `${title}: CPU per ${operation}`,

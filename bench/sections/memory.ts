@@ -9,8 +9,8 @@ import { serveOurs, stopSystems } from '../systems.ts'
 
 const counts = { short: 50_000, full: 400_000 }
 const options = ['--max-old-space-size=96', '--max-semi-space-size=8']
-const mostMb = 180
-const mostGrowthMb = 20
+const maxMb = 180
+const maxGrowthMb = 20
 
 export const memory: Section = { name: 'memory', measure }
 
@@ -43,13 +43,13 @@ async function measure(lab: Lab): Promise<Findings> {
       {
         title: `memory, ${engine}: after ${creates} and a walk`,
         value: firstMb,
-        bound: { most: mostMb },
+        bound: { most: maxMb },
         unit: ' MB',
       },
       {
         title: `memory, ${engine}: more after as many again`,
         value: secondMb - firstMb,
-        bound: { most: mostGrowthMb },
+        bound: { most: maxGrowthMb },
         unit: ' MB',
       },
     ]),

@@ -9,7 +9,7 @@ import { type Findings, type Section, toTable, toText } from '../section.ts'
 import { seed, serveOurs } from '../systems.ts'
 
 const forMs = 6_000
-const mostWaits = 100
+const maxWaits = 100
 /** What took less is not in the table. */
 const leastShare = 0.005
 
@@ -45,7 +45,7 @@ async function measure(lab: Lab): Promise<Findings> {
 
 /** Node.js writes it when the process ends. */
 async function readProfile(folder: string): Promise<CpuProfile> {
-  for (let waits = 0; waits < mostWaits; waits++) {
+  for (let waits = 0; waits < maxWaits; waits++) {
     await sleep(100)
     const [file] = listFiles(folder)
     if (file === undefined) continue

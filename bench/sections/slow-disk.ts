@@ -17,7 +17,7 @@ const plans = { short: { rounds: 2, sliceMs: 500 }, full: { rounds: 4, sliceMs: 
 const stored = 200
 const seeds: Record<Who, number> = { ours: 1_000, 'in place': 1_000, usual: stored }
 /** A create waits for the batch before it and for its own; now and then a checkpoint syncs twice in between. */
-const mostSyncsToWait = 4
+const maxSyncsToWait = 4
 /** What the p99 of gets is without any sync: beside a delay that is not longer than this, it shows nothing. */
 const quickestGetMs = 10
 
@@ -175,7 +175,7 @@ function toTargets(slow: Slow): Target[] {
       {
         title: `${title}: p99 of creates`,
         value: worst(ours.create.rounds.p99Ms),
-        bound: { most: Math.ceil(quickMs) + mostSyncsToWait * syncMs },
+        bound: { most: Math.ceil(quickMs) + maxSyncsToWait * syncMs },
         unit: ' ms',
       },
       ...(syncMs > quickestGetMs ? [toReadTarget(title, readMs, syncMs)] : []),

@@ -5,7 +5,7 @@ import { makeFolder } from '../store/sqlite/folder.ts'
 import { makeFile } from './output-file.ts'
 import { startProgress, toText } from './progress.ts'
 import { requireGoingOn, stopOnSignal } from './signals.ts'
-import { requireExisting, requireKept } from './store-place.ts'
+import { requireExisting, requireKept } from './store-location.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Copies the store into one file, while others may use it. */

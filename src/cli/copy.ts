@@ -7,7 +7,7 @@ import { expectShortLives } from './memory.ts'
 import { CommandFailed, exitCodes } from './outcome.ts'
 import { type Progress, startProgress, toText } from './progress.ts'
 import { requireGoingOn, stopOnSignal } from './signals.ts'
-import { isSamePlace, requireExisting, requireKept } from './store-place.ts'
+import { isSameStore, requireExisting, requireKept } from './store-location.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface CopyFlags {
@@ -141,7 +141,7 @@ function toLocations({ from, to }: CopyFlags): [StoreLocation, StoreLocation] {
   if (mistakes.length > 0 || source === undefined || destination === undefined) {
     throw new WrongConfig(mistakes)
   }
-  if (isSamePlace(source, destination))
+  if (isSameStore(source, destination))
     throw new WrongConfig(['--from and --to are the same store.'])
   requireExisting({ storeLocation: source })
   requireKept({ storeLocation: destination })

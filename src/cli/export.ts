@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { type Config, WrongConfig } from '../config.ts'
 import { Failure } from '../contract/errors.ts'
-import { isKeepable } from '../contract/text.ts'
+import { isStorable } from '../contract/text.ts'
 import type { Snapshot } from '../store/store.ts'
 import { writePlants } from '../transfer/write.ts'
 import { standardStream, toFormat } from './input-file.ts'
@@ -13,7 +13,7 @@ import { CommandFailed, exitCodes, explainFile } from './outcome.ts'
 import { makeFile } from './output-file.ts'
 import { startProgress, toText } from './progress.ts'
 import { requireGoingOn, stopOnSignal } from './signals.ts'
-import { requireExisting } from './store-place.ts'
+import { requireExisting } from './store-location.ts'
 import type { Terminal } from './terminal.ts'
 import { withStore } from './with-store.ts'
 
@@ -33,7 +33,7 @@ export async function exportPlants(
   expectShortLives()
   const isStandard = file === standardStream
   const format = toFormat(isStandard ? 'standard.ndjson' : file, flags.format)
-  if (flags.tag !== undefined && !isKeepable(flags.tag)) {
+  if (flags.tag !== undefined && !isStorable(flags.tag)) {
     throw new WrongConfig(['--tag must be text without NUL characters.'])
   }
   requireExisting(config)

@@ -10,7 +10,7 @@ import { CommandFailed, exitCodes } from './outcome.ts'
 const connections = 32
 const answerTimeoutMs = 30_000
 /** How often a request is sent that the service could not serve, or that got no answer. */
-const mostAttempts = 6
+const maxAttempts = 6
 const pauseMs = 500
 
 interface Answer {
@@ -77,14 +77,14 @@ export function openHttpTarget(
       const answer = await send(...parts).catch((error: unknown) => error as Error)
       signal.throwIfAborted()
       if (answer instanceof Error) {
-        if (attempt === mostAttempts) throw givenUp(url, answer)
+        if (attempt === maxAttempts) throw givenUp(url, answer)
         await sleep(attempt * pauseMs, undefined, { signal })
       } else if (answer.status === 429) {
         // Its time will come: that is no failure, however often it happens.
         pausedUntil = Math.max(pausedUntil, performance.now() + answer.retryAfterMs)
         attempt--
       } else if (passing.includes(answer.status)) {
-        if (attempt === mostAttempts) throw givenUp(url, answer)
+        if (attempt === maxAttempts) throw givenUp(url, answer)
         await sleep(answer.retryAfterMs, undefined, { signal })
       } else return requireGranted(answer)
     }
@@ -96,7 +96,7 @@ export function openHttpTarget(
   }
 
   async function putOne(plant: NewPlant): Promise<Outcome> {
-    for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
       const created = await put(plant, { 'If-None-Match': '*' })
       if (created.status === 201) return { is: 'stored' }
       if (invalid.includes(created.status)) return { is: 'invalid', reason: toMessage(created) }

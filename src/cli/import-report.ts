@@ -21,7 +21,7 @@ export interface Rejects {
 }
 
 /** How many are shown on the terminal; beyond that, a file is the better place. */
-const mostShown = 100
+const maxShown = 100
 
 /** Refuses a file that is something else than the rejects of an import before: it would be lost. */
 export function requireRejectsFile(path: string): void {
@@ -80,8 +80,8 @@ function showRejects(): Rejects {
   return {
     async add({ line }, reason, progress) {
       count++
-      if (count <= mostShown) progress.note(`line ${line}: ${reason}`)
-      else if (count === mostShown + 1)
+      if (count <= maxShown) progress.note(`line ${line}: ${reason}`)
+      else if (count === maxShown + 1)
         progress.note('More lines were not taken: use --rejects FILE to keep them all.')
     },
     async close() {},

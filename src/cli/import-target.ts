@@ -3,7 +3,7 @@ import type { NewPlant } from '../contract/shapes.ts'
 import { openStore } from '../store/open.ts'
 import type { ImportOutcome, OnConflict } from '../store/store.ts'
 import { openHttpTarget } from './import-http.ts'
-import { requireKept } from './store-place.ts'
+import { requireKept } from './store-location.ts'
 
 export type OnConflictFlag = 'fail' | 'skip' | 'replace'
 

@@ -21,7 +21,7 @@ export interface ImportFlags extends TargetFlags {
 /** So many plants, or so much text, go into the store in one step. */
 const batchPlants = 2_000
 const batchCharacters = 256 * 1024
-const mostUnderWay = 2
+const maxUnderWay = 2
 
 /** Brings the plants of a file into the store. Run again, it finds what is there already, and goes on. */
 export async function importPlants(
@@ -103,7 +103,7 @@ interface Batch {
 
 /** Two batches with an id in common are not under way together: their order decides whose plant it is. */
 function mustWait(ids: ReadonlySet<bigint>, underWay: readonly Batch[]): boolean {
-  const isFull = underWay.length === mostUnderWay
+  const isFull = underWay.length === maxUnderWay
   return isFull || underWay.some((batch) => !batch.ids.isDisjointFrom(ids))
 }
 

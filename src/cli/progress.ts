@@ -16,7 +16,7 @@ export interface Part {
 }
 
 /** How often the bar moves, and how often there is a line where there is no terminal. */
-const standardIntervals = { barMs: 100, lineMs: 5_000 }
+const defaultIntervals = { barMs: 100, lineMs: 5_000 }
 
 /** A bar on a terminal, a line every few seconds elsewhere, nothing when quiet was asked for. */
 export function startProgress(
@@ -24,7 +24,7 @@ export function startProgress(
   things: string,
   { errors }: Terminal,
   { quiet = false }: { readonly quiet?: boolean | undefined },
-  { barMs, lineMs } = standardIntervals,
+  { barMs, lineMs } = defaultIntervals,
 ): Progress {
   const startedAt = performance.now()
   const bar = errors.isTTY && !quiet ? newBar(errors) : undefined

@@ -36,8 +36,8 @@ async function serveAlone(config: Config, logger: Logger, print: (started: Start
   // Node would write it at the end: after a kill, the next start would be as slow as this one.
   flushCompileCache()
   // Who presses Ctrl-C wants it to end; who sends SIGTERM may have a balancer that has to notice.
-  const patience = (await signalled) === 'SIGTERM' ? 'hold' : 'hurry'
-  const cut = await service.close(patience)
+  const grace = (await signalled) === 'SIGTERM' ? 'hold' : 'hurry'
+  const cut = await service.close(grace)
   if (cut === 0) logger.info('stopped: every request that was accepted has been answered')
   else logger.warn(`stopped: ${cut} connections were cut, because their clients did not finish`)
 }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { limits } from '../contract/limits.ts'
+import { defaultTimeouts } from '../contract/limits.ts'
 import { CommandFailed, exitCodes } from './outcome.ts'
 
 /** Two signals so close together are one: a terminal and npm both pass Ctrl-C on. */
@@ -15,7 +15,7 @@ export function waitForSignal(logger: Logger): Promise<NodeJS.Signals> {
       logger.info(
         `${signal}: answering what was accepted, then stopping; a second signal stops at once`,
       )
-      setTimeout(() => process.exit(1), limits.shutdownMs + 500).unref()
+      setTimeout(() => process.exit(1), defaultTimeouts.shutdownMs + 500).unref()
       resolve(signal)
     })
   })

@@ -2,12 +2,12 @@ import { type Config, WrongConfig } from '../config.ts'
 import { scopes } from '../contract/scopes.ts'
 import type { TokenRecord } from '../store/store.ts'
 import { issueToken } from '../tokens/issue.ts'
-import { requireExisting, requireKept } from './store-place.ts'
+import { requireExisting, requireKept } from './store-location.ts'
 import type { Terminal } from './terminal.ts'
 import { withStore } from './with-store.ts'
 
 const msPerUnit: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-const longestName = 200
+const maxNameLength = 200
 
 export interface CreateFlags {
   readonly name: string
@@ -74,8 +74,8 @@ export async function revokeToken(
 
 function toRequest({ name, scope, expires }: CreateFlags) {
   const mistakes: string[] = []
-  if (name.length === 0 || name.length > longestName || /\p{C}/u.test(name)) {
-    mistakes.push(`--name must have 1 to ${longestName} printable characters.`)
+  if (name.length === 0 || name.length > maxNameLength || /\p{C}/u.test(name)) {
+    mistakes.push(`--name must have 1 to ${maxNameLength} printable characters.`)
   }
   const wanted = scope?.split(',').map((part) => part.trim()) ?? scopes
   if (!wanted.every((part) => (scopes as readonly string[]).includes(part))) {

@@ -1,4 +1,4 @@
-import { type Config, standardDatabaseUrl } from '../config.ts'
+import { type Config, defaultDatabaseUrl } from '../config.ts'
 
 /** What the person who started the service has to know. */
 export interface Started {
@@ -42,7 +42,7 @@ function describeStore({ storeLocation }: Config): string {
 function toFlag({ storeLocation }: Config): string {
   if (storeLocation.engine === 'postgres') return ' --database "$DATABASE_URL"'
   const { label } = storeLocation
-  return label === standardDatabaseUrl ? '' : ` --database '${label}'`
+  return label === defaultDatabaseUrl ? '' : ` --database '${label}'`
 }
 
 function toCurl(url: string, token: string, id: number): string {

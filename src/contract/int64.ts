@@ -1,6 +1,6 @@
 const smallest = -(2n ** 63n)
 const largest = 2n ** 63n - 1n
-const mostDigits = 19
+const maxDigits = 19
 
 const plainInteger = /^-?\d{1,18}$/
 const jsonNumber = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
@@ -22,7 +22,7 @@ export function toInt64(number: string): bigint | undefined {
   const significant = withoutTrailingZeros(digits)
   if (significant === '') return 0n
   const zeros = digits.length - significant.length + Number(exponent) - fraction.length
-  if (zeros < 0 || significant.length + zeros > mostDigits) return undefined
+  if (zeros < 0 || significant.length + zeros > maxDigits) return undefined
   return withinRange(BigInt(sign + significant + '0'.repeat(zeros)))
 }
 

@@ -6,7 +6,7 @@ interface Parameter {
 }
 
 /** The bounds of a page. */
-export const pageLimits = { standard: 100, most: 1_000 }
+export const pageLimits = { default: 100, max: 1_000 }
 
 const entityTags = 'a list of entity tags, or `*`'
 
@@ -15,7 +15,7 @@ export const parameters = {
   limit: {
     in: 'query',
     description: 'How many plants to answer at most.',
-    schema: { type: 'integer', minimum: 1, maximum: pageLimits.most, default: pageLimits.standard },
+    schema: { type: 'integer', minimum: 1, maximum: pageLimits.max, default: pageLimits.default },
     example: 100,
   },
   after: {

@@ -65,7 +65,7 @@ export const StoredPlants = {
   items: StoredPlant,
   title: 'StoredPlants',
   description: 'Plants in ascending order of their ids.',
-  maxItems: pageLimits.most,
+  maxItems: pageLimits.max,
 } as const satisfies ArrayShape
 
 /** The body of every answer that is not a success. */

@@ -2,7 +2,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Socket } from 'node:net'
 import { Failure } from '../contract/errors.ts'
 import { jsonContentType } from '../contract/formats.ts'
-import { limits } from '../contract/limits.ts'
+import { limits, type Timeouts } from '../contract/limits.ts'
 import { malformed, toFailureAnswer } from './failures.ts'
 
 /** How long a connection with a broken request stays open, so that the client can read why. */
@@ -13,7 +13,7 @@ const lastResponse = Symbol('the response to the last request that came over it'
 type TrackedSocket = Socket & { [lastResponse]?: ServerResponse }
 
 /** Answers the requests that Node's parser gives up on, for which there is no request and no reply. */
-export function buildClientErrors(newRequestId: () => string) {
+export function buildClientErrors(newRequestId: () => string, timeouts: Timeouts) {
   const refused = new WeakSet<Socket>()
 
   /** Remembers which request is the last that came over a connection. Answers the one before it, if it is not over yet. */
@@ -32,7 +32,7 @@ export function buildClientErrors(newRequestId: () => string) {
 
   function answer(error: NodeJS.ErrnoException, socket: Socket): void {
     if (error.code === 'ECONNRESET') socket.destroy()
-    else refuse(socket, toFailure(error))
+    else refuse(socket, toFailure(error, timeouts))
   }
 
   /** Refuses what came over a connection after, or in the body of, the last request on it. */
@@ -42,7 +42,7 @@ export function buildClientErrors(newRequestId: () => string) {
     // Node takes its own listener away with a CONNECT; without one, a reset would end the process.
     socket.on('error', () => socket.destroy())
     // However slowly the answers before are read.
-    setTimeout(() => socket.destroy(), limits.stallTimeoutMs).unref()
+    setTimeout(() => socket.destroy(), timeouts.stallTimeoutMs).unref()
     const last = socket[lastResponse]
     const send = () => end(socket, failure)
     if (last === undefined) send()
@@ -73,9 +73,9 @@ export function buildClientErrors(newRequestId: () => string) {
   return { track, isLast, answer, refuse }
 }
 
-function toFailure({ code = '' }: NodeJS.ErrnoException): Failure {
+function toFailure({ code = '' }: NodeJS.ErrnoException, timeouts: Timeouts): Failure {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    const seconds = [limits.headersTimeoutMs, limits.requestTimeoutMs].map((ms) => ms / 1000)
+    const seconds = [timeouts.headersTimeoutMs, timeouts.requestTimeoutMs].map((ms) => ms / 1000)
     return new Failure(
       40800,
       `The headers must be complete within ${seconds[0]} s, the whole request within ${seconds[1]} s.`,

@@ -7,9 +7,9 @@ import type { AnyShape, ArrayShape, ValueOf } from '../contract/schema.ts'
 import type { Soon } from '../store/soon.ts'
 import type { CreatedOnce, Store, Version } from '../store/store.ts'
 import { toETag } from './etag.ts'
-import type { Parameters } from './parameters.ts'
-import type { Pieces } from './pieces.ts'
+import type { RequestParameters } from './parameters.ts'
 import { listPage, openExport } from './plant-list.ts'
+import type { StreamedBody } from './streamed-body.ts'
 
 type PathOf<Name extends OperationName> = Operations[Name]['path']
 type Id<Name extends OperationName> =
@@ -20,7 +20,7 @@ type Body<Name extends OperationName> = Operations[Name] extends {
   ? { readonly body: ValueOf<Shape> }
   : unknown
 type ParametersOf<Name extends OperationName> = Pick<
-  Parameters,
+  RequestParameters,
   Operations[Name]['parameters'][number]
 >
 
@@ -41,7 +41,7 @@ type HeaderOf<Success, Kind extends string> =
 /** A list may also come in pieces. */
 type ContentOf<Shape extends AnyShape> =
   | ValueOf<Shape>
-  | (Shape extends ArrayShape ? Pieces : never)
+  | (Shape extends ArrayShape ? StreamedBody : never)
 
 /** What a handler may answer: one of the successes that its operation declares, with all of its headers. */
 export type Answer<Name extends OperationName> = {
@@ -103,7 +103,7 @@ export function buildHandlers(store: Store): Handlers {
         const body = await openExport(store, { format, after, tag, limit: parameters.limit })
         return { status: 200, headers: { Vary }, body }
       }
-      const limit = parameters.limit ?? pageLimits.standard
+      const limit = parameters.limit ?? pageLimits.default
       const { body, next } = await listPage(store, { limit, after, tag })
       const Link = next === undefined ? undefined : toLink(baseUrl, { limit, after: next, tag })
       return { status: 200, headers: Link === undefined ? { Vary } : { Vary, Link }, body }
@@ -130,7 +130,7 @@ export function buildHandlers(store: Store): Handlers {
     },
 
     async deletePlant({ id, parameters }) {
-      const outcome = await store.removePlant(id, toPrecondition(parameters))
+      const outcome = await store.deletePlant(id, toPrecondition(parameters))
       if (outcome === 'absent') throw absent(id)
       if (outcome === 'condition failed') throw conditionFailed()
       return { status: 204, headers: {}, body: undefined }
@@ -138,7 +138,9 @@ export function buildHandlers(store: Store): Handlers {
   }
 }
 
-function toPrecondition(parameters: Pick<Parameters, 'If-Match' | 'If-None-Match'>): Precondition {
+function toPrecondition(
+  parameters: Pick<RequestParameters, 'If-Match' | 'If-None-Match'>,
+): Precondition {
   return { match: parameters['If-Match'], noneMatch: parameters['If-None-Match'] }
 }
 

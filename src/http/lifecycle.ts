@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import type { Limits } from '../contract/limits.ts'
+import type { Timeouts } from '../contract/limits.ts'
 
 /** What the answers have to know about a shutdown. */
 export interface Lifecycle {
@@ -10,7 +10,7 @@ export interface Lifecycle {
 }
 
 /** Whether the grace lasts its full time, or ends when nobody is connected any more. */
-export type Patience = 'hold' | 'hurry'
+export type Grace = 'hold' | 'hurry'
 
 /**
  * Ends a server without losing a request. While it drains, readiness says no and each connection is closed after its
@@ -21,19 +21,19 @@ export type Patience = 'hold' | 'hurry'
 export async function drain(
   server: Server,
   lifecycle: Lifecycle,
-  limits: Limits,
-  patience: Patience,
+  timeouts: Timeouts,
+  grace: Grace,
 ): Promise<number> {
   const countConnections = promisify(server.getConnections.bind(server))
-  const deadline = sleep(limits.shutdownMs, undefined, { ref: false })
+  const deadline = sleep(timeouts.shutdownMs, undefined, { ref: false })
   lifecycle.isDraining = true
   // An answer that was begun before does not say that it is the last: its client may go on, and has the grace for it.
-  server.keepAliveTimeout = Math.max(1, limits.idleGraceMs)
+  server.keepAliveTimeout = Math.max(1, timeouts.idleGraceMs)
   server.keepAliveTimeoutBuffer = 0
   const newcomers = watchNewcomers(server)
-  const graceEndsAt = performance.now() + limits.idleGraceMs
+  const graceEndsAt = performance.now() + timeouts.idleGraceMs
   while (performance.now() < graceEndsAt) {
-    if (patience === 'hurry' && (await countConnections()) === 0) break
+    if (grace === 'hurry' && (await countConnections()) === 0) break
     await sleep(10)
   }
   const { closed } = await closePort(server, newcomers)

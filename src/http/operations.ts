@@ -1,7 +1,7 @@
 import { Failure } from '../contract/errors.ts'
 import type { Format } from '../contract/formats.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
-import type { Limits } from '../contract/limits.ts'
+import type { Timeouts } from '../contract/limits.ts'
 import { type Operation, type OperationName, operations } from '../contract/operations.ts'
 import type { Scope } from '../contract/scopes.ts'
 import { buildShapeCheck } from '../json/shape.ts'
@@ -14,7 +14,7 @@ import type { Fail } from './exchange.ts'
 import { insufficientScope, orFail } from './failures.ts'
 import type { Handlers } from './handlers.ts'
 import { toFormat } from './negotiation.ts'
-import { buildParameterReader, type Parameters } from './parameters.ts'
+import { buildParameterReader, type RequestParameters } from './parameters.ts'
 import { toBaseUrl } from './protocol.ts'
 import { buildRateLimit, type RateLimit } from './rate-limit.ts'
 import type { Entry, Handle } from './routes.ts'
@@ -24,7 +24,7 @@ interface OperationParts {
   readonly tokens: TokenVerifier
   readonly rateLimit: RateLimit | undefined
   readonly publicUrl: string | undefined
-  readonly limits: Limits
+  readonly timeouts: Timeouts
   readonly fail: Fail
 }
 
@@ -35,7 +35,7 @@ interface CountRequest {
 /** A handler as the one that calls it sees it: which members a call has, the operation's own type says. */
 type AnyHandler = (call: {
   readonly id: bigint | undefined
-  readonly parameters: Partial<Parameters>
+  readonly parameters: Partial<RequestParameters>
   readonly body: unknown
   readonly baseUrl: string
   readonly tokenId: string
@@ -53,7 +53,7 @@ export function buildOperations(parts: OperationParts): Entry[] {
 
 function buildHandle(
   name: OperationName,
-  { handlers, tokens, countRequest, publicUrl, limits, fail }: OperationParts & CountRequest,
+  { handlers, tokens, countRequest, publicUrl, timeouts, fail }: OperationParts & CountRequest,
 ): Handle {
   const operation: Operation = operations[name]
   const answer = handlers[name] as unknown as AnyHandler
@@ -89,7 +89,7 @@ function buildHandle(
     }
 
     const respond = orFail(
-      (found: AnyAnswer) => sendAnswer(exchange, found, limits, refuse),
+      (found: AnyAnswer) => sendAnswer(exchange, found, timeouts, refuse),
       refuse,
     )
     const grant = authenticate(headers.authorization, tokens)

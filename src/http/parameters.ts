@@ -3,11 +3,11 @@ import { Failure } from '../contract/errors.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
 import { type ParameterName, pageLimits, parameters } from '../contract/parameters.ts'
 import type { States } from '../contract/precondition.ts'
-import { isKeepable } from '../contract/text.ts'
+import { isStorable } from '../contract/text.ts'
 import { toVersion } from './etag.ts'
 
 /** The parameters of a request, read and checked. One that was not sent is undefined. */
-export interface Parameters {
+export interface RequestParameters {
   limit: number | undefined
   after: bigint | undefined
   tag: string | undefined
@@ -16,14 +16,14 @@ export interface Parameters {
   'Idempotency-Key': string | undefined
 }
 
-type Reader<Name extends ParameterName> = (text: string) => Parameters[Name] | undefined
+type Reader<Name extends ParameterName> = (text: string) => RequestParameters[Name] | undefined
 
 /** How each parameter is read, and what is expected of it. */
 const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string } } = {
-  limit: { read: toLimit, expected: `a number from 1 to ${pageLimits.most}` },
+  limit: { read: toLimit, expected: `a number from 1 to ${pageLimits.max}` },
   after: { read: toPathId, expected: `an integer ${int64Range}` },
   tag: {
-    read: (text) => (isKeepable(text) ? text : undefined),
+    read: (text) => (isStorable(text) ? text : undefined),
     expected: 'text without NUL characters',
   },
   'If-Match': { read: (text) => toStates(text, 'strong'), expected: 'a list of entity tags, or *' },
@@ -41,7 +41,7 @@ export function buildParameterReader(names: readonly ParameterName[]) {
     .filter((name) => parameters[name].in === 'header')
     .map((name) => ({ name, field: name.toLowerCase() }))
 
-  return (url: string, headers: IncomingHttpHeaders): Partial<Parameters> => {
+  return (url: string, headers: IncomingHttpHeaders): Partial<RequestParameters> => {
     const values: Record<string, unknown> = {}
     if (inQuery.length > 0) {
       const query = parseQuery(url)
@@ -95,7 +95,7 @@ function decode(text: string): string | undefined {
 
 function toLimit(text: string): number | undefined {
   const limit = /^[1-9]\d{0,3}$/.test(text) ? Number(text) : 0
-  return limit >= 1 && limit <= pageLimits.most ? limit : undefined
+  return limit >= 1 && limit <= pageLimits.max ? limit : undefined
 }
 
 function toKey(text: string): string | undefined {

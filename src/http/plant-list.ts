@@ -4,11 +4,11 @@ import type { StoredPlant } from '../contract/shapes.ts'
 import { toJson } from '../json/write.ts'
 import type { PlantQuery, Store } from '../store/store.ts'
 import { type ExportQuery, writePlants } from '../transfer/write.ts'
-import type { Pieces } from './pieces.ts'
+import type { StreamedBody } from './streamed-body.ts'
 
 /** One page: its plants, or their JSON in pieces where they are too large to hold, and where the next page begins. */
 export interface Listing {
-  readonly body: StoredPlant[] | Pieces
+  readonly body: StoredPlant[] | StreamedBody
   /** The id after which the next page begins, while more plants follow. */
   readonly next: bigint | undefined
 }
@@ -32,7 +32,7 @@ export async function listPage(store: Store, query: PlantQuery): Promise<Listing
 }
 
 /** Opens every plant that follows, as they are at this moment, in another form than pages. */
-export async function openExport(store: Store, query: ExportQuery): Promise<Pieces> {
+export async function openExport(store: Store, query: ExportQuery): Promise<StreamedBody> {
   const snapshot = await store.openSnapshot()
   return {
     contentType: formats[query.format].contentType,

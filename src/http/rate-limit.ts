@@ -13,7 +13,7 @@ interface Window {
 }
 
 /** Windows that have ended are forgotten when there are more than this, once in so long. */
-const mostWindows = 10_000
+const maxWindows = 10_000
 const sweepMs = 1_000
 
 /**
@@ -28,7 +28,7 @@ export function buildRateLimit({ requests, windowMs }: RateLimit) {
   function findWindow(tokenId: string, now: number): Window {
     const current = windows.get(tokenId)
     if (current !== undefined && now < current.endsAt) return current
-    if (windows.size >= mostWindows && now >= sweptAt + sweepMs) forgetEnded(now)
+    if (windows.size >= maxWindows && now >= sweptAt + sweepMs) forgetEnded(now)
     const next = { endsAt: now + windowMs, used: 0 }
     windows.set(tokenId, next)
     return next

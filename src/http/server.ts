@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net'
 import { nextTick } from 'node:process'
 import type { Logger } from 'pino'
-import { type Limits, limits as standardLimits } from '../contract/limits.ts'
+import { defaultTimeouts, limits, type Timeouts } from '../contract/limits.ts'
 import { overloaded, type Store } from '../store/store.ts'
 import type { TokenVerifier } from '../tokens/verify.ts'
 import { buildClientErrors } from './client-errors.ts'
@@ -20,7 +20,7 @@ import { buildRoutes, type FoundRoute, toPath } from './routes.ts'
 import { answerUnrouted } from './unrouted.ts'
 
 /** How many requests may wait on one connection: more than fit into what is read at once, unless they say next to nothing. */
-const mostWaiting = 500
+const maxWaiting = 500
 
 export interface ServerParts {
   readonly store: Store
@@ -30,15 +30,15 @@ export interface ServerParts {
   readonly publicUrl: string | undefined
   readonly allowedOrigins: AllowedOrigins
   readonly rateLimit: RateLimit | undefined
-  readonly limits?: Limits
+  readonly timeouts?: Timeouts
 }
 
 /** Builds the HTTP side of the service. It does not listen. */
 export function buildServer(parts: ServerParts): Server {
   const { store, tokens, logger, lifecycle, publicUrl, allowedOrigins, rateLimit } = parts
-  const limits = parts.limits ?? standardLimits
+  const timeouts = parts.timeouts ?? defaultTimeouts
   const newRequestId = buildRequestIds()
-  const clientErrors = buildClientErrors(newRequestId)
+  const clientErrors = buildClientErrors(newRequestId, timeouts)
   const waitingBy = new WeakMap<Socket, number>()
   const findRoute = buildRoutes([
     ...buildOperations({
@@ -46,17 +46,17 @@ export function buildServer(parts: ServerParts): Server {
       tokens,
       rateLimit,
       publicUrl,
-      limits,
+      timeouts,
       fail,
     }),
     ...buildPages({ store, lifecycle, publicUrl, fail }),
   ])
 
   const server = createServer({
-    requestTimeout: limits.requestTimeoutMs,
-    headersTimeout: limits.headersTimeoutMs,
-    connectionsCheckingInterval: Math.min(1_000, limits.headersTimeoutMs / 2),
-    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    requestTimeout: timeouts.requestTimeoutMs,
+    headersTimeout: timeouts.headersTimeoutMs,
+    connectionsCheckingInterval: Math.min(1_000, timeouts.headersTimeoutMs / 2),
+    keepAliveTimeout: timeouts.keepAliveTimeoutMs,
     maxHeaderSize: limits.headerBytes,
     // The two that Node would answer or repair without our knowledge.
     requireHostHeader: false,
@@ -64,7 +64,7 @@ export function buildServer(parts: ServerParts): Server {
     // What has no body needs no stream for it.
     optimizeEmptyRequests: true,
   })
-  server.timeout = limits.stallTimeoutMs
+  server.timeout = timeouts.stallTimeoutMs
 
   function receive(request: IncomingMessage, response: ServerResponse): void {
     const previous = clientErrors.track(request, response)
@@ -80,7 +80,7 @@ export function buildServer(parts: ServerParts): Server {
   ) {
     const { socket } = request
     const waiting = (waitingBy.get(socket) ?? 0) + 1
-    if (waiting > mostWaiting) {
+    if (waiting > maxWaiting) {
       socket.destroy()
       return
     }
@@ -171,7 +171,7 @@ export function buildServer(parts: ServerParts): Server {
   server.on('clientError', clientErrors.answer)
   // Cuts who does not read, and who is idle for too long. Who does not finish a request is answered, by other timers.
   server.on('timeout', (socket: Socket) => {
-    const isIdle = socket.timeout !== limits.stallTimeoutMs
+    const isIdle = socket.timeout !== timeouts.stallTimeoutMs
     if (isIdle || socket.writableLength > 0) socket.destroy()
   })
   return server

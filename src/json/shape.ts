@@ -1,7 +1,7 @@
 import { Failure } from '../contract/errors.ts'
 import { int64Range } from '../contract/int64.ts'
 import type { BodyShape, ValueOf } from '../contract/schema.ts'
-import { isKeepable } from '../contract/text.ts'
+import { isStorable } from '../contract/text.ts'
 
 /** What a shape says of one member. */
 interface Member {
@@ -30,7 +30,7 @@ function isRight({ type, isRequired }: Member, value: unknown): boolean {
   if (value === undefined) return !isRequired
   // The parser makes a bigint of every integer within int64, and of nothing else.
   return type === 'string'
-    ? typeof value === 'string' && isKeepable(value)
+    ? typeof value === 'string' && isStorable(value)
     : typeof value === 'bigint'
 }
 

@@ -1,11 +1,11 @@
-import { mostSnapshots, type Snapshot, tooManySnapshots } from './store.ts'
+import { maxSnapshots, type Snapshot, tooManySnapshots } from './store.ts'
 
 /** Opens snapshots, a few at a time: an open one keeps the store from cleaning up behind itself. */
 export function limitSnapshots(open: () => Promise<Snapshot>): () => Promise<Snapshot> {
   let openCount = 0
 
   return async () => {
-    if (openCount === mostSnapshots) throw tooManySnapshots()
+    if (openCount === maxSnapshots) throw tooManySnapshots()
     openCount++
     try {
       return track(await open())

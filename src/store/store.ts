@@ -100,7 +100,7 @@ export interface Store {
   /** The ids that a list of plants would have, whatever the size of the plants. */
   listIds(query: PlantQuery): Promise<bigint[]>
   replacePlant(plant: StoredPlant, condition: Precondition): Soon<Replaced | 'condition failed'>
-  removePlant(id: bigint, condition: Precondition): Soon<'removed' | 'absent' | 'condition failed'>
+  deletePlant(id: bigint, condition: Precondition): Soon<'deleted' | 'absent' | 'condition failed'>
   /** Brings in many plants at once. When it fails, some of them may be in: again, it finds them there. */
   importPlants(plants: readonly ImportedPlant[], onConflict: OnConflict): Promise<ImportOutcome[]>
   /** Opens a snapshot, to be closed by whoever asked for it. There are few at a time: they cost the store. */
@@ -142,13 +142,13 @@ export class UnusableStore extends Error {
 }
 
 /** How many snapshots may be open at a time in one process. */
-export const mostSnapshots = 4
+export const maxSnapshots = 4
 
 /** As many snapshots are open as may be: refused at once. */
 export function tooManySnapshots(): Failure {
   return new Failure(
     50300,
-    `The service sends ${mostSnapshots} exports already. Try again when one has ended.`,
+    `The service sends ${maxSnapshots} exports already. Try again when one has ended.`,
   )
 }
 

@@ -33,7 +33,7 @@ const refreshMs = 400
 const trustMs = 900
 /** How often the last use of the tokens is written down. */
 const noteUsesMs = 10_000
-const mostGrants = 10_000
+const maxGrants = 10_000
 const operatorTokenId = 'operator'
 
 /** Opens the check of tokens: a verified token costs no query, a revoked one is refused within a second. */
@@ -72,7 +72,7 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
   }
 
   function remember(token: string, grant: Grant): Grant {
-    if (grants.size >= mostGrants) forgetAll()
+    if (grants.size >= maxGrants) forgetAll()
     grants.set(token, grant)
     return use(grant)
   }

@@ -1,5 +1,5 @@
 import { int64Range, toPathId } from '../contract/int64.ts'
-import { isKeepable } from '../contract/text.ts'
+import { isStorable } from '../contract/text.ts'
 import { type Entry, type Reader, UnreadableFile } from './entry.ts'
 import { type Line, lineBytes } from './lines.ts'
 
@@ -155,7 +155,7 @@ function toEntry(fields: Fields, columns: Columns, line: number, text: string): 
   if (name === undefined) {
     return { line, text, reason: 'The column "name" is absent: an empty name is written as "".' }
   }
-  if (!isKeepable(name) || (tag !== undefined && !isKeepable(tag))) {
+  if (!isStorable(name) || (tag !== undefined && !isStorable(tag))) {
     return { line, text, reason: 'The columns "name" and "tag" must have no NUL characters.' }
   }
   return { line, text, plant: tag === undefined ? { id, name } : { id, name, tag } }

@@ -23,7 +23,7 @@ export interface Client {
 }
 
 /** Longer than any answer of a service that is well. */
-const patienceMs = 60_000
+const maxWaitMs = 60_000
 
 /** Whether a client keeps its connections, or opens one for every request. */
 export type Connections = 'kept' | 'new'
@@ -55,7 +55,7 @@ export function openClient(token: string, options: ClientOptions = {}): Client {
       )
     })
     const toConnection = watchConnection(sent)
-    sent.setTimeout(patienceMs, () => sent.destroy())
+    sent.setTimeout(maxWaitMs, () => sent.destroy())
     sent.on('error', ({ code }: NodeJS.ErrnoException) =>
       resolve(code === 'ECONNREFUSED' ? 'not sent' : 'not answered'),
     )

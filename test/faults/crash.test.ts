@@ -18,8 +18,8 @@ const services = [
   { name: 'a service on SQLite with a thread', cycles: scale(3, 200), command: [threadService] },
 ]
 /** Before the kill: from hardly a write to some, and then a part of the time of a commit, so that it hits every moment. */
-const mostWrites = 80
-const mostDelayMs = 10
+const maxWrites = 80
+const maxDelayMs = 10
 
 for (const { name, cycles, command } of services) {
   describe(name, () => {
@@ -34,8 +34,8 @@ for (const { name, cycles, command } of services) {
       for (let cycle = 0; cycle < cycles; cycle++) {
         const service = await start(database)
         const load = startLoad(history, { urls: [service.url], token, writers: 8, readers: 2 })
-        await waitForWrites(history, Math.ceil(Math.random() * mostWrites))
-        await sleep(Math.random() * mostDelayMs)
+        await waitForWrites(history, Math.ceil(Math.random() * maxWrites))
+        await sleep(Math.random() * maxDelayMs)
         await service.end('SIGKILL')
         await load.stop()
       }

@@ -7,7 +7,7 @@ import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
-import type { WriterPlace } from '../../src/store/sqlite/writer.ts'
+import type { WriterLocation } from '../../src/store/sqlite/writer.ts'
 import type { Carefulness } from './careless-stores.ts'
 import type { Job, Jobs, Report, Told } from './faulty-writer.ts'
 import type { Random } from './random.ts'
@@ -67,7 +67,7 @@ function chooseJob(folder: string, random: Random): Job {
 /** The stores that meet faults. */
 export interface Kind {
   readonly carefulness: Carefulness
-  readonly writer: WriterPlace
+  readonly writer: WriterLocation
 }
 
 /** Lets stores meet faults until so many have struck, kills them, and judges what is found afterwards. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Failure } from '../../src/contract/errors.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
-import type { WriterPlace } from '../../src/store/sqlite/writer.ts'
+import type { WriterLocation } from '../../src/store/sqlite/writer.ts'
 import { type Store, UnusableStore } from '../../src/store/store.ts'
 import { type Carefulness, toCareless } from './careless-stores.ts'
 import { type Fault, toText } from './shim.ts'
@@ -21,7 +21,7 @@ export interface Jobs {
   readonly template: string
   readonly strikes: string
   readonly carefulness: Carefulness
-  readonly writer: WriterPlace
+  readonly writer: WriterLocation
   readonly jobs: readonly Job[]
 }
 

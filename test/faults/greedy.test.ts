@@ -17,7 +17,7 @@ import { isLong, scale } from './scale.ts'
 async function startTarget() {
   if (!isLong) {
     const service = await startService('sqlite::memory:', {
-      limits: { headersTimeoutMs: 1_000, requestTimeoutMs: 1_500, stallTimeoutMs: 1_000 },
+      timeouts: { headersTimeoutMs: 1_000, requestTimeoutMs: 1_500, stallTimeoutMs: 1_000 },
     })
     return { url: service.url, rss: () => process.memoryUsage.rss() }
   }
@@ -116,7 +116,7 @@ describe('slow and greedy clients', async () => {
 describe('more writes than the queue holds', () => {
   it('are refused at once with 503 and Retry-After; the others are stored, and then all are again', async (t) => {
     const path = join(newFolder(), 'plants.db')
-    const store = buildSqliteStore(openConnection(path), { queueWrites: 20, batchWrites: 10 })
+    const store = buildSqliteStore(openConnection(path), { queueItems: 20, batchItems: 10 })
     const service = await startService('sqlite::memory:', { store })
     const count = 400
     const blocker = new DatabaseSync(path)

@@ -110,12 +110,12 @@ function toId(number: number): bigint {
 }
 
 /** How long a service may take to acknowledge something: longer than any fault lasts here. */
-const patienceMs = 60_000
+const maxWaitMs = 60_000
 
 /** Waits until this many more attempts are acknowledged: the load runs, or runs again. */
 export async function waitForWrites(history: History, count: number): Promise<void> {
   const enough = history.acknowledgements + count
-  const deadline = performance.now() + patienceMs
+  const deadline = performance.now() + maxWaitMs
   while (history.acknowledgements < enough) {
     if (performance.now() > deadline) throw new Error('the service serves nobody any more')
     await sleep(1)

@@ -27,7 +27,7 @@ describe('hostile requests', async () => {
   const sqlite = engines[0] as (typeof engines)[number]
   const service = await startService(isLong ? await sqlite.newUrl() : 'sqlite::memory:', {
     // Short, so that what is not whole is answered soon.
-    limits: { headersTimeoutMs: 300, requestTimeoutMs: 600, keepAliveTimeoutMs: 300 },
+    timeouts: { headersTimeoutMs: 300, requestTimeoutMs: 600, keepAliveTimeoutMs: 300 },
   })
   const port = Number(new URL(service.url).port)
   const account: Account = {

@@ -2,7 +2,7 @@ import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import type { Store } from '../../src/store/store.ts'
-import { findPlace } from '../support/writer-place.ts'
+import { findWriterLocation } from '../support/writer-location.ts'
 
 /** What a store did on a disk that became slow and quick again. Runs as a process of its own, with the shim. */
 export interface SlowDiskReport {
@@ -16,20 +16,20 @@ export interface SlowDiskReport {
   readonly stored: number
 }
 
-const mostSlowCommits = 200
-const mostQuickCommits = 20_000
+const maxSlowCommits = 200
+const maxQuickCommits = 20_000
 
 async function run(path: string): Promise<SlowDiskReport> {
   const store = buildSqliteStore(openConnection(path))
   let created = 0n
-  const look = () => findPlace(store, created++)
+  const look = () => findWriterLocation(store, created++)
   const first = await look()
   setSyncMs(5)
-  const commitsUntilThread = await countUntil('thread', look, mostSlowCommits)
+  const commitsUntilThread = await countUntil('thread', look, maxSlowCommits)
   setSyncMs(900)
   const answers = await race(store, created++)
   setSyncMs(0)
-  const commitsUntilInPlace = await countUntil('in place', look, mostQuickCommits)
+  const commitsUntilInPlace = await countUntil('in place', look, maxQuickCommits)
   const all = { after: undefined, tag: undefined, limit: Number(created) + 1 }
   const stored = (await store.listIds(all)).length
   await store.close()

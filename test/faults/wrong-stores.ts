@@ -72,7 +72,7 @@ function storeTwice(store: Store): Store {
 }
 
 function deleteNothing(store: Store): Store {
-  return { ...store, removePlant: async () => 'removed' }
+  return { ...store, deletePlant: async () => 'deleted' }
 }
 
 /** Only a whole page has an end that is asked for: one more than the page is there, and the last one is left out. */

@@ -32,7 +32,7 @@ for (const engine of engines) {
 
     it('creates beyond those that may wait are refused at once, and only those are not stored', async () => {
       const url = await engine.newUrl()
-      const bounds = { queueWrites: 20, batchWrites: 5 }
+      const bounds = { queueItems: 20, batchItems: 5 }
       const service = await startService(url, { store: await engine.open(url, bounds) })
       const release = await engine.block(url)
       const creates = Array.from({ length: 100 }, (_, id) =>

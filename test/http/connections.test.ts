@@ -48,7 +48,7 @@ const untilClosed = /$^x/
 describe('a connection', async () => {
   const service = await startService(memory)
   const impatient = await startService(memory, {
-    limits: { headersTimeoutMs: 200, requestTimeoutMs: 400 },
+    timeouts: { headersTimeoutMs: 200, requestTimeoutMs: 400 },
   })
 
   it('is asked for the body only when the request may have one, and once', async () => {

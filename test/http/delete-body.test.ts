@@ -5,7 +5,7 @@ import { exchange, toBytes } from '../support/wire.ts'
 
 describe('a delete with a body', async () => {
   const service = await startService('sqlite::memory:', {
-    limits: { headersTimeoutMs: 200, requestTimeoutMs: 400 },
+    timeouts: { headersTimeoutMs: 200, requestTimeoutMs: 400 },
   })
 
   async function remove(headers: Record<string, string>, rest: string): Promise<number[]> {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { buildOpenApi } from '../../src/contract/openapi.ts'
-import { isKeepable } from '../../src/contract/text.ts'
+import { isStorable } from '../../src/contract/text.ts'
 import { scale } from '../faults/scale.ts'
 import { engines } from '../support/engines.ts'
 import { authorized, json, startService } from '../support/service.ts'
@@ -104,15 +104,15 @@ describe('the traffic, judged by Prism,', async () => {
   })
 })
 
-function isUsual({ fault, limits }: Scenario): 'true' | 'false' {
-  return fault === undefined && limits === undefined ? 'true' : 'false'
+function isUsual({ fault, timeouts }: Scenario): 'true' | 'false' {
+  return fault === undefined && timeouts === undefined ? 'true' : 'false'
 }
 
 const id = fc.oneof(
   fc.bigInt({ min: 1n, max: 9n }),
   fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
 )
-const text = fc.string({ unit: 'binary', maxLength: 20 }).filter(isKeepable)
+const text = fc.string({ unit: 'binary', maxLength: 20 }).filter(isStorable)
 const tag = fc.option(text, { nil: undefined })
 const members = fc.record({ name: text, tag })
 const condition = fc.constantFrom({}, { 'If-Match': '*' }, { 'If-None-Match': '"1", W/"2"' })

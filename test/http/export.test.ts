@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, it } from 'node:test'
-import { mostSnapshots, type Snapshot } from '../../src/store/store.ts'
+import { maxSnapshots, type Snapshot } from '../../src/store/store.ts'
 import { type Engine, engines } from '../support/engines.ts'
 import { authorized, startService } from '../support/service.ts'
 import { toBytes } from '../support/wire.ts'
@@ -82,7 +82,7 @@ for (const engine of engines) {
     }
 
     it('answers HEAD without a body, and lets go of the store', async () => {
-      for (let count = 0; count < 2 * mostSnapshots; count++) {
+      for (let count = 0; count < 2 * maxSnapshots; count++) {
         const answer = await fetch(`${service.url}/plants`, {
           method: 'HEAD',
           headers: { ...authorized, Accept: 'text/csv' },
@@ -114,7 +114,7 @@ for (const engine of engines) {
 
     it('is refused at once when there are many, and lets the next in when one is given up', async () => {
       const held: Socket[] = []
-      for (let open = 0; open < mostSnapshots; open++) held.push(await holdExport(service.url))
+      for (let open = 0; open < maxSnapshots; open++) held.push(await holdExport(service.url))
       const refused = await startExport()
       assert.equal(refused.status, 503)
       assert.equal(refused.headers.get('retry-after'), '1')
@@ -131,10 +131,10 @@ for (const engine of engines) {
 
     it('is cut when it takes too long, and lets go of the store', async () => {
       // Nothing else cuts a client that does not read.
-      const limits = { exportMs: 1_500, stallTimeoutMs: 300_000 }
-      const hasty = await startService(url, { limits })
+      const timeouts = { exportMs: 1_500, stallTimeoutMs: 300_000 }
+      const hasty = await startService(url, { timeouts })
       const held: Socket[] = []
-      for (let open = 0; open < mostSnapshots; open++) held.push(await holdExport(hasty.url))
+      for (let open = 0; open < maxSnapshots; open++) held.push(await holdExport(hasty.url))
       let next = await startExport(hasty.url)
       assert.equal(next.status, 503)
       while (next.status !== 200) {

@@ -48,7 +48,7 @@ const ready = toBytes({ path: '/readyz' })
 
 describe('a shutdown', () => {
   it('says that it is not ready, answers what still comes, and closes each connection after it', async () => {
-    const service = await startService('sqlite::memory:', { limits: { idleGraceMs: 2_000 } })
+    const service = await startService('sqlite::memory:', { timeouts: { idleGraceMs: 2_000 } })
     const client = open(service.url)
     client.socket.write(ready)
     await client.waitFor(/200 OK[\s\S]*"ok"/)
@@ -62,7 +62,7 @@ describe('a shutdown', () => {
   })
 
   it('closes the connection after a request that no route gets to see', async () => {
-    const service = await startService('sqlite::memory:', { limits: { idleGraceMs: 2_000 } })
+    const service = await startService('sqlite::memory:', { timeouts: { idleGraceMs: 2_000 } })
     const client = open(service.url)
     client.socket.write(ready)
     await client.waitFor(/200 OK[\s\S]*"ok"/)
@@ -73,7 +73,7 @@ describe('a shutdown', () => {
   })
 
   it('says that it is not ready to new connections, too, while there are clients', async () => {
-    const service = await startService('sqlite::memory:', { limits: { idleGraceMs: 2_000 } })
+    const service = await startService('sqlite::memory:', { timeouts: { idleGraceMs: 2_000 } })
     const client = open(service.url)
     client.socket.write(ready)
     await client.waitFor(/200 OK/)
@@ -124,7 +124,7 @@ describe('a shutdown', () => {
   }
 
   it('ends in time whatever a client does', async () => {
-    const service = await startService('sqlite::memory:', { limits: { shutdownMs: 300 } })
+    const service = await startService('sqlite::memory:', { timeouts: { shutdownMs: 300 } })
     const idle = open(service.url)
     const slow = open(service.url)
     idle.socket.write(ready)
@@ -137,7 +137,7 @@ describe('a shutdown', () => {
   })
 
   it('gives a client that is just about to send the time to do so', async () => {
-    const service = await startService('sqlite::memory:', { limits: { idleGraceMs: 5_000 } })
+    const service = await startService('sqlite::memory:', { timeouts: { idleGraceMs: 5_000 } })
     const client = open(service.url)
     client.socket.write(ready)
     await client.waitFor(/200 OK/)
@@ -149,8 +149,8 @@ describe('a shutdown', () => {
   })
 
   it('answers a request that comes a while after its connection', async () => {
-    const limits = { idleGraceMs: 200 }
-    const service = await startService('sqlite::memory:', { limits })
+    const timeouts = { idleGraceMs: 200 }
+    const service = await startService('sqlite::memory:', { timeouts })
     const closing = service.close()
     const client = open(service.url)
     // Longer than the grace, and than it takes to close the port after it.
@@ -175,7 +175,7 @@ describe('a shutdown', () => {
   it('answers one more request behind an answer that was begun before', async () => {
     const engine = engines[0] as (typeof engines)[number]
     const url = await engine.newUrl()
-    const service = await startService(url, { limits: { idleGraceMs: 300 } })
+    const service = await startService(url, { timeouts: { idleGraceMs: 300 } })
     const release = await engine.block(url)
     const client = open(service.url)
     const body = '{"id":1,"name":"x"}'

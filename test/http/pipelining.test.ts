@@ -41,7 +41,7 @@ describe('requests that are pipelined', async () => {
         createPlant: (plant) => gate.promise.then(() => store.createPlant(plant)),
       },
       // Who is cut here is not cut for being idle.
-      limits: { stallTimeoutMs: 600_000 },
+      timeouts: { stallTimeoutMs: 600_000 },
     })
     // What another connection is answered tells that everything sent before has been read.
     const untilRead = () => slow.call({ path: '/healthz' })
@@ -104,7 +104,7 @@ describe('requests that are pipelined', async () => {
     const store = await sqlite.open(await sqlite.newUrl())
     const ending = await startService('sqlite::memory:', {
       store: { ...store, close: async () => {} },
-      limits: { idleGraceMs: 400 },
+      timeouts: { idleGraceMs: 400 },
     })
     // A connection that is there keeps the grace from ending at once.
     const socket = connect(Number(new URL(ending.url).port), '127.0.0.1')

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { isKeepable } from '../../src/contract/text.ts'
+import { isStorable } from '../../src/contract/text.ts'
 import { engines } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
 
 const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
-const text = fc.string({ unit: 'binary', maxLength: 100 }).filter(isKeepable)
+const text = fc.string({ unit: 'binary', maxLength: 100 }).filter(isStorable)
 const spaces = fc.constantFrom('', ' ', '\n', '\t', '\r\n  ')
 
 /** The same text as JSON, with some of its characters escaped. */

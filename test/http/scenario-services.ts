@@ -61,8 +61,8 @@ function isShared({ fault }: Scenario): boolean {
   return fault !== 'not confirmed' && fault !== 'not reachable'
 }
 
-function toKey({ fault, limits }: Pick<Scenario, 'fault' | 'limits'>): string {
-  return JSON.stringify([fault, limits])
+function toKey({ fault, timeouts }: Pick<Scenario, 'fault' | 'timeouts'>): string {
+  return JSON.stringify([fault, timeouts])
 }
 
 async function issueTokens(store: Store): Promise<[placeholder: string, token: string][]> {
@@ -82,9 +82,9 @@ const thrown = {
   'always full': () => new Failure(50700, 'Full.'),
 }
 
-async function startUnusual(engine: Engine, { fault, limits }: Scenario): Promise<TestService> {
+async function startUnusual(engine: Engine, { fault, timeouts }: Scenario): Promise<TestService> {
   const url = await engine.newUrl()
-  if (fault === undefined) return startService(url, { limits })
+  if (fault === undefined) return startService(url, { timeouts })
   if (fault === 'rate limit') {
     const service = await startService(url, { env: { RATE_LIMIT: '1/h' } })
     await service.call({ path: '/plants' })
@@ -97,7 +97,7 @@ async function startUnusual(engine: Engine, { fault, limits }: Scenario): Promis
   }
   const store = await engine.open(url)
   const fail = () => Promise.reject(thrown[fault]())
-  const names = ['createPlant', 'getPlant', 'listPlants', 'replacePlant', 'removePlant', 'ping']
+  const names = ['createPlant', 'getPlant', 'listPlants', 'replacePlant', 'deletePlant', 'ping']
   const failing = Object.fromEntries(names.map((name) => [name, fail]))
   return startService(url, { store: { ...store, ...failing } })
 }

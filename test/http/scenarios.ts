@@ -1,5 +1,5 @@
 import { type ErrorNumber, toStatus } from '../../src/contract/errors.ts'
-import type { Limits } from '../../src/contract/limits.ts'
+import type { Timeouts } from '../../src/contract/limits.ts'
 import {
   type OperationName,
   operations,
@@ -27,7 +27,7 @@ export interface Scenario {
   readonly headers?: Readonly<Record<string, string | RegExp>>
   /** A service that is made otherwise than the usual one. */
   readonly fault?: StoreFault | 'bug' | 'no ping' | 'always full' | 'rate limit'
-  readonly limits?: Partial<Limits>
+  readonly timeouts?: Partial<Timeouts>
 }
 
 type Target = Scenario['of']
@@ -43,7 +43,7 @@ export const tagOf = { 1: 'the-tag-of-1', 50: 'the-tag-of-50', 52: 'the-tag-of-5
 
 const challenge = 'Bearer realm="plant-store"'
 const fern = '{"id":7,"name":"Fern"}'
-const impatient = { limits: { headersTimeoutMs: 200, requestTimeoutMs: 400 } }
+const impatient = { timeouts: { headersTimeoutMs: 200, requestTimeoutMs: 400 } }
 const retryAfter = { headers: { 'retry-after': /^\d+$/ } }
 
 function answered(

@@ -7,7 +7,7 @@ import { smuggledId, vectors } from './smuggling.ts'
 
 describe('a request that is smuggled', async () => {
   const service = await startService('sqlite::memory:', {
-    limits: { headersTimeoutMs: 300, requestTimeoutMs: 600, keepAliveTimeoutMs: 300 },
+    timeouts: { headersTimeoutMs: 300, requestTimeoutMs: 600, keepAliveTimeoutMs: 300 },
   })
   const port = Number(new URL(service.url).port)
 

@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { after, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { Failure } from '../../src/contract/errors.ts'
-import { isKeepable } from '../../src/contract/text.ts'
+import { isStorable } from '../../src/contract/text.ts'
 import {
-  mostSnapshots,
+  maxSnapshots,
   type PlantQuery,
   type Store,
   type TokenRecord,
@@ -81,7 +81,7 @@ for (const engine of everyEngine) {
         await own.createPlant({ id: 2n, name: 'two' })
         const snapshot = await own.openSnapshot()
         await own.createPlant({ id: 3n, name: 'three', tag: 'a' })
-        await own.removePlant(1n, { match: undefined, noneMatch: undefined })
+        await own.deletePlant(1n, { match: undefined, noneMatch: undefined })
         await own.replacePlant(
           { id: 2n, name: 'changed' },
           { match: undefined, noneMatch: undefined },
@@ -106,7 +106,7 @@ for (const engine of everyEngine) {
 
     it('opens a few snapshots at a time, and more when one was closed', async () => {
       const snapshots = await Promise.all(
-        Array.from({ length: mostSnapshots }, () => store.openSnapshot()),
+        Array.from({ length: maxSnapshots }, () => store.openSnapshot()),
       )
       await assert.rejects(store.openSnapshot(), { number: 50300 })
       await snapshots[0]?.close()
@@ -179,7 +179,7 @@ for (const engine of everyEngine) {
 
     it('keeps any text that may be kept, character by character', async () => {
       let id = 1_000n
-      const text = fc.string({ unit: 'binary', maxLength: 200 }).filter(isKeepable)
+      const text = fc.string({ unit: 'binary', maxLength: 200 }).filter(isStorable)
       await fc.assert(
         fc.asyncProperty(text, fc.option(text, { nil: undefined }), async (name, tag) => {
           const plant = tag === undefined ? { id: id++, name } : { id: id++, name, tag }
@@ -271,23 +271,23 @@ for (const engine of everyEngine) {
         await store.replacePlant({ ...plant, id: 602n }, { match: '*' }),
         'condition failed',
       )
-      assert.equal(await store.removePlant(601n, { match: [version + 1n] }), 'condition failed')
+      assert.equal(await store.deletePlant(601n, { match: [version + 1n] }), 'condition failed')
       assert.equal((await store.getPlant(601n))?.version, version)
       assert.equal(await store.getPlant(602n), undefined)
       assert.notEqual(await store.replacePlant(plant, { match: [1n, version] }), 'condition failed')
-      assert.equal(await store.removePlant(601n, { match: [version] }), 'condition failed')
-      assert.equal(await store.removePlant(601n, { match: '*' }), 'removed')
-      assert.equal(await store.removePlant(601n, { match: '*' }), 'absent')
+      assert.equal(await store.deletePlant(601n, { match: [version] }), 'condition failed')
+      assert.equal(await store.deletePlant(601n, { match: '*' }), 'deleted')
+      assert.equal(await store.deletePlant(601n, { match: '*' }), 'absent')
     })
 
     it('runs the writes of one batch in their order', async () => {
       const outcomes = await Promise.all([
         store.createPlant({ id: 603n, name: 'a' }),
-        store.removePlant(603n, {}),
+        store.deletePlant(603n, {}),
         store.createPlant({ id: 603n, name: 'b' }),
         store.replacePlant({ id: 603n, name: 'c' }, { match: '*' }),
         store.createPlant({ id: 603n, name: 'd' }),
-        store.removePlant(604n, {}),
+        store.deletePlant(604n, {}),
       ])
       assert.deepEqual(
         outcomes.map((outcome) =>
@@ -297,7 +297,7 @@ for (const engine of everyEngine) {
               ? outcome.is
               : outcome,
         ),
-        ['created', 'removed', 'created', 'replaced', 'exists', 'absent'],
+        ['created', 'deleted', 'created', 'replaced', 'exists', 'absent'],
       )
       assert.equal((await store.getPlant(603n))?.name, 'c')
     })
@@ -307,7 +307,7 @@ for (const engine of everyEngine) {
       const plant = { id: 610n, name: 'a', tag: '' }
       const first = await store.createPlantOnce(plant, key)
       assert.ok(typeof first === 'object' && !first.isReplay)
-      await store.removePlant(610n, {})
+      await store.deletePlant(610n, {})
       assert.deepEqual(await store.createPlantOnce(plant, key), {
         version: first.version,
         isReplay: true,
@@ -330,8 +330,8 @@ for (const engine of everyEngine) {
     it('lets one of many creates at once with one key run, and gives the others its outcome', async () => {
       const url = await engine.newUrl()
       const stores = await Promise.all([
-        engine.open(url, { batchWrites: 3 }),
-        engine.open(url, { batchWrites: 3 }),
+        engine.open(url, { batchItems: 3 }),
+        engine.open(url, { batchItems: 3 }),
       ])
       const outcomes = await Promise.all(
         Array.from({ length: 30 }, (_, index) =>
@@ -395,8 +395,8 @@ for (const engine of everyEngine) {
     it('lets one of many that replace a plant only if it is not there', async () => {
       const url = await engine.newUrl()
       const stores = await Promise.all([
-        engine.open(url, { batchWrites: 2 }),
-        engine.open(url, { batchWrites: 2 }),
+        engine.open(url, { batchItems: 2 }),
+        engine.open(url, { batchItems: 2 }),
       ])
       for (let id = 0n; id < 20n; id++) {
         const outcomes = await Promise.all(

@@ -116,7 +116,7 @@ describe('a PostgreSQL that goes away', () => {
       const key = { tokenId: 'tok', key: String(round) }
       const writes = [
         store.replacePlant({ id: 1n, name: 'x' }, {}),
-        store.removePlant(2n, {}),
+        store.deletePlant(2n, {}),
         store.createPlantOnce({ id: BigInt(3 + round), name: 'x' }, key),
       ]
       const outcomes = Promise.allSettled(writes)
@@ -137,7 +137,7 @@ describe('a PostgreSQL that goes away', () => {
 
   it('keeps nobody waiting longer than the time for an answer, whether sent or not', async () => {
     const url = await postgresql.newUrl()
-    const store = await open(url, { answerTimeoutMs: 300, batchWrites: 1 })
+    const store = await open(url, { answerTimeoutMs: 300, batchItems: 1 })
     const release = await postgresql.block(url)
     const startedAt = performance.now()
     const outcomes = await Promise.allSettled(

@@ -12,7 +12,7 @@ import { toError, toErrorParts } from '../../src/store/sqlite/error-parts.ts'
 import { buildSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/store.ts'
 import type { Store, TokenRecord } from '../../src/store/store.ts'
 import { newFolder } from '../support/folder.ts'
-import { findPlace } from '../support/writer-place.ts'
+import { findWriterLocation } from '../support/writer-location.ts'
 
 const places = ['in place', 'thread'] as const
 const token: TokenRecord = {
@@ -67,8 +67,8 @@ describe('the writer of a SQLite store', () => {
   for (const place of places) {
     it(`commits where it is told to: ${place}`, async () => {
       const store = open(newPath(), { writer: place })
-      assert.equal(await findPlace(store, 1n), place)
-      assert.equal(await findPlace(store, 2n), place)
+      assert.equal(await findWriterLocation(store, 1n), place)
+      assert.equal(await findWriterLocation(store, 2n), place)
       assert.equal((await store.getPlant(2n))?.name, 'x')
       await store.close()
     })
@@ -79,7 +79,7 @@ describe('the writer of a SQLite store', () => {
     const workers: unknown[] = []
     const note = (worker: unknown) => workers.push(worker)
     process.on('worker', note)
-    assert.equal(await findPlace(store, 1n), 'in place')
+    assert.equal(await findWriterLocation(store, 1n), 'in place')
     await store.close()
     process.off('worker', note)
     assert.deepEqual(workers, [])
@@ -87,7 +87,7 @@ describe('the writer of a SQLite store', () => {
 
   it('commits in place in memory, whatever it is told', async () => {
     const store = buildSqliteStore(openConnection(':memory:'), { writer: 'thread' })
-    assert.equal(await findPlace(store, 1n), 'in place')
+    assert.equal(await findWriterLocation(store, 1n), 'in place')
     await store.close()
   })
 
@@ -149,14 +149,14 @@ describe('the writer of a SQLite store', () => {
       const release = lock(path)
       await assert.rejects(async () => store.createPlant({ id: 2n, name: 'x' }), { number: 50301 })
       release()
-      assert.equal(await findPlace(store, 2n), place)
+      assert.equal(await findWriterLocation(store, 2n), place)
       await store.close()
     })
   }
 
   it('finishes every batch that waits when it is closed, and empties the log', async () => {
     const path = newPath()
-    const store = open(path, { writer: 'thread', batchWrites: 2 })
+    const store = open(path, { writer: 'thread', batchItems: 2 })
     const ids = Array.from({ length: 20 }, (_, index) => BigInt(index))
     const outcomes = ids.map((id) => store.createPlant({ id, name: 'x' }))
     await store.close()
@@ -184,7 +184,7 @@ describe('a thread that ends by itself', () => {
     }
     release()
     assert.equal(typeof (await queued), 'bigint')
-    assert.equal(await findPlace(store, 4n), 'in place')
+    assert.equal(await findWriterLocation(store, 4n), 'in place')
     assert.equal((await store.getPlant(0n))?.name, 'first')
     await store.close()
   })
@@ -198,7 +198,7 @@ describe('a thread that ends by itself', () => {
     await worker.terminate()
     const outcome = await imported
     assert.equal(outcome instanceof Failure && outcome.number, 50400)
-    assert.equal(await findPlace(store, 1n), 'in place')
+    assert.equal(await findWriterLocation(store, 1n), 'in place')
     assert.equal((await store.getPlant(0n))?.name, 'first')
     await store.close()
   })
@@ -206,7 +206,7 @@ describe('a thread that ends by itself', () => {
   it('is missed by nobody when it was at rest', async () => {
     const { store, worker } = await openWithThread(newPath())
     await worker.terminate()
-    assert.equal(await findPlace(store, 1n), 'in place')
+    assert.equal(await findWriterLocation(store, 1n), 'in place')
     await store.close()
   })
 
@@ -216,7 +216,7 @@ describe('a thread that ends by itself', () => {
     renameSync(path, `${path}.moved`)
     const store = buildSqliteStore(db, { writer: 'thread' })
     await store.createPlant({ id: 1n, name: 'x' })
-    assert.equal(await findPlace(store, 2n), 'in place')
+    assert.equal(await findWriterLocation(store, 2n), 'in place')
     assert.equal(existsSync(path), false)
     await store.close()
   })
@@ -228,10 +228,10 @@ describe('a thread at rest', () => {
     const script = `
       import { openConnection } from '${toUrl('../../src/store/sqlite/connection.ts')}'
       import { buildSqliteStore } from '${toUrl('../../src/store/sqlite/store.ts')}'
-      import { findPlace } from '${toUrl('../support/writer-place.ts')}'
+      import { findWriterLocation } from '${toUrl('../support/writer-location.ts')}'
       const store = buildSqliteStore(openConnection('${newPath()}'), { writer: 'thread' })
       await store.createPlant({ id: 1n, name: 'x' })
-      console.log(await findPlace(store, 2n))`
+      console.log(await findWriterLocation(store, 2n))`
     const { stdout, status } = spawnSync(
       process.execPath,
       ['--input-type=module', '--eval', script],

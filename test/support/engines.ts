@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import postgres from 'postgres'
-import type { GroupCommitBounds } from '../../src/store/group-commit.ts'
+import type { BatcherBounds } from '../../src/store/batcher.ts'
 import { openPrimary } from '../../src/store/postgres/connection.ts'
 import { buildPostgresStore, type PostgresStoreOptions } from '../../src/store/postgres/store.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/store.ts'
-import type { WriterPlace } from '../../src/store/sqlite/writer.ts'
+import type { WriterLocation } from '../../src/store/sqlite/writer.ts'
 import type { Store } from '../../src/store/store.ts'
 import { breakSync } from './broken-sync.ts'
 import { newFolder } from './folder.ts'
@@ -24,7 +24,7 @@ export interface FaultyStore {
 }
 
 /** What every engine lets a test set. */
-export type StoreOptions = Partial<GroupCommitBounds> & { readonly newVersion?: () => bigint }
+export type StoreOptions = Partial<BatcherBounds> & { readonly newVersion?: () => bigint }
 
 /** An engine under test: every suite that concerns a store runs once for each. */
 export interface Engine {
@@ -39,7 +39,7 @@ export interface Engine {
   openWithFault(fault: StoreFault): Promise<FaultyStore>
 }
 
-function toSqlite(name: string, writer: WriterPlace): Engine {
+function toSqlite(name: string, writer: WriterLocation): Engine {
   const newUrl = async () => `sqlite:${join(newFolder(), 'plants.db')}`
   const build = (db: DatabaseSync, options?: SqliteStoreOptions) =>
     buildSqliteStore(db, { writer, ...options })
@@ -66,7 +66,7 @@ function toSqlite(name: string, writer: WriterPlace): Engine {
         const { page_count } = db.prepare('PRAGMA page_count').get() as { page_count: bigint }
         db.exec(`PRAGMA max_page_count = ${page_count}`)
       }
-      const bounds = fault === 'queue full' ? { queueWrites: 0 } : {}
+      const bounds = fault === 'queue full' ? { queueItems: 0 } : {}
       const store = build(db, { ...bounds, lockTimeoutMs: 50 })
       if (fault === 'not confirmed') {
         // Its log is open from the first write on. Before the witness opens the same: it shall keep its own.
@@ -112,7 +112,7 @@ const postgresql: Engine = {
     const witness = await openPostgres(url)
     await witness.createPlant({ id: 1n, name: 'Aloe' })
     if (fault === 'queue full')
-      return { store: await openPostgres(url, { queueWrites: 0 }), witness }
+      return { store: await openPostgres(url, { queueItems: 0 }), witness }
     if (fault === 'disk full') {
       await query(url, failingTrigger)
       return { store: await openPostgres(url), witness }

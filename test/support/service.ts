@@ -1,7 +1,7 @@
 import { after } from 'node:test'
 import { pino } from 'pino'
 import { type Environment, readConfig } from '../../src/config.ts'
-import { type Limits, limits } from '../../src/contract/limits.ts'
+import { defaultTimeouts, type Timeouts } from '../../src/contract/limits.ts'
 import { openService, type Service } from '../../src/service.ts'
 import type { Store } from '../../src/store/store.ts'
 import { type Answer, call, type Request } from './wire.ts'
@@ -21,7 +21,7 @@ export interface TestService extends Service {
 export interface TestServiceOptions {
   readonly env?: Environment
   readonly store?: Store
-  readonly limits?: Partial<Limits> | undefined
+  readonly timeouts?: Partial<Timeouts> | undefined
 }
 
 export const authorized = { Authorization: `Bearer ${operatorToken}` }
@@ -38,7 +38,7 @@ export async function startService(
   const service = await openService({
     config: readConfig({}, env),
     logger: pino({ level }, { write: (line: string) => log.push(line) }),
-    limits: { ...limits, idleGraceMs: 0, ...options.limits },
+    timeouts: { ...defaultTimeouts, idleGraceMs: 0, ...options.timeouts },
     ...(options.store && { store: options.store }),
   })
   let closing: Promise<number> | undefined

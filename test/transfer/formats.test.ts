@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { type Format, formatNames } from '../../src/contract/formats.ts'
 import type { StoredPlant } from '../../src/contract/shapes.ts'
-import { isKeepable } from '../../src/contract/text.ts'
+import { isStorable } from '../../src/contract/text.ts'
 import type { Snapshot } from '../../src/store/store.ts'
 import type { Entry } from '../../src/transfer/entry.ts'
 import { lineBytes } from '../../src/transfer/lines.ts'
@@ -12,7 +12,7 @@ import { readPlants } from '../../src/transfer/read.ts'
 import { writePlants } from '../../src/transfer/write.ts'
 
 const text = fc.oneof(
-  fc.string({ unit: 'binary' }).filter(isKeepable),
+  fc.string({ unit: 'binary' }).filter(isStorable),
   fc.constantFrom(
     '',
     ' ',

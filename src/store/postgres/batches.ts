@@ -1,5 +1,5 @@
-import type { Write } from '../group-commit.ts'
-import { apply, type Change, type Create, type Import } from '../steps.ts'
+import type { Write } from '../batcher.ts'
+import { apply, type Change, type Create, type Import } from '../changes.ts'
 import type { ImportOutcome, VersionedPlant } from '../store.ts'
 import { loadRows, unnest } from './plants.ts'
 import { inTransaction, type Sql } from './session.ts'
@@ -112,5 +112,5 @@ function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
 /** The ids that a change may touch. */
 function toIds(change: Change): bigint[] {
   if (change.kind === 'import') return change.plants.map(({ id }) => id)
-  return [change.kind === 'remove' ? change.id : change.plant.id]
+  return [change.kind === 'delete' ? change.id : change.plant.id]
 }

@@ -15,7 +15,7 @@ export interface Connection {
 }
 
 /** How long a start waits for a server that does not answer yet. */
-const standardStartTimeoutMs = 5_000
+const defaultStartTimeoutMs = 5_000
 const retryMs = 100
 /** How long the statements of a lost session may go on, in case they still get their answer. Others wait for them. */
 const farewellMs = 1_000
@@ -24,7 +24,7 @@ const farewellMs = 1_000
 export async function openPrimary(
   url: string,
   events: StoreEvents,
-  startTimeoutMs = standardStartTimeoutMs,
+  startTimeoutMs = defaultStartTimeoutMs,
 ): Promise<Connection> {
   const hosts = toHosts(url)
   let current: Session | undefined

@@ -1,5 +1,5 @@
 import type { StoredPlant } from '../../contract/shapes.ts'
-import type { KeyUse, Rows } from '../steps.ts'
+import type { KeyUse, Rows } from '../changes.ts'
 import { type CreateKey, keyLifetimeMs, type VersionedPlant } from '../store.ts'
 import { toVersioned } from '../version.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
@@ -76,7 +76,7 @@ export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Prom
       return true
     },
     update: (plant) => void plants.set(plant.id, plant),
-    remove: (id) => void plants.delete(id),
+    delete: (id) => void plants.delete(id),
     findKey: (key) => uses.get(toName(key)),
     putKey(use) {
       uses.set(toName(use), use)

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
-  buildGroupCommit,
-  type GroupCommitBounds,
+  type BatcherBounds,
+  buildBatcher,
+  defaultBounds,
   rowBytes,
-  standardBounds,
   toBytes,
   type Write,
-} from '../group-commit.ts'
+} from '../batcher.ts'
+import { type Change, type Outcome, toCreateOnce, toImport } from '../changes.ts'
 import { limitSnapshots } from '../snapshots.ts'
 import { Deferred, type Soon } from '../soon.ts'
-import { type Change, type Outcome, toCreateOnce, toImport } from '../steps.ts'
 import type { Store, Version, VersionedPlant } from '../store.ts'
 import { randomVersion, toVersioned } from '../version.ts'
 import { type PostgresWrite, sendWrites } from './batches.ts'
@@ -30,12 +30,12 @@ import { type Session, type Sql, withTimeout, writerCount } from './session.ts'
 import { openSnapshot } from './snapshot.ts'
 import { tokenStatements } from './tokens.ts'
 
-const bounds: GroupCommitBounds = { ...standardBounds, batchesInFlight: writerCount }
+const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: writerCount }
 /** Plants that are asked for at the same time are looked up by one query, and by a few queries at a time. */
-const lookUpBounds: GroupCommitBounds = { ...standardBounds, batchWrites: 64, batchesInFlight: 4 }
+const lookUpBounds: BatcherBounds = { ...defaultBounds, batchItems: 64, batchesInFlight: 4 }
 /** How long a caller waits for an answer of the store, from the arrival of its request. */
-const standardAnswerTimeoutMs = 5_000
-const mostAttempts = 5
+const defaultAnswerTimeoutMs = 5_000
+const maxAttempts = 5
 const collisionPauseMs = 10
 
 interface LookUp extends Write {
@@ -44,7 +44,7 @@ interface LookUp extends Write {
 }
 
 /** What tests and benchmarks may set otherwise. */
-export interface PostgresStoreOptions extends Partial<GroupCommitBounds> {
+export interface PostgresStoreOptions extends Partial<BatcherBounds> {
   readonly answerTimeoutMs?: number
   readonly newVersion?: () => Version
 }
@@ -55,12 +55,12 @@ export function buildPostgresStore(
   options: PostgresStoreOptions = {},
 ): Store {
   const {
-    answerTimeoutMs = standardAnswerTimeoutMs,
+    answerTimeoutMs = defaultAnswerTimeoutMs,
     newVersion = randomVersion,
     ...overrides
   } = options
-  const group = buildGroupCommit(commitBatch, { ...bounds, ...overrides })
-  const lookUps = buildGroupCommit(lookUp, lookUpBounds)
+  const group = buildBatcher(commitBatch, { ...bounds, ...overrides })
+  const lookUps = buildBatcher(lookUp, lookUpBounds)
   const busyWriters = new Set<Sql>()
 
   async function commitBatch(writes: PostgresWrite[]): Promise<unknown[]> {
@@ -90,7 +90,7 @@ export function buildPostgresStore(
       try {
         return await run()
       } catch (error) {
-        if (isCollision(error) && count < mostAttempts) {
+        if (isCollision(error) && count < maxAttempts) {
           // Those that collided shall not meet again at once.
           await sleep(Math.random() * count * collisionPauseMs)
           continue
@@ -163,7 +163,7 @@ export function buildPostgresStore(
       const versioned = toVersioned(plant, newVersion())
       return write({ kind: 'replace', plant: versioned, condition }, toBytes(plant))
     },
-    removePlant: (id, condition) => write({ kind: 'remove', id, condition }),
+    deletePlant: (id, condition) => write({ kind: 'delete', id, condition }),
     async importPlants(plants, onConflict) {
       const bytes = plants.reduce((sum, plant) => sum + toBytes(plant), 0)
       return write(toImport(plants, onConflict, newVersion), bytes)

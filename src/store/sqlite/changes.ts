@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { apply, type Change, type Outcome } from '../steps.ts'
+import { apply, type Change, type Outcome } from '../changes.ts'
 import type { TokenRecord, TokenUse } from '../store.ts'
 import { buildPlantStatements } from './plants.ts'
 import { buildTokenStatements } from './tokens.ts'

@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import type { KeyUse, Rows } from '../steps.ts'
+import type { KeyUse, Rows } from '../changes.ts'
 import { type PlantPage, type PlantQuery, pageBytes, type VersionedPlant } from '../store.ts'
 
 /** Rows come as arrays: for the engine's binding, the names of the columns cost more than their values. */
@@ -70,7 +70,7 @@ export function buildPlantStatements(db: DatabaseSync) {
       update.run(name, tag ?? null, version, id)
     },
 
-    remove(id) {
+    delete(id) {
       remove.run(id)
     },
 

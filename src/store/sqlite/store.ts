@@ -1,51 +1,51 @@
 import type { DatabaseSync } from 'node:sqlite'
 import {
-  buildGroupCommit,
-  type GroupCommitBounds,
+  type BatcherBounds,
+  buildBatcher,
+  defaultBounds,
   rowBytes,
-  standardBounds,
   toBytes,
   type Write,
-} from '../group-commit.ts'
+} from '../batcher.ts'
+import { toCreateOnce, toImport } from '../changes.ts'
 import { limitSnapshots } from '../snapshots.ts'
 import { Deferred, type Soon } from '../soon.ts'
-import { toCreateOnce, toImport } from '../steps.ts'
 import type { Store, Version } from '../store.ts'
 import { randomVersion, toVersioned } from '../version.ts'
 import { buildStatements, type SqliteChange, type SqliteOutcome } from './changes.ts'
 import { toRefusal } from './failures.ts'
 import { openSnapshot } from './snapshot.ts'
-import { openWriter, type WriterPlace } from './writer.ts'
+import { openWriter, type WriterLocation } from './writer.ts'
 
 interface SqliteWrite extends Write {
   readonly change: SqliteChange
   readonly arrivedAt: number
 }
 
-const bounds: GroupCommitBounds = { ...standardBounds, batchesInFlight: 1 }
+const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: 1 }
 /** How long a batch waits for the lock of another process. */
-const standardLockTimeoutMs = 5_000
+const defaultLockTimeoutMs = 5_000
 
 /** What tests and benchmarks may set otherwise. */
-export interface SqliteStoreOptions extends Partial<GroupCommitBounds> {
+export interface SqliteStoreOptions extends Partial<BatcherBounds> {
   readonly lockTimeoutMs?: number
   readonly newVersion?: () => Version
-  readonly writer?: WriterPlace
+  readonly writer?: WriterLocation
 }
 
 /** The store on an open connection, which it closes when it is closed. */
 export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions = {}): Store {
   const {
-    lockTimeoutMs = standardLockTimeoutMs,
+    lockTimeoutMs = defaultLockTimeoutMs,
     newVersion = randomVersion,
-    writer: place = 'adaptive',
+    writer: location = 'adaptive',
     ...overrides
   } = options
   const selectSchema = db.prepare('PRAGMA schema_version')
   const statements = buildStatements(db)
   const { plants, tokens } = statements
-  const writer = openWriter(db, statements, { place, lockTimeoutMs })
-  const group = buildGroupCommit(commitBatch, { ...bounds, ...overrides }, writer.companyMs)
+  const writer = openWriter(db, statements, { location, lockTimeoutMs })
+  const group = buildBatcher(commitBatch, { ...bounds, ...overrides }, writer.commitDelayMs)
 
   function commitBatch(writes: SqliteWrite[]): unknown[] | Promise<unknown[]> {
     const changes = writes.map(({ change }) => change)
@@ -87,7 +87,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
       const versioned = toVersioned(plant, newVersion())
       return change({ kind: 'replace', plant: versioned, condition }, toBytes(plant))
     },
-    removePlant: (id, condition) => change({ kind: 'remove', id, condition }),
+    deletePlant: (id, condition) => change({ kind: 'delete', id, condition }),
     importPlants(imported, onConflict) {
       const bytes = imported.reduce((sum, plant) => sum + toBytes(plant), 0)
       return write(toImport(imported, onConflict, newVersion), bytes)

@@ -7,10 +7,10 @@ import { locked } from './failures.ts'
 import { openThread, type Thread, type ThreadFile } from './thread.ts'
 
 /** Where batches are committed: in place while the disk is quick and in a thread while it is slow, or always the same way. */
-export type WriterPlace = 'adaptive' | 'in place' | 'thread'
+export type WriterLocation = 'adaptive' | 'in place' | 'thread'
 
 export interface WriterOptions {
-  readonly place: WriterPlace
+  readonly location: WriterLocation
   /** How long a batch waits for the lock of another process. */
   readonly lockTimeoutMs: number
 }
@@ -26,7 +26,7 @@ export interface Writer {
   /** Answers one outcome for each change, when they are on disk. */
   commit(batch: Batch): unknown[] | Promise<unknown[]>
   /** How long a batch may wait for company. */
-  companyMs(): number
+  commitDelayMs(): number
   /** Ends its thread, if there is one. No batch may be under way. */
   close(): Promise<void>
 }
@@ -38,17 +38,17 @@ const slowMs = 4
 const quickCommits = 50
 const quickMs = 1
 /** By what part of its commit a batch in the thread may be delayed to have more writes in it, and by how much at most. */
-const companyShare = 1 / 2
-const mostCompanyMs = 5
+const commitDelayShare = 1 / 2
+const maxCommitDelayMs = 5
 /** How many more slow commits it takes to start a thread again after one was lost. */
-const patienceGrowth = 10
+const slowCommitsGrowth = 10
 /** How long a batch sleeps between two looks for the lock of another process. */
 const lockRetryMs = 2
 
 export function openWriter(
   db: DatabaseSync,
   statements: Statements,
-  { place, lockTimeoutMs }: WriterOptions,
+  { location, lockTimeoutMs }: WriterOptions,
 ): Writer {
   // Read now: nothing may fail behind a commit that has succeeded.
   const file = toFile(db)
@@ -58,20 +58,20 @@ export function openWriter(
   let leaving: Promise<void> | undefined
   let slowInARow = 0
   let quickInARow = 0
-  let patience = slowCommits
+  let slowCommitsNeeded = slowCommits
   let lastCommitMs = 0
-  if (place === 'thread') moveToThread()
+  if (location === 'thread') moveToThread()
 
   function commit(batch: Batch): unknown[] | Promise<unknown[]> {
     if (thread !== undefined) return commitInThread(thread, batch)
-    if (place === 'thread' && opening !== undefined) return opening.then(() => commit(batch))
+    if (location === 'thread' && opening !== undefined) return opening.then(() => commit(batch))
     return batches.tryBegin() ? runInPlace(batch) : commitWhenUnlocked(batch)
   }
 
   function runInPlace({ changes }: Batch): unknown[] {
     const { outcomes, commitMs } = batches.run(changes)
     slowInARow = commitMs < slowMs ? 0 : slowInARow + 1
-    if (slowInARow >= patience && place === 'adaptive') moveToThread()
+    if (slowInARow >= slowCommitsNeeded && location === 'adaptive') moveToThread()
     return outcomes
   }
 
@@ -94,7 +94,7 @@ export function openWriter(
     const { outcomes, commitMs } = await current.commit(batch.changes, waitMs)
     lastCommitMs = commitMs
     quickInARow = commitMs < quickMs ? quickInARow + 1 : 0
-    if (quickInARow >= quickCommits && place === 'adaptive') leaveThread(current)
+    if (quickInARow >= quickCommits && location === 'adaptive') leaveThread(current)
     return outcomes
   }
 
@@ -120,7 +120,7 @@ export function openWriter(
     opening = undefined
     thread = undefined
     slowInARow = 0
-    patience *= patienceGrowth
+    slowCommitsNeeded *= slowCommitsGrowth
   }
 
   function leaveThread(current: Thread): void {
@@ -131,8 +131,8 @@ export function openWriter(
 
   return {
     commit,
-    companyMs() {
-      return thread === undefined ? 0 : Math.min(lastCommitMs * companyShare, mostCompanyMs)
+    commitDelayMs() {
+      return thread === undefined ? 0 : Math.min(lastCommitMs * commitDelayShare, maxCommitDelayMs)
     },
     async close() {
       await opening

@@ -24,7 +24,7 @@ export function requireExisting(config: { readonly storeLocation: StoreLocation 
 }
 
 /** Whether two addresses name one store, as far as that can be seen without opening it. */
-export function isSamePlace(one: StoreLocation, other: StoreLocation): boolean {
+export function isSameStore(one: StoreLocation, other: StoreLocation): boolean {
   if (one.engine === 'postgres' || other.engine === 'postgres') return one.label === other.label
   return toIdentity(one.path) === toIdentity(other.path)
 }

@@ -26,14 +26,14 @@ export interface Rows {
   /** Adds the plant unless its id is taken. */
   insert(plant: VersionedPlant): boolean
   update(plant: VersionedPlant): void
-  remove(id: bigint): void
+  delete(id: bigint): void
   findKey(key: CreateKey): KeyUse | undefined
   /** Notes the use of a key, in place of one that is too old to count. */
   putKey(use: KeyUse): void
 }
 
 /** A write as data, so that a thread can be told of it: versions and times are settled when it is asked for. */
-export type Change = Create | CreateOnce | Replace | Remove | Import
+export type Change = Create | CreateOnce | Replace | Delete | Import
 
 export interface Create {
   readonly kind: 'create'
@@ -54,8 +54,8 @@ export interface Replace {
   readonly condition: Precondition
 }
 
-export interface Remove {
-  readonly kind: 'remove'
+export interface Delete {
+  readonly kind: 'delete'
   readonly id: bigint
   readonly condition: Precondition
 }
@@ -81,15 +81,15 @@ export function toImport(
 }
 
 /** What a change answers. */
-export type Outcome<One extends Change> = ReturnType<(typeof steps)[One['kind']]>
+export type Outcome<One extends Change> = ReturnType<(typeof appliers)[One['kind']]>
 
 /** Does to the rows what the change says, and answers what came of it. */
 export function apply(rows: Rows, change: Change): Outcome<Change> {
-  const step: (rows: Rows, change: never) => Outcome<Change> = steps[change.kind]
-  return step(rows, change as never)
+  const applyOne: (rows: Rows, change: never) => Outcome<Change> = appliers[change.kind]
+  return applyOne(rows, change as never)
 }
 
-const steps = {
+const appliers = {
   create(rows: Rows, { plant }: Create): Version | 'exists' {
     return rows.insert(plant) ? plant.version : 'exists'
   },
@@ -115,12 +115,12 @@ const steps = {
     return { is: current === undefined ? 'created' : 'replaced', version: plant.version }
   },
 
-  remove(rows: Rows, { id, condition }: Remove): 'removed' | 'absent' | 'condition failed' {
+  delete(rows: Rows, { id, condition }: Delete): 'deleted' | 'absent' | 'condition failed' {
     const current = rows.find(id)
     if (current === undefined) return 'absent'
     if (findFailure(condition, current.version) !== undefined) return 'condition failed'
-    rows.remove(id)
-    return 'removed'
+    rows.delete(id)
+    return 'deleted'
   },
 
   import(rows: Rows, { plants, onConflict }: Import): ImportOutcome[] {

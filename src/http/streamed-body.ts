@@ -2,12 +2,12 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import type { Limits } from '../contract/limits.ts'
+import type { Timeouts } from '../contract/limits.ts'
 import { type Exchange, type Headers, joinFields } from './exchange.ts'
 import { takesGzip } from './negotiation.ts'
 
 /** A body that is too large to hold: its text in pieces. */
-export interface Pieces {
+export interface StreamedBody {
   readonly contentType: string
   /** Whether it is worth to compress it where the client takes that. */
   readonly isCompressible: boolean
@@ -16,7 +16,7 @@ export interface Pieces {
   close(): Promise<void>
 }
 
-export function isPieces(body: object): body is Pieces {
+export function isStreamed(body: object): body is StreamedBody {
   return 'pieces' in body
 }
 
@@ -24,19 +24,19 @@ export function isPieces(body: object): body is Pieces {
 interface PiecewiseAnswer {
   readonly status: number
   readonly headers: Headers
-  readonly body: Pieces
+  readonly body: StreamedBody
 }
 
 /** Sends a body in pieces, as fast as the client takes them, and for no longer than the limit. */
-export async function sendPieces(
+export async function sendStreamed(
   exchange: Exchange,
   { status, headers, body }: PiecewiseAnswer,
-  limits: Limits,
+  timeouts: Timeouts,
 ): Promise<void> {
   const { request, response } = exchange
   // Nobody reads the body of an answer to HEAD: it is not written.
   const source = Readable.from(request.method === 'HEAD' ? [] : body.pieces, { objectMode: false })
-  const timer = setTimeout(() => source.destroy(new Error('too slow')), limits.exportMs)
+  const timer = setTimeout(() => source.destroy(new Error('too slow')), timeouts.exportMs)
   source.once('close', () => {
     clearTimeout(timer)
     body.close().catch(() => {})

@@ -15,23 +15,23 @@ export function toBytes({ name, tag = '' }: Plant): number {
   return rowBytes + 2 * (name.length + tag.length)
 }
 
-export interface GroupCommitBounds {
-  readonly batchWrites: number
+export interface BatcherBounds {
+  readonly batchItems: number
   readonly batchBytes: number
-  readonly queueWrites: number
+  readonly queueItems: number
   readonly queueBytes: number
   readonly batchesInFlight: number
 }
 
 /** Batches that a disk takes at once, and a queue that holds about a tenth of a second of work. */
-export const standardBounds = {
-  batchWrites: 512,
+export const defaultBounds = {
+  batchItems: 512,
   batchBytes: 8 * 1024 * 1024,
-  queueWrites: 2_000,
+  queueItems: 2_000,
   queueBytes: 64 * 1024 * 1024,
 }
 
-export interface GroupCommit<W extends Write> {
+export interface Batcher<W extends Write> {
   /** Answers the outcome of the write when the commit that holds it is on disk. */
   submit<Outcome>(write: W): Soon<Outcome>
   isFull(): boolean
@@ -49,21 +49,21 @@ interface Waiting<W> {
  * fsync. Who is alone never waits for company. `commit` answers one outcome for each write, in order; when it
  * fails, every write of that batch fails, and no other.
  *
- * `companyMs` says how long after a batch its callers are given to come back, as long as fewer writes wait than it had: where
+ * `commitDelayMs` says how long after a batch its callers are given to come back, as long as fewer writes wait than it had: where
  * a commit takes long, it is better to have them in the next one than in the one after it.
  */
-export function buildGroupCommit<W extends Write>(
+export function buildBatcher<W extends Write>(
   commit: (writes: W[]) => unknown[] | Promise<unknown[]>,
-  bounds: GroupCommitBounds,
-  companyMs: () => number = () => 0,
-): GroupCommit<W> {
+  bounds: BatcherBounds,
+  commitDelayMs: () => number = () => 0,
+): Batcher<W> {
   let queue: Waiting<W>[] = []
   let queuedBytes = 0
   let batchesInFlight = 0
   let flushIsScheduled = false
   let lastWrites = 0
-  let companyUntil = 0
-  let companyTimer: NodeJS.Timeout | undefined
+  let delayedUntil = 0
+  let delayTimer: NodeJS.Timeout | undefined
   let drained: (() => void)[] = []
 
   function submit<Outcome>(write: W): Soon<Outcome> {
@@ -72,33 +72,33 @@ export function buildGroupCommit<W extends Write>(
     queue.push({ write, outcome })
     queuedBytes += write.bytes
     scheduleFlush()
-    if (companyTimer !== undefined && queue.length >= lastWrites) stopWaiting()
+    if (delayTimer !== undefined && queue.length >= lastWrites) stopWaiting()
     return outcome
   }
 
   function isFull(): boolean {
-    return queue.length >= bounds.queueWrites || queuedBytes >= bounds.queueBytes
+    return queue.length >= bounds.queueItems || queuedBytes >= bounds.queueBytes
   }
 
   function scheduleFlush(): void {
     if (flushIsScheduled || batchesInFlight === bounds.batchesInFlight || queue.length === 0) return
     flushIsScheduled = true
-    const isSmall = companyUntil > 0 && queue.length < lastWrites
-    const waitMs = isSmall ? companyUntil - performance.now() : 0
-    if (waitMs > 0) companyTimer = setTimeout(flush, waitMs)
+    const isSmall = delayedUntil > 0 && queue.length < lastWrites
+    const waitMs = isSmall ? delayedUntil - performance.now() : 0
+    if (waitMs > 0) delayTimer = setTimeout(flush, waitMs)
     // Runs after every request that this turn of the event loop can read, so that they all share the commit.
     else setImmediate(flush)
   }
 
   function stopWaiting(): void {
-    clearTimeout(companyTimer)
-    companyTimer = undefined
+    clearTimeout(delayTimer)
+    delayTimer = undefined
     setImmediate(flush)
   }
 
   function flush(): void {
     flushIsScheduled = false
-    companyTimer = undefined
+    delayTimer = undefined
     const batch = takeBatch()
     lastWrites = batch.length
     batchesInFlight++
@@ -127,7 +127,7 @@ export function buildGroupCommit<W extends Write>(
       if (writes > 0 && bytes + write.bytes > bounds.batchBytes) break
       writes++
       bytes += write.bytes
-      if (writes === bounds.batchWrites) break
+      if (writes === bounds.batchItems) break
     }
     queuedBytes -= bytes
     if (writes === queue.length) {
@@ -152,8 +152,8 @@ export function buildGroupCommit<W extends Write>(
 
   function finish(): void {
     batchesInFlight--
-    const waitMs = companyMs()
-    companyUntil = waitMs > 0 ? performance.now() + waitMs : 0
+    const waitMs = commitDelayMs()
+    delayedUntil = waitMs > 0 ? performance.now() + waitMs : 0
     scheduleFlush()
     if (batchesInFlight > 0 || queue.length > 0) return
     for (const resolve of drained) resolve()

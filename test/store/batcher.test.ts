@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { buildGroupCommit, type GroupCommitBounds } from '../../src/store/group-commit.ts'
+import { type BatcherBounds, buildBatcher } from '../../src/store/batcher.ts'
 
-const bounds: GroupCommitBounds = {
-  batchWrites: 3,
+const bounds: BatcherBounds = {
+  batchItems: 3,
   batchBytes: 100,
-  queueWrites: 10,
+  queueItems: 10,
   queueBytes: 1_000,
   batchesInFlight: 1,
 }
 
 describe('a group commit', () => {
-  function record(overrides: Partial<GroupCommitBounds> = {}) {
+  function record(overrides: Partial<BatcherBounds> = {}) {
     const batches: number[][] = []
-    const group = buildGroupCommit(
+    const group = buildBatcher(
       (writes: { bytes: number }[]) => {
         batches.push(writes.map(({ bytes }) => bytes))
         return writes.map(({ bytes }) => bytes * 2)
@@ -30,15 +30,15 @@ describe('a group commit', () => {
     assert.deepEqual(batches, [[1, 2, 3]])
   })
 
-  function recordWithCompany(companyMs: number) {
+  function recordWithCompany(commitDelayMs: number) {
     const batches: number[] = []
-    const group = buildGroupCommit(
+    const group = buildBatcher(
       (writes: { bytes: number }[]) => {
         batches.push(writes.length)
         return writes
       },
       bounds,
-      () => companyMs,
+      () => commitDelayMs,
     )
     const submit = (count: number) =>
       Promise.all(Array.from({ length: count }, () => group.submit({ bytes: 1 })))
@@ -67,7 +67,7 @@ describe('a group commit', () => {
 
   it('does not wait for company when enough came during the batch before', async () => {
     const commit = async (writes: { bytes: number }[]) => writes
-    const group = buildGroupCommit(commit, { ...bounds, batchWrites: 1 }, () => 100_000)
+    const group = buildBatcher(commit, { ...bounds, batchItems: 1 }, () => 100_000)
     await Promise.all([group.submit({ bytes: 1 }), group.submit({ bytes: 1 })])
   })
 
@@ -84,7 +84,7 @@ describe('a group commit', () => {
   })
 
   it('refuses at once when as many writes wait as may wait', async () => {
-    const { group } = record({ queueWrites: 2 })
+    const { group } = record({ queueItems: 2 })
     const waiting = [group.submit({ bytes: 1 }), group.submit({ bytes: 1 })]
     assert.equal(group.isFull(), true)
     await assert.rejects(async () => group.submit({ bytes: 1 }), { number: 50300 })
@@ -102,7 +102,7 @@ describe('a group commit', () => {
 
   it('fails every write of a batch that failed, and no other', async () => {
     let commits = 0
-    const group = buildGroupCommit((writes: { bytes: number }[]) => {
+    const group = buildBatcher((writes: { bytes: number }[]) => {
       if (++commits === 1) throw new Error('no')
       return writes.map(() => 'stored')
     }, bounds)
@@ -116,14 +116,14 @@ describe('a group commit', () => {
   it('keeps no more batches in flight than it may', async () => {
     let inFlight = 0
     let most = 0
-    const group = buildGroupCommit(
+    const group = buildBatcher(
       async (writes: { bytes: number }[]) => {
         most = Math.max(most, ++inFlight)
         await new Promise((resolve) => setTimeout(resolve, 5))
         inFlight--
         return writes
       },
-      { ...bounds, batchWrites: 1, batchesInFlight: 2 },
+      { ...bounds, batchItems: 1, batchesInFlight: 2 },
     )
     await Promise.all([1, 2, 3, 4, 5].map((bytes) => group.submit({ bytes })))
     assert.equal(most, 2)
