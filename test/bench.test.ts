@@ -25,9 +25,9 @@ function newSeries(perSecond: number[], [generator, system]: [number, number]): 
   }
 }
 
-describe('the load of the benchmark', () => {
+describe('the load generator of the benchmark', () => {
   for (const [title, answer] of Object.entries({ plain, chunked })) {
-    it(`knows where a ${title} answer ends, in whichever pieces it comes`, () => {
+    it(`finds the end of a ${title} answer, however it is split`, () => {
       for (let cut = 1; cut < answer.length; cut++) {
         const read = buildAnswerReader(200, fail)
         const connection = {}
@@ -39,7 +39,7 @@ describe('the load of the benchmark', () => {
     })
   }
 
-  it('ends the run at an answer that is not right, also at one of the usual length', () => {
+  it('ends the run at a wrong answer, even at one of the usual length', () => {
     const read = buildAnswerReader(200, fail)
     const wrong = plain.replace('200 OK', '503 No')
     assert.equal(read({}, Buffer.from(plain), plain.length), true)
@@ -48,14 +48,14 @@ describe('the load of the benchmark', () => {
 })
 
 describe('the figures of the benchmark', () => {
-  it('are medians, with the ratio taken round by round', () => {
+  it('are medians, and their ratio is taken round by round', () => {
     const one = newSeries([10, 20, 60], [0.5, 1])
     const other = newSeries([20, 40, 40], [0.5, 1])
     assert.equal(toFigure(one.rounds.perSecond).median, 20)
     assert.equal(ratio(one, other, 'perSecond'), 0.5)
   })
 
-  it('refuse to compare where the load was the bottleneck', () => {
+  it('are not compared where the generator was the bottleneck', () => {
     assert.equal(isGeneratorBound(newSeries([], [0.97, 0.7])), true)
     assert.equal(isGeneratorBound(newSeries([], [0.97, 1])), false)
     const target = { title: '', value: 2, bound: { least: 1 } }
