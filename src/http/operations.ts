@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import type { Format } from '../contract/formats.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
@@ -43,7 +44,8 @@ export function buildOperations(parts: OperationParts): Entry[] {
   const countRequest = parts.rateLimit && buildRateLimit(parts.rateLimit)
   return (Object.keys(operations) as OperationName[]).map((name) => {
     const { method, path } = operations[name]
-    return { method, path, isPage: false, handle: buildHandle(name, { ...parts, countRequest }) }
+    const handle = buildHandle(name, { ...parts, countRequest })
+    return { method, path, isPage: false, cacheControl: 'private, no-cache', handle }
   })
 }
 
@@ -68,10 +70,13 @@ function buildHandle(
 
     const verified = verify()
     const { scopes, tokenId } = verified instanceof Promise ? await verified : verified
+    exchange.tokenId = tokenId
+    const overLimit = countRequest?.(tokenId, exchange)
     requireScope(scopes, operation.scope)
-    countRequest?.(tokenId, exchange)
+    if (overLimit !== undefined) throw overLimit
     const id = hasId ? requireId(segment) : undefined
     const parameters = readParameters(url, headers)
+    if (operation.method === 'PUT') refuseRange(headers)
     let body: object | undefined
     if (checkShape !== undefined) body = checkShape(await readJson(request, response))
     else if (isWrite) await discardBody(request, response)
@@ -92,6 +97,14 @@ function requireSameId(body: object, id: bigint): void {
   if ('id' in body && body.id !== id) {
     throw new Failure(40003, 'The member "id" must be the id in the path, or be left out.')
   }
+}
+
+function refuseRange(headers: IncomingHttpHeaders): void {
+  if (headers['content-range'] === undefined) return
+  throw new Failure(
+    40005,
+    'The header Content-Range is not allowed: PUT replaces the whole plant. Send all of it.',
+  )
 }
 
 function requireScope(scopes: Grant['scopes'], scope: Scope): void {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import { buildOpenApi } from '../contract/openapi.ts'
-import { type PageName, pages } from '../contract/operations.ts'
+import { type Page, type PageName, pages } from '../contract/operations.ts'
 import type { Health } from '../contract/shapes.ts'
 import type { Store } from '../store/store.ts'
 import { buildDocsPage, docsPolicy } from './docs.ts'
@@ -58,13 +58,17 @@ export function buildPages({ store, lifecycle, publicUrl }: PageParts): Entry[] 
     },
   }
 
-  return (Object.keys(pages) as PageName[]).map((name) => ({
-    method: 'GET',
-    path: pages[name].path,
-    isPage: true,
-    async handle(exchange) {
-      const { text, contentType, headers = {} } = await answers[name](exchange.request)
-      send(exchange, 200, headers, text, contentType)
-    },
-  }))
+  return (Object.keys(pages) as PageName[]).map((name) => {
+    const { path, cacheControl }: Page = pages[name]
+    return {
+      method: 'GET',
+      path,
+      isPage: true,
+      cacheControl,
+      async handle(exchange) {
+        const { text, contentType, headers = {} } = await answers[name](exchange.request)
+        send(exchange, 200, headers, text, contentType)
+      },
+    }
+  })
 }
