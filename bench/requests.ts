@@ -65,3 +65,8 @@ export function toCycle({ create, get, list }: Requests, workload: Workload): Pa
   if (workload === 'mixed') return [get, get, get, get, create]
   return [{ create, get, list }[workload]]
 }
+
+/** The path of the next page, from the `Link` of the last; undefined if that was the last page. */
+export function toNextPath(link: string | string[] | undefined): string | undefined {
+  return /<(?:https?:\/\/[^/]+)?([^>]+)>; rel="next"/.exec(String(link ?? ''))?.[1]
+}

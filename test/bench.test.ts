@@ -7,6 +7,7 @@ import { pathToFileURL } from 'node:url'
 import { buildAnswerReader } from '../bench/answers.ts'
 import { isGeneratorBound, median, ratio, toSpread } from '../bench/figures.ts'
 import { toMarkdown, writeDocs } from '../bench/report.ts'
+import { toNextPath } from '../bench/requests.ts'
 import { judge } from '../bench/section.ts'
 import { describeComparisons } from '../bench/sections/throughput-tables.ts'
 import type { Series } from '../bench/slices.ts'
@@ -50,6 +51,13 @@ describe('the load generator of the benchmark', () => {
     const wrong = plain.replace('200 OK', '503 No')
     assert.equal(read({}, Buffer.from(plain), plain.length), true)
     assert.throws(() => read({}, Buffer.from(wrong), wrong.length), /not 200: HTTP\/1.1 503/)
+  })
+
+  it('follows relative and absolute links to the next page', () => {
+    const path = '/plants?after=7'
+    assert.equal(toNextPath(`<${path}>; rel="next"`), path)
+    assert.equal(toNextPath(`<http://127.0.0.1:3000${path}>; rel="next"`), path)
+    assert.equal(toNextPath(undefined), undefined)
   })
 })
 

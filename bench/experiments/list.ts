@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { openStore, type StoreLocation, toStoreLocation } from '../../src/store/open.ts'
 import { newCluster, query, startServer } from '../../test/support/postgres.ts'
 import { median } from '../figures.ts'
-import { token } from '../requests.ts'
+import { token, toNextPath } from '../requests.ts'
 import { forkService } from './fork-service.ts'
 
 const count = Number(process.env.PLANTS ?? 1_000_000)
@@ -56,8 +56,8 @@ function read(path: string): Promise<{ ids: number[]; next: string | undefined }
       })
       answer.on('end', () => {
         if (answer.statusCode !== 200) return reject(new Error(text))
-        const next = /<http:\/\/[^/]+([^>]+)>/.exec(String(answer.headers.link ?? ''))?.[1]
-        resolve({ ids: JSON.parse(text).map((plant: { id: number }) => plant.id), next })
+        const ids = JSON.parse(text).map((plant: { id: number }) => plant.id)
+        resolve({ ids, next: toNextPath(answer.headers.link) })
       })
     }).on('error', reject)
   })

@@ -3,7 +3,7 @@ import { Agent, get } from 'node:http'
 import { join } from 'node:path'
 import { readRss } from '../cpu.ts'
 import type { Lab, Server } from '../lab.ts'
-import { seedCount, token, toRequests } from '../requests.ts'
+import { seedCount, token, toNextPath, toRequests } from '../requests.ts'
 import { type Findings, type Section, toTable, toText } from '../section.ts'
 import { servePlantStore } from '../serve.ts'
 import { stopSystems } from '../systems.ts'
@@ -76,8 +76,7 @@ function readPage(port: number, path: string, agent: Agent): Promise<string | un
   return new Promise((resolve, reject) => {
     get({ port, host: '127.0.0.1', path, agent, headers }, (answer) => {
       answer.resume().on('end', () => {
-        const next = /<http:\/\/[^/]+([^>]+)>/.exec(String(answer.headers.link ?? ''))?.[1]
-        if (answer.statusCode === 200) resolve(next)
+        if (answer.statusCode === 200) resolve(toNextPath(answer.headers.link))
         else reject(new Error(`${path}: ${answer.statusCode}`))
       })
     }).on('error', reject)
