@@ -97,7 +97,7 @@ describe('a token that is revoked while its request is under way', async () => {
         scopes,
         lifetimeMs: undefined,
       })
-      const headers = { ...json, Authorization: `Bearer ${token}` }
+      const headers = { ...json, Authorization: `Bearer ${token}`, Connection: 'close' }
       const body = '{"id":1,"name":"x"}'
       const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
       const received = text(socket)
@@ -108,7 +108,7 @@ describe('a token that is revoked while its request is under way', async () => {
         (await service.call({ path: '/plants/1', headers: { Authorization: `Bearer ${token}` } }))
           .status === 401
       while (!(await isRefused()));
-      socket.end(body.slice(-5))
+      socket.write(body.slice(-5))
       assert.match(await received, /^HTTP\/1\.1 401[\s\S]*40101/)
       assert.equal((await service.call({ path: '/plants/1' })).status, 404)
     })

@@ -23,11 +23,16 @@ const lookMs = 200
 
 /** Opens snapshots as long as the log is small, and ends the oldest while it is too large. */
 export function boundLog(db: DatabaseSync, { refuseBytes, endBytes }: LogBounds) {
+  const path = db.location()
   const open: EndableSnapshot[] = []
   let timer: NodeJS.Timeout | undefined
 
+  function logBytes(): number {
+    return path === null ? 0 : (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0)
+  }
+
   function look(): void {
-    if (logBytes(db) > endBytes) open.shift()?.end(logTooLarge())
+    if (logBytes() > endBytes) open.shift()?.end(logTooLarge())
     if (open.length === 0) stop()
   }
 
@@ -43,7 +48,7 @@ export function boundLog(db: DatabaseSync, { refuseBytes, endBytes }: LogBounds)
   }
 
   return (): Snapshot => {
-    if (open.length > 0 && logBytes(db) > refuseBytes) throw logTooLarge()
+    if (open.length > 0 && logBytes() > refuseBytes) throw logTooLarge()
     const snapshot = openSnapshot(db)
     open.push(snapshot)
     timer ??= setInterval(look, lookMs).unref()
@@ -55,9 +60,4 @@ export function boundLog(db: DatabaseSync, { refuseBytes, endBytes }: LogBounds)
       },
     }
   }
-}
-
-function logBytes(db: DatabaseSync): number {
-  const path = db.location()
-  return path === null ? 0 : (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0)
 }
