@@ -56,6 +56,18 @@ describe('the lockfile', () => {
   })
 })
 
+describe('npm run sbom', () => {
+  it('lists every package of a release with its version and a checksum, and no other', () => {
+    const { stdout } = spawnSync(join(root, '.ci', 'sbom'), { encoding: 'utf8' })
+    const components: { purl: string; hashes: unknown[] }[] = JSON.parse(stdout).components
+    const released = downloaded
+      .filter(([path, { dev }]) => !dev && !platforms.some(([name]) => name === toName(path)))
+      .map(([path, { version }]) => `pkg:npm/${toName(path).replace('@', '%40')}@${version}`)
+    assert.deepEqual(components.map(({ purl }) => purl).sort(), released.sort())
+    assert.ok(components.every(({ hashes }) => hashes.length === 1))
+  })
+})
+
 describe('the Node.js of a checkout', () => {
   it('is pinned for Linux, macOS and Windows, in one and the same version', () => {
     assert.deepEqual(platforms.map(([, { os, cpu }]) => `${os} ${cpu}`).sort(), [
