@@ -88,6 +88,8 @@ export const corsRequestHeaders = [
   'Idempotency-Key',
   'If-Match',
   'If-None-Match',
+  'traceparent',
+  'X-Request-Id',
 ].join(', ')
 
 /** What a page of another origin may read. */

@@ -41,7 +41,7 @@ export const operations = {
     summary: 'Create a plant',
     description:
       'Creates a new plant in the store. The answer is sent when the plant is on disk. When the id is taken, the stored plant stays as it is and the answer is 409.',
-    parameters: ['Idempotency-Key'],
+    parameters: ['Idempotency-Key', 'If-Match', 'If-None-Match'],
     body: NewPlant,
     successes: {
       200: {
@@ -132,6 +132,8 @@ export interface Page {
   readonly summary: string
   readonly description: string
   readonly mediaType: 'application/json' | 'text/html'
+  /** Health must never come from a cache. */
+  readonly cacheControl?: 'no-store'
   readonly shape?: ObjectShape
   readonly failures: readonly ErrorNumber[]
 }
@@ -143,6 +145,7 @@ export const pages = {
     description: 'Answers 200 as long as the process can answer at all.',
     mediaType: 'application/json',
     shape: Health,
+    cacheControl: 'no-store',
     failures: [],
   },
   getReadiness: {
@@ -152,6 +155,7 @@ export const pages = {
       'Answers 200 when the store answers, and 503 when it does not or while shutting down.',
     mediaType: 'application/json',
     shape: Health,
+    cacheControl: 'no-store',
     failures: [50000, 50300, 50301],
   },
   getOpenApi: {

@@ -2,9 +2,12 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { before, describe, it } from 'node:test'
-import { maxSnapshots, type Snapshot, type Store } from '../../src/store/store.ts'
+import { scopes } from '../../src/contract/scopes.ts'
+import { maxSnapshots, maxSnapshotsOfToken } from '../../src/store/snapshots.ts'
+import type { Snapshot, Store } from '../../src/store/store.ts'
+import { issueToken } from '../../src/tokens/issue.ts'
 import { type Engine, engines } from '../support/engines.ts'
-import { authorized, startService, type TestService } from '../support/service.ts'
+import { authorized, operatorToken, startService, type TestService } from '../support/service.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 
 /** The Accept of a client, and the media type that it gets. */
@@ -113,11 +116,32 @@ for (const engine of engines) {
     let url: string
     const count = 60
     const name = 'x'.repeat(500_000)
+    /** As many tokens as exports may be under way, each as often as it may. */
+    let owners: string[]
     before(async () => {
       url = await engine.newUrl()
       store = await engine.open(url)
       for (let id = 0; id < count; id++) await store.createPlant({ id: BigInt(id), name })
       service = await startService('sqlite::memory:', { store })
+      const request = { name: 'test', scopes, lifetimeMs: undefined }
+      const tokens = [await issueToken(store, request), await issueToken(store, request)]
+      owners = Array.from(
+        { length: maxSnapshots },
+        (_, index) => tokens[Math.floor(index / maxSnapshotsOfToken)]?.token ?? '',
+      )
+    })
+
+    it('is refused when its token reads two already, while others are served', async () => {
+      const [token = ''] = owners
+      for (let open = 0; open < maxSnapshotsOfToken; open++) await holdExport(service.url, token)
+      const refused = await fetch(`${service.url}/plants`, {
+        headers: { Authorization: `Bearer ${token}`, Accept: 'text/csv' },
+      })
+      assert.equal(refused.status, 503)
+      assert.match(await refused.text(), /50300.*This token/)
+      const other = await startExport()
+      assert.equal(other.status, 200)
+      await other.text()
     })
 
     function startExport(address = service.url) {
@@ -128,7 +152,7 @@ for (const engine of engines) {
 
     it('is refused at once while there are many, until one of them is given up', async () => {
       const held: Socket[] = []
-      for (let open = 0; open < maxSnapshots; open++) held.push(await holdExport(service.url))
+      for (const token of owners) held.push(await holdExport(service.url, token))
       const refused = await startExport()
       assert.equal(refused.status, 503)
       assert.equal(refused.headers.get('retry-after'), '1')
@@ -230,10 +254,13 @@ describe('an export without a first piece', () => {
 })
 
 /** Begins an export and reads only its beginning: the rest is more than the system buffers. */
-function holdExport(url: string): Promise<Socket> {
+function holdExport(url: string, token = operatorToken): Promise<Socket> {
   const socket = openSocket(url)
   socket.write(
-    toBytes({ path: '/plants', headers: { ...authorized, Accept: 'application/x-ndjson' } }),
+    toBytes({
+      path: '/plants',
+      headers: { Authorization: `Bearer ${token}`, Accept: 'application/x-ndjson' },
+    }),
   )
   return new Promise((resolve) => {
     socket.once('close', () => resolve(socket))

