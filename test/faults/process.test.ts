@@ -52,6 +52,17 @@ describe('a service that is stopped for a while', () => {
   })
 })
 
+describe('a service that gets two signals at once', () => {
+  it('takes them for one, as a terminal and npm both send it, and ends in good order', async () => {
+    const service = await startProcess({ database: newDatabase() })
+    // Both signals wait until the process goes on.
+    service.child.kill('SIGSTOP')
+    service.child.kill('SIGINT')
+    service.child.kill('SIGTERM')
+    assert.equal(await service.end('SIGCONT'), 0)
+  })
+})
+
 describe('a service without free descriptors', () => {
   it('serves its clients, and new ones as soon as descriptors are free', async (test) => {
     const service = await startProcess({ database: newDatabase(), descriptors: 60 })

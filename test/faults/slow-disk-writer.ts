@@ -10,6 +10,8 @@ export interface SlowDiskReport {
   readonly first: 'in place' | 'thread'
   readonly commitsUntilThread: number | undefined
   readonly commitsUntilInPlace: number | undefined
+  /** How long a small batch was delayed after a slow one with more writes. */
+  readonly delayMs: number | undefined
   /** The order of the answers to a slow create and a get after it. */
   readonly answers: string[]
   readonly created: number
@@ -26,6 +28,9 @@ async function run(path: string): Promise<SlowDiskReport> {
   const first = await look()
   setSyncMs(5)
   const commitsUntilThread = await countUntil('thread', look, maxSlowCommits)
+  setSyncMs(200)
+  await Promise.all([created++, created++, created++].map((id) => create(store, id)))
+  const delayMs = await findDelay(() => create(store, created++))
   setSyncMs(2_000)
   const answers = await race(store, created++)
   setSyncMs(0)
@@ -37,10 +42,31 @@ async function run(path: string): Promise<SlowDiskReport> {
     first,
     commitsUntilThread,
     commitsUntilInPlace,
+    delayMs,
     answers,
     created: Number(created),
     stored,
   }
+}
+
+async function create(store: Store, id: bigint): Promise<void> {
+  await store.createPlant({ id, name: 'x' })
+}
+
+/** Runs something, and answers the longest time for which it sets a timer. */
+async function findDelay(run: () => Promise<void>): Promise<number | undefined> {
+  const real = globalThis.setTimeout
+  const delays: number[] = []
+  globalThis.setTimeout = ((callback: () => void, ms: number) => {
+    delays.push(ms)
+    return real(callback, ms)
+  }) as typeof setTimeout
+  try {
+    await run()
+  } finally {
+    globalThis.setTimeout = real
+  }
+  return delays.length === 0 ? undefined : Math.max(...delays)
 }
 
 function setSyncMs(syncMs: number): void {
@@ -57,10 +83,7 @@ async function countUntil(
 
 async function race(store: Store, id: bigint): Promise<string[]> {
   const answers: string[] = []
-  const created = (async () => {
-    await store.createPlant({ id, name: 'x' })
-    answers.push('create')
-  })()
+  const created = create(store, id).then(() => answers.push('create'))
   // The batch begins at the end of the turn.
   await endOfTurn()
   await endOfTurn()

@@ -22,6 +22,8 @@ describe('a disk that becomes slow', { skip: shim.skip }, () => {
     const report: SlowDiskReport = JSON.parse(stdout)
     assert.equal(report.first, 'in place')
     assert.notEqual(report.commitsUntilThread, undefined, 'it stays in place on a slow disk')
+    const { delayMs = 0 } = report
+    assert.ok(delayMs > 0 && delayMs <= 5, `a batch was delayed by ${delayMs} ms`)
     assert.deepEqual(report.answers, ['get', 'create'])
     assert.notEqual(report.commitsUntilInPlace, undefined, 'it stays in the thread on a fast disk')
     assert.equal(report.stored, report.created)
