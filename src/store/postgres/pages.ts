@@ -1,7 +1,7 @@
 import type { StoredPlant } from '../../contract/shapes.ts'
 import { type PlantPage, type PlantQuery, pageBytes } from '../store.ts'
 import { type StoredRow, toStored } from './plants.ts'
-import type { Sql } from './session.ts'
+import type { Sql } from './pools.ts'
 
 /** The texts of a plant that is too large for its place on a page are left where they are. */
 type SparseRow = Omit<StoredRow, 'name'> & { readonly name: string | null }

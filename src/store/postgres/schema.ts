@@ -1,7 +1,8 @@
 import { UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
 import { migrations } from './migrations.ts'
-import { inTransaction, type Sql } from './session.ts'
+import type { Sql } from './pools.ts'
+import { inTransaction } from './session.ts'
 
 const oldestServer = 150_000
 /** Names the lock under which one process prepares the store while the others wait: "plst". */

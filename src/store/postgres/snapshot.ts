@@ -1,14 +1,15 @@
 import type { Snapshot } from '../store.ts'
 import { toReadFailure, unreachable } from './failures.ts'
 import { countPlants } from './pages.ts'
-import { type Session, withTimeout } from './session.ts'
+import type { Session } from './session.ts'
+import { withTimeout } from './timeout.ts'
 import { tokenStatements } from './tokens.ts'
 import { walkPlants } from './walk.ts'
 
 /** A transaction that keeps seeing what its first statement saw, on a connection of its own, which it ends. */
 export async function openSnapshot(session: Session, answerTimeoutMs: number): Promise<Snapshot> {
   let isLost = false
-  const sql = session.openAlone(() => {
+  const { sql, close } = session.openAlone(() => {
     isLost = true
   })
 
@@ -25,7 +26,6 @@ export async function openSnapshot(session: Session, answerTimeoutMs: number): P
     }
   }
 
-  const close = () => sql.end({ timeout: 0 })
   try {
     await read(() => sql`BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY`)
     await read(() => sql`SELECT FROM plant_store.plants LIMIT 1`)

@@ -1,7 +1,7 @@
 import type { TokenRecord, TokenUse } from '../store.ts'
 import { type TokenRow, toRecord } from '../token-row.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
-import type { Sql } from './session.ts'
+import type { Sql } from './pools.ts'
 
 /** The statements on tokens, each one atomic. */
 export const tokenStatements = {

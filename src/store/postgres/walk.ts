@@ -1,5 +1,6 @@
 import type { PlantQuery, VersionedPlant } from '../store.ts'
-import { type Sql, withTimeout } from './session.ts'
+import type { Sql } from './pools.ts'
+import { withTimeout } from './timeout.ts'
 
 /** How many bytes of rows are made into plants at once. */
 const pieceBytes = 64 * 1024
