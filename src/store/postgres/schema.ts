@@ -17,9 +17,9 @@ interface Server {
 /** Refuses a server that cannot keep the store, and brings the schema up to date. Takes a pool of one connection. */
 export async function prepareSchema(sql: Sql): Promise<void> {
   const [server] = await sql<[Server]>`
-    SELECT current_setting('server_version_num') AS version,
-           current_setting('server_encoding') AS encoding,
-           current_setting('transaction_read_only') AS readonly`
+    SELECT pg_catalog.current_setting('server_version_num') AS version,
+           pg_catalog.current_setting('server_encoding') AS encoding,
+           pg_catalog.current_setting('transaction_read_only') AS readonly`
   if (Number(server.version) < oldestServer) {
     throw new UnusableStore('DATABASE_URL names a PostgreSQL older than 15: use 15 or newer.')
   }
@@ -55,8 +55,9 @@ async function readVersion(sql: Sql): Promise<number> {
 
 function migrate(sql: Sql): Promise<void> {
   return inTransaction(sql, async () => {
-    // Held to the end of the transaction, so that it works behind a pooler as well.
-    await sql`SELECT pg_advisory_xact_lock(${migrationLock})`
+    // Both end with the transaction, so that they work behind a pooler as well.
+    await sql`SET LOCAL search_path = pg_catalog`
+    await sql`SELECT pg_catalog.pg_advisory_xact_lock(${migrationLock})`
     const version = await readVersion(sql)
     if (version === 0) {
       await sql.unsafe(`CREATE SCHEMA IF NOT EXISTS plant_store;
@@ -80,7 +81,7 @@ async function requirePrivileges(sql: Sql): Promise<void> {
   for (const [table, needed] of Object.entries(privileges)) {
     for (const privilege of needed.split(', ')) {
       const [row] = await sql<[{ is_granted: boolean }]>`
-        SELECT has_table_privilege(${`plant_store.${table}`}, ${privilege}) AS is_granted`
+        SELECT pg_catalog.has_table_privilege(${`plant_store.${table}`}, ${privilege}) AS is_granted`
       if (!row.is_granted) throw readOnly()
     }
   }

@@ -24,7 +24,7 @@ export const tokenStatements = {
 
   async list(sql: Sql): Promise<TokenRecord[]> {
     const rows = await sql<TokenRow[]>`
-      SELECT * FROM plant_store.tokens ORDER BY created_at, id COLLATE "C"`
+      SELECT * FROM plant_store.tokens ORDER BY created_at, id COLLATE pg_catalog."C"`
     return rows.map(toRecord)
   },
 
