@@ -74,7 +74,7 @@ export function buildPools({ address, at, terms, onClosed }: PoolsOptions): Pool
     pools.add(sql)
     try {
       const backend = await withTimeout(requirePrimary(sql), attemptTimeoutMs)
-      return { sql, cancel: () => cancelStatement(sockets, backend) }
+      return { sql, cancel: () => cancelStatement(sockets, backend, attemptTimeoutMs) }
     } catch (error) {
       pools.delete(sql)
       void sql.end({ timeout: 0 })

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type postgres from 'postgres'
 import type { Sql } from './pools.ts'
 import type { Sockets } from './sockets.ts'
+import { withTimeout } from './timeout.ts'
 
 /** The process of the server that serves one connection. */
 export type Backend = Pick<postgres.State, 'pid' | 'secret'>
@@ -33,15 +34,20 @@ export async function requirePrimary(sql: Sql): Promise<Backend> {
   return rows.state
 }
 
-/** Asks the server to end the statement under way on a connection, and waits until it has been told. */
-export async function cancelStatement(sockets: Sockets, { pid, secret }: Backend): Promise<void> {
+/** Asks the server to end the statement under way on a connection, and waits until it has read that. */
+export async function cancelStatement(
+  sockets: Sockets,
+  { pid, secret }: Backend,
+  timeoutMs: number,
+): Promise<void> {
   const socket = await sockets.open()
   const request = Buffer.alloc(16)
   for (const [index, value] of [request.length, cancelCode, pid, secret].entries()) {
     request.writeUInt32BE(value, index * 4)
   }
-  socket.resume().end(request)
-  await once(socket, 'close')
+  // The server closes the connection. PgBouncer 1.18 ends itself when the client is quicker.
+  socket.resume().write(request)
+  await withTimeout(once(socket, 'close'), timeoutMs).finally(() => socket.destroy())
 }
 
 const cancelCode = 80_877_102
