@@ -28,7 +28,10 @@ async function breakOff(url: string): Promise<void> {
   await once(socket, 'close')
 }
 
-/** Resolves when no connection of an export is left in this database; fails when one does not go away. */
+/**
+ * Resolves when no connection of an export is left in this database; fails when one does not go
+ * away.
+ */
 async function untilNoExportIsLeft(url: string): Promise<void> {
   const deadline = performance.now() + 10_000
   for (;;) {

@@ -38,7 +38,9 @@ async function lock(url: string, table: 'plants' | 'tokens') {
   return { release, [Symbol.asyncDispose]: release }
 }
 
-/** Resolves when this many statements of the store wait for a lock; fails when it takes too long. */
+/**
+ * Resolves when this many statements of the store wait for a lock; fails when it takes too long.
+ */
 async function untilWaiting(url: string, count: number): Promise<void> {
   const deadline = performance.now() + 10_000
   for (;;) {
@@ -63,7 +65,7 @@ function hold(lane: Lane | undefined, released: Promise<void>) {
 }
 
 describe('a read of PostgreSQL', () => {
-  it('is cancelled in the server when nobody waits for it any more, and the next is not', async () => {
+  it('is cancelled in the server at the end of its time, and the next is not', async () => {
     await using opened = await openStore(1_000)
     const { url, store } = opened
     for (let round = 0; round < 2; round++) {
@@ -111,7 +113,7 @@ describe('a read of PostgreSQL', () => {
 })
 
 describe('a small write of PostgreSQL', () => {
-  it('is never cancelled: it is done when it can be, though its caller was told that it is open', async () => {
+  it('is never cancelled: it is done after its caller has stopped waiting', async () => {
     await using opened = await openStore(1_000)
     const { url, store } = opened
     await store.addToken(token)

@@ -84,7 +84,10 @@ async function useEverything(store: Store): Promise<void> {
   assert.equal(await store.forgetKeys(Date.now() + 1), true)
 }
 
-/** A database with a role for the service, and traps in every schema where its names may be looked for. */
+/**
+ * A database with a role for the service, and traps in every schema where its names may be looked
+ * for.
+ */
 async function newHostileDatabase() {
   const admin = `${await postgresql.newUrl()}?search_path=pg_catalog`
   const { pathname, hostname, port } = new URL(admin)
@@ -137,7 +140,7 @@ describe('objects of other users of the database', () => {
   })
 
   for (const scope of ['ROLE', 'DATABASE'] as const) {
-    it(`are not called, though a setting of the ${scope.toLowerCase()} has them searched first`, async () => {
+    it(`are not called, though ALTER ${scope} has them searched first`, async () => {
       await using hostile = await newHostileDatabase()
       const name = scope === 'ROLE' ? hostile.role : hostile.database
       await query(
@@ -177,7 +180,8 @@ describe('plants by tag', () => {
     const url = await postgresql.newUrl()
     await query(
       url,
-      `CREATE SCHEMA plant_store; CREATE TABLE plant_store.schema_version (version integer NOT NULL);
+      `CREATE SCHEMA plant_store;
+       CREATE TABLE plant_store.schema_version (version integer NOT NULL);
        INSERT INTO plant_store.schema_version VALUES (2); ${steps}`,
     )
     return url
@@ -247,7 +251,10 @@ describe('plants by tag', () => {
   })
 })
 
-/** The table of plants of a new store, and pages of it with the number of rows that the server read for them. */
+/**
+ * The table of plants of a new store, and pages of it with the number of rows that the server read
+ * for them.
+ */
 async function openPlants() {
   const url = await postgresql.newUrl()
   await (await open(url)).close()

@@ -12,7 +12,9 @@ export interface Certificate {
 
 export interface CertificateOptions {
   readonly subject: string
-  /** The authority that signs it. Without one, the certificate is an authority that signs itself. */
+  /**
+   * The authority that signs it. Without one, the certificate is an authority that signs itself.
+   */
   readonly issuer?: Certificate
   /** The host names that it is valid for. */
   readonly names?: readonly string[]

@@ -1,6 +1,7 @@
 /**
- * Tags that PostgreSQL's `hashtextextended(tag, 0)` gives one value. Its function (Bob Jenkins's lookup3) mixes blocks of
- * 12 bytes into a state of the same size, so a second block undoes whatever the first one did.
+ * Tags that PostgreSQL's `hashtextextended(tag, 0)` gives one value. Its function (Bob Jenkins's
+ * lookup3) mixes blocks of 12 bytes into a state of the same size, so a second block undoes
+ * whatever the first one did.
  */
 export function findCollidingTags(count: number): string[] {
   const tags: string[] = []

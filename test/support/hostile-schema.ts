@@ -15,9 +15,10 @@ function findFunctionNames(): string[] {
 }
 
 /**
- * Fills a schema with what another user of the database could put there: functions, operators, types and a collation under
- * the names of PostgreSQL's own, for other types and for the same. Each counts its calls and raises an error. The address
- * must set `search_path` to `pg_catalog`, or the traps would catch those who lay them.
+ * Fills a schema with what another user of the database could put there: functions, operators,
+ * types and a collation under the names of PostgreSQL's own, for other types and for the same. Each
+ * counts its calls and raises an error. The address must set `search_path` to `pg_catalog`, or the
+ * traps would catch those who lay them.
  */
 export async function fillWithTraps(url: string, schema: string): Promise<void> {
   const names = findFunctionNames().map((name) => `'${name}'`)
@@ -28,7 +29,10 @@ export async function fillWithTraps(url: string, schema: string): Promise<void> 
     CREATE SEQUENCE IF NOT EXISTS public.calls;
     GRANT USAGE ON SEQUENCE public.calls TO PUBLIC;
     CREATE FUNCTION ${schema}.spring() RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
-      $$ BEGIN PERFORM pg_catalog.nextval('public.calls'); RAISE EXCEPTION 'a trap was called'; END $$;
+      $$ BEGIN
+        PERFORM pg_catalog.nextval('public.calls');
+        RAISE EXCEPTION 'a trap was called';
+      END $$;
     DO $do$
     DECLARE
       body text := 'RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT ${schema}.spring() $$';

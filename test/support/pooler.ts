@@ -6,7 +6,10 @@ export interface Pooler extends AsyncDisposable {
 
 const tlsRequest = 80_877_103
 
-/** Passes connections on to a server, but not the setting `search_path`, as PgBouncer does: it refuses those connections. */
+/**
+ * Passes connections on to a server, but not the setting `search_path`, as PgBouncer does: it
+ * refuses those connections.
+ */
 export async function openPooler(host: string, port: number): Promise<Pooler> {
   const sockets = new Set<Socket>()
 

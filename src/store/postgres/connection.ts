@@ -7,11 +7,11 @@ import type { Sql } from './pools.ts'
 import { prepareSchema } from './schema.ts'
 import { openSession, type Session } from './session.ts'
 
-/** The session that serves now, whichever server it is on. */
+/** The current session, on whichever server the primary is. */
 export interface Connection {
   /** Undefined while no server can be used. */
   session(): Session | undefined
-  /** Tells that the session is of no use any more: a statement on it said so. */
+  /** Gives up a session whose server can no longer be used, as a statement has shown. */
   giveUp(session: Session, reason: unknown): void
   close(): Promise<void>
 }
@@ -19,10 +19,13 @@ export interface Connection {
 /** How long a start waits for a server that does not answer yet. */
 const defaultStartTimeoutMs = 5_000
 const retryMs = 100
-/** How long the statements of a lost session may go on, in case they still get their answer. Others wait for them. */
+/** How long statements of a lost session may still get their answers. New ones wait for them. */
 const farewellMs = 1_000
 
-/** Finds the primary among the hosts of the address, prepares it, and from then on follows it. */
+/**
+ * Finds the primary among the hosts of the address, prepares its schema, and follows it from then
+ * on.
+ */
 export async function openPrimary(
   url: string,
   events: StoreEvents,
@@ -43,11 +46,11 @@ export async function openPrimary(
       })
     })
     const session = await Promise.any(attempts)
-    // Two servers that both take themselves for the primary: the first that answered is used, the other let go.
+    // If two servers claim to be the primary, the first to answer is used.
     for (const attempt of attempts) {
       void attempt.then((other) => (other === session ? undefined : other.end(0))).catch(() => {})
     }
-    // Lost before anybody could be told: it is as if it had never been opened.
+    // It was lost before it became the current session, so nobody was told.
     if (session.isOver()) throw unreachable()
     return session
   }

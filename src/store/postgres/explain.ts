@@ -37,7 +37,9 @@ export function explain(error: unknown, hosts: readonly Host[]): Explanation {
 function toFinalMessage(reason: unknown): string | undefined {
   if (reason instanceof UnusableStore) return reason.message
   if (reason instanceof UnsafeSearchPath) return unsafeSearchPath
-  if (reason instanceof TlsFailure) return tlsMessages[reason.code] ?? toTlsMessage(reason.code)
+  if (reason instanceof TlsFailure && !passingCodes.includes(reason.code)) {
+    return tlsMessages[reason.code] ?? toTlsMessage(reason.code)
+  }
   // With TLS 1.3, a server refuses the certificate of its client after the handshake.
   if (codeOf(reason).startsWith('ERR_SSL_')) return toTlsMessage(codeOf(reason))
   return serverMessages[codeOf(reason)]
@@ -52,11 +54,13 @@ const serverMessages: Record<string, string> = {
 
 const unsafeSearchPath =
   'The search_path of the user of DATABASE_URL names pg_catalog after another schema, so that ' +
-  'functions of other users could be called: take pg_catalog out of it (ALTER ROLE … SET search_path).'
+  'functions of other users could be called: ' +
+  'take pg_catalog out of it (ALTER ROLE … SET search_path).'
 
 const tlsMessages: Record<string, string> = {
   TLS_REFUSED:
-    'The PostgreSQL server does not speak TLS, which sslmode of DATABASE_URL requires: set ssl = on there.',
+    'The PostgreSQL server does not speak TLS, which sslmode of DATABASE_URL requires: ' +
+    'set ssl = on there.',
   CERT_HAS_EXPIRED: 'The certificate of the PostgreSQL server has expired: renew it.',
   CERT_NOT_YET_VALID:
     'The certificate of the PostgreSQL server is not valid yet: check the clocks.',
@@ -66,9 +70,12 @@ const tlsMessages: Record<string, string> = {
 
 function toTlsMessage(code: string): string {
   return untrustedCodes.includes(code)
-    ? `The certificate of the PostgreSQL server is not signed by an authority of sslrootcert (${code}).`
+    ? `No authority of sslrootcert has signed the certificate of the PostgreSQL server (${code}).`
     : `The PostgreSQL server of DATABASE_URL cannot be reached over TLS (${code}).`
 }
+
+/** A server that starts or stops closes connections at any moment. */
+const passingCodes = ['ABORT_ERR', 'ECONNRESET', 'EPIPE', 'TIMEOUT', 'TLS_NO_ANSWER']
 
 const untrustedCodes = [
   'DEPTH_ZERO_SELF_SIGNED_CERT',

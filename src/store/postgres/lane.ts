@@ -3,9 +3,9 @@ import { unreachable } from './failures.ts'
 import type { Sql } from './pools.ts'
 import { timedOut } from './timeout.ts'
 
-/** A few connections for one kind of statements, each with one statement at a time, and a bounded queue. */
+/** A few connections for one kind of statements, with a bounded queue. */
 export interface Lane {
-  /** Runs statements on a connection that nobody else uses meanwhile, within this time from now on. */
+  /** Runs statements, one after the other, on a connection of their own, within this time. */
   run<Value>(statements: (sql: Sql) => Promise<Value>, timeoutMs: number): Promise<Value>
   /** Refuses everything that waits or comes. Statements under way go on. */
   close(): void
@@ -22,7 +22,7 @@ export interface LaneOptions {
   readonly open: () => Promise<LaneConnection>
   readonly connections: number
   readonly queueItems: number
-  /** What becomes of a statement whose caller no longer waits: a write must never be cancelled. */
+  /** What happens to a statement that takes too long. A write must never be cancelled. */
   readonly whenLate: 'cancel' | 'go on'
 }
 
@@ -31,7 +31,7 @@ interface Task {
   reject(reason: unknown): void
 }
 
-/** Connections are opened when they are needed, and kept. */
+/** Builds a lane. Its connections are opened when they are needed, and kept. */
 export function buildLane({ open, connections, queueItems, whenLate }: LaneOptions): Lane {
   const idle: LaneConnection[] = []
   const queue = new Set<Task>()
@@ -46,7 +46,7 @@ export function buildLane({ open, connections, queueItems, whenLate }: LaneOptio
     let cancelled: Promise<void> | undefined
     const timer = setTimeout(() => {
       queue.delete(task)
-      // What was not sent cannot have been done; what was sent may have been.
+      // A statement that was not sent cannot have been done; one that was sent may have been.
       reject(connection === undefined ? unreachable() : timedOut(timeoutMs))
       if (whenLate === 'cancel') cancelled = connection?.cancel().catch(() => {})
     }, timeoutMs)
@@ -63,7 +63,7 @@ export function buildLane({ open, connections, queueItems, whenLate }: LaneOptio
           reject(error)
         }
         clearTimeout(timer)
-        // A request to cancel that is still on its way would hit the next statement.
+        // A cancel request that is still on its way would hit the next statement.
         await cancelled
         idle.push(free)
         startNext()

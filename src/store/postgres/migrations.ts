@@ -1,6 +1,7 @@
 /**
- * The schema, one step after the other. A step that was released is never edited: add the next one. Steps run with
- * `search_path` set to `pg_catalog`: nothing of another user is found by its bare name.
+ * The schema, one step after the other. A step that was released is never edited: add the next one.
+ * Steps run with `search_path` set to `pg_catalog`: nothing of another user is found by its bare
+ * name.
  */
 export const migrations: readonly string[] = [
   `CREATE TABLE plant_store.plants (
@@ -45,9 +46,10 @@ export const migrations: readonly string[] = [
      PRIMARY KEY (token_id, key)
    );
    CREATE INDEX keys_by_use ON plant_store.keys (used_at);`,
-  // By the tag itself, or by its SHA-256 where that is shorter: nobody can make two tags share a key. The key of a
-  // short tag has at most 31 bytes, that of a long one 32. The functions find their names whatever search_path says:
-  // the body of the first is bound when it is made, the second sets its own.
+  // By the tag itself, or by its SHA-256 where that is shorter: nobody can make two tags share a
+  // key. The key of a short tag has at most 31 bytes, that of a long one 32. The functions find
+  // their names whatever search_path says: the body of the first is bound when it is made, the
+  // second sets its own.
   `DROP INDEX plant_store.plants_by_tag;
    CREATE FUNCTION plant_store.tag_key(tag text) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE
    RETURN CASE WHEN octet_length(tag) < 32 THEN decode(replace(tag, '\\', '\\\\'), 'escape')

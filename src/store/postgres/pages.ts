@@ -9,7 +9,10 @@ type SparseRow = Omit<StoredRow, 'name'> & { readonly name: string | null }
 const smallestId = -(2n ** 63n)
 const largestId = 2n ** 63n - 1n
 
-/** Reads one page. The server sends no texts of a plant that exceeds its share: then only the beginning is read. */
+/**
+ * Reads one page. The server sends no texts of a plant that exceeds its share: then only the
+ * beginning is read.
+ */
 export async function listPlants(sql: Sql, query: PlantQuery): Promise<PlantPage> {
   const { after, tag, limit } = query
   if (after === largestId) return { plants: [], isWhole: true }
@@ -41,7 +44,10 @@ function isComplete(row: SparseRow): row is StoredRow {
   return row.name !== null
 }
 
-/** Reads the beginning of a page, up to the size that may be sent. The server knows lengths without reading texts. */
+/**
+ * Reads the beginning of a page, up to the size that may be sent. The server knows lengths without
+ * reading texts.
+ */
 async function listBeginning(sql: Sql, { after, tag, limit }: PlantQuery): Promise<PlantPage> {
   const rows = await sql<(StoredRow & { readonly found: string })[]>`
     SELECT id, name, tag, found FROM (
@@ -77,9 +83,10 @@ function toFirstId(after: bigint | undefined): string {
 }
 
 /**
- * The plants from an id on, or those with a tag, in order. The plants of a tag are one stretch of the index by key and id.
- * Only this form keeps the planner to it: with an equality it reads and sorts the whole tag where it expects few plants,
- * and walks along the ids of all plants where it expects many.
+ * The plants from an id on, or those with a tag, in order. The plants of a tag are one stretch of
+ * the index by key and id. Only this form keeps the planner to it: with an equality it reads and
+ * sorts the whole tag where it expects few plants, and walks along the ids of all plants where it
+ * expects many.
  */
 function toStretch(sql: Sql, from: string, tag: string | undefined) {
   if (tag === undefined) return sql`WHERE id >= ${from}::bigint ORDER BY id`

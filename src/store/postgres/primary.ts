@@ -4,7 +4,7 @@ import type { Sql } from './pools.ts'
 import type { Sockets } from './sockets.ts'
 import { withTimeout } from './timeout.ts'
 
-/** The process of the server that serves one connection. */
+/** The process of the server that serves one connection, and the secret to cancel it. */
 export type Backend = Pick<postgres.State, 'pid' | 'secret'>
 
 /** The server is a standby: it cannot take writes. */
@@ -15,7 +15,7 @@ export class NotPrimary extends Error {
   }
 }
 
-/** The server looks for functions and operators elsewhere before it looks among its own. */
+/** The server looks for functions and operators in other schemas before its own. */
 export class UnsafeSearchPath extends Error {
   constructor() {
     super('the search_path puts other schemas before pg_catalog')
@@ -29,12 +29,12 @@ export async function requirePrimary(sql: Sql): Promise<Backend> {
     SELECT pg_catalog.pg_is_in_recovery() AS standby, pg_catalog.current_schemas(TRUE) AS schemas`
   const [{ standby, schemas }] = rows
   if (standby) throw new NotPrimary()
-  // In the schema of temporary tables, which may stand first, no function or operator is looked for.
+  // PostgreSQL never looks for functions and operators among temporary objects.
   if (!/^\{(pg_temp_\d+,)?pg_catalog[,}]/.test(schemas)) throw new UnsafeSearchPath()
   return rows.state
 }
 
-/** Asks the server to end the statement under way on a connection, and waits until it has read that. */
+/** Asks the server to cancel the statement of a backend, and waits until it has been told. */
 export async function cancelStatement(
   sockets: Sockets,
   { pid, secret }: Backend,
@@ -45,7 +45,7 @@ export async function cancelStatement(
   for (const [index, value] of [request.length, cancelCode, pid, secret].entries()) {
     request.writeUInt32BE(value, index * 4)
   }
-  // The server closes the connection. PgBouncer 1.18 ends itself when the client is quicker.
+  // The server closes the connection. PgBouncer 1.18 crashes when the client closes it first.
   socket.resume().write(request)
   await withTimeout(once(socket, 'close'), timeoutMs).finally(() => socket.destroy())
 }

@@ -92,8 +92,9 @@ async function openOnTerms(terms: Terms, options: SessionOptions): Promise<Sessi
 }
 
 /**
- * Runs statements in one transaction, on a pool of one connection. The driver's own `begin` will not do: when the
- * connection is lost in the middle, it writes to the socket that is gone, and ends the process.
+ * Runs statements in one transaction, on a pool of one connection. The driver's own `begin` will
+ * not do: when the connection is lost in the middle, it writes to the socket that is gone, and ends
+ * the process.
  */
 export async function inTransaction<Value>(sql: Sql, run: () => Promise<Value>): Promise<Value> {
   await sql`BEGIN`

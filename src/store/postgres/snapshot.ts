@@ -6,7 +6,9 @@ import { withTimeout } from './timeout.ts'
 import { tokenStatements } from './tokens.ts'
 import { walkPlants } from './walk.ts'
 
-/** A transaction that keeps seeing what its first statement saw, on a connection of its own, which it ends. */
+/**
+ * Opens a transaction that keeps seeing what its first statement saw, on a connection of its own.
+ */
 export async function openSnapshot(session: Session, answerTimeoutMs: number): Promise<Snapshot> {
   let isLost = false
   const { sql, close } = session.openAlone(() => {
@@ -17,7 +19,7 @@ export async function openSnapshot(session: Session, answerTimeoutMs: number): P
     run: () => Promise<Value>,
     timeoutMs = answerTimeoutMs,
   ): Promise<Value> {
-    // The driver would connect again, and go on outside of the transaction.
+    // The driver would connect again and continue outside the transaction.
     if (isLost) throw unreachable()
     try {
       return await (timeoutMs === Number.POSITIVE_INFINITY ? run() : withTimeout(run(), timeoutMs))

@@ -5,7 +5,7 @@ import type { Host } from './address.ts'
 import { codeOf, unreachable } from './failures.ts'
 import { timedOut } from './timeout.ts'
 
-/** Sockets to one server. They are ours, so that they can be cut: a server that hangs would keep them open for ever. */
+/** The sockets to one server. We own them, to cut them when the server hangs. */
 export interface Sockets {
   /** Opens a socket on which the server waits for the first message of its protocol. */
   open(): Promise<Socket>
@@ -13,9 +13,9 @@ export interface Sockets {
   size(): number
   /** Resolves when none is open. */
   untilEmpty(): Promise<void>
-  /** Sends what was written, then closes every socket, whatever the server still has to send. */
+  /** Closes every socket after its last write, whatever the server still has to send. */
   close(): void
-  /** Cuts every socket, and opens no more. */
+  /** Cuts every socket at once. */
   destroy(): void
 }
 
@@ -26,7 +26,7 @@ export interface SocketsOptions {
   readonly timeoutMs: number
 }
 
-/** The server does not speak TLS, or not as it should. */
+/** The handshake failed. The code says why. */
 export class TlsFailure extends Error {
   readonly code: string
   constructor(code: string, cause?: unknown) {
@@ -36,14 +36,15 @@ export class TlsFailure extends Error {
   }
 }
 
+/** Builds an empty set of sockets. Once closed or destroyed, it opens no more. */
 export function buildSockets({ at, tls, timeoutMs }: SocketsOptions): Sockets {
   const sockets = new Set<Socket>()
-  let isDestroyed = false
+  let isClosed = false
   let onEmpty: (() => void)[] = []
 
   function add<One extends Socket>(socket: One): One {
     sockets.add(socket)
-    // An error closes the socket as well, and its user may not be there yet to hear of it.
+    // An error closes the socket as well, and its user may not listen yet.
     socket.on('error', () => {})
     socket.once('close', () => remove(socket))
     return socket
@@ -57,7 +58,7 @@ export function buildSockets({ at, tls, timeoutMs }: SocketsOptions): Sockets {
   }
 
   async function open(): Promise<Socket> {
-    if (isDestroyed) throw unreachable()
+    if (isClosed) throw unreachable()
     const { host, port } = at
     let socket = add(connectTcp({ host, port, noDelay: true }))
     const timer = setTimeout(() => socket.destroy(timedOut(timeoutMs)), timeoutMs)
@@ -85,11 +86,11 @@ export function buildSockets({ at, tls, timeoutMs }: SocketsOptions): Sockets {
     untilEmpty: () =>
       sockets.size === 0 ? Promise.resolve() : new Promise((resolve) => onEmpty.push(resolve)),
     close() {
-      isDestroyed = true
+      isClosed = true
       for (const socket of sockets) socket.connecting ? socket.destroy() : socket.destroySoon()
     },
     destroy() {
-      isDestroyed = true
+      isClosed = true
       for (const socket of sockets) socket.destroy()
     },
   }
@@ -100,7 +101,7 @@ async function requestTls(socket: Socket): Promise<void> {
   socket.write(tlsRequest)
   await until(socket, 'readable')
   const answer = socket.read()?.toString('latin1')
-  // More than the one letter would be text that somebody put in before the encryption begins.
+  // More than one letter would be text that somebody injected before the encryption begins.
   if (answer !== 'S') throw new TlsFailure(answer === 'N' ? 'TLS_REFUSED' : 'TLS_NO_ANSWER')
 }
 

@@ -31,14 +31,15 @@ export async function negotiate<Session>(
   throw refusal
 }
 
-/** The server does not take connections with this encryption, or without it: its pg_hba.conf says so. */
+/** Whether the server refuses connections with this encryption, or without it. */
 function isRefused(error: unknown): boolean {
   return error instanceof TlsFailure || codeOf(error) === '28000'
 }
 
 /**
- * Opens a session that finds functions, operators and types in `pg_catalog` only, so that nobody else who uses the database
- * can put others in their place. PgBouncer refuses this setting: behind it, the statements themselves are careful enough.
+ * Opens a session that finds functions, operators and types in `pg_catalog` only: other users of
+ * the database cannot put theirs in their place. PgBouncer refuses this setting. Behind it, our
+ * statements are safe as long as `pg_catalog` comes first, which every session checks.
  */
 async function openPinned<Session>(
   open: (terms: Terms) => Promise<Session>,

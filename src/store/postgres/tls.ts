@@ -17,7 +17,7 @@ import { codeOf } from './failures.ts'
 
 export type Encryption = 'none' | 'tls'
 
-/** What each mode tries, in this order, until a server agrees. */
+/** What each mode tries, in order, until the server agrees. */
 export const encryptions: Readonly<Record<TlsMode, readonly Encryption[]>> = {
   disable: ['none'],
   allow: ['none', 'tls'],
@@ -27,7 +27,7 @@ export const encryptions: Readonly<Record<TlsMode, readonly Encryption[]>> = {
   'verify-full': ['tls'],
 }
 
-/** Reads the files that a TLS connection to this host needs. Throws `UnusableStore` when one cannot be used. */
+/** Reads the files for TLS with this host. Throws `UnusableStore` when one cannot be used. */
 export async function readTlsOptions(
   settings: TlsSettings,
   host: string,
@@ -38,7 +38,7 @@ export async function readTlsOptions(
   return {
     secureContext: toSecureContext({ ...(ca && { ca }), ...client }),
     rejectUnauthorized: ca !== undefined,
-    // Node.js would compare with "localhost" where there is no server name, as for an IP address.
+    // Without a server name, as for an IP address, Node.js would compare with "localhost".
     checkServerIdentity: (_, certificate) =>
       checksName ? checkServerIdentity(host, certificate) : undefined,
     ...(isIP(host) === 0 && { servername: host }),
@@ -62,7 +62,7 @@ async function readAuthorities({ mode, rootCertificate }: TlsSettings) {
   return standard && requireCertificate(standard)
 }
 
-/** Node.js takes a file without a certificate for an empty list of authorities. */
+/** Refuses a file without a certificate, which Node.js would take for an empty list. */
 function requireCertificate(text: string): string {
   try {
     return new X509Certificate(text) && text
@@ -98,15 +98,13 @@ async function readNamed(parameter: string, path: string): Promise<string> {
   }
 }
 
-/** A file where libpq has it when no parameter names another. */
+/** Reads a file from where libpq looks by default; undefined when there is none to read. */
 async function readStandard(name: string): Promise<string | undefined> {
   try {
     return await readFile(toStandardPath(name), 'utf8')
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return undefined
-    throw new UnusableStore(`${toStandardPath(name)} cannot be read (${codeOf(error)}).`, {
-      cause: error,
-    })
+  } catch {
+    // No such file, no right to read it, or a user without a home.
+    return undefined
   }
 }
 
@@ -114,7 +112,7 @@ function toStandardPath(name: string): string {
   return join(homedir(), '.postgresql', name)
 }
 
-/** Refuses a key that other users of the machine can read. One of root's may be readable by its group. */
+/** Refuses a key that other users can read, as libpq does: the group may read one of root's. */
 async function requirePrivate(path: string): Promise<void> {
   const { mode, uid } = await stat(path)
   const tooMuch = uid === 0 ? 0o037 : 0o077

@@ -3,7 +3,7 @@ import { type TokenRow, toRecord } from '../token-row.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
 import type { Sql } from './pools.ts'
 
-/** The statements on tokens, each one atomic. */
+/** The statements on tokens. Each is atomic. */
 export const tokenStatements = {
   async add(sql: Sql, token: TokenRecord): Promise<void> {
     await sql`INSERT INTO plant_store.tokens ${sql(toRow(token))}`
