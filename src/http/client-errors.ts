@@ -2,6 +2,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Socket } from 'node:net'
 import { Failure } from '../contract/errors.ts'
 import { jsonContentType } from '../contract/formats.ts'
+import { contentTypeOptions } from '../contract/headers.ts'
 import { limits, type Timeouts } from '../contract/limits.ts'
 import { malformed, toFailureAnswer } from './failures.ts'
 
@@ -96,6 +97,7 @@ function toMessage(failure: Failure, requestId: string): string {
     ...headers,
     'Content-Type': jsonContentType,
     'X-Request-Id': requestId,
+    'X-Content-Type-Options': contentTypeOptions,
     Date: new Date().toUTCString(),
     Connection: 'close',
     'Content-Length': Buffer.byteLength(body),

@@ -1,8 +1,10 @@
 import { Failure } from '../contract/errors.ts'
-import type { Format } from '../contract/formats.ts'
+import { type Format, formatNames, formats } from '../contract/formats.ts'
+import { cachePolicies } from '../contract/headers.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
 import type { Timeouts } from '../contract/limits.ts'
-import { type Operation, type OperationName, operations } from '../contract/operations.ts'
+import type { Operation } from '../contract/operation.ts'
+import { type OperationName, operations } from '../contract/operations.ts'
 import type { Scope } from '../contract/scopes.ts'
 import { buildShapeCheck } from '../json/shape.ts'
 import type { Soon } from '../store/soon.ts'
@@ -10,7 +12,7 @@ import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { type AnyAnswer, sendAnswer } from './answer.ts'
 import { authenticate } from './authentication.ts'
 import { readJson, skipBody } from './body.ts'
-import type { Fail } from './exchange.ts'
+import { addField, type Fail } from './exchange.ts'
 import { insufficientScope, orFail } from './failures.ts'
 import type { Handlers } from './handlers.ts'
 import { toFormat } from './negotiation.ts'
@@ -57,11 +59,12 @@ function buildHandle(
 ): Handle {
   const operation: Operation = operations[name]
   const answer = handlers[name] as unknown as AnyHandler
-  const checkShape = operation.body && buildShapeCheck(operation.body)
+  const checkShape = operation.body && buildShapeCheck(operation.body.shape)
   const readParameters = buildParameterReader(operation.parameters)
   const hasId = operation.path.includes('{id}')
   const isWriteWithoutBody = operation.body === undefined && operation.method !== 'GET'
-  const formats = operation.successes[200]?.formats
+  const alternatives = operation.successes[200]?.alternatives ?? []
+  const known = formatNames.filter((format) => alternatives.includes(formats[format]))
 
   // The order of these steps is the order of judgement that the contract promises. They call each other back: with a
   // promise for each, a request would take a tenth longer.
@@ -69,6 +72,7 @@ function buildHandle(
     const { request, response, url } = exchange
     const { headers } = request
     const refuse = (error: unknown) => fail(exchange, error)
+    addField(exchange, 'Cache-Control', cachePolicies.operation)
 
     function admit(grant: Grant): void {
       requireScope(grant, operation.scope)
@@ -80,7 +84,7 @@ function buildHandle(
         if (id !== undefined && body !== undefined) requireSameId(body, id)
         const baseUrl = publicUrl ?? toBaseUrl(request)
         const { tokenId } = grant
-        const format = formats && toFormat(headers.accept, formats)
+        const format = toFormat(headers.accept, known)
         answer({ id, parameters, body, baseUrl, tokenId, format }).then(respond, refuse)
       }, refuse)
       if (checkShape !== undefined) readJson(request, response, run, refuse)

@@ -1,11 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import { buildOpenApi } from '../contract/openapi.ts'
-import { type PageName, pages } from '../contract/operations.ts'
+import type { Page } from '../contract/operation.ts'
+import { type PageName, pages } from '../contract/pages.ts'
 import type { Health } from '../contract/shapes.ts'
 import type { Store } from '../store/store.ts'
 import { buildDocsPage, docsPolicy } from './docs.ts'
-import { type Fail, type Headers, send } from './exchange.ts'
+import { addField, type Fail, type Headers, send } from './exchange.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import { toBaseUrl } from './protocol.ts'
 import type { Entry } from './routes.ts'
@@ -54,7 +55,7 @@ export function buildPages({ store, lifecycle, publicUrl, fail }: PageParts): En
       return {
         text: docsPage,
         contentType: 'text/html; charset=utf-8',
-        headers: { 'Content-Security-Policy': docsPolicy, 'X-Content-Type-Options': 'nosniff' },
+        headers: { 'Content-Security-Policy': docsPolicy },
       }
     },
   }
@@ -64,6 +65,8 @@ export function buildPages({ store, lifecycle, publicUrl, fail }: PageParts): En
     path: pages[name].path,
     isPage: true,
     handle(exchange) {
+      const { cacheControl }: Page = pages[name]
+      if (cacheControl !== undefined) addField(exchange, 'Cache-Control', cacheControl)
       answers[name](exchange.request)
         .then(({ text, contentType, headers = {} }) =>
           send(exchange, 200, headers, text, contentType),

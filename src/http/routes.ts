@@ -1,4 +1,4 @@
-import { methodsByPath } from '../contract/operations.ts'
+import { methodsByPath } from '../contract/methods.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Answers what a method asks for at a path. The id is the segment of the path that stands for one. */

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net'
 import { nextTick } from 'node:process'
 import type { Logger } from 'pino'
+import { contentTypeOptions } from '../contract/headers.ts'
 import { defaultTimeouts, limits, type Timeouts } from '../contract/limits.ts'
 import { overloaded, type Store } from '../store/store.ts'
 import type { TokenVerifier } from '../tokens/verify.ts'
@@ -104,7 +105,8 @@ export function buildServer(parts: ServerParts): Server {
     if (!request.socket.writable) return
     const id = newRequestId()
     const url = toOriginForm(request.url ?? '')
-    const exchange: Exchange = { id, request, response, url, fields: ['X-Request-Id', id] }
+    const fields = ['X-Request-Id', id, 'X-Content-Type-Options', contentTypeOptions]
+    const exchange: Exchange = { id, request, response, url, fields }
     // What every answer carries, whatever becomes of the request.
     if (isLast(request)) addField(exchange, 'Connection', 'close')
     allowOrigin(exchange, allowedOrigins)
