@@ -1,0 +1,71 @@
+import { answered, fern, refused, type Scenario, visit } from './scenario.ts'
+
+const withoutToken: Scenario[] = [
+  answered('health', visit('/healthz'), {
+    body: '{"status":"ok"}',
+    headers: { 'cache-control': 'no-store' },
+  }),
+  answered('readiness', visit('/readyz'), {
+    body: '{"status":"ok"}',
+    headers: { 'cache-control': 'no-store' },
+  }),
+  answered('the OpenAPI document', visit('/openapi.json'), {
+    body: /^\{"openapi":"3\.1\.0".*"url":"http:\/\/plants\.test".*"minimum":-9223372036854775808/,
+  }),
+  answered('the docs', visit('/docs'), {
+    body: /^<!doctype html>[\s\S]*40401: No plant has this id/,
+    headers: { 'content-security-policy': /default-src 'none'/ },
+  }),
+]
+
+const unrouted: Scenario[] = [
+  ...[
+    '/nothing',
+    '/plants/',
+    '//plants/1',
+    '/Plants/1',
+    '/plants/1/2',
+    '/plants%2F1',
+    '/plants;x=1/1',
+  ].map((path) => refused(40400, `the path ${path}`, visit(path))),
+  refused(40400, 'a path that only resembles a known one', {
+    method: 'POST',
+    path: '/openapiXjson',
+  }),
+  ...['PUT', 'DELETE', 'PATCH', 'TRACE', 'QUERY', 'PROPFIND'].map((method) =>
+    refused(
+      40500,
+      `${method} on /plants`,
+      { method, path: '/plants', body: 'no JSON' },
+      { headers: { allow: 'GET, HEAD, OPTIONS, POST' } },
+    ),
+  ),
+  refused(
+    40500,
+    'POST on a plant, before the token is judged',
+    { method: 'POST', path: '/plants/1', body: fern },
+    { headers: { allow: 'DELETE, GET, HEAD, OPTIONS, PUT' } },
+  ),
+  refused(40500, 'an unsupported method on a percent-encoded path', {
+    method: 'DELETE',
+    path: '/%70lants',
+  }),
+]
+
+const options: Scenario[] = [
+  ...[
+    { path: '/plants?x=y', allow: 'GET, HEAD, OPTIONS, POST' },
+    { path: '/%70lants/1', allow: 'DELETE, GET, HEAD, OPTIONS, PUT' },
+    { path: '/plants/abc', allow: 'DELETE, GET, HEAD, OPTIONS, PUT' },
+    { path: '/healthz', allow: 'GET, HEAD, OPTIONS' },
+    { path: '/readyz', allow: 'GET, HEAD, OPTIONS' },
+    { path: '/openapi.json', allow: 'GET, HEAD, OPTIONS' },
+    { path: '/docs', allow: 'GET, HEAD, OPTIONS' },
+    { path: '*', allow: 'DELETE, GET, HEAD, OPTIONS, POST, PUT' },
+  ].map(({ path, allow }) =>
+    answered(`OPTIONS ${path}`, { method: 'OPTIONS', path }, { status: 204, headers: { allow } }),
+  ),
+]
+
+/** What needs no token, and what no operation answers. */
+export const pages: Scenario[] = [...withoutToken, ...unrouted, ...options]
