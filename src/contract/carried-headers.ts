@@ -54,8 +54,7 @@ function headersOfFailure(subject: Subject, number: ErrorNumber): CarriedHeaders
   const own = join(everyAnswer, headersByNumber(number))
   if (protocolFailures.includes(number)) return own
   if (subject === 'health') return join(own, cached)
-  // Overload is found before the operation is looked for.
-  if (subject !== 'operation' || number === 50300) return own
+  if (subject !== 'operation') return own
   return join(own, tokenFailures.includes(number) ? cached : bySubject.operation)
 }
 

@@ -1,5 +1,5 @@
 import type { Subject } from './carried-headers.ts'
-import { failuresOf, failuresOfOptions, failuresOfPage } from './failures.ts'
+import { failuresOf, failuresOfPage, protocolFailures } from './failures.ts'
 import { type Components, type Json, toSchema } from './openapi-components.ts'
 import { buildFailures, buildSuccess } from './openapi-responses.ts'
 import type { Operation, Page, Success } from './operation.ts'
@@ -87,7 +87,6 @@ function describePage(components: Components, name: string, method: string, page
 
 function describeOptions(components: Components, path: string): Json {
   const asked = { subject: 'options', method: 'OPTIONS' } as const
-  const isPage = Object.values(pages).some((page) => page.path === path)
   return {
     operationId: `${(path.match(/[a-z]+/g) ?? []).join('_')}_options`,
     tags: ['service'],
@@ -99,11 +98,7 @@ function describeOptions(components: Components, path: string): Json {
     ...(path.includes('{id}') && { parameters: [anyId] }),
     responses: {
       204: buildSuccess(components, asked, { description: 'See the headers.', headers: [] }),
-      ...buildFailures(
-        components,
-        asked,
-        failuresOfOptions(isPage ? 'of a page' : 'of operations'),
-      ),
+      ...buildFailures(components, asked, protocolFailures),
     },
   }
 }

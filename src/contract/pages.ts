@@ -19,7 +19,7 @@ export const pages = {
       'Returns 200 while the store answers, and 503 when it does not or the service shuts down.',
     success: { description: 'The service is ready.', body: json(Health), headers: [] },
     cacheControl: cachePolicies.health,
-    failures: [50000, 50300, 50301],
+    failures: [50000, 50301],
   },
   getOpenApi: {
     path: '/openapi.json',

@@ -95,7 +95,17 @@ describe('the table of scenarios', () => {
       const covered = (byOperation.get(operationId) ?? []).map(({ error, status }) =>
         String(error ?? status),
       )
-      assert.deepEqual([...new Set(covered)].sort(), answers.sort())
+      const expected = answers.filter((one) => !isExempt(operationId, one))
+      assert.deepEqual([...new Set(covered)].sort(), expected.sort())
     })
   }
 })
+
+/**
+ * Answers without a scenario. A page answers under any load, unless more than 1,000 requests wait
+ * on its connection. Every path refuses those alike: see pipelining.test.ts.
+ */
+function isExempt(operationId: string, answer: string): boolean {
+  const page = /^get(Health|OpenApi|Docs)(Head)?$|^(healthz|readyz|openapi_json|docs)_options$/
+  return answer === '50300' && page.test(operationId)
+}

@@ -8,7 +8,7 @@ const replaces: Scenario[] = [
   answered('a replace of an absent plant', put('/plants/70', rose), {
     status: 201,
     body: '{"id":70,"name":"Rose","tag":"garden"}',
-    headers: { etag: /^"/, location: 'http://plants.test/plants/70' },
+    headers: { etag: /^"/, location: '/plants/70' },
   }),
   answered('a replace with the same id in the body', put('/plants/51', '{"id":5.1e1,"name":"R"}'), {
     body: '{"id":51,"name":"R"}',
@@ -84,6 +84,10 @@ const deletes: Scenario[] = [
       ...('Content-Length' in headers && { body: '{x' }),
     }),
   ),
+  refused(41300, 'a delete with a body that is too large', {
+    ...del('/plants/404', { 'Content-Length': '2097152' }),
+    body: '',
+  }),
   refused(41200, 'a delete of a former state', del('/plants/51', { 'If-Match': '"1"' })),
   refused(40004, 'a delete at a wrong id', del('/plants/x')),
   refused(40005, 'a delete with no entity tag', del('/plants/51', { 'If-Match': ' ' })),
