@@ -4,9 +4,11 @@
  */
 export const errors = {
   40000:
-    'The request line, a header, `Host`, the URL or the framing of the body is malformed, or `Authorization` or `Content-Type` appears more than once.',
+    'The request line, a header, `Host`, the URL or the framing of the body is malformed, or ' +
+    '`Authorization` or `Content-Type` appears more than once.',
   40001:
-    'The body is not valid JSON: a syntax error, invalid UTF-8, a duplicate member, or nesting deeper than 32 levels.',
+    'The body is not valid JSON: a syntax error, invalid UTF-8, a duplicate member, or nesting ' +
+    'deeper than 32 levels.',
   40002: 'The body is missing or blank.',
   40003: 'The JSON does not have the expected shape.',
   40004: 'The id in the path is not an int64.',
@@ -21,7 +23,7 @@ export const errors = {
   40800: 'The request was not complete in time.',
   40900: 'A plant with this id already exists.',
   41200: 'The precondition in `If-Match` or `If-None-Match` does not hold.',
-  41300: 'The body is larger than 1 MiB.',
+  41300: 'The body is larger than 1 MiB, or it comes in more than 16,384 chunks.',
   41400: 'The URL is longer than 8 KiB.',
   41500: 'The body is not `application/json` in UTF-8, or it has a content encoding.',
   41700: 'The `Expect` header asks for something other than `100-continue`.',
@@ -32,7 +34,8 @@ export const errors = {
   50300: 'The service is overloaded or shutting down; nothing was stored.',
   50301: 'The store cannot be reached; nothing was stored.',
   50400:
-    'The store did not confirm the write: the plant may or may not be stored. Read it, or retry with the same id.',
+    'The store did not confirm the write: the plant may or may not be stored. Read it, or retry ' +
+    'with the same id.',
   50500: 'The request is neither HTTP/1.0 nor HTTP/1.1.',
   50700: 'The disk is full; nothing was stored. Reads still work.',
 } as const
@@ -54,7 +57,7 @@ export function toStatus(number: ErrorNumber): number {
   return Math.trunc(number / 100)
 }
 
-/** An expected failure that becomes an answer. The caller reads its message: never put a secret there. */
+/** An expected failure. Its message becomes part of the answer: never put a secret there. */
 export class Failure extends Error {
   readonly number: ErrorNumber
   readonly headers: Readonly<Record<string, string>>

@@ -20,19 +20,22 @@ const seconds = { type: 'integer', format: 'int32', minimum: 0, maximum: 86_400 
 export const headers = {
   Location: {
     description:
-      'The URL of the plant: relative to that of the request, or absolute where the operator has set a public URL.',
+      'The URL of the plant: relative to that of the request, or absolute where the operator ' +
+      'has set a public URL.',
     schema: { ...text, format: 'uri-reference' },
     example: '/plants/1',
   },
   ETag: {
     description:
-      'The strong entity tag of this state of the plant. Every change gives the plant a new one, and none is ever used again, not even after the plant was deleted and created anew.',
+      'The strong entity tag of this state of the plant. Every change gives the plant a new ' +
+      'one, and none is ever used again, not even after the plant was deleted and created anew.',
     schema: { ...text, pattern: '^"[!#-~]+"$' },
     example: '"1d8f0c5a7b21"',
   },
   Link: {
     description:
-      'The URL of the next page, as `<URL>; rel="next"`, while more plants follow. It is relative to that of the request, or absolute where the operator has set a public URL.',
+      'The URL of the next page, as `<URL>; rel="next"`, while more plants follow. It is ' +
+      'relative to that of the request, or absolute where the operator has set a public URL.',
     schema: text,
     example: '</plants?limit=100&after=100>; rel="next"',
   },
@@ -62,7 +65,9 @@ export const headers = {
     example: contentTypeOptions,
   },
   'Cache-Control': {
-    description: `\`${cachePolicies.operation}\` on operations: a cache asks again before it reuses the response. \`${cachePolicies.health}\` on health checks.`,
+    description:
+      `\`${cachePolicies.operation}\` on operations: a cache asks again before it reuses the ` +
+      `response. \`${cachePolicies.health}\` on health checks.`,
     schema: { ...text, enum: Object.values(cachePolicies) },
     example: cachePolicies.operation,
   },
@@ -78,13 +83,15 @@ export const headers = {
   },
   RateLimit: {
     description:
-      'How many requests the token has left (`r`), and in how many seconds the count starts anew (`t`). Only where the operator has set a limit.',
+      'How many requests the token has left (`r`), and in how many seconds the count starts ' +
+      'anew (`t`). Only where the operator has set a limit.',
     schema: text,
     example: '"token";r=59;t=42',
   },
   'RateLimit-Policy': {
     description:
-      'How many requests a token may make (`q`) in how many seconds (`w`). Only where the operator has set a limit.',
+      'How many requests a token may make (`q`) in how many seconds (`w`). Only where the ' +
+      'operator has set a limit.',
     schema: text,
     example: '"token";q=60;w=60',
   },
@@ -95,13 +102,15 @@ export const headers = {
   },
   Vary: {
     description:
-      'The request headers that the response depends on: `Accept` and `Accept-Encoding` for lists, `Origin` where the operator has named the origins that may call.',
+      'The request headers that the response depends on: `Accept` and `Accept-Encoding` for ' +
+      'lists, `Origin` where the operator has named the origins that may call.',
     schema: text,
     example: 'Accept, Accept-Encoding',
   },
   'Access-Control-Allow-Origin': {
     description:
-      'The origin that may read the response, or `*` for any. Only in responses to a request with `Origin`.',
+      'The origin that may read the response, or `*` for any. Only in responses to a request ' +
+      'with `Origin`.',
     schema: text,
     example: '*',
   },

@@ -5,15 +5,17 @@ const introduction = `A plant store over HTTP with JSON bodies.
 
 - A 200 to a create means that the plant is on disk.
 - An \`id\` is any int64 and is exact to the last digit, in requests and in responses.
-- Every response that is neither 2xx nor 3xx has an \`Error\` body. Its \`error\` is the HTTP status times 100
-  plus a detail.
-- Every state of a plant has an \`ETag\`; \`If-Match\` and \`If-None-Match\` make a request depend on it.
-- An unsupported method on a known path is 405 (40500) with \`Allow\`; an unknown path is 404 (40400).
-- Limits: a body of 1 MiB, JSON 32 levels deep, headers of 16 KiB, a URL of 8 KiB; the headers complete within
-  10 s, the whole request within 30 s.
-- Pages of any origin may call (CORS) unless the operator names the origins that may.
-- Every response header is listed, except those of HTTP itself: \`Date\`, \`Connection\`, \`Keep-Alive\`,
-  \`Content-Type\`, \`Content-Length\` and \`Transfer-Encoding\`.`
+- Every response that is neither 2xx nor 3xx has an \`Error\` body. Its \`error\` is the HTTP status
+  times 100 plus a detail.
+- Every state of a plant has an \`ETag\`. \`If-Match\` and \`If-None-Match\` make a request depend
+  on it.
+- An unknown path is 404 (40400). An unsupported method on a known path is 405 (40500) with
+  \`Allow\`.
+- Limits: a body of 1 MiB, JSON 32 levels deep, headers of 16 KiB, a URL of 8 KiB; the headers
+  complete within 10 s, the whole request within 30 s.
+- Pages of any origin may call (CORS), unless the operator names the origins that may.
+- Every response header is listed, except those of HTTP itself: \`Date\`, \`Connection\`,
+  \`Keep-Alive\`, \`Content-Type\`, \`Content-Length\` and \`Transfer-Encoding\`.`
 
 /** The OpenAPI document of the service at this URL: a pure function of the contract. */
 export function buildOpenApi({ baseUrl }: { baseUrl: string }): Json {

@@ -4,7 +4,7 @@ import type { ParameterName } from './parameters.ts'
 import type { ArrayShape, BodyShape, ObjectShape } from './schema.ts'
 import type { Scope } from './scopes.ts'
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** A body in JSON. */
 export interface JsonBody<Shape extends ObjectShape | ArrayShape = ObjectShape | ArrayShape> {

@@ -14,10 +14,12 @@ interface Parameter {
 export const pageLimits = { default: 100, max: 1_000 }
 
 const entityTag = '(?:W/)?"[!#-~\\x80-\\xff]*"'
+const space = '[ \\t]*'
+const entityTags = `(?:${space},)*${space}${entityTag}(?:${space},(?:${space}${entityTag})?)*`
 /** `*`, or a list of entity tags, in which elements may be empty (RFC 9110, section 5.6.1). */
-const entityTagsPattern = `^(?:\\*|(?:[ \\t]*,)*[ \\t]*${entityTag}(?:[ \\t]*,(?:[ \\t]*${entityTag})?)*[ \\t]*)$`
+const entityTagsPattern = `^(?:\\*|${entityTags}${space})$`
 
-/** The parameters that operations take beside the id in the path. A wrong or repeated one is 40005. */
+/** The parameters of operations beside the id in the path. A wrong or repeated one is 40005. */
 export const parameters = {
   limit: {
     in: 'query',

@@ -23,7 +23,8 @@ const name = {
   type: 'string',
   pattern: storablePattern,
   description:
-    'The name of the plant: any Unicode text, including the empty string, without NUL characters and lone surrogates. It is stored byte for byte.',
+    'The name of the plant: any Unicode text, including the empty string, without NUL ' +
+    'characters and lone surrogates. It is stored byte for byte.',
   examples: ['Monstera deliciosa'],
 } as const satisfies TextShape
 
@@ -31,7 +32,8 @@ const tag = {
   type: 'string',
   pattern: storablePattern,
   description:
-    'Tag that specifies the type of the plant, under the same rules as the name. A plant that was stored without a tag is returned without this member.',
+    'Tag that specifies the type of the plant, under the same rules as the name. A plant that ' +
+    'was stored without a tag is returned without this member.',
   examples: ['indoor'],
 } as const satisfies TextShape
 
@@ -89,7 +91,8 @@ export const ErrorBody = {
     message: {
       type: 'string',
       description:
-        'Error message text: one English sentence that says what was wrong and what was expected. Its wording may change.',
+        'Error message text: one English sentence that says what was wrong and what was ' +
+        'expected. Its wording may change.',
       examples: ['The member "name" is missing.'],
     },
   },

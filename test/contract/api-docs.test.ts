@@ -2,8 +2,17 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { errorNumbers, toStatus } from '../../src/contract/errors.ts'
+import { operations } from '../../src/contract/operations.ts'
 
 const page = readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8')
+
+describe('docs/api.md', () => {
+  for (const { method, path } of Object.values(operations)) {
+    it(`has a row for ${method} ${path}`, () => {
+      assert.ok(page.includes(`\n| \`${method} ${path}\``))
+    })
+  }
+})
 
 describe('the table of error numbers in docs/api.md', () => {
   const rows = [...page.matchAll(/^\| (\d{5}) \| (\d+) \| (.*) \|$/gm)].map(

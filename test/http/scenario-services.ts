@@ -34,7 +34,7 @@ interface Prepared {
   release?(): void
 }
 
-/** Opens the services that the scenarios need. Answers a function that sends a scenario to its own. */
+/** Opens the services that the scenarios need, and returns the function that plays a scenario. */
 export async function openScenarioServices(engine: Engine) {
   const shared = new Map<string, Prepared>()
   // Here, and not in the first test that needs one: its hooks would stop it after that test.

@@ -1,5 +1,11 @@
 import { answered, fern, refused, type Scenario, visit } from './scenario.ts'
 
+/** The methods that `Allow` lists. */
+const onPlants = 'GET, HEAD, OPTIONS, POST'
+const onPlant = 'DELETE, GET, HEAD, OPTIONS, PUT'
+const onPages = 'GET, HEAD, OPTIONS'
+const anywhere = 'DELETE, GET, HEAD, OPTIONS, POST, PUT'
+
 const withoutToken: Scenario[] = [
   answered('health', visit('/healthz'), {
     body: '{"status":"ok"}',
@@ -37,14 +43,14 @@ const unrouted: Scenario[] = [
       40500,
       `${method} on /plants`,
       { method, path: '/plants', body: 'no JSON' },
-      { headers: { allow: 'GET, HEAD, OPTIONS, POST' } },
+      { headers: { allow: onPlants } },
     ),
   ),
   refused(
     40500,
     'POST on a plant, before the token is judged',
     { method: 'POST', path: '/plants/1', body: fern },
-    { headers: { allow: 'DELETE, GET, HEAD, OPTIONS, PUT' } },
+    { headers: { allow: onPlant } },
   ),
   refused(40500, 'an unsupported method on a percent-encoded path', {
     method: 'DELETE',
@@ -54,14 +60,14 @@ const unrouted: Scenario[] = [
 
 const options: Scenario[] = [
   ...[
-    { path: '/plants?x=y', allow: 'GET, HEAD, OPTIONS, POST' },
-    { path: '/%70lants/1', allow: 'DELETE, GET, HEAD, OPTIONS, PUT' },
-    { path: '/plants/abc', allow: 'DELETE, GET, HEAD, OPTIONS, PUT' },
-    { path: '/healthz', allow: 'GET, HEAD, OPTIONS' },
-    { path: '/readyz', allow: 'GET, HEAD, OPTIONS' },
-    { path: '/openapi.json', allow: 'GET, HEAD, OPTIONS' },
-    { path: '/docs', allow: 'GET, HEAD, OPTIONS' },
-    { path: '*', allow: 'DELETE, GET, HEAD, OPTIONS, POST, PUT' },
+    { path: '/plants?x=y', allow: onPlants },
+    { path: '/%70lants/1', allow: onPlant },
+    { path: '/plants/abc', allow: onPlant },
+    { path: '/healthz', allow: onPages },
+    { path: '/readyz', allow: onPages },
+    { path: '/openapi.json', allow: onPages },
+    { path: '/docs', allow: onPages },
+    { path: '*', allow: anywhere },
   ].map(({ path, allow }) =>
     answered(`OPTIONS ${path}`, { method: 'OPTIONS', path }, { status: 204, headers: { allow } }),
   ),
