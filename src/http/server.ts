@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import { Failure } from '../contract/errors.ts'
+import { contentTypeOptions } from '../contract/headers.ts'
 import { limits, type Timeouts } from '../contract/limits.ts'
 import { overloaded } from '../store/failures.ts'
 import type { Store } from '../store/store.ts'
@@ -83,7 +84,7 @@ export function buildServer(parts: ServerParts): HttpServer {
   function toExchange(request: IncomingMessage, response: ServerResponse): Exchange {
     const id = newRequestId()
     const url = toOriginForm(request.url ?? '')
-    const fields = ['X-Request-Id', id, 'X-Content-Type-Options', 'nosniff']
+    const fields = ['X-Request-Id', id, 'X-Content-Type-Options', contentTypeOptions]
     const exchange: Exchange = { id, request, response, url, fields }
     // Every answer carries these, whatever becomes of the request.
     if (lifecycle.isDraining || isFramedOddly(request)) addField(exchange, 'Connection', 'close')
