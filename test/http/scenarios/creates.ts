@@ -48,6 +48,12 @@ const bodies: Scenario[] = [
   refused(40900, 'a create with an id that is taken', post('{"id":1,"name":"Other"}'), {
     body: /id 1 exists/,
   }),
+  refused(
+    41200,
+    'a create of a plant that must be absent',
+    post('{"id":1,"name":"Other"}', { 'If-None-Match': '*' }),
+  ),
+  refused(41200, 'a create of a plant that must exist', post(fern, { 'If-Match': '*' })),
   refused(40001, 'a create whose body is not JSON', post('{"id":7,')),
   refused(
     40001,

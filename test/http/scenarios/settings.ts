@@ -66,9 +66,9 @@ const limited: Scenario[] = [
   refused(40100, 'no token, which is not counted', visit('/plants'), notCounted),
   refused(
     40300,
-    'a token of another scope, which is not counted',
+    'a token of another scope, which is counted',
     post(fern, { Authorization: `Bearer ${readerToken}` }),
-    notCounted,
+    counted,
   ),
 ]
 
