@@ -4,29 +4,30 @@ import { limits } from '../contract/limits.ts'
 import { isBlank, parseBody } from '../json/parse.ts'
 import { overloaded } from '../store/failures.ts'
 import { malformed } from './failures.ts'
-import { isJson } from './media-type.ts'
+import { isMediaType } from './media-type.ts'
 
 /** Bodies that are being read hold at most this much memory, over all requests. */
 const maxHeldBytes = 64 * 1024 * 1024
 let heldBytes = 0
 
-/** Reads the body of a request as JSON. Its headers are judged before a byte of it is read. */
+/** Reads a body in JSON of this media type. Its headers are judged before a byte of it is read. */
 export async function readJson(
   request: IncomingMessage,
   response: ServerResponse,
+  mediaType: string,
 ): Promise<unknown> {
   const { headers } = request
   const type = headers['content-type']
-  if (type !== undefined && !isJson(type)) throw notJsonType()
+  if (type !== undefined && !isMediaType(type, mediaType)) throw otherType(mediaType)
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     throw new Failure(41500, 'The body must be sent without a Content-Encoding.')
   }
   const isTooLarge = Number(headers['content-length']) > limits.bodyBytes
-  if (isTooLarge) throw type === undefined ? notJsonType() : tooLarge()
+  if (isTooLarge) throw type === undefined ? otherType(mediaType) : tooLarge()
   const bytes = await readBytes(request, response)
   // A blank body is missing. Any other body has to say what it is.
-  if (type === undefined && !isBlank(bytes)) throw notJsonType()
+  if (type === undefined && !isBlank(bytes)) throw otherType(mediaType)
   return parseBody(bytes)
 }
 
@@ -118,8 +119,8 @@ function holdBytes() {
   }
 }
 
-function notJsonType(): Failure {
-  return new Failure(41500, 'The header Content-Type must be "application/json", in UTF-8.')
+function otherType(mediaType: string): Failure {
+  return new Failure(41500, `The header Content-Type must be "${mediaType}", in UTF-8.`)
 }
 
 function tooLarge(): Failure {

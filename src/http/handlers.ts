@@ -16,7 +16,7 @@ type PathOf<Name extends OperationName> = Operations[Name]['path']
 type Id<Name extends OperationName> =
   PathOf<Name> extends `${string}{id}${string}` ? { readonly id: bigint } : unknown
 type Body<Name extends OperationName> = Operations[Name] extends {
-  body: infer Shape extends AnyShape
+  body: { shape: infer Shape extends AnyShape }
 }
   ? { readonly body: ValueOf<Shape> }
   : unknown
@@ -36,9 +36,7 @@ export type Call<Name extends OperationName> = Id<Name> &
   }
 
 type HeaderOf<Success, Kind extends string> =
-  Success extends Record<Kind, readonly (infer Header extends string)[]>
-    ? Exclude<Header, 'X-Request-Id'>
-    : never
+  Success extends Record<Kind, readonly (infer Header extends string)[]> ? Header : never
 /** A list may also be streamed. */
 type ContentOf<Shape extends AnyShape> =
   | ValueOf<Shape>
@@ -53,7 +51,7 @@ export type Answer<Name extends OperationName> = {
         Partial<Record<HeaderOf<Operations[Name]['successes'][Status], 'optionalHeaders'>, string>>
     >
     readonly body: Operations[Name]['successes'][Status] extends {
-      shape: infer Shape extends AnyShape
+      body: { shape: infer Shape extends AnyShape }
     }
       ? ContentOf<Shape>
       : undefined

@@ -1,15 +1,18 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Failure } from '../contract/errors.ts'
-import type { Format } from '../contract/formats.ts'
+import { type Format, formatNames, formats } from '../contract/formats.ts'
+import { cachePolicies } from '../contract/headers.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
 import type { Timeouts } from '../contract/limits.ts'
-import { type Operation, type OperationName, operations } from '../contract/operations.ts'
+import type { Operation } from '../contract/operation.ts'
+import { type OperationName, operations } from '../contract/operations.ts'
 import type { Scope } from '../contract/scopes.ts'
 import { buildShapeCheck } from '../json/shape.ts'
 import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { type AnyAnswer, sendAnswer } from './answer.ts'
 import { authenticate } from './authentication.ts'
 import { discardBody, readJson } from './body.ts'
+import { addField } from './exchange.ts'
 import { insufficientScope } from './failures.ts'
 import type { Handlers } from './handlers.ts'
 import { toFormat } from './negotiation.ts'
@@ -45,7 +48,7 @@ export function buildOperations(parts: OperationParts): Entry[] {
   return (Object.keys(operations) as OperationName[]).map((name) => {
     const { method, path } = operations[name]
     const handle = buildHandle(name, { ...parts, countRequest })
-    return { method, path, isPage: false, cacheControl: 'private, no-cache', handle }
+    return { method, path, isPage: false, handle }
   })
 }
 
@@ -55,11 +58,15 @@ function buildHandle(
 ): Handle {
   const operation: Operation = operations[name]
   const answer = handlers[name] as unknown as AnyHandler
-  const checkShape = operation.body && buildShapeCheck(operation.body)
+  const expected = operation.body && {
+    mediaType: operation.body.mediaType,
+    check: buildShapeCheck(operation.body.shape),
+  }
   const readParameters = buildParameterReader(operation.parameters)
   const hasId = operation.path.includes('{id}')
   const isWrite = operation.method !== 'GET'
-  const formats = operation.successes[200]?.formats
+  const alternatives = operation.successes[200]?.alternatives ?? []
+  const known = formatNames.filter((format) => alternatives.includes(formats[format]))
   const baseUrl = publicUrl ?? ''
 
   // The order of these lines is the order of judgement that the contract promises.
@@ -68,6 +75,7 @@ function buildHandle(
     const { headers } = request
     const verify = () => authenticate(headers.authorization, tokens)
 
+    addField(exchange, 'Cache-Control', cachePolicies.operation)
     const verified = verify()
     const { scopes, tokenId } = verified instanceof Promise ? await verified : verified
     exchange.tokenId = tokenId
@@ -78,15 +86,16 @@ function buildHandle(
     const parameters = readParameters(url, headers)
     if (operation.method === 'PUT') refuseRange(headers)
     let body: object | undefined
-    if (checkShape !== undefined) body = checkShape(await readJson(request, response))
-    else if (isWrite) await discardBody(request, response)
+    if (expected !== undefined) {
+      body = expected.check(await readJson(request, response, expected.mediaType))
+    } else if (isWrite) await discardBody(request, response)
     if (id !== undefined && body !== undefined) requireSameId(body, id)
     if (isWrite) {
       // A token that was revoked or expired while the body was on its way writes nothing.
       const again = verify()
       if (again instanceof Promise) await again
     }
-    const format = formats && toFormat(headers.accept, formats)
+    const format = toFormat(headers.accept, known)
     const answered = await answer({ id, parameters, body, baseUrl, tokenId, format })
     await sendAnswer(exchange, answered, timeouts, verify)
   }

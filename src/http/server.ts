@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import { Failure } from '../contract/errors.ts'
+import { contentTypeOptions } from '../contract/headers.ts'
 import { limits, type Timeouts } from '../contract/limits.ts'
 import { overloaded } from '../store/failures.ts'
 import type { Store } from '../store/store.ts'
@@ -71,8 +72,6 @@ export function buildServer(parts: ServerParts): HttpServer {
     const exchange = toExchange(request, response)
     const path = toPath(exchange.url)
     const found = path === undefined ? undefined : findRoute(path)
-    const { cacheControl } = found?.route ?? {}
-    if (cacheControl !== undefined) addField(exchange, 'Cache-Control', cacheControl)
     log.begin(exchange, found)
     const fault = findProtocolFault(exchange) ?? findEscapeFault(exchange.url, path)
     if (fault !== undefined) sendFailure(exchange, fault)
@@ -83,7 +82,7 @@ export function buildServer(parts: ServerParts): HttpServer {
   function toExchange(request: IncomingMessage, response: ServerResponse): Exchange {
     const id = newRequestId()
     const url = toOriginForm(request.url ?? '')
-    const fields = ['X-Request-Id', id, 'X-Content-Type-Options', 'nosniff']
+    const fields = ['X-Request-Id', id, 'X-Content-Type-Options', contentTypeOptions]
     const exchange: Exchange = { id, request, response, url, fields }
     // Every answer carries these, whatever becomes of the request.
     if (lifecycle.isDraining || isFramedOddly(request)) addField(exchange, 'Connection', 'close')

@@ -1,5 +1,5 @@
 import { Failure } from '../contract/errors.ts'
-import { methodsByPath } from '../contract/operations.ts'
+import { methodsByPath } from '../contract/methods.ts'
 import { toPreflightHeaders } from './cors.ts'
 import { type Exchange, send } from './exchange.ts'
 import { sendFailure } from './failures.ts'

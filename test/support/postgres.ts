@@ -45,8 +45,8 @@ export async function newCluster(): Promise<string> {
   const folder = newDataFolder()
   const root = dirname(folder)
   const passwordFile = join(root, 'password')
-  writeFileSync(passwordFile, password)
-  for (const path of [root, passwordFile]) if (isRoot) chownSync(path, nobody, nobody)
+  if (isRoot) chownSync(root, nobody, nobody)
+  writeForServer(passwordFile, password)
   const { initdb } = await findPrograms(root)
   const options = [
     '--username=plants',
@@ -115,6 +115,12 @@ export async function startServer(
     kill,
     stop,
   }
+}
+
+/** Writes a file that a server reads and nobody else. */
+export function writeForServer(path: string, text: string): void {
+  writeFileSync(path, text, { mode: 0o600 })
+  if (isRoot) chownSync(path, nobody, nobody)
 }
 
 /** Runs SQL on a database, over a connection of its own. */
