@@ -1,13 +1,39 @@
 import type { Readable, Writable } from 'node:stream'
 
-/** Where a command reads from and writes to, and which release speaks. */
+/** Where a command reads from and writes to, and the release that runs it. */
 export interface Terminal {
   readonly version: string
   readonly input: Readable
-  /** Takes what the command was asked for. */
+  /** Standard output, for results of any length. */
   readonly output: Writable
-  /** Writes what the command was asked for, if it is little. */
+  /** Writes a short result to standard output. */
   print(text: string): void
-  /** Takes everything else, such as logs and hints. */
-  readonly errors: Writable & { readonly isTTY?: boolean; readonly fd?: number }
+  /** Writes one line for people to standard error. */
+  tell(line: string): void
+  /** Standard error itself, for the log and the progress bar. */
+  readonly errors: ErrorStream
+}
+
+export type ErrorStream = Writable & {
+  readonly isTTY?: boolean
+  readonly columns?: number
+  readonly fd?: number
+}
+
+export interface TerminalStreams {
+  readonly version: string
+  readonly input: Readable
+  readonly output: Writable
+  readonly errors: ErrorStream
+}
+
+export function buildTerminal({ version, input, output, errors }: TerminalStreams): Terminal {
+  return {
+    version,
+    input,
+    output,
+    errors,
+    print: (text) => output.write(text),
+    tell: (line) => errors.write(`${line}\n`),
+  }
 }

@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto'
 import { toJson } from '../json/write.ts'
 import type { Snapshot, Store, TokenRecord, VersionedPlant } from './store.ts'
 
-/** What a store holds, in short: the same for two stores exactly when their plants are the same. */
+/** A summary of all plants: equal for two stores exactly when their plants are equal. */
 export interface Summary {
   readonly plants: number
-  /** SHA-256 of the plants as lines of JSON, in ascending order of their ids: that of an NDJSON export. */
+  /** The SHA-256 of an NDJSON export. */
   readonly checksum: string
 }
 
-/** A plant is there with another content: the destination is not a copy of this store. */
+/** The destination has a plant with the same id and different content. */
 export class CopyConflict extends Error {
   readonly id: bigint
 
   constructor(id: bigint) {
-    super(`the plant ${id} has another content in the destination`)
+    super(`plant ${id} has different content in the destination`)
     this.name = 'CopyConflict'
     this.id = id
   }
@@ -22,7 +22,7 @@ export class CopyConflict extends Error {
 
 const everyPlant = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
 
-/** Reads every plant of a snapshot, a page at a time, and tells their summary at the end. */
+/** Reads every plant of a snapshot, page by page, and answers the summary. */
 export async function summarize(
   snapshot: Snapshot,
   onPage: (page: readonly VersionedPlant[]) => Promise<void> | void,
@@ -39,7 +39,9 @@ export async function summarize(
   return { plants, checksum: hash.digest('hex') }
 }
 
-/** Brings plants into the destination, each with its version. One that is there already is left as it is. */
+/**
+ * Copies plants with their versions. Plants that are already in the destination stay as they are.
+ */
 export async function copyPage(
   destination: Store,
   plants: readonly VersionedPlant[],
@@ -50,14 +52,17 @@ export async function copyPage(
   if (conflict !== undefined) throw new CopyConflict(conflict.id)
 }
 
-/** Brings tokens into the destination, with what is known of them. One that was revoked is revoked there, too. */
+/**
+ * Copies tokens with their state. A token that was revoked since an earlier copy is revoked there,
+ * too.
+ */
 export async function copyTokens(
   destination: Store,
   tokens: readonly TokenRecord[],
 ): Promise<void> {
-  const there = new Map((await destination.listTokens()).map((token) => [token.id, token]))
+  const existing = new Map((await destination.listTokens()).map((token) => [token.id, token]))
   for (const token of tokens) {
-    const found = there.get(token.id)
+    const found = existing.get(token.id)
     if (found === undefined) await destination.addToken(token)
     else if (token.revokedAt !== undefined && found.revokedAt === undefined) {
       await destination.revokeToken(token.id, token.revokedAt)

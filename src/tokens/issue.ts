@@ -8,7 +8,7 @@ export interface TokenRequest {
   readonly lifetimeMs: number | undefined
 }
 
-/** A token that was just made. This is the only time that anybody sees it. */
+/** A new token. Only its hash is stored, so it cannot be shown again. */
 export interface IssuedToken {
   readonly token: string
   readonly record: TokenRecord
@@ -21,7 +21,9 @@ export async function issueToken(store: Store, request: TokenRequest): Promise<I
   return issued
 }
 
-/** Makes the first token of an empty store. Of several processes that start at once, one makes it. */
+/**
+ * Makes the first token of an empty store. When several processes start at once, only one makes it.
+ */
 export async function issueFirstToken(store: Store): Promise<IssuedToken | undefined> {
   const issued = buildToken({ name: 'first', scopes, lifetimeMs: undefined })
   return (await store.addFirstToken(issued.record)) === 'added' ? issued : undefined

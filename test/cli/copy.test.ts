@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { describe, it } from 'node:test'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { after, describe, it } from 'node:test'
+import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { run } from '../support/command.ts'
 import { type Engine, engines } from '../support/engines.ts'
@@ -8,12 +11,21 @@ import { newFolder } from '../support/folder.ts'
 import { startService } from '../support/service.ts'
 import { call } from '../support/wire.ts'
 
-const folder = newFolder()
-const copy = (from: string, to: string) => run(['copy', '--from', from, '--to', to], { folder })
+const copy = (from: string, to: string, folder = newFolder()) =>
+  run(['copy', '--from', from, '--to', to], { folder })
+
+/** Opens a store. It is closed with the test. */
+async function open(engine: Engine, url: string): Promise<Store> {
+  const store = await engine.open(url)
+  let closing: Promise<void> | undefined
+  const close = () => (closing ??= store.close())
+  after(close)
+  return { ...store, close }
+}
 
 async function fill(engine: Engine) {
   const url = await engine.newUrl()
-  const store = await engine.open(url)
+  const store = await open(engine, url)
   const plants = Array.from({ length: 2_500 }, (_, id) => ({
     id: BigInt(id) * 7n - 900n,
     name: `plant ${id}`,
@@ -35,15 +47,16 @@ async function fill(engine: Engine) {
 
 for (const source of engines) {
   for (const destination of engines) {
-    describe(`plant-store copy from ${source.name} to ${destination.name}`, async () => {
-      it('brings over plants, entity tags and tokens, and can be run again', async () => {
+    describe(`plant-store copy from ${source.name} to ${destination.name}`, () => {
+      it('copies plants, entity tags and tokens, and can be run again', async () => {
         const { url, store, token, gone, version } = await fill(source)
         const to = await destination.newUrl()
         const first = await copy(url, to)
         assert.equal(first.exitCode, 0, first.stderr)
-        const exported = await run(['export', '--quiet'], { folder, env: { DATABASE_URL: url } })
+        const env = { DATABASE_URL: url }
+        const exported = await run(['export', '--quiet'], { folder: newFolder(), env })
         const checksum = createHash('sha256').update(exported.stdout).digest('hex')
-        const summary = `Copied: 2,500 plants and the tokens; both sides have the checksum ${checksum}.\n`
+        const summary = `Copied: 2,500 plants and the tokens; both stores have the checksum ${checksum}.\n`
         assert.equal(first.stderr, summary)
         await store.revokeToken(gone.record.id, Date.now())
         await store.close()
@@ -61,33 +74,32 @@ for (const source of engines) {
         assert.equal((await ask(gone.token)).status, 401)
       })
 
-      it('overwrites nothing in a store that is another one, and says so', async () => {
+      it('changes no plant of another store, and says so', async () => {
         const { url, store } = await fill(source)
         await store.close()
         const to = await destination.newUrl()
-        const other = await destination.open(to)
+        const other = await open(destination, to)
         await other.createPlant({ id: -900n, name: 'mine' })
         const conflict = await copy(url, to)
         assert.match(
           conflict.stderr,
-          /^The plant -900 is in .* with another content, and was not changed/,
+          /^Plant -900 has different content in .* and was not changed there/,
         )
         assert.equal(conflict.exitCode, 65)
         assert.equal((await other.getPlant(-900n))?.name, 'mine')
-        await other.close()
       })
 
-      it('does not call it the same when the destination has more', async () => {
+      it('notices that the destination has more plants', async () => {
         const { url, store } = await fill(source)
         await store.close()
         const to = await destination.newUrl()
-        const other = await destination.open(to)
+        const other = await open(destination, to)
         await other.createPlant({ id: -(2n ** 63n), name: 'mine' })
         await other.close()
         const more = await copy(url, to)
         assert.match(
           more.stderr,
-          /^The two stores are not the same: the source has 2,500 plants, the destination 2,501/,
+          /^The stores differ: the source has 2,500 plants, the destination 2,501/,
         )
         assert.equal(more.exitCode, 65)
       })
@@ -97,15 +109,29 @@ for (const source of engines) {
 
 describe('plant-store copy', () => {
   it('names what is wrong with its addresses', async () => {
-    const wrong = await copy('mysql:x', 'y')
+    const folder = newFolder()
+    const wrong = await copy('mysql:x', 'y', folder)
     assert.match(wrong.stderr, /^--from must be .*\n--to must be /)
     assert.equal(wrong.exitCode, 78)
-    assert.match((await copy('sqlite:a.db', 'sqlite:a.db')).stderr, /^--from and --to are the same/)
+    const same = /^--from and --to name the same store/
+    assert.match((await copy('sqlite:a.db', 'sqlite:a.db', folder)).stderr, same)
     await run(['token', 'create', '--name', 'a', '--database', 'sqlite:a.db'], { folder })
-    assert.match(
-      (await copy('sqlite:a.db', 'sqlite:./a.db')).stderr,
-      /^--from and --to are the same/,
-    )
-    assert.match((await copy('sqlite:no.db', 'sqlite:b.db')).stderr, /^There is no store at no\.db/)
+    assert.match((await copy('sqlite:a.db', 'sqlite:./a.db', folder)).stderr, same)
+    const missing = await copy('sqlite:no.db', 'sqlite:b.db', folder)
+    assert.match(missing.stderr, /^There is no store at no\.db/)
+  })
+
+  it('notices that tokens are missing in the destination', async () => {
+    const folder = newFolder()
+    const [from, to] = ['sqlite:from.db', 'sqlite:to.db']
+    await run(['token', 'create', '--name', 'a', '--database', from], { folder })
+    assert.equal((await copy(from, to, folder)).exitCode, 0)
+    await run(['token', 'create', '--name', 'b', '--database', from], { folder })
+    const db = new DatabaseSync(join(folder, 'to.db'))
+    after(() => db.close())
+    db.exec('CREATE TRIGGER lose BEFORE INSERT ON tokens BEGIN SELECT RAISE(IGNORE); END')
+    const { exitCode, stderr } = await copy(from, to, folder)
+    assert.match(stderr, /^The stores differ: 1 tokens differ or are missing/)
+    assert.equal(exitCode, 65)
   })
 })

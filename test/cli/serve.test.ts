@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
-import { describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { run, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
@@ -74,20 +74,19 @@ describe('plant-store serve', () => {
       service.child.kill(signal)
       const { exitCode, stderr } = await service.ended
       assert.equal(exitCode, 0)
-      assert.match(stderr, /every request that was accepted has been answered/)
+      assert.match(stderr, /every accepted request was answered/)
       assert.deepEqual(readdirSync(join(folder, 'data')), ['plant-store.db'])
     })
   }
 
   it('ends at once on a second signal', async () => {
     const service = await startServing(newFolder())
-    const { connect } = await import('node:net')
-    const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
-    socket.on('error', () => {})
+    const socket = connect(Number(new URL(service.url).port), '127.0.0.1').on('error', () => {})
+    after(() => socket.destroy())
     await new Promise((resolve) => socket.write('POST /plants HTTP/1.1\r\nHost: a\r\n', resolve))
     await call(service.url, { path: '/healthz' })
     service.child.kill('SIGTERM')
-    await service.waitFor(/a second signal stops at once/)
+    await service.waitFor(/a second signal stops now/)
     while (service.child.exitCode === null) {
       service.child.kill('SIGTERM')
       await new Promise((resolve) => setTimeout(resolve, 20))
@@ -95,10 +94,11 @@ describe('plant-store serve', () => {
     assert.equal((await service.ended).exitCode, 1)
   })
 
-  it('takes two signals at once for one, as npm and the terminal send them', async () => {
+  it('counts two signals close together as one, as npm and the terminal send them', async () => {
     const service = await startServing(newFolder())
+    // Two different signals: the system may merge two of the same kind into one.
     service.child.kill('SIGINT')
-    service.child.kill('SIGINT')
+    service.child.kill('SIGTERM')
     assert.equal((await service.ended).exitCode, 0)
   })
 
@@ -113,7 +113,7 @@ describe('plant-store serve', () => {
     assert.match(service.url, /^http:\/\/127\.0\.0\.1:/)
   })
 
-  it('of several that start at once on an empty folder, all serve and one makes the first token', async () => {
+  it('makes one first token when several services start on an empty folder at once', async () => {
     const folder = newFolder()
     const services = await Promise.all(Array.from({ length: 3 }, () => startServing(folder)))
     const first = services.filter(({ output }) => output.stdout.includes('plst_'))
@@ -172,7 +172,7 @@ describe('plant-store serve', () => {
     })
   }
 
-  it('tells every mistake at once', async () => {
+  it('reports every mistake at once', async () => {
     const env = { PORT: 'x', LOG_LEVEL: 'x', CORS_ORIGIN: 'x' }
     const { stderr } = await run(['serve'], { folder: newFolder(), env })
     assert.deepEqual(
@@ -187,10 +187,10 @@ describe('plant-store serve', () => {
   it('refuses a port that is taken, and touches nothing', async () => {
     const folder = newFolder()
     const other = createServer()
+    after(() => other.close())
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     const { port } = other.address() as { port: number }
     const { exitCode, stderr } = await run(['serve', '--port', String(port)], { folder })
-    other.close()
     assert.match(
       stderr,
       new RegExp(`^PORT ${port} on HOST 127\\.0\\.0\\.1 is in use by another program.*\n$`),
@@ -226,7 +226,7 @@ describe('plant-store', () => {
     const { exitCode, stderr } = await run(['--version'], { folder, env })
     assert.match(
       stderr,
-      /^plant-store needs Node\.js 24\.18\.1 or newer, and this is 24\.18\.0\..*npm ci[^\n]*\n$/,
+      /^plant-store needs Node\.js 24\.18\.1 or newer, but this is 24\.18\.0\..*npm ci[^\n]*\n$/,
     )
     assert.equal(exitCode, 78)
   })

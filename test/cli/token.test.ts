@@ -110,7 +110,7 @@ describe('plant-store token', () => {
     [
       ['create', '--name', 'Ada', '--scope', 'plants:burn'],
       78,
-      /^--scope must be a list of plants:read and plants:write/,
+      /^--scope must be one or more of plants:read, plants:write/,
     ],
     [['create', '--name', 'Ada', '--expires', 'soon'], 78, /^--expires must be/],
     [['create', '--name', 'Ada', '--expires', '0d'], 78, /^--expires must be/],

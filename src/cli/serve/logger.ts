@@ -1,8 +1,8 @@
 import { type Logger, pino } from 'pino'
-import type { Terminal } from './terminal.ts'
+import type { ErrorStream } from '../terminal.ts'
 
-/** Opens the log: lines to read on a terminal, JSON anywhere else. */
-export async function openLogger(level: string, output: Terminal['errors']): Promise<Logger> {
+/** Opens the log: readable lines on a terminal, JSON elsewhere. */
+export async function openLogger(level: string, output: ErrorStream): Promise<Logger> {
   if (!output.isTTY) return pino({ level }, pino.destination({ dest: output.fd ?? 2, sync: true }))
   const { default: pretty } = await import('pino-pretty')
   const stream = pretty({

@@ -1,7 +1,7 @@
-/** Exit codes of sysexits.h, and those of a process that a signal ended. */
+/** Exit codes: those of sysexits.h, and 128 plus the number of a signal. */
 export const exitCodes = {
   usage: 64,
-  /** The data are not what they should be: some lines were not taken, or the file as a whole. */
+  /** The input is not what it should be, as a whole or in some of its lines. */
   data: 65,
   noInput: 66,
   cannotCreate: 73,
@@ -13,7 +13,7 @@ export const exitCodes = {
   terminated: 143,
 } as const
 
-/** A command did not do what it was asked for. The message is for the operator. */
+/** A command could not do its work. The message is for the operator; an empty one is not shown. */
 export class CommandFailed extends Error {
   readonly exitCode: number
 
@@ -24,7 +24,7 @@ export class CommandFailed extends Error {
   }
 }
 
-/** Why a file could not be used, in a few words. */
+/** Why the system refused a file, in a few words. */
 export function explainFile(error: unknown): string {
   const { code = '', message = String(error) } = error as NodeJS.ErrnoException
   return reasons[code] ?? message
@@ -32,11 +32,13 @@ export function explainFile(error: unknown): string {
 
 const reasons: Record<string, string> = {
   ENOENT: 'there is no such file or folder',
-  EACCES: 'no permission',
-  EPERM: 'no permission',
+  ENOTDIR: 'a part of the path is not a folder',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
   EISDIR: 'it is a folder',
   ENOSPC: 'the disk is full',
   EDQUOT: 'the disk quota is used up',
-  EROFS: 'the file system can only be read',
-  EEXIST: 'it exists already, and was not touched',
+  EROFS: 'the file system is read-only',
+  EEXIST: 'it exists already and was not changed',
+  EIO: 'the disk reports an error',
 }

@@ -1,14 +1,15 @@
-import { WrongConfig } from '../config.ts'
-import { Failure } from '../contract/errors.ts'
-import { CopyConflict, copyPage, copyTokens, type Summary, summarize } from '../store/copy.ts'
-import { openStore, type StoreLocation, toStoreLocation } from '../store/open.ts'
-import type { Snapshot, Store, TokenRecord } from '../store/store.ts'
-import { expectShortLives } from './memory.ts'
-import { CommandFailed, exitCodes } from './outcome.ts'
-import { type Progress, startProgress, toText } from './progress.ts'
-import { requireGoingOn, stopOnSignal } from './signals.ts'
-import { isSameStore, requireExisting, requireKept } from './store-location.ts'
-import type { Terminal } from './terminal.ts'
+import { WrongConfig } from '../../config.ts'
+import { Failure } from '../../contract/errors.ts'
+import { CopyConflict, copyPage, copyTokens, type Summary, summarize } from '../../store/copy.ts'
+import { openStore, type StoreLocation, toStoreLocation } from '../../store/open.ts'
+import type { Store, TokenRecord } from '../../store/store.ts'
+import { CommandFailed, exitCodes } from '../exit.ts'
+import { expectShortLives } from '../memory.ts'
+import { type Progress, startProgress, toText } from '../progress.ts'
+import { stopOnSignal, throwIfStopped } from '../signals.ts'
+import type { Terminal } from '../terminal.ts'
+import { isSameStore, requireExisting, requireKept } from './location.ts'
+import { withSnapshot } from './with-store.ts'
 
 export interface CopyFlags {
   readonly from: string
@@ -16,7 +17,7 @@ export interface CopyFlags {
   readonly quiet?: boolean
 }
 
-/** Copies a store, tokens included, into another place, and checks that both hold the same. */
+/** Copies a store, tokens included, to another location and compares both. */
 export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<void> {
   expectShortLives()
   const [from, to] = toLocations(flags)
@@ -33,8 +34,8 @@ export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<v
       await destination.close()
     })
     if (flags.quiet) return
-    terminal.errors.write(
-      `Copied: ${toText(plants)} plants and the tokens; both sides have the checksum ${checksum}.\n`,
+    terminal.tell(
+      `Copied: ${toText(plants)} plants and the tokens; both stores have the checksum ${checksum}.`,
     )
   } finally {
     await source.close()
@@ -51,10 +52,10 @@ async function copyAndCheck(
     const total = await snapshot.countPlants(undefined)
     let done = 0
     const summary = await summarize(snapshot, async (plants) => {
-      requireGoingOn(signal, stopped)
+      throwIfStopped(signal, stopped)
       await copyPage(destination, plants)
       done += plants.length
-      // Half of the work: the other half is the check.
+      // The comparison is the other half of the work.
       progress.report(done, { done, total: 2 * total })
     })
     const found = await snapshot.listTokens()
@@ -64,7 +65,7 @@ async function copyAndCheck(
   await withSnapshot(destination, async (snapshot) => {
     let done = 0
     const summary = await summarize(snapshot, (plants) => {
-      requireGoingOn(signal, stopped)
+      throwIfStopped(signal, stopped)
       done += plants.length
       progress.report(done, { done: copied.plants + done, total: 2 * copied.plants })
     })
@@ -73,19 +74,8 @@ async function copyAndCheck(
   return copied
 }
 
-const stopped = 'Stopped. Run the same command again to go on: what was copied is recognised.'
-
-async function withSnapshot<Value>(
-  store: Store,
-  use: (snapshot: Snapshot) => Promise<Value>,
-): Promise<Value> {
-  const snapshot = await store.openSnapshot()
-  try {
-    return await use(snapshot)
-  } finally {
-    await snapshot.close()
-  }
-}
+const howToContinue = 'Run the same command again to continue: copied plants are recognised.'
+const stopped = `Stopped. ${howToContinue}`
 
 function requireSame(
   source: Summary,
@@ -101,27 +91,19 @@ function requireSame(
   } else if (source.checksum !== destination.checksum) {
     mistakes.push(`the checksums differ: ${source.checksum} and ${destination.checksum}`)
   }
-  const hashes = new Set(copied.map(toFingerprint))
-  const missing = tokens.filter((token) => !hashes.has(toFingerprint(token))).length
-  if (missing > 0)
-    mistakes.push(`${toText(missing)} tokens are not in the destination as they are in the source`)
+  const fingerprints = new Set(copied.map(toFingerprint))
+  const missing = tokens.filter((token) => !fingerprints.has(toFingerprint(token))).length
+  if (missing > 0) mistakes.push(`${toText(missing)} tokens differ or are missing`)
   if (mistakes.length === 0) return
   throw new CommandFailed(
     exitCodes.data,
-    `The two stores are not the same: ${mistakes.join('; ')}. Copy into an empty store, and keep both from being written meanwhile.`,
+    `The stores differ: ${mistakes.join('; ')}. Copy into an empty store while nothing writes to either.`,
   )
 }
 
-/** What decides about a token: whose it is and what it may do. Not when it was last used, which goes on. */
-function toFingerprint({
-  id,
-  hash,
-  name,
-  scopes,
-  createdAt,
-  expiresAt,
-  revokedAt,
-}: TokenRecord): string {
+/** The members of a token that must be the same. Its last use is not: services go on noting it. */
+function toFingerprint(token: TokenRecord): string {
+  const { id, hash, name, scopes, createdAt, expiresAt, revokedAt } = token
   const isRevoked = revokedAt !== undefined
   return JSON.stringify([id, hash.toString('hex'), name, scopes, createdAt, expiresAt, isRevoked])
 }
@@ -141,8 +123,9 @@ function toLocations({ from, to }: CopyFlags): [StoreLocation, StoreLocation] {
   if (mistakes.length > 0 || source === undefined || destination === undefined) {
     throw new WrongConfig(mistakes)
   }
-  if (isSameStore(source, destination))
-    throw new WrongConfig(['--from and --to are the same store.'])
+  if (isSameStore(source, destination)) {
+    throw new WrongConfig(['--from and --to name the same store.'])
+  }
   requireExisting({ storeLocation: source })
   requireKept({ storeLocation: destination })
   return [source, destination]
@@ -150,14 +133,11 @@ function toLocations({ from, to }: CopyFlags): [StoreLocation, StoreLocation] {
 
 function explain(error: unknown, to: StoreLocation): unknown {
   if (error instanceof CopyConflict) {
-    const message = `The plant ${error.id} is in ${to.label} with another content, and was not changed there. Copy into an empty store.`
+    const message = `Plant ${error.id} has different content in ${to.label} and was not changed there. Copy into an empty store.`
     return new CommandFailed(exitCodes.data, message)
   }
   if (error instanceof Failure) {
-    return new CommandFailed(
-      exitCodes.inputOutput,
-      `${error.message} ${stopped.replace('Stopped. ', '')}`,
-    )
+    return new CommandFailed(exitCodes.inputOutput, `${error.message} ${howToContinue}`)
   }
   return error
 }

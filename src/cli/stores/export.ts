@@ -2,20 +2,20 @@ import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { type Config, WrongConfig } from '../config.ts'
-import { Failure } from '../contract/errors.ts'
-import { isStorable } from '../contract/text.ts'
-import type { Snapshot } from '../store/store.ts'
-import { writePlants } from '../transfer/write.ts'
-import { standardStream, toFormat } from './input-file.ts'
-import { expectShortLives } from './memory.ts'
-import { CommandFailed, exitCodes, explainFile } from './outcome.ts'
-import { makeFile } from './output-file.ts'
-import { startProgress, toText } from './progress.ts'
-import { requireGoingOn, stopOnSignal } from './signals.ts'
-import { requireExisting } from './store-location.ts'
-import type { Terminal } from './terminal.ts'
-import { withStore } from './with-store.ts'
+import { type Config, WrongConfig } from '../../config.ts'
+import { Failure } from '../../contract/errors.ts'
+import { isStorable } from '../../contract/text.ts'
+import type { Snapshot } from '../../store/store.ts'
+import { writePlants } from '../../transfer/write.ts'
+import { CommandFailed, exitCodes, explainFile } from '../exit.ts'
+import { standardStream, toFormat } from '../files/input.ts'
+import { makeFile } from '../files/output.ts'
+import { expectShortLives } from '../memory.ts'
+import { startProgress, toText } from '../progress.ts'
+import { stopOnSignal, throwIfStopped } from '../signals.ts'
+import type { Terminal } from '../terminal.ts'
+import { requireExisting } from './location.ts'
+import { withSnapshot, withStore } from './with-store.ts'
 
 export interface ExportFlags {
   readonly format?: string
@@ -23,7 +23,7 @@ export interface ExportFlags {
   readonly quiet?: boolean
 }
 
-/** Writes the plants as they are at one moment, to a file or to standard output. */
+/** Writes the plants of one moment to a file or to standard output. */
 export async function exportPlants(
   file: string,
   flags: ExportFlags,
@@ -60,29 +60,23 @@ export async function exportPlants(
   }
 
   try {
-    await withStore(config, async (store) => {
-      const snapshot = await store.openSnapshot()
-      await write(snapshot).finally(snapshot.close)
-    })
+    await withStore(config, (store) => withSnapshot(store, write))
   } catch (error) {
-    requireGoingOn(signal, 'Stopped: nothing was kept. Run the command again.')
+    throwIfStopped(signal, 'Stopped: nothing was kept. Run the command again.')
     throw explain(error)
   } finally {
     progress.stop()
   }
   if (flags.quiet) return
   const seconds = (performance.now() - startedAt) / 1000
-  terminal.errors.write(`Exported: ${toText(count)} plants (${seconds.toFixed(1)} s).\n`)
+  terminal.tell(`Exported: ${toText(count)} plants (${seconds.toFixed(1)} s).`)
 }
 
 function explain(error: unknown): unknown {
   if (error instanceof Failure) {
-    return new CommandFailed(
-      exitCodes.inputOutput,
-      `Not everything could be read: ${error.message}`,
-    )
+    return new CommandFailed(exitCodes.inputOutput, `The export is incomplete: ${error.message}`)
   }
-  // Whoever reads standard output has seen enough.
+  // The reader of standard output has closed it.
   if ((error as NodeJS.ErrnoException).code === 'EPIPE') {
     return new CommandFailed(exitCodes.brokenPipe, '')
   }

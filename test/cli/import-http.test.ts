@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { createServer, type RequestListener } from 'node:http'
+import { after, describe, it } from 'node:test'
+import { run } from '../support/command.ts'
+import { engines } from '../support/engines.ts'
+import { newFolder } from '../support/folder.ts'
+import { operatorToken, startService } from '../support/service.ts'
+
+const three =
+  '{"id":1,"name":"one"}\n{"id":2,"name":"two","tag":""}\n{"id":9223372036854775807,"name":"🌵"}\n'
+
+function importInto(url: string, input: string, ...flags: string[]) {
+  const args = ['import', '-', '--format', 'ndjson', '--url', url, ...flags]
+  const env = { PLANT_STORE_TOKEN: operatorToken }
+  return run(args, { folder: newFolder(), env, input })
+}
+
+/** Starts a server that is not a Plant Store. It is closed with the test. */
+async function startStranger(answer: RequestListener): Promise<string> {
+  const server = createServer(answer)
+  after(() => server.close())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return `http://127.0.0.1:${(server.address() as { port: number }).port}`
+}
+
+for (const engine of engines) {
+  describe(`plant-store import --url, into a service on ${engine.name}`, () => {
+    it('stores plants, recognises them and handles conflicts as in a store', async () => {
+      const service = await startService(await engine.newUrl())
+      const first = await importInto(service.url, `${three}{"id":1,"name":"uno"}\n`)
+      assert.match(
+        first.stderr,
+        /line 4: .*different content.*\nImported: 3 stored, 1 in conflict/s,
+      )
+      assert.equal(first.exitCode, 65)
+      const lines = `${three}{"id":2,"name":"zwei"}\n`
+      const again = await importInto(service.url, lines, '--on-conflict', 'replace')
+      assert.match(again.stderr, /Imported: 0 stored, 3 already there, 1 replaced/)
+      assert.equal(again.exitCode, 0)
+      const stored = await service.call({ path: '/plants' })
+      assert.equal(
+        stored.body,
+        '[{"id":1,"name":"one"},{"id":2,"name":"zwei"},{"id":9223372036854775807,"name":"🌵"}]',
+      )
+    })
+  })
+}
+
+describe('plant-store import --url', () => {
+  it('keeps to the rate limit of the service', async () => {
+    const service = await startService('sqlite::memory:', { env: { RATE_LIMIT: '10/s' } })
+    const input = Array.from({ length: 25 }, (_, id) => `{"id":${id},"name":"a"}\n`).join('')
+    const { exitCode, stderr } = await importInto(service.url, input)
+    assert.match(stderr, /^Imported: 25 stored/)
+    assert.equal(exitCode, 0)
+  })
+
+  it('does not count a 429 as a failed attempt, however many there are', async () => {
+    let requests = 0
+    const url = await startStranger((request, response) => {
+      requests++
+      request.resume()
+      const status = requests <= 12 ? 429 : requests === 13 ? 503 : 201
+      response.writeHead(status, { 'Retry-After': '0' }).end()
+    })
+    const { exitCode, stderr } = await importInto(url, '{"id":1,"name":"a"}\n')
+    assert.match(stderr, /^Imported: 1 stored/)
+    assert.equal(exitCode, 0)
+    assert.equal(requests, 14)
+  })
+
+  it('gives up after six attempts when the service stays unavailable', async () => {
+    let requests = 0
+    const url = await startStranger((request, response) => {
+      requests++
+      request.resume()
+      response.writeHead(503, { 'Retry-After': '0' }).end('{"error":50300,"message":"Overloaded."}')
+    })
+    const { exitCode, stderr } = await importInto(url, '{"id":1,"name":"a"}\n')
+    assert.equal(stderr, `The service at ${url} is unavailable: Overloaded.\n`)
+    assert.equal(exitCode, 74)
+    assert.equal(requests, 6)
+  })
+
+  it('says that the service rejected the token, without showing it', async () => {
+    const service = await startService('sqlite::memory:')
+    const { exitCode, stderr } = await importInto(service.url, three, '--token', 'wrong')
+    assert.match(stderr, /^The service rejected the token: /)
+    assert.equal(stderr.includes('wrong'), false)
+    assert.equal(exitCode, 77)
+  })
+})
