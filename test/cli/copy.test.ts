@@ -2,30 +2,21 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { after, describe, it } from 'node:test'
-import type { Store } from '../../src/store/store.ts'
+import { describe, it } from 'node:test'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { run } from '../support/command.ts'
 import { type Engine, engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { startService } from '../support/service.ts'
 import { call } from '../support/wire.ts'
 
 const copy = (from: string, to: string, folder = newFolder()) =>
   run(['copy', '--from', from, '--to', to], { folder })
 
-/** Opens a store. It is closed with the test. */
-async function open(engine: Engine, url: string): Promise<Store> {
-  const store = await engine.open(url)
-  let closing: Promise<void> | undefined
-  const close = () => (closing ??= store.close())
-  after(close)
-  return { ...store, close }
-}
-
 async function fill(engine: Engine) {
   const url = await engine.newUrl()
-  const store = await open(engine, url)
+  const store = await engine.open(url)
   const plants = Array.from({ length: 2_500 }, (_, id) => ({
     id: BigInt(id) * 7n - 900n,
     name: `plant ${id}`,
@@ -78,7 +69,7 @@ for (const source of engines) {
         const { url, store } = await fill(source)
         await store.close()
         const to = await destination.newUrl()
-        const other = await open(destination, to)
+        const other = await destination.open(to)
         await other.createPlant({ id: -900n, name: 'mine' })
         const conflict = await copy(url, to)
         assert.match(
@@ -93,7 +84,7 @@ for (const source of engines) {
         const { url, store } = await fill(source)
         await store.close()
         const to = await destination.newUrl()
-        const other = await open(destination, to)
+        const other = await destination.open(to)
         await other.createPlant({ id: -(2n ** 63n), name: 'mine' })
         await other.close()
         const more = await copy(url, to)
@@ -128,7 +119,7 @@ describe('plant-store copy', () => {
     assert.equal((await copy(from, to, folder)).exitCode, 0)
     await run(['token', 'create', '--name', 'b', '--database', from], { folder })
     const db = new DatabaseSync(join(folder, 'to.db'))
-    after(() => db.close())
+    releaseAfterTest(() => db.close())
     db.exec('CREATE TRIGGER lose BEFORE INSERT ON tokens BEGIN SELECT RAISE(IGNORE); END')
     const { exitCode, stderr } = await copy(from, to, folder)
     assert.match(stderr, /^The stores differ: 1 tokens differ or are missing/)

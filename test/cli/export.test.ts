@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { run } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
@@ -39,7 +39,6 @@ for (const engine of engines) {
     before(async () => {
       url = await engine.newUrl()
       const store = await engine.open(url)
-      after(() => store.close())
       for (const plant of plants) await store.createPlant(plant)
     })
 
@@ -54,7 +53,6 @@ for (const engine of engines) {
         const env = { DATABASE_URL: await engine.newUrl() }
         assert.equal((await run(['import', file], { folder, env })).exitCode, 0)
         const copy = await engine.open(env.DATABASE_URL)
-        after(() => copy.close())
         const { plants: copied } = await copy.listPlants({
           after: undefined,
           tag: undefined,

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { run } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { operatorToken, startService } from '../support/service.ts'
 
 const three =
@@ -18,7 +19,7 @@ function importInto(url: string, input: string, ...flags: string[]) {
 /** Starts a server that is not a Plant Store. It is closed with the test. */
 async function startStranger(answer: RequestListener): Promise<string> {
   const server = createServer(answer)
-  after(() => server.close())
+  releaseAfterTest(() => server.close())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return `http://127.0.0.1:${(server.address() as { port: number }).port}`
 }

@@ -3,10 +3,11 @@ import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { run, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { call } from '../support/wire.ts'
 
 const anyPort = { PORT: '0' }
@@ -82,7 +83,7 @@ describe('plant-store serve', () => {
   it('ends at once on a second signal', async () => {
     const service = await startServing(newFolder())
     const socket = connect(Number(new URL(service.url).port), '127.0.0.1').on('error', () => {})
-    after(() => socket.destroy())
+    releaseAfterTest(() => socket.destroy())
     await new Promise((resolve) => socket.write('POST /plants HTTP/1.1\r\nHost: a\r\n', resolve))
     await call(service.url, { path: '/healthz' })
     service.child.kill('SIGTERM')
@@ -187,7 +188,7 @@ describe('plant-store serve', () => {
   it('refuses a port that is taken, and touches nothing', async () => {
     const folder = newFolder()
     const other = createServer()
-    after(() => other.close())
+    releaseAfterTest(() => other.close())
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     const { port } = other.address() as { port: number }
     const { exitCode, stderr } = await run(['serve', '--port', String(port)], { folder })
