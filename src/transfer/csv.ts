@@ -15,6 +15,9 @@ interface Columns {
   readonly tag: number
 }
 
+/** A longer name of a column is cut in messages. */
+const maxShownName = 100
+
 /** The lines of a record whose quoted field has not ended yet. */
 interface OpenRecord {
   readonly number: number
@@ -123,20 +126,25 @@ function findClosingQuote(record: string, from: number): number {
 }
 
 function toColumns(fields: Fields, line: number): Columns {
-  const names = fields.map((name) => name ?? '')
-  const twice = names.find((name, index) => names.indexOf(name) !== index)
-  if (twice !== undefined) {
-    throw new UnreadableFile(line, `The header names the column ${JSON.stringify(twice)} twice.`)
+  const indexes = new Map<string, number>()
+  for (const [index, name = ''] of fields.entries()) {
+    if (indexes.has(name)) throw new UnreadableFile(line, namedTwice(name))
+    indexes.set(name, index)
   }
-  const missing = ['id', 'name'].find((name) => !names.includes(name))
+  const missing = ['id', 'name'].find((name) => !indexes.has(name))
   if (missing !== undefined) {
     throw new UnreadableFile(
       line,
       `The header has no column "${missing}": id and name are required, tag is optional.`,
     )
   }
-  const [id = 0, name = 0, tag = -1] = ['id', 'name', 'tag'].map((column) => names.indexOf(column))
-  return { count: names.length, id, name, tag }
+  const [id = 0, name = 0, tag = -1] = ['id', 'name', 'tag'].map((column) => indexes.get(column))
+  return { count: fields.length, id, name, tag }
+}
+
+function namedTwice(name: string): string {
+  const shown = name.length <= maxShownName ? name : `${name.slice(0, maxShownName)}…`
+  return `The header names the column ${JSON.stringify(shown)} twice.`
 }
 
 function toEntry(fields: Fields, columns: Columns, line: number, text: string): Entry {

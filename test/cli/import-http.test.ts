@@ -83,6 +83,40 @@ describe('plant-store import --url', () => {
     assert.equal(requests, 6)
   })
 
+  const hostile = '\u001b[2J\u009b31m\u007f\r\n\u202eImported: 9 stored'
+  const bodies: [title: string, body: string][] = [
+    ['the message of a JSON answer', JSON.stringify({ error: 40000, message: hostile })],
+    ['any other answer', hostile],
+  ]
+  for (const [title, body] of bodies) {
+    it(`shows control characters in ${title} as escapes, on one line`, async () => {
+      const url = await startStranger((request, response) => {
+        request.resume()
+        response.writeHead(400).end(body)
+      })
+      const { stderr } = await importInto(url, '{"id":1,"name":"a"}\n')
+      const [first, second] = stderr.split('\n')
+      assert.equal(
+        first,
+        'line 1: \\u001b[2J\\u009b31m\\u007f\\u000d\\u000a\\u202eImported: 9 stored',
+      )
+      assert.match(second ?? '', /^Imported: 0 stored, 1 invalid/)
+    })
+  }
+
+  it('shows no more than the beginning of an answer that has no end', async () => {
+    const url = await startStranger((request, response) => {
+      request.resume()
+      response.writeHead(400)
+      const write = () => response.write('x'.repeat(65_536), (error) => error ?? write())
+      write()
+    })
+    const { exitCode, stderr } = await importInto(url, '{"id":1,"name":"a"}\n')
+    assert.ok(stderr.length < 1_000, stderr.slice(0, 2_000))
+    assert.match(stderr, /The answer is longer than/)
+    assert.equal(exitCode, 74)
+  })
+
   it('says that the service rejected the token, without showing it', async () => {
     const service = await startService('sqlite::memory:')
     const { exitCode, stderr } = await importInto(service.url, three, '--token', 'wrong')

@@ -86,15 +86,26 @@ describe('plant-store import ends with one clear line for', () => {
   it('a file for rejects that holds something else, which stays as it is', async () => {
     const folder = newFolder()
     writeFileSync(join(folder, 'plants.csv'), 'id,name\n1,a\n')
-    const args = ['import', 'plants.csv', '--rejects']
-    for (const taken of ['plants.csv', 'data/plant-store.db']) {
-      if (taken !== 'plants.csv') await run(['import', 'plants.csv'], { folder })
-      const before = readFileSync(join(folder, taken))
-      const { exitCode, stderr } = await run([...args, taken], { folder })
-      assert.match(stderr, /holds something other than rejected lines and was not changed/)
-      assert.equal(exitCode, 73)
-      assert.deepEqual(readFileSync(join(folder, taken)), before)
-    }
+    writeFileSync(join(folder, 'notes.txt'), 'mine')
+    const args = ['import', 'plants.csv', '--rejects', 'notes.txt']
+    const { exitCode, stderr } = await run(args, { folder })
+    assert.match(stderr, /^--rejects notes\.txt holds something other than rejected lines/)
+    assert.equal(exitCode, 73)
+    assert.equal(readFileSync(join(folder, 'notes.txt'), 'utf8'), 'mine')
+    assert.equal(existsSync(join(folder, 'data')), false)
+  })
+
+  it('control characters in a file or its name, shown as escapes', async () => {
+    const folder = newFolder()
+    const name = 'a\u001b[2J\nb.csv'
+    const missing = await run(['import', name], { folder })
+    assert.equal(
+      missing.stderr,
+      'Cannot read a\\u001b[2J\\u000ab.csv: there is no such file or folder.\n',
+    )
+    const input = 'id,name,\u009b31m\u007f,\u009b31m\u007f\n'
+    const twice = await run(['import', '-', '--format', 'csv'], { folder, input })
+    assert.equal(twice.stderr, 'line 1: The header names the column "\\u009b31m\\u007f" twice.\n')
   })
 
   it('a disk without space for rejects', {
@@ -134,19 +145,5 @@ describe('plant-store import ends with one clear line for', () => {
     const { exitCode, stderr } = await run(['import', 'plants.csv'], { folder })
     assert.match(stderr, /^Cannot read plants\.csv: permission denied/)
     assert.equal(exitCode, 66)
-  })
-})
-
-describe('plant-store import --rejects', () => {
-  it('replaces the rejects of an earlier import', async () => {
-    const folder = newFolder()
-    const args = ['import', '-', '--format', 'ndjson', '--rejects', 'bad']
-    await run(args, { folder, input: '{"id":1}\n{"id":2}\n' })
-    await run(args, { folder, input: '{"id":3}\n' })
-    const rejects = readFileSync(join(folder, 'bad'), 'utf8').trimEnd().split('\n')
-    assert.deepEqual(
-      rejects.map((line) => JSON.parse(line).text),
-      ['{"id":3}'],
-    )
   })
 })

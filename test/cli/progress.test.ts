@@ -26,7 +26,7 @@ function newErrors(columns?: number) {
 function start(errors: Errors, flags: { quiet?: boolean } = {}, intervals = atOnce) {
   const terminal = buildTerminal({
     version: '1.0.0',
-    input: new PassThrough(),
+    input: Object.assign(new PassThrough(), { fd: 0 }),
     output: new PassThrough(),
     errors,
   })

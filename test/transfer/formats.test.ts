@@ -136,6 +136,12 @@ const files: [
     '\ufefftag,id,other,name\nx,1,?,a\n,2,?,b\n',
     [1n, 2n],
   ],
+  [
+    'a header as long as a line may be',
+    'csv',
+    `id,name,${Array.from({ length: 160_000 }, (_, at) => `_${at.toString(36)}`).join(',')}\n1,a\n`,
+    [[2, /2 fields, but the header has 160002/]],
+  ],
   ['CRLF and a quoted newline', 'csv', 'id,name\r\n1,"a\r\nb"\r\n2,c\r\n', [1n, 2n]],
   [
     'too few fields',

@@ -11,6 +11,8 @@ import type { Terminal } from '../terminal.ts'
 export const standardStream = '-'
 
 export interface Input {
+  /** The path, or the descriptor of standard input. */
+  readonly file: string | number
   readonly chunks: AsyncIterable<Buffer>
   /** How much of the file was read; undefined where its length is unknown. */
   part(): Part | undefined
@@ -26,7 +28,8 @@ export async function openInput(
   signal: AbortSignal,
 ): Promise<Input> {
   if (path === standardStream) {
-    return { chunks: readUntilAborted(terminal.input, signal), part: () => undefined }
+    const { input } = terminal
+    return { file: input.fd, chunks: readUntilAborted(input, signal), part: () => undefined }
   }
   try {
     const file = await open(path, constants.O_RDONLY)
@@ -35,6 +38,7 @@ export async function openInput(
     const stream = file.createReadStream({ highWaterMark: chunkBytes })
     const total = status.isFile() ? status.size : 0
     return {
+      file: path,
       chunks: readUntilAborted(stream, signal),
       part: () => (total === 0 ? undefined : { done: stream.bytesRead, total }),
     }

@@ -1,6 +1,7 @@
 import { Agent as HttpAgent, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { limits } from '../../contract/limits.ts'
 import type { ErrorBody } from '../../contract/shapes.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
 
@@ -14,6 +15,10 @@ const minPauseMs = 100
 const maxPauseMs = 60_000
 /** The answers of a service that may recover: timed out, overloaded, unreachable, not confirmed. */
 const retriedStatuses = [408, 502, 503, 504]
+
+/** A plant of 1 MiB, in which each byte is written as an escape of 6 characters. */
+const maxAnswerCharacters = 6 * limits.bodyBytes + 1_024
+const maxMessageCharacters = 200
 
 export interface Answer {
   readonly status: number
@@ -58,6 +63,7 @@ export function openHttpClient(url: string, token: string, signal: AbortSignal):
         let text = ''
         response.setEncoding('utf8').on('data', (part: string) => {
           text += part
+          if (text.length > maxAnswerCharacters) response.destroy(tooLong())
         })
         response.on('error', reject)
         response.on('end', () => {
@@ -97,6 +103,10 @@ export function openHttpClient(url: string, token: string, signal: AbortSignal):
   return { send, close: () => agent.destroy() }
 }
 
+function tooLong(): Error {
+  return new Error(`The answer is longer than ${maxAnswerCharacters} characters.`)
+}
+
 function unavailable(url: string, reason: string): CommandFailed {
   return new CommandFailed(exitCodes.inputOutput, `The service at ${url} is unavailable: ${reason}`)
 }
@@ -109,12 +119,17 @@ function requireGranted(answer: Answer): Answer {
   )
 }
 
-/** The message of an error answer, or the beginning of any other body. */
+/** The message of an error answer, or any other body; in either case no more than its beginning. */
 export function toMessage({ body }: Answer): string {
+  return findMessage(body).slice(0, maxMessageCharacters)
+}
+
+function findMessage(body: string): string {
   try {
-    return (JSON.parse(body) as ErrorBody).message
+    const { message } = JSON.parse(body) as Partial<ErrorBody>
+    return typeof message === 'string' ? message : body
   } catch {
-    return body.slice(0, 200).replaceAll(/\p{C}+/gu, ' ')
+    return body
   }
 }
 

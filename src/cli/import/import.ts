@@ -35,7 +35,9 @@ export async function importPlants(
   const format = toFormat(file, flags.format)
   const signal = stopOnSignal()
   const input = await openInput(file, terminal, signal)
-  if (flags.rejects !== undefined) requireRejectsFile(flags.rejects)
+  if (flags.rejects !== undefined) {
+    requireRejectsFile(flags.rejects, input, config.storeLocation)
+  }
   const target = await openTarget(flags, config, signal)
   const report = newReport()
   const progress = startProgress('import', 'lines', terminal, flags)

@@ -1,8 +1,13 @@
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
+import type { StoreLocation } from '../../store/open.ts'
 import type { Entry } from '../../transfer/entry.ts'
 import { CommandFailed, exitCodes, explainFile } from '../exit.ts'
+import type { Input } from '../files/input.ts'
+import { isSameFile } from '../files/same.ts'
+import { toPrintable } from '../printable.ts'
 import type { Progress } from '../progress.ts'
+import { toFiles } from '../stores/location.ts'
 
 /** Where rejected lines go, each with its number and the reason. */
 export interface Rejects {
@@ -13,16 +18,30 @@ export interface Rejects {
 /** More lines than this belong in a file. */
 const maxShown = 100
 
+/**
+ * A file of rejects must not grow much larger than a small gzip file that expands to long lines.
+ */
+const maxTextCharacters = 4_096
+
 /** The first bytes of every file of rejects. */
 const firstBytes = '{"line":'
 
-/** Refuses a file that holds anything but the rejects of an earlier import, which would be lost. */
-export function requireRejectsFile(path: string): void {
-  if (!existsSync(path) || !statSync(path).isFile()) return
+/** Refuses a file whose content would be lost: anything but the rejects of an earlier import. */
+export function requireRejectsFile(path: string, input: Input, location: StoreLocation): void {
+  const fault = findFault(path, input, location)
+  if (fault === undefined) return
+  throw new CommandFailed(exitCodes.cannotCreate, `--rejects ${path} ${fault}. Name another file.`)
+}
+
+function findFault(path: string, input: Input, location: StoreLocation): string | undefined {
+  const isNew = !existsSync(path)
+  if (!isNew && !statSync(path).isFile()) return undefined
+  if (isSameFile(path, input.file)) return 'is the file to import'
+  if (toFiles(location).some((file) => isSameFile(path, file))) return 'is a file of the store'
+  if (isNew) return undefined
   const start = readStart(path)
-  if (start === '' || start.startsWith(firstBytes)) return
-  const message = `--rejects ${path} holds something other than rejected lines and was not changed. Name another file.`
-  throw new CommandFailed(exitCodes.cannotCreate, message)
+  if (start === '' || start.startsWith(firstBytes)) return undefined
+  return 'holds something other than rejected lines and was not changed'
 }
 
 function readStart(path: string): string {
@@ -57,13 +76,23 @@ function writeRejects(path: string, file: FileHandle): Rejects {
   return {
     async add({ line, text }, reason) {
       try {
-        await file.appendFile(`${JSON.stringify({ line, reason, text })}\n`)
+        await file.appendFile(`${toRejectLine(line, reason, text)}\n`)
       } catch (error) {
         throw cannotWrite(path, error)
       }
     },
     close: () => file.close(),
   }
+}
+
+/** A rejected line as JSON, with escapes for what a terminal would obey. A long text is cut. */
+function toRejectLine(line: number, reason: string, text: string): string {
+  const omittedCharacters = text.length - maxTextCharacters
+  const reject =
+    omittedCharacters > 0
+      ? { line, reason, text: text.slice(0, maxTextCharacters), omittedCharacters }
+      : { line, reason, text }
+  return toPrintable(JSON.stringify(reject))
 }
 
 function showRejects(progress: Progress): Rejects {

@@ -1,15 +1,40 @@
+import { Writable } from 'node:stream'
 import { type Logger, pino } from 'pino'
+import { toPrintable } from '../printable.ts'
 import type { ErrorStream } from '../terminal.ts'
 
-/** Opens the log: readable lines on a terminal, JSON elsewhere. */
+/** Opens the log: readable lines on a terminal, JSON elsewhere. Neither has control characters. */
 export async function openLogger(level: string, output: ErrorStream): Promise<Logger> {
-  if (!output.isTTY) return pino({ level }, pino.destination({ dest: output.fd ?? 2, sync: true }))
+  if (!output.isTTY) {
+    const hooks = { streamWrite: toPrintableLines }
+    return pino({ level, hooks }, pino.destination({ dest: output.fd ?? 2, sync: true }))
+  }
   const { default: pretty } = await import('pino-pretty')
   const stream = pretty({
     ignore: 'pid,hostname',
     translateTime: 'HH:MM:ss',
-    destination: output,
+    singleLine: true,
+    messageFormat: (entry, key) => toPrintable(String(entry[key] ?? '')),
+    destination: toPrintableStream(output),
     sync: true,
   })
   return pino({ level }, stream)
+}
+
+/** Colours, the only sequences that pino-pretty itself writes. */
+const color = new RegExp(`(${String.fromCharCode(0x1b)}\\[\\d{1,3}m)`)
+
+function toPrintableStream(output: Writable): Writable {
+  return new Writable({
+    decodeStrings: false,
+    write(text: string, _encoding, done) {
+      const parts = text.split(color)
+      const shown = parts.map((part, index) => (index % 2 === 1 ? part : toPrintableLines(part)))
+      output.write(shown.join(''), done)
+    },
+  })
+}
+
+function toPrintableLines(text: string): string {
+  return text.split('\n').map(toPrintable).join('\n')
 }

@@ -1,7 +1,7 @@
-import { existsSync, realpathSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync } from 'node:fs'
 import { type Config, WrongConfig } from '../../config.ts'
 import type { StoreLocation } from '../../store/open.ts'
+import { isSameFile } from '../files/same.ts'
 
 /** Refuses a store in memory: it belongs to one process, and no command can reach it. */
 export function requireKept({ storeLocation }: Pick<Config, 'storeLocation'>): void {
@@ -26,10 +26,11 @@ export function requireExisting(config: Pick<Config, 'storeLocation'>): void {
 /** Whether two addresses name one store, as far as that shows without opening it. */
 export function isSameStore(one: StoreLocation, other: StoreLocation): boolean {
   if (one.engine === 'postgres' || other.engine === 'postgres') return one.label === other.label
-  return toIdentity(one.path) === toIdentity(other.path)
+  return isSameFile(one.path, other.path)
 }
 
-/** The file that a path leads to, however the path is written. */
-function toIdentity(path: string): string {
-  return existsSync(path) ? realpathSync(path) : resolve(path)
+/** The files that a store has or may get. */
+export function toFiles(location: StoreLocation): string[] {
+  if (location.engine === 'postgres') return []
+  return ['', '-wal', '-shm', '-journal'].map((suffix) => location.path + suffix)
 }
