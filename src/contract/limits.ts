@@ -4,6 +4,10 @@ export const limits = {
   jsonDepth: 32,
   headerBytes: 16 * 1024,
   urlBytes: 8 * 1024,
+  /** How many chunks a body may come in. */
+  bodyChunks: 16 * 1024,
+  /** How many connections a process takes. */
+  connections: 20_000,
   retryAfterSeconds: 1,
 } as const
 

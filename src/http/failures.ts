@@ -38,7 +38,7 @@ export function sendFailure(exchange: Exchange, failure: Failure): void {
   send(exchange, status, headers, body)
 }
 
-/** Anything that was thrown and is no `Failure` is a fault of ours. The caller hears no more than that. */
+/** An error that is no `Failure` is a fault of ours, and the caller learns no more than that. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
   return new Failure(
@@ -48,17 +48,6 @@ export function toFailure(error: unknown): Failure {
       cause: error,
     },
   )
-}
-
-/** A step that is called back. What it throws is not lost: nobody else would catch it. */
-export function orFail<Value>(step: (value: Value) => void, fail: (error: unknown) => void) {
-  return (value: Value): void => {
-    try {
-      step(value)
-    } catch (error) {
-      fail(error)
-    }
-  }
 }
 
 /** The framing of the request is broken. */

@@ -32,8 +32,12 @@ export async function listPage(store: Store, query: PlantQuery): Promise<Listing
 }
 
 /** Opens every plant that follows, as they are at this moment, in another form than pages. */
-export async function openExport(store: Store, query: ExportQuery): Promise<StreamedBody> {
-  const snapshot = await store.openSnapshot()
+export async function openExport(
+  store: Store,
+  tokenId: string,
+  query: ExportQuery,
+): Promise<StreamedBody> {
+  const snapshot = await store.openSnapshot(tokenId)
   return {
     contentType: formats[query.format].contentType,
     isCompressible: true,

@@ -145,14 +145,15 @@ describe('a connection', async () => {
     assert.equal((await service.call({ path: '/healthz' })).status, 200)
   })
 
-  it('ends after an answer to a request for an upgrade', async () => {
-    const text = await converse(service.url, [
-      [
-        toBytes({ path: '/healthz', headers: { Connection: 'Upgrade', Upgrade: 'h2c' } }),
-        untilClosed,
-      ],
+  it('is kept after requests for an upgrade, however many', async () => {
+    const upgrade = { Connection: 'Upgrade', Upgrade: 'h2c' }
+    const requests = Array.from({ length: 30 }, (): [Buffer, RegExp] => [
+      toBytes({ path: '/healthz', headers: upgrade }),
+      /\}$/,
     ])
-    assert.deepEqual(statusesOf(text), [200])
+    const last = toBytes({ path: '/healthz', headers: { ...upgrade, Connection: 'close' } })
+    const text = await converse(service.url, [...requests, [last, untilClosed]])
+    assert.deepEqual(statusesOf(text), Array(31).fill(200))
   })
 
   it('has answers that can be told apart by their request id', async () => {

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, it } from 'node:test'
-import { maxSnapshots, type Snapshot } from '../../src/store/store.ts'
+import { scopes } from '../../src/contract/scopes.ts'
+import { maxSnapshots, maxSnapshotsOfToken } from '../../src/store/snapshots.ts'
+import type { Snapshot } from '../../src/store/store.ts'
+import { issueToken } from '../../src/tokens/issue.ts'
 import { type Engine, engines } from '../support/engines.ts'
 import { authorized, startService } from '../support/service.ts'
 import { toBytes } from '../support/wire.ts'
@@ -105,6 +108,27 @@ for (const engine of engines) {
     const name = 'x'.repeat(500_000)
     for (let id = 0; id < count; id++) await store.createPlant({ id: BigInt(id), name })
     const service = await startService('sqlite::memory:', { store })
+    const request = { name: 'test', scopes, lifetimeMs: undefined }
+    const tokens = [await issueToken(store, request), await issueToken(store, request)]
+    /** As many tokens as exports may be under way, each as often as it may. */
+    const owners = Array.from(
+      { length: maxSnapshots },
+      (_, index) => tokens[Math.floor(index / maxSnapshotsOfToken)]?.token ?? '',
+    )
+
+    it('is refused when its token reads two already, and others are served', async () => {
+      const [token = ''] = owners
+      const held = [await holdExport(service.url, token), await holdExport(service.url, token)]
+      const refused = await fetch(`${service.url}/plants`, {
+        headers: { Authorization: `Bearer ${token}`, Accept: 'text/csv' },
+      })
+      assert.equal(refused.status, 503)
+      assert.match(await refused.text(), /50300.*This token/)
+      const other = await startExport()
+      assert.equal(other.status, 200)
+      await other.text()
+      for (const socket of held) socket.destroy()
+    })
 
     function startExport(address = service.url) {
       return fetch(`${address}/plants`, {
@@ -114,7 +138,7 @@ for (const engine of engines) {
 
     it('is refused at once when there are many, and lets the next in when one is given up', async () => {
       const held: Socket[] = []
-      for (let open = 0; open < maxSnapshots; open++) held.push(await holdExport(service.url))
+      for (const token of owners) held.push(await holdExport(service.url, token))
       const refused = await startExport()
       assert.equal(refused.status, 503)
       assert.equal(refused.headers.get('retry-after'), '1')
@@ -134,7 +158,7 @@ for (const engine of engines) {
       const timeouts = { exportMs: 1_500, stallTimeoutMs: 300_000 }
       const hasty = await startService(url, { timeouts })
       const held: Socket[] = []
-      for (let open = 0; open < maxSnapshots; open++) held.push(await holdExport(hasty.url))
+      for (const token of owners) held.push(await holdExport(hasty.url, token))
       let next = await startExport(hasty.url)
       assert.equal(next.status, 503)
       while (next.status !== 200) {
@@ -217,12 +241,15 @@ describe('an export that has no first piece', () => {
 })
 
 /** Begins an export and reads no further than its beginning: the rest is more than the system keeps for a reader. */
-function holdExport(url: string): Promise<Socket> {
+function holdExport(url: string, token: string): Promise<Socket> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   socket.on('error', () => {})
   socket.write(
-    toBytes({ path: '/plants', headers: { ...authorized, Accept: 'application/x-ndjson' } }),
+    toBytes({
+      path: '/plants',
+      headers: { Authorization: `Bearer ${token}`, Accept: 'application/x-ndjson' },
+    }),
   )
   return new Promise((resolve) => {
     socket.once('data', () => {

@@ -115,7 +115,7 @@ const commands = [
           assert.ok(page.length <= limit)
           assert.ok(page.length > 0 || found.length === 0, 'a link leads to an empty page')
           found.push(...page)
-          path = /<http:\/\/plants\.test([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]
+          path = /<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]
         }
         const expected = [...model.plants]
           .filter(([, plant]) => wanted === undefined || plant.tag === wanted)
@@ -188,7 +188,7 @@ for (const engine of engines) {
       while (path !== undefined) {
         const { body, headers } = await service.call({ path })
         seen.push(...JSON.parse(body).map((plant: { id: number }) => plant.id))
-        path = /<http:\/\/plants\.test([^>]+)>/.exec(headers.get('link') ?? '')?.[1]
+        path = /<([^>]+)>/.exec(headers.get('link') ?? '')?.[1]
       }
       isWalking = false
       await changes
@@ -225,7 +225,7 @@ for (const engine of engines) {
       for (const id of [1, 2]) await service.create(JSON.stringify({ id, name: 'x', tag }))
       const query = tag.replaceAll(' ', '+')
       const { headers } = await service.call({ path: `/plants?limit=1&tag=${query}` })
-      const next = /<http:\/\/plants\.test([^>]+)>/.exec(headers.get('link') ?? '')?.[1] ?? ''
+      const next = /<([^>]+)>/.exec(headers.get('link') ?? '')?.[1] ?? ''
       const { body } = await service.call({ path: next })
       assert.equal(JSON.parse(body)[0].id, 2)
     })
@@ -237,10 +237,7 @@ for (const engine of engines) {
         await service.create(`{"id":${key},"name":"${name}","tag":"large"}`)
       const headers = authorized
       const answer = await fetch(`${service.url}/plants?limit=4&tag=large`, { headers })
-      assert.equal(
-        answer.headers.get('link'),
-        `<${service.url}/plants?limit=4&after=4&tag=large>; rel="next"`,
-      )
+      assert.equal(answer.headers.get('link'), '</plants?limit=4&after=4&tag=large>; rel="next"')
       assert.equal(answer.headers.get('content-length'), null)
       const plants = (await answer.json()) as { id: number; name: string }[]
       assert.deepEqual(

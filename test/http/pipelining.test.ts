@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
+import { maxWaiting, maxWaitingOnConnection } from '../../src/http/connections.ts'
 import { engines } from '../support/engines.ts'
-import { json, startService } from '../support/service.ts'
+import { authorized, json, startService } from '../support/service.ts'
 import { exchange, toBytes } from '../support/wire.ts'
 
 function toCreate(id: number, headers: Record<string, string> = {}): Buffer {
@@ -75,23 +76,76 @@ describe('requests that are pipelined', async () => {
     assert.deepEqual(new Set(statuses), new Set(['200']))
   })
 
-  it('are cut when they are so many that they say next to nothing', async () => {
-    const { socket, gate } = await connectToSlow()
+  it('are all answered when 600 small ones come in one write', async () => {
+    const requests = Array.from({ length: 600 }, (_, index) =>
+      toBytes({ path: `/plants/${1_000 + index}`, headers: authorized }),
+    )
+    const last = toBytes({ path: '/healthz', headers: { Connection: 'close' } })
+    const answers = await exchange(service.url, Buffer.concat([...requests, last]), {
+      answers: 601,
+    })
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [...Array(600).fill(404), 200],
+    )
+  })
+
+  it('are answered in order up to the bound, and then refused with 503', async () => {
+    const { socket, gate, untilRead } = await connectToSlow()
+    const received = text(socket)
     socket.on('error', () => {})
-    socket.write(Buffer.concat([toCreate(1), Buffer.from('GET / HTTP/1.1\r\n\r\n'.repeat(50_000))]))
-    await new Promise((resolve) => socket.resume().once('close', resolve))
+    const tiny = 'GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n'
+    socket.write(Buffer.concat([toCreate(1), Buffer.from(tiny.repeat(50_000))]))
+    await untilRead()
     gate.resolve()
+    const statuses = statusesOf(await received) ?? []
+    assert.deepEqual(statuses, [...Array(maxWaitingOnConnection + 1).fill('200'), '503'])
+  })
+
+  it('are served on other connections while a client lets as many wait as may wait', async () => {
+    const gate = Promise.withResolvers<void>()
+    const store = await sqlite.open(await sqlite.newUrl())
+    const slow = await startService('sqlite::memory:', {
+      store: {
+        ...store,
+        createPlant: (plant) => gate.promise.then(() => store.createPlant(plant)),
+      },
+      timeouts: { stallTimeoutMs: 600_000 },
+    })
+    const tiny = Buffer.from(
+      'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(maxWaitingOnConnection),
+    )
+    const sockets = Array.from({ length: 2 + maxWaiting / maxWaitingOnConnection }, () =>
+      connect(Number(new URL(slow.url).port), '127.0.0.1'),
+    )
+    const received = sockets.map((socket) => text(socket.on('error', () => {})))
+    for (const [id, socket] of sockets.entries()) {
+      socket.write(Buffer.concat([toCreate(id), tiny]))
+      await slow.call({ path: '/healthz' })
+    }
+    assert.equal((await slow.call({ path: '/plants/77' })).status, 404)
+    gate.resolve()
+    for (const socket of sockets) socket.end(toBytes({ headers: { Connection: 'close' } }))
+    const ends = (await Promise.all(received)).map((answers) => statusesOf(answers)?.at(-1))
+    assert.ok(ends.includes('503'), 'no connection was refused')
+    assert.ok(ends.includes('404'), 'every connection was refused')
   })
 
   it('are not done behind an answer that closes the connection', async () => {
-    assert.deepEqual(await statuses(toCreate(2, { Upgrade: 'h2c' }), toCreate(3)), [200])
-    assert.ok(!(await isStored(3)))
     assert.deepEqual(await statuses(toCreate(4, { Connection: 'close' }), toCreate(5)), [200])
     assert.ok(!(await isStored(5)))
     const unmet = { path: '/plants/404', headers: { Expect: '100-continue' } }
     assert.deepEqual(await statuses(toBytes(unmet), toCreate(8), toCreate(9)), [401])
     assert.ok(!(await isStored(8)))
     assert.ok(!(await isStored(9)))
+  })
+
+  it('are done after a request for an upgrade, which is ignored, with a body or without', async () => {
+    const upgrade = { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': '' }
+    const get = toBytes({ path: '/plants/20', headers: { ...authorized, ...upgrade } })
+    const requests = [toCreate(20), get, toCreate(21, upgrade), toCreate(22, upgrade), get, get]
+    const last = toBytes({ path: '/plants/22', headers: { ...authorized, Connection: 'close' } })
+    assert.deepEqual(await statuses(...requests, last), [200, 200, 200, 200, 200, 200, 200])
   })
 
   it('are done behind an answer that might have closed it, but did not', async () => {

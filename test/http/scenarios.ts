@@ -136,7 +136,7 @@ const creates: Scenario[] = [
     {
       body: '{"name":"Fern","tag":"shade"}',
       headers: {
-        location: 'http://plants.test/plants/7',
+        location: '/plants/7',
         etag: /^"[0-9a-f]{1,16}"$/,
         'content-type': 'application/json; charset=utf-8',
       },
@@ -184,11 +184,11 @@ const creates: Scenario[] = [
     post('{"id":14,"name":"Fern"}', { Expect: '100-Continue' }),
   ),
   answered(
-    'a URL in absolute form, whose host counts',
+    'a URL in absolute form',
     'createPlant',
     { ...post('{"id":15,"name":"Fern"}'), path: 'http://other.test/plants' },
     {
-      headers: { location: 'http://other.test/plants/15' },
+      headers: { location: '/plants/15' },
     },
   ),
   refused(40900, 'the id is taken', 'createPlant', post('{"id":1,"name":"Other"}'), {
@@ -303,7 +303,7 @@ const lists: Scenario[] = [
     get('/plants?limit=2&after=-6'),
     {
       body: '[{"id":-5,"name":"Cactus"},{"id":1,"name":"Monstera","tag":"indoor"}]',
-      headers: { link: '<http://plants.test/plants?limit=2&after=1>; rel="next"' },
+      headers: { link: '</plants?limit=2&after=1>; rel="next"' },
     },
   ),
   answered('the plants with a tag', 'listPlants', get('/plants?tag=indoor&limit=1'), {
@@ -411,7 +411,7 @@ const replaces: Scenario[] = [
   answered('a plant is created', 'replacePlant', put('/plants/70', rose), {
     status: 201,
     body: '{"id":70,"name":"Rose","tag":"garden"}',
-    headers: { etag: /^"/, location: 'http://plants.test/plants/70' },
+    headers: { etag: /^"/, location: '/plants/70' },
   }),
   answered(
     'the id of the path in the body',
@@ -540,7 +540,7 @@ const keys: Scenario[] = [
       body: '{"name":"Key"}',
       headers: {
         'idempotency-replayed': 'true',
-        location: 'http://plants.test/plants/60',
+        location: '/plants/60',
         etag: /^"/,
       },
     },

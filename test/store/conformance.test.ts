@@ -4,12 +4,8 @@ import { before, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { Failure } from '../../src/contract/errors.ts'
 import { isStorable } from '../../src/contract/text.ts'
-import {
-  maxSnapshots,
-  type PlantQuery,
-  type Store,
-  type TokenRecord,
-} from '../../src/store/store.ts'
+import { maxSnapshots } from '../../src/store/snapshots.ts'
+import type { PlantQuery, Store, TokenRecord } from '../../src/store/store.ts'
 import { everyEngine, type StoreFault } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 

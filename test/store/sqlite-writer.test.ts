@@ -97,7 +97,7 @@ describe('the writer of a SQLite store', () => {
       const store = open(newPath(), { writer })
       await store.addToken(token)
       const error = await store.addToken(token).catch((reason: unknown) => reason)
-      assert.ok(error instanceof Error && error.stack?.includes('batches.ts'))
+      assert.ok(error instanceof Error && error.stack?.includes('transactions.ts'))
       told.push({ ...error, message: error.message })
       await store.close()
     }

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
+import { unreachable } from '../failures.ts'
 import { type StoreEvents, UnusableStore } from '../store.ts'
-import { codeOf, isLoss, unreachable } from './failures.ts'
+import { codeOf, isLoss } from './failures.ts'
 import { prepareSchema } from './schema.ts'
 import { type Host, NotPrimary, openSession, type Session, type Sql } from './session.ts'
 
