@@ -3,6 +3,10 @@ import { existsSync } from 'node:fs'
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
 
+// Without a listener, Node opens its debugger on this signal. `npm start` switches that off
+// earlier.
+process.on('SIGUSR1', () => {})
+
 const oldest = [24, 18, 1]
 const running = process.versions.node.split('.').map(Number)
 const difference =

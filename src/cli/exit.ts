@@ -23,22 +23,3 @@ export class CommandFailed extends Error {
     this.exitCode = exitCode
   }
 }
-
-/** Why the system refused a file, in a few words. */
-export function explainFile(error: unknown): string {
-  const { code = '', message = String(error) } = error as NodeJS.ErrnoException
-  return reasons[code] ?? message
-}
-
-const reasons: Record<string, string> = {
-  ENOENT: 'there is no such file or folder',
-  ENOTDIR: 'a part of the path is not a folder',
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  EISDIR: 'it is a folder',
-  ENOSPC: 'the disk is full',
-  EDQUOT: 'the disk quota is used up',
-  EROFS: 'the file system is read-only',
-  EEXIST: 'it exists already and was not changed',
-  EIO: 'the disk reports an error',
-}

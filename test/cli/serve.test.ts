@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
@@ -103,6 +103,16 @@ describe('plant-store serve', () => {
     assert.equal((await service.ended).exitCode, 0)
   })
 
+  it('opens no debugger on SIGUSR1', async () => {
+    const service = await startServing(newFolder())
+    service.child.kill('SIGUSR1')
+    assert.equal((await call(service.url, { path: '/healthz' })).status, 200)
+    service.child.kill('SIGTERM')
+    const { exitCode, stderr } = await service.ended
+    assert.doesNotMatch(stderr, /Debugger|inspector/)
+    assert.equal(exitCode, 0)
+  })
+
   it('is reached under a name that has several addresses', async () => {
     const service = await startServing(newFolder(), { HOST: 'localhost' })
     const { headers } = await call(service.url, { path: '/healthz', headers: { Expect: 'x' } })
@@ -156,6 +166,10 @@ describe('plant-store serve', () => {
     [{ PORT: '65536' }, /^PORT must be a number from 0 to 65535\.\n$/],
     [{ HOST: '203.0.113.1' }, /^PORT 0 on HOST 203\.0\.113\.1 is not an address of this machine/],
     [{ DATABASE_URL: 'sqlite:.' }, /^Cannot open the database/],
+    [{ DATABASE_URL: 'sqlite:/proc/none/plants.db' }, /^Cannot open the database \/proc\/none/],
+    [{ DATABASE_URL: 'sqlite:/proc/plants.db' }, /^Cannot open the database \/proc\/plants\.db: /],
+    [{ DATABASE_URL: 'sqlite:/proc/kmsg' }, /^(Cannot open the database )?\/proc\/kmsg/],
+    [{ DATABASE_URL: 'sqlite:/dev/zero' }, /^Cannot open the database \/dev\/zero: it is not a /],
     [{ PLANT_STORE_TOKEN: 'too-short' }, /^PLANT_STORE_TOKEN must be 20 or more visible ASCII/],
   ]
   for (const [env, message] of wrong) {
@@ -172,6 +186,15 @@ describe('plant-store serve', () => {
       assert.deepEqual(readdirSync(folder), [])
     })
   }
+
+  it('refuses a named pipe in place of the database, without waiting for its other end', async () => {
+    const folder = newFolder()
+    execFileSync('mkfifo', [join(folder, 'plants.db')])
+    const env = { ...anyPort, DATABASE_URL: 'sqlite:plants.db' }
+    const { exitCode, stderr } = await run(['serve'], { folder, env })
+    assert.equal(stderr, 'Cannot open the database plants.db: it is not a regular file.\n')
+    assert.equal(exitCode, 78)
+  })
 
   it('reports every mistake at once', async () => {
     const env = { PORT: 'x', LOG_LEVEL: 'x', CORS_ORIGIN: 'x' }

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, link, open, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { CommandFailed, exitCodes, explainFile } from '../exit.ts'
+import { explainFile } from '../../store/file-errors.ts'
+import { CommandFailed, exitCodes } from '../exit.ts'
 import { throwIfStopped } from '../signals.ts'
 
 /** What happens to a file that already has the name. */

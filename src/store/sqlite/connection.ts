@@ -1,10 +1,19 @@
-import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  openSync,
+  readFileSync,
+  readSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
+import { explainFile } from '../file-errors.ts'
 import { UnusableStore } from '../store.ts'
 import { assertCommitsAreSynced } from './durability.ts'
-import { isNotADatabase, isSqliteError } from './failures.ts'
+import { explainSqlite, isNotADatabase, isSqliteError } from './failures.ts'
 import { makeFolder } from './folder.ts'
 import { migrations } from './migrations.ts'
 
@@ -94,12 +103,21 @@ function isEmpty(db: DatabaseSync): boolean {
 function prepareFile(path: string): void {
   makeFolder(dirname(path))
   // Made here, because SQLite would make it readable for everybody. Its log files take over the mode.
-  const file = openSync(path, 'a+', 0o600)
+  const file = openSync(path, openFlags, 0o600)
   try {
+    requireRegular(file, path)
     identify(file, path)
   } finally {
     closeSync(file)
   }
+}
+
+/** Does not block: a read of a pipe could wait for ever. */
+const openFlags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
+
+function requireRegular(file: number, path: string): void {
+  if (fstatSync(file).isFile()) return
+  throw new UnusableStore(`Cannot open the database ${path}: it is not a regular file.`)
 }
 
 /** Whose file it is, without changing it. */
@@ -188,6 +206,6 @@ function foreignFile(path: string): UnusableStore {
 }
 
 function cannotOpen(path: string, cause: unknown): UnusableStore {
-  const reason = cause instanceof Error ? cause.message.split('\n', 1)[0] : String(cause)
-  return new UnusableStore(`Cannot open the database ${path}: ${reason}`, { cause })
+  const reason = isSqliteError(cause) ? explainSqlite(cause) : explainFile(cause)
+  return new UnusableStore(`Cannot open the database ${path}: ${reason}.`, { cause })
 }
