@@ -174,6 +174,7 @@ export function buildPostgresStore(
     findToken: (hash) => read((sql) => tokenStatements.find(sql, hash)),
     listTokens: () => read(tokenStatements.list),
     revokeToken: (id, at) => writeAlone((sql) => tokenStatements.revoke(sql, id, at)),
+    deleteTokens: (ids) => writeAlone((sql) => tokenStatements.delete(sql, ids)),
     noteTokenUses: (uses) => writeAlone((sql) => tokenStatements.noteUses(sql, uses)),
     tokenRevision: () => read(tokenStatements.revision),
 

@@ -29,4 +29,5 @@ export const migrations: readonly string[] = [
      PRIMARY KEY (token_id, key)
    ) STRICT, WITHOUT ROWID;
    CREATE INDEX keys_by_use ON keys (used_at);`,
+  'ALTER TABLE tokens ADD COLUMN last_four TEXT;',
 ]
