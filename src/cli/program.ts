@@ -15,7 +15,7 @@ export async function runProgram(
   terminal: Terminal,
 ): Promise<number> {
   try {
-    await buildProgram(env, terminal).parseAsync(argv)
+    await parse(argv, env, terminal)
     return 0
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage
@@ -35,13 +35,25 @@ export async function runProgram(
   }
 }
 
+async function parse(argv: readonly string[], env: Environment, terminal: Terminal): Promise<void> {
+  const printed: Promise<void>[] = []
+  const program = new Command('plant-store').configureOutput({
+    writeOut: (text) => printed.push(terminal.print(text)),
+    writeErr: (text) => terminal.errors.write(text),
+    outputError: () => {},
+  })
+  addCommands(program, env, terminal)
+  explainUsage(program, program.name(), terminal)
+  try {
+    await program.parseAsync(argv)
+  } finally {
+    await Promise.all(printed)
+  }
+}
+
 // Each command is loaded when it is called: the small ones start without the HTTP side.
-function buildProgram(env: Environment, terminal: Terminal): Command {
-  const program = new Command('plant-store')
-    .description('A plant store over HTTP with JSON.')
-    .version(terminal.version)
-    .exitOverride()
-    .showHelpAfterError()
+function addCommands(program: Command, env: Environment, terminal: Terminal): void {
+  program.description('A plant store over HTTP with JSON.').version(terminal.version)
 
   program
     .command('serve')
@@ -67,10 +79,21 @@ function buildProgram(env: Environment, terminal: Terminal): Command {
     .option('--url <address>', 'address of the service, for the document', '/')
     .action(async ({ url }: { url: string }) => {
       const { buildOpenApi } = await import('../contract/openapi.ts')
-      terminal.print(`${JSON.stringify(buildOpenApi({ baseUrl: url }), null, 2)}\n`)
+      await terminal.print(`${JSON.stringify(buildOpenApi({ baseUrl: url }), null, 2)}\n`)
     })
+}
 
-  return program
+/** Lets each command answer a mistake with one line that says where to find help. */
+function explainUsage(command: Command, path: string, terminal: Terminal): void {
+  command.exitOverride((error) => {
+    if (error.exitCode !== 0 && error.code !== 'commander.help') {
+      const [first = '', ...rest] = error.message.replace(/^error: /, '').split('\n')
+      const message = `${first.charAt(0).toUpperCase()}${first.slice(1)}`
+      terminal.tell(`${[message, ...rest].join(' ')}. See: ${path} --help`)
+    }
+    throw error
+  })
+  for (const child of command.commands) explainUsage(child, `${path} ${child.name()}`, terminal)
 }
 
 const environmentHelp = `

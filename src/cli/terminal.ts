@@ -1,4 +1,6 @@
 import type { Readable, Writable } from 'node:stream'
+import { explainFile } from '../store/file-errors.ts'
+import { CommandFailed, exitCodes } from './exit.ts'
 import { toPrintable } from './printable.ts'
 
 /** Where a command reads from and writes to, and the release that runs it. */
@@ -7,8 +9,8 @@ export interface Terminal {
   readonly input: InputStream
   /** Standard output, for results of any length. */
   readonly output: Writable
-  /** Writes a short result to standard output. */
-  print(text: string): void
+  /** Writes a short result to standard output. Throws `CommandFailed` where that is impossible. */
+  print(text: string): Promise<void>
   /**
    * Writes one line for people to standard error. No control character in it reaches the terminal.
    */
@@ -33,12 +35,27 @@ export interface TerminalStreams {
 }
 
 export function buildTerminal({ version, input, output, errors }: TerminalStreams): Terminal {
+  // A failed write is reported to its caller. Without a reader, messages are lost, and work goes
+  // on.
+  output.on('error', () => {})
+  errors.on('error', () => {})
+
   return {
     version,
     input,
     output,
     errors,
-    print: (text) => output.write(text),
+    print: (text) =>
+      new Promise((resolve, reject) => {
+        output.write(text, (error) => (error ? reject(cannotPrint(error)) : resolve()))
+      }),
     tell: (line) => errors.write(`${toPrintable(line)}\n`),
   }
+}
+
+/** Why standard output took nothing more. Its reader may have closed it, which needs no message. */
+export function cannotPrint(error: Error): CommandFailed {
+  if ('code' in error && error.code === 'EPIPE') return new CommandFailed(exitCodes.brokenPipe, '')
+  const message = `Cannot write to standard output: ${explainFile(error)}.`
+  return new CommandFailed(exitCodes.inputOutput, message, { cause: error })
 }

@@ -266,11 +266,26 @@ describe('plant-store', () => {
     })
   })
 
-  it('refuses a command that it does not know, with 64', async () => {
-    const { exitCode, stderr } = await run(['water'], { folder })
-    assert.match(stderr, /unknown command 'water'/)
-    assert.equal(exitCode, 64)
-  })
+  const misused: [args: string[], line: string][] = [
+    [['water'], "Unknown command 'water'. See: plant-store --help"],
+    [
+      ['serve', '--prot', '1'],
+      "Unknown option '--prot' (Did you mean --port?). See: plant-store serve --help",
+    ],
+    [
+      ['token', 'create'],
+      "Required option '--name <name>' not specified. See: plant-store token create --help",
+    ],
+    [['import'], "Missing required argument 'file'. See: plant-store import --help"],
+  ]
+  for (const [args, line] of misused) {
+    it(`answers a mistake with one line, a hint and 64: ${args.join(' ')}`, async () => {
+      const { exitCode, stdout, stderr } = await run(args, { folder })
+      assert.equal(stderr, `${line}\n`)
+      assert.equal(stdout, '')
+      assert.equal(exitCode, 64)
+    })
+  }
 
   it('prints the document that is committed', async () => {
     const { stdout } = await run(['openapi'], { folder })

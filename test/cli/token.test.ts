@@ -103,7 +103,7 @@ describe('plant-store token', () => {
 
   const wrong: [args: string[], exitCode: number, message: RegExp][] = [
     [['revoke', 'tok_unknown'], 78, /^There is no store at/],
-    [['create'], 64, /required option '--name <name>' not specified/],
+    [['create'], 64, /^Required option '--name <name>' not specified/],
     [['create', '--name', ''], 78, /^--name must have/],
     [['create', '--name', 'x'.repeat(201)], 78, /^--name must have/],
     [['create', '--name', 'a\nb'], 78, /^--name must have/],

@@ -3,11 +3,17 @@ import { type Logger, pino } from 'pino'
 import { toPrintable } from '../printable.ts'
 import type { ErrorStream } from '../terminal.ts'
 
+/** The most that is held of lines which could not be written. */
+const maxBacklogBytes = 1024 * 1024
+
 /** Opens the log: readable lines on a terminal, JSON elsewhere. Neither has control characters. */
 export async function openLogger(level: string, output: ErrorStream): Promise<Logger> {
   if (!output.isTTY) {
     const hooks = { streamWrite: toPrintableLines }
-    return pino({ level, hooks }, pino.destination({ dest: output.fd ?? 2, sync: true }))
+    const file = pino.destination({ dest: output.fd ?? 2, sync: true, maxLength: maxBacklogBytes })
+    // A log without space is no reason to stop: lines are lost until there is some again.
+    file.on('error', () => {})
+    return pino({ level, hooks }, file)
   }
   const { default: pretty } = await import('pino-pretty')
   const stream = pretty({

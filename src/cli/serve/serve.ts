@@ -2,10 +2,12 @@ import { flushCompileCache } from 'node:module'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
 import { openService } from '../../service.ts'
+import type { Store } from '../../store/store.ts'
 import { issueFirstToken } from '../../tokens/issue.ts'
 import { waitForSignal } from '../signals.ts'
 import { withStore } from '../stores/with-store.ts'
 import type { Terminal } from '../terminal.ts'
+import { printToken } from '../tokens/print.ts'
 import { openLogger } from './logger.ts'
 import { requireFreePort } from './port.ts'
 import { describeStart, type Started } from './welcome.ts'
@@ -15,22 +17,25 @@ import { disconnectWorker, isWorker, startWorkers } from './workers.ts'
 export async function serve(config: Config, terminal: Terminal): Promise<void> {
   if (!isWorker) await requireFreePort(config)
   const logger = await openLogger(config.logLevel, terminal.errors)
-  const print = (started: Started) =>
-    terminal.print(describeStart(started, config, terminal.version))
+  const print: Print = (started) => terminal.print(describeStart(started, config, terminal.version))
   if (isWorker) {
-    await serveAlone(config, logger, () => {})
+    await serveAlone(config, logger, async () => {})
     disconnectWorker()
   } else if (config.workers === 1) await serveAlone(config, logger, print)
   else await serveTogether(config, logger, print)
 }
 
-async function serveAlone(config: Config, logger: Logger, print: (started: Started) => void) {
+type Print = (started: Started) => Promise<void>
+
+async function serveAlone(config: Config, logger: Logger, print: Print): Promise<void> {
   const service = await openService({ config, logger })
   const signalled = waitForSignal(logger)
-  // The token is made only now: a start that fails prints nothing, and a token must be printed.
-  const needsToken = !isWorker && config.operatorToken === undefined
-  const first = needsToken ? await issueFirstToken(service.store) : undefined
-  print({ url: service.url, firstToken: first?.token })
+  try {
+    await announce(service.store, service.url, config, print)
+  } catch (error) {
+    await service.close()
+    throw error
+  }
   // Node writes the cache at exit. A service that is killed would leave none for the next start.
   flushCompileCache()
   // Ctrl-C stops quickly; after SIGTERM, a balancer gets time to notice.
@@ -40,13 +45,27 @@ async function serveAlone(config: Config, logger: Logger, print: (started: Start
   else logger.warn(`stopped: ${cut} connections were cut because their clients did not finish`)
 }
 
-async function serveTogether(config: Config, logger: Logger, print: (started: Started) => void) {
+async function serveTogether(config: Config, logger: Logger, print: Print): Promise<void> {
   // Opened once before the workers start, so that an unusable store is reported once.
   await withStore(config, async () => {})
-  const { url, ended } = await startWorkers(config, logger)
+  const workers = await startWorkers(config, logger)
+  const { url } = workers
   if (url !== undefined) {
-    const first = config.operatorToken ? undefined : await withStore(config, issueFirstToken)
-    print({ url, firstToken: first?.token })
+    try {
+      await withStore(config, (store) => announce(store, url, config, print))
+    } catch (error) {
+      await workers.stop()
+      throw error
+    }
   }
-  await ended
+  await workers.ended
+}
+
+/** Prints the address, and on an empty store the first token. */
+async function announce(store: Store, url: string, config: Config, print: Print): Promise<void> {
+  const needsToken = !isWorker && config.operatorToken === undefined
+  // Made only now: a start that fails leaves no token that nobody has seen.
+  const first = needsToken ? await issueFirstToken(store) : undefined
+  if (first === undefined) await print({ url, firstToken: undefined })
+  else await printToken(store, first, () => print({ url, firstToken: first.token }))
 }

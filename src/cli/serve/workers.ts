@@ -27,6 +27,8 @@ export interface Workers {
   readonly url: string | undefined
   /** Resolves after a signal, when every worker has exited. */
   readonly ended: Promise<void>
+  /** Stops every worker without a signal. */
+  stop(): Promise<void>
 }
 
 /** Starts the workers, and a new one whenever one dies. */
@@ -60,7 +62,6 @@ export async function startWorkers(config: Config, logger: Logger): Promise<Work
   }
 
   async function stop(): Promise<void> {
-    await waitForSignal(logger)
     isStopping = true
     const exits = [...workers].map((worker) => once(worker, 'exit'))
     for (const worker of workers) worker.process.kill('SIGTERM')
@@ -68,8 +69,8 @@ export async function startWorkers(config: Config, logger: Logger): Promise<Work
     logger.info('stopped: every worker has exited')
   }
 
-  const ended = stop()
+  const ended = waitForSignal(logger).then(stop)
   const listening = waitUntilListening()
   for (let count = 0; count < config.workers; count++) startWorker()
-  return { url: await Promise.race([listening, ended.then(() => undefined)]), ended }
+  return { url: await Promise.race([listening, ended.then(() => undefined)]), ended, stop }
 }

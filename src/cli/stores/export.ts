@@ -1,11 +1,10 @@
 import { createWriteStream } from 'node:fs'
-import { Readable } from 'node:stream'
+import { Readable, type Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { type Config, WrongConfig } from '../../config.ts'
 import { Failure } from '../../contract/errors.ts'
 import { isStorable } from '../../contract/text.ts'
-import { explainFile } from '../../store/file-errors.ts'
 import type { Snapshot } from '../../store/store.ts'
 import { writePlants } from '../../transfer/write.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
@@ -14,7 +13,7 @@ import { makeFile } from '../files/output.ts'
 import { expectShortLives } from '../memory.ts'
 import { startProgress, toText } from '../progress.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
-import type { Terminal } from '../terminal.ts'
+import { cannotPrint, type Terminal } from '../terminal.ts'
 import { requireExisting } from './location.ts'
 import { withSnapshot, withStore } from './with-store.ts'
 
@@ -53,7 +52,7 @@ export async function exportPlants(
     if (!flags.quiet) total = await snapshot.countPlants(flags.tag)
     const query = { format, tag: flags.tag, after: undefined, limit: undefined }
     const pieces = Readable.from(writePlants(snapshot, query, onWritten), { objectMode: false })
-    if (isStandard) return pipeline(pieces, terminal.output, { end: false, signal })
+    if (isStandard) return writeOut(pieces, terminal.output, signal)
     await makeFile(file, 'replace', signal, (draft) => {
       const gzip = file.endsWith('.gz') ? [createGzip()] : []
       return pipeline([pieces, ...gzip, createWriteStream(draft)], { signal })
@@ -73,16 +72,17 @@ export async function exportPlants(
   terminal.tell(`Exported: ${toText(count)} plants (${seconds.toFixed(1)} s).`)
 }
 
+async function writeOut(pieces: Readable, output: Writable, signal: AbortSignal): Promise<void> {
+  try {
+    await pipeline(pieces, output, { end: false, signal })
+  } catch (error) {
+    throw error instanceof Error && 'syscall' in error ? cannotPrint(error) : error
+  }
+}
+
 function explain(error: unknown): unknown {
   if (error instanceof Failure) {
     return new CommandFailed(exitCodes.inputOutput, `The export is incomplete: ${error.message}`)
-  }
-  // The reader of standard output has closed it.
-  if ((error as NodeJS.ErrnoException).code === 'EPIPE') {
-    return new CommandFailed(exitCodes.brokenPipe, '')
-  }
-  if (error instanceof Error && 'syscall' in error) {
-    return new CommandFailed(exitCodes.inputOutput, `Cannot write: ${explainFile(error)}.`)
   }
   return error
 }

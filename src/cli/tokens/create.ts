@@ -4,6 +4,7 @@ import { issueToken, type TokenRequest } from '../../tokens/issue.ts'
 import { requireKept } from '../stores/location.ts'
 import { withStore } from '../stores/with-store.ts'
 import type { Terminal } from '../terminal.ts'
+import { printToken } from './print.ts'
 import { toTime, toView } from './view.ts'
 
 const msPerUnit: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -25,12 +26,10 @@ export async function createToken(
   const request = toRequest(flags)
   requireKept(config)
   await withStore(config, async (store) => {
-    const { token, record } = await issueToken(store, request)
-    if (flags.json) {
-      terminal.print(`${JSON.stringify({ token, ...toView(record) }, null, 2)}\n`)
-      return
-    }
-    terminal.print(`${token}\n`)
+    const issued = await issueToken(store, request)
+    const { token, record } = issued
+    const text = flags.json ? JSON.stringify({ token, ...toView(record) }, null, 2) : token
+    await printToken(store, issued, () => terminal.print(`${text}\n`))
     const until = record.expiresAt ? `until ${toTime(record.expiresAt)}` : 'until it is revoked'
     terminal.tell(
       `Token ${record.id} ("${record.name}") may ${record.scopes.join(' and ')} ${until}. It is shown only once.`,

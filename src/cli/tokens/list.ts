@@ -13,10 +13,10 @@ export async function listTokens(
   requireExisting(config)
   await withStore(config, async (store) => {
     const views = (await store.listTokens()).map(toView)
-    if (flags.json) terminal.print(`${JSON.stringify(views, null, 2)}\n`)
+    if (flags.json) await terminal.print(`${JSON.stringify(views, null, 2)}\n`)
     else if (views.length === 0)
       terminal.tell('There is no token yet. Make one: plant-store token create --name NAME')
-    else terminal.print(toTable(views))
+    else await terminal.print(toTable(views))
   })
 }
 

@@ -16,7 +16,7 @@ export async function revokeToken(
     if (outcome === 'unknown') {
       throw new WrongConfig([`No token has the id ${id}. See: plant-store token list`])
     }
-    if (flags.json) terminal.print(`${JSON.stringify({ id, outcome })}\n`)
+    if (flags.json) await terminal.print(`${JSON.stringify({ id, outcome })}\n`)
     else terminal.tell(`Token ${id} was ${outcome}.`)
   })
 }
