@@ -22,10 +22,70 @@ export class CopyConflict extends Error {
 
 const everyPlant = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
 
+/** What a destination holds and its source does not. */
+export interface Stranger {
+  readonly kind: 'plant' | 'token'
+  readonly id: string
+}
+
+/** Finds something in the destination that is not in the source, or differs there. */
+export async function findStranger(
+  source: Snapshot,
+  destination: Snapshot,
+  onPage: () => void,
+): Promise<Stranger | undefined> {
+  const hashes = new Set((await source.listTokens()).map(({ hash }) => hash.toString('hex')))
+  const tokens = await destination.listTokens()
+  const token = tokens.find(({ hash }) => !hashes.has(hash.toString('hex')))
+  if (token !== undefined) return { kind: 'token', id: token.id }
+  const plant = await findStrangePlant(source, destination, onPage)
+  return plant === undefined ? undefined : { kind: 'plant', id: String(plant) }
+}
+
+/** Walks both stores in the order of their ids, as far as the destination goes. */
+async function findStrangePlant(
+  source: Snapshot,
+  destination: Snapshot,
+  onPage: () => void,
+): Promise<bigint | undefined> {
+  const pages = source.walkPlants(everyPlant)[Symbol.asyncIterator]()
+  let page: readonly VersionedPlant[] = []
+  let index = 0
+
+  /** Moves on to the first plant of the source whose id is at least this one. */
+  async function seek(id: bigint): Promise<VersionedPlant | undefined> {
+    for (;;) {
+      while (index < page.length && (page[index] as VersionedPlant).id < id) index++
+      if (index < page.length) return page[index]
+      const next = await pages.next()
+      if (next.done) return undefined
+      page = next.value
+      index = 0
+    }
+  }
+
+  try {
+    for await (const copied of destination.walkPlants(everyPlant)) {
+      onPage()
+      for (const plant of copied) {
+        const original = await seek(plant.id)
+        if (!isSamePlant(plant, original)) return plant.id
+      }
+    }
+    return undefined
+  } finally {
+    await pages.return?.()
+  }
+}
+
+function isSamePlant(one: VersionedPlant, other: VersionedPlant | undefined): boolean {
+  return one.id === other?.id && one.name === other.name && one.tag === other.tag
+}
+
 /** Reads every plant of a snapshot, page by page, and answers the summary. */
 export async function summarize(
   snapshot: Snapshot,
-  onPage: (page: readonly VersionedPlant[]) => Promise<void> | void,
+  onPage: (page: readonly VersionedPlant[], plantsSoFar: number) => Promise<void> | void,
 ): Promise<Summary> {
   const hash = createHash('sha256')
   let plants = 0
@@ -34,7 +94,7 @@ export async function summarize(
     for (const plant of page) lines += `${toJson(plant)}\n`
     hash.update(lines)
     plants += page.length
-    await onPage(page)
+    await onPage(page, plants)
   }
   return { plants, checksum: hash.digest('hex') }
 }
