@@ -23,6 +23,7 @@ const token = {
   expiresAt: undefined,
   revokedAt: undefined,
   lastUsedAt: undefined,
+  lastFour: undefined,
 }
 
 /** Opens a store whose answers are waited for this long. It is closed with the test. */

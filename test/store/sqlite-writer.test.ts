@@ -27,6 +27,7 @@ const token: TokenRecord = {
   expiresAt: undefined,
   revokedAt: undefined,
   lastUsedAt: undefined,
+  lastFour: undefined,
 }
 
 function newPath(): string {
