@@ -1,5 +1,4 @@
-import { overloaded } from '../store.ts'
-import { unreachable } from './failures.ts'
+import { overloaded, unreachable } from '../failures.ts'
 import type { Sql } from './pools.ts'
 import { timedOut } from './timeout.ts'
 

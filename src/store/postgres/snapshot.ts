@@ -1,5 +1,6 @@
+import { unreachable } from '../failures.ts'
 import type { Snapshot } from '../store.ts'
-import { toReadFailure, unreachable } from './failures.ts'
+import { toReadFailure } from './failures.ts'
 import { countPlants } from './pages.ts'
 import type { Session } from './session.ts'
 import { withTimeout } from './timeout.ts'

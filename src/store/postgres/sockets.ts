@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { unreachable } from '../failures.ts'
 import type { Host } from './address.ts'
-import { codeOf, unreachable } from './failures.ts'
+import { codeOf } from './failures.ts'
 import { timedOut } from './timeout.ts'
 
 /** The sockets to one server. We own them, to cut them when the server hangs. */
