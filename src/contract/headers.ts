@@ -147,6 +147,8 @@ export const corsRequestHeaders = [
   'Idempotency-Key',
   'If-Match',
   'If-None-Match',
+  'traceparent',
+  'X-Request-Id',
 ].join(', ')
 
 /** The response headers that a page of another origin may read. */

@@ -8,6 +8,8 @@ export const limits = {
   bodyChunks: 16 * 1024,
   /** The number of connections that a process accepts. */
   connections: 20_000,
+  /** How many idempotency keys a token may use within the 24 hours that one is kept. */
+  keysOfToken: 10_000_000,
   retryAfterSeconds: 1,
 } as const
 

@@ -12,7 +12,7 @@ export const operations = {
     description:
       'Creates a new plant in the store. The response is sent once the plant is on disk. If a ' +
       'plant with this id exists, it stays as it is and the response is 409.',
-    parameters: ['Idempotency-Key'],
+    parameters: ['Idempotency-Key', 'If-Match', 'If-None-Match'],
     body: json(NewPlant),
     successes: {
       200: {

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import { type Format, formatNames, formats } from '../contract/formats.ts'
 import { cachePolicies } from '../contract/headers.ts'
@@ -11,7 +12,6 @@ import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { type AnyAnswer, sendAnswer } from './answer.ts'
 import { authenticate } from './authentication.ts'
 import { discardBody, readJson } from './body.ts'
-import { addField } from './exchange.ts'
 import { insufficientScope } from './failures.ts'
 import type { Handlers } from './handlers.ts'
 import { toFormat } from './negotiation.ts'
@@ -46,7 +46,8 @@ export function buildOperations(parts: OperationParts): Entry[] {
   const countRequest = parts.rateLimit && buildRateLimit(parts.rateLimit)
   return (Object.keys(operations) as OperationName[]).map((name) => {
     const { method, path } = operations[name]
-    return { method, path, isPage: false, handle: buildHandle(name, { ...parts, countRequest }) }
+    const handle = buildHandle(name, { ...parts, countRequest })
+    return { method, path, isPage: false, cacheControl: cachePolicies.operation, handle }
   })
 }
 
@@ -71,15 +72,17 @@ function buildHandle(
   return async (exchange, segment) => {
     const { request, response, url } = exchange
     const { headers } = request
-    addField(exchange, 'Cache-Control', cachePolicies.operation)
     const verify = () => authenticate(headers.authorization, tokens)
 
     const verified = verify()
     const { scopes, tokenId } = verified instanceof Promise ? await verified : verified
+    exchange.tokenId = tokenId
+    const overLimit = countRequest?.(tokenId, exchange)
     requireScope(scopes, operation.scope)
-    countRequest?.(tokenId, exchange)
+    if (overLimit !== undefined) throw overLimit
     const id = hasId ? requireId(segment) : undefined
     const parameters = readParameters(url, headers)
+    if (operation.method === 'PUT') refuseRange(headers)
     let body: object | undefined
     if (expected !== undefined) {
       body = expected.check(await readJson(request, response, expected.mediaType))
@@ -101,6 +104,14 @@ function requireSameId(body: object, id: bigint): void {
   if ('id' in body && body.id !== id) {
     throw new Failure(40003, 'The member "id" must be the id in the path, or be left out.')
   }
+}
+
+function refuseRange(headers: IncomingHttpHeaders): void {
+  if (headers['content-range'] === undefined) return
+  throw new Failure(
+    40005,
+    'The header Content-Range is not allowed: PUT replaces the whole plant. Send all of it.',
+  )
 }
 
 function requireScope(scopes: Grant['scopes'], scope: Scope): void {

@@ -6,7 +6,7 @@ import { type PageName, pages } from '../contract/pages.ts'
 import type { Health } from '../contract/shapes.ts'
 import type { Store } from '../store/store.ts'
 import { buildDocsPage, docsPolicy } from './docs.ts'
-import { addField, type Headers, send } from './exchange.ts'
+import { type Headers, send } from './exchange.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import { toBaseUrl } from './protocol.ts'
 import type { Entry } from './routes.ts'
@@ -59,15 +59,17 @@ export function buildPages({ store, lifecycle, publicUrl }: PageParts): Entry[] 
     },
   }
 
-  return (Object.keys(pages) as PageName[]).map((name) => ({
-    method: 'GET',
-    path: pages[name].path,
-    isPage: true,
-    async handle(exchange) {
-      const { cacheControl }: Page = pages[name]
-      if (cacheControl !== undefined) addField(exchange, 'Cache-Control', cacheControl)
-      const { text, contentType, headers = {} } = await answers[name](exchange.request)
-      send(exchange, 200, headers, text, contentType)
-    },
-  }))
+  return (Object.keys(pages) as PageName[]).map((name) => {
+    const { path, cacheControl }: Page = pages[name]
+    return {
+      method: 'GET',
+      path,
+      isPage: true,
+      cacheControl,
+      async handle(exchange) {
+        const { text, contentType, headers = {} } = await answers[name](exchange.request)
+        send(exchange, 200, headers, text, contentType)
+      },
+    }
+  })
 }

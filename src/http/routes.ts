@@ -9,6 +9,8 @@ export interface Entry {
   readonly method: string
   readonly path: string
   readonly isPage: boolean
+  /** `Cache-Control` of every answer at this path. */
+  readonly cacheControl?: string | undefined
   readonly handle: Handle
 }
 
@@ -21,6 +23,7 @@ export interface Route {
   readonly allow: string
   /** A page needs no token, and is served even while the service is overloaded. */
   readonly isPage: boolean
+  readonly cacheControl: string | undefined
 }
 
 export interface FoundRoute {
@@ -53,6 +56,7 @@ function toRoute(path: string, entries: readonly Entry[]): Route {
     handles,
     allow: methodsByPath.get(path)?.join(', ') ?? '',
     isPage: entries.every(({ isPage }) => isPage),
+    cacheControl: entries[0]?.cacheControl,
   }
 }
 

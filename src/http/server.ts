@@ -30,6 +30,7 @@ export interface ServerParts {
   readonly publicUrl: string | undefined
   readonly allowedOrigins: AllowedOrigins
   readonly rateLimit: RateLimit | undefined
+  readonly trustedProxies: number
   readonly timeouts: Timeouts
 }
 
@@ -45,7 +46,7 @@ export function buildServer(parts: ServerParts): HttpServer {
   const { store, tokens, publicUrl, allowedOrigins, rateLimit, timeouts } = parts
   const lifecycle = { isDraining: false }
   const newRequestId = buildRequestIds()
-  const log = buildRequestLog(parts.logger)
+  const log = buildRequestLog(parts)
   const findRoute = buildRoutes([
     ...buildOperations({ handlers: buildHandlers(store), tokens, rateLimit, publicUrl, timeouts }),
     ...buildPages({ store, lifecycle, publicUrl }),
@@ -71,8 +72,10 @@ export function buildServer(parts: ServerParts): HttpServer {
     const exchange = toExchange(request, response)
     const path = toPath(exchange.url)
     const found = path === undefined ? undefined : findRoute(path)
+    const { cacheControl } = found?.route ?? {}
+    if (cacheControl !== undefined) addField(exchange, 'Cache-Control', cacheControl)
     log.begin(exchange, found)
-    const fault = findProtocolFault(exchange) ?? (path === undefined ? brokenEscape() : undefined)
+    const fault = findProtocolFault(exchange) ?? findEscapeFault(exchange.url, path)
     if (fault !== undefined) sendFailure(exchange, fault)
     else if (store.isFull() && !found?.route.isPage) sendFailure(exchange, overloaded())
     else answer(exchange, found).catch((error: unknown) => fail(exchange, error))
@@ -131,15 +134,23 @@ export function buildServer(parts: ServerParts): HttpServer {
 
   return {
     server,
-    drain(grace) {
+    async drain(grace) {
       lifecycle.isDraining = true
-      return drain(server, connections, timeouts, grace)
+      const cut = await drain(server, connections, timeouts, grace)
+      log.close()
+      return cut
     },
   }
 }
 
-function brokenEscape(): Failure {
-  return malformed('The URL has a percent sign that does not start an escape.')
+function findEscapeFault(url: string, path: string | undefined): Failure | undefined {
+  if (path !== undefined) return undefined
+  const isBroken = /%(?![0-9a-f]{2})/i.test(url)
+  return malformed(
+    isBroken
+      ? 'The URL has a percent sign that does not start an escape.'
+      : 'The escapes in the URL are not UTF-8.',
+  )
 }
 
 function tooManyWaiting(): Failure {

@@ -30,6 +30,7 @@ export async function openWrongApp(store: Store, spoil: SpoilApp): Promise<Wrong
     publicUrl: undefined,
     allowedOrigins: '*',
     rateLimit: undefined,
+    trustedProxies: 0,
     timeouts: defaultTimeouts,
   })
   spoil(server, logger, store)

@@ -1,4 +1,7 @@
-/** What a good developer writes in an afternoon: Fastify, schemas for bodies and answers, one token, one statement a request. */
+/**
+ * The baseline, as a good developer writes it in an afternoon: Fastify, schemas for bodies and
+ * answers, one token, one statement per request.
+ */
 import fastify from 'fastify'
 import { pageSize, token } from '../requests.ts'
 import { announce } from './announce.ts'
@@ -9,9 +12,9 @@ export interface Plant {
   readonly tag?: string | null
 }
 
-/** The statements, each run on its own. */
+/** The statements, each in a transaction of its own. */
 export interface Statements {
-  /** False when there is a plant with this id. */
+  /** Returns false if the id is taken. */
   insert(plant: Plant): Promise<boolean> | boolean
   find(id: number): Promise<Plant | undefined> | Plant | undefined
   list(after: number, limit: number): Promise<Plant[]> | Plant[]
@@ -36,12 +39,12 @@ const pageSchema = {
 }
 
 /** Serves the statements on a free port. */
-export async function serveUsual({ insert, find, list }: Statements): Promise<void> {
+export async function serveBaseline({ insert, find, list }: Statements): Promise<void> {
   const app = fastify()
 
   app.addHook('onRequest', async (request, reply) => {
     if (request.headers.authorization !== `Bearer ${token}`) {
-      return reply.code(401).send({ message: 'a token is needed' })
+      return reply.code(401).send({ message: 'a token is required' })
     }
   })
 

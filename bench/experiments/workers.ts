@@ -1,20 +1,21 @@
 /**
- * What a second worker gains on PostgreSQL: creates over 64 connections, in turn against one worker and two. Where the
- * load generator and PostgreSQL need the cores themselves, it can gain nothing: the share of idle CPU time is shown.
+ * The gain of a second worker on PostgreSQL: creates over 64 connections, with one worker and with
+ * two in turn. The idle share of the cores shows whether a second worker had room at all.
  *
- *   npx node bench/workers.ts
+ *   npx node bench/experiments/workers.ts
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { availableParallelism, cpus } from 'node:os'
-import { fileURLToPath } from 'node:url'
-import { newCluster, query, startServer } from '../test/support/postgres.ts'
-import { createPlants } from './load.ts'
+import { newCluster, query, startServer } from '../../test/support/postgres.ts'
+import { median } from '../figures.ts'
+import { token } from '../requests.ts'
+import { toPath } from '../serve.ts'
+import { createPlants } from './creates.ts'
 
 const slices = 8
 const load = { connections: 64, forMs: 1_000 }
-const token = 'a-token-for-the-benchmark'
-const program = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url))
+const program = toPath('../bin/plant-store.js')
 
 const server = await startServer(await newCluster())
 
@@ -33,7 +34,8 @@ async function startWorkers(count: number) {
     if (output.includes('curl')) break
   }
   const port = Number(/address {3}http:\/\/[^:]+:(\d+)/.exec(output)?.[1])
-  return { count, child, port, nextId: 0, rates: [] as number[] }
+  let lastId = 0
+  return { count, child, port, nextId: () => lastId++, rates: [] as number[] }
 }
 
 function readIdle(): { idle: number; all: number } {
@@ -45,22 +47,19 @@ function readIdle(): { idle: number; all: number } {
 const subjects = [await startWorkers(1), await startWorkers(2)]
 const before = readIdle()
 for (let slice = 0; slice < slices; slice++) {
-  for (const subject of subjects) {
-    const firstId = subject.nextId
-    subject.nextId = await createPlants(subject.port, token, firstId, load)
-    subject.rates.push((subject.nextId - firstId) / (load.forMs / 1000))
+  for (const { port, nextId, rates } of subjects) {
+    const { stored, refused, other } = await createPlants(port, nextId, load)
+    if (refused + other > 0) throw new Error(`${refused + other} creates failed`)
+    rates.push(stored / (load.forMs / 1000))
   }
 }
 const after = readIdle()
-const medians = subjects.map(({ rates }) => rates.sort((a, b) => a - b)[rates.length >> 1] ?? 0)
-for (const [index, { count }] of subjects.entries()) {
-  console.log(
-    `${count} worker${count > 1 ? 's' : ' '} ${Math.round(medians[index] ?? 0).toLocaleString('en')} creates/s`,
-  )
-}
-const idle = (after.idle - before.idle) / (after.all - before.all)
+const [one = 0, two = 0] = subjects.map(({ rates }) => median(rates))
+console.log(`1 worker  ${Math.round(one).toLocaleString('en')} creates/s`)
+console.log(`2 workers ${Math.round(two).toLocaleString('en')} creates/s`)
+const idle = ((after.idle - before.idle) / (after.all - before.all)) * 100
 console.log(
-  `ratio ${((medians[1] ?? 0) / (medians[0] ?? 1)).toFixed(2)}; ${availableParallelism()} cores, ${(idle * 100).toFixed(0)} % of their time idle`,
+  `ratio ${(two / one).toFixed(2)}; ${availableParallelism()} cores, ${idle.toFixed(0)} % idle`,
 )
 for (const { child } of subjects) {
   child.kill('SIGTERM')

@@ -1,6 +1,6 @@
-/** The usual way on SQLite: a commit for each request, synced. */
+/** The baseline on SQLite: one synced commit per request. */
 import { DatabaseSync } from 'node:sqlite'
-import { type Plant, serveUsual } from './usual-app.ts'
+import { type Plant, serveBaseline } from './baseline-app.ts'
 
 const uniqueViolation = 1_555
 
@@ -12,7 +12,7 @@ const insert = db.prepare('INSERT INTO plants (id, name, tag) VALUES (?, ?, ?)')
 const find = db.prepare('SELECT id, name, tag FROM plants WHERE id = ?')
 const list = db.prepare('SELECT id, name, tag FROM plants WHERE id > ? ORDER BY id LIMIT ?')
 
-await serveUsual({
+await serveBaseline({
   insert({ id, name, tag = null }) {
     try {
       insert.run(id, name, tag)
