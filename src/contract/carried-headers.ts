@@ -1,5 +1,5 @@
 import { type ErrorNumber, toStatus } from './errors.ts'
-import { protocolFailures, tokenFailures } from './failures.ts'
+import { protocolFailures } from './failures.ts'
 import type { HeaderName } from './headers.ts'
 
 /** The headers of an answer: those that it always carries, and those that it carries at times. */
@@ -17,13 +17,15 @@ const everyAnswer: CarriedHeaders = {
   sometimes: ['Vary', 'Access-Control-Allow-Origin', 'Access-Control-Expose-Headers'],
 }
 const cached: CarriedHeaders = { always: ['Cache-Control'], sometimes: [] }
+/** Paths without a cache policy, and requests that Node's parser refuses, go without the header. */
+const maybeCached: CarriedHeaders = { always: [], sometimes: ['Cache-Control'] }
 const rateLimit: readonly HeaderName[] = ['RateLimit', 'RateLimit-Policy']
 
 const bySubject: Record<Subject, CarriedHeaders> = {
   operation: join(everyAnswer, cached, { always: [], sometimes: rateLimit }),
   health: join(everyAnswer, cached),
   page: everyAnswer,
-  options: join(everyAnswer, {
+  options: join(everyAnswer, maybeCached, {
     always: ['Allow'],
     sometimes: [
       'Access-Control-Allow-Methods',
@@ -51,14 +53,12 @@ export function headersOfFailures(
 }
 
 function headersOfFailure(subject: Subject, number: ErrorNumber): CarriedHeaders {
-  const own = join(everyAnswer, headersByNumber(number))
-  if (protocolFailures.includes(number)) return own
-  if (subject === 'health') return join(own, cached)
-  if (subject !== 'operation') return own
-  return join(own, tokenFailures.includes(number) ? cached : bySubject.operation)
+  const own = headersOfNumber(number)
+  if (protocolFailures.includes(number)) return join(own, everyAnswer, maybeCached)
+  return join(own, bySubject[subject])
 }
 
-function headersByNumber(number: ErrorNumber): CarriedHeaders {
+function headersOfNumber(number: ErrorNumber): CarriedHeaders {
   const status = toStatus(number)
   if (number === 40000) return { always: [], sometimes: ['WWW-Authenticate'] }
   if (status === 401 || status === 403) return { always: ['WWW-Authenticate'], sometimes: [] }

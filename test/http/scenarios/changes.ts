@@ -47,6 +47,11 @@ const replaces: Scenario[] = [
     'a broken list of entity tags, before a broken body',
     put('/plants/51', 'no JSON', { 'If-Match': '""x' }),
   ),
+  refused(
+    40005,
+    'a replace of a part of a plant',
+    put('/plants/51', rose, { 'Content-Range': 'bytes 0-3/30' }),
+  ),
   refused(40001, 'a replace whose body is not JSON', put('/plants/51', '{')),
   refused(40002, 'a replace with an empty body', put('/plants/51', '')),
   refused(
