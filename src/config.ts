@@ -11,14 +11,14 @@ export interface Config {
   readonly operatorToken: string | undefined
   readonly publicUrl: string | undefined
   readonly allowedOrigins: AllowedOrigins
-  /** How many requests a token may make; undefined for as many as it likes. */
+  /** How many requests a token may make; undefined for no limit. */
   readonly rateLimit: RateLimit | undefined
   /** How many proxies in front are trusted to say who their client is. */
   readonly trustedProxies: number
   readonly logLevel: string
 }
 
-/** What the flags of a command may set; a flag wins over its variable. */
+/** The flags of a command that the configuration knows. A flag wins over its variable. */
 export interface Flags {
   readonly port?: string
   readonly host?: string
@@ -30,9 +30,12 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 /** The configuration is wrong: one line for each mistake. */
 export class WrongConfig extends Error {
+  readonly mistakes: readonly string[]
+
   constructor(mistakes: readonly string[]) {
     super(mistakes.join('\n'))
     this.name = 'WrongConfig'
+    this.mistakes = mistakes
   }
 }
 
@@ -41,23 +44,26 @@ export const defaultDatabaseUrl = 'sqlite:data/plant-store.db'
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 const minTokenLength = 20
 
-/** The configuration that flags and environment make, or every mistake in them at once. Changes nothing. */
+/**
+ * Reads the configuration from flags and environment. Throws every mistake at once, and changes
+ * nothing.
+ */
 export function readConfig(flags: Flags, env: Environment): Config {
   const mistakes: string[] = []
 
   function read<Value>(
     [variable, flag]: [string, string?],
     given: string | undefined,
-    standard: Value,
+    fallback: Value,
     parse: (text: string) => Value | undefined,
     expected: string,
   ): Value {
     const text = given ?? env[variable]
-    if (text === undefined) return standard
+    if (text === undefined) return fallback
     const value = parse(text)
     if (value !== undefined) return value
     mistakes.push(`${given === undefined ? variable : flag} must be ${expected}.`)
-    return standard
+    return fallback
   }
 
   const config: Config = {
@@ -89,7 +95,7 @@ export function readConfig(flags: Flags, env: Environment): Config {
       undefined,
       '*',
       toOrigins,
-      '* or a list of origins with commas between, such as https://a.example,https://b.example',
+      '* or origins separated by commas, such as https://a.example,https://b.example',
     ),
     workers: read(['WORKERS', '--workers'], flags.workers, 1, toWorkers, 'a number from 1 to 64'),
     rateLimit: read<RateLimit | undefined>(
@@ -97,14 +103,14 @@ export function readConfig(flags: Flags, env: Environment): Config {
       undefined,
       undefined,
       toRateLimit,
-      'a number of requests and s, m or h, such as 600/m',
+      'a number of requests per s, m or h, such as 600/m',
     ),
     trustedProxies: read(['TRUST_PROXY'], undefined, 0, toProxies, 'a number from 0 to 9'),
     logLevel: read(['LOG_LEVEL'], undefined, 'info', toLogLevel, `one of ${logLevels.join(', ')}`),
   }
   if (config.workers > 1 && config.storeLocation.engine === 'sqlite') {
     mistakes.push(
-      '--workers above 1 needs PostgreSQL: SQLite lets one process write at a time, so more would only wait for each other. Set DATABASE_URL to postgres://….',
+      '--workers above 1 needs PostgreSQL, because SQLite lets only one process write at a time. Set DATABASE_URL to postgres://….',
     )
   }
   if (mistakes.length > 0) throw new WrongConfig(mistakes)

@@ -1,19 +1,22 @@
 import type { Logger } from 'pino'
 import { defaultTimeouts } from '../contract/limits.ts'
-import { CommandFailed, exitCodes } from './outcome.ts'
+import { CommandFailed, exitCodes } from './exit.ts'
 
-/** Two signals so close together are one: a terminal and npm both pass Ctrl-C on. */
+/** Two signals this close together count as one: a terminal and npm both pass Ctrl-C on. */
 const sameSignalMs = 100
 
-/** How long a command that was stopped may take to clean up. */
-const lastWordsMs = 1_000
+/** The time that a stopped command has to clean up. */
+const cleanUpMs = 1_000
 
-/** Resolves with the first signal to stop. A second one ends the process at once, as does a stop that takes too long. */
+/**
+ * Resolves with the first signal to stop. A second one exits at once, and so does a shutdown that
+ * takes too long.
+ */
 export function waitForSignal(logger: Logger): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     onSignal((signal) => {
       logger.info(
-        `${signal}: answering what was accepted, then stopping; a second signal stops at once`,
+        `${signal}: finishing accepted requests, then stopping; a second signal stops now`,
       )
       setTimeout(() => process.exit(1), defaultTimeouts.shutdownMs + 500).unref()
       resolve(signal)
@@ -21,22 +24,25 @@ export function waitForSignal(logger: Logger): Promise<NodeJS.Signals> {
   })
 }
 
-/** Aborts with the first signal to stop, so that a command can end in good order. A second one ends the process at once. */
+/**
+ * Aborts with the first signal, so that a command can end in good order. A second one exits at
+ * once.
+ */
 export function stopOnSignal(): AbortSignal {
   const controller = new AbortController()
   onSignal((signal) => controller.abort(signal))
   return controller.signal
 }
 
-/** Ends the command in good order where a signal has come, with the exit code that says so. */
-export function requireGoingOn(signal: AbortSignal, message: string): void {
+/** Ends a command that was stopped by a signal, with the exit code of that signal. */
+export function throwIfStopped(signal: AbortSignal, message: string): void {
   if (!signal.aborted) return
   const exitCode = signal.reason === 'SIGTERM' ? exitCodes.terminated : exitCodes.interrupted
-  // A read of a named pipe into which nobody writes cannot be taken back, and keeps the process from ending by itself.
+  // A pending read of a named pipe cannot be cancelled and would keep the process alive.
   setTimeout(() => {
     process.removeAllListeners(signal.reason)
     process.kill(process.pid, signal.reason)
-  }, lastWordsMs).unref()
+  }, cleanUpMs).unref()
   throw new CommandFailed(exitCode, message)
 }
 

@@ -17,15 +17,13 @@ const everyAnswer: CarriedHeaders = {
   sometimes: ['Vary', 'Access-Control-Allow-Origin', 'Access-Control-Expose-Headers'],
 }
 const cached: CarriedHeaders = { always: ['Cache-Control'], sometimes: [] }
-/** Paths without a cache policy, and requests that Node's parser refuses, go without the header. */
-const maybeCached: CarriedHeaders = { always: [], sometimes: ['Cache-Control'] }
 const rateLimit: readonly HeaderName[] = ['RateLimit', 'RateLimit-Policy']
 
 const bySubject: Record<Subject, CarriedHeaders> = {
   operation: join(everyAnswer, cached, { always: [], sometimes: rateLimit }),
   health: join(everyAnswer, cached),
   page: everyAnswer,
-  options: join(everyAnswer, maybeCached, {
+  options: join(everyAnswer, {
     always: ['Allow'],
     sometimes: [
       'Access-Control-Allow-Methods',
@@ -54,7 +52,8 @@ export function headersOfFailures(
 
 function headersOfFailure(subject: Subject, number: ErrorNumber): CarriedHeaders {
   const own = headersOfNumber(number)
-  if (protocolFailures.includes(number)) return join(own, everyAnswer, maybeCached)
+  // They are answered before an operation or a page is.
+  if (protocolFailures.includes(number)) return join(own, everyAnswer)
   return join(own, bySubject[subject])
 }
 

@@ -12,6 +12,7 @@ import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { type AnyAnswer, sendAnswer } from './answer.ts'
 import { authenticate } from './authentication.ts'
 import { discardBody, readJson } from './body.ts'
+import { addField } from './exchange.ts'
 import { insufficientScope } from './failures.ts'
 import type { Handlers } from './handlers.ts'
 import { toFormat } from './negotiation.ts'
@@ -47,7 +48,7 @@ export function buildOperations(parts: OperationParts): Entry[] {
   return (Object.keys(operations) as OperationName[]).map((name) => {
     const { method, path } = operations[name]
     const handle = buildHandle(name, { ...parts, countRequest })
-    return { method, path, isPage: false, cacheControl: cachePolicies.operation, handle }
+    return { method, path, isPage: false, handle }
   })
 }
 
@@ -74,6 +75,7 @@ function buildHandle(
     const { headers } = request
     const verify = () => authenticate(headers.authorization, tokens)
 
+    addField(exchange, 'Cache-Control', cachePolicies.operation)
     const verified = verify()
     const { scopes, tokenId } = verified instanceof Promise ? await verified : verified
     exchange.tokenId = tokenId

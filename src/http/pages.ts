@@ -6,7 +6,7 @@ import { type PageName, pages } from '../contract/pages.ts'
 import type { Health } from '../contract/shapes.ts'
 import type { Store } from '../store/store.ts'
 import { buildDocsPage, docsPolicy } from './docs.ts'
-import { type Headers, send } from './exchange.ts'
+import { addField, type Headers, send } from './exchange.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import { toBaseUrl } from './protocol.ts'
 import type { Entry } from './routes.ts'
@@ -65,8 +65,8 @@ export function buildPages({ store, lifecycle, publicUrl }: PageParts): Entry[] 
       method: 'GET',
       path,
       isPage: true,
-      cacheControl,
       async handle(exchange) {
+        if (cacheControl !== undefined) addField(exchange, 'Cache-Control', cacheControl)
         const { text, contentType, headers = {} } = await answers[name](exchange.request)
         send(exchange, 200, headers, text, contentType)
       },

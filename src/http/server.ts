@@ -72,8 +72,6 @@ export function buildServer(parts: ServerParts): HttpServer {
     const exchange = toExchange(request, response)
     const path = toPath(exchange.url)
     const found = path === undefined ? undefined : findRoute(path)
-    const { cacheControl } = found?.route ?? {}
-    if (cacheControl !== undefined) addField(exchange, 'Cache-Control', cacheControl)
     log.begin(exchange, found)
     const fault = findProtocolFault(exchange) ?? findEscapeFault(exchange.url, path)
     if (fault !== undefined) sendFailure(exchange, fault)

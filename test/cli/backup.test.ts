@@ -13,7 +13,7 @@ import { run } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 
-/** A folder with a store of three plants and a token in it, in the usual place. */
+/** A folder with a store of three plants and a token, at the default path. */
 async function newStore(): Promise<string> {
   const folder = newFolder()
   await run(['token', 'create', '--name', 'Ada'], { folder })
@@ -23,7 +23,7 @@ async function newStore(): Promise<string> {
 }
 
 describe('plant-store backup', () => {
-  it('makes one file that only its owner may read, and restore makes the same store of it', async () => {
+  it('makes one file that only its owner may read, from which restore makes the same store', async () => {
     const folder = await newStore()
     const backup = await run(['backup', 'backup.db'], { folder })
     assert.equal(backup.stderr, 'Backed up: 3 plants and 1 tokens in backup.db, checked.\n')
@@ -48,17 +48,17 @@ describe('plant-store backup', () => {
     }
   })
 
-  it('touches no file that is there', async () => {
+  it('changes no existing file', async () => {
     const folder = await newStore()
     writeFileSync(join(folder, 'mine'), 'mine')
     const { exitCode, stderr } = await run(['backup', 'mine'], { folder })
-    assert.match(stderr, /^Cannot write mine: it exists already, and was not touched/)
+    assert.match(stderr, /^Cannot write mine: it exists already and was not changed/)
     assert.equal(exitCode, 73)
     assert.equal(readFileSync(join(folder, 'mine'), 'utf8'), 'mine')
     assert.deepEqual(readdirSync(folder), ['data', 'mine'])
   })
 
-  it('sends who has PostgreSQL to its own tools', async () => {
+  it('names the tools of PostgreSQL instead', async () => {
     const url = (await engines.find(({ name }) => name === 'PostgreSQL')?.newUrl()) ?? ''
     for (const args of [
       ['backup', 'b.db'],
@@ -73,11 +73,11 @@ describe('plant-store backup', () => {
   })
 })
 
-/** What is wrong, how it is made wrong, and what is said. */
+/** What is wrong, how to make it so, and the message. */
 const broken: [title: string, spoil: (folder: string) => void, message: RegExp][] = [
   ['a file that is missing', () => {}, /^Cannot (read|open).*backup\.db/],
   [
-    'a file of somebody else',
+    'a file of another program',
     (folder) => writeFileSync(join(folder, 'backup.db'), 'hello'),
     /is not a database of Plant Store/,
   ],
@@ -117,22 +117,22 @@ describe('plant-store restore leaves nothing behind for', () => {
     })
   }
 
-  it('a store that was not closed: its log is a part of it', async () => {
+  it('a store that was not closed, because its log is a part of it', async () => {
     const folder = await newStore()
     copyFileSync(join(folder, 'data/plant-store.db'), join(folder, 'crashed.db'))
     writeFileSync(join(folder, 'crashed.db-wal'), 'the rest')
     const args = ['restore', 'crashed.db', '--database', 'sqlite:new/plants.db']
     const { exitCode, stderr } = await run(args, { folder })
-    assert.match(stderr, /^crashed\.db-wal stands beside crashed\.db and belongs to it/)
+    assert.match(stderr, /^crashed\.db-wal belongs to crashed\.db/)
     assert.equal(exitCode, 78)
     assert.deepEqual(readdirSync(join(folder, 'new')), [])
   })
 
-  it('a place that is taken, or has the log of another database', async () => {
+  it('a path that exists or has the log of another database', async () => {
     const folder = await newStore()
     await run(['backup', 'good.db'], { folder })
     const taken = await run(['restore', 'good.db'], { folder })
-    assert.match(taken.stderr, /^data\/plant-store\.db exists and was not touched/)
+    assert.match(taken.stderr, /^data\/plant-store\.db exists and was not changed/)
     assert.equal(taken.exitCode, 78)
     writeFileSync(join(folder, 'plants.db-wal'), 'old')
     const log = await run(['restore', 'good.db', '--database', 'sqlite:plants.db'], { folder })

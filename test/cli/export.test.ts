@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { run } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
@@ -34,11 +34,13 @@ const plants = [
 ]
 
 for (const engine of engines) {
-  describe(`plant-store export, from ${engine.name}`, async () => {
-    const url = await engine.newUrl()
-    const store = await engine.open(url)
-    for (const plant of plants) await store.createPlant(plant)
-    await store.close()
+  describe(`plant-store export, from ${engine.name}`, () => {
+    let url: string
+    before(async () => {
+      url = await engine.newUrl()
+      const store = await engine.open(url)
+      for (const plant of plants) await store.createPlant(plant)
+    })
 
     for (const file of ['all.ndjson', 'all.csv', 'all.ndjson.gz', 'all.csv.gz']) {
       it(`writes ${file}, from which import makes the same store, byte for byte`, async () => {
@@ -60,7 +62,6 @@ for (const engine of engines) {
           copied.map(({ id, name, tag }) => (tag === undefined ? { id, name } : { id, name, tag })),
           plants,
         )
-        await copy.close()
         const again = await run(['export', `again-${file}`], { folder, env })
         assert.equal(again.exitCode, 0)
         const read = (name: string) => {
@@ -71,7 +72,7 @@ for (const engine of engines) {
       })
     }
 
-    it('writes to standard output what it is asked for, and nothing else', async () => {
+    it('writes the plants to standard output, and nothing else', async () => {
       const args = ['export', '--format', 'csv', '--tag', '', '--database', url]
       const { stdout, stderr } = await run(args, { folder: newFolder() })
       assert.equal(stdout, 'id,name,tag\n0,"",""\n')
@@ -89,7 +90,7 @@ describe('plant-store export', () => {
     assert.deepEqual(readdirSync(folder), [])
   })
 
-  it('leaves nothing behind where it may not write', async () => {
+  it('leaves no file where it cannot write', async () => {
     const folder = newFolder()
     await run(['token', 'create', '--name', 'a'], { folder })
     mkdirSync(join(folder, 'taken.csv'))
@@ -117,7 +118,7 @@ describe('plant-store export', () => {
     assert.equal(readFileSync(join(folder, 'real.csv'), 'utf8'), 'id,name,tag\n1,a,\n')
   })
 
-  it('says in one line that what it writes to is full', {
+  it('says in one line that the disk is full', {
     skip: !existsSync('/dev/full') && 'there is no /dev/full',
   }, async () => {
     const folder = newFolder()
@@ -127,7 +128,7 @@ describe('plant-store export', () => {
     assert.equal(exitCode, 73)
   })
 
-  it('replaces a file only by a whole one', async () => {
+  it('replaces an existing file', async () => {
     const folder = newFolder()
     await run(['token', 'create', '--name', 'a'], { folder })
     writeFileSync(join(folder, 'plants.csv'), 'old')

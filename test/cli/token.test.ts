@@ -103,14 +103,14 @@ describe('plant-store token', () => {
 
   const wrong: [args: string[], exitCode: number, message: RegExp][] = [
     [['revoke', 'tok_unknown'], 78, /^There is no store at/],
-    [['create'], 64, /required option '--name <name>' not specified/],
+    [['create'], 64, /^Required option '--name <name>' not specified/],
     [['create', '--name', ''], 78, /^--name must have/],
     [['create', '--name', 'x'.repeat(201)], 78, /^--name must have/],
     [['create', '--name', 'a\nb'], 78, /^--name must have/],
     [
       ['create', '--name', 'Ada', '--scope', 'plants:burn'],
       78,
-      /^--scope must be a list of plants:read and plants:write/,
+      /^--scope must be one or more of plants:read, plants:write/,
     ],
     [['create', '--name', 'Ada', '--expires', 'soon'], 78, /^--expires must be/],
     [['create', '--name', 'Ada', '--expires', '0d'], 78, /^--expires must be/],

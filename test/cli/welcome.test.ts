@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { describeStart } from '../../src/cli/welcome.ts'
+import { describeStart } from '../../src/cli/serve/welcome.ts'
 import { type Environment, readConfig } from '../../src/config.ts'
 
 const url = 'http://127.0.0.1:3000'

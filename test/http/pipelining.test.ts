@@ -147,7 +147,7 @@ describe('pipelined requests', () => {
     assert.ok(!(await isStored(9)))
   })
 
-  it('are executed after a request for an upgrade, which is ignored, with a body or without', async () => {
+  it('are executed after a request for an upgrade, which is ignored', async () => {
     const upgrade = { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': '' }
     const get = toBytes({ path: '/plants/20', headers: { ...authorized, ...upgrade } })
     const requests = [toCreate(20), get, toCreate(21, upgrade), toCreate(22, upgrade), get, get]

@@ -20,6 +20,7 @@ const token = {
   expiresAt: undefined,
   revokedAt: undefined,
   lastUsedAt: undefined,
+  lastFour: undefined,
 }
 
 /** A store whose answers are waited for this long, with its connection. */

@@ -31,6 +31,7 @@ const token: TokenRecord = {
   expiresAt: undefined,
   revokedAt: undefined,
   lastUsedAt: undefined,
+  lastFour: undefined,
 }
 
 /** Runs every operation of a store at least once, each statement of the engine included. */

@@ -7,12 +7,12 @@ import { isFull } from './failures.ts'
 import { identifyFile } from './file.ts'
 import { migrations } from './migrations.ts'
 
-/** How many pages are copied at once: 8 MiB or so. */
+/** The pages copied in one step: 8 MiB. */
 const pagesPerStep = 2_000
 
 /**
- * Copies a database that others may be writing to into a new file. A transaction holds one moment of it: without one,
- * the copy would begin again with every write of another process.
+ * Copies a database into a new file while others write to it. The copy runs inside a read
+ * transaction: without one, it would start again after every write of another process.
  */
 export async function backUp(
   path: string,
@@ -48,14 +48,14 @@ function openSource(path: string): DatabaseSync {
   }
 }
 
-/** As the system says it: it is the file being written that has no space. */
+/** The error that the system gives for a full disk: the draft has no space, not the source. */
 function diskFull(cause: unknown): Error {
   return Object.assign(new Error('no space left', { cause }), { code: 'ENOSPC', syscall: 'write' })
 }
 
-/** Copies a backup into a new file, after and before it was checked. */
+/** Copies a backup into a new file and checks both. */
 export function restore(file: string, path: string, draft: string): FileSummary {
-  requireEmptyPlace(path)
+  requireFreePath(path)
   requireNoLog(file)
   const before = checkBackup(file)
   copyFileSync(file, draft)
@@ -71,31 +71,31 @@ function checkBackup(file: string): FileSummary {
   }
 }
 
-/** The files that a database in use leaves beside itself would be taken for parts of the new one. */
-function requireEmptyPlace(path: string): void {
+/** SQLite would take the log of another database at this path for a part of the new one. */
+function requireFreePath(path: string): void {
   const taken = existsSync(path) ? path : findLog(path)
   if (taken === undefined) return
   throw new UnusableStore(
-    `${taken} exists and was not touched. Restore into a new place, or move it away.`,
+    `${taken} exists and was not changed. Restore to another path, or move it away.`,
   )
 }
 
-/** The log of a database with something in it, beside its file. */
+/** The log of a database, if it is not empty. */
 function findLog(path: string): string | undefined {
   const logs = ['-wal', '-journal'].map((suffix) => path + suffix)
   return logs.find((log) => existsSync(log) && statSync(log).size > 0)
 }
 
-/** What is in a log and not in the file would be lost. A backup has none. */
+/** Refuses a file with a log, whose content would be lost. A backup has none. */
 function requireNoLog(file: string): void {
   const log = findLog(file)
   if (log === undefined) return
   throw new UnusableStore(
-    `${log} stands beside ${file} and belongs to it: this is a store that is in use or was not closed, and no backup. Start the service on it, or make a backup of it.`,
+    `${log} belongs to ${file}: this is a store that is in use or was not closed, not a backup. Start the service on it, or back it up.`,
   )
 }
 
-// A log beside it would be forgotten when somebody moves the file.
+// In this mode the database needs no second file, which is easily forgotten when a backup is moved.
 function toSingleFile(path: string): void {
   const db = new DatabaseSync(path)
   try {
@@ -106,8 +106,9 @@ function toSingleFile(path: string): void {
 }
 
 function check(path: string): FileSummary {
-  if (identifyFile(path) !== 'ours') throw new UnusableStore(`${path} is empty: it is no backup.`)
-  // Read as it is: no log is looked for, and none is made.
+  if (identifyFile(path) !== 'ours')
+    throw new UnusableStore(`${path} is empty: it is not a backup.`)
+  // Opened as immutable, so that SQLite neither looks for a log nor makes one.
   const url = pathToFileURL(path)
   url.searchParams.set('immutable', '1')
   const db = new DatabaseSync(url, { readOnly: true })

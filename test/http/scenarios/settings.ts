@@ -71,7 +71,7 @@ const limited: Scenario[] = [
   refused(40100, 'a request without a token, which is not counted', visit('/plants'), notCounted),
   refused(
     40300,
-    'a token of another scope within the rate limit',
+    'a token of another scope, which is counted',
     post(fern, { Authorization: `Bearer ${readerToken}` }),
     counted,
   ),

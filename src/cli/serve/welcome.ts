@@ -1,12 +1,12 @@
-import { type Config, defaultDatabaseUrl } from '../config.ts'
+import { type Config, defaultDatabaseUrl } from '../../config.ts'
 
-/** What the person who started the service has to know. */
+/** A service that has just started. */
 export interface Started {
   readonly url: string
   readonly firstToken: string | undefined
 }
 
-/** What is printed when the service has started: where it is, and what to paste. */
+/** The text that `serve` prints: where the service is, and a line to paste. */
 export function describeStart(
   { url, firstToken }: Started,
   config: Config,
@@ -26,19 +26,19 @@ export function describeStart(
     const create = `npx plant-store token create --name me${toFlag(config)}`
     lines.push('', 'Make a token:', '', `  TOKEN=$(${create})`)
   }
-  // The first plant of a new store has the id 1; later, that one may be taken.
+  // The first plant of a new store has the id 1; later, that id may be taken.
   const id = firstToken ? 1 : Math.trunc(Date.now() / 1000)
   lines.push('', 'Store a plant:', '', `  ${toCurl(url, token, id)}`, '')
   return lines.join('\n')
 }
 
-function describeStore({ storeLocation }: Config): string {
-  const { label } = storeLocation
-  const isLost = label === 'sqlite::memory:'
-  return isLost ? `${label} (in memory: everything is lost when it stops)` : label
+function describeStore({ storeLocation: { label } }: Config): string {
+  return label === 'sqlite::memory:'
+    ? `${label} (in memory: everything is lost when it stops)`
+    : label
 }
 
-/** What another terminal has to say to mean the same store. */
+/** The flag by which a command in another terminal finds the same store. */
 function toFlag({ storeLocation }: Config): string {
   if (storeLocation.engine === 'postgres') return ' --database "$DATABASE_URL"'
   const { label } = storeLocation

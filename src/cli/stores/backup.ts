@@ -1,12 +1,12 @@
 import { dirname } from 'node:path'
-import type { Config } from '../config.ts'
-import { backUpStore, restoreStore } from '../store/backup.ts'
-import { makeFolder } from '../store/sqlite/folder.ts'
-import { makeFile } from './output-file.ts'
-import { startProgress, toText } from './progress.ts'
-import { requireGoingOn, stopOnSignal } from './signals.ts'
-import { requireExisting, requireKept } from './store-location.ts'
-import type { Terminal } from './terminal.ts'
+import type { Config } from '../../config.ts'
+import { backUpStore, restoreStore } from '../../store/backup.ts'
+import { makeFolder } from '../../store/sqlite/folder.ts'
+import { makeFile } from '../files/output.ts'
+import { startProgress, toText } from '../progress.ts'
+import { stopOnSignal, throwIfStopped } from '../signals.ts'
+import type { Terminal } from '../terminal.ts'
+import { requireExisting, requireKept } from './location.ts'
 
 /** Copies the store into one file, while others may use it. */
 export async function backUp(
@@ -20,7 +20,7 @@ export async function backUp(
   const progress = startProgress('backup', 'pages', terminal, flags)
 
   function onProgress(done: number, total: number): void {
-    requireGoingOn(signal, 'Stopped: nothing was kept. Run the command again.')
+    throwIfStopped(signal, 'Stopped: nothing was kept. Run the command again.')
     progress.report(done, { done, total })
   }
 
@@ -29,12 +29,12 @@ export async function backUp(
   )
   const { plants, tokens } = await making.finally(progress.stop)
   if (flags.quiet) return
-  terminal.errors.write(
-    `Backed up: ${toText(plants)} plants and ${toText(tokens)} tokens in ${file}, checked.\n`,
+  terminal.tell(
+    `Backed up: ${toText(plants)} plants and ${toText(tokens)} tokens in ${file}, checked.`,
   )
 }
 
-/** Makes a store out of a backup, where there is none. */
+/** Makes a store from a backup, where there is none. */
 export async function restoreBackup(
   file: string,
   { storeLocation }: Config,
@@ -46,7 +46,7 @@ export async function restoreBackup(
   const { plants, tokens } = await makeFile(path, 'refuse', stopOnSignal(), (draft) =>
     restoreStore(file, storeLocation, draft),
   )
-  terminal.errors.write(
-    `Restored: ${toText(plants)} plants and ${toText(tokens)} tokens in ${storeLocation.label}, checked.\n`,
+  terminal.tell(
+    `Restored: ${toText(plants)} plants and ${toText(tokens)} tokens in ${storeLocation.label}, checked.`,
   )
 }

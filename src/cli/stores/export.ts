@@ -1,21 +1,21 @@
 import { createWriteStream } from 'node:fs'
-import { Readable } from 'node:stream'
+import { Readable, type Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { type Config, WrongConfig } from '../config.ts'
-import { Failure } from '../contract/errors.ts'
-import { isStorable } from '../contract/text.ts'
-import type { Snapshot } from '../store/store.ts'
-import { writePlants } from '../transfer/write.ts'
-import { standardStream, toFormat } from './input-file.ts'
-import { expectShortLives } from './memory.ts'
-import { CommandFailed, exitCodes, explainFile } from './outcome.ts'
-import { makeFile } from './output-file.ts'
-import { startProgress, toText } from './progress.ts'
-import { requireGoingOn, stopOnSignal } from './signals.ts'
-import { requireExisting } from './store-location.ts'
-import type { Terminal } from './terminal.ts'
-import { withStore } from './with-store.ts'
+import { type Config, WrongConfig } from '../../config.ts'
+import { Failure } from '../../contract/errors.ts'
+import { isStorable } from '../../contract/text.ts'
+import type { Snapshot } from '../../store/store.ts'
+import { writePlants } from '../../transfer/write.ts'
+import { CommandFailed, exitCodes } from '../exit.ts'
+import { standardStream, toFormat } from '../files/input.ts'
+import { makeFile } from '../files/output.ts'
+import { expectShortLives } from '../memory.ts'
+import { startProgress, toText } from '../progress.ts'
+import { stopOnSignal, throwIfStopped } from '../signals.ts'
+import { cannotPrint, type Terminal } from '../terminal.ts'
+import { requireExisting } from './location.ts'
+import { withSnapshot, withStore } from './with-store.ts'
 
 export interface ExportFlags {
   readonly format?: string
@@ -23,7 +23,7 @@ export interface ExportFlags {
   readonly quiet?: boolean
 }
 
-/** Writes the plants as they are at one moment, to a file or to standard output. */
+/** Writes the plants of one moment to a file or to standard output. */
 export async function exportPlants(
   file: string,
   flags: ExportFlags,
@@ -52,7 +52,7 @@ export async function exportPlants(
     if (!flags.quiet) total = await snapshot.countPlants(flags.tag)
     const query = { format, tag: flags.tag, after: undefined, limit: undefined }
     const pieces = Readable.from(writePlants(snapshot, query, onWritten), { objectMode: false })
-    if (isStandard) return pipeline(pieces, terminal.output, { end: false, signal })
+    if (isStandard) return writeOut(pieces, terminal.output, signal)
     await makeFile(file, 'replace', signal, (draft) => {
       const gzip = file.endsWith('.gz') ? [createGzip()] : []
       return pipeline([pieces, ...gzip, createWriteStream(draft)], { signal })
@@ -60,34 +60,29 @@ export async function exportPlants(
   }
 
   try {
-    await withStore(config, async (store) => {
-      const snapshot = await store.openSnapshot()
-      await write(snapshot).finally(snapshot.close)
-    })
+    await withStore(config, (store) => withSnapshot(store, write))
   } catch (error) {
-    requireGoingOn(signal, 'Stopped: nothing was kept. Run the command again.')
+    throwIfStopped(signal, 'Stopped: nothing was kept. Run the command again.')
     throw explain(error)
   } finally {
     progress.stop()
   }
   if (flags.quiet) return
   const seconds = (performance.now() - startedAt) / 1000
-  terminal.errors.write(`Exported: ${toText(count)} plants (${seconds.toFixed(1)} s).\n`)
+  terminal.tell(`Exported: ${toText(count)} plants (${seconds.toFixed(1)} s).`)
+}
+
+async function writeOut(pieces: Readable, output: Writable, signal: AbortSignal): Promise<void> {
+  try {
+    await pipeline(pieces, output, { end: false, signal })
+  } catch (error) {
+    throw error instanceof Error && 'syscall' in error ? cannotPrint(error) : error
+  }
 }
 
 function explain(error: unknown): unknown {
   if (error instanceof Failure) {
-    return new CommandFailed(
-      exitCodes.inputOutput,
-      `Not everything could be read: ${error.message}`,
-    )
-  }
-  // Whoever reads standard output has seen enough.
-  if ((error as NodeJS.ErrnoException).code === 'EPIPE') {
-    return new CommandFailed(exitCodes.brokenPipe, '')
-  }
-  if (error instanceof Error && 'syscall' in error) {
-    return new CommandFailed(exitCodes.inputOutput, `Cannot write: ${explainFile(error)}.`)
+    return new CommandFailed(exitCodes.inputOutput, `The export is incomplete: ${error.message}`)
   }
   return error
 }

@@ -2,17 +2,18 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, link, open, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { CommandFailed, exitCodes, explainFile } from './outcome.ts'
-import { requireGoingOn } from './signals.ts'
+import { explainFile } from '../../store/file-errors.ts'
+import { CommandFailed, exitCodes } from '../exit.ts'
+import { throwIfStopped } from '../signals.ts'
 
-/** What becomes of a file that has the name already. */
+/** What happens to a file that already has the name. */
 export type Existing = 'replace' | 'refuse'
 
 const ownerOnly = 0o600
 
 /**
- * Makes a file under another name beside it, and gives it its own only when it is whole and on disk. What fails, or is
- * stopped, leaves nothing behind.
+ * Writes a file as a draft beside its final path and renames it when it is complete and synced. A
+ * failure or a signal leaves nothing behind.
  */
 export async function makeFile<Value>(
   path: string,
@@ -22,14 +23,14 @@ export async function makeFile<Value>(
 ): Promise<Value> {
   try {
     const target = existing === 'replace' ? await findTarget(path) : path
-    // A device or a pipe is written to; in its place, a file would be of no use to whoever waits at its other end.
+    // A device or a pipe is written to directly: its reader waits at the other end.
     return target === undefined ? await make(path) : await makeWhole(target, existing, signal, make)
   } catch (error) {
     throw error instanceof Error && 'syscall' in error ? cannotWrite(path, error) : error
   }
 }
 
-/** The file behind a name, which may be a link; undefined when it is no file at all. */
+/** The file that a path leads to, through links; undefined for a device or a pipe. */
 async function findTarget(path: string): Promise<string | undefined> {
   if (!existsSync(path)) return path
   const status = await stat(path)
@@ -48,18 +49,21 @@ async function makeWhole<Value>(
     const value = await make(draft)
     await chmod(draft, ownerOnly)
     await sync(draft)
-    requireGoingOn(signal, 'Stopped: nothing was kept. Run the command again.')
-    await (existing === 'replace' ? rename(draft, path) : nameOnce(draft, path))
+    throwIfStopped(signal, 'Stopped: nothing was kept. Run the command again.')
+    await (existing === 'replace' ? rename(draft, path) : linkOnce(draft, path))
     await sync(dirname(resolve(path)))
     return value
   } finally {
-    // Those with a suffix are what SQLite leaves behind when it fails.
+    // SQLite leaves the files with a suffix when it fails.
     for (const suffix of ['', '-journal', '-wal', '-shm']) await rm(draft + suffix, { force: true })
   }
 }
 
-/** A link fails where the name is taken, whoever took it and however late. Some file systems have none. */
-async function nameOnce(draft: string, path: string): Promise<void> {
+/**
+ * A link, unlike a rename, fails where the name was taken meanwhile. Some file systems have no
+ * links.
+ */
+async function linkOnce(draft: string, path: string): Promise<void> {
   try {
     await link(draft, path)
   } catch (error) {
