@@ -13,6 +13,8 @@ export interface Config {
   readonly allowedOrigins: AllowedOrigins
   /** How many requests a token may make; undefined for as many as it likes. */
   readonly rateLimit: RateLimit | undefined
+  /** How many proxies in front are trusted to say who their client is. */
+  readonly trustedProxies: number
   readonly logLevel: string
 }
 
@@ -97,6 +99,7 @@ export function readConfig(flags: Flags, env: Environment): Config {
       toRateLimit,
       'a number of requests and s, m or h, such as 600/m',
     ),
+    trustedProxies: read(['TRUST_PROXY'], undefined, 0, toProxies, 'a number from 0 to 9'),
     logLevel: read(['LOG_LEVEL'], undefined, 'info', toLogLevel, `one of ${logLevels.join(', ')}`),
   }
   if (config.workers > 1 && config.storeLocation.engine === 'sqlite') {
@@ -116,6 +119,10 @@ function toWorkers(text: string): number | undefined {
   return /^\d{1,2}$/.test(text) && Number(text) >= 1 && Number(text) <= 64
     ? Number(text)
     : undefined
+}
+
+function toProxies(text: string): number | undefined {
+  return /^\d$/.test(text) ? Number(text) : undefined
 }
 
 function toHost(text: string): string | undefined {

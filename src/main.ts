@@ -186,5 +186,6 @@ Environment, beside PORT, HOST and DATABASE_URL:
   PLANT_STORE_TOKEN  one more token, of your choice: 20 or more visible ASCII characters
   PUBLIC_URL         the address that clients use, where it is not the one that they send
   CORS_ORIGIN        which origins may call from a browser: * (all) or a list
+  TRUST_PROXY        proxies in front whose X-Forwarded-For the log believes (0)
   RATE_LIMIT         requests a token may make, such as 600/m (no limit)
   LOG_LEVEL          fatal, error, warn, info, debug, trace or silent (info)`

@@ -35,7 +35,7 @@ describe('a client that is generated from openapi.json', () => {
       name: 'Monstera',
       error: 40900,
       id: 1,
-      location: `${service.url}/plants/1`,
+      location: '/plants/1',
     })
   })
 })

@@ -13,7 +13,7 @@ const imports: Record<string, string[]> = {
   http: [
     'contract',
     'json',
-    'store/soon.ts',
+    'store/failures.ts',
     'store/store.ts',
     'tokens/verify.ts',
     'transfer/write.ts',

@@ -53,9 +53,9 @@ async function getEach(client: Client, url: string, ids: bigint[]): Promise<Plan
 
 async function walk(client: Client, url: string): Promise<Plants> {
   const plants: ListedPlant[] = []
-  let next: string | undefined = `${url}/plants?limit=${pagePlants}`
+  let next: string | undefined = `/plants?limit=${pagePlants}`
   while (next !== undefined) {
-    const { headers, body }: Reply = await ask(client, next)
+    const { headers, body }: Reply = await ask(client, url + next)
     plants.push(...parseExactly<ListedPlant[]>(body))
     next = /<([^>]+)>; rel="next"/.exec(String(headers.link))?.[1]
   }

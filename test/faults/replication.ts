@@ -4,7 +4,7 @@ import { appendFileSync, cpSync, readdirSync, readFileSync, writeFileSync } from
 import { dirname, join } from 'node:path'
 import {
   newCluster,
-  newPlace,
+  newDataFolder,
   type PostgresServer,
   password,
   query,
@@ -33,7 +33,7 @@ export async function startPair(replication: Replication): Promise<Pair> {
   first.process.kill('SIGINT')
   await once(first.process, 'exit')
 
-  const copy = newPlace()
+  const copy = newDataFolder()
   cpSync(folder, copy, { recursive: true, preserveTimestamps: true })
   takeOver(dirname(copy), dirname(folder))
   writeFileSync(join(copy, 'standby.signal'), '')

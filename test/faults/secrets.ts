@@ -1,4 +1,5 @@
-import { type Operation, type OperationName, operations } from '../../src/contract/operations.ts'
+import type { Operation } from '../../src/contract/operation.ts'
+import { type OperationName, operations } from '../../src/contract/operations.ts'
 import { newToken } from '../../src/tokens/format.ts'
 import { call } from '../support/wire.ts'
 

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Logger, pino } from 'pino'
+import { defaultTimeouts } from '../../src/contract/limits.ts'
 import { buildServer } from '../../src/http/server.ts'
 import { toUrl } from '../../src/service.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -22,14 +23,15 @@ export async function openWrongApp(store: Store, spoil: SpoilApp): Promise<Wrong
   const log: string[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => log.push(line) })
   const tokens = await openTokenVerifier({ store, operatorToken: token, onError() {} })
-  const server = buildServer({
+  const { server } = buildServer({
     store,
     tokens,
     logger,
-    lifecycle: { isDraining: false },
     publicUrl: undefined,
     allowedOrigins: '*',
     rateLimit: undefined,
+    trustedProxies: 0,
+    timeouts: defaultTimeouts,
   })
   spoil(server, logger, store)
   await once(server.listen(0, '127.0.0.1'), 'listening')

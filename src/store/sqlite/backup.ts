@@ -2,8 +2,9 @@ import { copyFileSync, existsSync, statSync } from 'node:fs'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { type FileSummary, UnusableStore } from '../store.ts'
-import { explain, identifyFile } from './connection.ts'
+import { explain } from './connection.ts'
 import { isFull } from './failures.ts'
+import { identifyFile } from './file.ts'
 import { migrations } from './migrations.ts'
 
 /** How many pages are copied at once: 8 MiB or so. */
