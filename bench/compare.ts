@@ -3,7 +3,7 @@
  * list over 64 connections. Both services run at the same time, on the same Node.js, and are driven
  * in turn in short slices. About a minute for 60 rounds.
  *
- *   npx node bench/compare.ts --before <folder of a checkout> [--rounds 60] [--engine sqlite|postgres]
+ *   npx node bench/compare.ts --before <checkout> [--rounds 60] [--engine sqlite|postgres]
  */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -107,10 +107,10 @@ async function startSubject(lab: Lab, name: 'before' | 'after', store: string): 
   const isSqlite = options.engine === 'sqlite'
   const url = isSqlite ? `sqlite:${join(lab.folder, `${store}.db`)}` : await lab.newDatabase(store)
   const args = [join(options.folders[name], 'bin', 'plant-store.js'), 'serve']
-  const served = await lab.serve({ args, env: { DATABASE_URL: url, PLANT_STORE_TOKEN: token } })
+  const server = await lab.serve({ args, env: { DATABASE_URL: url, PLANT_STORE_TOKEN: token } })
   const database = isSqlite ? [] : [Number((await lab.findPostgres()).process.pid)]
-  const pids = [served.pid, ...database]
-  const subject = { name, served, pids, requests: toRequests(seedCount, 200) }
+  const pids = [server.pid, ...database]
+  const subject = { name, server, pids, requests: toRequests(seedCount, 200) }
   await seed(lab, subject)
   return subject
 }
