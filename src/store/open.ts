@@ -11,7 +11,7 @@ const hostPattern = /^(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/
 
 /** What DATABASE_URL names, or undefined when it names nothing that we know. */
 export function toStoreLocation(url: string): StoreLocation | undefined {
-  if (url.includes('\0')) return undefined
+  if (url.includes('\0') || url.startsWith('sqlite://')) return undefined
   const path = /^sqlite:(.+)$/s.exec(url)?.[1]
   if (path !== undefined) return { engine: 'sqlite', path, label: `sqlite:${path}` }
   const parts = postgresPattern.exec(url)

@@ -16,7 +16,7 @@ import { newFolder } from '../support/folder.ts'
 /** A folder with a store of three plants and a token, at the default path. */
 async function newStore(): Promise<string> {
   const folder = newFolder()
-  await run(['token', 'create', '--name', 'Ada'], { folder })
+  await run(['token', 'create', '--name', 'Ada', '--create'], { folder })
   const input = '{"id":1,"name":"one"}\n{"id":2,"name":"two"}\n{"id":3,"name":"three"}\n'
   await run(['import', '-', '--format', 'ndjson'], { folder, input })
   return folder

@@ -12,10 +12,11 @@ import { requireExisting, requireKept } from './location.ts'
 export async function backUp(
   file: string,
   flags: { readonly quiet?: boolean },
-  { storeLocation }: Config,
+  config: Config,
   terminal: Terminal,
 ): Promise<void> {
-  requireExisting({ storeLocation })
+  requireExisting(config)
+  const { storeLocation } = config
   const signal = stopOnSignal()
   const progress = startProgress('backup', 'pages', terminal, flags)
 
@@ -40,7 +41,7 @@ export async function restoreBackup(
   { storeLocation }: Config,
   terminal: Terminal,
 ): Promise<void> {
-  requireKept({ storeLocation })
+  requireKept(storeLocation)
   const path = storeLocation.engine === 'sqlite' ? storeLocation.path : file
   if (storeLocation.engine === 'sqlite') makeFolder(dirname(path))
   const { plants, tokens } = await makeFile(path, 'refuse', stopOnSignal(), (draft) =>
