@@ -12,6 +12,7 @@ export interface Config {
   /** Whether a flag or a variable names the store; otherwise it is at the default path. */
   readonly isStoreNamed: boolean
   readonly operatorToken: string | undefined
+  readonly operatorTokenFile: string | undefined
   readonly publicUrl: string | undefined
   readonly allowedOrigins: AllowedOrigins
   /** How many requests a token may make; undefined for no limit. */
@@ -81,6 +82,7 @@ export function readConfig(flags: Flags, env: Environment): Config {
     ),
     isStoreNamed: (flags.database ?? env.DATABASE_URL) !== undefined,
     operatorToken: operator.token,
+    operatorTokenFile: env.PLANT_STORE_TOKEN_FILE,
     publicUrl: read<string | undefined>(
       ['PUBLIC_URL'],
       undefined,

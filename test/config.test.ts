@@ -13,6 +13,7 @@ describe('the configuration', () => {
       host: '127.0.0.1',
       workers: 1,
       operatorToken: undefined,
+      operatorTokenFile: undefined,
       publicUrl: undefined,
       allowedOrigins: '*',
       rateLimit: undefined,
