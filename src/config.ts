@@ -1,6 +1,7 @@
 import type { AllowedOrigins } from './http/cors.ts'
 import type { RateLimit } from './http/rate-limit.ts'
 import { type StoreLocation, toStoreLocation } from './store/open.ts'
+import { readOperatorToken } from './tokens/operator-token.ts'
 
 /** Everything that an operator can set. */
 export interface Config {
@@ -8,7 +9,10 @@ export interface Config {
   readonly host: string
   readonly workers: number
   readonly storeLocation: StoreLocation
+  /** Whether a flag or a variable names the store; otherwise it is at the default path. */
+  readonly isStoreNamed: boolean
   readonly operatorToken: string | undefined
+  readonly operatorTokenFile: string | undefined
   readonly publicUrl: string | undefined
   readonly allowedOrigins: AllowedOrigins
   /** How many requests a token may make; undefined for no limit. */
@@ -42,7 +46,6 @@ export class WrongConfig extends Error {
 export const defaultDatabaseUrl = 'sqlite:data/plant-store.db'
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
-const minTokenLength = 20
 
 /**
  * Reads the configuration from flags and environment. Throws every mistake at once, and changes
@@ -56,16 +59,19 @@ export function readConfig(flags: Flags, env: Environment): Config {
     given: string | undefined,
     fallback: Value,
     parse: (text: string) => Value | undefined,
-    expected: string,
+    expect: string | ((text: string) => string),
   ): Value {
     const text = given ?? env[variable]
     if (text === undefined) return fallback
     const value = parse(text)
     if (value !== undefined) return value
-    mistakes.push(`${given === undefined ? variable : flag} must be ${expected}.`)
+    const expected = typeof expect === 'string' ? `must be ${expect}` : expect(text)
+    mistakes.push(`${given === undefined ? variable : flag} ${expected}.`)
     return fallback
   }
 
+  const operator = readOperatorToken(env.PLANT_STORE_TOKEN, env.PLANT_STORE_TOKEN_FILE)
+  if (operator.mistake !== undefined) mistakes.push(operator.mistake)
   const config: Config = {
     port: read(['PORT', '--port'], flags.port, 3000, toPort, 'a number from 0 to 65535'),
     host: read(['HOST', '--host'], flags.host, '127.0.0.1', toHost, 'a host name or an IP address'),
@@ -74,15 +80,11 @@ export function readConfig(flags: Flags, env: Environment): Config {
       flags.database,
       toStoreLocation(defaultDatabaseUrl) as StoreLocation,
       toStoreLocation,
-      'sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST/DATABASE',
+      explainLocation,
     ),
-    operatorToken: read<string | undefined>(
-      ['PLANT_STORE_TOKEN'],
-      undefined,
-      undefined,
-      toOperatorToken,
-      `${minTokenLength} or more visible ASCII characters`,
-    ),
+    isStoreNamed: (flags.database ?? env.DATABASE_URL) !== undefined,
+    operatorToken: operator.token,
+    operatorTokenFile: env.PLANT_STORE_TOKEN_FILE,
     publicUrl: read<string | undefined>(
       ['PUBLIC_URL'],
       undefined,
@@ -117,6 +119,15 @@ export function readConfig(flags: Flags, env: Environment): Config {
   return Object.freeze(config)
 }
 
+/** What the address of a store must look like. */
+export function explainLocation(url: string): string {
+  if (!url.startsWith('sqlite://')) {
+    return 'must be sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST/DATABASE'
+  }
+  const path = url.replace(/^sqlite:\/+/, '')
+  return `must not have //: write sqlite:${path} for a path in this folder, or sqlite:/${path}`
+}
+
 function toPort(text: string): number | undefined {
   return /^\d{1,5}$/.test(text) && Number(text) <= 65535 ? Number(text) : undefined
 }
@@ -133,10 +144,6 @@ function toProxies(text: string): number | undefined {
 
 function toHost(text: string): string | undefined {
   return /^[\w.:%-]+$/.test(text) ? text : undefined
-}
-
-function toOperatorToken(text: string): string | undefined {
-  return text.length >= minTokenLength && /^[!-~]+$/.test(text) ? text : undefined
 }
 
 function toPublicUrl(text: string): string | undefined {

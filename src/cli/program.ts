@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { type Environment, type Flags, readConfig, WrongConfig } from '../config.ts'
+import { explainSqlite, isSqliteError } from '../store/sqlite/failures.ts'
 import { UnusableStore } from '../store/store.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { databaseFlag } from './flags.ts'
@@ -30,6 +31,10 @@ export async function runProgram(
     if (error instanceof CommandFailed) {
       if (error.message !== '') terminal.tell(error.message)
       return error.exitCode
+    }
+    if (isSqliteError(error)) {
+      terminal.tell(`The store cannot be used: ${explainSqlite(error)}.`)
+      return exitCodes.inputOutput
     }
     throw error
   }

@@ -1,6 +1,6 @@
-import { WrongConfig } from '../../config.ts'
+import { explainLocation, WrongConfig } from '../../config.ts'
 import { type StoreLocation, toStoreLocation } from '../../store/open.ts'
-import { isSameStore, requireExisting, requireKept } from './location.ts'
+import { exists, isSameStore, requireKept, toName } from './location.ts'
 
 /** The addresses of a copy, as the flags give them. */
 export interface CopyLocations {
@@ -16,17 +16,16 @@ export function toCopyLocations({ from, to }: CopyLocations): {
   const source = toStoreLocation(from)
   const destination = toStoreLocation(to)
   if (source === undefined || destination === undefined) {
-    const flags = [source === undefined && '--from', destination === undefined && '--to']
-    throw new WrongConfig(
-      flags
-        .filter((flag) => flag !== false)
-        .map((flag) => `${flag} must be sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE.`),
-    )
+    const mistakes: string[] = []
+    if (source === undefined) mistakes.push(`--from ${explainLocation(from)}.`)
+    if (destination === undefined) mistakes.push(`--to ${explainLocation(to)}.`)
+    throw new WrongConfig(mistakes)
   }
   if (isSameStore(source, destination)) {
     throw new WrongConfig(['--from and --to name the same store.'])
   }
-  requireExisting({ storeLocation: source })
-  requireKept({ storeLocation: destination })
+  requireKept(source, '--from')
+  requireKept(destination, '--to')
+  if (!exists(source)) throw new WrongConfig([`--from: there is no store at ${toName(source)}.`])
   return { from: source, to: destination }
 }

@@ -80,7 +80,7 @@ async function copyAndCompare(
       throwIfStopped(signal, stopped)
       await copyPage(destination, plants)
       // Every plant is read twice: to copy it and to compare it.
-      progress.report(done / 2, { done, total: 2 * total })
+      progress.report(Math.floor(done / 2), { done, total: 2 * total })
     })
     return [summary, await snapshot.listTokens()] as const
   })
@@ -88,7 +88,7 @@ async function copyAndCompare(
   await withSnapshot(destination, async (snapshot) => {
     const summary = await summarize(snapshot, (_, done) => {
       throwIfStopped(signal, stopped)
-      progress.report((total + done) / 2, { done: total + done, total: 2 * total })
+      progress.report(Math.floor((total + done) / 2), { done: total + done, total: 2 * total })
     })
     requireSamePlants(copied, summary)
   })
