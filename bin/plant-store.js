@@ -3,22 +3,26 @@ import { existsSync } from 'node:fs'
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
 
+// Without a listener, Node opens its debugger on this signal. `npm start` switches that off
+// earlier.
+process.on('SIGUSR1', () => {})
+
 const oldest = [24, 18, 1]
 const running = process.versions.node.split('.').map(Number)
 const difference =
   oldest.map((part, index) => running[index] - part).find((part) => part !== 0) ?? 0
 if (difference < 0) {
   console.error(
-    `plant-store needs Node.js ${oldest.join('.')} or newer, and this is ${process.versions.node}. A checkout brings its own: run "npm ci", then "npm start" or "npx plant-store".`,
+    `plant-store needs Node.js ${oldest.join('.')} or newer, but this is ${process.versions.node}. A checkout brings its own: run "npm ci", then "npm start" or "npx plant-store".`,
   )
   process.exit(78)
 }
 
-// Saves a third of the time to start, from the second start on. Beside the program and not in the shared folder for temporary
-// files, where others could put code for us to run; where the program may not write, there is none.
+// Saves a third of the start-up time, from the second start on. The cache lies next to the program
+// because others could plant code in the shared temporary folder. A read-only program has no cache.
 module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/node', import.meta.url)))
 
-// A checkout runs its source as it is; the published package holds the compiled files only.
+// A checkout runs its source; the published package has only the compiled files.
 const source = new URL('../src/main.ts', import.meta.url)
 const { main } = await import(
   existsSync(source) ? source : new URL('../dist/main.js', import.meta.url)

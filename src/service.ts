@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { defaultTimeouts, type Timeouts } from './contract/limits.ts'
-import { drain, type Grace } from './http/lifecycle.ts'
+import type { Grace } from './http/lifecycle.ts'
 import { buildServer } from './http/server.ts'
 import { repeat } from './repeat.ts'
 import { openStore } from './store/open.ts'
@@ -14,7 +14,7 @@ export interface Service {
   /** The address to paste, such as http://127.0.0.1:3000. */
   readonly url: string
   readonly store: Store
-  /** Answers what was accepted, then lets go of everything. Tells how many connections had to be cut. */
+  /** Answers what was accepted, then releases everything. Returns how many connections were cut. */
   close(grace?: Grace): Promise<number>
 }
 
@@ -44,7 +44,6 @@ export async function openService(options: ServiceOptions): Promise<Service> {
 async function openOnStore(store: Store, options: ServiceOptions): Promise<Service> {
   const { config, logger, timeouts = defaultTimeouts } = options
   const onError = (err: unknown) => logger.debug({ err }, 'the store failed in the background')
-  const lifecycle = { isDraining: false }
   const tokens = await openTokenVerifier({ store, operatorToken: config.operatorToken, onError })
   const stopForgetting = repeat(() => forgetKeys(store), forgetKeysMs, onError)
 
@@ -54,15 +53,15 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
   }
 
   try {
-    const { publicUrl, allowedOrigins, rateLimit } = config
-    const server = buildServer({
+    const { publicUrl, allowedOrigins, rateLimit, trustedProxies } = config
+    const { server, drain } = buildServer({
       store,
       tokens,
       logger,
-      lifecycle,
       publicUrl,
       allowedOrigins,
       rateLimit,
+      trustedProxies,
       timeouts,
     })
     await once(server.listen({ port: config.port, host: config.host }), 'listening')
@@ -72,7 +71,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
       store,
       async close(grace = 'hurry') {
         try {
-          const cut = await drain(server, lifecycle, timeouts, grace)
+          const cut = await drain(grace)
           await stopBackground()
           return cut
         } finally {

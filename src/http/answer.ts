@@ -4,25 +4,23 @@ import { toJson, toJsonArray } from '../json/write.ts'
 import { type Exchange, type Headers, send } from './exchange.ts'
 import { isStreamed, type StreamedBody, sendStreamed } from './streamed-body.ts'
 
-/** What an operation answers, whichever it is. */
+/** The answer of any operation. */
 export interface AnyAnswer {
   readonly status: number
   readonly headers: Headers
   readonly body: Plant | StoredPlant | readonly StoredPlant[] | StreamedBody | undefined
 }
 
-/** Sends what an operation answers. */
-export function sendAnswer(
+/** Sends the answer of an operation. A long one is sent only while its token is valid. */
+export async function sendAnswer(
   exchange: Exchange,
   { status, headers, body }: AnyAnswer,
   timeouts: Timeouts,
-  fail: (error: unknown) => void,
-): void {
+  verifyToken: () => unknown,
+): Promise<void> {
   if (body !== undefined && isStreamed(body)) {
-    sendStreamed(exchange, { status, headers, body }, timeouts).catch(fail)
-    return
-  }
-  send(exchange, status, headers, body && toText(body))
+    await sendStreamed(exchange, { status, headers, body }, timeouts, verifyToken)
+  } else send(exchange, status, headers, body && toText(body))
 }
 
 function toText(body: Plant | StoredPlant | readonly StoredPlant[]): string {

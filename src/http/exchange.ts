@@ -1,28 +1,28 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { jsonContentType } from '../contract/formats.ts'
 
-/** A request and the answer to it. */
+/** A request and its answer. */
 export interface Exchange {
   readonly id: string
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** The path and the query of the request, whatever else its target says. */
+  /** The path and the query of the request target. */
   readonly url: string
-  /** What the answer carries whatever it is: names and values in turn, as Node.js writes them. */
+  /** Header fields of every possible answer: names and values in turn, as Node writes them. */
   readonly fields: string[]
+  /** For the log: the token of the request, and the error number of its answer. */
+  tokenId?: string
+  error?: number
 }
-
-/** Answers a request with what went wrong. */
-export type Fail = (exchange: Exchange, error: unknown) => void
 
 export type Headers = Readonly<Record<string, string>>
 
-/** Settles a field that the answer carries whatever it is. */
+/** Adds a header field to the answer, whatever it will be. */
 export function addField({ fields }: Exchange, name: string, value: string): void {
   fields.push(name, value)
 }
 
-/** The fields of one answer: those that are settled, and its own. What depends on several things says so in one field. */
+/** The header fields of one answer: those of every answer, and its own. `Vary` becomes one field. */
 export function joinFields({ fields }: Exchange, headers: Headers): string[] {
   const joined = fields.slice()
   for (const name in headers) {

@@ -35,10 +35,11 @@ const headersByNumber: Partial<Record<ErrorNumber, Record<string, string>>> = {
 /** Sends a failure as the answer. */
 export function sendFailure(exchange: Exchange, failure: Failure): void {
   const { status, headers, body } = toFailureAnswer(failure)
+  exchange.error = failure.number
   send(exchange, status, headers, body)
 }
 
-/** Anything that was thrown and is no `Failure` is a fault of ours. The caller hears no more than that. */
+/** An error that is no `Failure` is a fault of ours, and the caller learns no more than that. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
   return new Failure(
@@ -48,17 +49,6 @@ export function toFailure(error: unknown): Failure {
       cause: error,
     },
   )
-}
-
-/** A step that is called back. What it throws is not lost: nobody else would catch it. */
-export function orFail<Value>(step: (value: Value) => void, fail: (error: unknown) => void) {
-  return (value: Value): void => {
-    try {
-      step(value)
-    } catch (error) {
-      fail(error)
-    }
-  }
 }
 
 /** The framing of the request is broken. */

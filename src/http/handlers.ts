@@ -1,21 +1,22 @@
 import { Failure } from '../contract/errors.ts'
 import type { Format } from '../contract/formats.ts'
+import { limits } from '../contract/limits.ts'
 import type { OperationName, Operations } from '../contract/operations.ts'
 import { pageLimits } from '../contract/parameters.ts'
 import { findFailure, type Precondition } from '../contract/precondition.ts'
 import type { AnyShape, ArrayShape, ValueOf } from '../contract/schema.ts'
-import type { Soon } from '../store/soon.ts'
-import type { CreatedOnce, Store, Version } from '../store/store.ts'
+import { keyLifetimeMs, type Store } from '../store/store.ts'
 import { toETag } from './etag.ts'
 import type { RequestParameters } from './parameters.ts'
 import { listPage, openExport } from './plant-list.ts'
+import { buildTokenCount } from './rate-limit.ts'
 import type { StreamedBody } from './streamed-body.ts'
 
 type PathOf<Name extends OperationName> = Operations[Name]['path']
 type Id<Name extends OperationName> =
   PathOf<Name> extends `${string}{id}${string}` ? { readonly id: bigint } : unknown
 type Body<Name extends OperationName> = Operations[Name] extends {
-  body: infer Shape extends AnyShape
+  body: { shape: infer Shape extends AnyShape }
 }
   ? { readonly body: ValueOf<Shape> }
   : unknown
@@ -24,26 +25,24 @@ type ParametersOf<Name extends OperationName> = Pick<
   Operations[Name]['parameters'][number]
 >
 
-/** What a handler is told of a request: only what its operation declares, checked. */
+/** The part of a request that an operation declares, checked. */
 export type Call<Name extends OperationName> = Id<Name> &
   Body<Name> & {
     readonly parameters: ParametersOf<Name>
     readonly baseUrl: string
     readonly tokenId: string
-    /** The form that the client prefers, where the operation has others than JSON. */
+    /** The format that the client prefers, where the operation has others than JSON. */
     readonly format: Format | undefined
   }
 
 type HeaderOf<Success, Kind extends string> =
-  Success extends Record<Kind, readonly (infer Header extends string)[]>
-    ? Exclude<Header, 'X-Request-Id'>
-    : never
-/** A list may also come in pieces. */
+  Success extends Record<Kind, readonly (infer Header extends string)[]> ? Header : never
+/** A list may also be streamed. */
 type ContentOf<Shape extends AnyShape> =
   | ValueOf<Shape>
   | (Shape extends ArrayShape ? StreamedBody : never)
 
-/** What a handler may answer: one of the successes that its operation declares, with all of its headers. */
+/** One of the successes that an operation declares, with all of its headers. */
 export type Answer<Name extends OperationName> = {
   [Status in keyof Operations[Name]['successes']]: {
     readonly status: Status
@@ -52,7 +51,7 @@ export type Answer<Name extends OperationName> = {
         Partial<Record<HeaderOf<Operations[Name]['successes'][Status], 'optionalHeaders'>, string>>
     >
     readonly body: Operations[Name]['successes'][Status] extends {
-      shape: infer Shape extends AnyShape
+      body: { shape: infer Shape extends AnyShape }
     }
       ? ContentOf<Shape>
       : undefined
@@ -61,46 +60,58 @@ export type Answer<Name extends OperationName> = {
 
 /** A handler for every operation: one that is missing does not compile. */
 export type Handlers = {
-  readonly [Name in OperationName]: (call: Call<Name>) => Soon<Answer<Name>>
+  readonly [Name in OperationName]: (call: Call<Name>) => Promise<Answer<Name>>
 }
 
-/** What the form of a list depends on. */
+/** The request headers that the format of a list depends on. */
 const Vary = 'Accept, Accept-Encoding'
 
-export function buildHandlers(store: Store): Handlers {
+export function buildHandlers(store: Store, maxKeysOfToken: number = limits.keysOfToken): Handlers {
+  const countKey = buildTokenCount(keyLifetimeMs)
+
+  function requireKeysLeft(tokenId: string): void {
+    if (countKey(tokenId).used > maxKeysOfToken) throw tooManyKeys(maxKeysOfToken)
+  }
+
   return {
-    createPlant({ body: { id, name, tag }, parameters, baseUrl, tokenId }) {
+    async createPlant({ body: { id, name, tag }, parameters, baseUrl, tokenId }) {
       const plant = tag === undefined ? { id, name } : { id, name, tag }
       const key = parameters['Idempotency-Key']
-      const created: Soon<Version | CreatedOnce | 'exists' | 'key reused'> =
+      // No state of a plant that is still to be created can match.
+      if (parameters['If-Match'] !== undefined) throw conditionFailed()
+      if (key !== undefined) requireKeysLeft(tokenId)
+      const outcome =
         key === undefined
-          ? store.createPlant(plant)
-          : store.createPlantOnce(plant, { tokenId, key })
-      return created.then((outcome) => {
-        if (outcome === 'exists') {
-          throw new Failure(40900, `A plant with the id ${id} exists. It was not changed.`)
-        }
-        if (outcome === 'key reused') {
-          throw new Failure(
-            42200,
-            'This Idempotency-Key was used with another plant. Take a new one.',
-          )
-        }
-        const { version, isReplay } =
-          typeof outcome === 'bigint' ? { version: outcome, isReplay: false } : outcome
-        const headers = { Location: toLocation(baseUrl, id), ETag: toETag(version) }
-        return {
-          status: 200,
-          headers: isReplay ? { ...headers, 'Idempotency-Replayed': 'true' } : headers,
-          body: tag === undefined ? { name } : { name, tag },
-        }
-      })
+          ? await store.createPlant(plant)
+          : await store.createPlantOnce(plant, { tokenId, key })
+      if (outcome === 'exists') {
+        const { version } = (await store.getPlant(id)) ?? {}
+        const failure = findFailure(toPrecondition(parameters), version)
+        if (failure !== undefined) throw conditionFailed()
+        throw new Failure(40900, `A plant with the id ${id} exists. It was not changed.`)
+      }
+      if (outcome === 'key reused') {
+        throw new Failure(42200, 'This Idempotency-Key was used with another plant. Use a new key.')
+      }
+      const { version, isReplay } =
+        typeof outcome === 'bigint' ? { version: outcome, isReplay: false } : outcome
+      const headers = { Location: toLocation(baseUrl, id), ETag: toETag(version) }
+      return {
+        status: 200,
+        headers: isReplay ? { ...headers, 'Idempotency-Replayed': 'true' } : headers,
+        body: tag === undefined ? { name } : { name, tag },
+      }
     },
 
-    async listPlants({ parameters, baseUrl, format }) {
+    async listPlants({ parameters, baseUrl, tokenId, format }) {
       const { after, tag } = parameters
       if (format !== undefined) {
-        const body = await openExport(store, { format, after, tag, limit: parameters.limit })
+        const body = await openExport(store, tokenId, {
+          format,
+          after,
+          tag,
+          limit: parameters.limit,
+        })
         return { status: 200, headers: { Vary }, body }
       }
       const limit = parameters.limit ?? pageLimits.default
@@ -109,15 +120,15 @@ export function buildHandlers(store: Store): Handlers {
       return { status: 200, headers: Link === undefined ? { Vary } : { Vary, Link }, body }
     },
 
-    getPlant({ id, parameters }) {
-      return store.getPlant(id).then((plant) => {
-        if (plant === undefined) throw absent(id)
-        const headers = { ETag: toETag(plant.version) }
-        const failure = findFailure(toPrecondition(parameters), plant.version)
-        if (failure === 'match') throw conditionFailed()
-        if (failure === 'noneMatch') return { status: 304, headers, body: undefined }
-        return { status: 200, headers, body: plant }
-      })
+    async getPlant({ id, parameters }) {
+      const found = store.getPlant(id)
+      const plant = found instanceof Promise ? await found : found
+      if (plant === undefined) throw absent(id)
+      const headers = { ETag: toETag(plant.version) }
+      const failure = findFailure(toPrecondition(parameters), plant.version)
+      if (failure === 'match') throw conditionFailed()
+      if (failure === 'noneMatch') return { status: 304, headers, body: undefined }
+      return { status: 200, headers, body: plant }
     },
 
     async replacePlant({ id, body: { name, tag }, parameters, baseUrl }) {
@@ -156,11 +167,11 @@ function toLink(
   return `<${baseUrl}/plants?limit=${limit}&after=${after}${filter}>; rel="next"`
 }
 
-/** Text in a query, with no more escapes than it needs: a tag that came in a URL fits into one again. */
+/** Text in a query, with as few escapes as it needs: a tag that fitted into a URL fits again. */
 function toQueryText(text: string): string {
   return encodeURIComponent(text)
     .replaceAll('%20', '+')
-    .replaceAll(/%(?:2F|3A|40|2C|3B|24|3F)/g, decodeURIComponent)
+    .replaceAll(/%(?:24|2C|2F|3A|3B|3D|3F|40|5B|5D)/g, decodeURIComponent)
 }
 
 function absent(id: bigint): Failure {
@@ -169,4 +180,11 @@ function absent(id: bigint): Failure {
 
 function conditionFailed(): Failure {
   return new Failure(41200, 'The plant is not in a state that If-Match or If-None-Match allows.')
+}
+
+function tooManyKeys(max: number): Failure {
+  return new Failure(
+    50300,
+    `This token has used ${max} idempotency keys within 24 hours. Send the create without one.`,
+  )
 }

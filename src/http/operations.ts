@@ -1,38 +1,40 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { Failure } from '../contract/errors.ts'
-import type { Format } from '../contract/formats.ts'
+import { type Format, formatNames, formats } from '../contract/formats.ts'
+import { cachePolicies } from '../contract/headers.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
 import type { Timeouts } from '../contract/limits.ts'
-import { type Operation, type OperationName, operations } from '../contract/operations.ts'
+import type { Operation } from '../contract/operation.ts'
+import { type OperationName, operations } from '../contract/operations.ts'
 import type { Scope } from '../contract/scopes.ts'
 import { buildShapeCheck } from '../json/shape.ts'
-import type { Soon } from '../store/soon.ts'
 import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { type AnyAnswer, sendAnswer } from './answer.ts'
 import { authenticate } from './authentication.ts'
-import { readJson, skipBody } from './body.ts'
-import type { Fail } from './exchange.ts'
-import { insufficientScope, orFail } from './failures.ts'
+import { discardBody, readJson } from './body.ts'
+import { addField } from './exchange.ts'
+import { insufficientScope } from './failures.ts'
 import type { Handlers } from './handlers.ts'
 import { toFormat } from './negotiation.ts'
 import { buildParameterReader, type RequestParameters } from './parameters.ts'
-import { toBaseUrl } from './protocol.ts'
 import { buildRateLimit, type RateLimit } from './rate-limit.ts'
 import type { Entry, Handle } from './routes.ts'
+import type { WriteHealth } from './write-health.ts'
 
 interface OperationParts {
   readonly handlers: Handlers
   readonly tokens: TokenVerifier
   readonly rateLimit: RateLimit | undefined
+  readonly writeHealth: WriteHealth
   readonly publicUrl: string | undefined
   readonly timeouts: Timeouts
-  readonly fail: Fail
 }
 
 interface CountRequest {
   readonly countRequest: ReturnType<typeof buildRateLimit> | undefined
 }
 
-/** A handler as the one that calls it sees it: which members a call has, the operation's own type says. */
+/** Any handler. The type of its own operation says which of these members a call has. */
 type AnyHandler = (call: {
   readonly id: bigint | undefined
   readonly parameters: Partial<RequestParameters>
@@ -40,73 +42,92 @@ type AnyHandler = (call: {
   readonly baseUrl: string
   readonly tokenId: string
   readonly format: Format | undefined
-}) => Soon<AnyAnswer>
+}) => Promise<AnyAnswer>
 
-/** Every operation of the contract, with what answers it. */
+/** Every operation of the contract, with the function that answers it. */
 export function buildOperations(parts: OperationParts): Entry[] {
   const countRequest = parts.rateLimit && buildRateLimit(parts.rateLimit)
   return (Object.keys(operations) as OperationName[]).map((name) => {
     const { method, path } = operations[name]
-    return { method, path, isPage: false, handle: buildHandle(name, { ...parts, countRequest }) }
+    const handle = buildHandle(name, { ...parts, countRequest })
+    return { method, path, isPage: false, handle }
   })
 }
 
 function buildHandle(
   name: OperationName,
-  { handlers, tokens, countRequest, publicUrl, timeouts, fail }: OperationParts & CountRequest,
+  {
+    handlers,
+    tokens,
+    countRequest,
+    writeHealth,
+    publicUrl,
+    timeouts,
+  }: OperationParts & CountRequest,
 ): Handle {
   const operation: Operation = operations[name]
   const answer = handlers[name] as unknown as AnyHandler
-  const checkShape = operation.body && buildShapeCheck(operation.body)
+  const expected = operation.body && {
+    mediaType: operation.body.mediaType,
+    check: buildShapeCheck(operation.body.shape),
+  }
   const readParameters = buildParameterReader(operation.parameters)
   const hasId = operation.path.includes('{id}')
-  const isWriteWithoutBody = operation.body === undefined && operation.method !== 'GET'
-  const formats = operation.successes[200]?.formats
+  const isWrite = operation.method !== 'GET'
+  const alternatives = operation.successes[200]?.alternatives ?? []
+  const known = formatNames.filter((format) => alternatives.includes(formats[format]))
+  const baseUrl = publicUrl ?? ''
 
-  // The order of these steps is the order of judgement that the contract promises. They call each other back: with a
-  // promise for each, a request would take a tenth longer.
-  return (exchange, segment) => {
+  // The order of these lines is the order of judgement that the contract promises.
+  return async (exchange, segment) => {
     const { request, response, url } = exchange
     const { headers } = request
-    const refuse = (error: unknown) => fail(exchange, error)
+    const verify = () => authenticate(headers.authorization, tokens)
 
-    function admit(grant: Grant): void {
-      requireScope(grant, operation.scope)
-      countRequest?.(grant.tokenId, exchange)
-      const id = hasId ? requireId(segment) : undefined
-      const parameters = readParameters(url, headers)
-      const run = orFail((json: unknown) => {
-        const body = checkShape?.(json)
-        if (id !== undefined && body !== undefined) requireSameId(body, id)
-        const baseUrl = publicUrl ?? toBaseUrl(request)
-        const { tokenId } = grant
-        const format = formats && toFormat(headers.accept, formats)
-        answer({ id, parameters, body, baseUrl, tokenId, format }).then(respond, refuse)
-      }, refuse)
-      if (checkShape !== undefined) readJson(request, response, run, refuse)
-      else if (isWriteWithoutBody) skipBody(request, response, run, refuse)
-      else run(undefined)
+    addField(exchange, 'Cache-Control', cachePolicies.operation)
+    const verified = verify()
+    const { scopes, tokenId } = verified instanceof Promise ? await verified : verified
+    exchange.tokenId = tokenId
+    const overLimit = countRequest?.(tokenId, exchange)
+    requireScope(scopes, operation.scope)
+    if (overLimit !== undefined) throw overLimit
+    const id = hasId ? requireId(segment) : undefined
+    const parameters = readParameters(url, headers)
+    if (operation.method === 'PUT') refuseRange(headers)
+    let body: object | undefined
+    if (expected !== undefined) {
+      body = expected.check(await readJson(request, response, expected.mediaType))
+    } else if (isWrite) await discardBody(request, response)
+    if (id !== undefined && body !== undefined) requireSameId(body, id)
+    if (isWrite) {
+      // A token that was revoked or expired while the body was on its way writes nothing.
+      const again = verify()
+      if (again instanceof Promise) await again
     }
-
-    const respond = orFail(
-      (found: AnyAnswer) => sendAnswer(exchange, found, timeouts, refuse),
-      refuse,
-    )
-    const grant = authenticate(headers.authorization, tokens)
-    if (grant instanceof Promise) grant.then(orFail(admit, refuse), refuse)
-    else admit(grant)
+    const format = toFormat(headers.accept, known)
+    const answered = await answer({ id, parameters, body, baseUrl, tokenId, format })
+    if (isWrite) writeHealth.noteSuccess()
+    await sendAnswer(exchange, answered, timeouts, verify)
   }
 }
 
-/** An id in the body is not asked for; one that contradicts the path is a mistake of the client's. */
+/** The body needs no id. One that contradicts the path is a mistake of the client. */
 function requireSameId(body: object, id: bigint): void {
   if ('id' in body && body.id !== id) {
     throw new Failure(40003, 'The member "id" must be the id in the path, or be left out.')
   }
 }
 
-function requireScope(grant: Grant, scope: Scope): void {
-  if (!grant.scopes.has(scope)) throw insufficientScope(scope)
+function refuseRange(headers: IncomingHttpHeaders): void {
+  if (headers['content-range'] === undefined) return
+  throw new Failure(
+    40005,
+    'The header Content-Range is not allowed: PUT replaces the whole plant. Send all of it.',
+  )
+}
+
+function requireScope(scopes: Grant['scopes'], scope: Scope): void {
+  if (!scopes.has(scope)) throw insufficientScope(scope)
 }
 
 function requireId(segment: string): bigint {

@@ -1,20 +1,22 @@
 import type { IncomingMessage } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import { buildOpenApi } from '../contract/openapi.ts'
-import { type PageName, pages } from '../contract/operations.ts'
-import type { Health } from '../contract/shapes.ts'
+import type { Page } from '../contract/operation.ts'
+import { type PageName, pages } from '../contract/pages.ts'
+import type { Health, Readiness } from '../contract/shapes.ts'
 import type { Store } from '../store/store.ts'
 import { buildDocsPage, docsPolicy } from './docs.ts'
-import { type Fail, type Headers, send } from './exchange.ts'
+import { addField, type Headers, send } from './exchange.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import { toBaseUrl } from './protocol.ts'
 import type { Entry } from './routes.ts'
+import type { WriteHealth } from './write-health.ts'
 
 interface PageParts {
   readonly store: Store
   readonly lifecycle: Lifecycle
+  readonly writeHealth: WriteHealth
   readonly publicUrl: string | undefined
-  readonly fail: Fail
 }
 
 interface PageAnswer {
@@ -23,11 +25,11 @@ interface PageAnswer {
   readonly headers?: Headers
 }
 
-/** Stands where the address goes, so that the document is written once and not for every request. */
+/** Stands for the address, so that the document is serialised once and not for every request. */
 const placeholder = 'http://placeholder.invalid'
 
-/** The pages that anybody may read without a token, with what answers them. */
-export function buildPages({ store, lifecycle, publicUrl, fail }: PageParts): Entry[] {
+/** The pages that need no token, with the functions that answer them. */
+export function buildPages({ store, lifecycle, writeHealth, publicUrl }: PageParts): Entry[] {
   const document = buildOpenApi({ baseUrl: placeholder })
   const [documentStart = '', documentEnd = ''] = JSON.stringify(document).split(placeholder)
   const docsPage = buildDocsPage(document)
@@ -41,7 +43,8 @@ export function buildPages({ store, lifecycle, publicUrl, fail }: PageParts): En
     async getReadiness() {
       if (lifecycle.isDraining) throw new Failure(50300, 'The service is shutting down.')
       await store.ping()
-      return { text: JSON.stringify(healthy) }
+      const full: Readiness = { status: 'ok', writes: 'disk full' }
+      return { text: JSON.stringify(writeHealth.isDiskFull() ? full : healthy) }
     },
 
     async getOpenApi(request) {
@@ -54,21 +57,22 @@ export function buildPages({ store, lifecycle, publicUrl, fail }: PageParts): En
       return {
         text: docsPage,
         contentType: 'text/html; charset=utf-8',
-        headers: { 'Content-Security-Policy': docsPolicy, 'X-Content-Type-Options': 'nosniff' },
+        headers: { 'Content-Security-Policy': docsPolicy },
       }
     },
   }
 
-  return (Object.keys(pages) as PageName[]).map((name) => ({
-    method: 'GET',
-    path: pages[name].path,
-    isPage: true,
-    handle(exchange) {
-      answers[name](exchange.request)
-        .then(({ text, contentType, headers = {} }) =>
-          send(exchange, 200, headers, text, contentType),
-        )
-        .catch((error) => fail(exchange, error))
-    },
-  }))
+  return (Object.keys(pages) as PageName[]).map((name) => {
+    const { path, cacheControl }: Page = pages[name]
+    return {
+      method: 'GET',
+      path,
+      isPage: true,
+      async handle(exchange) {
+        if (cacheControl !== undefined) addField(exchange, 'Cache-Control', cacheControl)
+        const { text, contentType, headers = {} } = await answers[name](exchange.request)
+        send(exchange, 200, headers, text, contentType)
+      },
+    }
+  })
 }

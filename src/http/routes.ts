@@ -1,10 +1,10 @@
-import { methodsByPath } from '../contract/operations.ts'
+import { methodsByPath } from '../contract/methods.ts'
 import type { Exchange } from './exchange.ts'
 
-/** Answers what a method asks for at a path. The id is the segment of the path that stands for one. */
-export type Handle = (exchange: Exchange, id: string) => void
+/** Answers a request. The id is the last segment of a path that ends in one. */
+export type Handle = (exchange: Exchange, id: string) => Promise<void>
 
-/** What an operation or a page brings with it to be found. */
+/** An operation or a page, as the routes know it. */
 export interface Entry {
   readonly method: string
   readonly path: string
@@ -12,14 +12,14 @@ export interface Entry {
   readonly handle: Handle
 }
 
-/** What is at a path of the contract. */
+/** A path of the contract. */
 export interface Route {
   readonly path: string
-  /** What the path begins with, if an id follows. */
+  /** The part of the path before the id, if it has one. */
   readonly prefix: string | undefined
   readonly handles: ReadonlyMap<string, Handle>
   readonly allow: string
-  /** Anybody may read it, even while the service is overloaded. */
+  /** A page needs no token, and is served even while the service is overloaded. */
   readonly isPage: boolean
 }
 
@@ -28,12 +28,12 @@ export interface FoundRoute {
   readonly id: string
 }
 
-/** Builds the look-up of what is at a path: undefined for a path that the contract does not know. */
+/** Builds the look-up of routes by path: undefined for a path that the contract does not know. */
 export function buildRoutes(entries: readonly Entry[]) {
   const byPath = Map.groupBy(entries, ({ path }) => path)
   const routes = [...byPath].map(([path, known]) => toRoute(path, known))
 
-  // A few comparisons: a map would keep every path that was ever asked for in V8's table of strings.
+  // A few comparisons. A map would intern every requested path in V8's string table.
   return (path: string): FoundRoute | undefined => {
     for (const route of routes) {
       const id = findId(route, path)
@@ -56,14 +56,14 @@ function toRoute(path: string, entries: readonly Entry[]): Route {
   }
 }
 
-/** The id in a path that leads to a route, empty if the route has none; undefined for a path that leads elsewhere. */
+/** The id in a path of this route, empty if the route has none; undefined for another path. */
 function findId({ path, prefix }: Route, asked: string): string | undefined {
   if (prefix === undefined) return asked === path ? '' : undefined
   if (!asked.startsWith(prefix) || asked.includes('/', prefix.length)) return undefined
   return asked.slice(prefix.length) || undefined
 }
 
-/** The path of a URL, without its escapes: undefined if one of them is broken. */
+/** The decoded path of a URL; undefined if an escape is broken. */
 export function toPath(url: string): string | undefined {
   const end = url.indexOf('?')
   const path = end === -1 ? url : url.slice(0, end)

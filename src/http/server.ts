@@ -1,45 +1,54 @@
 import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
-import { nextTick } from 'node:process'
 import type { Logger } from 'pino'
-import { defaultTimeouts, limits, type Timeouts } from '../contract/limits.ts'
-import { overloaded, type Store } from '../store/store.ts'
+import { Failure } from '../contract/errors.ts'
+import { contentTypeOptions } from '../contract/headers.ts'
+import { limits, type Timeouts } from '../contract/limits.ts'
+import { overloaded } from '../store/failures.ts'
+import type { Store } from '../store/store.ts'
 import type { TokenVerifier } from '../tokens/verify.ts'
-import { buildClientErrors } from './client-errors.ts'
+import { type ClientError, toClientFailure, toRawAnswer } from './client-errors.ts'
+import { buildTurns, refuse, type TrackedSocket, trackConnections } from './connections.ts'
 import { type AllowedOrigins, allowOrigin } from './cors.ts'
 import { addField, type Exchange } from './exchange.ts'
 import { malformed, sendFailure, toFailure } from './failures.ts'
 import { buildHandlers } from './handlers.ts'
-import type { Lifecycle } from './lifecycle.ts'
+import { drain, type Grace } from './lifecycle.ts'
 import { buildOperations } from './operations.ts'
 import { buildPages } from './pages.ts'
 import { findProtocolFault, isFramedOddly, toOriginForm } from './protocol.ts'
 import type { RateLimit } from './rate-limit.ts'
+import { buildRequestLog } from './request-log.ts'
 import { buildRoutes, type FoundRoute, toPath } from './routes.ts'
 import { answerUnrouted } from './unrouted.ts'
-
-/** How many requests may wait on one connection: more than fit into what is read at once, unless they say next to nothing. */
-const maxWaiting = 500
+import { ignoreUpgrades } from './upgrades.ts'
+import { buildWriteHealth } from './write-health.ts'
 
 export interface ServerParts {
   readonly store: Store
   readonly tokens: TokenVerifier
   readonly logger: Logger
-  readonly lifecycle: Lifecycle
   readonly publicUrl: string | undefined
   readonly allowedOrigins: AllowedOrigins
   readonly rateLimit: RateLimit | undefined
-  readonly timeouts?: Timeouts
+  readonly trustedProxies: number
+  readonly timeouts: Timeouts
 }
 
-/** Builds the HTTP side of the service. It does not listen. */
-export function buildServer(parts: ServerParts): Server {
-  const { store, tokens, logger, lifecycle, publicUrl, allowedOrigins, rateLimit } = parts
-  const timeouts = parts.timeouts ?? defaultTimeouts
+export interface HttpServer {
+  /** It does not listen yet. */
+  readonly server: Server
+  /** Answers what was accepted, then closes. Returns how many connections had to be cut. */
+  drain(grace: Grace): Promise<number>
+}
+
+/** Builds the HTTP side of the service. */
+export function buildServer(parts: ServerParts): HttpServer {
+  const { store, tokens, publicUrl, allowedOrigins, rateLimit, timeouts } = parts
+  const lifecycle = { isDraining: false }
+  const writeHealth = buildWriteHealth()
   const newRequestId = buildRequestIds()
-  const clientErrors = buildClientErrors(newRequestId, timeouts)
-  const waitingBy = new WeakMap<Socket, number>()
+  const log = buildRequestLog(parts)
   const findRoute = buildRoutes([
     ...buildOperations({
       handlers: buildHandlers(store),
@@ -47,141 +56,119 @@ export function buildServer(parts: ServerParts): Server {
       rateLimit,
       publicUrl,
       timeouts,
-      fail,
+      writeHealth,
     }),
-    ...buildPages({ store, lifecycle, publicUrl, fail }),
+    ...buildPages({ store, lifecycle, writeHealth, publicUrl }),
   ])
-
   const server = createServer({
     requestTimeout: timeouts.requestTimeoutMs,
     headersTimeout: timeouts.headersTimeoutMs,
     connectionsCheckingInterval: Math.min(1_000, timeouts.headersTimeoutMs / 2),
     keepAliveTimeout: timeouts.keepAliveTimeoutMs,
     maxHeaderSize: limits.headerBytes,
-    // The two that Node would answer or repair without our knowledge.
+    // Node would answer the first of these itself, and repair the second.
     requireHostHeader: false,
     joinDuplicateHeaders: true,
-    // What has no body needs no stream for it.
+    // A request without a body needs no stream for it.
     optimizeEmptyRequests: true,
   })
   server.timeout = timeouts.stallTimeoutMs
+  server.maxConnections = limits.connections
+  const connections = trackConnections(server)
 
-  function receive(request: IncomingMessage, response: ServerResponse): void {
-    const previous = clientErrors.track(request, response)
-    if (previous === undefined) begin(request, response)
-    else waitBehind(previous, request, response)
-  }
-
-  // Pipelined: it sees what the one before it did, and a client that does not read has one answer prepared, not many.
-  function waitBehind(
-    previous: ServerResponse,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ) {
-    const { socket } = request
-    const waiting = (waitingBy.get(socket) ?? 0) + 1
-    if (waiting > maxWaiting) {
-      socket.destroy()
-      return
-    }
-    waitingBy.set(socket, waiting)
-    let isWaiting = true
-    // Nothing more is read meanwhile, so that who sends on and does not read is idle, and is cut. Node reads on at the end
-    // of each request, in a tick of its own: this comes behind it.
-    nextTick(nextTick, () => {
-      if (isWaiting) socket.pause()
-    })
-    previous.once('close', () => {
-      isWaiting = false
-      waitingBy.set(socket, (waitingBy.get(socket) ?? 1) - 1)
-      if (clientErrors.isLast(response)) socket.resume()
-      begin(request, response)
-    })
-  }
-
+  /** A request that no other one on its connection comes before. */
   function begin(request: IncomingMessage, response: ServerResponse): void {
-    // Behind a last answer nothing is begun: it would be done, and nobody would hear of it (RFC 9112, section 9.6).
-    if (!request.socket.writable) return
-    const id = newRequestId()
-    const url = toOriginForm(request.url ?? '')
-    const exchange: Exchange = { id, request, response, url, fields: ['X-Request-Id', id] }
-    // What every answer carries, whatever becomes of the request.
-    if (isLast(request)) addField(exchange, 'Connection', 'close')
-    allowOrigin(exchange, allowedOrigins)
-    judge(exchange)
-  }
-
-  // What is pipelined behind an upgrade is lost in Node: the client shall not wait for it.
-  function isLast(request: IncomingMessage): boolean {
-    return lifecycle.isDraining || request.headers.upgrade !== undefined || isFramedOddly(request)
-  }
-
-  function judge(exchange: Exchange): void {
+    const exchange = toExchange(request, response)
     const path = toPath(exchange.url)
     const found = path === undefined ? undefined : findRoute(path)
-    const fault = findProtocolFault(exchange) ?? (path === undefined ? brokenEscape() : undefined)
-    if (logger.isLevelEnabled('debug')) logAnswer(exchange, found)
+    log.begin(exchange, found)
+    const fault = findProtocolFault(exchange) ?? findEscapeFault(exchange.url, path)
     if (fault !== undefined) sendFailure(exchange, fault)
     else if (store.isFull() && !found?.route.isPage) sendFailure(exchange, overloaded())
-    else answer(exchange, found)
+    else answer(exchange, found).catch((error: unknown) => fail(exchange, error))
   }
 
-  function answer(exchange: Exchange, found: FoundRoute | undefined): void {
+  function toExchange(request: IncomingMessage, response: ServerResponse): Exchange {
+    const id = newRequestId()
+    const url = toOriginForm(request.url ?? '')
+    const fields = ['X-Request-Id', id, 'X-Content-Type-Options', contentTypeOptions]
+    const exchange: Exchange = { id, request, response, url, fields }
+    // Every answer carries these, whatever becomes of the request.
+    if (lifecycle.isDraining || isFramedOddly(request)) addField(exchange, 'Connection', 'close')
+    allowOrigin(exchange, allowedOrigins)
+    return exchange
+  }
+
+  async function answer(exchange: Exchange, found: FoundRoute | undefined): Promise<void> {
     const handle = found?.route.handles.get(exchange.request.method ?? '')
-    if (found === undefined || handle === undefined) {
-      answerUnrouted(exchange, found?.route.allow)
-      return
-    }
-    try {
-      handle(exchange, found.id)
-    } catch (error) {
-      fail(exchange, error)
-    }
+    if (found === undefined || handle === undefined) answerUnrouted(exchange, found?.route.allow)
+    else await handle(exchange, found.id)
   }
 
   function fail(exchange: Exchange, error: unknown): void {
-    const { id, response } = exchange
     const failure = toFailure(error)
-    // A refusal because of too much to do is no news, and would come in great numbers.
-    if (failure.number >= 50000 && failure.number !== 50300) {
-      logger.error({ requestId: id, error: failure.number, err: failure.cause }, failure.message)
-    }
-    // Half an answer cannot be taken back; that it is cut off is all that its client can hear.
-    if (response.headersSent) response.destroy()
+    if (failure.number === 50700) writeHealth.noteDiskFull()
+    log.fail(exchange, failure)
+    // Half an answer cannot be taken back. All that its client can see is that it breaks off.
+    if (exchange.response.headersSent) exchange.response.destroy()
     else sendFailure(exchange, failure)
   }
 
-  function logAnswer({ id, request, response }: Exchange, found: FoundRoute | undefined): void {
-    const begunAt = performance.now()
-    response.once('finish', () => {
-      const { method } = request
-      const { statusCode } = response
-      const ms = performance.now() - begunAt
-      logger.debug({ requestId: id, method, path: found?.route.path, statusCode, ms }, 'answered')
-    })
+  function refuseBytes(socket: TrackedSocket, failure: Failure): void {
+    const id = newRequestId()
+    log.refuse(id, socket, failure)
+    refuse(socket, timeouts.stallTimeoutMs, () => toRawAnswer(failure, id))
   }
 
+  const { receive } = buildTurns(begin, (socket) => refuseBytes(socket, tooManyWaiting()))
   server.on('request', receive)
-  // Node answers these two without a body, and cuts the connection on the next.
+  // Node would answer these two itself, without a body.
   server.on('checkContinue', receive)
   server.on('checkExpectation', receive)
-  server.on('connect', (_, socket: Socket) => {
-    clientErrors.refuse(socket, malformed('The method CONNECT is for proxies; this is none.'))
+  ignoreUpgrades(server, receive)
+  server.on('connect', (_, socket: TrackedSocket) =>
+    refuseBytes(socket, malformed('The method CONNECT is for proxies, and this is not one.')),
+  )
+  server.on('clientError', (error: ClientError, socket: TrackedSocket) => {
+    if (error.code === 'ECONNRESET') socket.destroy()
+    else refuseBytes(socket, toClientFailure(error, timeouts))
   })
-  server.on('clientError', clientErrors.answer)
-  // Cuts who does not read, and who is idle for too long. Who does not finish a request is answered, by other timers.
-  server.on('timeout', (socket: Socket) => {
+  // Drops clients that stop reading and connections that stay idle. Node's other timers answer
+  // clients that do not finish a request.
+  server.on('timeout', (socket: TrackedSocket) => {
     const isIdle = socket.timeout !== timeouts.stallTimeoutMs
     if (isIdle || socket.writableLength > 0) socket.destroy()
   })
-  return server
+
+  return {
+    server,
+    async drain(grace) {
+      lifecycle.isDraining = true
+      const cut = await drain(server, connections, timeouts, grace)
+      log.close()
+      return cut
+    },
+  }
 }
 
-function brokenEscape() {
-  return malformed('The URL has a percent sign that does not start an escape.')
+function findEscapeFault(url: string, path: string | undefined): Failure | undefined {
+  if (path !== undefined) return undefined
+  const isBroken = /%(?![0-9a-f]{2})/i.test(url)
+  return malformed(
+    isBroken
+      ? 'The URL has a percent sign that does not start an escape.'
+      : 'The escapes in the URL are not UTF-8.',
+  )
 }
 
-/** Ids that are unique over restarts and processes: a random start, then a count. */
+function tooManyWaiting(): Failure {
+  return new Failure(
+    50300,
+    'Too many requests wait on this connection. This one and those after it were not done: send them again.',
+  )
+}
+
+/** Request ids are unique over restarts and processes: a random start, then a count. */
 function buildRequestIds(): () => string {
   const start = randomBytes(6).toString('base64url')
   let count = 0

@@ -6,13 +6,12 @@ import type { Timeouts } from '../contract/limits.ts'
 import { type Exchange, type Headers, joinFields } from './exchange.ts'
 import { takesGzip } from './negotiation.ts'
 
-/** A body that is too large to hold: its text in pieces. */
+/** A body that is too large to hold: it is sent piece by piece. */
 export interface StreamedBody {
   readonly contentType: string
-  /** Whether it is worth to compress it where the client takes that. */
   readonly isCompressible: boolean
   readonly pieces: AsyncIterable<string>
-  /** Lets go of what the pieces come from, whether they were read or not. */
+  /** Releases the source of the pieces, whether they were read or not. */
   close(): Promise<void>
 }
 
@@ -20,29 +19,31 @@ export function isStreamed(body: object): body is StreamedBody {
   return 'pieces' in body
 }
 
-/** An answer whose body comes in pieces. */
-interface PiecewiseAnswer {
+interface StreamedAnswer {
   readonly status: number
   readonly headers: Headers
   readonly body: StreamedBody
 }
 
-/** Sends a body in pieces, as fast as the client takes them, and for no longer than the limit. */
+/** Sends a body piece by piece: as fast as the client reads, within the time limit, and only while
+ * its token is valid. */
 export async function sendStreamed(
   exchange: Exchange,
-  { status, headers, body }: PiecewiseAnswer,
+  { status, headers, body }: StreamedAnswer,
   timeouts: Timeouts,
+  verifyToken: () => unknown,
 ): Promise<void> {
   const { request, response } = exchange
-  // Nobody reads the body of an answer to HEAD: it is not written.
-  const source = Readable.from(request.method === 'HEAD' ? [] : body.pieces, { objectMode: false })
+  // The answer to HEAD has no body, so none is written.
+  const pieces = request.method === 'HEAD' ? [] : whileValid(body.pieces, verifyToken)
+  const source = Readable.from(pieces, { objectMode: false })
   const timer = setTimeout(() => source.destroy(new Error('too slow')), timeouts.exportMs)
   source.once('close', () => {
     clearTimeout(timer)
     body.close().catch(() => {})
   })
   try {
-    // What fails before the first piece is there can still be answered as a failure.
+    // A failure before the first piece can still be answered as one.
     await once(source, 'readable')
     if (response.destroyed) return
     const isGzip = body.isCompressible && takesGzip(request.headers['accept-encoding'])
@@ -51,10 +52,20 @@ export async function sendStreamed(
     response.writeHead(status, joinFields(exchange, own))
     await pipeline([source, ...(isGzip ? [createGzip()] : []), response])
   } catch (error) {
-    // That the client did not want the rest is no failure.
+    // A client that leaves early is no failure.
     const { code } = error as NodeJS.ErrnoException
     if (code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
   } finally {
     source.destroy()
+  }
+}
+
+async function* whileValid(
+  pieces: AsyncIterable<string>,
+  verifyToken: () => unknown,
+): AsyncGenerator<string> {
+  for await (const piece of pieces) {
+    await verifyToken()
+    yield piece
   }
 }

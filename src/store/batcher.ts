@@ -1,13 +1,12 @@
 import type { Plant } from '../contract/shapes.ts'
-import { Deferred, type Soon } from './soon.ts'
-import { overloaded } from './store.ts'
+import { overloaded } from './failures.ts'
 
-/** A write that waits for its commit, and how much memory it holds meanwhile. */
-export interface Write {
+/** An item that waits for its batch, and how much memory it holds meanwhile. */
+export interface Batched {
   readonly bytes: number
 }
 
-/** What a write holds beside the text of its plant. */
+/** What an item holds beside the text of its plant. */
 export const rowBytes = 64
 
 /** How much memory a plant holds while it waits. */
@@ -23,7 +22,7 @@ export interface BatcherBounds {
   readonly batchesInFlight: number
 }
 
-/** Batches that a disk takes at once, and a queue that holds about a tenth of a second of work. */
+/** A batch is about what a disk writes at once; the queue holds about a tenth of a second of work. */
 export const defaultBounds = {
   batchItems: 512,
   batchBytes: 8 * 1024 * 1024,
@@ -31,49 +30,54 @@ export const defaultBounds = {
   queueBytes: 64 * 1024 * 1024,
 }
 
-export interface Batcher<W extends Write> {
-  /** Answers the outcome of the write when the commit that holds it is on disk. */
-  submit<Outcome>(write: W): Soon<Outcome>
+export interface Batcher<Item extends Batched> {
+  /** Resolves with the outcome of the item when its batch has run. */
+  submit<Outcome>(item: Item): Promise<Outcome>
   isFull(): boolean
   /** Resolves when nothing waits any more. */
   drain(): Promise<void>
 }
 
-interface Waiting<W> {
-  readonly write: W
-  readonly outcome: Deferred<never>
+interface Waiting<Item> {
+  readonly item: Item
+  readonly resolve: (outcome: never) => void
+  readonly reject: (reason: unknown) => void
 }
 
 /**
- * Puts the writes that arrive while the event loop or a commit is busy into one commit, so that they share its
- * fsync. Who is alone never waits for company. `commit` answers one outcome for each write, in order; when it
- * fails, every write of that batch fails, and no other.
+ * Collects the items that arrive while the event loop or a batch is busy into one batch, so that
+ * writes share an fsync and look-ups share a query. `run` returns one outcome for each item, in
+ * order. When it fails, every item of that batch fails, and no other.
  *
- * `commitDelayMs` says how long after a batch its callers are given to come back, as long as fewer writes wait than it had: where
- * a commit takes long, it is better to have them in the next one than in the one after it.
+ * `commitDelayMs` is how long the next batch may be delayed while fewer items wait than the last
+ * batch had: where a commit is slow, its callers return in time for the next one. A lone item
+ * never waits.
  */
-export function buildBatcher<W extends Write>(
-  commit: (writes: W[]) => unknown[] | Promise<unknown[]>,
+export function buildBatcher<Item extends Batched>(
+  run: (items: Item[]) => unknown[] | Promise<unknown[]>,
   bounds: BatcherBounds,
   commitDelayMs: () => number = () => 0,
-): Batcher<W> {
-  let queue: Waiting<W>[] = []
+): Batcher<Item> {
+  let queue: Waiting<Item>[] = []
   let queuedBytes = 0
   let batchesInFlight = 0
   let flushIsScheduled = false
-  let lastWrites = 0
+  let lastBatchItems = 0
   let delayedUntil = 0
   let delayTimer: NodeJS.Timeout | undefined
   let drained: (() => void)[] = []
 
-  function submit<Outcome>(write: W): Soon<Outcome> {
-    if (isFull()) return Deferred.rejected(overloaded())
-    const outcome = new Deferred<never>()
-    queue.push({ write, outcome })
-    queuedBytes += write.bytes
-    scheduleFlush()
-    if (delayTimer !== undefined && queue.length >= lastWrites) stopWaiting()
-    return outcome
+  function submit<Outcome>(item: Item): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      if (isFull()) {
+        reject(overloaded())
+        return
+      }
+      queue.push({ item, resolve, reject })
+      queuedBytes += item.bytes
+      scheduleFlush()
+      if (delayTimer !== undefined && queue.length >= lastBatchItems) endDelay()
+    })
   }
 
   function isFull(): boolean {
@@ -83,14 +87,14 @@ export function buildBatcher<W extends Write>(
   function scheduleFlush(): void {
     if (flushIsScheduled || batchesInFlight === bounds.batchesInFlight || queue.length === 0) return
     flushIsScheduled = true
-    const isSmall = delayedUntil > 0 && queue.length < lastWrites
-    const waitMs = isSmall ? delayedUntil - performance.now() : 0
-    if (waitMs > 0) delayTimer = setTimeout(flush, waitMs)
-    // Runs after every request that this turn of the event loop can read, so that they all share the commit.
+    const isSmall = delayedUntil > 0 && queue.length < lastBatchItems
+    const delayMs = isSmall ? delayedUntil - performance.now() : 0
+    if (delayMs > 0) delayTimer = setTimeout(flush, delayMs)
+    // Runs after every request that this turn of the event loop can read: they share the batch.
     else setImmediate(flush)
   }
 
-  function stopWaiting(): void {
+  function endDelay(): void {
     clearTimeout(delayTimer)
     delayTimer = undefined
     setImmediate(flush)
@@ -100,11 +104,11 @@ export function buildBatcher<W extends Write>(
     flushIsScheduled = false
     delayTimer = undefined
     const batch = takeBatch()
-    lastWrites = batch.length
+    lastBatchItems = batch.length
     batchesInFlight++
     let outcomes: unknown[] | Promise<unknown[]>
     try {
-      outcomes = commit(batch.map(({ write }) => write))
+      outcomes = run(batch.map(({ item }) => item))
     } catch (error) {
       fail(batch, error)
       return
@@ -119,41 +123,41 @@ export function buildBatcher<W extends Write>(
     scheduleFlush()
   }
 
-  function takeBatch(): Waiting<W>[] {
-    let writes = 0
+  function takeBatch(): Waiting<Item>[] {
+    let items = 0
     let bytes = 0
-    for (const { write } of queue) {
-      // The first write always fits, however large it is.
-      if (writes > 0 && bytes + write.bytes > bounds.batchBytes) break
-      writes++
-      bytes += write.bytes
-      if (writes === bounds.batchItems) break
+    for (const { item } of queue) {
+      // The first item always fits, however large it is.
+      if (items > 0 && bytes + item.bytes > bounds.batchBytes) break
+      items++
+      bytes += item.bytes
+      if (items === bounds.batchItems) break
     }
     queuedBytes -= bytes
-    if (writes === queue.length) {
+    if (items === queue.length) {
       const batch = queue
       queue = []
       return batch
     }
-    return queue.splice(0, writes)
+    return queue.splice(0, items)
   }
 
-  function succeed(batch: Waiting<W>[], outcomes: unknown[]): void {
-    batch.forEach(({ outcome }, index) => {
-      outcome.fulfill(outcomes[index] as never)
+  function succeed(batch: Waiting<Item>[], outcomes: unknown[]): void {
+    batch.forEach(({ resolve }, index) => {
+      resolve(outcomes[index] as never)
     })
     finish()
   }
 
-  function fail(batch: Waiting<W>[], error: unknown): void {
-    for (const { outcome } of batch) outcome.reject(error)
+  function fail(batch: Waiting<Item>[], error: unknown): void {
+    for (const { reject } of batch) reject(error)
     finish()
   }
 
   function finish(): void {
     batchesInFlight--
-    const waitMs = commitDelayMs()
-    delayedUntil = waitMs > 0 ? performance.now() + waitMs : 0
+    const delayMs = commitDelayMs()
+    delayedUntil = delayMs > 0 ? performance.now() + delayMs : 0
     scheduleFlush()
     if (batchesInFlight > 0 || queue.length > 0) return
     for (const resolve of drained) resolve()

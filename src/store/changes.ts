@@ -13,14 +13,14 @@ import {
   type VersionedPlant,
 } from './store.ts'
 
-/** What a key was used for. */
+/** One use of an idempotency key. */
 export interface KeyUse extends CreateKey {
   readonly fingerprint: Uint8Array
   readonly version: Version
   readonly usedAt: number
 }
 
-/** The rows of the store inside one transaction. Each engine brings its own; what is done with them is said here once. */
+/** The rows of the store inside one transaction. Each engine brings its own. */
 export interface Rows {
   find(id: bigint): VersionedPlant | undefined
   /** Adds the plant unless its id is taken. */
@@ -28,11 +28,11 @@ export interface Rows {
   update(plant: VersionedPlant): void
   delete(id: bigint): void
   findKey(key: CreateKey): KeyUse | undefined
-  /** Notes the use of a key, in place of one that is too old to count. */
+  /** Records the use of a key, in place of an expired one. */
   putKey(use: KeyUse): void
 }
 
-/** A write as data, so that a thread can be told of it: versions and times are settled when it is asked for. */
+/** A write as data, so that it can be sent to a thread. Versions and times are already chosen. */
 export type Change = Create | CreateOnce | Replace | Delete | Import
 
 export interface Create {
@@ -80,15 +80,16 @@ export function toImport(
   return { kind: 'import', plants: versioned, onConflict }
 }
 
-/** What a change answers. */
+/** The outcome of a change. */
 export type Outcome<One extends Change> = ReturnType<(typeof appliers)[One['kind']]>
 
-/** Does to the rows what the change says, and answers what came of it. */
+/** Makes a change to the rows of a transaction. */
 export function apply(rows: Rows, change: Change): Outcome<Change> {
   const applyOne: (rows: Rows, change: never) => Outcome<Change> = appliers[change.kind]
   return applyOne(rows, change as never)
 }
 
+/** What each kind of change does to the rows: said once, for both engines. */
 const appliers = {
   create(rows: Rows, { plant }: Create): Version | 'exists' {
     return rows.insert(plant) ? plant.version : 'exists'

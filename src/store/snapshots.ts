@@ -1,30 +1,44 @@
-import { maxSnapshots, type Snapshot, tooManySnapshots } from './store.ts'
+import { tooManySnapshots, tooManySnapshotsOfToken } from './failures.ts'
+import type { Snapshot } from './store.ts'
 
-/** Opens snapshots, a few at a time: an open one keeps the store from cleaning up behind itself. */
-export function limitSnapshots(open: () => Promise<Snapshot>): () => Promise<Snapshot> {
-  let openCount = 0
+/** How many snapshots may be open in one process, and how many of them for one token. */
+export const maxSnapshots = 4
+export const maxSnapshotsOfToken = 2
 
-  return async () => {
-    if (openCount === maxSnapshots) throw tooManySnapshots()
-    openCount++
-    try {
-      return track(await open())
-    } catch (error) {
-      openCount--
-      throw error
-    }
+/** Bounds open snapshots: while one is open, the store cannot reclaim space. */
+export function limitSnapshots(
+  open: () => Promise<Snapshot>,
+): (tokenId?: string) => Promise<Snapshot> {
+  const owners: (string | undefined)[] = []
+
+  function reserve(tokenId: string | undefined): void {
+    if (owners.length === maxSnapshots) throw tooManySnapshots(maxSnapshots)
+    const own = tokenId === undefined ? 0 : owners.filter((owner) => owner === tokenId).length
+    if (own === maxSnapshotsOfToken) throw tooManySnapshotsOfToken(maxSnapshotsOfToken)
+    owners.push(tokenId)
   }
 
-  function track(snapshot: Snapshot): Snapshot {
-    let isOpen = true
-    return {
-      ...snapshot,
-      async close() {
-        if (!isOpen) return
-        isOpen = false
-        openCount--
-        await snapshot.close()
-      },
+  function release(tokenId: string | undefined): void {
+    owners.splice(owners.indexOf(tokenId), 1)
+  }
+
+  return async (tokenId) => {
+    reserve(tokenId)
+    try {
+      const snapshot = await open()
+      let isOpen = true
+      return {
+        ...snapshot,
+        async close() {
+          if (!isOpen) return
+          isOpen = false
+          release(tokenId)
+          await snapshot.close()
+        },
+      }
+    } catch (error) {
+      release(tokenId)
+      throw error
     }
   }
 }

@@ -1,17 +1,15 @@
-import { Failure } from '../contract/errors.ts'
 import type { Precondition } from '../contract/precondition.ts'
 import type { Scope } from '../contract/scopes.ts'
 import type { NewPlant, StoredPlant } from '../contract/shapes.ts'
-import type { Soon } from './soon.ts'
 
-/** Names one state of one plant: random, so that it never comes back, not even from an old backup. */
+/** Names one state of one plant. It is random, so it never recurs, even after a restore. */
 export type Version = bigint
 
 export interface VersionedPlant extends StoredPlant {
   readonly version: Version
 }
 
-/** The key that a client gave a create, and whose client it was. */
+/** The idempotency key of a create, and the token that it belongs to. */
 export interface CreateKey {
   readonly tokenId: string
   readonly key: string
@@ -35,41 +33,41 @@ export interface PlantQuery {
 
 export interface PlantPage {
   readonly plants: readonly StoredPlant[]
-  /** Whether it ends where the query ends, and not because it became too large. */
+  /** Whether the page ends where the query ends, and not because it became too large. */
   readonly isWhole: boolean
 }
 
-/** A plant to bring in. One that comes from another store keeps the version that it had there. */
+/** A plant to import. One that comes from another store keeps its version. */
 export type ImportedPlant = NewPlant & { readonly version?: Version }
 
-/** What becomes of a plant whose id is taken by another one. */
+/** What happens to an imported plant whose id is taken by another one. */
 export type OnConflict = 'keep' | 'replace'
 
-/** What became of a plant that was brought in: "already there" has the same content, "conflict" has another and is kept. */
+/** "already there" has the same content; "conflict" has another content, which is kept. */
 export type ImportOutcome = 'stored' | 'already there' | 'conflict' | 'replaced'
 
-/** The store as it was at one moment, however long it is read and whatever is written meanwhile. */
+/** The store as it was at one moment, however long it is read. */
 export interface Snapshot {
-  /** How many plants there are, or how many have this tag. Takes as long as it takes. */
+  /** Counts all plants, or those with this tag. It reads all of them. */
   countPlants(tag: string | undefined): Promise<number>
-  /** Every plant that the query finds, in ascending order of the ids, in pieces that can be held. One walk at a time. */
+  /** Every plant that the query finds, in ascending order, a page at a time. One walk at a time. */
   walkPlants(query: PlantQuery): AsyncIterable<readonly VersionedPlant[]>
   listTokens(): Promise<TokenRecord[]>
   close(): Promise<void>
 }
 
-/** What a file with a whole store in it holds. */
+/** What a backup file holds. */
 export interface FileSummary {
   readonly plants: number
   readonly tokens: number
 }
 
-/** How long a key is kept. */
+/** How long an idempotency key is kept. */
 export const keyLifetimeMs = 24 * 60 * 60 * 1000
-/** A page that has become this large ends there. */
+/** A page ends when it reaches this size. */
 export const pageBytes = 1024 * 1024
 
-/** A token as the store knows it: never the token itself, only its SHA-256. Times are milliseconds since 1970. */
+/** A token as the store keeps it: its SHA-256, never the token. Times are ms since 1970. */
 export interface TokenRecord {
   readonly id: string
   readonly hash: Buffer
@@ -79,6 +77,8 @@ export interface TokenRecord {
   readonly expiresAt: number | undefined
   readonly revokedAt: number | undefined
   readonly lastUsedAt: number | undefined
+  /** The last characters of the token, to recognise a leaked one; unknown for an old token. */
+  readonly lastFour: string | undefined
 }
 
 export interface TokenUse {
@@ -87,25 +87,30 @@ export interface TokenUse {
 }
 
 /**
- * Where plants and tokens are kept. Each method is one atomic step; a write resolves when it is on disk. Expected
- * outcomes are values; a `Failure` says that the store could not do it, and whether it may have been done.
+ * Where plants and tokens are kept. Each method is one atomic step; a write resolves when it is on
+ * disk. Expected outcomes are values. A `Failure` says that the store could not do it, and whether
+ * it may have been done all the same.
  */
 export interface Store {
-  createPlant(plant: NewPlant): Soon<Version | 'exists'>
-  /** Creates the plant once for this key: again with the same plant, it tells what it did the first time. */
-  createPlantOnce(plant: NewPlant, key: CreateKey): Soon<CreatedOnce | 'exists' | 'key reused'>
-  getPlant(id: bigint): Soon<VersionedPlant | undefined>
-  /** Plants in ascending order of their ids: as many as asked for, or fewer when they are large. */
+  createPlant(plant: NewPlant): Promise<Version | 'exists'>
+  /** Creates the plant once for this key. A repeat with the same plant gets the first outcome. */
+  createPlantOnce(plant: NewPlant, key: CreateKey): Promise<CreatedOnce | 'exists' | 'key reused'>
+  /** Returns the plant itself where it is at hand, and a promise where it has to be fetched. */
+  getPlant(id: bigint): VersionedPlant | undefined | Promise<VersionedPlant | undefined>
+  /** Plants in ascending order of their ids: up to the limit, or fewer when they are large. */
   listPlants(query: PlantQuery): Promise<PlantPage>
   /** The ids that a list of plants would have, whatever the size of the plants. */
   listIds(query: PlantQuery): Promise<bigint[]>
-  replacePlant(plant: StoredPlant, condition: Precondition): Soon<Replaced | 'condition failed'>
-  deletePlant(id: bigint, condition: Precondition): Soon<'deleted' | 'absent' | 'condition failed'>
-  /** Brings in many plants at once. When it fails, some of them may be in: again, it finds them there. */
+  replacePlant(plant: StoredPlant, condition: Precondition): Promise<Replaced | 'condition failed'>
+  deletePlant(
+    id: bigint,
+    condition: Precondition,
+  ): Promise<'deleted' | 'absent' | 'condition failed'>
+  /** Imports many plants. If it fails, some of them may be stored; a repeat finds them there. */
   importPlants(plants: readonly ImportedPlant[], onConflict: OnConflict): Promise<ImportOutcome[]>
-  /** Opens a snapshot, to be closed by whoever asked for it. There are few at a time: they cost the store. */
-  openSnapshot(): Promise<Snapshot>
-  /** Forgets some of the keys that were used before this time. Answers whether there are none left. */
+  /** Opens a snapshot, which the caller closes. Few may be open at a time, and fewer for a token. */
+  openSnapshot(tokenId?: string): Promise<Snapshot>
+  /** Forgets some of the keys used before this time. Returns whether none are left. */
   forgetKeys(usedBefore: number): Promise<boolean>
 
   addToken(token: TokenRecord): Promise<void>
@@ -114,20 +119,22 @@ export interface Store {
   findToken(hash: Buffer): Promise<TokenRecord | undefined>
   listTokens(): Promise<TokenRecord[]>
   revokeToken(id: string, at: number): Promise<'revoked' | 'revoked before' | 'unknown'>
-  /** Notes when tokens were last used. Told late and in bulk, so it may lag behind. */
+  /** Deletes tokens, whatever their state. Returns how many there were. */
+  deleteTokens(ids: readonly string[]): Promise<number>
+  /** Records when tokens were last used. It is called late and in bulk, so it may lag. */
   noteTokenUses(uses: readonly TokenUse[]): Promise<void>
-  /** A number that changes with every revocation, whichever process made it. */
+  /** A number that changes with every revocation and deletion, in whichever process it was made. */
   tokenRevision(): Promise<bigint>
 
   /** Whether the queue of waiting writes is full, so that further ones would be refused. */
   isFull(): boolean
   /** Resolves when the store answers. */
   ping(): Promise<void>
-  /** Finishes the writes that were accepted, then lets go of the store. */
+  /** Finishes the writes that were accepted, then releases the store. */
   close(): Promise<void>
 }
 
-/** What an operator wants to know of a store that can go away and come back. */
+/** Tells the operator that a store went away or came back. */
 export interface StoreEvents {
   onLost(reason: unknown): void
   onFound(): void
@@ -139,20 +146,4 @@ export class UnusableStore extends Error {
     super(message, options)
     this.name = 'UnusableStore'
   }
-}
-
-/** How many snapshots may be open at a time in one process. */
-export const maxSnapshots = 4
-
-/** As many snapshots are open as may be: refused at once. */
-export function tooManySnapshots(): Failure {
-  return new Failure(
-    50300,
-    `The service sends ${maxSnapshots} exports already. Try again when one has ended.`,
-  )
-}
-
-/** The queue of the store is full: refused at once, so that nobody waits for what cannot be served. */
-export function overloaded(): Failure {
-  return new Failure(50300, 'The service is overloaded and stored nothing. Try again in a moment.')
 }

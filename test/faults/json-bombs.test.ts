@@ -139,7 +139,7 @@ describe('a JSON bomb', async () => {
 /** Where the plant is, if it was stored. */
 function findPath(answer: { headers: ReadonlyMap<string, string> }): string {
   const location = answer.headers.get('location')
-  return location === undefined ? '/plants/1' : new URL(location).pathname
+  return location === undefined ? '/plants/1' : location
 }
 
 async function findGarbageCollector(): Promise<() => void> {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { authorized, startService } from '../support/service.ts'
+import { startService } from '../support/service.ts'
 import { exchange } from '../support/wire.ts'
 
 const memory = 'sqlite::memory:'
 
-describe('the addresses that the service gives out', () => {
+describe('the URLs in the answers of the service', () => {
   const cases = [
     ['https://plants.example', 'https://plants.example'],
     ['https://plants.example/', 'https://plants.example'],
@@ -21,17 +21,25 @@ describe('the addresses that the service gives out', () => {
     })
   }
 
-  it('start with the host of the request otherwise', async () => {
+  it('are relative without PUBLIC_URL, whatever host the request names', async () => {
     const service = await startService(memory)
-    const { headers } = await service.create('{"id":1,"name":"x"}', { Host: '[::1]:8080' })
-    assert.equal(headers.get('location'), 'http://[::1]:8080/plants/1')
+    for (const [id, host] of ['plants.example', '[::1]:8080'].entries()) {
+      const { headers } = await service.create(`{"id":${id},"name":"x"}`, { Host: host })
+      assert.equal(headers.get('location'), `/plants/${id}`)
+    }
+    const { headers } = await service.call({ path: '/plants?limit=1' })
+    assert.equal(headers.get('link'), '</plants?limit=1&after=0>; rel="next"')
   })
 
-  it('start with the address of the connection when HTTP/1.0 names no host', async () => {
+  it('start with the host of the request in the document', async () => {
     const service = await startService(memory)
-    const body = '{"id":1,"name":"x"}'
-    const head = `POST /plants HTTP/1.0\r\nAuthorization: ${authorized.Authorization}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
-    const [answer] = await exchange(service.url, Buffer.from(head + body))
-    assert.equal(answer?.headers.get('location'), `${service.url}/plants/1`)
+    const { body } = await service.call({ path: '/openapi.json', headers: { Host: '[::1]:8080' } })
+    assert.equal(JSON.parse(body).servers[0].url, 'http://[::1]:8080')
+  })
+
+  it('start with the address of the connection where HTTP/1.0 names no host', async () => {
+    const service = await startService(memory)
+    const [answer] = await exchange(service.url, Buffer.from('GET /openapi.json HTTP/1.0\r\n\r\n'))
+    assert.equal(JSON.parse(answer?.body ?? '').servers[0].url, service.url)
   })
 })

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
+import { maxWaiting, maxWaitingOnConnection } from '../../src/http/connections.ts'
 import { engines } from '../support/engines.ts'
-import { json, startService } from '../support/service.ts'
-import { exchange, toBytes } from '../support/wire.ts'
+import { releaseAfterTest } from '../support/release.ts'
+import { authorized, json, startService, type TestService } from '../support/service.ts'
+import { exchange, openSocket, toBytes } from '../support/wire.ts'
 
 function toCreate(id: number, headers: Record<string, string> = {}): Buffer {
   return toBytes({
@@ -19,8 +20,11 @@ const statusesOf = (received: string) => received.match(/(?<=HTTP\/1\.1 )\d+/g)
 
 const sqlite = engines[0] as (typeof engines)[number]
 
-describe('requests that are pipelined', async () => {
-  const service = await startService('sqlite::memory:')
+describe('pipelined requests', () => {
+  let service: TestService
+  before(async () => {
+    service = await startService('sqlite::memory:')
+  })
 
   async function statuses(...requests: Buffer[]): Promise<number[]> {
     const answers = await exchange(service.url, Buffer.concat(requests), { answers: 9 })
@@ -40,16 +44,21 @@ describe('requests that are pipelined', async () => {
         ...store,
         createPlant: (plant) => gate.promise.then(() => store.createPlant(plant)),
       },
-      // Who is cut here is not cut for being idle.
-      timeouts: { stallTimeoutMs: 600_000 },
+      // No timer cuts a connection here.
+      timeouts: {
+        stallTimeoutMs: 600_000,
+        headersTimeoutMs: 600_000,
+        requestTimeoutMs: 600_000,
+        keepAliveTimeoutMs: 600_000,
+      },
     })
-    // What another connection is answered tells that everything sent before has been read.
+    releaseAfterTest(gate.resolve)
+    // The answer on another connection shows that the service has read what was sent before.
     const untilRead = () => slow.call({ path: '/healthz' })
-    const socket = connect(Number(new URL(slow.url).port), '127.0.0.1')
-    return { socket, gate, untilRead }
+    return { socket: openSocket(slow.url), gate, untilRead }
   }
 
-  it('are all answered when the body of the last is broken', async () => {
+  it('are all answered when the body of the last one is broken', async () => {
     const { socket, gate, untilRead } = await connectToSlow()
     const early = 'POST /plants HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
     const received = text(socket)
@@ -61,7 +70,7 @@ describe('requests that are pipelined', async () => {
     assert.deepEqual(statusesOf(await received), ['200', '401'])
   })
 
-  it('are not read on while the first has no answer, and are all answered', async () => {
+  it('are not read while the first has no answer, and are all answered in the end', async () => {
     const { socket, gate, untilRead } = await connectToSlow()
     const received = text(socket)
     const count = 5_000
@@ -75,17 +84,64 @@ describe('requests that are pipelined', async () => {
     assert.deepEqual(new Set(statuses), new Set(['200']))
   })
 
-  it('are cut when they are so many that they say next to nothing', async () => {
-    const { socket, gate } = await connectToSlow()
-    socket.on('error', () => {})
-    socket.write(Buffer.concat([toCreate(1), Buffer.from('GET / HTTP/1.1\r\n\r\n'.repeat(50_000))]))
-    await new Promise((resolve) => socket.resume().once('close', resolve))
-    gate.resolve()
+  it('are all answered when 600 small ones come in one write', async () => {
+    const requests = Array.from({ length: 600 }, (_, index) =>
+      toBytes({ path: `/plants/${1_000 + index}`, headers: authorized }),
+    )
+    const last = toBytes({ path: '/healthz', headers: { Connection: 'close' } })
+    const answers = await exchange(service.url, Buffer.concat([...requests, last]), {
+      answers: 601,
+    })
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [...Array(600).fill(404), 200],
+    )
   })
 
-  it('are not done behind an answer that closes the connection', async () => {
-    assert.deepEqual(await statuses(toCreate(2, { Upgrade: 'h2c' }), toCreate(3)), [200])
-    assert.ok(!(await isStored(3)))
+  it('are answered in order up to the bound, and then refused with 503', async () => {
+    const { socket, gate, untilRead } = await connectToSlow()
+    const received = text(socket)
+    const tiny = 'GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n'
+    const last = toBytes({ path: '/healthz', headers: { Connection: 'close' } })
+    socket.write(Buffer.concat([toCreate(1), Buffer.from(tiny.repeat(50_000)), last]))
+    for (let turn = 0; turn < 20; turn++) await untilRead()
+    gate.resolve()
+    const statuses = statusesOf(await received) ?? []
+    assert.equal(statuses.length, maxWaitingOnConnection + 2)
+    assert.deepEqual(new Set(statuses.slice(0, -1)), new Set(['200']))
+    assert.equal(statuses.at(-1), '503')
+  })
+
+  it('are served on other connections while a client lets as many wait as may wait', async () => {
+    const gate = Promise.withResolvers<void>()
+    const store = await sqlite.open(await sqlite.newUrl())
+    const slow = await startService('sqlite::memory:', {
+      store: {
+        ...store,
+        createPlant: (plant) => gate.promise.then(() => store.createPlant(plant)),
+      },
+      timeouts: { stallTimeoutMs: 600_000 },
+    })
+    const tiny = Buffer.from(
+      'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(maxWaitingOnConnection),
+    )
+    const sockets = Array.from({ length: 2 + maxWaiting / maxWaitingOnConnection }, () =>
+      openSocket(slow.url),
+    )
+    const received = sockets.map((socket) => text(socket))
+    for (const [id, socket] of sockets.entries()) {
+      socket.write(Buffer.concat([toCreate(id), tiny]))
+      await slow.call({ path: '/healthz' })
+    }
+    assert.equal((await slow.call({ path: '/plants/77' })).status, 404)
+    gate.resolve()
+    for (const socket of sockets) socket.end(toBytes({ headers: { Connection: 'close' } }))
+    const ends = (await Promise.all(received)).map((answers) => statusesOf(answers)?.at(-1))
+    assert.ok(ends.includes('503'), 'no connection was refused')
+    assert.ok(ends.includes('404'), 'every connection was refused')
+  })
+
+  it('are not executed after an answer that closes the connection', async () => {
     assert.deepEqual(await statuses(toCreate(4, { Connection: 'close' }), toCreate(5)), [200])
     assert.ok(!(await isStored(5)))
     const unmet = { path: '/plants/404', headers: { Expect: '100-continue' } }
@@ -94,20 +150,28 @@ describe('requests that are pipelined', async () => {
     assert.ok(!(await isStored(9)))
   })
 
-  it('are done behind an answer that might have closed it, but did not', async () => {
+  it('are executed after a request for an upgrade, which is ignored', async () => {
+    const upgrade = { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': '' }
+    const get = toBytes({ path: '/plants/20', headers: { ...authorized, ...upgrade } })
+    const requests = [toCreate(20), get, toCreate(21, upgrade), toCreate(22, upgrade), get, get]
+    const last = toBytes({ path: '/plants/22', headers: { ...authorized, Connection: 'close' } })
+    assert.deepEqual(await statuses(...requests, last), [200, 200, 200, 200, 200, 200, 200])
+  })
+
+  it('are executed after a met expectation, which leaves the connection open', async () => {
     const met = toCreate(10, { Expect: '100-continue' })
     const last = toCreate(12, { Connection: 'close' })
     assert.deepEqual(await statuses(met, toCreate(11), met, last), [200, 200, 409, 200])
   })
 
-  it('are not done behind the last answer before a shutdown', async () => {
+  it('are not executed after the last answer before a shutdown', async () => {
     const store = await sqlite.open(await sqlite.newUrl())
     const ending = await startService('sqlite::memory:', {
       store: { ...store, close: async () => {} },
-      timeouts: { idleGraceMs: 400 },
+      timeouts: { idleGraceMs: 60_000 },
     })
-    // A connection that is there keeps the grace from ending at once.
-    const socket = connect(Number(new URL(ending.url).port), '127.0.0.1')
+    // An open connection keeps the grace from ending at once.
+    const socket = openSocket(ending.url)
     const received = text(socket)
     await ending.call({ path: '/healthz' })
     const closed = ending.close()
@@ -119,6 +183,5 @@ describe('requests that are pipelined', async () => {
       stored.map((plant) => plant?.id),
       [6n, undefined],
     )
-    await store.close()
   })
 })

@@ -1,27 +1,26 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { Failure } from '../../src/contract/errors.ts'
 import { isStorable } from '../../src/contract/text.ts'
-import {
-  maxSnapshots,
-  type PlantQuery,
-  type Store,
-  type TokenRecord,
-} from '../../src/store/store.ts'
+import { maxSnapshots } from '../../src/store/snapshots.ts'
+import type { PlantQuery, Store, TokenRecord } from '../../src/store/store.ts'
 import { everyEngine, type StoreFault } from '../support/engines.ts'
+import { releaseAfterTest } from '../support/release.ts'
 
 const smallest = -(2n ** 63n)
 const largest = 2n ** 63n - 1n
 
-/** What an engine is: whatever passes this. */
+/** The definition of an engine: anything that passes these tests. */
 for (const engine of everyEngine) {
-  describe(`a store on ${engine.name}`, async () => {
-    const store = await engine.open(await engine.newUrl())
-    after(() => store.close())
+  describe(`a store on ${engine.name}`, () => {
+    let store: Store
+    before(async () => {
+      store = await engine.open(await engine.newUrl())
+    })
 
-    it('gives back what was created, with the version that the create told', async () => {
+    it('returns a plant as it was created, with the version that the create returned', async () => {
       const version = await store.createPlant({ id: 1n, name: 'Monstera', tag: 'indoor' })
       assert.deepEqual(await store.getPlant(1n), {
         id: 1n,
@@ -31,7 +30,7 @@ for (const engine of everyEngine) {
       })
     })
 
-    it('brings in many plants at once, and tells of each what became of it', async () => {
+    it('imports many plants at once and reports the outcome of each', async () => {
       await store.createPlant({ id: 700n, name: 'same', tag: 'x' })
       await store.createPlant({ id: 701n, name: 'other' })
       const imported = [
@@ -61,59 +60,58 @@ for (const engine of everyEngine) {
       assert.equal(Object.hasOwn((await store.getPlant(702n)) ?? {}, 'tag'), false)
     })
 
-    it('gives what is brought in a version of its own, unless it comes with one', async () => {
-      const before = (await store.getPlant(701n))?.version
+    it('gives an imported plant a new version, unless it comes with one', async () => {
+      const created = await store.createPlant({ id: 704n, name: 'first' })
       const imported = [
-        { id: 701n, name: 'again' },
+        { id: 704n, name: 'again' },
         { id: 703n, name: 'moved', version: 77n },
       ]
-      await store.importPlants(imported, 'replace')
-      const after = (await store.getPlant(701n))?.version
-      assert.notEqual(after, before)
+      assert.deepEqual(await store.importPlants(imported, 'replace'), ['replaced', 'stored'])
+      const replaced = (await store.getPlant(704n))?.version
+      assert.notEqual(replaced, created)
       assert.equal((await store.getPlant(703n))?.version, 77n)
     })
 
-    it('shows in a snapshot one moment, whatever is written meanwhile', async () => {
-      const place = await engine.newUrl()
-      const own = await engine.open(place)
-      try {
-        await own.createPlant({ id: 1n, name: 'one', tag: 'a' })
-        await own.createPlant({ id: 2n, name: 'two' })
-        const snapshot = await own.openSnapshot()
-        await own.createPlant({ id: 3n, name: 'three', tag: 'a' })
-        await own.deletePlant(1n, { match: undefined, noneMatch: undefined })
-        await own.replacePlant(
-          { id: 2n, name: 'changed' },
-          { match: undefined, noneMatch: undefined },
-        )
-        const query = { after: undefined, tag: undefined, limit: 10 }
-        const plants = (await Array.fromAsync(snapshot.walkPlants(query))).flat()
-        assert.deepEqual(
-          plants.map(({ id, name }) => [id, name]),
-          [
-            [1n, 'one'],
-            [2n, 'two'],
-          ],
-        )
-        assert.equal(await snapshot.countPlants(undefined), 2)
-        assert.equal(await snapshot.countPlants('a'), 1)
-        await snapshot.close()
-        assert.equal((await own.listPlants(query)).plants[0]?.name, 'changed')
-      } finally {
-        await own.close()
-      }
+    it('shows one moment in a snapshot, whatever is written meanwhile', async () => {
+      const own = await engine.open(await engine.newUrl())
+      await own.createPlant({ id: 1n, name: 'one', tag: 'a' })
+      await own.createPlant({ id: 2n, name: 'two' })
+      const snapshot = await own.openSnapshot()
+      releaseAfterTest(snapshot.close)
+      await own.createPlant({ id: 3n, name: 'three', tag: 'a' })
+      await own.deletePlant(1n, { match: undefined, noneMatch: undefined })
+      await own.replacePlant(
+        { id: 2n, name: 'changed' },
+        { match: undefined, noneMatch: undefined },
+      )
+      const query = { after: undefined, tag: undefined, limit: 10 }
+      const plants = (await Array.fromAsync(snapshot.walkPlants(query))).flat()
+      assert.deepEqual(
+        plants.map(({ id, name }) => [id, name]),
+        [
+          [1n, 'one'],
+          [2n, 'two'],
+        ],
+      )
+      assert.equal(await snapshot.countPlants(undefined), 2)
+      assert.equal(await snapshot.countPlants('a'), 1)
+      await snapshot.close()
+      assert.equal((await own.listPlants(query)).plants[0]?.name, 'changed')
     })
 
-    it('opens a few snapshots at a time, and more when one was closed', async () => {
-      const snapshots = await Promise.all(
-        Array.from({ length: maxSnapshots }, () => store.openSnapshot()),
-      )
-      await assert.rejects(store.openSnapshot(), { number: 50300 })
-      await snapshots[0]?.close()
-      await snapshots[0]?.close()
-      snapshots[0] = await store.openSnapshot()
-      await assert.rejects(store.openSnapshot(), { number: 50300 })
-      for (const snapshot of snapshots) await snapshot.close()
+    it('bounds the open snapshots, and opens another when one is closed', async () => {
+      const own = await engine.open(await engine.newUrl())
+      const open = async () => {
+        const snapshot = await own.openSnapshot()
+        releaseAfterTest(snapshot.close)
+        return snapshot
+      }
+      const [first] = await Promise.all(Array.from({ length: maxSnapshots }, open))
+      await assert.rejects(open, { number: 50300 })
+      await first?.close()
+      await first?.close()
+      await open()
+      await assert.rejects(open, { number: 50300 })
     })
 
     it('keeps an absent tag absent and an empty one empty', async () => {
@@ -123,7 +121,7 @@ for (const engine of everyEngine) {
       assert.equal((await store.getPlant(3n))?.tag, '')
     })
 
-    it('finds each of many plants that are asked for at once', async () => {
+    it('finds each of many plants that are requested at once', async () => {
       const other = await engine.open(await engine.newUrl())
       const plants = Array.from({ length: 300 }, (_, index) => ({
         id: BigInt(index) * 2n,
@@ -136,10 +134,9 @@ for (const engine of everyEngine) {
         found.map((plant) => plant?.name),
         asked.map((id) => plants.find((plant) => plant.id === id)?.name),
       )
-      await other.close()
     })
 
-    it('knows no plant that was not created', async () => {
+    it('finds no plant that was not created', async () => {
       assert.equal(await store.getPlant(404n), undefined)
     })
 
@@ -177,7 +174,7 @@ for (const engine of everyEngine) {
       assert.equal(typeof (await store.createPlant({ id: 6n, name: '' })), 'bigint')
     })
 
-    it('keeps any text that may be kept, character by character', async () => {
+    it('keeps every storable text, character by character', async () => {
       let id = 1_000n
       const text = fc.string({ unit: 'binary', maxLength: 200 }).filter(isStorable)
       await fc.assert(
@@ -190,7 +187,7 @@ for (const engine of everyEngine) {
       )
     })
 
-    it('answers every write of a crowd, each with its own outcome', async () => {
+    it('gives each of many writes at once its own outcome', async () => {
       const ids = Array.from({ length: 1_500 }, (_, index) => BigInt(10_000 + (index % 1_000)))
       const outcomes = await Promise.all(
         ids.map((id) => store.createPlant({ id, name: `plant ${id}` })),
@@ -200,7 +197,7 @@ for (const engine of everyEngine) {
       for (const id of ids) assert.equal((await store.getPlant(id))?.name, `plant ${id}`)
     })
 
-    it('keeps everything over a restart', async () => {
+    it('keeps plants and tokens over a restart', async () => {
       const url = await engine.newUrl()
       const before = await engine.open(url)
       const version = await before.createPlant({ id: 7n, name: 'Aloe', tag: '🌵' })
@@ -209,10 +206,9 @@ for (const engine of everyEngine) {
       const after = await engine.open(url)
       assert.deepEqual(await after.getPlant(7n), { id: 7n, name: 'Aloe', tag: '🌵', version })
       assert.equal((await after.listTokens()).length, 1)
-      await after.close()
     })
 
-    it('finishes the writes that were accepted when it is closed', async () => {
+    it('finishes accepted writes before it closes', async () => {
       const url = await engine.newUrl()
       const closing = await engine.open(url)
       const writes = [1n, 2n, 3n].map((id) => closing.createPlant({ id, name: '' }))
@@ -223,10 +219,9 @@ for (const engine of everyEngine) {
       )
       const after = await engine.open(url)
       assert.notEqual(await after.getPlant(3n), undefined)
-      await after.close()
     })
 
-    it('serves two openers of one place at once', async () => {
+    it('serves two openers of one database at once', async () => {
       const url = await engine.newUrl()
       const [one, two] = await Promise.all([engine.open(url), engine.open(url)])
       const outcomes = await Promise.all(
@@ -236,10 +231,9 @@ for (const engine of everyEngine) {
       )
       assert.equal(outcomes.filter((outcome) => outcome === 'exists').length, 200)
       assert.deepEqual(await one.getPlant(199n), await two.getPlant(199n))
-      await Promise.all([one.close(), two.close()])
     })
 
-    it('replaces and creates, each time with a new version', async () => {
+    it('creates or replaces a plant, each time with a new version', async () => {
       const none = {}
       const created = await store.replacePlant({ id: 600n, name: 'a' }, none)
       const replaced = await store.replacePlant({ id: 600n, name: 'b', tag: 't' }, none)
@@ -261,7 +255,7 @@ for (const engine of everyEngine) {
       })
     })
 
-    it('changes a plant only in a state that the condition allows', async () => {
+    it('changes a plant only if its condition holds', async () => {
       const version = (await store.createPlant({ id: 601n, name: 'a' })) as bigint
       const plant = { id: 601n, name: 'b' }
       assert.equal(await store.replacePlant(plant, { match: [version + 1n] }), 'condition failed')
@@ -280,7 +274,7 @@ for (const engine of everyEngine) {
       assert.equal(await store.deletePlant(601n, { match: '*' }), 'absent')
     })
 
-    it('runs the writes of one batch in their order', async () => {
+    it('applies the writes of one batch in order', async () => {
       const outcomes = await Promise.all([
         store.createPlant({ id: 603n, name: 'a' }),
         store.deletePlant(603n, {}),
@@ -302,7 +296,7 @@ for (const engine of everyEngine) {
       assert.equal((await store.getPlant(603n))?.name, 'c')
     })
 
-    it('creates once for a key, and tells the first outcome from then on', async () => {
+    it('creates once for a key, and repeats the first outcome from then on', async () => {
       const key = { tokenId: 'tok_a', key: 'k' }
       const plant = { id: 610n, name: 'a', tag: '' }
       const first = await store.createPlantOnce(plant, key)
@@ -319,7 +313,7 @@ for (const engine of everyEngine) {
       assert.ok(typeof other === 'object' && !other.isReplay)
     })
 
-    it('leaves a key free when its create was refused', async () => {
+    it('leaves a key free when its create is refused', async () => {
       const key = { tokenId: 'tok_a', key: 'free' }
       await store.createPlant({ id: 612n, name: 'taken' })
       assert.equal(await store.createPlantOnce({ id: 612n, name: 'a' }, key), 'exists')
@@ -327,7 +321,7 @@ for (const engine of everyEngine) {
       assert.ok(typeof next === 'object' && !next.isReplay)
     })
 
-    it('lets one of many creates at once with one key run, and gives the others its outcome', async () => {
+    it('runs one of many creates with one key and gives the others its outcome', async () => {
       const url = await engine.newUrl()
       const stores = await Promise.all([
         engine.open(url, { batchItems: 3 }),
@@ -341,10 +335,9 @@ for (const engine of everyEngine) {
       const told = outcomes.map((outcome) => (typeof outcome === 'object' ? outcome : undefined))
       assert.equal(told.filter((outcome) => outcome?.isReplay === false).length, 1)
       assert.equal(new Set(told.map((outcome) => outcome?.version)).size, 1)
-      await Promise.all(stores.map((one) => one.close()))
     })
 
-    it('stores what it acknowledges when two openers create, replace and remove the same plants', async () => {
+    it('stores what it acknowledges when two openers create the same plants', async () => {
       const url = await engine.newUrl()
       const stores = await Promise.all([engine.open(url), engine.open(url)])
       for (let round = 0; round < 15; round++) {
@@ -373,10 +366,50 @@ for (const engine of everyEngine) {
         )
         assert.equal(created.length, 20)
       }
-      await Promise.all(stores.map((one) => one.close()))
     })
 
-    it('lets a key stand for one plant, though two openers use it for two at once', async () => {
+    it('stores what it acknowledges when two openers change the same plants', async () => {
+      const url = await engine.newUrl()
+      const stores = await Promise.all([engine.open(url), engine.open(url)])
+      const ids = Array.from({ length: 20 }, (_, index) => BigInt(index))
+      const contents = new Map<bigint, string>()
+      const balances = new Map<bigint, number>()
+
+      async function change(one: Store, id: bigint, turn: number): Promise<void> {
+        const name = `${id} in turn ${turn}`
+        const balance = (by: number) => balances.set(id, (balances.get(id) ?? 0) + by)
+        if (turn % 3 === 2) {
+          if ((await one.deletePlant(id, {})) === 'deleted') balance(-1)
+          return
+        }
+        const outcome = await (turn % 3 === 0
+          ? one.createPlant({ id, name })
+          : one.replacePlant({ id, name }, {}))
+        if (typeof outcome === 'string') return
+        const { is, version } =
+          typeof outcome === 'bigint' ? { is: 'created', version: outcome } : outcome
+        if (is === 'created') balance(1)
+        contents.set(version, name)
+      }
+
+      for (let round = 0; round < 10; round++) {
+        await Promise.all(
+          stores.flatMap((one, opener) =>
+            (opener === 0 ? ids : ids.toReversed()).flatMap((id) =>
+              [0, 1, 2].map((step) => change(one, id, round * 6 + step * 2 + opener)),
+            ),
+          ),
+        )
+        for (const id of ids) {
+          const plant = await stores[round % 2]?.getPlant(id)
+          // Each acknowledged create brings a plant, and each acknowledged delete takes one away.
+          assert.equal(plant === undefined ? 0 : 1, balances.get(id) ?? 0, `plant ${id}`)
+          if (plant) assert.equal(contents.get(plant.version), plant.name)
+        }
+      }
+    })
+
+    it('binds a key to one plant, though two openers use it for two at once', async () => {
       const url = await engine.newUrl()
       const stores = await Promise.all([engine.open(url), engine.open(url)])
       for (let round = 0; round < 30; round++) {
@@ -389,10 +422,9 @@ for (const engine of everyEngine) {
         const stored = await Promise.all(ids.map((id) => stores[0]?.getPlant(id)))
         assert.equal(stored.filter((plant) => plant !== undefined).length, 1)
       }
-      await Promise.all(stores.map((one) => one.close()))
     })
 
-    it('lets one of many that replace a plant only if it is not there', async () => {
+    it('lets one of many create a plant that must not exist', async () => {
       const url = await engine.newUrl()
       const stores = await Promise.all([
         engine.open(url, { batchItems: 2 }),
@@ -406,10 +438,9 @@ for (const engine of everyEngine) {
         )
         assert.equal(outcomes.filter((outcome) => outcome !== 'condition failed').length, 1)
       }
-      await Promise.all(stores.map((one) => one.close()))
     })
 
-    it('forgets old keys, a few at a time, and no others', async () => {
+    it('forgets old keys, a few at a time, and keeps the others', async () => {
       const other = await engine.open(await engine.newUrl())
       const uses = Array.from({ length: 600 }, (_, index) =>
         other.createPlantOnce(
@@ -428,10 +459,9 @@ for (const engine of everyEngine) {
         await other.createPlantOnce({ id: 1n, name: '' }, { tokenId: 'tok', key: '1' }),
         'exists',
       )
-      await other.close()
     })
 
-    it('lists by id and by tag, in pages that meet', async () => {
+    it('lists by id and by tag, in pages without gaps or overlaps', async () => {
       const other = await engine.open(await engine.newUrl())
       const ids = [smallest, -3n, 0n, 2n ** 53n + 1n, largest]
       for (const [index, id] of ids.entries()) {
@@ -458,10 +488,9 @@ for (const engine of everyEngine) {
         ids[3],
       ])
       assert.deepEqual(await other.listIds({ after: largest, tag: undefined, limit: 9 }), [])
-      await other.close()
     })
 
-    it('ends a page where it becomes too large, and says so', async () => {
+    it('ends a page that becomes too large, and says so', async () => {
       const other = await engine.open(await engine.newUrl())
       const name = 'x'.repeat(400_000)
       for (const id of [1n, 2n, 3n, 4n]) await other.createPlant({ id, name, tag: name })
@@ -469,10 +498,9 @@ for (const engine of everyEngine) {
       assert.deepEqual([page.plants.length, page.isWhole], [1, false])
       const byTag = await other.listPlants({ after: 3n, tag: name, limit: 10 })
       assert.deepEqual([byTag.plants.length, byTag.isWhole], [1, true])
-      await other.close()
     })
 
-    it('walks through every plant of a snapshot, whatever its texts and sizes are, with versions', async () => {
+    it('walks through every plant of a snapshot, whatever its text and size', async () => {
       const other = await engine.open(await engine.newUrl())
       const names = [
         '\\N',
@@ -493,6 +521,7 @@ for (const engine of everyEngine) {
         created.push({ ...plant, version: await other.createPlant(plant) })
       }
       const snapshot = await other.openSnapshot()
+      releaseAfterTest(snapshot.close)
       const walk = async (query: Partial<PlantQuery>) => {
         const all = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
         return (await Array.fromAsync(snapshot.walkPlants({ ...all, ...query }))).flat()
@@ -506,8 +535,6 @@ for (const engine of everyEngine) {
       )
       assert.deepEqual(await walk({ tag: '' }), [created[5]])
       assert.deepEqual(await walk({ tag: 'none' }), [])
-      await snapshot.close()
-      await other.close()
     })
 
     it('answers a ping', async () => {
@@ -521,7 +548,7 @@ for (const engine of everyEngine) {
       assert.equal(await store.findToken(randomBytes(32)), undefined)
     })
 
-    it('revokes a token once, and its revision changes with that', async () => {
+    it('revokes a token once, and changes the revision with it', async () => {
       const record = newRecord()
       await store.addToken(record)
       const before = await store.tokenRevision()
@@ -532,7 +559,26 @@ for (const engine of everyEngine) {
       assert.notEqual(await store.tokenRevision(), before)
     })
 
-    it('notes the last use of a token, and never an earlier one', async () => {
+    it('deletes tokens for good, and changes the revision with them', async () => {
+      const [one, two, three] = [newRecord(), newRecord(), newRecord()]
+      for (const record of [one, two, three]) await store.addToken(record)
+      const before = await store.tokenRevision()
+      assert.equal(await store.deleteTokens(['tok_none']), 0)
+      assert.equal(await store.tokenRevision(), before)
+      assert.equal(await store.deleteTokens([one.id, 'tok_none', two.id]), 2)
+      assert.notEqual(await store.tokenRevision(), before)
+      assert.equal(await store.findToken(one.hash), undefined)
+      assert.notEqual(await store.findToken(three.hash), undefined)
+    })
+
+    it('keeps a first token as it was added', async () => {
+      const other = await engine.open(await engine.newUrl())
+      const record = newRecord()
+      await other.addFirstToken(record)
+      assert.deepEqual(await other.listTokens(), [record])
+    })
+
+    it('records the last use of a token, and never an earlier one', async () => {
       const record = newRecord()
       await store.addToken(record)
       await store.noteTokenUses([{ id: record.id, at: 20 }])
@@ -540,14 +586,14 @@ for (const engine of everyEngine) {
       assert.equal((await store.findToken(record.hash))?.lastUsedAt, 20)
     })
 
-    it('goes on after a write that failed', async () => {
+    it('goes on after a failed write', async () => {
       const record = newRecord()
       await store.addToken(record)
       await assert.rejects(store.addToken(record))
       assert.equal(typeof (await store.createPlant({ id: 500n, name: '' })), 'bigint')
     })
 
-    it('refuses writes whose texts are more than may wait', async () => {
+    it('refuses writes when the queue holds too many bytes', async () => {
       const url = await engine.newUrl()
       const bounded = await engine.open(url, { queueBytes: 1_000_000, batchBytes: 1 })
       const release = await engine.block(url)
@@ -558,10 +604,9 @@ for (const engine of everyEngine) {
       await release()
       const numbers = (await outcomes).map(numberOf)
       assert.ok(numbers.includes(50300) && numbers.includes(undefined), String(numbers))
-      await bounded.close()
     })
 
-    it('lists tokens in the order in which they were made', async () => {
+    it('lists tokens in the order of their creation', async () => {
       const other = await engine.open(await engine.newUrl())
       await other.addToken(newRecord({ name: 'b', createdAt: 2 }))
       await other.addToken(newRecord({ name: 'a', createdAt: 1 }))
@@ -569,21 +614,18 @@ for (const engine of everyEngine) {
         (await other.listTokens()).map(({ name }) => name),
         ['a', 'b'],
       )
-      await other.close()
     })
 
-    it('takes a first token only while it is empty, and only one', async () => {
+    it('adds a first token only while it is empty, and only one', async () => {
       const other = await engine.open(await engine.newUrl())
       const outcomes = await Promise.all([
         other.addFirstToken(newRecord()),
         other.addFirstToken(newRecord()),
       ])
       assert.deepEqual(outcomes, ['added', 'not first'])
-      await other.close()
       const planted = await engine.open(await engine.newUrl())
       await planted.createPlant({ id: 1n, name: '' })
       assert.equal(await planted.addFirstToken(newRecord()), 'not first')
-      await planted.close()
     })
 
     const faults: [StoreFault, number][] = [
@@ -593,15 +635,13 @@ for (const engine of everyEngine) {
       ['queue full', 50300],
     ]
     for (const [fault, number] of faults) {
-      it(`says ${number} when it is ${fault}, to all writes that wait for it`, async () => {
+      it(`fails every waiting write with ${number} when it is ${fault}`, async () => {
         const { store: broken, witness } = await engine.openWithFault(fault)
         const outcomes = await Promise.allSettled(
           [8n, 9n].map((id) => broken.createPlant({ id, name: 'x'.repeat(100_000) })),
         )
         for (const outcome of outcomes) assert.equal(numberOf(outcome), number)
         if (fault !== 'not confirmed') await assertNothingStored(witness)
-        await broken.close()
-        await witness.close()
       })
     }
   })
@@ -629,6 +669,7 @@ function newRecord(members: Partial<TokenRecord> = {}): TokenRecord {
     expiresAt: undefined,
     revokedAt: undefined,
     lastUsedAt: undefined,
+    lastFour: 'aB3z',
     ...members,
   }
 }

@@ -1,21 +1,21 @@
 import { closeSync, openSync, readdirSync, readlinkSync } from 'node:fs'
 
 /**
- * Makes every later fsync of a file that this process holds open fail, without any tool: its descriptors are made to
- * point to a device that takes every byte and cannot be synced. A commit that is answered as stored after this was
- * answered without an fsync.
+ * Makes every later fsync of a file that this process holds open fail, without any tool: its
+ * descriptors are redirected to a device that accepts every byte and cannot be synced. A commit
+ * that succeeds after this did not sync.
  */
 export function breakSync(path: string): void {
   const descriptors = readdirSync('/proc/self/fd')
     .map(Number)
     .filter((number) => targetOf(number) === path)
   if (descriptors.length === 0) throw new Error(`${path} is not open`)
-  for (const descriptor of descriptors) pointToNothing(descriptor)
+  for (const descriptor of descriptors) redirect(descriptor)
 }
 
-function pointToNothing(descriptor: number): void {
+function redirect(descriptor: number): void {
   closeSync(descriptor)
-  // The lowest free number is given out: the one that was just closed, or one below it.
+  // The system gives out the lowest free number: the one that was just closed, or one below it.
   const opened: number[] = []
   do opened.push(openSync('/dev/null', 'r+'))
   while (opened.at(-1) !== descriptor && opened.length < 100)

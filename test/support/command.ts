@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { killAfterTest } from './child.ts'
 
 const program = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url))
 
@@ -14,42 +14,47 @@ export interface Run {
 export interface RunOptions {
   readonly folder: string
   readonly env?: Readonly<Record<string, string>>
-  /** What comes over standard input. */
+  /** What the command reads from its standard input. */
   readonly input?: string | Buffer
-  /** Whether more could come over standard input. */
+  /** Whether its standard input stays open after that. */
   readonly isInputOpen?: boolean
+  /** A descriptor that takes its standard error instead. */
+  readonly stderr?: number
 }
 
-/** Starts the command as a process of its own, with an environment of its own. It ends with the tests of this file. */
+/** Starts the command as a process with an environment of its own. It is killed with the test. */
 export function start(
   args: string[],
-  { folder, env = {}, input, isInputOpen = false }: RunOptions,
+  { folder, env = {}, input, isInputOpen = false, stderr }: RunOptions,
 ) {
   const child: ChildProcess = spawn(process.execPath, [program, ...args], {
     cwd: folder,
     env: { PATH: process.env.PATH, ...env },
-    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', stderr ?? 'pipe'],
   })
+  killAfterTest(child)
   child.stdin?.on('error', () => {}).write(input ?? '')
   if (!isInputOpen) child.stdin?.end()
-  after(() => child.kill('SIGKILL'))
   const output = { stdout: '', stderr: '' }
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    output.stdout += text
-  })
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    output.stderr += text
-  })
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.setEncoding('utf8').on('data', (text: string) => {
+      output[name] += text
+    })
+  }
   const ended = once(child, 'close').then(([exitCode]): Run => ({ exitCode, ...output }))
 
-  /** Waits until the output holds this, and answers what it found. */
-  async function waitFor(pattern: RegExp): Promise<RegExpExecArray> {
-    for (;;) {
-      const found = pattern.exec(output.stdout + output.stderr)
-      if (found) return found
-      if (child.exitCode !== null) throw new Error(`ended with: ${output.stdout}${output.stderr}`)
-      await new Promise((resolve) => setTimeout(resolve, 5))
-    }
+  /** Waits until the output matches, and answers the match. */
+  function waitFor(pattern: RegExp): Promise<RegExpExecArray> {
+    return new Promise((resolve, reject) => {
+      function look(): void {
+        const found = pattern.exec(output.stdout + output.stderr)
+        if (found) resolve(found)
+      }
+      look()
+      child.stdout?.on('data', look)
+      child.stderr?.on('data', look)
+      void ended.then(() => reject(new Error(`ended with: ${output.stdout}${output.stderr}`)))
+    })
   }
 
   return { child, ended, waitFor, output }

@@ -3,62 +3,63 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import postgres from 'postgres'
 import type { BatcherBounds } from '../../src/store/batcher.ts'
-import { openPrimary } from '../../src/store/postgres/connection.ts'
-import { buildPostgresStore, type PostgresStoreOptions } from '../../src/store/postgres/store.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
-import { buildSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/store.ts'
+import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import type { WriterLocation } from '../../src/store/sqlite/writer.ts'
 import type { Store } from '../../src/store/store.ts'
 import { breakSync } from './broken-sync.ts'
 import { newFolder } from './folder.ts'
 import { newCluster, query, startServer } from './postgres.ts'
 import { openProxy } from './proxy.ts'
+import { releaseAfterFile, releaseAfterTest, runOnce } from './release.ts'
+import { closeAfterTest, openPostgresStore, openSqliteStore } from './stores.ts'
+import { waitUntil } from './wait.ts'
 
 /** What can go wrong with a store. */
 export type StoreFault = 'disk full' | 'not confirmed' | 'not reachable' | 'queue full'
 
 export interface FaultyStore {
   readonly store: Store
-  /** Another opener of the same place, without the fault, to look at what was really stored. */
+  /** Another store on the same database, without the fault, that shows what was really stored. */
   readonly witness: Store
 }
 
-/** What every engine lets a test set. */
+/** What a test may set on every engine. */
 export type StoreOptions = Partial<BatcherBounds> & { readonly newVersion?: () => bigint }
 
-/** An engine under test: every suite that concerns a store runs once for each. */
+/** An engine under test: each suite about a store runs once for each. */
 export interface Engine {
   readonly name: string
-  /** A place for a new store, as DATABASE_URL names it. */
+  /** The URL of a new database, as in DATABASE_URL. */
   newUrl(): Promise<string>
-  /** Opens the store at such a place. */
+  /** Opens the store at such a URL. It is closed with the test. */
   open(url: string, options?: StoreOptions): Promise<Store>
-  /** Keeps every write to the store waiting until the answered function is called. */
+  /** Makes every write to the store wait until the answered function is called or the test ends. */
   block(url: string): Promise<() => Promise<void>>
-  /** A store with a fault that really happens. It holds one plant, with the id 1, where it can hold any. */
+  /** Opens a store with a real fault. It holds one plant, with the id 1. Closed with the test. */
   openWithFault(fault: StoreFault): Promise<FaultyStore>
 }
 
 function toSqlite(name: string, writer: WriterLocation): Engine {
   const newUrl = async () => `sqlite:${join(newFolder(), 'plants.db')}`
-  const build = (db: DatabaseSync, options?: SqliteStoreOptions) =>
-    buildSqliteStore(db, { writer, ...options })
 
   async function block(url: string) {
     const other = new DatabaseSync(toPath(url))
     other.exec('BEGIN IMMEDIATE')
-    return async () => other.close()
+    const release = runOnce(async () => other.close())
+    releaseAfterTest(release)
+    return release
   }
 
   return {
     name,
     newUrl,
-    open: async (url, options) => build(openConnection(toPath(url)), options),
+    open: async (url, options) => openSqliteStore(toPath(url), { writer, ...options }),
     block,
 
     async openWithFault(fault) {
       const url = await newUrl()
-      const first = build(openConnection(toPath(url)))
+      const first = openSqliteStore(toPath(url), { writer })
       await first.createPlant({ id: 1n, name: 'Aloe' })
       await first.close()
       const db = openConnection(toPath(url))
@@ -67,16 +68,16 @@ function toSqlite(name: string, writer: WriterLocation): Engine {
         db.exec(`PRAGMA max_page_count = ${page_count}`)
       }
       const bounds = fault === 'queue full' ? { queueItems: 0 } : {}
-      const store = build(db, { ...bounds, lockTimeoutMs: 50 })
+      const store = closeAfterTest(buildSqliteStore(db, { writer, ...bounds, lockTimeoutMs: 50 }))
       if (fault === 'not confirmed') {
-        // Its log is open from the first write on. Before the witness opens the same: it shall keep its own.
+        // The first write opens the log. The witness opens its own later, which must stay intact.
         await store.createPlant({ id: 2n, name: 'Basil' })
         breakSync(`${toPath(url)}-wal`)
       }
-      const witness = build(openConnection(toPath(url)))
+      const witness = openSqliteStore(toPath(url), { writer })
       if (fault === 'not reachable') {
         const release = await block(url)
-        return { store: { ...store, close: () => store.close().finally(release) }, witness }
+        return { store: { ...store, close: () => release().then(store.close) }, witness }
       }
       return { store, witness }
     },
@@ -86,8 +87,6 @@ function toSqlite(name: string, writer: WriterLocation): Engine {
 function toPath(url: string): string {
   return url.replace(/^sqlite:/, '')
 }
-
-const quiet = { onLost() {}, onFound() {} }
 
 const postgresql: Engine = {
   name: 'PostgreSQL',
@@ -99,64 +98,65 @@ const postgresql: Engine = {
     return server + database
   },
 
-  open: (url, bounds) => openPostgres(url, bounds),
+  open: openPostgresStore,
 
   async block(url) {
     const sql = postgres(url, { max: 1, onnotice: () => {} })
     await sql.unsafe('BEGIN; LOCK TABLE plant_store.plants IN SHARE ROW EXCLUSIVE MODE')
-    return () => sql.end()
+    const release = runOnce(() => sql.end())
+    releaseAfterTest(release)
+    return release
   },
 
   async openWithFault(fault) {
     const url = await postgresql.newUrl()
-    const witness = await openPostgres(url)
+    const witness = await openPostgresStore(url)
     await witness.createPlant({ id: 1n, name: 'Aloe' })
     if (fault === 'queue full')
-      return { store: await openPostgres(url, { queueItems: 0 }), witness }
+      return { store: await openPostgresStore(url, { queueItems: 0 }), witness }
     if (fault === 'disk full') {
       await query(url, failingTrigger)
-      return { store: await openPostgres(url), witness }
+      return { store: await openPostgresStore(url), witness }
     }
     if (fault === 'not confirmed') {
-      const store = await openPostgres(url, { answerTimeoutMs: 200 })
+      const store = await openPostgresStore(url, { answerTimeoutMs: 200 })
       const release = await postgresql.block(url)
       return { store: { ...store, close: () => release().then(store.close) }, witness }
     }
-    const { hostname, port } = new URL(url)
-    const proxy = await openProxy(hostname, Number(port))
-    const store = await openPostgres(url.replace(`:${port}/`, `:${proxy.port}/`))
-    await proxy.cut()
-    while (
-      await store.ping().then(
-        () => true,
-        () => false,
-      )
-    )
-      await new Promise(setImmediate)
-    return { store, witness }
+    return { store: await openCutOff(url), witness }
   },
 }
 
-async function openPostgres(url: string, options?: PostgresStoreOptions): Promise<Store> {
-  return buildPostgresStore(await openPrimary(url, quiet), options)
+/** Opens a store whose connections to the server are cut. */
+async function openCutOff(url: string): Promise<Store> {
+  const { hostname, port } = new URL(url)
+  const proxy = await openProxy(hostname, Number(port))
+  const store = await openPostgresStore(url.replace(`:${port}/`, `:${proxy.port}/`))
+  await proxy.cut()
+  const isCutOff = () =>
+    store.ping().then(
+      () => false,
+      () => true,
+    )
+  await waitUntil(isCutOff, 'the store has noticed that its server is away')
+  return store
 }
 
 const failingTrigger = `
   CREATE FUNCTION plant_store.fail() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = 'disk_full'; END $$;
-  CREATE TRIGGER fail BEFORE INSERT OR UPDATE OR DELETE ON plant_store.plants EXECUTE FUNCTION plant_store.fail()`
+  CREATE TRIGGER fail BEFORE INSERT OR UPDATE OR DELETE ON plant_store.plants
+    EXECUTE FUNCTION plant_store.fail()`
 
 let ownServer: Promise<string> | undefined
 
-/** The server that the whole run shares, or one of this file's own when it is run alone. */
+/** The server that the whole run shares, or one that this file starts when it runs alone. */
 export function findServer(): Promise<string> {
   const { TEST_POSTGRES_URL } = process.env
   if (TEST_POSTGRES_URL) return Promise.resolve(TEST_POSTGRES_URL)
   ownServer ??= (async () => {
     const server = await startServer(await newCluster(), { fsync: 'off' })
-    // To the very end: the stores of this file are closed in hooks of their own.
-    server.detach()
-    process.on('exit', server.kill)
+    releaseAfterFile(server.stop)
     return server.toUrl('')
   })()
   return ownServer
@@ -164,7 +164,7 @@ export function findServer(): Promise<string> {
 
 export const engines: readonly Engine[] = [toSqlite('SQLite', 'adaptive'), postgresql]
 
-/** Beside the engines, one whose writes always go the way that others go on slow disks only. */
+/** The engines, and SQLite with the writes that it makes only on slow disks. */
 export const everyEngine: readonly Engine[] = [
   ...engines,
   toSqlite('SQLite with a thread', 'thread'),

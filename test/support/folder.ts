@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after } from 'node:test'
+import { releaseAfterTest } from './release.ts'
 
-/** A new empty folder that is gone when the tests of this file are over. */
-export function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-test-'))
-  after(() => rmSync(folder, { recursive: true, force: true }))
+/** Makes a new empty folder, which is removed with the test. */
+export function newFolder(parent = tmpdir()): string {
+  const folder = mkdtempSync(join(parent, 'plant-store-test-'))
+  releaseAfterTest(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }

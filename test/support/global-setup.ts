@@ -6,7 +6,7 @@ let server: PostgresServer
 export async function globalSetup(): Promise<void> {
   server = await startServer(await newCluster(), { fsync: 'off' })
   process.env.TEST_POSTGRES_URL = server.toUrl('')
-  process.on('exit', () => server.process.kill('SIGQUIT'))
+  process.on('exit', server.kill)
 }
 
 export async function globalTeardown(): Promise<void> {

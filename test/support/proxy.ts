@@ -1,19 +1,25 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { after } from 'node:test'
+import { releaseAfterTest } from './release.ts'
 
 export interface Proxy {
   readonly port: number
-  /** Cuts every connection and takes no new one. */
+  /** Cuts every connection and accepts no new one. */
   cut(): Promise<void>
-  /** Lets nothing more through the connection that was made last; it stays. */
+  /** Cuts every connection when this many more pieces of data have come from the server. */
+  cutAfter(pieces: number): void
+  /** Passes nothing more through the newest connection, which stays open. */
   stallNewest(): void
-  /** Takes connections again. */
+  /** Accepts connections again. */
   restore(): Promise<void>
 }
 
-/** A proxy on a free port of 127.0.0.1, between a service and its database, that can be cut like a cable. */
+/**
+ * A proxy on a free port of 127.0.0.1, between a service and its database, that can be cut like a
+ * cable. It is cut for good when the test ends.
+ */
 export async function openProxy(host: string, port: number): Promise<Proxy> {
   const sockets = new Set<Socket>()
+  let piecesLeft = Number.POSITIVE_INFINITY
   let server = await listen(0)
   const { port: ownPort } = server.address() as { port: number }
 
@@ -29,6 +35,9 @@ export async function openProxy(host: string, port: number): Promise<Proxy> {
           upstream.destroy()
         })
       }
+      upstream.on('data', () => {
+        if (--piecesLeft <= 0) void cut()
+      })
       client.pipe(upstream).pipe(client)
     })
     return new Promise((resolve) => created.listen(at, '127.0.0.1', () => resolve(created)))
@@ -45,9 +54,18 @@ export async function openProxy(host: string, port: number): Promise<Proxy> {
   }
 
   async function restore(): Promise<void> {
+    piecesLeft = Number.POSITIVE_INFINITY
     server = await listen(ownPort)
   }
 
-  after(cut)
-  return { port: ownPort, cut, stallNewest, restore }
+  releaseAfterTest(cut)
+  return {
+    port: ownPort,
+    cut,
+    cutAfter(pieces) {
+      piecesLeft = pieces
+    },
+    stallNewest,
+    restore,
+  }
 }

@@ -1,16 +1,16 @@
-import { after } from 'node:test'
 import { pino } from 'pino'
 import { type Environment, readConfig } from '../../src/config.ts'
 import { defaultTimeouts, type Timeouts } from '../../src/contract/limits.ts'
 import { openService, type Service } from '../../src/service.ts'
 import type { Store } from '../../src/store/store.ts'
+import { releaseAfterTest, runOnce } from './release.ts'
 import { type Answer, call, type Request } from './wire.ts'
 
-/** The token of the operator in every test that needs no other. */
+/** The operator's token in every test that needs no other. */
 export const operatorToken = 'operator-token-of-the-tests'
 
 export interface TestService extends Service {
-  /** What was logged, line by line. */
+  /** The lines of the log. */
   readonly log: string[]
   /** Sends a request with the operator's token. */
   call(request: Request): Promise<Answer>
@@ -27,7 +27,7 @@ export interface TestServiceOptions {
 export const authorized = { Authorization: `Bearer ${operatorToken}` }
 export const json = { ...authorized, 'Content-Type': 'application/json' }
 
-/** Starts the whole service on a free port. It is stopped when the tests of this file are over. */
+/** Starts the whole service on a free port. It is closed with the test. */
 export async function startService(
   url: string,
   options: TestServiceOptions = {},
@@ -41,9 +41,8 @@ export async function startService(
     timeouts: { ...defaultTimeouts, idleGraceMs: 0, ...options.timeouts },
     ...(options.store && { store: options.store }),
   })
-  let closing: Promise<number> | undefined
-  const close = () => (closing ??= service.close())
-  after(() => close().then(() => {}))
+  const close = runOnce(() => service.close())
+  releaseAfterTest(close)
   const send = (request: Request) =>
     call(service.url, { ...request, headers: { ...authorized, ...request.headers } })
   return {

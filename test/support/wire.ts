@@ -1,6 +1,7 @@
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
+import { releaseAfterTest } from './release.ts'
 
-/** One answer as it came over the wire. */
+/** An answer as it came over the wire. */
 export interface Answer {
   readonly status: number
   readonly headers: ReadonlyMap<string, string>
@@ -14,9 +15,10 @@ export interface Request {
   readonly body?: string | Buffer
 }
 
-const answerTimeoutMs = 20_000
+/** Longer than any answer takes on a busy machine. */
+const answerTimeoutMs = 60_000
 
-/** A request as bytes. Host and Content-Length are added unless they are given. */
+/** Writes a request as bytes, with Host and Content-Length unless they are given. */
 export function toBytes({ method = 'GET', path = '/', headers = {}, body }: Request): Buffer {
   const fields = Object.entries(headers).flatMap(([name, value]) =>
     [value].flat().map((one) => `${name}: ${one}\r\n`),
@@ -35,18 +37,30 @@ export function toBytes({ method = 'GET', path = '/', headers = {}, body }: Requ
   return Buffer.concat([head, typeof body === 'string' ? Buffer.from(body) : body])
 }
 
+/** Opens a connection to a service. It is destroyed with the test, and its errors are ignored. */
+export function openSocket(url: string): Socket {
+  const socket = connectTo(url)
+  socket.on('error', () => {})
+  releaseAfterTest(() => socket.destroy())
+  return socket
+}
+
+function connectTo(url: string): Socket {
+  const { hostname, port } = new URL(url)
+  return connect(Number(port), hostname.replace(/^\[|\]$/g, ''))
+}
+
 /**
- * Sends bytes over a connection of their own and answers what came back: this many answers, or all that came
- * until the server closed the connection.
+ * Sends bytes over a connection of their own and answers what came back: this many answers, or all
+ * that came before the server closed the connection.
  */
 export function exchange(
   url: string,
   bytes: Buffer,
   { answers: wanted = 1, hasNoBody = false } = {},
 ): Promise<Answer[]> {
-  const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
-    const socket = connect(Number(port), hostname.replace(/^\[|\]$/g, ''))
+    const socket = connectTo(url)
     let received = Buffer.alloc(0)
     const timer = setTimeout(() => socket.destroy(new Error('no answer in time')), answerTimeoutMs)
     const parse = () => parseAnswers(received, hasNoBody).filter(({ status }) => status !== 100)
@@ -65,14 +79,14 @@ export function exchange(
   })
 }
 
-/** Sends one request and answers its one answer. */
+/** Sends one request and answers what it got. */
 export async function call(url: string, request: Request): Promise<Answer> {
   const [answer] = await exchange(url, toBytes(request), { hasNoBody: request.method === 'HEAD' })
   if (answer === undefined) throw new Error('the connection was closed without an answer')
   return answer
 }
 
-/** The whole answers at the start of what was received. */
+/** Parses the complete answers at the start of the received bytes. */
 function parseAnswers(bytes: Buffer, hasNoBody: boolean): Answer[] {
   const answers: Answer[] = []
   let rest = bytes

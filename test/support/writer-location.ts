@@ -1,17 +1,19 @@
 import type { Store } from '../../src/store/store.ts'
 
 /**
- * Where a store on SQLite commits, seen by what it does: a commit in place is over when the turn of the event loop is in
- * which it began; one in a thread lets the loop go on. Stores a plant with this id.
+ * Finds out where a store on SQLite commits, by what it does: a commit in place is done in the turn
+ * of the event loop in which it begins; a commit in a thread lets the loop go on. Stores a plant
+ * with this id.
  */
 export async function findWriterLocation(store: Store, id: bigint): Promise<'in place' | 'thread'> {
   let isStored = false
-  const created = store.createPlant({ id, name: 'x' }).then(() => {
+  const created = (async () => {
+    await store.createPlant({ id, name: 'x' })
     isStored = true
-  })
-  // Comes behind the commit in the same turn, before anything that a thread says can be heard.
+  })()
+  // Runs after the commit, in the same turn, before the answer of a thread can arrive.
   await new Promise((resolve) => setImmediate(resolve))
-  const place = isStored ? 'in place' : 'thread'
+  const location = isStored ? 'in place' : 'thread'
   await created
-  return place
+  return location
 }

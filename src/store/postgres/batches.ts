@@ -1,19 +1,19 @@
-import type { Write } from '../batcher.ts'
+import type { Batched } from '../batcher.ts'
 import { apply, type Change, type Create, type Import } from '../changes.ts'
 import type { ImportOutcome, VersionedPlant } from '../store.ts'
 import { loadRows, unnest } from './plants.ts'
 import { inTransaction, type Sql } from './session.ts'
 
 /** A write that waits for its batch. */
-export interface PostgresWrite<One extends Change = Change> extends Write {
+export interface PostgresWrite<One extends Change = Change> extends Batched {
   readonly change: One
-  /** What the caller was told when its time was over decides what may still be done with the write. */
+  /** A write that its caller has given up must not be sent any more. */
   state: 'waiting' | 'sent' | 'given up'
 }
 
 type Outcomes = Map<PostgresWrite, unknown>
 
-/** Sends a batch as one transaction, in the way that takes the least. */
+/** Sends a batch as one transaction, in the cheapest way for what it holds. */
 export function sendWrites(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
   if (writes.every(isCreate)) return createAll(sql, writes)
   const [write] = writes
@@ -29,7 +29,7 @@ function isImport(write: PostgresWrite): write is PostgresWrite<Import> {
   return write.change.kind === 'import'
 }
 
-/** Plain creates: one statement, which is a transaction. The first of several with one id wins. */
+/** Plain creates are one statement, which is a transaction. The first of several with one id wins. */
 async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Outcomes> {
   const firsts = new Map<bigint, PostgresWrite<Create>>()
   for (const write of writes) {
@@ -49,7 +49,7 @@ async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Out
   )
 }
 
-/** Inserts plants, and answers the ids that were taken: mostly none, so the server names ids only when some were. */
+/** Inserts plants and returns the ids that were taken. The server names ids only if there are any. */
 async function insert(
   sql: Sql,
   plants: readonly VersionedPlant[],
@@ -62,15 +62,16 @@ async function insert(
       INSERT INTO plant_store.plants (id, name, tag, version) SELECT * FROM ${unnest(sql, plants)}
       ON CONFLICT (id) DO NOTHING RETURNING id
     )
-    SELECT CASE WHEN count(*) < ${plants.length}::bigint THEN string_agg(id::text, ',') END AS ids,
-           count(*) AS inserted
+    SELECT CASE WHEN pg_catalog.count(*) < ${plants.length}::bigint
+             THEN pg_catalog.string_agg(id::text, ',') END AS ids,
+           pg_catalog.count(*) AS inserted
     FROM inserted`
   if (Number(row.inserted) === plants.length) return undefined
   const inserted = new Set(row.ids?.split(','))
   return new Set(plants.map(({ id }) => id).filter((id) => !inserted.has(String(id))))
 }
 
-/** One alone, which nobody else waits for: the server has less to do for it than for a batch. */
+/** A single plant is cheaper for the server as plain values than as arrays. */
 async function insertOne(sql: Sql, { id, name, tag, version }: VersionedPlant): Promise<boolean> {
   const rows = await sql`
     INSERT INTO plant_store.plants (id, name, tag, version)
@@ -79,7 +80,7 @@ async function insertOne(sql: Sql, { id, name, tag, version }: VersionedPlant): 
   return rows.length === 1
 }
 
-/** An import: if it can be stored as it is, one statement; if an id is taken, whatever its step says. */
+/** An import is one statement if no id is taken; else its change is applied to the taken rows. */
 async function importAll(sql: Sql, write: PostgresWrite<Import>): Promise<Outcomes> {
   const { plants } = write.change
   if (new Set(toIds(write.change)).size < plants.length) return runAll(sql, [write])
@@ -87,7 +88,7 @@ async function importAll(sql: Sql, write: PostgresWrite<Import>): Promise<Outcom
   if (taken === undefined) return new Map([[write, plants.map((): ImportOutcome => 'stored')]])
   const outcomes = await inTransaction(sql, async () => {
     const rows = await loadRows(sql, [...taken], [])
-    // For those that are in, the step has nothing left to do.
+    // Plants that the statement inserted count as inserted by the change.
     const isIn = ({ id }: VersionedPlant) => !taken.has(id)
     const insertRest = (plant: VersionedPlant) => isIn(plant) || rows.insert(plant)
     const found = apply({ ...rows, insert: insertRest }, write.change)
@@ -97,7 +98,7 @@ async function importAll(sql: Sql, write: PostgresWrite<Import>): Promise<Outcom
   return new Map([[write, outcomes]])
 }
 
-/** Any writes: the rows are locked and read, the steps run on them in memory, and what changed is written back. */
+/** Any writes: locks and reads the rows, applies the changes in memory, and writes them back. */
 function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
   return inTransaction(sql, async () => {
     const ids = [...new Set(writes.flatMap(({ change }) => toIds(change)))]

@@ -1,5 +1,4 @@
-import { Failure } from '../../contract/errors.ts'
-import { StaleRows } from './plants.ts'
+import { diskFull, unconfirmed, unreachable } from '../failures.ts'
 
 /** An error that the server reported. `code` is its SQLSTATE. */
 interface ServerError extends Error {
@@ -11,64 +10,47 @@ function isServerError(error: unknown): error is ServerError {
   return error instanceof Error && error.name === 'PostgresError'
 }
 
-/** The code of an error, of the server's or of the connection's: `28P01`, `ECONNREFUSED`. */
+/** Another transaction changed the rows meanwhile: decisions made from them must be made again. */
+export class StaleRows extends Error {
+  constructor() {
+    super('the rows were changed by another transaction')
+    this.name = 'StaleRows'
+  }
+}
+
+/** The code of an error, the server's or the connection's: `28P01`, `ECONNREFUSED`. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
-/** Two transactions stood in each other's way; the server undid this one, and it can be sent again. */
+/** Two transactions collided. The server rolled this one back, and it can be sent again. */
 export function isCollision(error: unknown): boolean {
   if (error instanceof StaleRows) return true
   return isServerError(error) && (error.code === '40001' || error.code === '40P01')
 }
 
-/** The server is no longer one that takes writes: it became a standby, or is about to stop. */
+/** The server takes no writes any more: it became a standby, or is about to stop. */
 export function isUnwritable(error: unknown): boolean {
   return isServerError(error) && error.code === '25006'
 }
 
-/** We stopped waiting. The server may still be at it. */
+/** We stopped waiting. The server may still be working on it. */
 export function isTimeout(error: unknown): boolean {
   return codeOf(error) === 'TIMEOUT'
 }
 
-/** The connection is gone, or the server ended it: what was sent may have been done. */
+/** The connection was lost, or the server ended it. A statement that was sent may have run. */
 export function isLoss(error: unknown): boolean {
   return isServerError(error) ? error.severity !== 'ERROR' : codeOf(error) !== ''
 }
 
-export function unreachable(cause?: unknown): Failure {
-  return new Failure(
-    50301,
-    'The store cannot be reached and nothing was stored. Try again later.',
-    { cause },
-  )
-}
-
-export function unconfirmed(cause?: unknown): Failure {
-  return new Failure(
-    50400,
-    'The store did not confirm the write, so the plant may or may not be stored. Ask for it by its id, or retry with the same id.',
-    { cause },
-  )
-}
-
-/** What a caller hears of a write that was sent and failed. An error of the server undid it; a loss may not have. */
+/** The failure of a write that was sent. The server's own errors undid it; a loss may not have. */
 export function toWriteFailure(error: unknown): unknown {
   if (isLoss(error)) return unconfirmed(error)
-  if (codeOf(error) === '53100') {
-    return new Failure(
-      50700,
-      'The disk is full and nothing was stored. Plants can still be read.',
-      {
-        cause: error,
-      },
-    )
-  }
-  return toReadFailure(error)
+  return codeOf(error) === '53100' ? diskFull(error) : toReadFailure(error)
 }
 
-/** What a caller hears of a read that failed. Nothing can have been stored. */
+/** The failure of a read. Nothing can have been stored. */
 export function toReadFailure(error: unknown): unknown {
   const isPassing = isLoss(error) || isCollision(error) || isUnwritable(error)
   return isPassing || passingClasses.includes(codeOf(error).slice(0, 2))
@@ -76,5 +58,5 @@ export function toReadFailure(error: unknown): unknown {
     : error
 }
 
-// Classes of SQLSTATE that say "not now": resources, an operator's intervention, the server's own system.
+// Classes of SQLSTATE that mean "not now": resources, the operator, the server's own system.
 const passingClasses = ['53', '55', '57', '58']

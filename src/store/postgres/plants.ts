@@ -3,6 +3,7 @@ import type { KeyUse, Rows } from '../changes.ts'
 import { type CreateKey, keyLifetimeMs, type VersionedPlant } from '../store.ts'
 import { toVersioned } from '../version.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
+import { StaleRows } from './failures.ts'
 import type { Sql } from './session.ts'
 
 interface PlantRow {
@@ -24,15 +25,7 @@ interface KeyRow {
 
 const keysPerStep = 500
 
-/** Rows that another transaction changed meanwhile: what was decided from them must be decided again. */
-export class StaleRows extends Error {
-  constructor() {
-    super('the rows were changed by another transaction')
-    this.name = 'StaleRows'
-  }
-}
-
-/** The plants with these ids, each in the place of its id. */
+/** The plants with these ids, in the order of the ids; undefined where there is none. */
 export async function findPlants(
   sql: Sql,
   ids: readonly bigint[],
@@ -138,7 +131,7 @@ async function insertKeys(sql: Sql, uses: KeyUse[]): Promise<void> {
   const times = toIntegerArray(sorted.map(({ usedAt }) => usedAt))
   const rows = await sql`
     INSERT INTO plant_store.keys (token_id, key, fingerprint, version, used_at)
-    SELECT token_id, key, decode(fingerprint, 'hex'), version, used_at
+    SELECT token_id, key, pg_catalog.decode(fingerprint, 'hex'), version, used_at
     FROM unnest(${tokenIds}::text[], ${keys}::text[], ${hashes}::text[],
       ${versions}::bigint[], ${times}::bigint[]) AS new(token_id, key, fingerprint, version, used_at)
     ON CONFLICT (token_id, key) DO UPDATE SET

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
+  type Batched,
   type BatcherBounds,
   buildBatcher,
   defaultBounds,
   rowBytes,
   toBytes,
-  type Write,
 } from '../batcher.ts'
 import { type Change, type Outcome, toCreateOnce, toImport } from '../changes.ts'
+import { unconfirmed, unreachable } from '../failures.ts'
 import { limitSnapshots } from '../snapshots.ts'
-import { Deferred, type Soon } from '../soon.ts'
 import type { Store, Version, VersionedPlant } from '../store.ts'
 import { randomVersion, toVersioned } from '../version.ts'
 import { type PostgresWrite, sendWrites } from './batches.ts'
@@ -21,29 +21,33 @@ import {
   isUnwritable,
   toReadFailure,
   toWriteFailure,
-  unconfirmed,
-  unreachable,
 } from './failures.ts'
 import { listIds, listPlants } from './pages.ts'
 import { findPlants, forgetKeys } from './plants.ts'
-import { type Session, type Sql, withTimeout, writerCount } from './session.ts'
+import type { Sql } from './pools.ts'
+import { lookUpConnections, type Session, writerCount } from './session.ts'
 import { openSnapshot } from './snapshot.ts'
+import { withTimeout } from './timeout.ts'
 import { tokenStatements } from './tokens.ts'
 
 const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: writerCount }
-/** Plants that are asked for at the same time are looked up by one query, and by a few queries at a time. */
-const lookUpBounds: BatcherBounds = { ...defaultBounds, batchItems: 64, batchesInFlight: 4 }
-/** How long a caller waits for an answer of the store, from the arrival of its request. */
+/** Plants that are requested at the same time share a query, and a few queries run at a time. */
+const lookUpBounds: BatcherBounds = {
+  ...defaultBounds,
+  batchItems: 64,
+  batchesInFlight: lookUpConnections,
+}
+/** How long a caller waits for the store, from the arrival of its request. */
 const defaultAnswerTimeoutMs = 5_000
 const maxAttempts = 5
 const collisionPauseMs = 10
 
-interface LookUp extends Write {
+interface LookUp extends Batched {
   readonly id: bigint
   readonly arrivedAt: number
 }
 
-/** What tests and benchmarks may set otherwise. */
+/** What tests and benchmarks may set. */
 export interface PostgresStoreOptions extends Partial<BatcherBounds> {
   readonly answerTimeoutMs?: number
   readonly newVersion?: () => Version
@@ -59,30 +63,30 @@ export function buildPostgresStore(
     newVersion = randomVersion,
     ...overrides
   } = options
-  const group = buildBatcher(commitBatch, { ...bounds, ...overrides })
+  const writes = buildBatcher(commitBatch, { ...bounds, ...overrides })
   const lookUps = buildBatcher(lookUp, lookUpBounds)
   const busyWriters = new Set<Sql>()
 
-  async function commitBatch(writes: PostgresWrite[]): Promise<unknown[]> {
+  async function commitBatch(batch: PostgresWrite[]): Promise<unknown[]> {
     const session = connection.session()
     const writer = session?.writers.find((candidate) => !busyWriters.has(candidate))
     if (session === undefined || writer === undefined) throw unreachable()
     busyWriters.add(writer)
     try {
-      return await sendBatch(session, writer, writes)
+      return await sendBatch(session, writer, batch)
     } finally {
       busyWriters.delete(writer)
     }
   }
 
-  async function sendBatch(session: Session, writer: Sql, writes: PostgresWrite[]) {
-    // What a caller was told to be not stored must not be sent any more.
-    const live = writes.filter(({ state }) => state !== 'given up')
+  async function sendBatch(session: Session, writer: Sql, batch: PostgresWrite[]) {
+    // Callers of the others were told that nothing was stored.
+    const live = batch.filter(({ state }) => state !== 'given up')
     for (const write of live) write.state = 'sent'
     const warningsBefore = session.warnings()
     const outcomes = await attempt(session, () => sendWrites(writer, live))
     if (session.warnings() !== warningsBefore) throw unconfirmed()
-    return writes.map((write) => outcomes.get(write))
+    return batch.map((write) => outcomes.get(write))
   }
 
   async function attempt<Value>(session: Session, run: () => Promise<Value>): Promise<Value> {
@@ -91,7 +95,7 @@ export function buildPostgresStore(
         return await run()
       } catch (error) {
         if (isCollision(error) && count < maxAttempts) {
-          // Those that collided shall not meet again at once.
+          // A random pause, so that the two do not collide again.
           await sleep(Math.random() * count * collisionPauseMs)
           continue
         }
@@ -102,53 +106,48 @@ export function buildPostgresStore(
     }
   }
 
-  function write<One extends Change>(change: One, bytes = rowBytes): Soon<Outcome<One>> {
-    if (connection.session() === undefined) return Deferred.rejected(unreachable())
-    const waiting: PostgresWrite = { change, bytes, state: 'waiting' }
-    const answer = new Deferred<Outcome<One>>()
-    const timer = setTimeout(() => {
-      const reason = waiting.state === 'sent' ? unconfirmed() : unreachable()
-      waiting.state = 'given up'
-      answer.reject(reason)
-    }, answerTimeoutMs)
-    group.submit<Outcome<One>>(waiting).then(
-      (outcome) => {
-        clearTimeout(timer)
-        answer.fulfill(outcome)
-      },
-      (reason) => {
-        clearTimeout(timer)
-        answer.reject(reason)
-      },
-    )
-    return answer
+  function write<One extends Change>(change: One, bytes = rowBytes): Promise<Outcome<One>> {
+    return new Promise((resolve, reject) => {
+      if (connection.session() === undefined) {
+        reject(unreachable())
+        return
+      }
+      const waiting: PostgresWrite = { change, bytes, state: 'waiting' }
+      const timer = setTimeout(() => {
+        reject(waiting.state === 'sent' ? unconfirmed() : unreachable())
+        waiting.state = 'given up'
+      }, answerTimeoutMs)
+      const committed = writes.submit<Outcome<One>>(waiting)
+      committed.then(resolve, reject).finally(() => clearTimeout(timer))
+    })
   }
 
   function lookUp(asked: LookUp[]): Promise<(VersionedPlant | undefined)[]> {
-    // From the arrival of the first: those that queue behind a query do not wait once more.
+    // Counted from the arrival of the first, so that a queue does not add up its waits.
     const waitedMs = performance.now() - (asked[0]?.arrivedAt ?? 0)
     const ids = asked.map(({ id }) => id)
-    return read((sql) => findPlants(sql, ids), answerTimeoutMs - waitedMs)
+    return read('lookUps', (sql) => findPlants(sql, ids), answerTimeoutMs - waitedMs)
   }
 
   async function read<Value>(
+    lane: 'lookUps' | 'pages',
     run: (sql: Sql) => Promise<Value>,
     timeoutMs = answerTimeoutMs,
   ): Promise<Value> {
     const session = connection.session()
     if (session === undefined) throw unreachable()
     try {
-      return await withTimeout(run(session.reader), timeoutMs)
+      return await session[lane].run(run, timeoutMs)
     } catch (error) {
       throw toReadFailure(error)
     }
   }
 
-  /** A write that is rare enough to go by itself. */
+  /** A write that is rare enough to need no batch. */
   async function writeAlone<Value>(run: (sql: Sql) => Promise<Value>): Promise<Value> {
     const session = connection.session()
     if (session === undefined) throw unreachable()
-    return attempt(session, () => withTimeout(run(session.reader), answerTimeoutMs))
+    return attempt(session, () => session.chores.run(run, answerTimeoutMs))
   }
 
   return {
@@ -157,14 +156,14 @@ export function buildPostgresStore(
     createPlantOnce: (plant, key) =>
       write(toCreateOnce(toVersioned(plant, newVersion()), key), toBytes(plant)),
     getPlant: (id) => lookUps.submit({ id, bytes: rowBytes, arrivedAt: performance.now() }),
-    listPlants: (query) => read((sql) => listPlants(sql, query)),
-    listIds: (query) => read((sql) => listIds(sql, query)),
+    listPlants: (query) => read('pages', (sql) => listPlants(sql, query)),
+    listIds: (query) => read('pages', (sql) => listIds(sql, query)),
     replacePlant(plant, condition) {
       const versioned = toVersioned(plant, newVersion())
       return write({ kind: 'replace', plant: versioned, condition }, toBytes(plant))
     },
     deletePlant: (id, condition) => write({ kind: 'delete', id, condition }),
-    async importPlants(plants, onConflict) {
+    importPlants(plants, onConflict) {
       const bytes = plants.reduce((sum, plant) => sum + toBytes(plant), 0)
       return write(toImport(plants, onConflict, newVersion), bytes)
     },
@@ -179,22 +178,23 @@ export function buildPostgresStore(
 
     addToken: (token) => writeAlone((sql) => tokenStatements.add(sql, token)),
     addFirstToken: (token) => writeAlone((sql) => tokenStatements.addFirst(sql, token)),
-    findToken: (hash) => read((sql) => tokenStatements.find(sql, hash)),
-    listTokens: () => read(tokenStatements.list),
+    findToken: (hash) => read('lookUps', (sql) => tokenStatements.find(sql, hash)),
+    listTokens: () => read('lookUps', tokenStatements.list),
     revokeToken: (id, at) => writeAlone((sql) => tokenStatements.revoke(sql, id, at)),
+    deleteTokens: (ids) => writeAlone((sql) => tokenStatements.delete(sql, ids)),
     noteTokenUses: (uses) => writeAlone((sql) => tokenStatements.noteUses(sql, uses)),
-    tokenRevision: () => read(tokenStatements.revision),
+    tokenRevision: () => read('lookUps', tokenStatements.revision),
 
-    isFull: group.isFull,
+    isFull: writes.isFull,
 
     async ping() {
-      // The session watches its server all the time: that it is there is an answer a quarter of a second old.
+      // The session watches its server, so its presence is an answer 250 ms old at most.
       if (connection.session() === undefined) throw unreachable()
     },
 
     async close() {
-      // A commit that hangs has been given up by its callers; it does not keep the service from ending.
-      await withTimeout(group.drain(), answerTimeoutMs).catch(() => {})
+      // The callers of a commit that hangs have given up. It must not delay the shutdown.
+      await withTimeout(writes.drain(), answerTimeoutMs).catch(() => {})
       await connection.close()
     },
   }

@@ -1,19 +1,19 @@
 import type { TokenRecord, TokenUse } from '../store.ts'
 import { type TokenRow, toRecord } from '../token-row.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
-import type { Sql } from './session.ts'
+import type { Sql } from './pools.ts'
 
-/** The statements on tokens, each one atomic. */
+/** The statements on tokens. Each is atomic. */
 export const tokenStatements = {
   async add(sql: Sql, token: TokenRecord): Promise<void> {
     await sql`INSERT INTO plant_store.tokens ${sql(toRow(token))}`
   },
 
   async addFirst(sql: Sql, token: TokenRecord): Promise<'added' | 'not first'> {
-    const { id, hash, name, scopes, createdAt } = token
+    const { id, hash, name, scopes, createdAt, lastFour = null } = token
     const [row] = await sql<[{ is_added: boolean }]>`
       SELECT plant_store.add_first_token(
-        ${id}, ${hash}, ${name}, ${scopes.join(' ')}, ${createdAt}) AS is_added`
+        ${id}, ${hash}, ${name}, ${scopes.join(' ')}, ${createdAt}, ${lastFour}) AS is_added`
     return row.is_added ? 'added' : 'not first'
   },
 
@@ -24,7 +24,7 @@ export const tokenStatements = {
 
   async list(sql: Sql): Promise<TokenRecord[]> {
     const rows = await sql<TokenRow[]>`
-      SELECT * FROM plant_store.tokens ORDER BY created_at, id COLLATE "C"`
+      SELECT * FROM plant_store.tokens ORDER BY created_at, id COLLATE pg_catalog."C"`
     return rows.map(toRecord)
   },
 
@@ -42,6 +42,16 @@ export const tokenStatements = {
       SELECT revoked_at FROM before`
     if (row === undefined) return 'unknown'
     return row.revoked_at === null ? 'revoked' : 'revoked before'
+  },
+
+  async delete(sql: Sql, ids: readonly string[]): Promise<number> {
+    const [row] = await sql<[{ deleted: string }]>`
+      WITH deleted AS (DELETE FROM plant_store.tokens
+        WHERE id = ANY(${toTextArray(ids)}::text[]) RETURNING id),
+      counted AS (UPDATE plant_store.token_revision SET revision = revision + 1
+        WHERE EXISTS (SELECT FROM deleted))
+      SELECT pg_catalog.count(*) AS deleted FROM deleted`
+    return Number(row.deleted)
   },
 
   async noteUses(sql: Sql, uses: readonly TokenUse[]): Promise<void> {
@@ -68,5 +78,6 @@ function toRow(token: TokenRecord) {
     expires_at: token.expiresAt ?? null,
     revoked_at: token.revokedAt ?? null,
     last_used_at: token.lastUsedAt ?? null,
+    last_four: token.lastFour ?? null,
   }
 }

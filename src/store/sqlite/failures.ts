@@ -1,9 +1,12 @@
-import { Failure } from '../../contract/errors.ts'
+import { diskFailed, diskFull, locked, unconfirmed } from '../failures.ts'
 
 // Primary result codes of SQLite.
 const busy = 5
+const readOnly = 8
 const ioError = 10
+const corrupt = 11
 const full = 13
+const cannotOpen = 14
 const notADatabase = 26
 
 export interface SqliteError extends Error {
@@ -23,7 +26,7 @@ export function isBusy(error: unknown): boolean {
   return isCode(error, busy)
 }
 
-/** There is no space left on the disk. */
+/** The disk has no space left. */
 export function isFull(error: unknown): boolean {
   return isCode(error, full)
 }
@@ -32,47 +35,31 @@ export function isNotADatabase(error: unknown): boolean {
   return isCode(error, notADatabase)
 }
 
-/** Another process kept the lock for too long. */
-export function locked(): Failure {
-  return new Failure(
-    50301,
-    'Another process keeps the database locked, and nothing was stored. Try again later.',
-  )
+/** Why SQLite could not open or read a file, in a few words. */
+export function explainSqlite({ errcode, message }: SqliteError): string {
+  return reasons[errcode & 0xff] ?? message
 }
 
-/** What a caller hears when a transaction failed before its COMMIT began: it left nothing behind. */
+const reasons: Record<number, string> = {
+  [busy]: 'the database is locked by another process',
+  [readOnly]: 'it cannot be written',
+  [ioError]: 'the disk reports an error',
+  [corrupt]: 'it is damaged; restore a backup',
+  [full]: 'the disk is full',
+  [cannotOpen]: 'it cannot be opened; check the permissions of the file and its folder',
+}
+
+/** A transaction failed before its COMMIT began: it left nothing behind. */
 export function toRefusal(error: unknown): unknown {
-  if (isFull(error)) {
-    return new Failure(
-      50700,
-      'The disk is full and nothing was stored. Plants can still be read.',
-      { cause: error },
-    )
-  }
+  if (isFull(error)) return diskFull(error)
   if (isBusy(error)) return locked()
-  if (isCode(error, ioError)) {
-    return new Failure(
-      50301,
-      'The disk reports an error and nothing was stored. Try again later.',
-      { cause: error },
-    )
-  }
-  return error
+  return isCode(error, ioError) ? diskFailed(error) : error
 }
 
 /**
- * What a caller hears when the COMMIT itself failed. After an I/O error the frames may be in the log, and the
- * recovery that follows a crash would bring them back: whether the plant is stored is not known.
+ * The COMMIT itself failed. After an I/O error its frames may be in the log, and the recovery after
+ * a crash would bring them back: nobody knows whether the plant is stored.
  */
 export function toCommitFailure(error: unknown): unknown {
   return isCode(error, ioError) ? unconfirmed(error) : toRefusal(error)
-}
-
-/** Nobody can say whether a batch is stored. */
-export function unconfirmed(cause: unknown): Failure {
-  return new Failure(
-    50400,
-    'The disk did not confirm the write, so the plant may or may not be stored. Ask for it by its id, or retry with the same id.',
-    { cause },
-  )
 }

@@ -1,36 +1,38 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { type Batches, buildBatches } from './batches.ts'
-import { buildStatements } from './changes.ts'
+import { locked } from '../failures.ts'
 import { openBeside } from './connection.ts'
 import { toErrorParts } from './error-parts.ts'
-import { locked } from './failures.ts'
 import type { Order, Reply, ThreadFile } from './thread.ts'
+import { buildStatements, buildTransactions, type Transactions } from './transactions.ts'
 
-// What runs in the thread that writes: it opens a connection of its own and commits one batch after the other.
+// The program of the thread that writes: it commits one batch after the other on its own connection.
 if (parentPort === null) throw new Error('this is a program for a thread')
 const port = parentPort
 const { path, settings } = workerData as ThreadFile
 const db = openBeside(path, settings)
-const batches = buildBatches(db, buildStatements(db))
+const transactions = buildTransactions(db, buildStatements(db))
 
 port.on('message', (order: Order) => {
   if (order === 'close') {
     db.close()
     port.close()
-  } else tell(commit(batches, order))
+  } else reply(commit(transactions, order))
 })
-tell('ready')
+reply('ready')
 
-function tell(reply: Reply): void {
-  port.postMessage(reply)
+function reply(message: Reply): void {
+  port.postMessage(message)
 }
 
-function commit(batches: Batches, { changes, lockTimeoutMs }: Exclude<Order, 'close'>): Reply {
+function commit(
+  transactions: Transactions,
+  { changes, lockTimeoutMs }: Exclude<Order, 'close'>,
+): Reply {
   const deadline = performance.now() + lockTimeoutMs
   try {
-    // Each try blocks for a while by itself: here nobody else waits for this thread.
-    while (!batches.tryBegin()) if (performance.now() > deadline) throw locked()
-    return batches.run(changes)
+    // Each attempt blocks for the busy timeout. Nothing else waits for this thread.
+    while (!transactions.tryBegin()) if (performance.now() > deadline) throw locked()
+    return transactions.run(changes)
   } catch (error) {
     return { failure: toErrorParts(error) }
   }

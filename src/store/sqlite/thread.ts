@@ -1,47 +1,46 @@
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import type { Committed } from './batches.ts'
-import type { SqliteChange } from './changes.ts'
+import { unconfirmed } from '../failures.ts'
 import { type ErrorParts, toError } from './error-parts.ts'
-import { unconfirmed } from './failures.ts'
+import type { Committed, SqliteChange } from './transactions.ts'
 
-/** The file that a thread writes to, and how its connection is set. */
+/** The file that a thread writes to, and the settings of its connection. */
 export interface ThreadFile {
   readonly path: string
   readonly settings: string
 }
 
-/** What a thread is told: to commit a batch, waiting at most so long for the lock of another process, or to end. */
+/** Tells the thread to commit a batch, or to end. */
 export type Order =
   | { readonly changes: readonly SqliteChange[]; readonly lockTimeoutMs: number }
   | 'close'
 
-/** What a thread tells: that it is ready, and then of each batch what became of it. */
+/** The thread is ready, or has an answer for the batch that it was given. */
 export type Reply = 'ready' | Committed | { readonly failure: ErrorParts }
 
-/** A thread with a connection of its own, on which it commits one batch at a time. */
+/** A thread with its own connection, which commits one batch at a time. */
 export interface Thread {
   commit(changes: readonly SqliteChange[], lockTimeoutMs: number): Promise<Committed>
   /** Resolves when its connection is closed. No batch may be under way. */
   close(): Promise<void>
 }
 
-// Beside this file, which is source or compiled.
+// Beside this file, in the source tree and among the compiled files alike.
 const program = new URL(`./thread-program${extname(import.meta.url)}`, import.meta.url)
 
-/** Starts a thread, and resolves when it can commit. `onLost` is called when it then ends without being told to. */
+/** Starts a thread and resolves when it can commit. `onLost` is called if it ends by itself. */
 export async function openThread(file: ThreadFile, onLost: () => void): Promise<Thread> {
   const worker = new Worker(program, {
     workerData: file,
     name: 'plant-store-writer',
-    // What this process was started with is for its main program.
+    // The flags of this process are for its main program.
     execArgv: [],
   })
   let reply = Promise.withResolvers<Reply>()
   let reason: unknown = new Error('the thread that writes has ended')
   let state: 'opening' | 'open' | 'closing' = 'opening'
 
-  // At rest it keeps no process alive; who waits for a reply does.
+  // An idle thread keeps no process alive; a pending reply does.
   worker.on('message', (message: Reply) => {
     worker.unref()
     reply.resolve(message)
@@ -49,7 +48,7 @@ export async function openThread(file: ThreadFile, onLost: () => void): Promise<
   worker.on('error', (error) => {
     reason = error
   })
-  // A reply that cannot be read would be waited for in vain.
+  // A reply that cannot be read would leave its caller waiting for ever.
   worker.on('messageerror', () => void worker.terminate())
   const ended = new Promise<void>((resolve) => {
     worker.on('exit', () => {

@@ -1,12 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { buildBatches } from './batches.ts'
-import type { SqliteChange, Statements } from './changes.ts'
+import type { Batched } from '../batcher.ts'
+import { locked } from '../failures.ts'
 import { busyTimeoutMs, readSettings } from './connection.ts'
-import { locked } from './failures.ts'
 import { openThread, type Thread, type ThreadFile } from './thread.ts'
+import { buildTransactions, type SqliteChange, type Statements } from './transactions.ts'
 
-/** Where batches are committed: in place while the disk is quick and in a thread while it is slow, or always the same way. */
+/** Where batches are committed. `adaptive` is in place on a fast disk, in a thread on a slow one. */
 export type WriterLocation = 'adaptive' | 'in place' | 'thread'
 
 export interface WriterOptions {
@@ -15,34 +15,34 @@ export interface WriterOptions {
   readonly lockTimeoutMs: number
 }
 
-/** Changes that share a transaction, and when the first of them came. */
-export interface Batch {
-  readonly changes: readonly SqliteChange[]
+/** A change that waits for its batch, and when it arrived. */
+export interface SqliteWrite extends Batched {
+  readonly change: SqliteChange
   readonly arrivedAt: number
 }
 
 /** Commits batches, one at a time. */
 export interface Writer {
-  /** Answers one outcome for each change, when they are on disk. */
-  commit(batch: Batch): unknown[] | Promise<unknown[]>
-  /** How long a batch may wait for company. */
+  /** Returns one outcome for each write, when they are on disk. */
+  commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]>
+  /** How long the next batch may be delayed so that more writes share its commit. */
   commitDelayMs(): number
   /** Ends its thread, if there is one. No batch may be under way. */
   close(): Promise<void>
 }
 
-/** So many commits in a row, each of at least so long, are a slow disk: whoever reads would wait for its syncs. */
+/** This many consecutive commits slower than `slowMs` mean a slow disk: reads would wait for it. */
 const slowCommits = 10
 const slowMs = 4
-/** So many in a row that are shorter than this are a quick one: there, the way to a thread and back costs more than it saves. */
+/** This many consecutive commits faster than `quickMs` mean that a thread costs more than it saves. */
 const quickCommits = 50
 const quickMs = 1
-/** By what part of its commit a batch in the thread may be delayed to have more writes in it, and by how much at most. */
+/** A batch in the thread is delayed by this share of the last commit, up to the maximum. */
 const commitDelayShare = 1 / 2
 const maxCommitDelayMs = 5
-/** How many more slow commits it takes to start a thread again after one was lost. */
+/** After a thread was lost, this many times more slow commits are needed to start another. */
 const slowCommitsGrowth = 10
-/** How long a batch sleeps between two looks for the lock of another process. */
+/** The pause between two attempts to get the lock that another process holds. */
 const lockRetryMs = 2
 
 export function openWriter(
@@ -50,9 +50,9 @@ export function openWriter(
   statements: Statements,
   { location, lockTimeoutMs }: WriterOptions,
 ): Writer {
-  // Read now: nothing may fail behind a commit that has succeeded.
+  // Read before the first commit: nothing may fail after a commit has succeeded.
   const file = toFile(db)
-  const batches = buildBatches(db, statements)
+  const transactions = buildTransactions(db, statements)
   let thread: Thread | undefined
   let opening: Promise<void> | undefined
   let leaving: Promise<void> | undefined
@@ -62,24 +62,24 @@ export function openWriter(
   let lastCommitMs = 0
   if (location === 'thread') moveToThread()
 
-  function commit(batch: Batch): unknown[] | Promise<unknown[]> {
+  function commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
     if (thread !== undefined) return commitInThread(thread, batch)
     if (location === 'thread' && opening !== undefined) return opening.then(() => commit(batch))
-    return batches.tryBegin() ? runInPlace(batch) : commitWhenUnlocked(batch)
+    return transactions.tryBegin() ? runInPlace(batch) : commitWhenUnlocked(batch)
   }
 
-  function runInPlace({ changes }: Batch): unknown[] {
-    const { outcomes, commitMs } = batches.run(changes)
+  function runInPlace(batch: readonly SqliteWrite[]): unknown[] {
+    const { outcomes, commitMs } = transactions.run(batch.map(toChange))
     slowInARow = commitMs < slowMs ? 0 : slowInARow + 1
     if (slowInARow >= slowCommitsNeeded && location === 'adaptive') moveToThread()
     return outcomes
   }
 
-  async function commitWhenUnlocked(batch: Batch): Promise<unknown[]> {
+  async function commitWhenUnlocked(batch: readonly SqliteWrite[]): Promise<unknown[]> {
     const deadline = toDeadline(batch)
     db.exec('PRAGMA busy_timeout = 0')
     try {
-      while (!batches.tryBegin()) {
+      while (!transactions.tryBegin()) {
         if (performance.now() > deadline) throw locked()
         await sleep(lockRetryMs)
       }
@@ -89,18 +89,21 @@ export function openWriter(
     return runInPlace(batch)
   }
 
-  async function commitInThread(current: Thread, batch: Batch): Promise<unknown[]> {
+  async function commitInThread(
+    current: Thread,
+    batch: readonly SqliteWrite[],
+  ): Promise<unknown[]> {
     const waitMs = toDeadline(batch) - performance.now()
-    const { outcomes, commitMs } = await current.commit(batch.changes, waitMs)
+    const { outcomes, commitMs } = await current.commit(batch.map(toChange), waitMs)
     lastCommitMs = commitMs
     quickInARow = commitMs < quickMs ? quickInARow + 1 : 0
     if (quickInARow >= quickCommits && location === 'adaptive') leaveThread(current)
     return outcomes
   }
 
-  // From the arrival of the first: those that queue behind a batch do not wait once more.
-  function toDeadline({ arrivedAt }: Batch): number {
-    return arrivedAt + lockTimeoutMs
+  // Counted from the arrival of the first write, so that a queue does not add up its waits.
+  function toDeadline([first]: readonly SqliteWrite[]): number {
+    return (first?.arrivedAt ?? 0) + lockTimeoutMs
   }
 
   /** Starts a thread. Until it is ready, batches are committed in place. */
@@ -142,7 +145,11 @@ export function openWriter(
   }
 }
 
-/** What a thread has to open; a database in memory has one connection only. */
+function toChange({ change }: SqliteWrite): SqliteChange {
+  return change
+}
+
+/** The file that a thread can open. A database in memory has one connection only. */
 function toFile(db: DatabaseSync): ThreadFile | undefined {
   const path = db.location()
   return path === null ? undefined : { path, settings: readSettings(db) }

@@ -1,0 +1,129 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { apply, type Change, type Outcome } from '../changes.ts'
+import type { TokenRecord, TokenUse } from '../store.ts'
+import { isBusy, toCommitFailure, toRefusal } from './failures.ts'
+import { buildPlantStatements } from './plants.ts'
+import { buildTokenStatements } from './tokens.ts'
+
+/** Every write to SQLite: the changes of plants, and those that PostgreSQL makes without a batch. */
+export type SqliteChange = Change | OwnChange
+
+type OwnChange = ForgetKeys | AddToken | AddFirstToken | RevokeToken | DeleteTokens | NoteTokenUses
+
+interface ForgetKeys {
+  readonly kind: 'forget keys'
+  readonly usedBefore: number
+}
+
+interface AddToken {
+  readonly kind: 'add token'
+  readonly token: TokenRecord
+}
+
+interface AddFirstToken {
+  readonly kind: 'add first token'
+  readonly token: TokenRecord
+}
+
+interface RevokeToken {
+  readonly kind: 'revoke token'
+  readonly id: string
+  readonly at: number
+}
+
+interface DeleteTokens {
+  readonly kind: 'delete tokens'
+  readonly ids: readonly string[]
+}
+
+interface NoteTokenUses {
+  readonly kind: 'note token uses'
+  readonly uses: readonly TokenUse[]
+}
+
+/** The outcome of a change. */
+export type SqliteOutcome<One extends SqliteChange> = One extends Change
+  ? Outcome<One>
+  : One extends OwnChange
+    ? ReturnType<(typeof ownAppliers)[One['kind']]>
+    : never
+
+/** The prepared statements of one connection. */
+export type Statements = ReturnType<typeof buildStatements>
+
+export function buildStatements(db: DatabaseSync) {
+  return { plants: buildPlantStatements(db), tokens: buildTokenStatements(db) }
+}
+
+/** One outcome for each change, and how long the commit with its fsync took. */
+export interface Committed {
+  readonly outcomes: unknown[]
+  readonly commitMs: number
+}
+
+/** Runs transactions on one connection, in any thread. */
+export interface Transactions {
+  /** Begins a transaction, unless another connection has one under way. */
+  tryBegin(): boolean
+  /** Makes the changes of the transaction and commits them: they are on disk when it returns. */
+  run(changes: readonly SqliteChange[]): Committed
+}
+
+export function buildTransactions(db: DatabaseSync, statements: Statements): Transactions {
+  const begin = db.prepare('BEGIN IMMEDIATE')
+  const commit = db.prepare('COMMIT')
+
+  return {
+    tryBegin() {
+      try {
+        begin.run()
+        return true
+      } catch (error) {
+        if (isBusy(error)) return false
+        throw toRefusal(error)
+      }
+    },
+
+    // BEGIN to COMMIT is one synchronous stretch: an `await` in between would mix requests.
+    run(changes) {
+      let explain = toRefusal
+      try {
+        const outcomes = changes.map((change) => applyTo(statements, change))
+        explain = toCommitFailure
+        const startedAt = performance.now()
+        commit.run()
+        return { outcomes, commitMs: performance.now() - startedAt }
+      } catch (error) {
+        rollBack()
+        throw explain(error)
+      }
+    },
+  }
+
+  // The first failure is the one to report, even if the rollback fails as well.
+  function rollBack(): void {
+    try {
+      if (db.isTransaction) db.exec('ROLLBACK')
+    } catch {}
+  }
+}
+
+function applyTo(statements: Statements, change: SqliteChange): unknown {
+  if (!isOwn(change)) return apply(statements.plants.rows, change)
+  const applyOne: (statements: Statements, change: never) => unknown = ownAppliers[change.kind]
+  return applyOne(statements, change as never)
+}
+
+function isOwn(change: SqliteChange): change is OwnChange {
+  return change.kind in ownAppliers
+}
+
+const ownAppliers = {
+  'forget keys': ({ plants }: Statements, change: ForgetKeys) =>
+    plants.forgetKeys(change.usedBefore),
+  'add token': ({ tokens }: Statements, { token }: AddToken) => tokens.add(token),
+  'add first token': ({ tokens }: Statements, { token }: AddFirstToken) => tokens.addFirst(token),
+  'revoke token': ({ tokens }: Statements, { id, at }: RevokeToken) => tokens.revoke(id, at),
+  'delete tokens': ({ tokens }: Statements, { ids }: DeleteTokens) => tokens.delete(ids),
+  'note token uses': ({ tokens }: Statements, { uses }: NoteTokenUses) => tokens.noteUses(uses),
+}

@@ -1,0 +1,28 @@
+import { openPrimary } from '../../src/store/postgres/connection.ts'
+import { buildPostgresStore, type PostgresStoreOptions } from '../../src/store/postgres/store.ts'
+import { openConnection } from '../../src/store/sqlite/connection.ts'
+import { buildSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { releaseAfterTest, runOnce } from './release.ts'
+
+const quiet = { onLost() {}, onFound() {} }
+
+/** Opens a store on a SQLite file. It is closed with the test. */
+export function openSqliteStore(path: string, options?: SqliteStoreOptions): Store {
+  return closeAfterTest(buildSqliteStore(openConnection(path), options))
+}
+
+/** Opens a store on a PostgreSQL database. It is closed with the test. */
+export async function openPostgresStore(
+  url: string,
+  options?: PostgresStoreOptions,
+): Promise<Store> {
+  return closeAfterTest(buildPostgresStore(await openPrimary(url, quiet), options))
+}
+
+/** Closes a store when the test ends, unless the test or a service has closed it by then. */
+export function closeAfterTest(store: Store): Store {
+  const close = runOnce(store.close)
+  releaseAfterTest(close)
+  return { ...store, close }
+}
