@@ -1,18 +1,18 @@
-/** Takes the bytes that came on a connection; says whether the answer is complete with them. */
+/** Takes the bytes that a connection received; returns whether they complete the answer. */
 export type AnswerReader = (connection: object, buffer: Buffer, bytes: number) => boolean
 
 const headEnd = '\r\n\r\n'
 const statusAt = 'HTTP/1.1 '.length
 
 /**
- * Builds the reader of the answers to one kind of request. Those that come in one piece and are as long as the last one
- * was are known by their length and status; all others are read as HTTP says.
+ * Builds a reader for the answers to one kind of request. A single chunk with the right status and
+ * the length of the previous answer is taken as complete; everything else is parsed as HTTP.
  */
 export function buildAnswerReader(status: number, fail: (reason: string) => never): AnswerReader {
   const [first = 0, second = 0, third = 0] = Buffer.from(String(status))
   const pending = new WeakMap<object, Buffer>()
   let usualLength = -1
-  let isAnyPending = 0
+  let pendingCount = 0
 
   function hasStatus(answer: Buffer): boolean {
     return (
@@ -23,25 +23,25 @@ export function buildAnswerReader(status: number, fail: (reason: string) => neve
   }
 
   return (connection, buffer, bytes) => {
-    const before = isAnyPending > 0 ? pending.get(connection) : undefined
+    const before = pendingCount > 0 ? pending.get(connection) : undefined
     if (before === undefined && bytes === usualLength && hasStatus(buffer)) return true
     const part = buffer.subarray(0, bytes)
     const answer = before === undefined ? part : Buffer.concat([before, part])
     const length = findLength(answer)
     if (length !== undefined && answer.length >= length) {
       if (!hasStatus(answer) || answer.length > length) fail(`not ${status}: ${answer.toString()}`)
-      if (before !== undefined) isAnyPending--
+      if (before !== undefined) pendingCount--
       pending.delete(connection)
       usualLength = length
       return true
     }
-    if (before === undefined) isAnyPending++
+    if (before === undefined) pendingCount++
     pending.set(connection, before === undefined ? Buffer.from(part) : answer)
     return false
   }
 }
 
-/** How long the whole answer is, once that can be known. */
+/** The length of the whole answer, once enough of it has arrived to tell. */
 export function findLength(answer: Buffer): number | undefined {
   const end = answer.indexOf(headEnd)
   if (end < 0) return undefined

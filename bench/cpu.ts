@@ -1,9 +1,9 @@
-/** What processes cost, seen from outside: read from /proc, so on Linux only. */
+/** CPU time and memory of processes, read from /proc; Linux only. */
 import { readdirSync, readFileSync } from 'node:fs'
 
 const msPerTick = 10
 
-/** The CPU time of process trees at one moment, by thread in nanoseconds, and by process in ticks. */
+/** CPU time of process trees at one moment: nanoseconds by thread, clock ticks by process. */
 export interface CpuReading {
   readonly threads: ReadonlyMap<string, number>
   readonly ticks: ReadonlyMap<number, number>
@@ -17,7 +17,7 @@ export function requireProc(): void {
   process.exit(1)
 }
 
-/** Reads the CPU time of these processes and of all their descendants. */
+/** Reads the CPU time of these processes and all their descendants. */
 export function readCpu(roots: readonly number[]): CpuReading {
   const threads = new Map<string, number>()
   const ticks = new Map<number, number>()
@@ -35,8 +35,8 @@ export function readCpu(roots: readonly number[]): CpuReading {
 }
 
 /**
- * The milliseconds between two readings. A thread that ended in between took its nanoseconds with it; the ticks of its
- * process still count it, so then the larger of both is taken.
+ * The milliseconds between two readings. A thread that ended in between took its nanoseconds along,
+ * but its process still counts them in ticks: then the larger of the two sums is returned.
  */
 export function cpuBetween(before: CpuReading, after: CpuReading): number {
   const byThread = sumOfGrowth(before.threads, after.threads) / 1e6
@@ -51,7 +51,7 @@ function sumOfGrowth<Key>(before: ReadonlyMap<Key, number>, after: ReadonlyMap<K
   return sum
 }
 
-/** The milliseconds that all cores were busy since the machine started, with whatever. */
+/** The milliseconds that all cores together have been busy since the machine booted. */
 export function readMachine(): number {
   const [, user, nice, system, , , interrupts, softInterrupts, stolen] = read('/proc/stat')
     .split('\n', 1)
@@ -60,7 +60,7 @@ export function readMachine(): number {
   return all.reduce<number>((sum, ticks = 0) => sum + ticks, 0) * msPerTick
 }
 
-/** The memory that a process holds right now, in megabytes. */
+/** The resident memory of a process, in megabytes. */
 export function readRss(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, 'latin1')
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1_024
@@ -71,21 +71,21 @@ function readTicks(pid: number): number {
   return Number(fields[11] ?? 0) + Number(fields[12] ?? 0)
 }
 
-/** What a file says; nothing when its process or thread has just ended. */
+/** Reads a file; returns '' if its process or thread has just ended. */
 function read(path: string): string {
-  return orNothing('', () => readFileSync(path, 'latin1'))
+  return orEmpty('', () => readFileSync(path, 'latin1'))
 }
 
 function list(path: string): string[] {
-  return orNothing([], () => readdirSync(path))
+  return orEmpty([], () => readdirSync(path))
 }
 
-function orNothing<Value>(nothing: Value, look: () => Value): Value {
+function orEmpty<Value>(empty: Value, look: () => Value): Value {
   try {
     return look()
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT' || code === 'ESRCH') return nothing
+    if (code === 'ENOENT' || code === 'ESRCH') return empty
     throw error
   }
 }

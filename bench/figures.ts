@@ -1,17 +1,12 @@
 import type { Measure, Series } from './slices.ts'
 
-/** The middle of what the rounds say, and how far the middle half of them lies apart, in per cent. */
-export interface Figure {
-  readonly median: number
-  readonly spread: number
-}
+/** From these shares of a core on, the generator is busy and the system is not. */
+const minGeneratorShare = 0.95
+const maxSystemShare = 0.9
 
-export function toFigure(values: readonly number[]): Figure {
-  const middle = median(values)
-  return {
-    median: middle,
-    spread: ((quantile(values, 0.75) - quantile(values, 0.25)) / middle) * 100,
-  }
+/** The interquartile range as a share of the median. */
+export function toSpread(values: readonly number[]): number {
+  return (quantile(values, 0.75) - quantile(values, 0.25)) / median(values)
 }
 
 export function median(values: readonly number[]): number {
@@ -26,21 +21,25 @@ export function quantile(values: readonly number[], share: number): number {
   return low + (high - low) * (at - Math.floor(at))
 }
 
-/** How two systems compare: the median of what each round says, because a round disturbs both alike. */
+/** Compares two systems by the median of the per-round ratios: noise in a round hits both alike. */
 export function ratio(one: Series, other: Series, measure: Measure): number {
   const others = other.rounds[measure]
   return median(one.rounds[measure].map((value, round) => value / (others[round] ?? Number.NaN)))
 }
 
-/** What a cell of a table shows, for whoever reads it. */
-export function describeCells(rounds: number, other: string): string {
-  return `A cell is the median of ${rounds} rounds, ± how far the middle half of them lies apart, and in brackets the median of the rounds' ratios to what was found ${other}.`
+/** How far the rounds of these series scatter. */
+export function describeSpread(series: readonly Series[]): string {
+  const toPercent = (measure: Measure) => {
+    const spreads = series.map(({ rounds }) => toSpread(rounds[measure]))
+    return `${Math.round(median(spreads) * 100)} %`
+  }
+  const rounds = series[0]?.rounds.cpuUs.length ?? 0
+  return `Figures are medians of ${rounds} rounds, ratios the medians of the per-round ratios.
+The interquartile range is typically ${toPercent('perSecond')} of the median for requests/s
+and ${toPercent('cpuUs')} for CPU time.`
 }
 
-/**
- * Whether the load was the bottleneck: it used a whole core while the system had time left. What it did not send cannot
- * say how much the system can do.
- */
+/** Whether the generator, not the system, limited the throughput: then the rate proves nothing. */
 export function isGeneratorBound({ generatorShare, systemShare }: Series): boolean {
-  return median(generatorShare) > 0.95 && median(systemShare) < 0.9
+  return median(generatorShare) > minGeneratorShare && median(systemShare) < maxSystemShare
 }

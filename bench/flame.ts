@@ -1,7 +1,7 @@
-/** A flame graph of a CPU profile: who called whom from the top down, each as wide as the time that it took. */
+/** A flame graph of a CPU profile: callers above callees, each as wide as the time it took. */
 import { toSafe } from './plot.ts'
 
-/** What Node.js writes with --cpu-prof, as far as it is read here. */
+/** The part of Node's --cpu-prof format that is read here. */
 export interface CpuProfile {
   readonly nodes: readonly {
     readonly id: number
@@ -12,7 +12,7 @@ export interface CpuProfile {
   readonly timeDeltas: readonly number[]
 }
 
-/** A function as it was called from one place. Times are in microseconds. */
+/** A function at one position in the call tree. */
 export interface Frame {
   readonly name: string
   readonly room: string
@@ -23,10 +23,10 @@ export interface Frame {
 
 const width = 1_200
 const rowHeight = 17
-const narrowest = 1.5
+const minBoxWidth = 1.5
 const letterWidth = 6.2
 
-/** The tree of calls, without the time in which nothing was done. */
+/** The call tree, without idle time. */
 export function toFrames({ nodes, samples, timeDeltas }: CpuProfile): Frame {
   const byId = new Map(nodes.map((node) => [node.id, node]))
   const selfUs = new Map<number, number>()
@@ -53,7 +53,7 @@ export function toFrames({ nodes, samples, timeDeltas }: CpuProfile): Frame {
   return build(nodes[0]?.id ?? 0)
 }
 
-/** Which part of the whole a file belongs to. */
+/** The part of the program that a file belongs to. */
 function toRoom(url: string): string {
   const own = /\/(?:src|dist)\/([^/]+)/.exec(url)?.[1]
   const dependency = /\/node_modules\/([^/]+)/.exec(url)?.[1]
@@ -62,7 +62,7 @@ function toRoom(url: string): string {
   return url.startsWith('node:') ? 'Node.js' : 'native'
 }
 
-/** How long each part of the whole took by itself, the longest first. */
+/** The self time of each part of the program, longest first. */
 export function sumByRoom(root: Frame): [room: string, selfUs: number][] {
   const sums = new Map<string, number>()
   function add({ room, selfUs, children }: Frame): void {
@@ -73,14 +73,14 @@ export function sumByRoom(root: Frame): [room: string, selfUs: number][] {
   return [...sums].filter(([, us]) => us > 0).sort(([, a], [, b]) => b - a)
 }
 
-/** Draws the tree. What is too narrow to be seen is left out. */
+/** Draws the tree, without the boxes that are too narrow to see. */
 export function drawFlame(title: string, root: Frame): string {
   const boxes: string[] = []
   let rows = 0
 
   function draw(frame: Frame, left: number, row: number): void {
     const boxWidth = (frame.totalUs / root.totalUs) * width
-    if (boxWidth < narrowest) return
+    if (boxWidth < minBoxWidth) return
     rows = Math.max(rows, row + 1)
     boxes.push(drawBox(frame, left, row, boxWidth))
     let childLeft = left
@@ -93,16 +93,20 @@ export function drawFlame(title: string, root: Frame): string {
   function drawBox({ name, room, totalUs }: Frame, left: number, row: number, boxWidth: number) {
     const share = ((totalUs / root.totalUs) * 100).toFixed(1)
     const letters = Math.floor((boxWidth - 6) / letterWidth)
+    const top = row * rowHeight
+    const text = toSafe(name.slice(0, letters))
     const label =
-      letters > 3
-        ? `<text x="${(left + 3).toFixed(1)}" y="${row * rowHeight + 12}">${toSafe(name.slice(0, letters))}</text>`
-        : ''
-    return `<g><title>${toSafe(`${name} (${room}), ${share} %`)}</title><rect x="${left.toFixed(1)}" y="${row * rowHeight}" width="${boxWidth.toFixed(1)}" height="${rowHeight - 1}" fill="${toColour(room)}"/>${label}</g>`
+      letters > 3 ? `<text x="${(left + 3).toFixed(1)}" y="${top + 12}">${text}</text>` : ''
+    const box =
+      `<rect x="${left.toFixed(1)}" y="${top}" width="${boxWidth.toFixed(1)}" ` +
+      `height="${rowHeight - 1}" fill="${toColour(room)}"/>`
+    return `<g><title>${toSafe(`${name} (${room}), ${share} %`)}</title>${box}${label}</g>`
   }
 
   draw(root, 0, 0)
   const height = rows * rowHeight + 28
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="11">
+  const font = 'font-family="sans-serif" font-size="11"'
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" ${font}>
 <title>${toSafe(title)}</title>
 <rect width="${width}" height="${height}" fill="#fff"/>
 <text x="4" y="16" font-size="13">${toSafe(title)}</text>

@@ -1,13 +1,13 @@
 /**
- * The load: requests over connections that are kept, each sent when the one before it is answered. A process of its own,
- * that does nothing else while it drives, so that what it costs is known and small.
+ * The load generator: each of its kept connections sends its next request after an answer.
+ * It runs as its own process, so that its cost is known and small.
  */
 import { connect, type Socket } from 'node:net'
 import { type AnswerReader, buildAnswerReader } from './answers.ts'
 import { type Pattern, token } from './requests.ts'
 
-/** What to send, where to, and until when: for a time, or as many as these. */
-export interface Drive {
+/** Which requests to send to which port, for a time or up to a number. */
+export interface Load {
   readonly port: number
   readonly connections: number
   readonly cycle: readonly Pattern[]
@@ -15,13 +15,12 @@ export interface Drive {
   readonly requests?: number
 }
 
-/** What came of it. */
-export interface Driven {
+export interface LoadResult {
   readonly requests: number
   readonly elapsedMs: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** The same of the reads alone. */
+  /** The p99 of the GET requests alone. */
   readonly readP99Ms: number
   /** The CPU time of the generator itself. */
   readonly cpuMs: number
@@ -34,7 +33,7 @@ interface Connection {
   onAnswer: (template: Template) => void
 }
 
-/** A pattern, ready to be sent: only the id is missing. */
+/** A request that lacks only its id. */
 interface Template {
   readonly isRead: boolean
   readonly parts: readonly string[]
@@ -42,8 +41,8 @@ interface Template {
   readonly reader: AnswerReader
 }
 
-/** Before a system closes what is idle, which Node.js does after 5 s. */
-const longestIdleMs = 3_000
+/** Shorter than the 5 s after which Node.js closes idle connections. */
+const maxIdleMs = 3_000
 const maxLatencies = 4_000_000
 const latencies = new Float64Array(maxLatencies)
 const readLatencies = new Float64Array(maxLatencies)
@@ -53,10 +52,11 @@ const usedAt = new Map<number, number>()
 const templates = new Map<string, Template>()
 const counters = new Map<string, number>()
 
-async function drive({ port, connections: count, cycle, forMs, requests }: Drive): Promise<Driven> {
+async function drive(load: Load): Promise<LoadResult> {
+  const { port, connections: count, cycle, forMs, requests } = load
   const pool = await openConnections(port, count)
   const turns = cycle.map((pattern) => findTemplate(port, pattern))
-  const most = requests ?? maxLatencies
+  const maxRequests = requests ?? maxLatencies
   const cpuBefore = process.cpuUsage()
   const startedAt = performance.now()
   const endsAt = startedAt + (forMs ?? Number.POSITIVE_INFINITY)
@@ -76,11 +76,11 @@ async function drive({ port, connections: count, cycle, forMs, requests }: Drive
         now = performance.now()
         latencies[answered++] = now - connection.sentAt
         if (isRead) readLatencies[reads++] = now - connection.sentAt
-        if (now < endsAt && sent < most) send(connection)
+        if (now < endsAt && sent < maxRequests) send(connection)
         else if (answered === sent) resolve()
       }
     }
-    for (const connection of pool) if (sent < most) send(connection)
+    for (const connection of pool) if (sent < maxRequests) send(connection)
   })
   usedAt.set(port, now)
   const { user, system } = process.cpuUsage(cpuBefore)
@@ -100,7 +100,7 @@ function quantile(values: Float64Array, share: number): number {
 
 async function openConnections(port: number, count: number): Promise<Connection[]> {
   const idleMs = performance.now() - (usedAt.get(port) ?? 0)
-  if (idleMs > longestIdleMs) forget(port)
+  if (idleMs > maxIdleMs) forget(port)
   const pool = connections.get(port) ?? []
   connections.set(port, pool)
   const missing = Array.from({ length: Math.max(0, count - pool.length) })
@@ -117,10 +117,10 @@ function openConnection(port: number): Promise<Connection> {
     socket.on('error', (error) => fail(`port ${port}: ${error.message}`))
     socket.on('close', () => leave(port, connection))
 
-    // The buffer is the same for all connections: each chunk is dealt with before the next is read.
+    // All connections share the buffer: each chunk is processed before the next is read.
     function receive(bytes: number, buffer: Uint8Array): boolean {
       const { template } = connection
-      if (template === undefined) fail(`port ${port} sent what nobody asked for`)
+      if (template === undefined) fail(`port ${port} sent an answer without a request`)
       if (template.reader(connection, buffer as Buffer, bytes)) {
         connection.template = undefined
         connection.onAnswer(template)
@@ -130,7 +130,7 @@ function openConnection(port: number): Promise<Connection> {
   })
 }
 
-/** A connection that nobody uses may be closed by the system. */
+/** A system may close a connection that is idle, but not one that waits for an answer. */
 function leave(port: number, connection: Connection): void {
   if (connection.template !== undefined) fail(`port ${port} closed a connection without an answer`)
   const pool = connections.get(port) ?? []
@@ -140,7 +140,7 @@ function leave(port: number, connection: Connection): void {
   )
 }
 
-/** Closes all connections to a system. */
+/** Closes all connections to a port. */
 function forget(port: number): void {
   for (const { socket } of connections.get(port) ?? []) socket.removeAllListeners('close').destroy()
   connections.delete(port)
@@ -188,7 +188,7 @@ function fail(reason: string): never {
 }
 
 process.on('disconnect', () => process.exit())
-process.on('message', async (message: Drive | { forget: number }) => {
+process.on('message', async (message: Load | { forget: number }) => {
   if ('forget' in message) forget(message.forget)
   process.send?.('forget' in message ? {} : await drive(message))
 })

@@ -7,42 +7,42 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { newCluster, type PostgresServer, query, startServer } from '../test/support/postgres.ts'
-import type { Drive, Driven } from './generator.ts'
+import type { Load, LoadResult } from './generator.ts'
 
 /** The two lengths of the benchmark. */
 export type Form = 'short' | 'full'
 
-/** What every measurement needs: processes that end with the benchmark, a folder, a PostgreSQL server, the load. */
+/** The means of every measurement: processes, a folder, PostgreSQL and the load generator. */
 export interface Lab {
   readonly form: Form
   readonly folder: string
-  /** Says what is being done, in one line that the next one replaces. */
+  /** Shows the current step in one line, which the next step replaces. */
   progress(text: string): void
-  /** Starts a program of ours with Node.js and waits until it says where it listens. */
-  serve(program: Program): Promise<Served>
-  /** The PostgreSQL server of the benchmark; started when first asked for. */
+  /** Starts a program with Node.js and waits until it listens. It ends with the benchmark. */
+  serve(program: Program): Promise<Server>
+  /** The PostgreSQL server of the benchmark, started on first use. */
   findPostgres(): Promise<PostgresServer>
-  /** Another one, with an environment of its own, that ends with the benchmark. */
+  /** Starts another PostgreSQL server, which ends with the benchmark. */
   startPostgres(folder: string, env: Readonly<Record<string, string>>): Promise<PostgresServer>
-  /** A new empty database on the first. */
+  /** Creates an empty database on the benchmark's server and returns its URL. */
   newDatabase(name: string): Promise<string>
-  drive(load: Drive): Promise<Driven>
-  /** Closes the connections that the load keeps to a system. */
+  drive(load: Load): Promise<LoadResult>
+  /** Closes the connections that the load generator keeps to a port. */
   forget(port: number): Promise<void>
   close(): Promise<void>
 }
 
 export interface Program {
   readonly args: readonly string[]
-  /** Where it listens, if it does not say so. */
+  /** The port it listens on, if it does not print it. */
   readonly port?: number
   readonly env?: Readonly<Record<string, string>>
 }
 
-export interface Served {
+export interface Server {
   readonly pid: number
   readonly port: number
-  /** From the start of the process until it said where it listens. */
+  /** From the start of the process until it listened. */
   readonly startMs: number
   stop(): Promise<void>
 }
@@ -60,14 +60,14 @@ export function openLab(form: Form, progress: Lab['progress']): Lab {
     process.on(signal, () => process.exit(1))
   }
 
-  async function serve({ args, port: knownPort, env = {} }: Program): Promise<Served> {
+  async function serve({ args, port: knownPort, env = {} }: Program): Promise<Server> {
     const startedAt = performance.now()
     const child = spawn(process.execPath, args, {
       env: { PATH: process.env.PATH, PORT: '0', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     children.add(child)
-    const port = await Promise.race([findPort(child), ...waitUntilTaken(knownPort)])
+    const port = await Promise.race([findPort(child), ...waitForPort(knownPort)])
     return { pid: Number(child.pid), port, startMs: performance.now() - startedAt, stop }
 
     async function stop(): Promise<void> {
@@ -84,12 +84,12 @@ export function openLab(form: Form, progress: Lab['progress']): Lab {
   }
 
   async function startPostgres(
-    place: string,
+    dataFolder: string,
     env: Readonly<Record<string, string>>,
     settings: Readonly<Record<string, string>> = {},
   ) {
     progress('starting PostgreSQL')
-    const server = await startServer(place, settings, { env })
+    const server = await startServer(dataFolder, settings, { env })
     servers.add(server)
     return server
   }
@@ -134,12 +134,12 @@ export function openLab(form: Form, progress: Lab['progress']): Lab {
   }
 }
 
-/** A quarter of the memory, as the manual of PostgreSQL says for a machine of its own, and not more than is needed. */
+/** A quarter of the memory, as PostgreSQL's manual recommends, and at most what the data needs. */
 function toBuffers(): string {
   return `${Math.min(maxBuffersMb, Math.floor(totalmem() / 4 / 2 ** 20))}MB`
 }
 
-/** Waits until a process says where it listens. */
+/** Waits until a process prints its address. */
 function findPort(child: ChildProcess): Promise<number> {
   return new Promise((resolve, reject) => {
     let output = ''
@@ -154,18 +154,18 @@ function findPort(child: ChildProcess): Promise<number> {
   })
 }
 
-/** Waits until somebody listens on a port. */
-function waitUntilTaken(port: number | undefined): Promise<number>[] {
+/** Waits until a process listens on the port. */
+function waitForPort(port: number | undefined): Promise<number>[] {
   if (port === undefined) return []
   return [
     (async () => {
-      while (!(await isTaken(port))) await setTimeout(20)
+      while (!(await isOpen(port))) await setTimeout(20)
       return port
     })(),
   ]
 }
 
-function isTaken(port: number): Promise<boolean> {
+function isOpen(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => resolve(true))
     socket.on('connect', () => socket.destroy())

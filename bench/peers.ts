@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
-/** Installs what ours is compared with, into a folder of its own, if it is not there yet. */
+/** Installs the peers into bench/node_modules on first use. */
 export function installPeers(progress: (text: string) => void): void {
   if (existsSync(new URL('node_modules/.package-lock.json', import.meta.url))) return
   progress('installing the peers into bench/node_modules, once (npm ci)')

@@ -1,4 +1,4 @@
-/** Small plots as SVG, readable on light and on dark pages. */
+/** Small SVG plots that can be read on light and dark pages. */
 
 export interface Bar {
   readonly title: string
@@ -6,18 +6,20 @@ export interface Bar {
   readonly kind: 'ours' | 'other' | 'ceiling'
 }
 
-/** Horizontal bars. One that is longer than the axis is cut, and says so. */
-export function plotBars(title: string, bars: readonly Bar[], longest: number): string {
+/** Horizontal bars. A bar longer than the axis is cut and marked with an ellipsis. */
+export function plotBars(title: string, bars: readonly Bar[], max: number): string {
   const [left, width, rowHeight, top] = [310, 330, 26, 40]
   const rows = bars.map(({ title: name, value, kind }, index) => {
     const y = top + index * rowHeight
-    const isCut = value > longest
-    const length = Math.max(2, (Math.min(value, longest) / longest) * width)
+    const isCut = value > max
+    const length = Math.max(2, (Math.min(value, max) / max) * width)
     const number = Math.round(value).toLocaleString('en')
+    const label = `${isCut ? '… ' : ''}${number}`
+    const size = `width="${length.toFixed(1)}" height="18"`
     return [
       `<text x="${left - 10}" y="${y + 13}" text-anchor="end">${toSafe(name)}</text>`,
-      `<rect class="${kind}" x="${left}" y="${y}" width="${length.toFixed(1)}" height="18" rx="2"/>`,
-      `<text x="${(left + length + 6).toFixed(1)}" y="${y + 13}">${isCut ? '… ' : ''}${number}</text>`,
+      `<rect class="${kind}" x="${left}" y="${y}" ${size} rx="2"/>`,
+      `<text x="${(left + length + 6).toFixed(1)}" y="${y + 13}">${label}</text>`,
     ].join('\n')
   })
   return toSvg(title, [left + width + 80, top + bars.length * rowHeight + 10], rows)
@@ -28,70 +30,75 @@ export interface Line {
   readonly values: readonly number[]
 }
 
-/** Lines over a few places, from 0 to the highest value that is to be seen, with one limit across. */
-export function plotLines(title: string, { places, lines, limit, highest }: LinePlot): string {
+/** Lines over labelled points from 0 to `max`, with one horizontal reference line. */
+export function plotLines(title: string, { labels, lines, reference, max }: LinePlot): string {
   const [left, right, top, height, step] = [50, 210, 45, 190, 200]
   const toX = (index: number) => left + index * step
-  const toY = (value: number) => top + height - (Math.min(value, highest) / highest) * height
-  const end = toX(places.length - 1)
-  const labels = spread(
+  const toY = (value: number) => top + height - (Math.min(value, max) / max) * height
+  const end = toX(labels.length - 1)
+  const titleYs = spread(
     lines.map(({ values }) => toY(values.at(-1) ?? 0)),
     16,
   )
   const parts = [
-    ...[0, limit].map(
+    ...[0, reference].map(
       (value) =>
         `<line class="axis" x1="${left}" x2="${end}" y1="${toY(value)}" y2="${toY(value)}"/>
 <text x="${left - 8}" y="${toY(value) + 4}" text-anchor="end">${value}</text>`,
     ),
-    ...places.map(
-      (place, index) =>
-        `<text x="${toX(index)}" y="${top + height + 20}" text-anchor="middle">${toSafe(place)}</text>`,
-    ),
+    ...labels.map((label, index) => {
+      const position = `x="${toX(index)}" y="${top + height + 20}"`
+      return `<text ${position} text-anchor="middle">${toSafe(label)}</text>`
+    }),
     ...lines.map(({ title: name, values }, index) => {
       const points = values
-        .map((value, place) => `${toX(place)},${toY(value).toFixed(1)}`)
+        .map((value, point) => `${toX(point)},${toY(value).toFixed(1)}`)
         .join(' ')
       return `<polyline class="line line${index}" points="${points}"/>
-<text x="${end + 10}" y="${(labels[index] ?? 0) + 4}" class="label${index}">${toSafe(name)}</text>`
+<text x="${end + 10}" y="${(titleYs[index] ?? 0) + 4}" class="label${index}">${toSafe(name)}</text>`
     }),
   ]
   return toSvg(title, [end + right, top + height + 35], parts)
 }
 
 export interface LinePlot {
-  readonly places: readonly string[]
+  readonly labels: readonly string[]
   readonly lines: readonly Line[]
-  readonly limit: number
-  readonly highest: number
+  readonly reference: number
+  readonly max: number
 }
 
-/** Moves places apart until none is nearer to another than this, in their order. */
-function spread(places: readonly number[], distance: number): number[] {
-  const order = places.map((place, index) => ({ place, index })).sort((a, b) => a.place - b.place)
+/** Moves positions apart until neighbours are at least this far from each other. */
+function spread(positions: readonly number[], distance: number): number[] {
+  const order = positions.map((position, index) => ({ position, index }))
+  order.sort((a, b) => a.position - b.position)
   const moved: number[] = []
   let last = Number.NEGATIVE_INFINITY
-  for (const { place, index } of order) {
-    last = Math.max(place, last + distance)
+  for (const { position, index } of order) {
+    last = Math.max(position, last + distance)
     moved[index] = last
   }
   return moved
 }
 
 const colours = ['#2a7d4f', '#3a6ea8', '#b0621b', '#7a52a3', '#a03a4a', '#5c7a1f']
+const lineRules = colours.map(
+  (colour, index) => `.line${index} { stroke: ${colour} } .label${index} { fill: ${colour} }`,
+)
 const style = `
 text { font: 13px system-ui, sans-serif; fill: #24292f }
 .title { font-weight: 600; font-size: 14px }
 .ours { fill: #2a7d4f } .other { fill: #8c959f } .ceiling { fill: #d0d7de }
 .axis { stroke: #8c959f; stroke-dasharray: 3 3 }
 .line { fill: none; stroke-width: 2 }
-${colours.map((colour, index) => `.line${index} { stroke: ${colour} } .label${index} { fill: ${colour} }`).join('\n')}
+${lineRules.join('\n')}
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3 } .ours { fill: #4fbf83 } .other { fill: #768390 } .ceiling { fill: #444c56 }
 }`
 
 function toSvg(title: string, [width, height]: [number, number], parts: readonly string[]): string {
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" role="img" aria-label="${toSafe(title)}">
+  const size = `viewBox="0 0 ${width} ${height}" width="${width}"`
+  return `<svg xmlns="http://www.w3.org/2000/svg" ${size} role="img" aria-label="${toSafe(title)}">
 <style>${style}
 </style>
 <text class="title" x="10" y="20">${toSafe(title)}</text>

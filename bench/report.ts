@@ -1,18 +1,19 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import type { Form } from './lab.ts'
 import { type Findings, judge, type Target, toTable, toText } from './section.ts'
 
-/** What follows it in docs/performance.md is written by the benchmark. */
-const mark = '<!-- Below: written by npm run bench -- --full -->'
-
-/** Everything that a run found, for programs to read. */
+/** The results of a run, for programs. */
 export interface Report {
   readonly form: Form
   readonly machine: string
   readonly sections: Readonly<Record<string, unknown>>
   readonly targets: readonly (Target & { readonly verdict: string })[]
 }
+
+const preface = `# Benchmark tables
+
+\`npm run bench -- --full\` writes this page; [performance.md](../performance.md) explains it.`
 
 export function buildReport(form: Form, findings: ReadonlyMap<string, Findings>): Report {
   const targets = [...findings.values()].flatMap((found) => found.targets)
@@ -24,7 +25,7 @@ export function buildReport(form: Form, findings: ReadonlyMap<string, Findings>)
   }
 }
 
-/** The same for people, in Markdown. */
+/** The same results for people. */
 export function toMarkdown(form: Form, findings: ReadonlyMap<string, Findings>): string {
   const parts = [...findings.values()].map(({ title, text, plots = {} }) =>
     [`## ${title}`, ...Object.keys(plots).map(toImage), text].join('\n\n'),
@@ -35,36 +36,37 @@ export function toMarkdown(form: Form, findings: ReadonlyMap<string, Findings>):
   return [head, ...table, ...parts].join('\n\n')
 }
 
-/** Writes the tables into docs/performance.md, between their marks, and the plots beside it. */
-export function writeDocs(markdown: string, findings: ReadonlyMap<string, Findings>): void {
-  const docs = new URL('../docs/', import.meta.url)
-  const page = new URL('performance.md', docs)
-  const [before = ''] = readFileSync(page, 'utf8').split(mark)
-  writeFileSync(page, `${before}${mark}\n\n${markdown}\n`)
-  mkdirSync(new URL('performance/', docs), { recursive: true })
+/** Writes the tables and the plots into docs/performance/. The prose beside it is never touched. */
+export function writeDocs(
+  markdown: string,
+  findings: ReadonlyMap<string, Findings>,
+  folder = new URL('../docs/performance/', import.meta.url),
+): void {
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(new URL('tables.md', folder), `${preface}\n\n${markdown}\n`)
   for (const { plots = {} } of findings.values()) {
     for (const [name, svg] of Object.entries(plots)) {
-      writeFileSync(new URL(`performance/${name}.svg`, docs), svg)
+      writeFileSync(new URL(`${name}.svg`, folder), svg)
     }
   }
 }
 
 function toImage(name: string): string {
-  return `![${name.replaceAll('-', ' ')}](performance/${name}.svg)`
+  return `![${name.replaceAll('-', ' ')}](${name}.svg)`
 }
 
 function describeTargets(targets: readonly Target[]): string {
   const rows = targets.map((target) => {
     const { title, value, bound, unit = '', refused } = target
-    const sign = 'most' in bound ? '≤' : '≥'
-    const limit = 'most' in bound ? bound.most : bound.least
-    return [title, `${toText(value)}${unit}`, `${sign} ${limit}${unit}`, refused ?? judge(target)]
+    const limit = 'max' in bound ? `≤ ${bound.max}` : `≥ ${bound.min}`
+    return [title, `${toText(value)}${unit}`, `${limit}${unit}`, refused ?? judge(target)]
   })
   return toTable(['', 'found', 'target', ''], rows)
 }
 
 function describeMachine(): string {
   const [first] = cpus()
-  const memory = Math.round(totalmem() / 1024 ** 3)
-  return `${cpus().length} cores (${first?.model.trim()}), ${memory} GB, Node.js ${process.versions.node}, ${process.platform}`
+  const cores = `${cpus().length} cores (${first?.model.trim()})`
+  const memory = `${Math.round(totalmem() / 1024 ** 3)} GB`
+  return `${cores}, ${memory}, Node.js ${process.versions.node}, ${process.platform}`
 }

@@ -1,17 +1,17 @@
-/** One kind of request, as the generator sends it: `{id}` in the path and the body is where the id goes. */
+/** One kind of request. `{id}` in its path and body marks where the id goes. */
 export interface Pattern {
   readonly method: 'GET' | 'POST'
   readonly path: string
   readonly body?: string
-  /** What a right answer has. */
+  /** The status of a correct answer. */
   readonly status: number
-  /** The next id that nobody has used, or any id of a stretch. */
+  /** The next unused id, or a random id of a range. */
   readonly ids:
     | { readonly kind: 'next'; readonly first: number }
     | { readonly kind: 'any'; readonly first: number; readonly count: number }
 }
 
-/** What a system is asked, in the words that it understands. */
+/** The requests of the benchmark, as one system understands them. */
 export interface Requests {
   readonly create: Pattern
   readonly get: Pattern
@@ -21,7 +21,7 @@ export interface Requests {
 export type Operation = keyof Requests
 export type Workload = Operation | 'mixed'
 
-// All ids have nine digits, so that all requests and nearly all answers of a kind are of one length.
+// Ids have nine digits, so that requests, and nearly all answers, of one kind have one length.
 export const firstSeedId = 100_000_000
 const firstNewId = 500_000_000
 export const seedCount = 1_000
@@ -30,7 +30,7 @@ export const pageSize = 100
 export const token = 'a-token-for-the-benchmark'
 export const plantBody = '{"id":{id},"name":"Monstera deliciosa","tag":"indoor"}'
 
-/** The requests of Plant Store, for a store that holds this many plants from the first seed on. */
+/** The requests of Plant Store, for a store with this many seeded plants. */
 export function toRequests(stored: number, createStatus: number): Requests {
   return {
     create: {
@@ -55,13 +55,18 @@ export function toRequests(stored: number, createStatus: number): Requests {
   }
 }
 
-/** The same creates, of the plants that are there before anything is measured. */
+/** Turns the create request into one that seeds the store before the measurement. */
 export function toSeeds(create: Pattern): Pattern {
   return { ...create, ids: { kind: 'next', first: firstSeedId } }
 }
 
-/** The requests of a workload, in the order in which they take turns. */
+/** The requests of a workload, in the order in which they are sent. */
 export function toCycle({ create, get, list }: Requests, workload: Workload): Pattern[] {
   if (workload === 'mixed') return [get, get, get, get, create]
   return [{ create, get, list }[workload]]
+}
+
+/** The path of the next page, from the `Link` of the last; undefined if that was the last page. */
+export function toNextPath(link: string | string[] | undefined): string | undefined {
+  return /<(?:https?:\/\/[^/]+)?([^>]+)>; rel="next"/.exec(String(link ?? ''))?.[1]
 }

@@ -1,10 +1,10 @@
 /**
- * The benchmark: every system on this machine, driven in turn, and what is promised of ours.
+ * The benchmark: drives every system in turn on this machine and compares Plant Store to the rest.
  *
  *   npm run bench                        under 2 minutes
- *   npm run bench -- --full              under 20 minutes; writes docs/performance.md and its plots
- *   npm run bench -- --only throughput   one section; also of the full form
- *   npm run bench -- --write             writes the docs after the short form, too
+ *   npm run bench -- --full              under 20 minutes; writes docs/performance/
+ *   npm run bench -- --only throughput   one section; combines with --full
+ *   npm run bench -- --write             writes docs/performance/ after any run
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -30,22 +30,15 @@ const sections: readonly Section[] = [
   slowDisk,
   transfer,
 ]
+const shortSections: readonly Section[] = [throughput, start]
 const secondsBetweenLogs = 10
 let nextLogAt = 0
-const short = ['throughput', 'start']
 
 const { values } = parseArgs({
   options: { full: { type: 'boolean' }, only: { type: 'string' }, write: { type: 'boolean' } },
 })
 const form = values.full ? 'full' : 'short'
-const chosen = sections.filter(({ name }) =>
-  values.only ? name === values.only : form === 'full' || short.includes(name),
-)
-if (chosen.length === 0) {
-  console.error(`--only takes one of: ${sections.map(({ name }) => name).join(', ')}`)
-  process.exit(1)
-}
-
+const chosen = chooseSections()
 requireProc()
 if (chosen.includes(throughput)) installPeers(progress)
 const startedAt = performance.now()
@@ -65,12 +58,20 @@ writeFileSync(new URL(`${name}.json`, results), `${report}\n`)
 console.log(`\nAs JSON: bench/results/${name}.json.`)
 if (values.write || (values.full && !values.only)) {
   writeDocs(markdown, findings)
-  console.log('In the docs: docs/performance.md and docs/performance/.')
+  console.log('As Markdown, with the plots: docs/performance/.')
 }
 console.log(`Took ${Math.round((performance.now() - startedAt) / 1000)} s.`)
 process.exit(0)
 
-/** On a terminal one line, over the one before; in a log a line now and then. */
+function chooseSections(): readonly Section[] {
+  if (values.only === undefined) return form === 'full' ? sections : shortSections
+  const one = sections.filter((section) => section.name === values.only)
+  if (one.length > 0) return one
+  console.error(`--only takes one of: ${sections.map((section) => section.name).join(', ')}`)
+  process.exit(1)
+}
+
+/** Shows the current step: one line, overwritten, on a terminal; a line every 10 s elsewhere. */
 function progress(text: string): void {
   const seconds = Math.round(performance.now() / 1_000)
   const line = `${String(seconds).padStart(4)} s  ${text}`

@@ -1,22 +1,22 @@
 import type { Lab } from './lab.ts'
 
-/** What has to come out, for the project to say what it says. */
+/** A claim of the project as a number and its bound. */
 export interface Target {
   readonly title: string
   readonly value: number
-  readonly bound: { readonly most: number } | { readonly least: number }
+  readonly bound: { readonly max: number } | { readonly min: number }
   readonly unit?: string
-  /** Why the value says nothing, if it does not. */
+  /** The reason why the value means nothing in this run. */
   readonly refused?: string
 }
 
-/** What a section of the benchmark answers: Markdown for people, values for programs. */
+/** The results of one section: Markdown for people, values for programs. */
 export interface Findings {
   readonly title: string
   readonly text: string
   readonly values: unknown
   readonly targets: readonly Target[]
-  /** Plots, by the name of their file. */
+  /** SVG plots by file name. */
   readonly plots?: Readonly<Record<string, string>>
 }
 
@@ -29,11 +29,11 @@ export type Verdict = 'reached' | 'not reached' | 'refused'
 
 export function judge({ value, bound, refused }: Target): Verdict {
   if (refused !== undefined) return 'refused'
-  const isReached = 'most' in bound ? value <= bound.most : value >= bound.least
+  const isReached = 'max' in bound ? value <= bound.max : value >= bound.min
   return isReached ? 'reached' : 'not reached'
 }
 
-/** A table in Markdown, its columns aligned for those who read it in a terminal. */
+/** A Markdown table, with aligned columns for readers in a terminal. */
 export function toTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, column) =>
     Math.max(3, ...[title, ...rows.map((row) => row[column] ?? '')].map((cell) => cell.length)),
@@ -50,7 +50,7 @@ function pad(cell: string, width: number, column: number): string {
   return column === 0 ? cell.padEnd(width) : cell.padStart(width)
 }
 
-/** A number with as many digits as say something. */
+/** A number with three significant digits, or as an integer from 100 on. */
 export function toText(value: number): string {
   if (value >= 100) return Math.round(value).toLocaleString('en')
   return value.toFixed(value >= 10 ? 1 : 2)

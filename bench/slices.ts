@@ -4,20 +4,20 @@ import type { Lab } from './lab.ts'
 import { type Pattern, toCycle, type Workload } from './requests.ts'
 import type { System } from './systems.ts'
 
-/** What a slice measures, as the tables show it. */
+/** The measures of a slice, in the order of the tables. */
 export const measures = ['perSecond', 'p50Ms', 'p99Ms', 'cpuUs', 'rssMb'] as const
 export type Measure = (typeof measures)[number]
 
-/** One system under one load: a value of each measure for every round. */
+/** One system under one load: a value per measure and round. */
 export interface Series {
   readonly system: string
   readonly rounds: Readonly<Record<Measure, number[]>>
   readonly readP99Ms: number[]
-  /** What the load cost for each request, and the shares of a core that it and the system used. */
+  /** The generator's CPU time per request, and the shares of a core that both sides used. */
   readonly generatorCpuUs: number[]
   readonly generatorShare: number[]
   readonly systemShare: number[]
-  /** The share of all cores that processes took which are no part of it. */
+  /** The share of all cores that unrelated processes used. */
   readonly otherShare: number[]
 }
 
@@ -28,16 +28,16 @@ export interface Plan {
   readonly sliceMs?: number
 }
 
-/** What can be driven: a system, or something that is like one. */
-export type Subject = Pick<System, 'served' | 'pids' | 'requests'> & { readonly name: string }
+/** A running system to measure. */
+export type Subject = Pick<System, 'server' | 'pids' | 'requests'> & { readonly name: string }
 
 const defaultSliceMs = 80
-/** The part before each slice that is not measured. */
+/** The length of the unmeasured start of each slice, as a share of the slice. */
 const warmShare = 0.25
 
 /**
- * Drives systems in turn, in short slices, each round in another order: what disturbs the machine for longer than a slice
- * disturbs all of them alike.
+ * Drives systems in turn, in short slices, in another order each round: a disturbance of the
+ * machine that lasts longer than a slice hits all of them alike.
  */
 export async function alternate(
   lab: Lab,
@@ -57,43 +57,43 @@ export async function alternate(
   return series
 }
 
-/** How long before the first workload and before the others: what they share is compiled only once. */
+/** The first workload warms up longest, because it also compiles the code that all share. */
 export function toWarmMs(index: number, warmMs: number): number {
   return index === 0 ? warmMs * 3 : warmMs
 }
 
-/** Lets systems run until their code is compiled. */
+/** Runs a workload until the code of the systems is compiled. */
 export async function warmUp(
   lab: Lab,
   subjects: readonly Subject[],
   { workload, connections, forMs }: { workload: Workload; connections: number; forMs: number },
 ): Promise<void> {
   lab.progress(`${workload}, ${connections} connections: warming up`)
-  for (const { served, requests } of subjects) {
-    await lab.drive({ port: served.port, connections, cycle: toCycle(requests, workload), forMs })
+  for (const { server, requests } of subjects) {
+    await lab.drive({ port: server.port, connections, cycle: toCycle(requests, workload), forMs })
   }
 }
 
 async function measureSlice(
   lab: Lab,
-  { served, pids }: Subject,
+  { server, pids }: Subject,
   load: { cycle: readonly Pattern[]; connections: number; sliceMs: number },
   series: Series,
 ): Promise<void> {
   const { cycle, connections, sliceMs } = load
-  const { port, pid } = served
+  const { port, pid } = server
   await lab.drive({ port, cycle, connections, forMs: sliceMs * warmShare })
   const before = readCpu(pids)
   const machineBefore = readMachine()
-  const driven = await lab.drive({ port, cycle, connections, forMs: sliceMs })
+  const result = await lab.drive({ port, cycle, connections, forMs: sliceMs })
   const systemMs = cpuBetween(before, readCpu(pids))
   const machineMs = readMachine() - machineBefore
-  const { requests, elapsedMs, cpuMs } = driven
+  const { requests, elapsedMs, cpuMs } = result
   const { rounds } = series
   rounds.perSecond.push((requests / elapsedMs) * 1_000)
-  rounds.p50Ms.push(driven.p50Ms)
-  rounds.p99Ms.push(driven.p99Ms)
-  series.readP99Ms.push(driven.readP99Ms)
+  rounds.p50Ms.push(result.p50Ms)
+  rounds.p99Ms.push(result.p99Ms)
+  series.readP99Ms.push(result.readP99Ms)
   rounds.cpuUs.push((systemMs / requests) * 1_000)
   rounds.rssMb.push(readRss(pid))
   series.generatorCpuUs.push((cpuMs / requests) * 1_000)

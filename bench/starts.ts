@@ -1,29 +1,29 @@
 import { get } from 'node:http'
-import type { Lab, Served } from './lab.ts'
+import type { Lab, Server } from './lab.ts'
 
-/** Something that can be started. */
+/** A program whose start is measured. */
 export interface Starter {
   readonly name: string
-  start(): Promise<Served>
+  start(): Promise<Server>
 }
 
-/** The milliseconds from the start of each process until it has answered that it is ready, in rounds. */
+/** Starts programs in turn; returns the milliseconds until each reported that it was ready. */
 export async function alternateStarts(
   lab: Lab,
   starters: readonly Starter[],
   rounds: number,
 ): Promise<number[][]> {
   const times = starters.map((): number[] => [])
-  // The first round is not counted: it fills the caches of the disk and of compiled code.
+  // Round 0 is not counted: it fills the disk cache and the cache of compiled code.
   for (let round = 0; round <= rounds; round++) {
     lab.progress(`starts: round ${round} of ${rounds}`)
     for (let turn = 0; turn < starters.length; turn++) {
       const index = (round + turn) % starters.length
       const startedAt = performance.now()
-      const served = await (starters[index] as Starter).start()
-      await readReadiness(served.port)
+      const server = await (starters[index] as Starter).start()
+      await readReadiness(server.port)
       if (round > 0) times[index]?.push(performance.now() - startedAt)
-      await served.stop()
+      await server.stop()
     }
   }
   return times

@@ -1,4 +1,4 @@
-/** Large stores, made in a moment: our schema, and rows that the engine itself makes up. */
+/** Large stores, filled quickly: our schema, with rows that the engine itself generates. */
 import { DatabaseSync } from 'node:sqlite'
 import { openStore, type StoreLocation, toStoreLocation } from '../src/store/open.ts'
 import { query } from '../test/support/postgres.ts'
@@ -6,7 +6,7 @@ import { firstSeedId } from './requests.ts'
 
 const rowsPerStatement = 500_000
 
-/** Makes a store of ours with this many plants. */
+/** Creates a store with this many plants. */
 export async function fillStore(
   url: string,
   count: number,
@@ -17,9 +17,8 @@ export async function fillStore(
   await store.close()
   const { run, finish } = openEngine(location)
   for (let done = 0; done < count; done += rowsPerStatement) {
-    progress(
-      `filling a store with ${count.toLocaleString('en')} plants: ${toPercent(done / count)}`,
-    )
+    const percent = Math.round((done / count) * 100)
+    progress(`filling a store with ${count.toLocaleString('en')} plants: ${percent} %`)
     await run(firstSeedId + done, firstSeedId + Math.min(count, done + rowsPerStatement) - 1)
   }
   await finish()
@@ -40,9 +39,12 @@ function openSqlite(path: string): Engine {
   return {
     async run(first, last) {
       db.exec(`
-        WITH RECURSIVE ids (id) AS (SELECT ${first} UNION ALL SELECT id + 1 FROM ids WHERE id < ${last})
+        WITH RECURSIVE ids (id) AS (
+          SELECT ${first} UNION ALL SELECT id + 1 FROM ids WHERE id < ${last}
+        )
         INSERT INTO plants (id, name, tag, version)
-        SELECT id, 'Monstera deliciosa', 'tag ' || (10 + id % 50), random() >> 1 & 0x7fffffffffffffff
+        SELECT id, 'Monstera deliciosa', 'tag ' || (10 + id % 50),
+          random() >> 1 & 0x7fffffffffffffff
         FROM ids`)
     },
     async finish() {
@@ -62,14 +64,10 @@ function openPostgres(url: string): Engine {
          FROM generate_series(${first}, ${last}) AS id`,
       )
     },
-    // Now and not while something is measured.
+    // Maintenance runs now, not during the measurement.
     async finish() {
       await query(url, 'VACUUM ANALYZE')
       await query(url, 'CHECKPOINT')
     },
   }
-}
-
-function toPercent(share: number): string {
-  return `${Math.round(share * 100)} %`
 }

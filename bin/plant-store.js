@@ -18,12 +18,11 @@ if (difference < 0) {
   process.exit(78)
 }
 
-// Saves a third of the start time from the second start on. The cache is beside the program: in the
-// shared folder for temporary files, another user could plant code. Where the program may not
-// write, there is no cache.
+// Saves a third of the start-up time, from the second start on. The cache lies next to the program
+// because others could plant code in the shared temporary folder. A read-only program has no cache.
 module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/node', import.meta.url)))
 
-// A checkout runs its TypeScript source; the published package has only the compiled files.
+// A checkout runs its source; the published package has only the compiled files.
 const source = new URL('../src/main.ts', import.meta.url)
 const { main } = await import(
   existsSync(source) ? source : new URL('../dist/main.js', import.meta.url)

@@ -17,6 +17,8 @@ export interface Config {
   readonly allowedOrigins: AllowedOrigins
   /** How many requests a token may make; undefined for no limit. */
   readonly rateLimit: RateLimit | undefined
+  /** How many proxies in front are trusted to say who their client is. */
+  readonly trustedProxies: number
   readonly logLevel: string
 }
 
@@ -105,6 +107,7 @@ export function readConfig(flags: Flags, env: Environment): Config {
       toRateLimit,
       'a number of requests per s, m or h, such as 600/m',
     ),
+    trustedProxies: read(['TRUST_PROXY'], undefined, 0, toProxies, 'a number from 0 to 9'),
     logLevel: read(['LOG_LEVEL'], undefined, 'info', toLogLevel, `one of ${logLevels.join(', ')}`),
   }
   if (config.workers > 1 && config.storeLocation.engine === 'sqlite') {
@@ -133,6 +136,10 @@ function toWorkers(text: string): number | undefined {
   return /^\d{1,2}$/.test(text) && Number(text) >= 1 && Number(text) <= 64
     ? Number(text)
     : undefined
+}
+
+function toProxies(text: string): number | undefined {
+  return /^\d$/.test(text) ? Number(text) : undefined
 }
 
 function toHost(text: string): string | undefined {

@@ -53,7 +53,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
   }
 
   try {
-    const { publicUrl, allowedOrigins, rateLimit } = config
+    const { publicUrl, allowedOrigins, rateLimit, trustedProxies } = config
     const { server, drain } = buildServer({
       store,
       tokens,
@@ -61,6 +61,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
       publicUrl,
       allowedOrigins,
       rateLimit,
+      trustedProxies,
       timeouts,
     })
     await once(server.listen({ port: config.port, host: config.host }), 'listening')

@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict'
+import { mkdtempDisposableSync, readdirSync, readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { pathToFileURL } from 'node:url'
 import { buildAnswerReader } from '../bench/answers.ts'
-import { isGeneratorBound, ratio, toFigure } from '../bench/figures.ts'
+import { isGeneratorBound, median, ratio, toSpread } from '../bench/figures.ts'
+import { toMarkdown, writeDocs } from '../bench/report.ts'
+import { toNextPath } from '../bench/requests.ts'
 import { judge } from '../bench/section.ts'
+import { describeComparisons } from '../bench/sections/throughput-tables.ts'
 import type { Series } from '../bench/slices.ts'
 
 const plain = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}'
@@ -13,54 +20,81 @@ function fail(reason: string): never {
 }
 
 function newSeries(perSecond: number[], [generator, system]: [number, number]): Series {
-  const rounds = { perSecond, p50Ms: [], p99Ms: [], cpuUs: [], rssMb: [] }
+  const rounds = { perSecond, p50Ms: [], p99Ms: [], cpuUs: perSecond, rssMb: [] }
   return {
-    system: 'one',
+    system: 'echo',
     rounds,
     readP99Ms: [],
     generatorCpuUs: [],
     generatorShare: [generator],
     systemShare: [system],
-    otherShare: [],
+    otherShare: [0.02],
   }
 }
 
-describe('the load of the benchmark', () => {
+describe('the load generator of the benchmark', () => {
   for (const [title, answer] of Object.entries({ plain, chunked })) {
-    it(`knows where a ${title} answer ends, in whichever pieces it comes`, () => {
+    it(`finds the end of a ${title} answer, wherever the answer is split`, () => {
       for (let cut = 1; cut < answer.length; cut++) {
         const read = buildAnswerReader(200, fail)
         const connection = {}
-        const pieces = [answer.slice(0, cut), answer.slice(cut)].map((text) => Buffer.from(text))
-        const ends = pieces.map((piece) => read(connection, piece, piece.length))
+        const parts = [answer.slice(0, cut), answer.slice(cut)].map((text) => Buffer.from(text))
+        const ends = parts.map((part) => read(connection, part, part.length))
         assert.deepEqual(ends, [false, true])
         assert.equal(read(connection, Buffer.from(answer), answer.length), true)
       }
     })
   }
 
-  it('ends the run at an answer that is not right, also at one of the usual length', () => {
+  it('ends the run at an answer with another status, even one of the usual length', () => {
     const read = buildAnswerReader(200, fail)
     const wrong = plain.replace('200 OK', '503 No')
     assert.equal(read({}, Buffer.from(plain), plain.length), true)
     assert.throws(() => read({}, Buffer.from(wrong), wrong.length), /not 200: HTTP\/1.1 503/)
   })
+
+  it('follows relative and absolute links to the next page', () => {
+    const path = '/plants?after=7'
+    assert.equal(toNextPath(`<${path}>; rel="next"`), path)
+    assert.equal(toNextPath(`<http://127.0.0.1:3000${path}>; rel="next"`), path)
+    assert.equal(toNextPath(undefined), undefined)
+  })
 })
 
 describe('the figures of the benchmark', () => {
-  it('are medians, with the ratio taken round by round', () => {
+  it('are medians, with ratios taken round by round', () => {
     const one = newSeries([10, 20, 60], [0.5, 1])
     const other = newSeries([20, 40, 40], [0.5, 1])
-    assert.equal(toFigure(one.rounds.perSecond).median, 20)
+    assert.equal(median(one.rounds.perSecond), 20)
+    assert.equal(toSpread(one.rounds.perSecond), (40 - 15) / 20)
     assert.equal(ratio(one, other, 'perSecond'), 0.5)
   })
 
-  it('refuse to compare where the load was the bottleneck', () => {
-    assert.equal(isGeneratorBound(newSeries([], [0.97, 0.7])), true)
+  it('refuse to compare a rate that the generator limited', () => {
+    const bound = newSeries([10], [0.97, 0.7])
+    assert.equal(isGeneratorBound(bound), true)
     assert.equal(isGeneratorBound(newSeries([], [0.97, 1])), false)
-    const target = { title: '', value: 2, bound: { least: 1 } }
+    const text = describeComparisons([{ workload: 'create', connections: 64, series: [bound] }])
+    assert.match(text, /\| bare echo \| +10\.0 \| generator-bound \|/)
+    const target = { title: '', value: 2, bound: { min: 1 } }
     assert.equal(judge(target), 'reached')
     assert.equal(judge({ ...target, refused: 'generator-bound' }), 'refused')
-    assert.equal(judge({ ...target, bound: { most: 1 } }), 'not reached')
+    assert.equal(judge({ ...target, bound: { max: 1 } }), 'not reached')
+  })
+})
+
+describe('the report of the benchmark', () => {
+  it('writes its tables and plots to one folder, and links the plots', () => {
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'plant-store-bench-'))
+    const target = { title: 'speed', value: 1.36, bound: { max: 1.5 } }
+    const section = { title: 'Speed', text: 'fast', values: [], targets: [target] }
+    const findings = new Map([['speed', { ...section, plots: { curve: '<svg/>' } }]])
+    const url = pathToFileURL(`${folder.path}/`)
+    writeDocs(toMarkdown('short', findings), findings, url)
+    assert.deepEqual(readdirSync(folder.path).sort(), ['curve.svg', 'tables.md'])
+    const page = readFileSync(join(folder.path, 'tables.md'), 'utf8')
+    assert.match(page, /^# Benchmark tables\n/)
+    assert.match(page, /\| speed \| +1\.36 \| +≤ 1\.5 \| reached \|/)
+    assert.match(page, /!\[curve\]\(curve\.svg\)\n\nfast\n$/)
   })
 })

@@ -6,7 +6,7 @@ import { readConfig, WrongConfig } from '../src/config.ts'
 import { newFolder } from './support/folder.ts'
 
 describe('the configuration', () => {
-  it('needs nothing', () => {
+  it('has a default for everything', () => {
     const { storeLocation, ...config } = readConfig({}, {})
     assert.deepEqual(config, {
       port: 3000,
@@ -115,7 +115,7 @@ describe('the configuration', () => {
     [{ WORKERS: '2' }, /^--workers above 1 needs PostgreSQL/],
   ]
   for (const [env, message] of wrong) {
-    it(`refuses ${JSON.stringify(env)} with one line that does not repeat it`, () => {
+    it(`refuses ${JSON.stringify(env)} with one line`, () => {
       assert.throws(
         () => readConfig({}, env),
         (error) =>

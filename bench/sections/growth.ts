@@ -1,23 +1,25 @@
-/** What a request and a start cost in stores of different sizes. */
+/** Cost of a request and of a start in stores of different sizes. */
 import { join } from 'node:path'
-import { describeCells, median, ratio, toFigure } from '../figures.ts'
+import { describeSpread, median, ratio } from '../figures.ts'
 import type { Lab } from '../lab.ts'
 import { plotLines } from '../plot.ts'
 import { seedCount, toRequests } from '../requests.ts'
 import { type Findings, type Section, type Target, toTable, toText } from '../section.ts'
+import { servePlantStore } from '../serve.ts'
 import { alternate, type Series, type Subject, warmUp } from '../slices.ts'
 import { alternateStarts } from '../starts.ts'
 import { fillStore } from '../stores.ts'
-import { serveOurs, stopSystems } from '../systems.ts'
+import { stopSystems } from '../systems.ts'
 
 const operations = ['create', 'get', 'list'] as const
+const connections = 64
 const plans = {
   short: { sizes: [seedCount, 1_000_000], rounds: 14, starts: 5, warmMs: 1_500 },
   full: { sizes: [seedCount, 1_000_000, 10_000_000], rounds: 24, starts: 9, warmMs: 3_000 },
 }
 const maxRatio = 1.15
 
-/** What was found for one engine: for each size, the series of each operation and the starts. */
+/** The results of one engine: per size, the series of each operation and the start times. */
 interface Growth {
   readonly engine: string
   readonly sizes: readonly number[]
@@ -32,10 +34,12 @@ async function measure(lab: Lab): Promise<Findings> {
     await measureEngine(lab, 'SQLite', async (size) => `sqlite:${join(lab.folder, `${size}.db`)}`),
     await measureEngine(lab, 'PostgreSQL', (size) => lab.newDatabase(`plants_${size}`)),
   ]
+  const all = found.flatMap(({ series }) => operations.flatMap((operation) => series[operation]))
   return {
     title: 'Growth',
     text: [
-      describeCells(plans[lab.form].rounds, `among ${seedCount.toLocaleString('en')} plants`),
+      `CPU time per request over ${connections} connections, and its ratio to the smallest store.
+${describeSpread(all)}`,
       ...found.map(describe),
     ].join('\n\n'),
     values: found,
@@ -51,9 +55,9 @@ function plot(found: readonly Growth[]): string {
       values: series[operation].map((one) => ratio(one, series[operation][0] as Series, 'cpuUs')),
     })),
   )
-  const places = (found[0]?.sizes ?? []).map((size) => `${size.toLocaleString('en')} plants`)
-  const title = 'CPU time of a request, beside that in a store of 1,000 plants'
-  return plotLines(title, { places, lines, limit: 1, highest: 1.5 })
+  const labels = (found[0]?.sizes ?? []).map((size) => `${size.toLocaleString('en')} plants`)
+  const title = 'CPU time per request, relative to a store of 1,000 plants'
+  return plotLines(title, { labels, lines, reference: 1, max: 1.5 })
 }
 
 async function measureEngine(
@@ -68,20 +72,20 @@ async function measureEngine(
     await fillStore(url, size, lab.progress)
     urls.push(url)
   }
-  const starters = urls.map((url) => ({ name: url, start: () => serveOurs(lab, url) }))
+  const starters = urls.map((url) => ({ name: url, start: () => servePlantStore(lab, url) }))
   const startMs = await alternateStarts(lab, starters, starts)
   const subjects: Subject[] = []
   for (const [index, url] of urls.entries()) {
-    const served = await serveOurs(lab, url)
-    const server = engine === 'PostgreSQL' ? [Number((await lab.findPostgres()).process.pid)] : []
+    const server = await servePlantStore(lab, url)
+    const postgres = engine === 'PostgreSQL' ? [Number((await lab.findPostgres()).process.pid)] : []
     const requests = toRequests(sizes[index] ?? 0, 200)
-    subjects.push({ name: `${sizes[index]}`, served, pids: [served.pid, ...server], requests })
+    subjects.push({ name: `${sizes[index]}`, server, pids: [server.pid, ...postgres], requests })
   }
   const series = { create: [] as Series[], get: [] as Series[], list: [] as Series[] }
   for (const workload of operations) {
-    // Before each: every connection of the engine meets a page for the first time once.
-    await warmUp(lab, subjects, { workload, connections: 64, forMs: warmMs })
-    series[workload] = await alternate(lab, subjects, { workload, connections: 64, rounds })
+    // Each workload warms up anew: the first access to a page costs each connection extra.
+    await warmUp(lab, subjects, { workload, connections, forMs: warmMs })
+    series[workload] = await alternate(lab, subjects, { workload, connections, rounds })
   }
   await stopSystems(lab, subjects)
   return { engine, sizes, series, startMs }
@@ -90,28 +94,24 @@ async function measureEngine(
 function describe({ engine, sizes, series, startMs }: Growth): string {
   const rows = sizes.map((size, index) => [
     size.toLocaleString('en'),
-    ...operations.map((operation) => {
+    ...operations.flatMap((operation) => {
       const one = series[operation][index] as Series
-      const { median: middle, spread } = toFigure(one.rounds.cpuUs)
-      const beside = ratio(one, series[operation][0] as Series, 'cpuUs').toFixed(2)
-      return `${toText(middle)} ±${spread.toFixed(0)} % (${beside})`
+      const first = series[operation][0] as Series
+      return [toText(median(one.rounds.cpuUs)), ratio(one, first, 'cpuUs').toFixed(2)]
     }),
-    `${toText(median(startMs[index] ?? []))} (${toStartRatio(startMs, index).toFixed(2)})`,
+    toText(median(startMs[index] ?? [])),
+    toStartRatio(startMs, index).toFixed(2),
   ])
-  const head = [
-    'plants at first',
-    'create, CPU µs',
-    'get, CPU µs',
-    'page of 100, CPU µs',
-    'start, ms',
-  ]
-  return `### Plant Store, ${engine}, 64 connections\n\n${toTable(head, rows)}`
+  const operationHeads = operations.flatMap((operation) => [`${operation}, µs`, 'ratio'])
+  const head = ['plants', ...operationHeads, 'start, ms', 'ratio']
+  return `### ${engine}\n\n${toTable(head, rows)}`
 }
 
 function toTargets({ engine, sizes, series, startMs }: Growth): Target[] {
   const last = sizes.length - 1
-  const title = `${(sizes[last] ?? 0).toLocaleString('en')} plants / ${sizes[0]?.toLocaleString('en')}, ${engine}`
-  const bound = { most: maxRatio }
+  const [largest, smallest] = [sizes[last], sizes[0]].map((size) => size?.toLocaleString('en'))
+  const title = `${largest} plants / ${smallest}, ${engine}`
+  const bound = { max: maxRatio }
   return [
     ...operations.map((operation) => ({
       title: `${title}: CPU per ${operation}`,
@@ -123,6 +123,6 @@ function toTargets({ engine, sizes, series, startMs }: Growth): Target[] {
 }
 
 function toStartRatio(startMs: readonly number[][], index: number): number {
-  const [none = []] = startMs
-  return median((startMs[index] ?? []).map((ms, round) => ms / (none[round] ?? Number.NaN)))
+  const [smallest = []] = startMs
+  return median((startMs[index] ?? []).map((ms, round) => ms / (smallest[round] ?? Number.NaN)))
 }

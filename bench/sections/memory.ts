@@ -1,14 +1,15 @@
-/** What the service holds after many creates and a walk through all plants, and after as many again. */
+/** Memory of the service after many creates and a walk through all plants, twice. */
 import { Agent, get } from 'node:http'
 import { join } from 'node:path'
 import { readRss } from '../cpu.ts'
-import type { Lab, Served } from '../lab.ts'
-import { seedCount, token, toRequests } from '../requests.ts'
+import type { Lab, Server } from '../lab.ts'
+import { seedCount, token, toNextPath, toRequests } from '../requests.ts'
 import { type Findings, type Section, toTable, toText } from '../section.ts'
-import { serveOurs, stopSystems } from '../systems.ts'
+import { servePlantStore } from '../serve.ts'
+import { stopSystems } from '../systems.ts'
 
 const counts = { short: 50_000, full: 400_000 }
-const options = ['--max-old-space-size=96', '--max-semi-space-size=8']
+const nodeOptions = ['--max-old-space-size=96', '--max-semi-space-size=8']
 const maxMb = 180
 const maxGrowthMb = 20
 
@@ -16,25 +17,26 @@ export const memory: Section = { name: 'memory', measure }
 
 async function measure(lab: Lab): Promise<Findings> {
   const count = counts[lab.form]
-  const places = {
+  const urls = {
     SQLite: `sqlite:${join(lab.folder, 'memory.db')}`,
     PostgreSQL: await lab.newDatabase('memory'),
   }
   const found: { engine: string; startMb: number; firstMb: number; secondMb: number }[] = []
-  for (const [engine, url] of Object.entries(places)) {
-    const served = await serveOurs(lab, url, { options })
-    const startMb = readRss(served.pid)
-    const firstMb = await fillAndWalk(lab, served, count)
-    const secondMb = await fillAndWalk(lab, served, count)
+  for (const [engine, url] of Object.entries(urls)) {
+    const server = await servePlantStore(lab, url, { nodeOptions })
+    const startMb = readRss(server.pid)
+    const firstMb = await fillAndWalk(lab, server, count)
+    const secondMb = await fillAndWalk(lab, server, count)
     found.push({ engine, startMb, firstMb, secondMb })
-    await stopSystems(lab, [{ served }])
+    await stopSystems(lab, [{ server }])
   }
   const creates = `${count.toLocaleString('en')} creates`
-  const head = [options.join(' '), 'start, MB', `${creates} and a walk, MB`, 'as many again, MB']
+  const head = [nodeOptions.join(' '), 'start, MB', `${creates} and a walk, MB`, 'twice, MB']
   const rows = found.map(({ engine, startMb, firstMb, secondMb }) => [
     `Plant Store, ${engine}`,
     ...[startMb, firstMb, secondMb].map(toText),
   ])
+  const unit = ' MB'
   return {
     title: 'Memory',
     text: toTable(head, rows),
@@ -43,20 +45,20 @@ async function measure(lab: Lab): Promise<Findings> {
       {
         title: `memory, ${engine}: after ${creates} and a walk`,
         value: firstMb,
-        bound: { most: maxMb },
-        unit: ' MB',
+        bound: { max: maxMb },
+        unit,
       },
       {
-        title: `memory, ${engine}: more after as many again`,
+        title: `memory, ${engine}: growth in the second half`,
         value: secondMb - firstMb,
-        bound: { most: maxGrowthMb },
-        unit: ' MB',
+        bound: { max: maxGrowthMb },
+        unit,
       },
     ]),
   }
 }
 
-async function fillAndWalk(lab: Lab, { port, pid }: Served, count: number): Promise<number> {
+async function fillAndWalk(lab: Lab, { port, pid }: Server, count: number): Promise<number> {
   lab.progress(`memory: ${count.toLocaleString('en')} creates`)
   const { create } = toRequests(seedCount, 200)
   await lab.drive({ port, connections: 64, cycle: [create], requests: count })
@@ -68,14 +70,13 @@ async function fillAndWalk(lab: Lab, { port, pid }: Served, count: number): Prom
   return readRss(pid)
 }
 
-/** Reads a page; answers where the next one is. */
+/** Reads a page; returns the path of the next one. */
 function readPage(port: number, path: string, agent: Agent): Promise<string | undefined> {
   const headers = { Authorization: `Bearer ${token}` }
   return new Promise((resolve, reject) => {
     get({ port, host: '127.0.0.1', path, agent, headers }, (answer) => {
       answer.resume().on('end', () => {
-        const next = /<http:\/\/[^/]+([^>]+)>/.exec(String(answer.headers.link ?? ''))?.[1]
-        if (answer.statusCode === 200) resolve(next)
+        if (answer.statusCode === 200) resolve(toNextPath(answer.headers.link))
         else reject(new Error(`${path}: ${answer.statusCode}`))
       })
     }).on('error', reject)

@@ -1,42 +1,43 @@
-/** What a slow disk does to writes and to reads: each sync takes some milliseconds longer, by a shim below the process. */
+/** Effect of a slow disk on writes and reads: a shim below the process delays each sync. */
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { compileShim, type Shim } from '../../test/faults/shim.ts'
 import { newCluster, query } from '../../test/support/postgres.ts'
 import { median, quantile, ratio } from '../figures.ts'
-import type { Lab, Served } from '../lab.ts'
+import type { Lab, Server } from '../lab.ts'
 import { toRequests } from '../requests.ts'
 import { type Findings, type Section, type Target, toTable, toText } from '../section.ts'
+import { serveBaseline, serveInPlace, servePlantStore } from '../serve.ts'
 import { alternate, type Series, type Subject } from '../slices.ts'
-import { seed, serveInPlace, serveOurs, serveUsual, stopSystems } from '../systems.ts'
+import { seed, stopSystems } from '../systems.ts'
 
 const slowDelays = [5, 20]
 const delays = [0, ...slowDelays]
 const plans = { short: { rounds: 2, sliceMs: 500 }, full: { rounds: 4, sliceMs: 700 } }
-/** Fewer than elsewhere: each takes the usual a sync. Ours gets more, so that it has seen what its disk is like. */
-const stored = 200
-const seeds: Record<Who, number> = { ours: 1_000, 'in place': 1_000, usual: stored }
-/** A create waits for the batch before it and for its own; now and then a checkpoint syncs twice in between. */
+/** Few, because each costs the baseline a sync. Plant Store gets more, to notice its slow disk. */
+const readable = 200
+const seeds: Record<Variant, number> = { ours: 1_000, 'in place': 1_000, baseline: readable }
+/** A create waits for the batch before its own; a checkpoint in between may sync twice. */
 const maxSyncsToWait = 4
-/** What the p99 of gets is without any sync: beside a delay that is not longer than this, it shows nothing. */
-const quickestGetMs = 10
+/** The p99 of gets without any delay: next to a shorter delay it proves nothing. */
+const quickGetMs = 10
 
-/** Ours; ours as it would be if it committed on the event loop also on a slow disk; the usual. */
-type Who = 'ours' | 'in place' | 'usual'
-const titles: Record<Who, string> = {
+/** Plant Store; Plant Store that always commits on the event loop; the baseline. */
+type Variant = 'ours' | 'in place' | 'baseline'
+const titles: Record<Variant, string> = {
   ours: 'Plant Store',
   'in place': 'Plant Store, in place',
-  usual: 'the usual',
+  baseline: 'baseline',
 }
 
 interface Case {
-  readonly who: Who
+  readonly variant: Variant
   readonly syncMs: number
   readonly subject: Subject
 }
 
 interface Measured {
-  readonly who: Who
+  readonly variant: Variant
   readonly syncMs: number
   readonly create: Series
   readonly mixed: Series
@@ -68,15 +69,15 @@ async function measure(lab: Lab): Promise<Findings> {
 async function drive(lab: Lab, engine: string, cases: readonly Case[]): Promise<Slow> {
   const plan = { connections: 64, ...plans[lab.form] }
   const subjects = cases.map(({ subject }) => subject)
-  for (const { who, subject } of cases) {
-    lab.progress(`slow disks: the first plants, ${subject.name}`)
-    await seed(lab, subject, seeds[who])
+  for (const { variant, subject } of cases) {
+    lab.progress(`slow disks: seeding ${subject.name}`)
+    await seed(lab, subject, seeds[variant])
   }
   const create = await alternate(lab, subjects, { workload: 'create', ...plan })
   const mixed = await alternate(lab, subjects, { workload: 'mixed', ...plan })
   await stopSystems(lab, subjects)
-  const found = cases.map(({ who, syncMs }, index) => ({
-    who,
+  const found = cases.map(({ variant, syncMs }, index) => ({
+    variant,
     syncMs,
     create: create[index] as Series,
     mixed: mixed[index] as Series,
@@ -84,7 +85,6 @@ async function drive(lab: Lab, engine: string, cases: readonly Case[]): Promise<
   return { engine, found }
 }
 
-/** Ours, ours in place where that is another way, and the usual, for each delay. */
 async function startOnSqlite(lab: Lab, shim: Extract<Shim, { skip: false }>): Promise<Case[]> {
   const cases: Case[] = []
   for (const syncMs of delays) {
@@ -92,12 +92,12 @@ async function startOnSqlite(lab: Lab, shim: Extract<Shim, { skip: false }>): Pr
     mkdirSync(folder)
     const env = syncMs > 0 ? shim.toEnv({ folder, syncMs }) : {}
     const toUrl = (name: string) => `sqlite:${join(folder, `${name}.db`)}`
-    cases.push(toCase('ours', syncMs, await serveOurs(lab, toUrl('ours'), { env })))
+    cases.push(toCase('ours', syncMs, await servePlantStore(lab, toUrl('ours'), { env })))
     if (syncMs > 0) {
       const inPlace = await serveInPlace(lab, toUrl('in-place'), { env })
       cases.push(toCase('in place', syncMs, inPlace))
     }
-    cases.push(toCase('usual', syncMs, await serveUsual(lab, toUrl('usual'), { env })))
+    cases.push(toCase('baseline', syncMs, await serveBaseline(lab, toUrl('baseline'), { env })))
   }
   return cases
 }
@@ -106,89 +106,86 @@ async function startOnPostgres(lab: Lab): Promise<Case[]> {
   const cases: Case[] = []
   for (const syncMs of delays) {
     const cluster = await newCluster()
-    // In the folder of the cluster, which the user of the server can read.
+    // The server's user must be able to read the shim, so it goes into the cluster's folder.
     const shim = compileShim(dirname(cluster))
-    // A server opens its files by paths from its data folder on.
+    // The server opens its files by paths relative to its data folder.
     const env = syncMs > 0 ? (shim.toEnv?.({ folder: 'pg_wal/', syncMs }) ?? {}) : {}
     const server = await lab.startPostgres(cluster, env)
-    for (const name of ['ours', 'usual']) {
+    for (const name of ['ours', 'baseline']) {
       await query(server.toUrl('postgres'), `CREATE DATABASE ${name}`)
     }
-    cases.push(toCase('ours', syncMs, await serveOurs(lab, server.toUrl('ours'))))
-    cases.push(toCase('usual', syncMs, await serveUsual(lab, server.toUrl('usual'))))
+    cases.push(toCase('ours', syncMs, await servePlantStore(lab, server.toUrl('ours'))))
+    cases.push(toCase('baseline', syncMs, await serveBaseline(lab, server.toUrl('baseline'))))
   }
   return cases
 }
 
-function toCase(who: Who, syncMs: number, served: Served): Case {
-  const name = `${titles[who]}, +${syncMs} ms`
-  const requests = toRequests(stored, who === 'usual' ? 201 : 200)
-  return { who, syncMs, subject: { name, served, pids: [served.pid], requests } }
+function toCase(variant: Variant, syncMs: number, server: Server): Case {
+  const name = `${titles[variant]}, +${syncMs} ms`
+  const requests = toRequests(readable, variant === 'baseline' ? 201 : 200)
+  return { variant, syncMs, subject: { name, server, pids: [server.pid], requests } }
 }
 
-function find({ found }: Slow, who: Who, syncMs: number): Measured {
-  return found.find((one) => one.who === who && one.syncMs === syncMs) as Measured
+function find({ found }: Slow, variant: Variant, syncMs: number): Measured {
+  return found.find((one) => one.variant === variant && one.syncMs === syncMs) as Measured
 }
 
-/** The share of the creates that is left of those without a delay. */
-function kept(slow: Slow, { who, create }: Measured): number {
-  const quick = find(slow, who === 'usual' ? 'usual' : 'ours', 0)
+/** The rate of creates, as a share of the rate without a delay. */
+function toKeptShare(slow: Slow, { variant, create }: Measured): number {
+  const quick = find(slow, variant === 'baseline' ? 'baseline' : 'ours', 0)
   return ratio(create, quick.create, 'perSecond')
 }
 
 function describe(slow: Slow): string {
   const rows = slow.found.map((one) => [
     one.create.system,
-    `${toText(median(one.create.rounds.perSecond))} (${kept(slow, one).toFixed(2)})`,
+    toText(median(one.create.rounds.perSecond)),
+    toKeptShare(slow, one).toFixed(2),
     toText(worst(one.create.rounds.p99Ms)),
     toText(median(one.mixed.rounds.perSecond)),
     toText(worst(one.mixed.readP99Ms)),
   ])
-  const head = [
-    'each sync takes longer by',
-    'creates/s (of those without)',
-    'p99 ms, worst slice',
-    '80 % get, 20 % create: requests/s',
-    'p99 ms of the gets, worst slice',
-  ]
-  return `### ${slow.engine}, 64 connections\n\n${toTable(head, rows)}`
+  const head = ['delay per sync', 'creates/s', '/ +0 ms', 'p99 ms', 'mixed/s', 'p99 ms of gets']
+  return `### ${slow.engine}, 64 connections; the p99 is that of the worst slice
+
+${toTable(head, rows)}`
 }
 
 function toTargets(slow: Slow): Target[] {
   const quickMs = worst(find(slow, 'ours', 0).create.rounds.p99Ms)
   return slowDelays.flatMap((syncMs) => {
     const ours = find(slow, 'ours', syncMs)
-    const usual = find(slow, 'usual', syncMs)
-    const title = `${slow.engine}, syncs ${syncMs} ms slower`
+    const baseline = find(slow, 'baseline', syncMs)
+    const title = `${slow.engine}, syncs +${syncMs} ms`
     const readMs = worst(ours.mixed.readP99Ms)
     return [
       {
-        title: `${title}: creates/s kept, ours / usual`,
-        value: kept(slow, ours) / kept(slow, usual),
-        bound: { least: 1 },
+        title: `${title}, share of creates/s kept: Plant Store / baseline`,
+        value: toKeptShare(slow, ours) / toKeptShare(slow, baseline),
+        bound: { min: 1 },
       },
       {
-        title: `${title}: p99 of gets beside creates, ours / usual`,
-        value: readMs / worst(usual.mixed.readP99Ms),
-        bound: { most: 1 },
+        title: `${title}, p99 of gets among creates: Plant Store / baseline`,
+        value: readMs / worst(baseline.mixed.readP99Ms),
+        bound: { max: 1 },
       },
       {
-        title: `${title}: p99 of creates`,
+        title: `${title}, p99 of creates`,
         value: worst(ours.create.rounds.p99Ms),
-        bound: { most: Math.ceil(quickMs) + maxSyncsToWait * syncMs },
+        bound: { max: Math.ceil(quickMs) + maxSyncsToWait * syncMs },
         unit: ' ms',
       },
-      ...(syncMs > quickestGetMs ? [toReadTarget(title, readMs, syncMs)] : []),
+      ...(syncMs > quickGetMs ? [toReadTarget(title, readMs, syncMs)] : []),
     ]
   })
 }
 
-/** A get that takes less than a sync did not wait for one. */
+/** A get that is faster than a sync did not wait for one. */
 function toReadTarget(title: string, readMs: number, syncMs: number): Target {
   return {
-    title: `${title}: p99 of gets beside creates`,
+    title: `${title}, p99 of gets among creates`,
     value: readMs,
-    bound: { most: syncMs },
+    bound: { max: syncMs },
     unit: ' ms',
   }
 }

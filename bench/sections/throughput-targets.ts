@@ -3,7 +3,7 @@ import type { Operation } from '../requests.ts'
 import type { Target } from '../section.ts'
 import type { Measure, Series } from '../slices.ts'
 import { kinds, peers, type SystemName } from '../systems.ts'
-import type { Load } from './throughput.ts'
+import type { Comparison } from './throughput-tables.ts'
 
 type Bound = Target['bound']
 type Find = (
@@ -11,20 +11,20 @@ type Find = (
   name: SystemName,
 ) => Series | undefined
 
-const words: Record<Measure, string> = {
+const measureNames: Record<Measure, string> = {
   perSecond: 'throughput',
   p50Ms: 'p50',
   p99Ms: 'p99',
-  cpuUs: 'CPU per request',
+  cpuUs: 'CPU',
   rssMb: 'memory',
 }
 const operations = ['create', 'get', 'list'] as const
 
-/** What is promised of the speed of ours, beside the others of the same run. */
-export function toTargets(loads: readonly Load[]): Target[] {
+/** The claims about Plant Store's speed, relative to the other systems of the same run. */
+export function toTargets(comparisons: readonly Comparison[]): Target[] {
   const find: Find = ({ workload, connections }, name) =>
-    loads
-      .find((load) => load.workload === workload && load.connections === connections)
+    comparisons
+      .find((one) => one.workload === workload && one.connections === connections)
       ?.series.find(({ system }) => system === name)
 
   function compare(
@@ -37,40 +37,38 @@ export function toTargets(loads: readonly Load[]): Target[] {
     const one = find({ workload, connections }, ours)
     const two = find({ workload, connections }, other)
     if (one === undefined || two === undefined) return []
-    const alone = connections === 1 ? ', one connection' : ''
-    const title = `${workload}${alone}: ${words[measure]}, ${kinds[ours].title} / ${kinds[other].title}`
+    const load = connections === 1 ? `${workload}, 1 connection` : workload
+    const title = `${load}, ${measureNames[measure]}: ${kinds[ours].title} / ${kinds[other].title}`
     return [{ title, value: ratio(one, two, measure), bound, ...refuse([one, two], measure) }]
   }
 
   return [
-    ...compare('create', ['ours-sqlite', 'echo'], 'cpuUs', { most: 1.5 }),
-    ...compare('create', ['ours-sqlite', 'echo'], 'perSecond', { least: 0.65 }),
-    ...compare('create', ['ours-sqlite', 'usual-sqlite'], 'perSecond', { least: 3.5 }),
-    ...compare('create', ['ours-sqlite', 'usual-sqlite'], 'cpuUs', { most: 0.4 }),
-    ...compare('create', ['ours-sqlite', 'usual-sqlite'], 'p99Ms', { most: 0.5 }),
-    ...compare('create', ['ours-postgres', 'usual-postgres'], 'perSecond', { least: 2 }),
-    ...compare('create', ['ours-postgres', 'usual-postgres'], 'cpuUs', { most: 0.4 }),
-    ...compare('create', ['ours-sqlite', 'usual-sqlite'], 'p50Ms', { most: 1.25 }, 1),
-    ...compare('create', ['ours-postgres', 'usual-postgres'], 'p50Ms', { most: 1.25 }, 1),
+    ...compare('create', ['ours-sqlite', 'echo'], 'cpuUs', { max: 1.5 }),
+    ...compare('create', ['ours-sqlite', 'echo'], 'perSecond', { min: 0.65 }),
+    ...compare('create', ['ours-sqlite', 'baseline-sqlite'], 'perSecond', { min: 3.5 }),
+    ...compare('create', ['ours-sqlite', 'baseline-sqlite'], 'cpuUs', { max: 0.4 }),
+    ...compare('create', ['ours-sqlite', 'baseline-sqlite'], 'p99Ms', { max: 0.5 }),
+    ...compare('create', ['ours-postgres', 'baseline-postgres'], 'perSecond', { min: 2 }),
+    ...compare('create', ['ours-postgres', 'baseline-postgres'], 'cpuUs', { max: 0.4 }),
+    ...compare('create', ['ours-sqlite', 'baseline-sqlite'], 'p50Ms', { max: 1.25 }, 1),
+    ...compare('create', ['ours-postgres', 'baseline-postgres'], 'p50Ms', { max: 1.25 }, 1),
     ...(['get', 'list'] as const).flatMap((workload) => [
-      ...compare(workload, ['ours-sqlite', 'usual-sqlite'], 'cpuUs', { most: 1 }),
-      ...compare(workload, ['ours-postgres', 'usual-postgres'], 'cpuUs', { most: 1 }),
+      ...compare(workload, ['ours-sqlite', 'baseline-sqlite'], 'cpuUs', { max: 1 }),
+      ...compare(workload, ['ours-postgres', 'baseline-postgres'], 'cpuUs', { max: 1 }),
     ]),
     ...operations.flatMap((workload) =>
-      peers.flatMap((peer) => compare(workload, ['ours-sqlite', peer], 'perSecond', { least: 1 })),
+      peers.flatMap((peer) => compare(workload, ['ours-sqlite', peer], 'perSecond', { min: 1 })),
     ),
     ...compareGenerator(find),
   ]
 }
 
-// A load that costs more than the ceiling would measure itself.
+/** A generator that costs more than the echo would measure itself. */
 function compareGenerator(find: Find): Target[] {
-  const ceiling = find({ workload: 'create', connections: 64 }, 'echo')
-  if (ceiling === undefined) return []
-  const value = median(ceiling.generatorCpuUs) / median(ceiling.rounds.cpuUs)
-  return [
-    { title: 'create: CPU per request, the load itself / the ceiling', value, bound: { most: 1 } },
-  ]
+  const echo = find({ workload: 'create', connections: 64 }, 'echo')
+  if (echo === undefined) return []
+  const value = median(echo.generatorCpuUs) / median(echo.rounds.cpuUs)
+  return [{ title: 'create, CPU: load generator / bare echo', value, bound: { max: 1 } }]
 }
 
 function refuse(series: readonly Series[], measure: Measure): { refused: string } | object {

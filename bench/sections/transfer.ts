@@ -1,4 +1,4 @@
-/** How fast plants come in and out by the commands, beside what the bare engine takes for the same rows. */
+/** Speed of the import and export commands, next to the bare engine. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { median } from '../figures.ts'
@@ -14,28 +14,24 @@ async function measure(lab: Lab): Promise<Findings> {
   const { count, rounds } = plans[lab.form]
   const folder = join(lab.folder, 'transfer')
   mkdirSync(folder)
-  const places = {
+  const engines = {
     SQLite: async (name: string) => `sqlite:${join(folder, `${name}.db`)}`,
     PostgreSQL: (name: string) => lab.newDatabase(`transfer_${name}`),
   }
   const found = []
-  for (const [engine, newUrl] of Object.entries(places)) {
+  for (const [engine, newUrl] of Object.entries(engines)) {
     const { progress } = lab
     const transferred = await measureTransfer({ count, rounds, folder, newUrl, progress })
     found.push({ engine, ...transferred })
   }
   const rows = found.flatMap(({ engine, rssMb, ...seconds }) =>
     (['import', 'export'] as const).map((command) => {
-      const own = median(seconds[command])
-      const bare = median(command === 'import' ? seconds.bareIn : seconds.bareOut)
-      return [`${command}, ${engine}`, toText(count / own), (bare / own).toFixed(2), toText(rssMb)]
+      const ours = median(seconds[command])
+      const bare = median(command === 'import' ? seconds.bareImport : seconds.bareExport)
+      const rate = toText(count / ours)
+      return [`${command}, ${engine}`, rate, (bare / ours).toFixed(2), toText(rssMb)]
     }),
   )
-  const head = [
-    `${count.toLocaleString('en')} plants`,
-    'plants/s',
-    'of the bare engine',
-    'MB, at most',
-  ]
+  const head = [`${count.toLocaleString('en')} plants`, 'plants/s', '/ bare engine', 'peak MB']
   return { title: 'Import and export', text: toTable(head, rows), values: found, targets: [] }
 }

@@ -1,4 +1,4 @@
-/** Tells who started this process where it listens. */
+/** Prints the address, which the parent process waits for. */
 export function announce(address: unknown): void {
   console.log(`address   http://127.0.0.1:${(address as { port: number }).port}`)
 }

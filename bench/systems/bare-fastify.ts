@@ -1,4 +1,4 @@
-/** What starting costs at least: Fastify with one route. */
+/** Fastify with one route, which start times are compared with. */
 import fastify from 'fastify'
 import { announce } from './announce.ts'
 

@@ -1,4 +1,4 @@
-/** The ceiling: JSON in, JSON out, over bare node:http. No store, no token, no check of anything. */
+/** The ceiling: JSON in, JSON out over bare node:http, with no store and no checks. */
 import { createServer } from 'node:http'
 import { pageSize, plantBody } from '../requests.ts'
 import { announce } from './announce.ts'

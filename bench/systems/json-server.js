@@ -1,4 +1,4 @@
-/** json-server: keeps everything in memory and writes the whole file again after each change. */
+/** json-server: keeps plants in memory and rewrites its file after each change. */
 import jsonServer from 'json-server'
 
 const [path] = process.argv.slice(2)

@@ -1,4 +1,4 @@
-/** Scalar's mock server: answers what our document has as examples. */
+/** Scalar's mock server: answers with the examples of our document. */
 import { readFileSync } from 'node:fs'
 import { serve } from '@hono/node-server'
 import { createMockServer } from '@scalar/mock-server'

@@ -106,5 +106,6 @@ Environment variables without a flag:
   PLANT_STORE_TOKEN  an additional token of your choice: 20 or more visible ASCII characters
   PUBLIC_URL         the address that clients use, where it differs from the one they send
   CORS_ORIGIN        origins that may call from a browser: * (all) or a list
+  TRUST_PROXY        number of proxies in front whose X-Forwarded-For the log believes (0)
   RATE_LIMIT         requests that a token may make, such as 600/m (no limit)
   LOG_LEVEL          fatal, error, warn, info, debug, trace or silent (info)`

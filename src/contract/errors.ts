@@ -1,37 +1,43 @@
-/** When each error number is answered. A number is the HTTP status times 100 plus a detail, and is never reused. */
+/**
+ * The catalogue of error numbers: when the service answers each of them. A number is the HTTP
+ * status times 100 plus a detail. It never gets another meaning.
+ */
 export const errors = {
   40000:
-    'The request line, a header, `Host`, the URL or the framing of the body is malformed, or `Authorization` or `Content-Type` is given twice.',
+    'The request line, a header, `Host`, the URL or the framing of the body is malformed, or ' +
+    '`Authorization` or `Content-Type` appears more than once.',
   40001:
-    'The body is not JSON: its syntax, its UTF-8, a member given twice, or nesting deeper than 32.',
-  40002: 'The body is missing or empty.',
+    'The body is not valid JSON: a syntax error, invalid UTF-8, a duplicate member, or nesting ' +
+    'deeper than 32 levels.',
+  40002: 'The body is missing or blank.',
   40003: 'The JSON does not have the expected shape.',
   40004: 'The id in the path is not an int64.',
-  40005: 'A query parameter or a header field has a value that is not allowed.',
-  40100: 'No credentials were sent.',
+  40005: 'A query parameter or a header has a value that is not allowed.',
+  40100: 'The request carries no credentials.',
   40101: 'The token is unknown, malformed or revoked.',
   40102: 'The token has expired.',
-  40300: 'The token lacks the scope of this operation.',
-  40400: 'There is nothing at this path.',
+  40300: 'The token lacks the scope that this operation requires.',
+  40400: 'Nothing exists at this path.',
   40401: 'No plant has this id.',
-  40500: 'The path does not know this method.',
+  40500: 'The path does not support this method.',
   40800: 'The request was not complete in time.',
-  40900: 'A plant with this id exists.',
-  41200: 'The precondition does not hold.',
-  41300: 'The body is too large.',
-  41400: 'The URL is too long.',
-  41500: 'The body is not `application/json` in UTF-8, or has a content encoding.',
+  40900: 'A plant with this id already exists.',
+  41200: 'The precondition in `If-Match` or `If-None-Match` does not hold.',
+  41300: 'The body is larger than 1 MiB, or it comes in too many small chunks.',
+  41400: 'The URL is longer than 8 KiB.',
+  41500: 'The body is not `application/json` in UTF-8, or it has a content encoding.',
   41700: 'The `Expect` header asks for something other than `100-continue`.',
-  42200: 'This `Idempotency-Key` was used with another body.',
-  42900: 'The token has made as many requests as it may, for now.',
-  43100: 'The headers are too large.',
-  50000: 'A fault of the service; its log has the cause under the request id.',
+  42200: 'This `Idempotency-Key` was already used with a different plant.',
+  42900: 'The token has used up its requests for now.',
+  43100: 'The headers are larger than 16 KiB.',
+  50000: 'The service failed. Its log holds the cause under the request id.',
   50300: 'The service is overloaded or shutting down; nothing was stored.',
   50301: 'The store cannot be reached; nothing was stored.',
   50400:
-    'The store did not confirm: the plant may or may not have been stored. Ask for it, or retry with the same id.',
+    'The store did not confirm the write: the plant may or may not be stored. Read it, or retry ' +
+    'with the same id.',
   50500: 'The request is neither HTTP/1.0 nor HTTP/1.1.',
-  50700: 'The disk is full; nothing was stored. Reads go on.',
+  50700: 'The disk is full; nothing was stored. Reads still work.',
 } as const
 
 export type ErrorNumber = keyof typeof errors
@@ -39,12 +45,19 @@ export type ErrorNumber = keyof typeof errors
 /** The catalogue in ascending order. */
 export const errorNumbers = Object.keys(errors).map(Number) as ErrorNumber[]
 
+/** The statuses of the catalogue: the first three digits of its numbers. */
+export type ErrorStatus = `${ErrorNumber}` extends infer Text
+  ? Text extends `${infer First}${infer Second}${infer Third}${string}`
+    ? `${First}${Second}${Third}`
+    : never
+  : never
+
 /** The HTTP status of an error number. */
 export function toStatus(number: ErrorNumber): number {
   return Math.trunc(number / 100)
 }
 
-/** An expected failure, on its way to becoming an answer. The message is for the caller: never put a secret into it. */
+/** An expected failure. Its message becomes part of the answer: never put a secret there. */
 export class Failure extends Error {
   readonly number: ErrorNumber
   readonly headers: Readonly<Record<string, string>>

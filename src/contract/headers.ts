@@ -1,96 +1,157 @@
 interface Header {
   readonly description: string
+  readonly schema: Readonly<Record<string, unknown>>
   readonly example: string | number
-  readonly type: 'string' | 'integer'
-  /** Whether an answer that may carry it does so only at times. */
-  readonly isOptional?: true
 }
 
-/** The response headers that carry meaning of ours. */
+/** Keeps browsers from guessing another media type. Every answer carries it. */
+export const contentTypeOptions = 'nosniff'
+
+/** Caches ask again before they reuse an answer of an operation, and never keep a health check. */
+export const cachePolicies = { operation: 'private, no-cache', health: 'no-store' } as const
+
+/** How long a browser may remember what it may send. */
+export const preflightSeconds = 7200
+
+const text = { type: 'string' }
+const seconds = { type: 'integer', format: 'int32', minimum: 0, maximum: 86_400 }
+
+/** Every response header beside those of HTTP itself, such as `Date` and `Content-Length`. */
 export const headers = {
   Location: {
-    description: 'The address of the plant.',
-    example: 'http://127.0.0.1:3000/plants/1',
-    type: 'string',
+    description:
+      'The URL of the plant: relative to that of the request, or absolute where the operator ' +
+      'has set a public URL.',
+    schema: { ...text, format: 'uri-reference' },
+    example: '/plants/1',
   },
   ETag: {
     description:
-      'A strong entity tag. It changes with every change of the plant and never comes back, not even after delete and create.',
+      'The strong entity tag of this state of the plant. Every change gives the plant a new ' +
+      'one, and none is ever used again, not even after the plant was deleted and created anew.',
+    schema: { ...text, pattern: '^"[!#-~]+"$' },
     example: '"1d8f0c5a7b21"',
-    type: 'string',
   },
   Link: {
-    description: 'The address of the next page, as `<…>; rel="next"`, while more plants follow.',
-    example: '<http://127.0.0.1:3000/plants?limit=100&after=100>; rel="next"',
-    type: 'string',
-    isOptional: true,
+    description:
+      'The URL of the next page, as `<URL>; rel="next"`, while more plants follow. It is ' +
+      'relative to that of the request, or absolute where the operator has set a public URL.',
+    schema: text,
+    example: '</plants?limit=100&after=100>; rel="next"',
   },
   'Idempotency-Replayed': {
-    description: '`true` when this is the first answer to its `Idempotency-Key` once more.',
+    description: '`true` when this is the first response to the `Idempotency-Key`, sent again.',
+    schema: { ...text, const: 'true' },
     example: 'true',
-    type: 'string',
-    isOptional: true,
-  },
-  Vary: {
-    description: 'Which headers of the request decided about the form of the answer.',
-    example: 'Accept, Accept-Encoding',
-    type: 'string',
   },
   'Content-Encoding': {
-    description: '`gzip` where the request takes it (`Accept-Encoding`) and the form is not JSON.',
+    description: '`gzip` when the request allows it (`Accept-Encoding`) and the body is not JSON.',
+    schema: { ...text, const: 'gzip' },
     example: 'gzip',
-    type: 'string',
-    isOptional: true,
   },
   Allow: {
-    description: 'The methods that the path knows.',
+    description: 'The methods that the path supports.',
+    schema: text,
     example: 'GET, HEAD, OPTIONS, POST',
-    type: 'string',
   },
   'X-Request-Id': {
-    description: 'The id under which the log of the service speaks of this request.',
-    example: 'k3v9x1-2s',
-    type: 'string',
+    description: 'The id under which the log of the service mentions this request.',
+    schema: { ...text, pattern: '^[A-Za-z0-9_-]+$' },
+    example: 'k3v9x1Qb-2s',
+  },
+  'X-Content-Type-Options': {
+    description: 'Keeps browsers from guessing another media type.',
+    schema: { ...text, const: contentTypeOptions },
+    example: contentTypeOptions,
+  },
+  'Cache-Control': {
+    description:
+      `\`${cachePolicies.operation}\` on operations: a cache asks again before it reuses the ` +
+      `response. \`${cachePolicies.health}\` on health checks.`,
+    schema: { ...text, enum: Object.values(cachePolicies) },
+    example: cachePolicies.operation,
+  },
+  'Content-Security-Policy': {
+    description: 'Allows the page its own style and nothing else: no script, no other host.',
+    schema: text,
+    example: "default-src 'none'; frame-ancestors 'none'",
   },
   'WWW-Authenticate': {
-    description: 'How to authenticate (RFC 6750), and what was wrong with the token that was sent.',
+    description: 'How to authenticate (RFC 6750), and what is wrong with the credentials sent.',
+    schema: text,
     example: 'Bearer realm="plant-store", error="invalid_token"',
-    type: 'string',
-    isOptional: true,
   },
   RateLimit: {
     description:
-      'How many requests the token has left (`r`), and for how many seconds that counts (`t`). Only where the operator has set a limit.',
+      'How many requests the token has left (`r`), and in how many seconds the count starts ' +
+      'anew (`t`). Only where the operator has set a limit.',
+    schema: text,
     example: '"token";r=59;t=42',
-    type: 'string',
-    isOptional: true,
   },
   'RateLimit-Policy': {
     description:
-      'How many requests a token may make (`q`) in how many seconds (`w`). Only where the operator has set a limit.',
+      'How many requests a token may make (`q`) in how many seconds (`w`). Only where the ' +
+      'operator has set a limit.',
+    schema: text,
     example: '"token";q=60;w=60',
-    type: 'string',
-    isOptional: true,
   },
   'Retry-After': {
-    description: 'After how many seconds a retry makes sense.',
+    description: 'The number of seconds to wait before a retry.',
+    schema: seconds,
     example: 1,
-    type: 'integer',
+  },
+  Vary: {
+    description:
+      'The request headers that the response depends on: `Accept` and `Accept-Encoding` for ' +
+      'lists, `Origin` where the operator has named the origins that may call.',
+    schema: text,
+    example: 'Accept, Accept-Encoding',
+  },
+  'Access-Control-Allow-Origin': {
+    description:
+      'The origin that may read the response, or `*` for any. Only in responses to a request ' +
+      'with `Origin`.',
+    schema: text,
+    example: '*',
+  },
+  'Access-Control-Expose-Headers': {
+    description: 'The response headers that a page of another origin may read.',
+    schema: text,
+    example: 'Link, Location, ETag',
+  },
+  'Access-Control-Allow-Methods': {
+    description: 'The methods that a page of another origin may use. Only in preflight responses.',
+    schema: text,
+    example: 'GET, HEAD, OPTIONS, POST',
+  },
+  'Access-Control-Allow-Headers': {
+    description:
+      'The request headers that a page of another origin may send. Only in preflight responses.',
+    schema: text,
+    example: 'Authorization, Content-Type',
+  },
+  'Access-Control-Max-Age': {
+    description:
+      'The number of seconds for which a browser may remember this. Only in preflight responses.',
+    schema: seconds,
+    example: preflightSeconds,
   },
 } as const satisfies Record<string, Header>
 
 export type HeaderName = keyof typeof headers
 
-/** What a page of another origin may send. */
+/** The request headers that a page of another origin may send. */
 export const corsRequestHeaders = [
   'Authorization',
   'Content-Type',
   'Idempotency-Key',
   'If-Match',
   'If-None-Match',
+  'traceparent',
+  'X-Request-Id',
 ].join(', ')
 
-/** What a page of another origin may read. */
+/** The response headers that a page of another origin may read. */
 export const corsResponseHeaders = [
   'Link',
   'Location',

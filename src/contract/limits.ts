@@ -1,25 +1,28 @@
-/** The sizes that a request may have, and what the document says about them. Nothing changes them. */
+/** The bounds of requests and connections. They are fixed; the document names those of requests. */
 export const limits = {
   bodyBytes: 1024 * 1024,
   jsonDepth: 32,
   headerBytes: 16 * 1024,
   urlBytes: 8 * 1024,
-  /** How many chunks a body may come in. */
-  bodyChunks: 16 * 1024,
-  /** How many connections a process takes. */
+  /** A body may come in this many chunks, and in more if they have this many bytes on average. */
+  bodyChunks: 1_000,
+  bodyChunkBytes: 256,
+  /** The number of connections that a process accepts. */
   connections: 20_000,
+  /** How many idempotency keys a token may use within the 24 hours that one is kept. */
+  keysOfToken: 10_000_000,
   retryAfterSeconds: 1,
 } as const
 
-/** How long things may take. They are passed to what needs them, so that a test can shorten them. */
+/** The time limits. They are passed on as a parameter, so that a test can shorten them. */
 export interface Timeouts {
   readonly headersTimeoutMs: number
   readonly requestTimeoutMs: number
-  /** How long a client may read nothing of its answer. Node looks twice, so it can be twice as long. */
+  /** How long a client may stop reading. Node checks twice, so the real limit is up to double. */
   readonly stallTimeoutMs: number
   /** How long an idle connection is kept. */
   readonly keepAliveTimeoutMs: number
-  /** How long a shutdown keeps serving, so that clients notice that it is no longer ready. */
+  /** How long a shutdown keeps serving, so that clients notice that the service is not ready. */
   readonly idleGraceMs: number
   /** How long a shutdown may take, whatever a client does. */
   readonly shutdownMs: number

@@ -1,38 +1,8 @@
-import type { ErrorNumber } from './errors.ts'
-import type { Format } from './formats.ts'
-import type { HeaderName } from './headers.ts'
-import type { ParameterName } from './parameters.ts'
-import type { ArrayShape, BodyShape, ObjectShape } from './schema.ts'
-import type { Scope } from './scopes.ts'
-import { Health, NewPlant, Plant, StoredPlant, StoredPlants } from './shapes.ts'
+import { formats } from './formats.ts'
+import { json, type Operation } from './operation.ts'
+import { NewPlant, Plant, StoredPlant, StoredPlants } from './shapes.ts'
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
-
-/** One kind of success: what it means, its body if it has one, and the headers that it carries, always or at times. */
-export interface Success {
-  readonly description: string
-  readonly shape?: ObjectShape | ArrayShape
-  /** Other forms that the body can have, for a client that prefers one (`Accept`). */
-  readonly formats?: readonly Format[]
-  readonly headers: readonly HeaderName[]
-  readonly optionalHeaders?: readonly HeaderName[]
-}
-
-/** What one operation promises. `{id}` in a path is the id of a plant. */
-export interface Operation {
-  readonly method: Method
-  readonly path: string
-  readonly scope: Scope
-  readonly summary: string
-  readonly description: string
-  readonly parameters: readonly ParameterName[]
-  readonly body?: BodyShape
-  readonly successes: Readonly<Record<number, Success>>
-  /** The failures of this operation alone; `failuresOf` adds those that it shares with others. */
-  readonly failures: readonly ErrorNumber[]
-}
-
-/** Every operation of the service. The name of an operation is the name of its handler and of a client's method. */
+/** Every operation. Its name is also that of its handler and of a generated client's method. */
 export const operations = {
   createPlant: {
     method: 'POST',
@@ -40,14 +10,15 @@ export const operations = {
     scope: 'plants:write',
     summary: 'Create a plant',
     description:
-      'Creates a new plant in the store. The answer is sent when the plant is on disk. When the id is taken, the stored plant stays as it is and the answer is 409.',
-    parameters: ['Idempotency-Key'],
-    body: NewPlant,
+      'Creates a new plant in the store. The response is sent once the plant is on disk. If a ' +
+      'plant with this id exists, it stays as it is and the response is 409.',
+    parameters: ['Idempotency-Key', 'If-Match', 'If-None-Match'],
+    body: json(NewPlant),
     successes: {
       200: {
         description: 'The plant is stored.',
-        shape: Plant,
-        headers: ['Location', 'ETag', 'X-Request-Id'],
+        body: json(Plant),
+        headers: ['Location', 'ETag'],
         optionalHeaders: ['Idempotency-Replayed'],
       },
     },
@@ -59,14 +30,17 @@ export const operations = {
     scope: 'plants:read',
     summary: 'List plants',
     description:
-      'Answers plants in ascending order of their ids. While more follow, the header `Link` has the address of the next page; a plant that is there all the time is in exactly one page. A client that prefers `application/x-ndjson` or `text/csv` gets every plant at once instead, as they are at one moment, or at most `limit` of them where that is given.',
+      'Returns plants in ascending order of id. While more follow, the `Link` header carries the ' +
+      'URL of the next page. A plant that exists throughout the walk is on exactly one page. A ' +
+      'client that prefers `application/x-ndjson` or `text/csv` receives all plants in one ' +
+      'response, as of one moment, or at most `limit` of them if that is given.',
     parameters: ['limit', 'after', 'tag'],
     successes: {
       200: {
         description: 'A page of plants, or all of them.',
-        shape: StoredPlants,
-        formats: ['ndjson', 'csv'],
-        headers: ['Vary', 'X-Request-Id'],
+        body: json(StoredPlants),
+        alternatives: [formats.ndjson, formats.csv],
+        headers: ['Vary'],
         optionalHeaders: ['Link', 'Content-Encoding'],
       },
     },
@@ -77,13 +51,13 @@ export const operations = {
     path: '/plants/{id}',
     scope: 'plants:read',
     summary: 'Get a plant',
-    description: 'Answers the plant with this id.',
+    description: 'Returns the plant with this id.',
     parameters: ['If-Match', 'If-None-Match'],
     successes: {
-      200: { description: 'The plant.', shape: StoredPlant, headers: ['ETag', 'X-Request-Id'] },
+      200: { description: 'The plant.', body: json(StoredPlant), headers: ['ETag'] },
       304: {
-        description: 'The plant has a state that `If-None-Match` names.',
-        headers: ['ETag', 'X-Request-Id'],
+        description: 'The current state of the plant is one that `If-None-Match` lists.',
+        headers: ['ETag'],
       },
     },
     failures: [40401],
@@ -92,21 +66,22 @@ export const operations = {
     method: 'PUT',
     path: '/plants/{id}',
     scope: 'plants:write',
-    summary: 'Replace a plant, or create it',
+    summary: 'Replace or create a plant',
     description:
-      'Stores the plant under this id, in place of the one that is there. An `id` in the body must be that of the path.',
+      'Stores the plant under this id and replaces the one that is there, if any. If the body ' +
+      'has a member `id`, it must equal the id in the path.',
     parameters: ['If-Match', 'If-None-Match'],
-    body: Plant,
+    body: json(Plant),
     successes: {
       200: {
-        description: 'The plant is replaced.',
-        shape: StoredPlant,
-        headers: ['ETag', 'X-Request-Id'],
+        description: 'The plant was replaced.',
+        body: json(StoredPlant),
+        headers: ['ETag'],
       },
       201: {
-        description: 'The plant is created.',
-        shape: StoredPlant,
-        headers: ['Location', 'ETag', 'X-Request-Id'],
+        description: 'The plant was created.',
+        body: json(StoredPlant),
+        headers: ['Location', 'ETag'],
       },
     },
     failures: [],
@@ -116,108 +91,12 @@ export const operations = {
     path: '/plants/{id}',
     scope: 'plants:write',
     summary: 'Delete a plant',
-    description: 'Removes the plant with this id.',
+    description: 'Deletes the plant with this id.',
     parameters: ['If-Match', 'If-None-Match'],
-    successes: { 204: { description: 'The plant is gone.', headers: ['X-Request-Id'] } },
+    successes: { 204: { description: 'The plant was deleted.', headers: [] } },
     failures: [40401],
   },
 } as const satisfies Record<string, Operation>
 
 export type Operations = typeof operations
 export type OperationName = keyof Operations
-
-/** A path that anybody may read without a token, because it says nothing about what is stored. */
-export interface Page {
-  readonly path: string
-  readonly summary: string
-  readonly description: string
-  readonly mediaType: 'application/json' | 'text/html'
-  readonly shape?: ObjectShape
-  readonly failures: readonly ErrorNumber[]
-}
-
-export const pages = {
-  getHealth: {
-    path: '/healthz',
-    summary: 'Ask whether the process lives',
-    description: 'Answers 200 as long as the process can answer at all.',
-    mediaType: 'application/json',
-    shape: Health,
-    failures: [],
-  },
-  getReadiness: {
-    path: '/readyz',
-    summary: 'Ask whether the service can serve',
-    description:
-      'Answers 200 when the store answers, and 503 when it does not or while shutting down.',
-    mediaType: 'application/json',
-    shape: Health,
-    failures: [50000, 50300, 50301],
-  },
-  getOpenApi: {
-    path: '/openapi.json',
-    summary: 'Get this document',
-    description: 'Answers the OpenAPI document of the service.',
-    mediaType: 'application/json',
-    failures: [],
-  },
-  getDocs: {
-    path: '/docs',
-    summary: 'Read this document',
-    description: 'Answers the OpenAPI document as a page to read.',
-    mediaType: 'text/html',
-    failures: [],
-  },
-} as const satisfies Record<string, Page>
-
-export type PageName = keyof typeof pages
-
-// What the protocol itself can go wrong with, on any path.
-const protocolFailures: ErrorNumber[] = [40000, 40800, 41400, 41700, 43100, 50500]
-const operationFailures: ErrorNumber[] = [40100, 40101, 40102, 40300, 42900, 50000, 50300, 50301]
-const bodyFailures: ErrorNumber[] = [40001, 40002, 40003, 41300, 41500]
-const writeFailures: ErrorNumber[] = [50400, 50700]
-
-/** Every failure that an operation can answer, in ascending order. */
-export function failuresOf(operation: Operation): ErrorNumber[] {
-  return ascending([
-    ...protocolFailures,
-    ...operationFailures,
-    ...(operation.path.includes('{id}') ? [40004 as const] : []),
-    40005,
-    ...(operation.parameters.includes('If-Match') ? [41200 as const] : []),
-    ...(operation.body ? bodyFailures : []),
-    ...(operation.method === 'GET' ? [] : writeFailures),
-    ...operation.failures,
-  ])
-}
-
-/** Every failure that a page can answer, in ascending order. */
-export function failuresOfPage(page: Page): ErrorNumber[] {
-  return ascending([...protocolFailures, ...page.failures])
-}
-
-/** Every failure of OPTIONS, on any path. */
-export function failuresOfOptions(): ErrorNumber[] {
-  return ascending([...protocolFailures, 50300])
-}
-
-/** The methods that each path knows: HEAD comes with GET, OPTIONS with every path. */
-export const methodsByPath: ReadonlyMap<string, readonly string[]> = collectMethods()
-
-function collectMethods(): Map<string, string[]> {
-  const methods = new Map<string, string[]>()
-  for (const { method, path } of Object.values(operations)) {
-    methods.set(path, [...(methods.get(path) ?? []), method])
-  }
-  for (const { path } of Object.values(pages)) methods.set(path, ['GET'])
-  for (const [path, known] of methods) {
-    const head = known.includes('GET') ? ['HEAD'] : []
-    methods.set(path, [...known, ...head, 'OPTIONS'].sort())
-  }
-  return methods
-}
-
-function ascending(numbers: ErrorNumber[]): ErrorNumber[] {
-  return numbers.sort((a, b) => a - b)
-}

@@ -1,53 +1,68 @@
+import { int64Bounds, storablePattern } from './schema.ts'
+
+/**
+ * A parameter of a request. None has an example: documentation viewers fill examples in and send
+ * them, and a condition or a key that nobody meant fails.
+ */
 interface Parameter {
   readonly in: 'query' | 'header'
   readonly description: string
   readonly schema: Readonly<Record<string, unknown>>
-  readonly example: string | number
 }
 
 /** The bounds of a page. */
 export const pageLimits = { default: 100, max: 1_000 }
 
-const entityTags = 'a list of entity tags, or `*`'
+const entityTag = '(?:W/)?"[!#-~\\x80-\\xff]*"'
+const space = '[ \\t]*'
+const entityTags = `(?:${space},)*${space}${entityTag}(?:${space},(?:${space}${entityTag})?)*`
+/** `*`, or a list of entity tags, in which elements may be empty (RFC 9110, section 5.6.1). */
+const entityTagsPattern = `^(?:\\*|${entityTags}${space})$`
 
-/** What operations can be told beside their path and body. One that is given twice or wrongly is refused with 40005. */
+/** The parameters of operations beside the id in the path. A wrong or repeated one is 40005. */
 export const parameters = {
   limit: {
     in: 'query',
-    description: 'How many plants to answer at most.',
-    schema: { type: 'integer', minimum: 1, maximum: pageLimits.max, default: pageLimits.default },
-    example: 100,
+    description: 'The maximum number of plants to return.',
+    schema: {
+      type: 'integer',
+      format: 'int32',
+      minimum: 1,
+      maximum: pageLimits.max,
+      default: pageLimits.default,
+    },
   },
   after: {
     in: 'query',
-    description: 'Answers the plants with a greater id than this one.',
-    schema: { type: 'integer', format: 'int64' },
-    example: 100,
+    description: 'Returns only plants whose id is greater than this one.',
+    schema: { type: 'integer', format: 'int64', ...int64Bounds },
   },
   tag: {
     in: 'query',
-    description: 'Answers the plants with exactly this tag. `tag=` finds the empty tag.',
-    schema: { type: 'string' },
-    example: 'indoor',
+    description:
+      'Returns only plants with exactly this tag. An empty value (`tag=`) finds the empty tag.',
+    schema: { type: 'string', pattern: storablePattern },
   },
   'If-Match': {
     in: 'header',
-    description: `Does it only if the plant has one of these states: ${entityTags}. Weak tags never match.`,
-    schema: { type: 'string' },
-    example: '"1d8f0c5a7b21"',
+    description:
+      'Proceeds only if the current `ETag` of the plant is in this list, such as ' +
+      '`"1d8f0c5a7b21"`; `*` stands for any. A weak tag never matches.',
+    schema: { type: 'string', pattern: entityTagsPattern },
   },
   'If-None-Match': {
     in: 'header',
-    description: `Does it only if the plant has none of these states: ${entityTags}.`,
-    schema: { type: 'string' },
-    example: '"1d8f0c5a7b21"',
+    description:
+      'Proceeds only if the current `ETag` of the plant is not in this list, such as ' +
+      '`"1d8f0c5a7b21"`; `*` stands for any, so that nothing is overwritten.',
+    schema: { type: 'string', pattern: entityTagsPattern },
   },
   'Idempotency-Key': {
     in: 'header',
     description:
-      'Makes a retry safe: the same key with the same plant gets the first answer again, for 24 hours.',
+      'Makes a retry safe. For 24 hours, a request with the same key, token and plant returns ' +
+      'the first response again and stores nothing. A random UUID is a good key.',
     schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
-    example: '8c3f2a5e-0d1b-4f6a-9c7e-2b4d6f8a0c1e',
   },
 } as const satisfies Record<string, Parameter>
 

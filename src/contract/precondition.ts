@@ -1,7 +1,7 @@
-/** States of a plant that a client named, or `*` for any. */
+/** The states of a plant that a client names, or `*` for any. */
 export type States = '*' | readonly bigint[]
 
-/** Under which condition a client wants something done (RFC 9110, section 13). */
+/** The conditions of a request (RFC 9110, section 13). Without any, it always holds. */
 export interface Precondition {
   /** If-Match. */
   readonly match?: States | undefined
@@ -9,7 +9,7 @@ export interface Precondition {
   readonly noneMatch?: States | undefined
 }
 
-/** Which part of a precondition fails for a plant in this state, `undefined` being no plant. */
+/** The part of a precondition that fails for a plant of this version; undefined is no plant. */
 export function findFailure(
   { match, noneMatch }: Precondition,
   version: bigint | undefined,

@@ -1,42 +1,59 @@
-/** What shapes are written in: the part of JSON Schema that the contract needs, and the types that follow from it. */
+/**
+ * The part of JSON Schema that the contract is written in, and the TypeScript types that follow
+ * from it.
+ */
 
 interface Described {
-  readonly title?: string
   readonly description: string
 }
 
-/** Text that every engine can keep. */
+/** Text. A pattern is published; `isStorable` is the check. */
 export interface TextShape extends Described {
   readonly type: 'string'
   readonly const?: string
+  readonly pattern?: string
   readonly examples?: readonly string[]
 }
 
-/** An int64 is a bigint with us, so that it is exact to the last digit. */
+/** An integer. An int64 is a bigint in our code, exact to the last digit, and so are its bounds. */
 export interface IntegerShape extends Described {
   readonly type: 'integer'
   readonly format: 'int32' | 'int64'
-  readonly minimum?: number
-  readonly maximum?: number
+  readonly minimum: number | bigint
+  readonly maximum: number | bigint
   readonly examples?: readonly number[]
 }
 
-/** An object. Members that are not required may be absent; those that have no shape are ignored, or forbidden. */
+/** The bounds of int64. */
+export const int64Bounds = { minimum: -(2n ** 63n), maximum: 2n ** 63n - 1n } as const
+
+/** The pattern of text that can be stored: no NUL. `\x00` because RE2 does not know `\u0000`. */
+export const storablePattern = '^[^\\x00]*$'
+
+/** A shape that the document lists under its title. */
+interface Titled extends Described {
+  readonly title: string
+}
+
+/**
+ * An object. Members that are not required may be absent. Members without a shape are ignored, or
+ * forbidden where `additionalProperties` is false.
+ */
 export interface ObjectShape<Member extends TextShape | IntegerShape = TextShape | IntegerShape>
-  extends Described {
+  extends Titled {
   readonly type: 'object'
   readonly required: readonly string[]
   readonly properties: Readonly<Record<string, Member>>
   readonly additionalProperties?: false
 }
 
-export interface ArrayShape extends Described {
+export interface ArrayShape extends Titled {
   readonly type: 'array'
   readonly items: ObjectShape
   readonly maxItems: number
 }
 
-/** What a client may send: objects of text and int64. */
+/** The shape of a request body: an object of text and int64, which is all that its check knows. */
 export type BodyShape = ObjectShape<TextShape | (IntegerShape & { readonly format: 'int64' })>
 
 export type AnyShape = TextShape | IntegerShape | ObjectShape | ArrayShape
@@ -56,7 +73,7 @@ export type ValueOf<Shape> = Shape extends { const: infer Value }
           ? MembersOf<Shape['properties'], Shape['required'][number]>
           : never
 
-// A name that is required and has no shape makes a member that nothing can be assigned to.
+// A required name without a shape becomes a member that accepts no value.
 type MembersOf<Shapes, Required extends string> = {
   [Name in Required]: Name extends keyof Shapes ? ValueOf<Shapes[Name]> : never
 } & { -readonly [Name in Exclude<keyof Shapes, Required>]?: ValueOf<Shapes[Name]> }

@@ -1,3 +1,3 @@
-/** What a token may allow. */
+/** The permissions that a token can have. */
 export const scopes = ['plants:read', 'plants:write'] as const
 export type Scope = (typeof scopes)[number]

@@ -1,42 +1,49 @@
 import { pageLimits } from './parameters.ts'
-import type {
-  ArrayShape,
-  BodyShape,
-  IntegerShape,
-  ObjectShape,
-  TextShape,
-  ValueOf,
+import {
+  type ArrayShape,
+  type BodyShape,
+  type IntegerShape,
+  int64Bounds,
+  type ObjectShape,
+  storablePattern,
+  type TextShape,
+  type ValueOf,
 } from './schema.ts'
 
 const id = {
   type: 'integer',
   format: 'int64',
+  ...int64Bounds,
   description:
-    'Identification number of the plant: any integer from -9223372036854775808 to 9223372036854775807, exact to the last digit.',
+    'Identification number of the plant: any 64-bit signed integer, exact to the last digit.',
   examples: [1],
 } as const satisfies IntegerShape
 
 const name = {
   type: 'string',
+  pattern: storablePattern,
   description:
-    'The name of the plant: any Unicode text, the empty one included, without NUL characters and without lone surrogates. Kept byte for byte.',
+    'The name of the plant: any Unicode text, including the empty string, without NUL ' +
+    'characters and lone surrogates. It is stored byte for byte.',
   examples: ['Monstera deliciosa'],
 } as const satisfies TextShape
 
 const tag = {
   type: 'string',
+  pattern: storablePattern,
   description:
-    'Tag that specifies the type of the plant: text under the same rules as the name. A plant stored without a tag is answered without this member.',
+    'Tag that specifies the type of the plant, under the same rules as the name. A plant that ' +
+    'was stored without a tag is returned without this member.',
   examples: ['indoor'],
 } as const satisfies TextShape
 
-/** What a create answers: the plant as stored, without its id. */
+/** The answer to a create, and the body of a replace. */
 export const Plant = {
   type: 'object',
   required: ['name'],
   properties: { name, tag },
   title: 'Plant',
-  description: 'A plant, without its id.',
+  description: 'A plant without its id.',
 } as const satisfies BodyShape
 
 const withId = {
@@ -45,11 +52,11 @@ const withId = {
   properties: { id, name, tag },
 } as const
 
-/** What a create takes. */
+/** The body of a create. */
 export const NewPlant = {
   ...withId,
   title: 'NewPlant',
-  description: 'A plant to store. Members that are not named here are ignored.',
+  description: 'A plant to store. Other members are ignored.',
 } as const satisfies BodyShape
 
 /** A plant with its id, as the store holds it. */
@@ -64,11 +71,11 @@ export const StoredPlants = {
   type: 'array',
   items: StoredPlant,
   title: 'StoredPlants',
-  description: 'Plants in ascending order of their ids.',
+  description: 'Plants in ascending order of id.',
   maxItems: pageLimits.max,
 } as const satisfies ArrayShape
 
-/** The body of every answer that is not a success. */
+/** The body of every failure. */
 export const ErrorBody = {
   type: 'object',
   required: ['error', 'message'],
@@ -84,16 +91,17 @@ export const ErrorBody = {
     message: {
       type: 'string',
       description:
-        'Error message text: one English sentence that says what was wrong and what was expected.',
+        'Error message text: one English sentence that says what was wrong and what was ' +
+        'expected. Its wording may change.',
       examples: ['The member "name" is missing.'],
     },
   },
   title: 'Error',
-  description: 'What went wrong. Programs switch on `error`, people read `message`.',
+  description: 'Why the request failed. Programs switch on `error`; people read `message`.',
   additionalProperties: false,
 } as const satisfies ObjectShape
 
-/** What the health checks answer. */
+/** The answer of the health checks. */
 export const Health = {
   type: 'object',
   required: ['status'],
@@ -101,12 +109,46 @@ export const Health = {
     status: {
       type: 'string',
       const: 'ok',
-      description: 'Always `ok`; anything else is an Error.',
+      description: 'Always `ok`: a failed check returns an `Error` instead.',
     },
   },
   title: 'Health',
   description: 'The check passed.',
   additionalProperties: false,
+} as const satisfies ObjectShape
+
+/** The answer of the readiness check. */
+export const Readiness = {
+  type: 'object',
+  required: ['status'],
+  properties: {
+    status: Health.properties.status,
+    writes: {
+      type: 'string',
+      const: 'disk full',
+      description:
+        'Only while the disk is full: writes are refused with 507, and reads go on. The service ' +
+        'stays ready, so that a balancer does not take its reads away.',
+    },
+  },
+  title: 'Readiness',
+  description: 'The service is ready to serve.',
+  additionalProperties: false,
+} as const satisfies ObjectShape
+
+/** The OpenAPI document, as far as its shape matters here. */
+export const OpenApiDocument = {
+  type: 'object',
+  required: ['openapi'],
+  properties: {
+    openapi: {
+      type: 'string',
+      description: 'The version of the OpenAPI Specification that the document follows.',
+      examples: ['3.1.0'],
+    },
+  },
+  title: 'OpenApiDocument',
+  description: 'An OpenAPI document.',
 } as const satisfies ObjectShape
 
 export type Plant = ValueOf<typeof Plant>
@@ -115,3 +157,4 @@ export type StoredPlant = ValueOf<typeof StoredPlant>
 export type StoredPlants = ValueOf<typeof StoredPlants>
 export type ErrorBody = ValueOf<typeof ErrorBody>
 export type Health = ValueOf<typeof Health>
+export type Readiness = ValueOf<typeof Readiness>

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import { jsonContentType } from '../contract/formats.ts'
+import { contentTypeOptions } from '../contract/headers.ts'
 import { limits, type Timeouts } from '../contract/limits.ts'
 import { malformed, toFailureAnswer } from './failures.ts'
 
@@ -39,8 +40,8 @@ export function toRawAnswer(failure: Failure, requestId: string): string {
   const fields = {
     ...headers,
     'Content-Type': jsonContentType,
-    'X-Content-Type-Options': 'nosniff',
     'X-Request-Id': requestId,
+    'X-Content-Type-Options': contentTypeOptions,
     Date: new Date().toUTCString(),
     Connection: 'close',
     'Content-Length': Buffer.byteLength(body),

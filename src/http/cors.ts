@@ -1,10 +1,8 @@
-import { corsRequestHeaders, corsResponseHeaders } from '../contract/headers.ts'
+import { corsRequestHeaders, corsResponseHeaders, preflightSeconds } from '../contract/headers.ts'
 import { addField, type Exchange } from './exchange.ts'
 
 /** Which origins may call: every one, or those in the list. */
 export type AllowedOrigins = '*' | readonly string[]
-
-const preflightSeconds = '7200'
 
 /** Puts the headers on the answer that let a page of another origin read it. */
 export function allowOrigin(exchange: Exchange, allowed: AllowedOrigins): void {
@@ -20,6 +18,6 @@ export function toPreflightHeaders(methods: string): Record<string, string> {
   return {
     'Access-Control-Allow-Methods': methods,
     'Access-Control-Allow-Headers': corsRequestHeaders,
-    'Access-Control-Max-Age': preflightSeconds,
+    'Access-Control-Max-Age': String(preflightSeconds),
   }
 }

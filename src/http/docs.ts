@@ -24,12 +24,19 @@ export function buildDocsPage(document: Json): string {
   const { info, paths, components } = document as {
     info: { title: string; version: string; description: string }
     paths: Record<string, Record<string, DocumentedOperation>>
-    components: { schemas: Record<string, DocumentedShape> }
+    components: {
+      schemas: Record<string, DocumentedShape>
+      responses: Record<string, DocumentedResponse>
+    }
   }
+  const findResponse = (response: DocumentedResponse | Reference): DocumentedResponse =>
+    '$ref' in response
+      ? (components.responses[response.$ref.replace(/^.*\//, '')] as DocumentedResponse)
+      : response
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods)
       .filter(([method]) => !understood.includes(method))
-      .map(([method, operation]) => renderOperation(method, path, operation)),
+      .map(([method, operation]) => renderOperation(method, path, operation, findResponse)),
   )
   const shapes = Object.entries(components.schemas).map(([name, shape]) => renderShape(name, shape))
   return `<!doctype html>
@@ -49,7 +56,15 @@ ${operations.join('')}${shapes.join('')}</html>
 interface DocumentedOperation {
   readonly summary: string
   readonly description: string
-  readonly responses: Record<string, { description: string }>
+  readonly responses: Record<string, DocumentedResponse | Reference>
+}
+
+interface DocumentedResponse {
+  readonly description: string
+}
+
+interface Reference {
+  readonly $ref: string
 }
 
 interface DocumentedShape {
@@ -58,10 +73,15 @@ interface DocumentedShape {
   readonly properties?: Record<string, { type: string; format?: string; description?: string }>
 }
 
-function renderOperation(method: string, path: string, operation: DocumentedOperation): string {
-  const rows = Object.entries(operation.responses).map(([status, { description }]) => [
+function renderOperation(
+  method: string,
+  path: string,
+  operation: DocumentedOperation,
+  findResponse: (response: DocumentedResponse | Reference) => DocumentedResponse,
+): string {
+  const rows = Object.entries(operation.responses).map(([status, response]) => [
     `<code>${status}</code>`,
-    toHtml(description),
+    toHtml(findResponse(response).description),
   ])
   return `<h2><span class="method">${method.toUpperCase()}</span><code>${escapeHtml(path)}</code></h2>
 <p>${escapeHtml(operation.summary)}. ${toHtml(operation.description)}</p>

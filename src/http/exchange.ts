@@ -10,6 +10,9 @@ export interface Exchange {
   readonly url: string
   /** Header fields of every possible answer: names and values in turn, as Node writes them. */
   readonly fields: string[]
+  /** For the log: the token of the request, and the error number of its answer. */
+  tokenId?: string
+  error?: number
 }
 
 export type Headers = Readonly<Record<string, string>>

@@ -35,6 +35,7 @@ const headersByNumber: Partial<Record<ErrorNumber, Record<string, string>>> = {
 /** Sends a failure as the answer. */
 export function sendFailure(exchange: Exchange, failure: Failure): void {
   const { status, headers, body } = toFailureAnswer(failure)
+  exchange.error = failure.number
   send(exchange, status, headers, body)
 }
 

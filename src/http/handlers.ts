@@ -1,20 +1,22 @@
 import { Failure } from '../contract/errors.ts'
 import type { Format } from '../contract/formats.ts'
+import { limits } from '../contract/limits.ts'
 import type { OperationName, Operations } from '../contract/operations.ts'
 import { pageLimits } from '../contract/parameters.ts'
 import { findFailure, type Precondition } from '../contract/precondition.ts'
 import type { AnyShape, ArrayShape, ValueOf } from '../contract/schema.ts'
-import type { Store } from '../store/store.ts'
+import { keyLifetimeMs, type Store } from '../store/store.ts'
 import { toETag } from './etag.ts'
 import type { RequestParameters } from './parameters.ts'
 import { listPage, openExport } from './plant-list.ts'
+import { buildTokenCount } from './rate-limit.ts'
 import type { StreamedBody } from './streamed-body.ts'
 
 type PathOf<Name extends OperationName> = Operations[Name]['path']
 type Id<Name extends OperationName> =
   PathOf<Name> extends `${string}{id}${string}` ? { readonly id: bigint } : unknown
 type Body<Name extends OperationName> = Operations[Name] extends {
-  body: infer Shape extends AnyShape
+  body: { shape: infer Shape extends AnyShape }
 }
   ? { readonly body: ValueOf<Shape> }
   : unknown
@@ -34,9 +36,7 @@ export type Call<Name extends OperationName> = Id<Name> &
   }
 
 type HeaderOf<Success, Kind extends string> =
-  Success extends Record<Kind, readonly (infer Header extends string)[]>
-    ? Exclude<Header, 'X-Request-Id'>
-    : never
+  Success extends Record<Kind, readonly (infer Header extends string)[]> ? Header : never
 /** A list may also be streamed. */
 type ContentOf<Shape extends AnyShape> =
   | ValueOf<Shape>
@@ -51,7 +51,7 @@ export type Answer<Name extends OperationName> = {
         Partial<Record<HeaderOf<Operations[Name]['successes'][Status], 'optionalHeaders'>, string>>
     >
     readonly body: Operations[Name]['successes'][Status] extends {
-      shape: infer Shape extends AnyShape
+      body: { shape: infer Shape extends AnyShape }
     }
       ? ContentOf<Shape>
       : undefined
@@ -66,16 +66,28 @@ export type Handlers = {
 /** The request headers that the format of a list depends on. */
 const Vary = 'Accept, Accept-Encoding'
 
-export function buildHandlers(store: Store): Handlers {
+export function buildHandlers(store: Store, maxKeysOfToken: number = limits.keysOfToken): Handlers {
+  const countKey = buildTokenCount(keyLifetimeMs)
+
+  function requireKeysLeft(tokenId: string): void {
+    if (countKey(tokenId).used > maxKeysOfToken) throw tooManyKeys(maxKeysOfToken)
+  }
+
   return {
     async createPlant({ body: { id, name, tag }, parameters, baseUrl, tokenId }) {
       const plant = tag === undefined ? { id, name } : { id, name, tag }
       const key = parameters['Idempotency-Key']
+      // No state of a plant that is still to be created can match.
+      if (parameters['If-Match'] !== undefined) throw conditionFailed()
+      if (key !== undefined) requireKeysLeft(tokenId)
       const outcome =
         key === undefined
           ? await store.createPlant(plant)
           : await store.createPlantOnce(plant, { tokenId, key })
       if (outcome === 'exists') {
+        const { version } = (await store.getPlant(id)) ?? {}
+        const failure = findFailure(toPrecondition(parameters), version)
+        if (failure !== undefined) throw conditionFailed()
         throw new Failure(40900, `A plant with the id ${id} exists. It was not changed.`)
       }
       if (outcome === 'key reused') {
@@ -168,4 +180,11 @@ function absent(id: bigint): Failure {
 
 function conditionFailed(): Failure {
   return new Failure(41200, 'The plant is not in a state that If-Match or If-None-Match allows.')
+}
+
+function tooManyKeys(max: number): Failure {
+  return new Failure(
+    50300,
+    `This token has used ${max} idempotency keys within 24 hours. Send the create without one.`,
+  )
 }

@@ -1,25 +1,31 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { Failure } from '../contract/errors.ts'
-import type { Format } from '../contract/formats.ts'
+import { type Format, formatNames, formats } from '../contract/formats.ts'
+import { cachePolicies } from '../contract/headers.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
 import type { Timeouts } from '../contract/limits.ts'
-import { type Operation, type OperationName, operations } from '../contract/operations.ts'
+import type { Operation } from '../contract/operation.ts'
+import { type OperationName, operations } from '../contract/operations.ts'
 import type { Scope } from '../contract/scopes.ts'
 import { buildShapeCheck } from '../json/shape.ts'
 import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { type AnyAnswer, sendAnswer } from './answer.ts'
 import { authenticate } from './authentication.ts'
 import { discardBody, readJson } from './body.ts'
+import { addField } from './exchange.ts'
 import { insufficientScope } from './failures.ts'
 import type { Handlers } from './handlers.ts'
 import { toFormat } from './negotiation.ts'
 import { buildParameterReader, type RequestParameters } from './parameters.ts'
 import { buildRateLimit, type RateLimit } from './rate-limit.ts'
 import type { Entry, Handle } from './routes.ts'
+import type { WriteHealth } from './write-health.ts'
 
 interface OperationParts {
   readonly handlers: Handlers
   readonly tokens: TokenVerifier
   readonly rateLimit: RateLimit | undefined
+  readonly writeHealth: WriteHealth
   readonly publicUrl: string | undefined
   readonly timeouts: Timeouts
 }
@@ -43,21 +49,33 @@ export function buildOperations(parts: OperationParts): Entry[] {
   const countRequest = parts.rateLimit && buildRateLimit(parts.rateLimit)
   return (Object.keys(operations) as OperationName[]).map((name) => {
     const { method, path } = operations[name]
-    return { method, path, isPage: false, handle: buildHandle(name, { ...parts, countRequest }) }
+    const handle = buildHandle(name, { ...parts, countRequest })
+    return { method, path, isPage: false, handle }
   })
 }
 
 function buildHandle(
   name: OperationName,
-  { handlers, tokens, countRequest, publicUrl, timeouts }: OperationParts & CountRequest,
+  {
+    handlers,
+    tokens,
+    countRequest,
+    writeHealth,
+    publicUrl,
+    timeouts,
+  }: OperationParts & CountRequest,
 ): Handle {
   const operation: Operation = operations[name]
   const answer = handlers[name] as unknown as AnyHandler
-  const checkShape = operation.body && buildShapeCheck(operation.body)
+  const expected = operation.body && {
+    mediaType: operation.body.mediaType,
+    check: buildShapeCheck(operation.body.shape),
+  }
   const readParameters = buildParameterReader(operation.parameters)
   const hasId = operation.path.includes('{id}')
   const isWrite = operation.method !== 'GET'
-  const formats = operation.successes[200]?.formats
+  const alternatives = operation.successes[200]?.alternatives ?? []
+  const known = formatNames.filter((format) => alternatives.includes(formats[format]))
   const baseUrl = publicUrl ?? ''
 
   // The order of these lines is the order of judgement that the contract promises.
@@ -66,23 +84,29 @@ function buildHandle(
     const { headers } = request
     const verify = () => authenticate(headers.authorization, tokens)
 
+    addField(exchange, 'Cache-Control', cachePolicies.operation)
     const verified = verify()
     const { scopes, tokenId } = verified instanceof Promise ? await verified : verified
+    exchange.tokenId = tokenId
+    const overLimit = countRequest?.(tokenId, exchange)
     requireScope(scopes, operation.scope)
-    countRequest?.(tokenId, exchange)
+    if (overLimit !== undefined) throw overLimit
     const id = hasId ? requireId(segment) : undefined
     const parameters = readParameters(url, headers)
+    if (operation.method === 'PUT') refuseRange(headers)
     let body: object | undefined
-    if (checkShape !== undefined) body = checkShape(await readJson(request, response))
-    else if (isWrite) await discardBody(request, response)
+    if (expected !== undefined) {
+      body = expected.check(await readJson(request, response, expected.mediaType))
+    } else if (isWrite) await discardBody(request, response)
     if (id !== undefined && body !== undefined) requireSameId(body, id)
     if (isWrite) {
       // A token that was revoked or expired while the body was on its way writes nothing.
       const again = verify()
       if (again instanceof Promise) await again
     }
-    const format = formats && toFormat(headers.accept, formats)
+    const format = toFormat(headers.accept, known)
     const answered = await answer({ id, parameters, body, baseUrl, tokenId, format })
+    if (isWrite) writeHealth.noteSuccess()
     await sendAnswer(exchange, answered, timeouts, verify)
   }
 }
@@ -92,6 +116,14 @@ function requireSameId(body: object, id: bigint): void {
   if ('id' in body && body.id !== id) {
     throw new Failure(40003, 'The member "id" must be the id in the path, or be left out.')
   }
+}
+
+function refuseRange(headers: IncomingHttpHeaders): void {
+  if (headers['content-range'] === undefined) return
+  throw new Failure(
+    40005,
+    'The header Content-Range is not allowed: PUT replaces the whole plant. Send all of it.',
+  )
 }
 
 function requireScope(scopes: Grant['scopes'], scope: Scope): void {

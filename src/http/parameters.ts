@@ -6,7 +6,7 @@ import type { States } from '../contract/precondition.ts'
 import { isStorable } from '../contract/text.ts'
 import { toVersion } from './etag.ts'
 
-/** The parameters of a request, read and checked. One that was not sent is undefined. */
+/** The parameters of a request, checked. One that was not sent is undefined. */
 export interface RequestParameters {
   limit: number | undefined
   after: bigint | undefined
@@ -18,7 +18,7 @@ export interface RequestParameters {
 
 type Reader<Name extends ParameterName> = (text: string) => RequestParameters[Name] | undefined
 
-/** How each parameter is read, and what is expected of it. */
+/** How each parameter is read, and the values that it may have. */
 const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string } } = {
   limit: { read: toLimit, expected: `a number from 1 to ${pageLimits.max}` },
   after: { read: toPathId, expected: `an integer ${int64Range}` },
@@ -59,18 +59,20 @@ function readInto(
 ): void {
   if (text === undefined) return
   values[name] = readers[name].read(String(text))
-  if (values[name] === undefined) throw notAllowed(name)
+  if (values[name] === undefined) throw wrong(name, `must be ${readers[name].expected}`)
 }
 
 function findOnly(name: ParameterName, query: [string, string | undefined][]): string | undefined {
   const found = query.filter(([given]) => given === name)
-  if (found.length === 0) return undefined
-  const [[, value] = []] = found
-  if (found.length > 1 || value === undefined) throw notAllowed(name)
+  if (found.length > 1) throw wrong(name, 'is given twice: send it once')
+  const [first] = found
+  if (first === undefined) return undefined
+  const [, value] = first
+  if (value === undefined) throw wrong(name, 'is not UTF-8 in percent-encoding')
   return value
 }
 
-/** Names and values of a query. A value with a broken escape is undefined. */
+/** Names and values of a query. A value that is not UTF-8 in percent-encoding is undefined. */
 function parseQuery(url: string): [string, string | undefined][] {
   const start = url.indexOf('?')
   if (start === -1) return []
@@ -102,10 +104,10 @@ function toKey(text: string): string | undefined {
   return /^[!-~]{1,255}$/.test(text) ? text : undefined
 }
 
-/** An entity tag with the comma behind it, or an element that is empty. */
+/** An entity tag with the comma after it, or an empty element. */
 const elementPattern = /[ \t]*(?:(W\/)?"([!#-~\x80-\xff]*)"[ \t]*)?(?:,|$)/y
 
-/** The states that a list of entity tags names. Strong comparison takes no notice of weak tags. */
+/** The states that a list of entity tags names. Strong comparison ignores weak tags. */
 function toStates(text: string, comparison: 'strong' | 'weak'): States | undefined {
   if (text.trim() === '*') return '*'
   const tags: RegExpExecArray[] = []
@@ -121,7 +123,7 @@ function toStates(text: string, comparison: 'strong' | 'weak'): States | undefin
     .flatMap(([, , value = '']) => toVersion(value) ?? [])
 }
 
-function notAllowed(name: ParameterName): Failure {
+function wrong(name: ParameterName, reason: string): Failure {
   const where = parameters[name].in === 'query' ? 'The query parameter' : 'The header'
-  return new Failure(40005, `${where} ${name} must be ${readers[name].expected}, given once.`)
+  return new Failure(40005, `${where} ${name} ${reason}.`)
 }

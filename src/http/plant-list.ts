@@ -2,36 +2,33 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { formats, jsonContentType } from '../contract/formats.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
 import { toJson } from '../json/write.ts'
-import type { PlantQuery, Store } from '../store/store.ts'
+import { type PlantQuery, pageBytes, type Store } from '../store/store.ts'
 import { type ExportQuery, writePlants } from '../transfer/write.ts'
 import type { StreamedBody } from './streamed-body.ts'
 
-/** One page: its plants, or their JSON in pieces where they are too large to hold, and where the next page begins. */
+/** One page: its plants, or a streamed body where they are too large to hold as JSON. */
 export interface Listing {
   readonly body: StoredPlant[] | StreamedBody
   /** The id after which the next page begins, while more plants follow. */
   readonly next: bigint | undefined
 }
 
-/** Reads a page. However large its plants are, no more than about a megabyte of them is held at once. */
+/** Reads a page. However large its plants are, about a megabyte of them is held at once. */
 export async function listPage(store: Store, query: PlantQuery): Promise<Listing> {
-  // One more than asked for tells whether another page follows.
+  // One more than the limit tells whether another page follows.
   const { plants, isWhole } = await store.listPlants({ ...query, limit: query.limit + 1 })
   if (isWhole) {
-    const body = plants.slice(0, query.limit)
-    return { body, next: plants.length > query.limit ? body.at(-1)?.id : undefined }
+    const page = plants.slice(0, query.limit)
+    const next = plants.length > query.limit ? page.at(-1)?.id : undefined
+    return { body: isLargeAsJson(page) ? toStreamed(toArray(page)) : page, next }
   }
   const ids = await store.listIds({ ...query, limit: query.limit + 1 })
   const page = ids.slice(0, query.limit)
   const next = ids.length > query.limit ? page.at(-1) : undefined
-  const pieces = inTurns(writeInPieces(store, query, new Set(page)))
-  return {
-    body: { contentType: jsonContentType, isCompressible: false, pieces, async close() {} },
-    next,
-  }
+  return { body: toStreamed(toArray(readLarge(store, query, new Set(page)))), next }
 }
 
-/** Opens every plant that follows, as they are at this moment, in another form than pages. */
+/** Opens an export: every plant that the query finds, as it is at this moment. */
 export async function openExport(
   store: Store,
   tokenId: string,
@@ -46,7 +43,16 @@ export async function openExport(
   }
 }
 
-/** A client that takes everything at once shall not keep the others waiting: they get their turn between two pieces. */
+function toStreamed(pieces: AsyncIterable<string>): StreamedBody {
+  return {
+    contentType: jsonContentType,
+    isCompressible: false,
+    pieces: inTurns(pieces),
+    async close() {},
+  }
+}
+
+/** Other requests get their turn between two pieces, however fast the client reads. */
 async function* inTurns(pieces: AsyncIterable<string>): AsyncGenerator<string> {
   for await (const piece of pieces) {
     yield piece
@@ -54,24 +60,42 @@ async function* inTurns(pieces: AsyncIterable<string>): AsyncGenerator<string> {
   }
 }
 
-/** The plants with these ids, as far as they are still there: the next page is settled, so no other may take their place. */
-async function* writeInPieces(
+/** A control character of one byte is six in JSON, so a page that can be held may not be as JSON. */
+const maxEscape = 6
+
+function isLargeAsJson(page: readonly StoredPlant[]): boolean {
+  let length = 0
+  for (const { name, tag = '' } of page) length += name.length + tag.length
+  if (length * maxEscape <= pageBytes) return false
+  let jsonLength = 0
+  for (const plant of page) jsonLength += toJson(plant).length
+  return jsonLength > pageBytes
+}
+
+async function* toArray(
+  plants: Iterable<StoredPlant> | AsyncIterable<StoredPlant>,
+): AsyncGenerator<string> {
+  let separator = '['
+  for await (const plant of plants) {
+    yield separator + toJson(plant)
+    separator = ','
+  }
+  yield separator === '[' ? '[]' : ']'
+}
+
+/** The plants with these ids that are still there. The next page is fixed: no others may follow. */
+async function* readLarge(
   store: Store,
   query: PlantQuery,
   ids: ReadonlySet<bigint>,
-): AsyncGenerator<string> {
+): AsyncGenerator<StoredPlant> {
   const last = [...ids].at(-1)
   let after = query.after
-  let separator = '['
   while (last !== undefined && (after === undefined || after < last)) {
     const { plants } = await store.listPlants({ ...query, after, limit: query.limit })
-    for (const plant of plants.filter(({ id }) => ids.has(id))) {
-      yield separator + toJson(plant)
-      separator = ','
-    }
+    for (const plant of plants) if (ids.has(plant.id)) yield plant
     const reached = plants.at(-1)?.id
     if (reached === undefined) break
     after = reached
   }
-  yield separator === '[' ? '[]' : ']'
 }

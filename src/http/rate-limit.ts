@@ -12,18 +12,14 @@ interface Window {
   used: number
 }
 
-/** Windows that have ended are forgotten when there are more than this, once in so long. */
+/** Windows that have ended are forgotten when there are more than this, once a second. */
 const maxWindows = 10_000
 const sweepMs = 1_000
 
-/**
- * Counts the requests of each token, in this process. A window begins with the first request in it. Every answer says how
- * much is left, in the fields of draft-ietf-httpapi-ratelimit-headers; beyond it, requests are refused.
- */
-export function buildRateLimit({ requests, windowMs }: RateLimit) {
+/** Counts by token, in this process. A window begins with the first request in it. */
+export function buildTokenCount(windowMs: number) {
   const windows = new Map<string, Window>()
   let sweptAt = 0
-  const policy = `"token";q=${requests};w=${windowMs / 1000}`
 
   function findWindow(tokenId: string, now: number): Window {
     const current = windows.get(tokenId)
@@ -39,21 +35,32 @@ export function buildRateLimit({ requests, windowMs }: RateLimit) {
     for (const [tokenId, { endsAt }] of windows) if (endsAt <= now) windows.delete(tokenId)
   }
 
-  return (tokenId: string, exchange: Exchange): void => {
+  /** Counts one more for this token. Returns how many there are, and when the window ends. */
+  return (tokenId: string): { used: number; endsInSeconds: number } => {
     const now = performance.now()
     const window = findWindow(tokenId, now)
     window.used++
-    const left = Math.max(0, requests - window.used)
-    const seconds = Math.ceil((window.endsAt - now) / 1000)
+    return { used: window.used, endsInSeconds: Math.ceil((window.endsAt - now) / 1000) }
+  }
+}
+
+/**
+ * Counts every request with a token, and adds what is left to its answer, in the fields of
+ * draft-ietf-httpapi-ratelimit-headers. Returns the refusal of a request beyond the limit.
+ */
+export function buildRateLimit({ requests, windowMs }: RateLimit) {
+  const count = buildTokenCount(windowMs)
+  const policy = `"token";q=${requests};w=${windowMs / 1000}`
+
+  return (tokenId: string, exchange: Exchange): Failure | undefined => {
+    const { used, endsInSeconds } = count(tokenId)
     addField(exchange, 'RateLimit-Policy', policy)
-    addField(exchange, 'RateLimit', `"token";r=${left};t=${seconds}`)
-    if (window.used <= requests) return
-    throw new Failure(
+    addField(exchange, 'RateLimit', `"token";r=${Math.max(0, requests - used)};t=${endsInSeconds}`)
+    if (used <= requests) return undefined
+    return new Failure(
       42900,
-      `This token has made its ${requests} requests. Try again in ${seconds} s.`,
-      {
-        headers: { 'Retry-After': String(seconds) },
-      },
+      `This token has made its ${requests} requests. Try again in ${endsInSeconds} s.`,
+      { headers: { 'Retry-After': String(endsInSeconds) } },
     )
   }
 }

@@ -1,32 +1,100 @@
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
-import type { Failure } from '../contract/errors.ts'
+import type { ErrorNumber, Failure } from '../contract/errors.ts'
 import type { Exchange } from './exchange.ts'
-import type { FoundRoute } from './routes.ts'
+import { type FoundRoute, toPath } from './routes.ts'
 
-/** Writes what an operator wants to know of requests: each at `debug`, faults of ours at `error`. */
-export function buildRequestLog(logger: Logger) {
+/** Faults of the store come with every request while it is away or full. */
+const storeFaults: readonly ErrorNumber[] = [50301, 50400, 50700]
+/** A fault of the store is over when no request has met it for this long. */
+const faultEndsMs = 5_000
+/** How much of a path that the contract does not know is logged. */
+const maxPathLength = 200
+
+export interface RequestLogOptions {
+  readonly logger: Logger
+  /** How many proxies in front are trusted to say who their client is (`X-Forwarded-For`). */
+  readonly trustedProxies: number
+}
+
+/** Logs requests: each at `debug`, faults of ours at `error`, a fault of the store once. */
+export function buildRequestLog({ logger, trustedProxies }: RequestLogOptions) {
+  const faults = buildFaultLog(logger)
+
+  function toClient({ headers, socket }: IncomingMessage): string | undefined {
+    const forwarded = String(headers['x-forwarded-for'] ?? '').split(',')
+    // Each proxy adds the address of its own client at the end. Those before may be invented.
+    const address = trustedProxies > 0 ? forwarded.at(-trustedProxies)?.trim() : ''
+    return address || socket.remoteAddress
+  }
+
   return {
-    begin({ id, request, response }: Exchange, found: FoundRoute | undefined): void {
+    begin(exchange: Exchange, found: FoundRoute | undefined): void {
       if (!logger.isLevelEnabled('debug')) return
-      const begunAt = performance.now()
-      response.once('finish', () => {
+      const { id: requestId, request, response, url } = exchange
+      const startedAt = performance.now()
+      response.once('close', () => {
+        const { tokenId, error } = exchange
+        const path = found?.route.path ?? toPath(url)?.slice(0, maxPathLength)
+        const status = response.headersSent ? response.statusCode : undefined
+        const ms = Math.round((performance.now() - startedAt) * 1000) / 1000
+        const client = toClient(request)
         const { method } = request
-        const { statusCode } = response
-        const ms = performance.now() - begunAt
-        logger.debug({ requestId: id, method, path: found?.route.path, statusCode, ms }, 'answered')
+        const message = response.writableFinished ? 'answered' : 'broken off'
+        logger.debug(
+          { requestId, method, path, statusCode: status, error, tokenId, client, ms },
+          message,
+        )
       })
     },
 
     fail({ id }: Exchange, failure: Failure): void {
+      const { number } = failure
       // Refusals of an overloaded service are no news, and come in great numbers.
-      if (failure.number < 50000 || failure.number === 50300) return
-      logger.error({ requestId: id, error: failure.number, err: failure.cause }, failure.message)
+      if (number < 50000 || number === 50300) return
+      if (storeFaults.includes(number)) faults.note(id, failure)
+      else logger.error({ requestId: id, error: number, err: failure.cause }, failure.message)
     },
 
-    refuse(id: string, socket: Socket, failure: Failure): void {
-      const { remoteAddress } = socket
-      logger.debug({ requestId: id, client: remoteAddress, error: failure.number }, 'refused')
+    /** Logs bytes that are no request. */
+    refuse(requestId: string, { remoteAddress: client }: Socket, { number }: Failure): void {
+      logger.debug({ requestId, error: number, client }, 'refused')
+    },
+
+    close: faults.close,
+  }
+}
+
+/** Logs the beginning and the end of a fault, and how many requests met it. */
+function buildFaultLog(logger: Logger) {
+  const requestsBy = new Map<ErrorNumber, { count: number; timer: NodeJS.Timeout }>()
+
+  function end(number: ErrorNumber, count: number): void {
+    requestsBy.delete(number)
+    logger.warn({ error: number, requests: count }, 'no request has met this fault for a while')
+  }
+
+  return {
+    note(requestId: string, failure: Failure): void {
+      const { number } = failure
+      const known = requestsBy.get(number)
+      if (known !== undefined) {
+        known.count++
+        known.timer.refresh()
+        return
+      }
+      logger.error({ requestId, error: number, err: failure.cause }, failure.message)
+      const timer = setTimeout(() => end(number, fault.count), faultEndsMs).unref()
+      const fault = { count: 1, timer }
+      requestsBy.set(number, fault)
+    },
+
+    close(): void {
+      for (const [number, { count, timer }] of requestsBy) {
+        clearTimeout(timer)
+        end(number, count)
+      }
     },
   }
 }

@@ -1,4 +1,4 @@
-import { methodsByPath } from '../contract/operations.ts'
+import { methodsByPath } from '../contract/methods.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Answers a request. The id is the last segment of a path that ends in one. */

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import { Failure } from '../contract/errors.ts'
+import { contentTypeOptions } from '../contract/headers.ts'
 import { limits, type Timeouts } from '../contract/limits.ts'
 import { overloaded } from '../store/failures.ts'
 import type { Store } from '../store/store.ts'
@@ -21,6 +22,7 @@ import { buildRequestLog } from './request-log.ts'
 import { buildRoutes, type FoundRoute, toPath } from './routes.ts'
 import { answerUnrouted } from './unrouted.ts'
 import { ignoreUpgrades } from './upgrades.ts'
+import { buildWriteHealth } from './write-health.ts'
 
 export interface ServerParts {
   readonly store: Store
@@ -29,6 +31,7 @@ export interface ServerParts {
   readonly publicUrl: string | undefined
   readonly allowedOrigins: AllowedOrigins
   readonly rateLimit: RateLimit | undefined
+  readonly trustedProxies: number
   readonly timeouts: Timeouts
 }
 
@@ -43,11 +46,19 @@ export interface HttpServer {
 export function buildServer(parts: ServerParts): HttpServer {
   const { store, tokens, publicUrl, allowedOrigins, rateLimit, timeouts } = parts
   const lifecycle = { isDraining: false }
+  const writeHealth = buildWriteHealth()
   const newRequestId = buildRequestIds()
-  const log = buildRequestLog(parts.logger)
+  const log = buildRequestLog(parts)
   const findRoute = buildRoutes([
-    ...buildOperations({ handlers: buildHandlers(store), tokens, rateLimit, publicUrl, timeouts }),
-    ...buildPages({ store, lifecycle, publicUrl }),
+    ...buildOperations({
+      handlers: buildHandlers(store),
+      tokens,
+      rateLimit,
+      publicUrl,
+      timeouts,
+      writeHealth,
+    }),
+    ...buildPages({ store, lifecycle, writeHealth, publicUrl }),
   ])
   const server = createServer({
     requestTimeout: timeouts.requestTimeoutMs,
@@ -71,7 +82,7 @@ export function buildServer(parts: ServerParts): HttpServer {
     const path = toPath(exchange.url)
     const found = path === undefined ? undefined : findRoute(path)
     log.begin(exchange, found)
-    const fault = findProtocolFault(exchange) ?? (path === undefined ? brokenEscape() : undefined)
+    const fault = findProtocolFault(exchange) ?? findEscapeFault(exchange.url, path)
     if (fault !== undefined) sendFailure(exchange, fault)
     else if (store.isFull() && !found?.route.isPage) sendFailure(exchange, overloaded())
     else answer(exchange, found).catch((error: unknown) => fail(exchange, error))
@@ -80,7 +91,7 @@ export function buildServer(parts: ServerParts): HttpServer {
   function toExchange(request: IncomingMessage, response: ServerResponse): Exchange {
     const id = newRequestId()
     const url = toOriginForm(request.url ?? '')
-    const fields = ['X-Request-Id', id, 'X-Content-Type-Options', 'nosniff']
+    const fields = ['X-Request-Id', id, 'X-Content-Type-Options', contentTypeOptions]
     const exchange: Exchange = { id, request, response, url, fields }
     // Every answer carries these, whatever becomes of the request.
     if (lifecycle.isDraining || isFramedOddly(request)) addField(exchange, 'Connection', 'close')
@@ -96,6 +107,7 @@ export function buildServer(parts: ServerParts): HttpServer {
 
   function fail(exchange: Exchange, error: unknown): void {
     const failure = toFailure(error)
+    if (failure.number === 50700) writeHealth.noteDiskFull()
     log.fail(exchange, failure)
     // Half an answer cannot be taken back. All that its client can see is that it breaks off.
     if (exchange.response.headersSent) exchange.response.destroy()
@@ -130,15 +142,23 @@ export function buildServer(parts: ServerParts): HttpServer {
 
   return {
     server,
-    drain(grace) {
+    async drain(grace) {
       lifecycle.isDraining = true
-      return drain(server, connections, timeouts, grace)
+      const cut = await drain(server, connections, timeouts, grace)
+      log.close()
+      return cut
     },
   }
 }
 
-function brokenEscape(): Failure {
-  return malformed('The URL has a percent sign that does not start an escape.')
+function findEscapeFault(url: string, path: string | undefined): Failure | undefined {
+  if (path !== undefined) return undefined
+  const isBroken = /%(?![0-9a-f]{2})/i.test(url)
+  return malformed(
+    isBroken
+      ? 'The URL has a percent sign that does not start an escape.'
+      : 'The escapes in the URL are not UTF-8.',
+  )
 }
 
 function tooManyWaiting(): Failure {

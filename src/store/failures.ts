@@ -58,3 +58,11 @@ export function tooManySnapshotsOfToken(max: number): Failure {
     `This token is reading ${max} exports already. Try again when one has ended.`,
   )
 }
+
+/** Exports that overlap keep the log of SQLite from starting again. */
+export function logTooLarge(): Failure {
+  return new Failure(
+    50300,
+    'The log of the store has grown too large while exports run. Try again when they have ended.',
+  )
+}

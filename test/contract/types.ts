@@ -1,5 +1,5 @@
 /** What must not compile. `npm run check` fails when one of these lines does. */
-import type { Operation } from '../../src/contract/operations.ts'
+import type { Operation } from '../../src/contract/operation.ts'
 import type { BodyShape, ObjectShape, ValueOf } from '../../src/contract/schema.ts'
 import type { Scope } from '../../src/contract/scopes.ts'
 import type { NewPlant } from '../../src/contract/shapes.ts'
@@ -37,9 +37,10 @@ export const wrongBody: Got = { status: 200, headers, body }
 // @ts-expect-error a number where the id is an int64
 export const wrongCall = getPlant({ ...call, id: 1 })
 
-const described = { type: 'object', description: '' } as const
+const described = { type: 'object', title: 'Described', description: '' } as const
 const text = { type: 'string', description: '' } as const
-const int32 = { type: 'integer', format: 'int32', description: '' } as const
+const bounds = { minimum: 0, maximum: 9 }
+const int32 = { type: 'integer', format: 'int32', description: '', ...bounds } as const
 const unknown = { ...described, required: ['nam'], properties: { name: text } } as const
 
 export const withoutTag: NewPlant = { id: 1n, name: '' }

@@ -5,7 +5,7 @@ import { exchange } from '../support/wire.ts'
 
 const memory = 'sqlite::memory:'
 
-describe('the addresses that the service gives out', () => {
+describe('the URLs in the answers of the service', () => {
   const cases = [
     ['https://plants.example', 'https://plants.example'],
     ['https://plants.example/', 'https://plants.example'],

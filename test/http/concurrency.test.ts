@@ -4,8 +4,8 @@ import { engines } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
 
 for (const engine of engines) {
-  describe(`many at once on ${engine.name}`, () => {
-    it('one of 100 creates of one id wins, and its plant is the one that is stored', async () => {
+  describe(`simultaneous creates on ${engine.name}`, () => {
+    it('have one winner of 100 with the same id, and its plant is stored', async () => {
       const service = await startService(await engine.newUrl())
       const answers = await Promise.all(
         Array.from({ length: 100 }, (_, index) => service.create(`{"id":1,"name":"${index}"}`)),
@@ -17,7 +17,7 @@ for (const engine of engines) {
       assert.equal(JSON.parse(body).name, JSON.parse(winners[0]?.body ?? '').name)
     })
 
-    it('two services on one store share one winner for each id', async () => {
+    it('have one winner for each id, though two services share the store', async () => {
       const url = await engine.newUrl()
       const services = [await startService(url), await startService(url)]
       const answers = await Promise.all(
@@ -30,7 +30,7 @@ for (const engine of engines) {
       assert.equal(answers.filter((answer) => answer?.status === 409).length, 100)
     })
 
-    it('creates beyond those that may wait are refused at once, and only those are not stored', async () => {
+    it('are refused at once when the queue is full, and only these are not stored', async () => {
       const url = await engine.newUrl()
       const bounds = { queueItems: 20, batchItems: 5 }
       const service = await startService(url, { store: await engine.open(url, bounds) })

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { connect, type Socket } from 'node:net'
-import { describe, it } from 'node:test'
-import { json, startService } from '../support/service.ts'
-import { exchange, toBytes } from '../support/wire.ts'
+import { before, describe, it } from 'node:test'
+import { json, startService, type TestService } from '../support/service.ts'
+import { exchange, openSocket, toBytes } from '../support/wire.ts'
 
 const memory = 'sqlite::memory:'
 
@@ -15,43 +14,41 @@ function toCreate(id: number): Buffer {
   })
 }
 
-/** Sends parts one after the other, each when the answers so far match, and answers all that came until the end. */
+/** Sends each part when the answer to the one before has come, and answers everything received. */
 async function converse(
   url: string,
   parts: [send: Buffer | string, until: RegExp][],
 ): Promise<string> {
-  const socket: Socket = connect(Number(new URL(url).port), '127.0.0.1')
+  const socket = openSocket(url)
   let received = ''
-  socket.setEncoding('utf8')
-  socket.on('error', () => {})
+  let look = () => {}
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+  socket.setEncoding('utf8').on('data', (text: string) => {
+    received += text
+    look()
+  })
   for (const [part, until] of parts) {
     socket.write(part)
-    await new Promise<void>((resolve) => {
-      const look = () => until.test(received) && resolve()
-      socket.on('data', (text: string) => {
-        received += text
-        look()
-      })
-      socket.on('close', () => resolve())
+    const matched = new Promise<void>((resolve) => {
+      look = () => until.test(received) && resolve()
     })
-    socket.removeAllListeners('data')
+    await Promise.race([matched, closed])
   }
-  socket.destroy()
   return received
 }
 
 const statusesOf = (text: string) =>
   [...text.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status))
-/** Nothing matches it: wait until the server closes the connection. */
+/** Matches nothing: waits until the server closes the connection. */
 const untilClosed = /$^x/
 
-describe('a connection', async () => {
-  const service = await startService(memory)
-  const impatient = await startService(memory, {
-    timeouts: { headersTimeoutMs: 200, requestTimeoutMs: 400 },
+describe('a connection', () => {
+  let service: TestService
+  before(async () => {
+    service = await startService(memory)
   })
 
-  it('is asked for the body only when the request may have one, and once', async () => {
+  it('gets 100 Continue once, and only if the request may have a body', async () => {
     const head = toBytes({
       method: 'POST',
       path: '/plants',
@@ -70,7 +67,7 @@ describe('a connection', async () => {
     assert.deepEqual(statusesOf(await converse(service.url, [[anonymous, /\}$/]])), [401])
   })
 
-  it('answers pipelined requests one after the other: each sees what the one before did', async () => {
+  it('answers pipelined requests in order: each sees what the one before did', async () => {
     const get = toBytes({ path: '/plants/900', headers: json })
     const remove = toBytes({ method: 'DELETE', path: '/plants/900', headers: json })
     const bytes = Buffer.concat([get, toCreate(900), get, remove, get])
@@ -81,7 +78,7 @@ describe('a connection', async () => {
     )
   })
 
-  it('is not asked for the body in HTTP/1.0', async () => {
+  it('gets no 100 Continue in HTTP/1.0', async () => {
     const bytes = toBytes({
       method: 'POST',
       path: '/plants',
@@ -94,7 +91,7 @@ describe('a connection', async () => {
     assert.deepEqual(statusesOf(text), [200])
   })
 
-  it('gets the answers to all creates before broken bytes are refused, pipelined or not', async () => {
+  it('gets the answers to all creates before its broken bytes are refused', async () => {
     const second = toCreate(104)
     const cut = second.length - 5
     const text = await converse(service.url, [
@@ -105,7 +102,7 @@ describe('a connection', async () => {
     assert.match(text, /Connection: close\r\n/)
   })
 
-  it('gets the answer to a create before a CONNECT behind it is refused', async () => {
+  it('gets the answer to a create before a CONNECT after it is refused', async () => {
     const bytes = Buffer.concat([
       toCreate(105),
       Buffer.from('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'),
@@ -113,13 +110,16 @@ describe('a connection', async () => {
     assert.deepEqual(statusesOf(await converse(service.url, [[bytes, untilClosed]])), [200, 400])
   })
 
-  it('gets one answer to one request, whatever becomes of its body afterwards', async () => {
+  it('gets one answer to a request, whatever happens to its body afterwards', async () => {
     const early = 'POST /plants HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n'
     const broken = await converse(service.url, [
       [early, /\}$/],
       ['ZZ\r\n', untilClosed],
     ])
     assert.deepEqual(statusesOf(broken), [401])
+    const impatient = await startService(memory, {
+      timeouts: { headersTimeoutMs: 200, requestTimeoutMs: 400 },
+    })
     const silent = await converse(impatient.url, [[early, untilClosed]])
     assert.deepEqual(statusesOf(silent), [401])
   })
@@ -132,13 +132,13 @@ describe('a connection', async () => {
     assert.deepEqual(statusesOf(text), [400])
   })
 
-  it('that is reset while it is refused does not end the service', async () => {
+  it('does not end the service when it is reset while it is refused', async () => {
     for (const bytes of [
       'CONNECT a:1 HTTP/1.1\r\nHost: x\r\n\r\n',
       'GARBAGE\r\n\r\n',
       'POST /plants HTTP/1.1\r\nHost: x\r\n\r\n',
     ]) {
-      const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
+      const socket = openSocket(service.url)
       await new Promise((resolve) => socket.write(bytes, resolve))
       socket.resetAndDestroy()
     }
@@ -156,7 +156,7 @@ describe('a connection', async () => {
     assert.deepEqual(statusesOf(text), Array(31).fill(200))
   })
 
-  it('has answers that can be told apart by their request id', async () => {
+  it('gives each answer a request id of its own', async () => {
     const answers = await exchange(
       service.url,
       Buffer.concat([toCreate(106), toCreate(106), toCreate(106)]),

@@ -1,17 +1,21 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
-import { authorized, startService } from '../support/service.ts'
+import { before, describe, it } from 'node:test'
+import { authorized, startService, type TestService } from '../support/service.ts'
 
 const origin = 'https://garden.example'
 const memory = 'sqlite::memory:'
 
-describe('a page of another origin', async () => {
-  const service = await startService(memory)
-  const narrow = await startService(memory, {
-    env: { CORS_ORIGIN: `https://other.example, ${origin}` },
+describe('a page of another origin', () => {
+  let service: TestService
+  let narrow: TestService
+  before(async () => {
+    service = await startService(memory)
+    narrow = await startService(memory, {
+      env: { CORS_ORIGIN: `https://other.example, ${origin}` },
+    })
   })
 
-  it('may ask before it sends, without a token', async () => {
+  it('may send a preflight without a token', async () => {
     const answer = await service.call({
       method: 'OPTIONS',
       path: '/plants',
@@ -33,7 +37,7 @@ describe('a page of another origin', async () => {
     }
   })
 
-  it('may read the answer and the headers that carry meaning', async () => {
+  it('may read the answer and its meaningful headers', async () => {
     const answer = await service.create('{"id":1,"name":"x"}', { Origin: origin })
     assert.equal(answer.headers.get('access-control-allow-origin'), '*')
     const exposed = answer.headers.get('access-control-expose-headers') ?? ''
@@ -66,7 +70,7 @@ describe('a page of another origin', async () => {
     })
   }
 
-  it('is told apart when the operator names the origins', async () => {
+  it('is allowed only if the operator names it, when origins are named', async () => {
     const named = await narrow.call({ path: '/plants/1', headers: { Origin: origin } })
     assert.equal(named.headers.get('access-control-allow-origin'), origin)
     assert.equal(named.headers.get('vary'), 'Origin')
@@ -78,9 +82,9 @@ describe('a page of another origin', async () => {
     assert.equal(unnamed.headers.get('vary'), 'Origin')
   })
 
-  it('is said once of a list, with what else its form depends on', async () => {
+  it('makes a list vary by its origin, in one field with all else that it varies by', async () => {
     for (const Accept of ['application/json', 'text/csv']) {
-      // By a client that joins what is given twice.
+      // A client that joins repeated fields would show one that is there twice.
       const headers = { ...authorized, Origin: origin, Accept }
       const answer = await fetch(`${narrow.url}/plants`, { headers })
       await answer.text()
@@ -88,7 +92,7 @@ describe('a page of another origin', async () => {
     }
   })
 
-  it('costs nothing to those that are no page', async () => {
+  it('adds no header to the answers to other clients', async () => {
     const { headers } = await service.call({ path: '/plants/1' })
     assert.equal(
       [...headers.keys()].some((name) => name.startsWith('access-control')),

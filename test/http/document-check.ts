@@ -5,11 +5,12 @@ import {
   type IHttpResponse,
 } from '@stoplight/prism-http'
 import type { Answer } from '../support/wire.ts'
+import { findOperation } from './document-answers.ts'
 
-// Prism because it judges all of an answer by an OpenAPI 3.1 document: status, headers, media type and body. The others
-// that we looked at judge the body alone (openapi-response-validator, express-openapi-validator), or pass over a
-// status that the document does not know (openapi-backend). Its parts, and not its proxy: they need no port.
-// What is not exported by name is typed here as far as it is used.
+// Prism judges all of an answer by an OpenAPI 3.1 document: status, headers, media type and body.
+// Others judge the body alone (openapi-response-validator, express-openapi-validator), or ignore a
+// status that the document does not list (openapi-backend). Its validators need no port, unlike
+// its proxy. It does not export them by name, so the types below say what is used of them.
 const load = createRequire(import.meta.url)
 type Complaint = { message: string; path?: string[] }
 type Operations = Awaited<ReturnType<typeof getHttpOperationsFromSpec>>
@@ -22,34 +23,35 @@ const { validateInput, validateOutput } = load('@stoplight/prism-http/dist/valid
   validateInput: Check<IHttpRequest>
   validateOutput: Check<IHttpResponse>
 }
-const { default: route } = load('@stoplight/prism-http/dist/router') as {
-  default: (given: { resources: Operations; input: IHttpRequest }) => Outcome<Operations[number]>
-}
 
-/** What Prism says about one request and its answer. */
+/** Prism's judgement of one request and its answer. */
 export interface Verdict {
   /** The operation that the document has for the request, if it has one. */
   readonly operationId: string | undefined
-  /** What is wrong with the answer, and with the request where it was accepted all the same. */
+  /** The faults of the answer and, where the request was accepted, those of the request. */
   readonly complaints: readonly string[]
 }
 
+/** Judges a request, as it was sent, and its answer. */
+export type Judge = (sent: string, answer: Answer) => Verdict
+
 /** Builds the check of traffic against a document. */
-export async function buildDocumentCheck(document: object) {
+export async function buildDocumentCheck(document: object): Promise<Judge> {
   const resources = await getHttpOperationsFromSpec(document)
-  return (sent: string, answer: Answer): Verdict => {
+  const resourceOf = new Map(resources.map((resource) => [resource.iid, resource]))
+  return (sent, answer) => {
+    const operationId = findOperation(sent)?.operationId
+    const resource = resourceOf.get(operationId)
+    if (resource === undefined) return { operationId: undefined, complaints: [] }
     const request = toRequest(sent)
-    const found = route({ resources, input: request })
-    if (found._tag === 'Left') return { operationId: undefined, complaints: [] }
-    const resource = found.right
     const output = validateOutput({ resource, element: toResponse(answer, request.method) })
     const isAccepted = answer.status < 300
     const input = isAccepted ? complaintsOf(validateInput({ resource, element: request })) : []
-    return { operationId: resource.iid ?? '', complaints: [...complaintsOf(output), ...input] }
+    return { operationId, complaints: [...complaintsOf(output), ...input] }
   }
 }
 
-/** Prism takes an int64 for a JavaScript number, which ours are not. */
+/** Prism takes an int64 for a JavaScript number, and so for a smaller range. */
 const boundOfNumbers = /must be [<>]= -?9007199254740991$/
 
 function complaintsOf(outcome: Outcome<unknown>): string[] {
@@ -89,13 +91,14 @@ function toRecord(pairs: [name: string, value: string][]): Record<string, string
 
 function toResponse({ status, headers, body }: Answer, method: string): IHttpResponse {
   const isJson = headers.get('content-type')?.startsWith('application/json')
-  // An answer to HEAD has the headers of a body, and none: Prism would look for it.
+  // An answer to HEAD has the media type of a body, and Prism would look for the body.
   const isHead = method === 'head'
-  const kept = [...headers].filter(([name]) => !isHead || !name.startsWith('content-'))
+  const kept = [...headers].filter(([name]) => !isHead || name !== 'content-type')
+  const hasBody = !isHead && headers.has('content-type')
   return {
     statusCode: status,
     headers: Object.fromEntries(kept),
-    ...(body !== '' && { body: isJson ? toValue(body) : body }),
+    ...(hasBody && { body: isJson ? toValue(body) : body }),
   }
 }
 

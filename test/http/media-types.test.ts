@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
-import { authorized, startService } from '../support/service.ts'
+import { before, describe, it } from 'node:test'
+import { authorized, startService, type TestService } from '../support/service.ts'
 
-/** Each status with the media types that get it, by RFC 9110, sections 5.5, 5.6 and 8.3. */
+/** Statuses and the media types that get them, by RFC 9110, sections 5.5, 5.6 and 8.3. */
 const statuses: [status: 200 | 400 | 415, why: string, types: string[]][] = [
   [
     200,
@@ -60,7 +60,7 @@ const statuses: [status: 200 | 400 | 415, why: string, types: string[]][] = [
   ],
   [
     415,
-    'no media type by the grammar',
+    'not a media type by the grammar',
     [
       '',
       ';',
@@ -113,14 +113,17 @@ const statuses: [status: 200 | 400 | 415, why: string, types: string[]][] = [
   ],
   [
     400,
-    'no value that a header field may have',
+    'not allowed in a header field',
     ['application/json\u0000', 'application/json\u0001', 'application/json\u007f'],
   ],
 ]
 
-describe('the media type of a body', async () => {
-  const service = await startService('sqlite::memory:')
+describe('the media type of a body', () => {
+  let service: TestService
   let id = 0
+  before(async () => {
+    service = await startService('sqlite::memory:')
+  })
 
   async function send(types: string[]): Promise<{ status: number; isStored: boolean }> {
     const path = `/plants/${++id}`
@@ -133,14 +136,14 @@ describe('the media type of a body', async () => {
     for (const type of types) {
       it(`is ${why}, and gets ${expected}: ${JSON.stringify(type)}`, async () => {
         const { status, isStored } = await send([type])
-        // The plant is new: where it is taken, the answer is that it was created.
+        // Each plant is new, so that it is created.
         assert.equal(status, expected === 200 ? 201 : expected)
         assert.equal(isStored, expected === 200)
       })
     }
   }
 
-  it('is given once: two are 400, the same or not, empty or not', async () => {
+  it('must be there once: two get 400, the same or not, empty or not', async () => {
     for (const second of ['application/json', 'text/plain', '']) {
       const twice = await send(['application/json', second])
       assert.deepEqual(twice, { status: 400, isStored: false })

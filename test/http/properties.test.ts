@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { isStorable } from '../../src/contract/text.ts'
 import { engines } from '../support/engines.ts'
-import { startService } from '../support/service.ts'
+import { startService, type TestService } from '../support/service.ts'
 
 const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
 const text = fc.string({ unit: 'binary', maxLength: 100 }).filter(isStorable)
 const spaces = fc.constantFrom('', ' ', '\n', '\t', '\r\n  ')
 
-/** The same text as JSON, with some of its characters escaped. */
+/** Writes a text as JSON, with some of its characters escaped. */
 const jsonText = (value: string, escapes: boolean[]) =>
   `"${Array.from(value, (character, index) =>
     escapes[index % escapes.length] || /["\\\p{Cc}]/u.test(character)
@@ -21,10 +21,13 @@ const jsonText = (value: string, escapes: boolean[]) =>
   ).join('')}"`
 
 for (const engine of engines) {
-  describe(`any plant on ${engine.name}`, async () => {
-    const service = await startService(await engine.newUrl())
+  describe(`any plant on ${engine.name}`, () => {
+    let service: TestService
+    before(async () => {
+      service = await startService(await engine.newUrl())
+    })
 
-    it('comes back byte for byte, in whatever way its JSON was written', async () => {
+    it('comes back byte for byte, however its JSON was written', async () => {
       await fc.assert(
         fc.asyncProperty(
           int64,
@@ -36,7 +39,7 @@ for (const engine of engines) {
             const members = [`"id"${space}:${id}`, `${space}"name":${jsonText(name, escapes)}`]
             if (tag !== undefined) members.unshift(`"tag":${space}${jsonText(tag, escapes)}`)
             const created = await service.create(`${space}{${members.join(`${space},`)}}${space}`)
-            // A random id may come twice; then the first plant stays.
+            // A random id may come twice; the first plant stays then.
             if (created.status === 409) return
             const plant = tag === undefined ? { name } : { name, tag }
             assert.equal(created.status, 200, created.body)
@@ -50,7 +53,7 @@ for (const engine of engines) {
       )
     })
 
-    it('is refused or stored, and never breaks the service, whatever the body is', async () => {
+    it('is refused or stored and never breaks the service, whatever its body is', async () => {
       const anything = fc.oneof(
         fc.json({ maxDepth: 3 }),
         fc.string({ unit: 'binary' }),

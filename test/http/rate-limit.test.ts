@@ -1,42 +1,96 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { describe, it, type TestContext } from 'node:test'
+import type { Scope } from '../../src/contract/scopes.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
+import { stopClock } from '../support/clock.ts'
 import { startService } from '../support/service.ts'
 import { call } from '../support/wire.ts'
 
-describe('a rate limit', async () => {
+/** Starts a service that allows three requests a second, on a clock that only the test moves. */
+async function startLimited(test: TestContext) {
+  const clock = stopClock(test)
   const service = await startService('sqlite::memory:', { env: { RATE_LIMIT: '3/s' } })
-  const request = { name: 'one', scopes: ['plants:read'] as const, lifetimeMs: undefined }
-  const { token } = await issueToken(service.store, request)
-  const ask = (path = '/plants') =>
-    call(service.url, { path, headers: { Authorization: `Bearer ${token}` } })
 
-  it('lets as many pass as it says, tells what is left, and opens again', async () => {
-    // Begins with a window of its own, in which nobody has asked yet.
-    while ((await ask()).headers.get('ratelimit') !== '"token";r=2;t=1');
-    assert.equal((await ask()).headers.get('ratelimit'), '"token";r=1;t=1')
-    assert.equal((await ask('/plants/404')).headers.get('ratelimit'), '"token";r=0;t=1')
-    const refused = await ask()
-    assert.equal(refused.status, 429)
-    assert.equal(refused.headers.get('retry-after'), '1')
-    assert.equal(refused.headers.get('ratelimit-policy'), '"token";q=3;w=1')
-    while ((await ask()).status !== 200);
+  /** Answers a function that sends requests with a token of its own. */
+  async function newCaller(scope: Scope = 'plants:read') {
+    const request = { name: 'one', scopes: [scope], lifetimeMs: undefined }
+    const { token } = await issueToken(service.store, request)
+    const headers = { Authorization: `Bearer ${token}` }
+    return (path = '/plants', method = 'GET') => call(service.url, { method, path, headers })
+  }
+
+  return { clock, service, newCaller }
+}
+
+describe('a rate limit', () => {
+  it('lets exactly as many requests pass as it says, and tells how many are left', async (t) => {
+    const { newCaller } = await startLimited(t)
+    const ask = await newCaller()
+    const answers = [await ask(), await ask(), await ask('/plants/404'), await ask(), await ask()]
+    assert.deepEqual(
+      answers.map(({ status, headers }) => [status, headers.get('ratelimit')]),
+      [
+        [200, '"token";r=2;t=1'],
+        [200, '"token";r=1;t=1'],
+        [404, '"token";r=0;t=1'],
+        [429, '"token";r=0;t=1'],
+        [429, '"token";r=0;t=1'],
+      ],
+    )
+    for (const { headers } of answers)
+      assert.equal(headers.get('ratelimit-policy'), '"token";q=3;w=1')
+    assert.equal(answers[3]?.headers.get('retry-after'), '1')
   })
 
-  it('counts each token by itself, and who has none not at all', async () => {
+  it('opens again when its window ends, and not before', async (t) => {
+    const { clock, newCaller } = await startLimited(t)
+    const ask = await newCaller()
     while ((await ask()).status !== 429);
-    assert.equal((await service.call({ path: '/plants' })).status, 200)
-    const nobody = await call(service.url, { path: '/plants' })
-    assert.equal(nobody.status, 401)
-    assert.equal(nobody.headers.get('ratelimit'), undefined)
-    const page = await call(service.url, { path: '/healthz' })
-    assert.equal(page.headers.get('ratelimit'), undefined)
+    clock.advance(999)
+    assert.equal((await ask()).status, 429)
+    clock.advance(1)
+    const answer = await ask()
+    assert.equal(answer.status, 200)
+    assert.equal(answer.headers.get('ratelimit'), '"token";r=2;t=1')
   })
 
-  it('is not there unless it was asked for', async () => {
-    const free = await startService('sqlite::memory:')
-    const answer = await free.call({ path: '/plants' })
-    assert.equal(answer.headers.get('ratelimit'), undefined)
-    assert.equal(answer.headers.get('ratelimit-policy'), undefined)
+  it('counts requests without the scope, which get 403 even past the limit', async (t) => {
+    const { newCaller } = await startLimited(t)
+    const ask = await newCaller('plants:write')
+    const answers = [await ask(), await ask(), await ask(), await ask()]
+    assert.deepEqual(
+      answers.map(({ status, headers }) => [status, headers.get('ratelimit')]),
+      [
+        [403, '"token";r=2;t=1'],
+        [403, '"token";r=1;t=1'],
+        [403, '"token";r=0;t=1'],
+        [403, '"token";r=0;t=1'],
+      ],
+    )
+    assert.equal((await ask('/plants/1', 'DELETE')).status, 429)
+  })
+
+  it('counts each token by itself, and requests without a token not at all', async (t) => {
+    const { service, newCaller } = await startLimited(t)
+    const ask = await newCaller()
+    while ((await ask()).status !== 429);
+    const other = await newCaller()
+    assert.equal((await other()).status, 200)
+    assert.equal((await service.call({ path: '/plants' })).status, 200)
+    for (let count = 0; count < 5; count++) {
+      const anonymous = await call(service.url, { path: '/plants' })
+      assert.equal(anonymous.status, 401)
+      assert.equal(anonymous.headers.get('ratelimit'), undefined)
+      const page = await call(service.url, { path: '/healthz' })
+      assert.equal(page.status, 200)
+      assert.equal(page.headers.get('ratelimit'), undefined)
+    }
+  })
+
+  it('is off unless it is configured', async () => {
+    const service = await startService('sqlite::memory:')
+    const { headers } = await service.call({ path: '/plants' })
+    assert.equal(headers.get('ratelimit'), undefined)
+    assert.equal(headers.get('ratelimit-policy'), undefined)
   })
 })

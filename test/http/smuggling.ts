@@ -1,10 +1,10 @@
 import { json } from '../support/service.ts'
 import { toBytes } from '../support/wire.ts'
 
-/** The id of the plant that the smuggled request would create. */
+/** The id of the plant that the smuggled request creates if it gets through. */
 export const smuggledId = 666
 
-/** The request that no vector may bring through. */
+/** The request that every vector tries to smuggle. */
 const inner = toBytes({
   method: 'POST',
   path: '/plants',
@@ -16,7 +16,7 @@ const innerLength = inner.length
 const plant = '{"name":"outer"}'
 const chunk = `10\r\n${plant}\r\n`
 
-/** How to hide a request, the statuses of all the answers that it gets, and whether the last says that it closes. */
+/** Bytes that hide a request, the statuses of their answers, and whether the last one closes. */
 export interface Vector {
   readonly title: string
   readonly bytes: string
@@ -24,24 +24,24 @@ export interface Vector {
   readonly isClosed: boolean
 }
 
-/** Framing that is broken: one refusal, the end of the connection, and nothing of what follows. */
+/** Broken framing: one refusal, and the end of the connection. */
 function broken(title: string, bytes: string, status = 400): Vector {
   return { title, bytes, statuses: [status], isClosed: true }
 }
 
-/** Framing that is right, though odd: the request is answered, and what looks like another is its body. */
+/** Valid though odd framing: what looks like another request is a body. */
 function sound(title: string, bytes: string, ...statuses: number[]): Vector {
   return { title, bytes, statuses, isClosed: false }
 }
 
-/** Framing that is right, in a request after which the connection ends, whatever follows. */
+/** Valid framing of a request that ends the connection, whatever follows. */
 function last(title: string, bytes: string, ...statuses: number[]): Vector {
   return { title, bytes, statuses, isClosed: true }
 }
 
 const fields = Object.entries({ Host: 'a', ...json }).map(([name, value]) => `${name}: ${value}`)
 
-/** A replace of the plant 1 with these header lines and whatever stands behind them. */
+/** A replace of plant 1 with these header lines, and the bytes that follow. */
 function put(lines: string[], rest: string, version = 'HTTP/1.1'): string {
   return `PUT /plants/1 ${version}\r\n${[...fields, ...lines].join('\r\n')}\r\n\r\n${rest}`
 }
@@ -121,7 +121,7 @@ const chunks = [
     ['a minus', '-10'],
     ['a plus', '+10'],
     ['a space before it', ' 10'],
-    ['a space behind it', '10 '],
+    ['a space after it', '10 '],
     ['more digits than fit', '100000000000000010'],
     ['a line feed in its extension', '10;a\nb'],
     ['NUL in its extension', '10;a\u0000b'],
@@ -145,9 +145,9 @@ const chunks = [
   broken('a last chunk that ends in a line feed', put([chunked], `${chunk}0\n\n${inner}`)),
   sound('a chunk extension', put([chunked], `10;a=b;c="d"\r\n${plant}\r\n0\r\n\r\n`), 201),
   sound(
-    'trailers that would change what was judged already',
+    'trailers that would change fields that were checked before',
     put([chunked], `${chunk}0\r\nAuthorization: x\r\nHost: b\r\n\r\n`),
-    200,
+    201,
   ),
   broken(
     'trailers that would change the framing',
@@ -162,7 +162,7 @@ const chunks = [
 ]
 
 const lines = [
-  // The parser takes a line feed behind the version for a part of it.
+  // The parser takes a line feed after the version for a part of it.
   broken('line feeds alone', get('/healthz').replaceAll('\r\n', '\n') + inner),
   broken('a line feed in a header', get('/healthz', ['X: y\nContent-Length: 0']) + inner),
   broken('a carriage return in a header', get('/healthz', ['X: y\rZ']) + inner),
@@ -175,7 +175,7 @@ const lines = [
   broken('NUL in the target', get('/health\u0000z') + inner),
   broken('a tab in the target', get('/health\tz') + inner),
   broken('HTTP/0.9', `GET /healthz\r\n\r\n${inner}`, 505),
-  broken('HTTP/0.9 with a request behind it', `GET /healthz\r\n${inner}`),
+  broken('HTTP/0.9 with a request after it', `GET /healthz\r\n${inner}`),
   broken('HTTP/1.1 in small letters', get('/healthz').replace('HTTP', 'http') + inner),
   broken('the preface of HTTP/2', `PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${inner}`),
   broken('CONNECT', `CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n${inner}`),
@@ -193,7 +193,7 @@ const bodies = [
     ),
   ),
   sound(
-    'a path of nothing with a request as its body',
+    'an unknown path with a request as its body',
     get('/x', [`Content-Length: ${innerLength}`], inner),
     404,
   ),
@@ -210,15 +210,15 @@ const bodies = [
 ]
 
 const endings = [
-  last('a request behind "Connection: close"', get('/healthz', ['Connection: close']) + inner, 200),
-  last('a request behind HTTP/1.0', get('/healthz').replace('HTTP/1.1', 'HTTP/1.0') + inner, 200),
+  last('a request after "Connection: close"', get('/healthz', ['Connection: close']) + inner, 200),
+  last('a request after HTTP/1.0', get('/healthz').replace('HTTP/1.1', 'HTTP/1.0') + inner, 200),
   last(
-    'a request instead of a body that was expected',
+    'a request instead of an expected body',
     get('/healthz', ['Expect: 100-continue']) + inner,
     200,
   ),
   last(
-    'a request behind another expectation',
+    'a request after another expectation',
     get('/healthz', ['Expect: 100-continue, x']) + inner,
     417,
   ),

@@ -1,16 +1,22 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
+import { stopClock } from '../support/clock.ts'
 import { engines } from '../support/engines.ts'
 import { startService, type TestService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
 
 for (const engine of engines) {
-  describe(`tokens on ${engine.name}`, async () => {
-    const url = await engine.newUrl()
-    const service = await startService(url)
-    const sameStore = await startService(url)
+  describe(`tokens on ${engine.name}`, () => {
+    let service: TestService
+    let sameStore: TestService
+    before(async () => {
+      const url = await engine.newUrl()
+      service = await startService(url)
+      sameStore = await startService(url)
+    })
     const request = {
       name: 'test',
       scopes: ['plants:read', 'plants:write'],
@@ -23,29 +29,29 @@ for (const engine of engines) {
       assert.equal(await numberFor(sameStore, token), 40401)
     })
 
-    it('are refused within a second of being revoked, in every process', async () => {
+    it('are refused in every process soon after they are revoked', async () => {
       const { token, record } = await issueToken(service.store, request)
       assert.equal(await numberFor(service, token), 40401)
       assert.equal(await numberFor(sameStore, token), 40401)
       await service.store.revokeToken(record.id, Date.now())
-      const revokedAt = performance.now()
       for (const process of [service, sameStore]) {
-        while ((await numberFor(process, token)) !== 40101) {
-          assert.ok(performance.now() - revokedAt < 1_000, 'still accepted after a second')
-        }
+        const isRefused = async () => (await numberFor(process, token)) === 40101
+        await waitUntil(isRefused, 'the token is refused')
       }
     })
 
-    it('are refused from the moment they expire, though they were verified before', async () => {
-      const { token, record } = await issueToken(service.store, { ...request, lifetimeMs: 150 })
-      const { expiresAt = 0 } = record
-      let number = await numberFor(service, token)
-      assert.equal(number, 40401)
-      while (Date.now() < expiresAt) number = await numberFor(service, token)
+    it('are refused from the moment they expire, though they were verified before', async (t) => {
+      t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
+      const { token } = await issueToken(service.store, { ...request, lifetimeMs: 60_000 })
+      assert.equal(await numberFor(service, token), 40401)
+      t.mock.timers.tick(59_999)
+      assert.equal(await numberFor(service, token), 40401)
+      t.mock.timers.tick(1)
       assert.equal(await numberFor(service, token), 40102)
     })
 
-    it('cost no query while they are remembered', async () => {
+    it('cost no query while they are remembered', async (t) => {
+      stopClock(t)
       const store = await engine.open(await engine.newUrl())
       let queries = 0
       const counting: Store = {
@@ -55,16 +61,16 @@ for (const engine of engines) {
           return store.findToken(hash)
         },
       }
-      const counted = await startService(url, { store: counting })
+      const counted = await startService('sqlite::memory:', { store: counting })
       const { token } = await issueToken(store, request)
       for (let round = 0; round < 50; round++) await numberFor(counted, token)
       assert.equal(queries, 1)
     })
 
-    it('are not looked up when their checksum is wrong', async () => {
+    it('are refused without a query when their checksum is wrong', async () => {
       const store = await engine.open(await engine.newUrl())
       const findToken = async () => assert.fail('the store was asked')
-      const asked = await startService(url, { store: { ...store, findToken } })
+      const asked = await startService('sqlite::memory:', { store: { ...store, findToken } })
       const { token } = await issueToken(store, request)
       assert.equal(
         await numberFor(asked, `${token.slice(0, -1)}${token.endsWith('0') ? '1' : '0'}`),
@@ -72,21 +78,19 @@ for (const engine of engines) {
       )
     })
 
-    it('note when they were last used, at the latest when the service stops', async () => {
-      const place = await engine.newUrl()
-      const stopping = await startService(place)
-      const before = Date.now()
+    it('record their last use, at the latest when the service stops', async () => {
+      const url = await engine.newUrl()
+      const stopping = await startService(url)
+      const startedAt = Date.now()
       const { token, record } = await issueToken(stopping.store, request)
       await numberFor(stopping, token)
       await stopping.close()
-      const store = await engine.open(place)
-      const [listed] = await store.listTokens()
+      const [listed] = await (await engine.open(url)).listTokens()
       assert.equal(listed?.id, record.id)
-      assert.ok((listed?.lastUsedAt ?? 0) >= before)
-      await store.close()
+      assert.ok((listed?.lastUsedAt ?? 0) >= startedAt)
     })
 
-    it('are not to be found in what the service logs', async () => {
+    it('are not in the log of the service', async () => {
       const talkative = await startService(await engine.newUrl(), { env: { LOG_LEVEL: 'trace' } })
       const { token } = await issueToken(talkative.store, request)
       await call(talkative.url, {
@@ -106,7 +110,7 @@ for (const engine of engines) {
   })
 }
 
-/** The error number of a get of an absent plant: 40401 for whoever may ask. */
+/** The error number for a get of an absent plant: 40401 with a valid token. */
 async function numberFor(service: TestService, token: string): Promise<number> {
   const headers = { Authorization: `Bearer ${token}` }
   const { body } = await call(service.url, { path: '/plants/404', headers })

@@ -10,6 +10,11 @@ const bounds: BatcherBounds = {
   batchesInFlight: 1,
 }
 
+/** Lets everything happen that is due in the next turns of the event loop. */
+async function letTurnsPass(): Promise<void> {
+  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
 describe('a group commit', () => {
   function record(overrides: Partial<BatcherBounds> = {}) {
     const batches: number[][] = []
@@ -23,14 +28,16 @@ describe('a group commit', () => {
     return { group, batches }
   }
 
-  it('puts writes of one turn into one batch, in order, and answers each', async () => {
+  it('commits the writes of one turn in one batch, in order, and answers each', async () => {
     const { group, batches } = record()
     const outcomes = await Promise.all([1, 2, 3].map((bytes) => group.submit({ bytes })))
     assert.deepEqual(outcomes, [2, 4, 6])
     assert.deepEqual(batches, [[1, 2, 3]])
   })
 
-  function recordWithCompany(commitDelayMs: number) {
+  const delayMs = 100_000
+
+  function recordWithDelay() {
     const batches: number[] = []
     const group = buildBatcher(
       (writes: { bytes: number }[]) => {
@@ -38,36 +45,45 @@ describe('a group commit', () => {
         return writes
       },
       bounds,
-      () => commitDelayMs,
+      () => delayMs,
     )
     const submit = (count: number) =>
       Promise.all(Array.from({ length: count }, () => group.submit({ bytes: 1 })))
     return { submit, batches }
   }
 
-  it('gives the callers of a batch the time to come back, until as many wait as it had', async () => {
-    const { submit, batches } = recordWithCompany(100_000)
+  it('delays a batch until it has as many writes as the one before', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const { submit, batches } = recordWithDelay()
     await submit(3)
     const early = submit(1)
-    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+    await letTurnsPass()
     assert.deepEqual(batches, [3])
     await Promise.all([early, submit(2)])
     assert.deepEqual(batches, [3, 3])
   })
 
-  it('does not wait for those who do not come back, nor for anybody behind a lone write', async () => {
-    const { submit, batches } = recordWithCompany(5)
+  it('delays a batch no longer than it is told, though fewer writes come', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const { submit, batches } = recordWithDelay()
     await submit(3)
-    await submit(1)
+    const alone = submit(1)
+    t.mock.timers.tick(delayMs)
+    await alone
     assert.deepEqual(batches, [3, 1])
-    const alone = recordWithCompany(100_000)
-    for (let count = 0; count < 5; count++) await alone.submit(1)
-    assert.deepEqual(alone.batches, [1, 1, 1, 1, 1])
   })
 
-  it('does not wait for company when enough came during the batch before', async () => {
+  it('delays no lone write', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const { submit, batches } = recordWithDelay()
+    for (let count = 0; count < 5; count++) await submit(1)
+    assert.deepEqual(batches, [1, 1, 1, 1, 1])
+  })
+
+  it('delays no batch for which enough writes came during the one before', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
     const commit = async (writes: { bytes: number }[]) => writes
-    const group = buildBatcher(commit, { ...bounds, batchItems: 1 }, () => 100_000)
+    const group = buildBatcher(commit, { ...bounds, batchItems: 1 }, () => delayMs)
     await Promise.all([group.submit({ bytes: 1 }), group.submit({ bytes: 1 })])
   })
 
@@ -77,13 +93,13 @@ describe('a group commit', () => {
     assert.deepEqual(batches, [[1, 2, 3], [4]])
   })
 
-  it('bounds a batch in bytes, and lets one that is larger go alone', async () => {
+  it('bounds a batch in bytes, and commits a larger write alone', async () => {
     const { group, batches } = record()
     await Promise.all([60, 50, 500, 1].map((bytes) => group.submit({ bytes })))
     assert.deepEqual(batches, [[60], [50], [500], [1]])
   })
 
-  it('refuses at once when as many writes wait as may wait', async () => {
+  it('refuses a write at once when the queue holds as many as it may', async () => {
     const { group } = record({ queueItems: 2 })
     const waiting = [group.submit({ bytes: 1 }), group.submit({ bytes: 1 })]
     assert.equal(group.isFull(), true)
@@ -92,7 +108,7 @@ describe('a group commit', () => {
     assert.equal(group.isFull(), false)
   })
 
-  it('refuses at once when as many bytes wait as may wait', async () => {
+  it('refuses a write at once when the queue holds as many bytes as it may', async () => {
     const { group } = record({ queueBytes: 10 })
     const waiting = group.submit({ bytes: 10 })
     await assert.rejects(async () => group.submit({ bytes: 1 }), { number: 50300 })
@@ -100,7 +116,7 @@ describe('a group commit', () => {
     assert.equal(await group.submit({ bytes: 1 }), 2)
   })
 
-  it('fails every write of a batch that failed, and no other', async () => {
+  it('fails every write of a failed batch, and no other', async () => {
     let commits = 0
     const group = buildBatcher((writes: { bytes: number }[]) => {
       if (++commits === 1) throw new Error('no')
@@ -114,22 +130,22 @@ describe('a group commit', () => {
   })
 
   it('keeps no more batches in flight than it may', async () => {
-    let inFlight = 0
-    let most = 0
+    const begun: (() => void)[] = []
     const group = buildBatcher(
-      async (writes: { bytes: number }[]) => {
-        most = Math.max(most, ++inFlight)
-        await new Promise((resolve) => setTimeout(resolve, 5))
-        inFlight--
-        return writes
-      },
+      (writes: { bytes: number }[]) =>
+        new Promise<unknown[]>((resolve) => begun.push(() => resolve(writes))),
       { ...bounds, batchItems: 1, batchesInFlight: 2 },
     )
-    await Promise.all([1, 2, 3, 4, 5].map((bytes) => group.submit({ bytes })))
-    assert.equal(most, 2)
+    const outcomes = Promise.all([1, 2, 3, 4, 5].map((bytes) => group.submit({ bytes })))
+    for (let finished = 0; finished < 5; finished++) {
+      await letTurnsPass()
+      assert.equal(begun.length, Math.min(finished + 2, 5))
+      begun[finished]?.()
+    }
+    await outcomes
   })
 
-  it('drains: resolves when nothing waits any more', async () => {
+  it('drains: resolves when no write waits any more', async () => {
     const { group, batches } = record()
     void group.submit({ bytes: 1 })
     await group.drain()

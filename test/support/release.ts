@@ -13,35 +13,43 @@ let fileStack: AsyncDisposableStack | undefined
  * `before` opened it. The newest goes first, and a release that fails keeps no other from running.
  */
 export function releaseAfterTest(release: Release): void {
-  const context = getTestContext()
-  if (context === undefined || !('after' in context)) {
-    releaseAfterFile(release)
-    return
-  }
-  let stack = stacks.get(context)
-  if (stack === undefined) {
-    const opened = new AsyncDisposableStack()
-    stacks.set(context, opened)
-    context.after(() => opened.disposeAsync())
-    // The runner skips the hooks of a suite whose tests are all filtered out by name.
-    releaseAfterFile(() => opened.disposeAsync())
-    stack = opened
-  }
-  stack.defer(release as () => Promise<void>)
+  findStack().defer(release as () => Promise<void>)
 }
 
-/** Releases something when all tests of the file have ended, whoever opened it. */
+/** Releases something when all tests of the file have ended, whichever of them opened it. */
 export function releaseAfterFile(release: Release): void {
-  if (fileStack === undefined) {
-    const opened = new AsyncDisposableStack()
-    file.runInAsyncScope(() => after(() => opened.disposeAsync()))
-    fileStack = opened
-  }
-  fileStack.defer(release as () => Promise<void>)
+  findFileStack().defer(release as () => Promise<void>)
 }
 
-/** Makes a release that runs once, though a test calls it and the end of the test calls it again. */
+/** Answers a function that tells whether the test that runs now has ended. */
+export function watchTestEnd(): () => boolean {
+  const stack = findStack()
+  return () => stack.disposed
+}
+
+/** Makes a release that runs once, though the test calls it and its end calls it again. */
 export function runOnce<Outcome>(release: () => Promise<Outcome>): () => Promise<Outcome> {
   let running: Promise<Outcome> | undefined
   return () => (running ??= release())
+}
+
+function findStack(): AsyncDisposableStack {
+  const context = getTestContext()
+  if (context === undefined || !('after' in context)) return findFileStack()
+  const found = stacks.get(context)
+  if (found !== undefined) return found
+  const stack = new AsyncDisposableStack()
+  stacks.set(context, stack)
+  context.after(() => stack.disposeAsync())
+  // The runner skips the hooks of a suite whose tests are all filtered out by name.
+  releaseAfterFile(() => stack.disposeAsync())
+  return stack
+}
+
+function findFileStack(): AsyncDisposableStack {
+  if (fileStack !== undefined) return fileStack
+  const stack = new AsyncDisposableStack()
+  file.runInAsyncScope(() => after(() => stack.disposeAsync()))
+  fileStack = stack
+  return stack
 }

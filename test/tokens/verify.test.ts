@@ -1,30 +1,31 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Failure } from '../../src/contract/errors.ts'
-import { openConnection } from '../../src/store/sqlite/connection.ts'
-import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { Store, TokenRecord } from '../../src/store/store.ts'
+import { newToken } from '../../src/tokens/format.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { openTokenVerifier } from '../../src/tokens/verify.ts'
+import { stopClock } from '../support/clock.ts'
+import { releaseAfterTest } from '../support/release.ts'
+import { openSqliteStore } from '../support/stores.ts'
+import { waitUntil } from '../support/wait.ts'
 
 const request = { name: 'test', scopes: ['plants:read'], lifetimeMs: undefined } as const
 
-/** A store whose answers a test can hold back or break. */
+/** Opens the check on a store whose answers a test can hold back or break. */
 async function open(overrides: (store: Store) => Partial<Store>) {
-  const real = buildSqliteStore(openConnection(':memory:'))
+  const real = openSqliteStore(':memory:')
   const errors: unknown[] = []
   const store = { ...real, ...overrides(real) }
   const onError = (error: unknown) => errors.push(error)
   const verifier = await openTokenVerifier({ store, operatorToken: undefined, onError })
+  releaseAfterTest(verifier.close)
   return { real, verifier, errors }
 }
 
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5))
-}
-
 describe('the check of tokens', () => {
-  it('does not trust what it remembers when the store has stopped answering', async () => {
+  it('does not trust its memory when the store has stopped answering', async (t) => {
+    const clock = stopClock(t)
     let isAway = false
     let lookUps = 0
     const away = async () => {
@@ -42,19 +43,63 @@ describe('the check of tokens', () => {
     await verifier.verify(token)
     assert.equal(lookUps, 1)
     isAway = true
-    await until(async () => {
-      try {
-        await verifier.verify(token)
-        return false
-      } catch (error) {
-        return error instanceof Failure && error.number === 50301
-      }
-    })
-    assert.ok(errors.length > 0)
+    await waitUntil(() => errors.length > 0, 'the check knows that the store is away')
+    clock.advance(900)
+    await assert.rejects(async () => verifier.verify(token), { number: 50301 })
     isAway = false
-    await until(async () => (await Promise.resolve(verifier.verify(token)).catch(() => 0)) !== 0)
-    await verifier.close()
-    await real.close()
+    await verifier.verify(token)
+  })
+
+  it('trusts an answer of the store for 0.9 s and no longer', async (t) => {
+    const clock = stopClock(t)
+    let lookUps = 0
+    let revisions = 0
+    const { real, verifier } = await open((store) => ({
+      // It answers once: nothing renews the trust.
+      tokenRevision: () => (revisions++ === 0 ? store.tokenRevision() : new Promise(() => {})),
+      findToken: (hash) => {
+        lookUps++
+        return store.findToken(hash)
+      },
+    }))
+    const { token, record } = await issueToken(real, request)
+    await verifier.verify(token)
+    await real.revokeToken(record.id, Date.now())
+    clock.advance(899)
+    await verifier.verify(token)
+    assert.equal(lookUps, 1)
+    clock.advance(1)
+    await assert.rejects(async () => verifier.verify(token), { number: 40101 })
+  })
+
+  it('remembers a bounded number of tokens', async (t) => {
+    stopClock(t)
+    let lookUps = 0
+    const record = (hash: Buffer): TokenRecord => ({
+      id: hash.toString('hex'),
+      hash,
+      name: 'test',
+      scopes: ['plants:read'],
+      createdAt: 1,
+      expiresAt: undefined,
+      revokedAt: undefined,
+      lastUsedAt: undefined,
+      lastFour: undefined,
+    })
+    const { verifier } = await open(() => ({
+      async findToken(hash) {
+        lookUps++
+        return record(hash)
+      },
+      async noteTokenUses() {},
+    }))
+    const first = newToken()
+    await verifier.verify(first)
+    await verifier.verify(first)
+    assert.equal(lookUps, 1)
+    for (let count = 0; count < 10_000; count++) await verifier.verify(newToken())
+    await verifier.verify(first)
+    assert.equal(lookUps, 10_002)
   })
 
   it('does not remember a token that was revoked while it was looked up', async () => {
@@ -77,23 +122,21 @@ describe('the check of tokens', () => {
     const late = verifier.verify(token)
     await real.revokeToken(record.id, Date.now())
     const before = revisions
-    await until(() => revisions >= before + 2)
+    await waitUntil(() => revisions >= before + 2, 'the revision is known')
     resolve()
     await late
     await assert.rejects(async () => verifier.verify(token), { number: 40101 })
-    await verifier.close()
-    await real.close()
   })
 
-  it('notes the uses of tokens that it forgets because another was revoked', async () => {
+  it('records the uses of tokens that it forgets because another was revoked', async () => {
     const { real, verifier } = await open(() => ({}))
     const used = await issueToken(real, request)
     const revoked = await issueToken(real, request)
     await verifier.verify(used.token)
     await real.revokeToken(revoked.record.id, Date.now())
-    await until(async () => (await real.findToken(used.record.hash))?.lastUsedAt !== undefined)
-    await verifier.close()
-    await real.close()
+    const isRecorded = async () =>
+      (await real.findToken(used.record.hash))?.lastUsedAt !== undefined
+    await waitUntil(isRecorded, 'the use is recorded')
   })
 
   it('ends quietly when the last uses cannot be written', async () => {
@@ -106,6 +149,5 @@ describe('the check of tokens', () => {
     await verifier.verify(token)
     await verifier.close()
     assert.equal((errors[0] as Failure).number, 50700)
-    await real.close()
   })
 })

@@ -1,9 +1,12 @@
-/** An array of integers as PostgreSQL reads it. The driver could write one only after it asked the server for all of its types. */
+/**
+ * An array of integers in PostgreSQL's notation. The driver writes none before it has read all
+ * types of the server.
+ */
 export function toIntegerArray(values: readonly (bigint | number)[]): string {
   return `{${values.join(',')}}`
 }
 
-/** An array of texts as PostgreSQL reads it. */
+/** An array of texts in PostgreSQL's notation. */
 export function toTextArray(values: readonly (string | null)[]): string {
   return `{${values.map(toElement).join(',')}}`
 }

@@ -62,8 +62,9 @@ async function insert(
       INSERT INTO plant_store.plants (id, name, tag, version) SELECT * FROM ${unnest(sql, plants)}
       ON CONFLICT (id) DO NOTHING RETURNING id
     )
-    SELECT CASE WHEN count(*) < ${plants.length}::bigint THEN string_agg(id::text, ',') END AS ids,
-           count(*) AS inserted
+    SELECT CASE WHEN pg_catalog.count(*) < ${plants.length}::bigint
+             THEN pg_catalog.string_agg(id::text, ',') END AS ids,
+           pg_catalog.count(*) AS inserted
     FROM inserted`
   if (Number(row.inserted) === plants.length) return undefined
   const inserted = new Set(row.ids?.split(','))

@@ -1,4 +1,8 @@
-/** The schema, one step after the other. A step that was released is never edited: add the next one. */
+/**
+ * The schema, one step after the other. A step that was released is never edited: add the next one.
+ * Steps run with `search_path` set to `pg_catalog`: nothing of another user is found by its bare
+ * name.
+ */
 export const migrations: readonly string[] = [
   `CREATE TABLE plant_store.plants (
      id bigint PRIMARY KEY,
@@ -42,6 +46,27 @@ export const migrations: readonly string[] = [
      PRIMARY KEY (token_id, key)
    );
    CREATE INDEX keys_by_use ON plant_store.keys (used_at);`,
+  // By the tag itself, or by its SHA-256 where that is shorter: nobody can make two tags share a
+  // key. The key of a short tag has at most 31 bytes, that of a long one 32. The functions find
+  // their names whatever search_path says: the body of the first is bound when it is made, the
+  // second sets its own.
+  `DROP INDEX plant_store.plants_by_tag;
+   CREATE FUNCTION plant_store.tag_key(tag text) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE
+   RETURN CASE WHEN octet_length(tag) < 32 THEN decode(replace(tag, '\\', '\\\\'), 'escape')
+     ELSE sha256(decode(replace(tag, '\\', '\\\\'), 'escape')) END;
+   CREATE INDEX plants_by_tag ON plant_store.plants (plant_store.tag_key(tag), id)
+     WHERE tag IS NOT NULL;
+   CREATE OR REPLACE FUNCTION plant_store.add_first_token(
+     new_id text, new_hash bytea, new_name text, new_scopes text, new_created_at bigint
+   ) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+   BEGIN
+     PERFORM pg_advisory_xact_lock(1886155636);
+     INSERT INTO plant_store.tokens (id, hash, name, scopes, created_at)
+     SELECT new_id, new_hash, new_name, new_scopes, new_created_at
+     WHERE NOT EXISTS (SELECT FROM plant_store.tokens)
+       AND NOT EXISTS (SELECT FROM plant_store.plants);
+     RETURN FOUND;
+   END $$;`,
   // The function without the last characters stays, for processes of an older release.
   `ALTER TABLE plant_store.tokens ADD COLUMN last_four text;
    CREATE FUNCTION plant_store.add_first_token(

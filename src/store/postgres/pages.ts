@@ -1,33 +1,38 @@
 import type { StoredPlant } from '../../contract/shapes.ts'
 import { type PlantPage, type PlantQuery, pageBytes } from '../store.ts'
 import { type StoredRow, toStored } from './plants.ts'
-import type { Sql } from './session.ts'
+import type { Sql } from './pools.ts'
 
-/** The texts of a plant that is too large for its place on a page are left where they are. */
+/** A row without its texts, where the plant is too large for its share of the page. */
 type SparseRow = Omit<StoredRow, 'name'> & { readonly name: string | null }
 
 const smallestId = -(2n ** 63n)
 const largestId = 2n ** 63n - 1n
 
-/** One page. Of a plant that is too large for its place on it the server sends no texts, and is asked for its beginning. */
+/**
+ * Reads one page. The server sends no texts of a plant that exceeds its share: then only the
+ * beginning is read.
+ */
 export async function listPlants(sql: Sql, query: PlantQuery): Promise<PlantPage> {
   const { after, tag, limit } = query
-  const share = Math.floor(pageBytes / limit)
-  // Written out, though the filter is said elsewhere, too: to put statements together costs as much as twenty rows.
   if (after === largestId) return { plants: [], isWhole: true }
-  const from = String(after === undefined ? smallestId : after + 1n)
+  const share = Math.floor(pageBytes / limit)
+  const from = toFirstId(after)
+  // Written out: assembling a statement from fragments costs as much as reading twenty rows.
   const rows = await (tag === undefined
     ? sql<SparseRow[]>`
       SELECT id,
-        CASE WHEN octet_length(name) + coalesce(octet_length(tag), 0) <= ${share} THEN name END AS name,
-        CASE WHEN octet_length(tag) <= ${share} THEN tag END AS tag
+        CASE WHEN pg_catalog.octet_length(name) + coalesce(pg_catalog.octet_length(tag), 0)
+          <= ${share} THEN name END AS name,
+        CASE WHEN pg_catalog.octet_length(tag) <= ${share} THEN tag END AS tag
       FROM plant_store.plants WHERE id >= ${from}::bigint ORDER BY id LIMIT ${limit}`
     : sql<SparseRow[]>`
       SELECT id,
-        CASE WHEN octet_length(name) + octet_length(tag) <= ${share} THEN name END AS name, tag
-      FROM plant_store.plants WHERE ${toFilter(sql, query)} ORDER BY id LIMIT ${limit}`)
+        CASE WHEN pg_catalog.octet_length(name) + pg_catalog.octet_length(tag)
+          <= ${share} THEN name END AS name, tag
+      FROM plant_store.plants ${toStretch(sql, from, tag)} LIMIT ${limit}`)
   const plants: StoredPlant[] = []
-  // A loop, because the driver's rows are no plain array: to map them costs a fifth of the page.
+  // A loop: mapping the driver's rows, which are no plain array, would cost a fifth of the page.
   for (const row of rows) {
     if (!isComplete(row)) return listBeginning(sql, query)
     plants.push(toStored(row))
@@ -39,34 +44,54 @@ function isComplete(row: SparseRow): row is StoredRow {
   return row.name !== null
 }
 
-/** The beginning of a page, up to the size that may be sent. The lengths of texts are known without reading them. */
-async function listBeginning(sql: Sql, query: PlantQuery): Promise<PlantPage> {
+/**
+ * Reads the beginning of a page, up to the size that may be sent. The server knows lengths without
+ * reading texts.
+ */
+async function listBeginning(sql: Sql, { after, tag, limit }: PlantQuery): Promise<PlantPage> {
   const rows = await sql<(StoredRow & { readonly found: string })[]>`
     SELECT id, name, tag, found FROM (
-      SELECT *, sum(octet_length(name) + coalesce(octet_length(tag), 0)) OVER (ORDER BY id) AS bytes,
-        row_number() OVER (ORDER BY id) AS place, count(*) OVER () AS found
+      SELECT *, pg_catalog.sum(pg_catalog.octet_length(name)
+          + coalesce(pg_catalog.octet_length(tag), 0)) OVER (ORDER BY id) AS bytes,
+        pg_catalog.row_number() OVER (ORDER BY id) AS place,
+        pg_catalog.count(*) OVER () AS found
       FROM (SELECT id, name, tag FROM plant_store.plants
-        WHERE ${toFilter(sql, query)} ORDER BY id LIMIT ${query.limit}) AS page
+        ${toStretch(sql, toFirstId(after), tag)} LIMIT ${limit}) AS page
     ) AS measured
     WHERE bytes <= ${pageBytes} OR place = 1 ORDER BY id`
   return { plants: rows.map(toStored), isWhole: rows.length === Number(rows[0]?.found ?? 0) }
 }
 
-export async function listIds(sql: Sql, query: PlantQuery): Promise<bigint[]> {
+/** The ids of a page, whatever the size of its plants. */
+export async function listIds(sql: Sql, { after, tag, limit }: PlantQuery): Promise<bigint[]> {
+  if (after === largestId) return []
   const rows = await sql<{ id: string }[]>`
-    SELECT id FROM plant_store.plants
-    WHERE ${toFilter(sql, query)} ORDER BY id LIMIT ${query.limit}`
+    SELECT id FROM plant_store.plants ${toStretch(sql, toFirstId(after), tag)} LIMIT ${limit}`
   return rows.map(({ id }) => BigInt(id))
 }
 
 export async function countPlants(sql: Sql, tag: string | undefined): Promise<number> {
-  const [row] = await sql<[{ count: string }]>`
-    SELECT count(*) FROM plant_store.plants WHERE ${toFilter(sql, { after: undefined, tag })}`
+  const [row] = await (tag === undefined
+    ? sql<[{ count: string }]>`SELECT pg_catalog.count(*) FROM plant_store.plants`
+    : sql<[{ count: string }]>`SELECT pg_catalog.count(*) FROM plant_store.plants
+        WHERE plant_store.tag_key(tag) = plant_store.tag_key(${tag}) AND tag IS NOT NULL`)
   return Number(row.count)
 }
 
-function toFilter(sql: Sql, { after, tag }: Pick<PlantQuery, 'after' | 'tag'>) {
-  const follows = after === undefined ? sql`TRUE` : sql`id > ${String(after)}::bigint`
-  if (tag === undefined) return follows
-  return sql`hashtextextended(tag, 0) = hashtextextended(${tag}, 0) AND tag = ${tag} AND ${follows}`
+function toFirstId(after: bigint | undefined): string {
+  return String(after === undefined ? smallestId : after + 1n)
+}
+
+/**
+ * The plants from an id on, or those with a tag, in order. The plants of a tag are one stretch of
+ * the index by key and id. Only this form keeps the planner to it: with an equality it reads and
+ * sorts the whole tag where it expects few plants, and walks along the ids of all plants where it
+ * expects many.
+ */
+function toStretch(sql: Sql, from: string, tag: string | undefined) {
+  if (tag === undefined) return sql`WHERE id >= ${from}::bigint ORDER BY id`
+  return sql`
+    WHERE (plant_store.tag_key(tag), id) >= (plant_store.tag_key(${tag}), ${from}::bigint)
+      AND plant_store.tag_key(tag) <= plant_store.tag_key(${tag}) AND tag IS NOT NULL
+    ORDER BY plant_store.tag_key(tag), id`
 }

@@ -131,7 +131,7 @@ async function insertKeys(sql: Sql, uses: KeyUse[]): Promise<void> {
   const times = toIntegerArray(sorted.map(({ usedAt }) => usedAt))
   const rows = await sql`
     INSERT INTO plant_store.keys (token_id, key, fingerprint, version, used_at)
-    SELECT token_id, key, decode(fingerprint, 'hex'), version, used_at
+    SELECT token_id, key, pg_catalog.decode(fingerprint, 'hex'), version, used_at
     FROM unnest(${tokenIds}::text[], ${keys}::text[], ${hashes}::text[],
       ${versions}::bigint[], ${times}::bigint[]) AS new(token_id, key, fingerprint, version, used_at)
     ON CONFLICT (token_id, key) DO UPDATE SET

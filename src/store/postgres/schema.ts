@@ -1,10 +1,11 @@
 import { UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
 import { migrations } from './migrations.ts'
-import { inTransaction, type Sql } from './session.ts'
+import type { Sql } from './pools.ts'
+import { inTransaction } from './session.ts'
 
 const oldestServer = 150_000
-/** Names the lock under which one process prepares the store while the others wait: "plst". */
+/** The advisory lock under which one process migrates while the others wait: "plst". */
 const migrationLock = 0x706c7374
 
 interface Server {
@@ -13,18 +14,22 @@ interface Server {
   readonly readonly: string
 }
 
-/** Refuses a server that cannot keep the store, and brings the schema up to date. Takes a pool of one connection. */
+/**
+ * Refuses a server that cannot hold the store, and brings the schema up to date. Takes a pool of
+ * one connection.
+ */
 export async function prepareSchema(sql: Sql): Promise<void> {
   const [server] = await sql<[Server]>`
-    SELECT current_setting('server_version_num') AS version,
-           current_setting('server_encoding') AS encoding,
-           current_setting('transaction_read_only') AS readonly`
+    SELECT pg_catalog.current_setting('server_version_num') AS version,
+           pg_catalog.current_setting('server_encoding') AS encoding,
+           pg_catalog.current_setting('transaction_read_only') AS readonly`
   if (Number(server.version) < oldestServer) {
     throw new UnusableStore('DATABASE_URL names a PostgreSQL older than 15: use 15 or newer.')
   }
   if (server.encoding !== 'UTF8') {
     throw new UnusableStore(
-      `The database of DATABASE_URL has the encoding ${server.encoding}: create one with ENCODING 'UTF8'.`,
+      `The database of DATABASE_URL has the encoding ${server.encoding}: ` +
+        "create one with ENCODING 'UTF8'.",
     )
   }
   if (server.readonly === 'on') throw readOnly()
@@ -36,9 +41,10 @@ export async function prepareSchema(sql: Sql): Promise<void> {
   }
 }
 
-/** The number of steps that the schema has, 0 if there is none. */
+/** How many steps the schema has; 0 when there is none. */
 async function readVersion(sql: Sql): Promise<number> {
-  // From the catalogue itself: after the wait for the lock, the server's own look-up of a name may still be the old one.
+  // From the catalogue: after the wait for the lock, the server may still resolve the name as
+  // before it.
   const [found] = await sql<[{ exists: boolean }]>`
     SELECT EXISTS (SELECT FROM pg_catalog.pg_tables
       WHERE schemaname = 'plant_store' AND tablename = 'schema_version') AS exists`
@@ -46,7 +52,8 @@ async function readVersion(sql: Sql): Promise<number> {
   const [row] = await sql<[{ version: number }]>`SELECT version FROM plant_store.schema_version`
   if (row.version > migrations.length) {
     throw new UnusableStore(
-      `The database was written by a newer release (schema ${row.version}, this one knows ${migrations.length}). Use that release, or another DATABASE_URL.`,
+      `The database was written by a newer release (schema ${row.version}, ` +
+        `this one knows ${migrations.length}). Use that release, or another DATABASE_URL.`,
     )
   }
   return row.version
@@ -54,8 +61,9 @@ async function readVersion(sql: Sql): Promise<number> {
 
 function migrate(sql: Sql): Promise<void> {
   return inTransaction(sql, async () => {
-    // Held to the end of the transaction, so that it works behind a pooler as well.
-    await sql`SELECT pg_advisory_xact_lock(${migrationLock})`
+    // Both end with the transaction, so that they work behind a pooler as well.
+    await sql`SET LOCAL search_path = pg_catalog`
+    await sql`SELECT pg_catalog.pg_advisory_xact_lock(${migrationLock})`
     const version = await readVersion(sql)
     if (version === 0) {
       await sql.unsafe(`CREATE SCHEMA IF NOT EXISTS plant_store;
@@ -67,7 +75,7 @@ function migrate(sql: Sql): Promise<void> {
   })
 }
 
-/** What the service does with each table. */
+/** The privileges that the service needs on each table. */
 const privileges: Record<string, string> = {
   plants: 'SELECT, INSERT, UPDATE, DELETE',
   keys: 'SELECT, INSERT, UPDATE, DELETE',
@@ -79,7 +87,8 @@ async function requirePrivileges(sql: Sql): Promise<void> {
   for (const [table, needed] of Object.entries(privileges)) {
     for (const privilege of needed.split(', ')) {
       const [row] = await sql<[{ is_granted: boolean }]>`
-        SELECT has_table_privilege(${`plant_store.${table}`}, ${privilege}) AS is_granted`
+        SELECT pg_catalog.has_table_privilege(${`plant_store.${table}`}, ${privilege})
+          AS is_granted`
       if (!row.is_granted) throw readOnly()
     }
   }
@@ -87,7 +96,8 @@ async function requirePrivileges(sql: Sql): Promise<void> {
 
 function readOnly(cause?: unknown): UnusableStore {
   return new UnusableStore(
-    'The user of DATABASE_URL may not write to the database: grant it CREATE on the database, or all privileges on the schema plant_store and its tables.',
+    'The user of DATABASE_URL may not write to the database: grant it CREATE on the database, ' +
+      'or all privileges on the schema plant_store and its tables.',
     { cause },
   )
 }

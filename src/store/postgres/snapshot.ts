@@ -2,14 +2,17 @@ import { unreachable } from '../failures.ts'
 import type { Snapshot } from '../store.ts'
 import { toReadFailure } from './failures.ts'
 import { countPlants } from './pages.ts'
-import { type Session, withTimeout } from './session.ts'
+import type { Session } from './session.ts'
+import { withTimeout } from './timeout.ts'
 import { tokenStatements } from './tokens.ts'
 import { walkPlants } from './walk.ts'
 
-/** A transaction that keeps seeing what its first statement saw, on a connection of its own, which it ends. */
+/**
+ * Opens a transaction that keeps seeing what its first statement saw, on a connection of its own.
+ */
 export async function openSnapshot(session: Session, answerTimeoutMs: number): Promise<Snapshot> {
   let isLost = false
-  const sql = session.openAlone(() => {
+  const { sql, close } = session.openAlone(() => {
     isLost = true
   })
 
@@ -17,7 +20,7 @@ export async function openSnapshot(session: Session, answerTimeoutMs: number): P
     run: () => Promise<Value>,
     timeoutMs = answerTimeoutMs,
   ): Promise<Value> {
-    // The driver would connect again, and go on outside of the transaction.
+    // The driver would connect again and continue outside the transaction.
     if (isLost) throw unreachable()
     try {
       return await (timeoutMs === Number.POSITIVE_INFINITY ? run() : withTimeout(run(), timeoutMs))
@@ -26,7 +29,6 @@ export async function openSnapshot(session: Session, answerTimeoutMs: number): P
     }
   }
 
-  const close = () => sql.end({ timeout: 0 })
   try {
     await read(() => sql`BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY`)
     await read(() => sql`SELECT FROM plant_store.plants LIMIT 1`)

@@ -24,13 +24,19 @@ import {
 } from './failures.ts'
 import { listIds, listPlants } from './pages.ts'
 import { findPlants, forgetKeys } from './plants.ts'
-import { type Session, type Sql, withTimeout, writerCount } from './session.ts'
+import type { Sql } from './pools.ts'
+import { lookUpConnections, type Session, writerCount } from './session.ts'
 import { openSnapshot } from './snapshot.ts'
+import { withTimeout } from './timeout.ts'
 import { tokenStatements } from './tokens.ts'
 
 const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: writerCount }
 /** Plants that are requested at the same time share a query, and a few queries run at a time. */
-const lookUpBounds: BatcherBounds = { ...defaultBounds, batchItems: 64, batchesInFlight: 4 }
+const lookUpBounds: BatcherBounds = {
+  ...defaultBounds,
+  batchItems: 64,
+  batchesInFlight: lookUpConnections,
+}
 /** How long a caller waits for the store, from the arrival of its request. */
 const defaultAnswerTimeoutMs = 5_000
 const maxAttempts = 5
@@ -120,17 +126,18 @@ export function buildPostgresStore(
     // Counted from the arrival of the first, so that a queue does not add up its waits.
     const waitedMs = performance.now() - (asked[0]?.arrivedAt ?? 0)
     const ids = asked.map(({ id }) => id)
-    return read((sql) => findPlants(sql, ids), answerTimeoutMs - waitedMs)
+    return read('lookUps', (sql) => findPlants(sql, ids), answerTimeoutMs - waitedMs)
   }
 
   async function read<Value>(
+    lane: 'lookUps' | 'pages',
     run: (sql: Sql) => Promise<Value>,
     timeoutMs = answerTimeoutMs,
   ): Promise<Value> {
     const session = connection.session()
     if (session === undefined) throw unreachable()
     try {
-      return await withTimeout(run(session.reader), timeoutMs)
+      return await session[lane].run(run, timeoutMs)
     } catch (error) {
       throw toReadFailure(error)
     }
@@ -140,7 +147,7 @@ export function buildPostgresStore(
   async function writeAlone<Value>(run: (sql: Sql) => Promise<Value>): Promise<Value> {
     const session = connection.session()
     if (session === undefined) throw unreachable()
-    return attempt(session, () => withTimeout(run(session.reader), answerTimeoutMs))
+    return attempt(session, () => session.chores.run(run, answerTimeoutMs))
   }
 
   return {
@@ -149,8 +156,8 @@ export function buildPostgresStore(
     createPlantOnce: (plant, key) =>
       write(toCreateOnce(toVersioned(plant, newVersion()), key), toBytes(plant)),
     getPlant: (id) => lookUps.submit({ id, bytes: rowBytes, arrivedAt: performance.now() }),
-    listPlants: (query) => read((sql) => listPlants(sql, query)),
-    listIds: (query) => read((sql) => listIds(sql, query)),
+    listPlants: (query) => read('pages', (sql) => listPlants(sql, query)),
+    listIds: (query) => read('pages', (sql) => listIds(sql, query)),
     replacePlant(plant, condition) {
       const versioned = toVersioned(plant, newVersion())
       return write({ kind: 'replace', plant: versioned, condition }, toBytes(plant))
@@ -171,12 +178,12 @@ export function buildPostgresStore(
 
     addToken: (token) => writeAlone((sql) => tokenStatements.add(sql, token)),
     addFirstToken: (token) => writeAlone((sql) => tokenStatements.addFirst(sql, token)),
-    findToken: (hash) => read((sql) => tokenStatements.find(sql, hash)),
-    listTokens: () => read(tokenStatements.list),
+    findToken: (hash) => read('lookUps', (sql) => tokenStatements.find(sql, hash)),
+    listTokens: () => read('lookUps', tokenStatements.list),
     revokeToken: (id, at) => writeAlone((sql) => tokenStatements.revoke(sql, id, at)),
     deleteTokens: (ids) => writeAlone((sql) => tokenStatements.delete(sql, ids)),
     noteTokenUses: (uses) => writeAlone((sql) => tokenStatements.noteUses(sql, uses)),
-    tokenRevision: () => read(tokenStatements.revision),
+    tokenRevision: () => read('lookUps', tokenStatements.revision),
 
     isFull: writes.isFull,
 

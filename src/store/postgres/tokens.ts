@@ -1,9 +1,9 @@
 import type { TokenRecord, TokenUse } from '../store.ts'
 import { type TokenRow, toRecord } from '../token-row.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
-import type { Sql } from './session.ts'
+import type { Sql } from './pools.ts'
 
-/** The statements on tokens, each one atomic. */
+/** The statements on tokens. Each is atomic. */
 export const tokenStatements = {
   async add(sql: Sql, token: TokenRecord): Promise<void> {
     await sql`INSERT INTO plant_store.tokens ${sql(toRow(token))}`
@@ -24,7 +24,7 @@ export const tokenStatements = {
 
   async list(sql: Sql): Promise<TokenRecord[]> {
     const rows = await sql<TokenRow[]>`
-      SELECT * FROM plant_store.tokens ORDER BY created_at, id COLLATE "C"`
+      SELECT * FROM plant_store.tokens ORDER BY created_at, id COLLATE pg_catalog."C"`
     return rows.map(toRecord)
   },
 

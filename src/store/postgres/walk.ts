@@ -1,21 +1,22 @@
 import type { PlantQuery, VersionedPlant } from '../store.ts'
-import { type Sql, withTimeout } from './session.ts'
+import type { Sql } from './pools.ts'
+import { withTimeout } from './timeout.ts'
 
-/** How many bytes of rows are made into plants at once. */
+/** How many bytes of rows become plants at once. */
 const pieceBytes = 64 * 1024
 
 /**
- * Every plant that the query finds, as one answer of the server, which waits while nobody takes more. A COPY costs less
- * than rows by far, and needs no bound on a page: it holds no more than a piece, or one plant.
+ * Every plant that the query finds, from one COPY, which costs far less than rows. The server waits
+ * while nobody reads, so the service holds one piece at a time, or one plant.
  */
 export async function* walkPlants(
   sql: Sql,
   query: PlantQuery,
   { answerTimeoutMs, isLost }: { answerTimeoutMs: number; isLost: () => boolean },
 ): AsyncGenerator<VersionedPlant[]> {
-  // A COPY takes no parameters: the text of a client goes beside it, never into it.
+  // A COPY takes no parameters: the text of a client goes into a setting, never into the statement.
   if (query.tag !== undefined) {
-    const noted = sql`SELECT set_config(${tagSetting}, ${query.tag}, TRUE)`
+    const noted = sql`SELECT pg_catalog.set_config(${tagSetting}, ${query.tag}, TRUE)`
     await withTimeout(noted, answerTimeoutMs)
   }
   const copy = sql.unsafe(`COPY (${toSelect(query)}) TO STDOUT`)
@@ -38,7 +39,7 @@ export async function* walkPlants(
     if (bytes > 0) yield toPlants(Buffer.concat(chunks))
   } finally {
     clearTimeout(timer)
-    // The driver stops reading when the stream is full, and would not go on when it has ended meanwhile.
+    // The driver pauses the socket while the stream is full, and does not resume it after the end.
     if (!isLost()) rows._read(0)
   }
 }
@@ -47,22 +48,22 @@ const tagSetting = 'plant_store.tag'
 
 function toSelect({ after, tag, limit }: PlantQuery): string {
   const conditions = [
-    ...(after === undefined ? [] : [`id > ${after}`]),
-    ...(tag === undefined ? [] : [`hashtextextended(tag, 0) = hashtextextended(${soughtTag}, 0)`]),
-    ...(tag === undefined ? [] : [`tag = ${soughtTag}`]),
+    ...(after === undefined ? [] : [`id > '${after}'::bigint`]),
+    ...(tag === undefined ? [] : [`plant_store.tag_key(tag) = plant_store.tag_key(${soughtTag})`]),
+    ...(tag === undefined ? [] : ['tag IS NOT NULL']),
   ]
   const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
   const bound = Number.isFinite(limit) ? `LIMIT ${limit}` : ''
   return `SELECT id, name, tag, version FROM plant_store.plants ${where} ORDER BY id ${bound}`
 }
 
-const soughtTag = `current_setting('${tagSetting}')`
+const soughtTag = `pg_catalog.current_setting('${tagSetting}')`
 
-/** Rows of COPY's text format: one a line, tabs between the columns, `\N` for what is absent. */
+/** Reads COPY's text format: a row on each line, tabs between the columns, `\N` for NULL. */
 function toPlants(bytes: Buffer): VersionedPlant[] {
   const text = bytes.toString()
   const plants: VersionedPlant[] = []
-  // By places in the whole text: to split each line would take half as long again.
+  // By places in the whole text: splitting each line would take half as long again.
   for (let start = 0; start < text.length; ) {
     const nameAt = text.indexOf('\t', start) + 1
     const tagAt = text.indexOf('\t', nameAt) + 1

@@ -2,8 +2,9 @@ import { existsSync, statSync } from 'node:fs'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { type FileSummary, UnusableStore } from '../store.ts'
-import { explain, identifyFile } from './connection.ts'
+import { explain } from './connection.ts'
 import { isFull, isNotADatabase, isSqliteError } from './failures.ts'
+import { identifyFile } from './file.ts'
 import { migrations } from './migrations.ts'
 
 /** The pages copied in one step: 8 MiB. */

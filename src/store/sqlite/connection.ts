@@ -1,26 +1,12 @@
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fstatSync,
-  openSync,
-  readFileSync,
-  readSync,
-} from 'node:fs'
-import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { explainFile } from '../file-errors.ts'
 import { UnusableStore } from '../store.ts'
 import { assertCommitsAreSynced } from './durability.ts'
 import { explainSqlite, isNotADatabase, isSqliteError } from './failures.ts'
-import { makeFolder } from './folder.ts'
+import { applicationId, foreignFile, prepareFile } from './file.ts'
 import { migrations } from './migrations.ts'
 
-/** Marks a file as ours in its header: "plst". */
-const applicationId = 0x706c7374
-/** What the journal of a transaction begins with. */
-const journalMark = Buffer.from('d9d505f920a163d7', 'hex')
 /** Older releases can corrupt a write-ahead log that two connections use. */
 const oldestSqlite = [3, 51, 3]
 /** How long opening waits for another process that migrates or holds the lock. */
@@ -33,6 +19,9 @@ export const busyTimeoutMs = 20
  * The leaves are the system's to cache. Snapshots keep SQLite's 2 MB: a walk comes to each page once.
  */
 const cacheKib = 8_000
+
+/** The log shrinks to this size when it starts again. SQLite alone would keep its largest size. */
+const keptLogBytes = 16 * 1024 * 1024
 
 export const memoryPath = ':memory:'
 
@@ -57,6 +46,7 @@ function openOnDisk(path: string, timeoutMs: number): DatabaseSync {
   const db = openFile(path)
   try {
     db.exec(`PRAGMA busy_timeout = ${timeoutMs}; PRAGMA cache_size = -${cacheKib}`)
+    db.exec(`PRAGMA journal_size_limit = ${keptLogBytes}`)
     requireRecentSqlite(db)
     if (isEmpty(db)) db.exec(`PRAGMA application_id = ${applicationId}`)
     makeDurable(db, path)
@@ -71,7 +61,7 @@ function openOnDisk(path: string, timeoutMs: number): DatabaseSync {
 
 /** What is set on a connection beside what makes it durable, as the statements that set it. */
 export function readSettings(db: DatabaseSync): string {
-  return ['cache_size', 'wal_autocheckpoint', 'max_page_count']
+  return ['cache_size', 'wal_autocheckpoint', 'max_page_count', 'journal_size_limit']
     .map((name) => `PRAGMA ${name} = ${Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0]}`)
     .join('; ')
 }
@@ -98,53 +88,6 @@ function isFileError(error: unknown): boolean {
 function isEmpty(db: DatabaseSync): boolean {
   const row = db.prepare('PRAGMA page_count').get() as { page_count: bigint }
   return row.page_count === 0n
-}
-
-function prepareFile(path: string): void {
-  makeFolder(dirname(path))
-  // Made here, because SQLite would make it readable for everybody. Its log files take over the mode.
-  const file = openSync(path, openFlags, 0o600)
-  try {
-    requireRegular(file, path)
-    identify(file, path)
-  } finally {
-    closeSync(file)
-  }
-}
-
-/** Does not block: a read of a pipe could wait for ever. */
-const openFlags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
-
-function requireRegular(file: number, path: string): void {
-  if (fstatSync(file).isFile()) return
-  throw new UnusableStore(`Cannot open the database ${path}: it is not a regular file.`)
-}
-
-/** Whose file it is, without changing it. */
-export function identifyFile(path: string): 'new' | 'ours' {
-  const file = openSync(path, 'r')
-  try {
-    return identify(file, path)
-  } finally {
-    closeSync(file)
-  }
-}
-
-// Read from the header and not through SQLite, so that a file of somebody else is not touched.
-function identify(file: number, path: string): 'new' | 'ours' {
-  const header = Buffer.alloc(72)
-  const bytes = readSync(file, header, 0, header.length, 0)
-  if (bytes === 0 || isUnfinished(header, path)) return 'new'
-  const isSqlite = header.toString('latin1', 0, 16) === 'SQLite format 3\0'
-  if (!isSqlite || header.readUInt32BE(68) !== applicationId) throw foreignFile(path)
-  return 'ours'
-}
-
-// A power cut in the middle of the first start can leave a file without a beginning, and a journal to undo it with.
-function isUnfinished(header: Buffer, path: string): boolean {
-  const journal = `${path}-journal`
-  if (header.some((byte) => byte !== 0) || !existsSync(journal)) return false
-  return readFileSync(journal).subarray(0, journalMark.length).equals(journalMark)
 }
 
 function openFile(path: string, parameters: Record<string, string> = {}): DatabaseSync {
@@ -197,12 +140,6 @@ function migrate(db: DatabaseSync, path: string): void {
     if (db.isTransaction) db.exec('ROLLBACK')
     throw error
   }
-}
-
-function foreignFile(path: string): UnusableStore {
-  return new UnusableStore(
-    `${path} is not a database of Plant Store and was not touched. Name another path.`,
-  )
 }
 
 function cannotOpen(path: string, cause: unknown): UnusableStore {

@@ -2,9 +2,9 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { KeyUse, Rows } from '../changes.ts'
 import { type PlantPage, type PlantQuery, pageBytes, type VersionedPlant } from '../store.ts'
 
-/** Rows come as arrays: for the engine's binding, the names of the columns cost more than their values. */
+/** Rows come as arrays: in the binding, the names of columns cost more than their values. */
 type PlantRow = [id: bigint, name: string, tag: string | null, version: bigint]
-/** Of a plant that is too large for its place on the page, the texts are left where they are. */
+/** A plant that is too large for its share of the page comes without its texts. */
 type SparseRow = [id: bigint, name: string | null, tag: string | null, version: bigint]
 
 interface KeyRow {
@@ -13,21 +13,26 @@ interface KeyRow {
   readonly used_at: bigint
 }
 
-/** A page for whoever needs the versions, too. */
+/** A page with the versions of its plants. */
 export interface VersionedPage extends PlantPage {
   readonly plants: readonly VersionedPlant[]
 }
 
 const columns = 'id, name, tag, version'
-/** The columns, with the texts of a plant only when they have at most `?1` bytes, which are counted without reading them. */
+/** The columns, with the texts only if they have at most `?1` bytes, which are not read to count. */
 const sparseColumns = `id,
   iif(octet_length(name) + ifnull(octet_length(tag), 0) <= ?1, name, NULL),
   iif(octet_length(tag) <= ?1, tag, NULL),
   version`
 const smallestId = -(2n ** 63n)
 const largestId = 2n ** 63n - 1n
-/** How many keys are forgotten in one step: few enough that nobody waits for it. */
+/** How many keys are forgotten in one step: few enough that no request waits for it. */
 const keysPerStep = 500
+
+/** The condition that finds a tag by its beginning, which is what the index holds. */
+function hasTag(parameter: string): string {
+  return `substr(tag, 1, 100) = substr(${parameter}, 1, 100) AND tag = ${parameter}`
+}
 
 /** The statements on plants and keys. Those of `Rows` run inside the transaction of a batch. */
 export function buildPlantStatements(db: DatabaseSync) {
@@ -38,13 +43,13 @@ export function buildPlantStatements(db: DatabaseSync) {
   const update = db.prepare('UPDATE plants SET name = ?, tag = ?, version = ? WHERE id = ?')
   const remove = db.prepare('DELETE FROM plants WHERE id = ?')
   const list = buildList(db, 'id >= ?2')
-  const listByTag = buildList(db, 'tag = ?4 AND id >= ?2')
+  const listByTag = buildList(db, `${hasTag('?4')} AND id >= ?2`)
   const listIds = db.prepare('SELECT id FROM plants WHERE id >= ? ORDER BY id LIMIT ?')
   const listIdsByTag = db.prepare(
-    'SELECT id FROM plants WHERE tag = ? AND id >= ? ORDER BY id LIMIT ?',
+    `SELECT id FROM plants WHERE ${hasTag('?1')} AND id >= ?2 ORDER BY id LIMIT ?3`,
   )
   const count = db.prepare('SELECT count(*) AS count FROM plants')
-  const countByTag = db.prepare('SELECT count(*) AS count FROM plants WHERE tag = ?')
+  const countByTag = db.prepare(`SELECT count(*) AS count FROM plants WHERE ${hasTag('?1')}`)
   const selectKey = db.prepare(
     'SELECT fingerprint, version, used_at FROM keys WHERE token_id = ? AND key = ?',
   )
@@ -112,14 +117,14 @@ export function buildPlantStatements(db: DatabaseSync) {
   }
 }
 
-/** Reads pages of the plants that a condition describes, given the first id as `?2` and what else it needs from `?4` on. */
+/** Reads pages of the plants that meet a condition: `?2` is the first id, `?4` a tag. */
 function buildList(db: DatabaseSync, condition: string) {
   const rest = `FROM plants WHERE ${condition} ORDER BY id LIMIT ?3`
   const selectSparse = prepareRows(db, `SELECT ${sparseColumns} ${rest}`)
   const select = prepareRows(db, `SELECT ${columns} ${rest}`)
 
   return (from: bigint, limit: number, ...others: string[]): VersionedPage => {
-    // All at once is fast, as long as the page fits even if each of its plants takes its whole share.
+    // Reading all at once is fast. The page fits if no plant exceeds its share of it.
     const rows = selectSparse.all(Math.floor(pageBytes / limit), from, limit, ...others)
     return (rows as unknown as SparseRow[]).every(isComplete)
       ? { plants: (rows as unknown as PlantRow[]).map(toPlant), isWhole: true }
@@ -131,7 +136,7 @@ function isComplete([, name]: SparseRow): boolean {
   return name !== null
 }
 
-/** The beginning of a page, up to the size that may be held. */
+/** The beginning of a page, up to the size that may be held in memory. */
 function readBeginning(rows: Iterable<unknown>): VersionedPage {
   const plants: VersionedPlant[] = []
   let bytes = 0

@@ -8,20 +8,34 @@ import { buildTokenStatements } from './tokens.ts'
 /** How many plants of a walk are read at once. */
 const pageSize = 1_000
 
-/** A second connection that keeps reading what the first moment of its transaction shows; the log holds what comes after. */
-export function openSnapshot(db: DatabaseSync): Snapshot {
+/** A snapshot that can be ended from outside: further reads fail with the reason. */
+export interface EndableSnapshot extends Snapshot {
+  end(reason: Error): void
+}
+
+/**
+ * A second connection, which keeps reading the moment of its first read. Later changes stay in the
+ * log until it is closed.
+ */
+export function openSnapshot(db: DatabaseSync): EndableSnapshot {
   const reader = openReader(db)
-  // The first read settles the moment.
+  // The first read fixes the moment.
   reader.exec('BEGIN; SELECT 1 FROM plants LIMIT 1')
   const plants = buildPlantStatements(reader)
   const tokens = buildTokenStatements(reader)
+  let endedBy: Error | undefined
 
   async function read<Value>(run: () => Value): Promise<Value> {
+    if (endedBy !== undefined) throw endedBy
     try {
       return run()
     } catch (error) {
       throw toRefusal(error)
     }
+  }
+
+  function close(): void {
+    if (reader.isOpen) reader.close()
   }
 
   return {
@@ -39,8 +53,12 @@ export function openSnapshot(db: DatabaseSync): Snapshot {
       }
     },
     listTokens: () => read(tokens.list),
+    end(reason) {
+      endedBy = reason
+      close()
+    },
     async close() {
-      reader.close()
+      close()
     },
   }
 }
@@ -48,7 +66,7 @@ export function openSnapshot(db: DatabaseSync): Snapshot {
 function openReader(db: DatabaseSync): DatabaseSync {
   const path = db.location()
   if (path !== null) return new DatabaseSync(path, { readOnly: true, readBigInts: true })
-  // Nobody else can connect to a database in memory: a copy of it does as well.
+  // No second connection can reach a database in memory. A copy of it does as well.
   const name = `file:snapshot-${randomUUID()}?mode=memory&cache=shared`
   const copy = new DatabaseSync(name, { readBigInts: true })
   db.exec(`VACUUM INTO '${name}'`)

@@ -5,7 +5,7 @@ import { limitSnapshots } from '../snapshots.ts'
 import type { Store, Version } from '../store.ts'
 import { randomVersion, toVersioned } from '../version.ts'
 import { toRefusal } from './failures.ts'
-import { openSnapshot } from './snapshot.ts'
+import { boundLog, defaultLogBounds, type LogBounds } from './log-bound.ts'
 import { buildStatements, type SqliteChange, type SqliteOutcome } from './transactions.ts'
 import { openWriter, type WriterLocation } from './writer.ts'
 
@@ -18,6 +18,7 @@ export interface SqliteStoreOptions extends Partial<BatcherBounds> {
   readonly lockTimeoutMs?: number
   readonly newVersion?: () => Version
   readonly writer?: WriterLocation
+  readonly log?: LogBounds
 }
 
 /** The store on an open connection, which it closes when it is closed. */
@@ -26,12 +27,14 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     lockTimeoutMs = defaultLockTimeoutMs,
     newVersion = randomVersion,
     writer: location = 'adaptive',
+    log = defaultLogBounds,
     ...overrides
   } = options
   const selectSchema = db.prepare('PRAGMA schema_version')
   const statements = buildStatements(db)
   const { plants, tokens } = statements
   const writer = openWriter(db, statements, { location, lockTimeoutMs })
+  const openSnapshot = boundLog(db, log)
   const batcher = buildBatcher(writer.commit, { ...bounds, ...overrides }, writer.commitDelayMs)
 
   function read<Row>(run: () => Row): Row {
@@ -66,7 +69,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
       const bytes = imported.reduce((sum, plant) => sum + toBytes(plant), 0)
       return write(toImport(imported, onConflict, newVersion), bytes)
     },
-    openSnapshot: limitSnapshots(async () => read(() => openSnapshot(db))),
+    openSnapshot: limitSnapshots(async () => read(openSnapshot)),
     forgetKeys: (usedBefore) => write({ kind: 'forget keys', usedBefore }),
 
     addToken: (token) => write({ kind: 'add token', token }),

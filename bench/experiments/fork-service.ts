@@ -1,0 +1,20 @@
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+/** A service in a child process. */
+export interface ForkedService {
+  readonly port: number
+  /** Its CPU time so far in microseconds, or its resident memory in megabytes. */
+  read(figure: 'cpuUs' | 'rssMb'): Promise<number>
+  kill(): void
+}
+
+export async function forkService(url: string): Promise<ForkedService> {
+  const child = fork(fileURLToPath(new URL('service.ts', import.meta.url)), [url])
+  const ask = (question: string) =>
+    new Promise<number>((resolve) => {
+      child.once('message', (reply) => resolve(Number(reply)))
+      child.send(question)
+    })
+  return { port: await ask('port'), read: ask, kill: () => child.kill() }
+}

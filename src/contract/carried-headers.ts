@@ -1,0 +1,74 @@
+import { type ErrorNumber, toStatus } from './errors.ts'
+import { protocolFailures } from './failures.ts'
+import type { HeaderName } from './headers.ts'
+
+/** The headers of an answer: those that it always carries, and those that it carries at times. */
+export interface CarriedHeaders {
+  readonly always: readonly HeaderName[]
+  readonly sometimes: readonly HeaderName[]
+}
+
+/** What a request is about, as far as the headers of its answer depend on it. */
+export type Subject = 'operation' | 'health' | 'page' | 'options'
+
+/** The headers of every answer. The optional ones are those of CORS. */
+const everyAnswer: CarriedHeaders = {
+  always: ['X-Request-Id', 'X-Content-Type-Options'],
+  sometimes: ['Vary', 'Access-Control-Allow-Origin', 'Access-Control-Expose-Headers'],
+}
+const cached: CarriedHeaders = { always: ['Cache-Control'], sometimes: [] }
+const rateLimit: readonly HeaderName[] = ['RateLimit', 'RateLimit-Policy']
+
+const bySubject: Record<Subject, CarriedHeaders> = {
+  operation: join(everyAnswer, cached, { always: [], sometimes: rateLimit }),
+  health: join(everyAnswer, cached),
+  page: everyAnswer,
+  options: join(everyAnswer, {
+    always: ['Allow'],
+    sometimes: [
+      'Access-Control-Allow-Methods',
+      'Access-Control-Allow-Headers',
+      'Access-Control-Max-Age',
+    ],
+  }),
+}
+
+/** The headers of a success, which may have more of its own. */
+export function headersOfSuccess(subject: Subject, own: CarriedHeaders): CarriedHeaders {
+  return join(bySubject[subject], own)
+}
+
+/** The headers of an answer that can have any of these error numbers. */
+export function headersOfFailures(
+  subject: Subject,
+  numbers: readonly ErrorNumber[],
+): CarriedHeaders {
+  const each = numbers.map((number) => headersOfFailure(subject, number))
+  const [first, ...others] = each.map(({ always }) => new Set(always))
+  const always = others.reduce((shared, more) => shared.intersection(more), first ?? new Set())
+  const all = each.flatMap((carried) => [...carried.always, ...carried.sometimes])
+  return join({ always: [...always], sometimes: all })
+}
+
+function headersOfFailure(subject: Subject, number: ErrorNumber): CarriedHeaders {
+  const own = headersOfNumber(number)
+  // They are answered before an operation or a page is.
+  if (protocolFailures.includes(number)) return join(own, everyAnswer)
+  return join(own, bySubject[subject])
+}
+
+function headersOfNumber(number: ErrorNumber): CarriedHeaders {
+  const status = toStatus(number)
+  if (number === 40000) return { always: [], sometimes: ['WWW-Authenticate'] }
+  if (status === 401 || status === 403) return { always: ['WWW-Authenticate'], sometimes: [] }
+  if (number === 42900) return { always: ['Retry-After', ...rateLimit], sometimes: [] }
+  if (status === 503) return { always: ['Retry-After'], sometimes: [] }
+  return { always: [], sometimes: [] }
+}
+
+/** Joins what several rules say. A header that one of them promises is always there. */
+function join(...rules: CarriedHeaders[]): CarriedHeaders {
+  const always = new Set(rules.flatMap((rule) => rule.always))
+  const sometimes = new Set(rules.flatMap((rule) => rule.sometimes)).difference(always)
+  return { always: [...always], sometimes: [...sometimes] }
+}

@@ -1,0 +1,35 @@
+import type { ErrorNumber } from './errors.ts'
+import type { Operation, Page } from './operation.ts'
+
+/** The failures of HTTP and of the connection, on every path. No operation is looked for before. */
+export const protocolFailures: readonly ErrorNumber[] = [
+  40000, 40800, 41400, 41700, 43100, 50300, 50500,
+]
+const operationFailures: readonly ErrorNumber[] = [40100, 40101, 40102, 40300, 42900, 50000, 50301]
+const bodyFailures: readonly ErrorNumber[] = [40001, 40002, 40003, 41500]
+/** A body is read on every write, if only to be discarded. */
+const writeFailures: readonly ErrorNumber[] = [41300, 50400, 50700]
+
+/** Every failure that an operation can answer, in ascending order. */
+export function failuresOf(operation: Operation): ErrorNumber[] {
+  const { method, path, parameters, body, failures } = operation
+  return ascending([
+    ...protocolFailures,
+    ...operationFailures,
+    ...(path.includes('{id}') ? [40004 as const] : []),
+    ...(parameters.length > 0 ? [40005 as const] : []),
+    ...(parameters.includes('If-Match') ? [41200 as const] : []),
+    ...(body ? bodyFailures : []),
+    ...(method === 'GET' ? [] : writeFailures),
+    ...failures,
+  ])
+}
+
+/** Every failure that a page can answer, in ascending order. */
+export function failuresOfPage(page: Page): ErrorNumber[] {
+  return ascending([...protocolFailures, ...page.failures])
+}
+
+function ascending(numbers: ErrorNumber[]): ErrorNumber[] {
+  return numbers.sort((a, b) => a - b)
+}

@@ -1,0 +1,70 @@
+import type { CarriedHeaders } from './carried-headers.ts'
+import { type HeaderName, headers } from './headers.ts'
+import type { ArrayShape, ObjectShape } from './schema.ts'
+
+/** A piece of the document. */
+export type Json = Record<string, unknown>
+
+/** Collects what the document says once and refers to from then on. */
+export type Components = ReturnType<typeof buildComponents>
+
+/** Builds an empty collection. What is referred to is collected under its name. */
+export function buildComponents() {
+  const collected = { schemas: {}, headers: {}, responses: {} } as Record<Kind, Json>
+  const shapes = new Map<string, ObjectShape | ArrayShape>()
+
+  function refer(kind: Kind, name: string, build: () => Json): Json {
+    collected[kind][name] ??= build()
+    return { $ref: `#/components/${kind}/${name}` }
+  }
+
+  /** Refers to a shape by its title, and from an array to the shape of its items. */
+  function referToShape(shape: ObjectShape | ArrayShape): Json {
+    const { title } = shape
+    const known = shapes.get(title) ?? shape
+    if (known !== shape && !isSame(known, shape)) {
+      throw new Error(`Two different shapes of the contract have the title "${title}".`)
+    }
+    shapes.set(title, shape)
+    return refer('schemas', title, () => {
+      const items = shape.type === 'array' ? { items: referToShape(shape.items) } : {}
+      return toSchema({ ...shape, ...items }) as Json
+    })
+  }
+
+  function referToHeaders({ always, sometimes }: CarriedHeaders): Json {
+    const required = always.map((name) => [
+      name,
+      refer('headers', name, () => toHeader(name, { required: true })),
+    ])
+    const optional = sometimes.map((name) => [
+      name,
+      refer('headers', `${name}-Optional`, () => toHeader(name)),
+    ])
+    return Object.fromEntries([...required, ...optional])
+  }
+
+  function referToResponse(name: string, build: () => Json): Json {
+    return refer('responses', name, build)
+  }
+
+  return { collected, referToShape, referToHeaders, referToResponse }
+}
+
+type Kind = 'schemas' | 'headers' | 'responses'
+
+function toHeader(name: HeaderName, options: { required?: true } = {}): Json {
+  const { description, schema, example } = headers[name]
+  return { description, ...options, schema, example }
+}
+
+function isSame(one: ObjectShape | ArrayShape, other: ObjectShape | ArrayShape): boolean {
+  return JSON.stringify(toSchema(one)) === JSON.stringify(toSchema(other))
+}
+
+/** A schema as JSON can hold it. A bigint is written in all of its digits. */
+export function toSchema(schema: unknown): unknown {
+  if (typeof schema === 'bigint') return JSON.rawJSON(String(schema))
+  if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return schema
+  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, toSchema(value)]))
+}

@@ -1,0 +1,138 @@
+import type { Subject } from './carried-headers.ts'
+import { failuresOf, failuresOfPage, protocolFailures } from './failures.ts'
+import { type Components, type Json, toSchema } from './openapi-components.ts'
+import { buildFailures, buildSuccess } from './openapi-responses.ts'
+import type { Operation, Page, Success } from './operation.ts'
+import { operations } from './operations.ts'
+import { pages } from './pages.ts'
+import { parameters } from './parameters.ts'
+import { int64Bounds } from './schema.ts'
+
+/** Every path with its operations or its page, HEAD wherever GET is, and OPTIONS. */
+export function buildPaths(components: Components): Record<string, Json> {
+  const paths: Record<string, Json> = {}
+  const add = (path: string, method: string, described: Json) => {
+    paths[path] = { ...paths[path], [method.toLowerCase()]: described }
+  }
+  for (const [name, operation] of Object.entries(operations)) {
+    for (const method of withHead(operation.method)) {
+      add(operation.path, method, describeOperation(components, name, method, operation))
+    }
+  }
+  for (const [name, page] of Object.entries(pages)) {
+    for (const method of withHead('GET')) {
+      add(page.path, method, describePage(components, name, method, page))
+    }
+  }
+  for (const path of Object.keys(paths)) add(path, 'OPTIONS', describeOptions(components, path))
+  return paths
+}
+
+function withHead(method: string): string[] {
+  return method === 'GET' ? ['GET', 'HEAD'] : [method]
+}
+
+function describeOperation(
+  components: Components,
+  name: string,
+  method: string,
+  operation: Operation,
+): Json {
+  const { summary, description, scope, path, body, successes } = operation
+  const asked = { subject: 'operation', method } as const
+  return {
+    ...toNames(name, method, summary),
+    tags: ['plants'],
+    description: `${description} Requires the scope \`${scope}\`.`,
+    security: [{ bearerToken: [scope] }],
+    parameters: [
+      ...(path.includes('{id}') ? [idParameter] : []),
+      ...operation.parameters.map((parameter) => ({
+        name: parameter,
+        ...(toSchema(parameters[parameter]) as Json),
+      })),
+    ],
+    ...(body && {
+      requestBody: {
+        required: true,
+        content: { [body.mediaType]: { schema: components.referToShape(body.shape) } },
+      },
+    }),
+    responses: {
+      ...Object.fromEntries(
+        Object.entries(successes).map(([status, success]) => [
+          status,
+          { ...buildSuccess(components, asked, success), ...buildLinks(operation, success) },
+        ]),
+      ),
+      ...buildFailures(components, asked, failuresOf(operation)),
+    },
+  }
+}
+
+function describePage(components: Components, name: string, method: string, page: Page): Json {
+  const { summary, description, success } = page
+  const subject: Subject = page.cacheControl === undefined ? 'page' : 'health'
+  return {
+    ...toNames(name, method, summary),
+    tags: ['service'],
+    description,
+    security: [],
+    responses: {
+      200: buildSuccess(components, { subject, method }, success),
+      ...buildFailures(components, { subject, method }, failuresOfPage(page)),
+    },
+  }
+}
+
+function describeOptions(components: Components, path: string): Json {
+  const asked = { subject: 'options', method: 'OPTIONS' } as const
+  return {
+    operationId: `${(path.match(/[a-z]+/g) ?? []).join('_')}_options`,
+    tags: ['service'],
+    summary: 'Ask what the path allows',
+    description:
+      'Returns the methods that the path supports and, in response to a CORS preflight, the ' +
+      'headers that a page of another origin may send.',
+    security: [],
+    ...(path.includes('{id}') && { parameters: [anyId] }),
+    responses: {
+      204: buildSuccess(components, asked, { description: 'See the headers.', headers: [] }),
+      ...buildFailures(components, asked, protocolFailures),
+    },
+  }
+}
+
+function toNames(name: string, method: string, summary: string): Json {
+  if (method !== 'HEAD') return { operationId: name, summary }
+  return { operationId: `${name}Head`, summary: `${summary}: the headers alone` }
+}
+
+/** From a plant that was created, to the operations on it. */
+function buildLinks({ path }: Operation, { headers }: Success): Json {
+  if (!headers.includes('Location')) return {}
+  const id = path.endsWith('{id}') ? '$request.path.id' : '$request.body#/id'
+  const place = path.endsWith('{id}') ? path : `${path}/{id}`
+  const there = Object.entries(operations).filter(([, operation]) => operation.path === place)
+  const links = there.map(([operationId]) => [operationId, { operationId, parameters: { id } }])
+  return { links: Object.fromEntries(links) }
+}
+
+/** OPTIONS does not look at the id. */
+const anyId = {
+  name: 'id',
+  in: 'path',
+  required: true,
+  description: 'Any text: the methods are the same for every id.',
+  schema: { type: 'string' },
+  example: '1',
+}
+
+const idParameter = {
+  name: 'id',
+  in: 'path',
+  required: true,
+  description: 'The id of the plant: digits with an optional minus sign, without leading zeros.',
+  schema: toSchema({ type: 'integer', format: 'int64', ...int64Bounds }),
+  example: 1,
+}

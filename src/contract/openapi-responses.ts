@@ -1,0 +1,109 @@
+import { headersOfFailures, headersOfSuccess, type Subject } from './carried-headers.ts'
+import { type ErrorNumber, type ErrorStatus, errors, toStatus } from './errors.ts'
+import { protocolFailures } from './failures.ts'
+import type { Components, Json } from './openapi-components.ts'
+import type { JsonBody, Success, TextBody } from './operation.ts'
+import { ErrorBody } from './shapes.ts'
+
+/** The names of the statuses, from which those of the responses are made. */
+const statusNames: Record<ErrorStatus, string> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  405: 'MethodNotAllowed',
+  408: 'RequestTimeout',
+  409: 'Conflict',
+  412: 'PreconditionFailed',
+  413: 'ContentTooLarge',
+  414: 'UriTooLong',
+  415: 'UnsupportedMediaType',
+  417: 'ExpectationFailed',
+  422: 'UnprocessableContent',
+  429: 'TooManyRequests',
+  431: 'HeadersTooLarge',
+  500: 'InternalServerError',
+  503: 'ServiceUnavailable',
+  504: 'GatewayTimeout',
+  505: 'HttpVersionNotSupported',
+  507: 'InsufficientStorage',
+}
+
+/** Who asks for what: on it the headers and the body of a response depend. */
+export interface Asked {
+  readonly subject: Subject
+  readonly method: string
+}
+
+/** A success. The response to HEAD has the headers of that to GET, and no body. */
+export function buildSuccess(
+  { referToHeaders, referToShape }: Components,
+  { subject, method }: Asked,
+  { description, headers, optionalHeaders = [], body, alternatives = [] }: Success,
+): Json {
+  const carried = headersOfSuccess(subject, { always: headers, sometimes: optionalHeaders })
+  const bodies = method === 'HEAD' || body === undefined ? [] : [body, ...alternatives]
+  const content = bodies.map((one) => [one.mediaType, toContent(one)])
+  return {
+    description,
+    headers: referToHeaders(carried),
+    ...(content.length > 0 && { content: Object.fromEntries(content) }),
+  }
+
+  function toContent(one: JsonBody | TextBody): Json {
+    if ('shape' in one) return { schema: referToShape(one.shape) }
+    const { description, example } = one
+    return { schema: { type: 'string', description }, ...(example && { example }) }
+  }
+}
+
+/** One response for each status, with an example for each error number of that status. */
+export function buildFailures(
+  components: Components,
+  asked: Asked,
+  numbers: readonly ErrorNumber[],
+): Json {
+  const byStatus = Map.groupBy(numbers, toStatus)
+  return Object.fromEntries(
+    [...byStatus].map(([status, sharing]) => [
+      status,
+      components.referToResponse(toName(asked, sharing), () =>
+        buildFailure(components, asked, sharing),
+      ),
+    ]),
+  )
+}
+
+function buildFailure(
+  { referToHeaders, referToShape }: Components,
+  { subject, method }: Asked,
+  numbers: readonly ErrorNumber[],
+): Json {
+  const examples = numbers.map((number) => [
+    number,
+    { summary: errors[number], value: { error: number, message: errors[number] } },
+  ])
+  const content = {
+    'application/json': { schema: referToShape(ErrorBody), examples: Object.fromEntries(examples) },
+  }
+  return {
+    description: numbers.map((number) => `${number}: ${errors[number]}`).join('\n\n'),
+    headers: referToHeaders(headersOfFailures(subject, numbers)),
+    ...(method !== 'HEAD' && { content }),
+  }
+}
+
+/** For example `NotFound_40401`, and `NotFound_40401_Head` without a body. */
+function toName({ subject, method }: Asked, numbers: readonly ErrorNumber[]): string {
+  const [first = 50000] = numbers
+  // The failures of the protocol are the same everywhere.
+  const isShared = numbers.every((number) => protocolFailures.includes(number))
+  return [
+    statusNames[String(toStatus(first)) as ErrorStatus],
+    ...numbers,
+    ...(isShared || subject === 'operation'
+      ? []
+      : [`${subject[0]?.toUpperCase()}${subject.slice(1)}`]),
+    ...(method === 'HEAD' ? ['Head'] : []),
+  ].join('_')
+}

@@ -1,0 +1,63 @@
+import type { ErrorNumber } from './errors.ts'
+import type { cachePolicies, HeaderName } from './headers.ts'
+import type { ParameterName } from './parameters.ts'
+import type { ArrayShape, BodyShape, ObjectShape } from './schema.ts'
+import type { Scope } from './scopes.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** A body in JSON. */
+export interface JsonBody<Shape extends ObjectShape | ArrayShape = ObjectShape | ArrayShape> {
+  readonly mediaType: 'application/json' | `application/${string}+json`
+  readonly shape: Shape
+}
+
+/** A body in any other media type, described in words. */
+export interface TextBody {
+  readonly mediaType: string
+  readonly description: string
+  readonly example?: string
+}
+
+/** A body in the usual media type. */
+export function json<const Shape extends ObjectShape | ArrayShape>(shape: Shape) {
+  return { mediaType: 'application/json', shape } as const
+}
+
+/** One kind of success. It also carries the headers that every answer of an operation carries. */
+export interface Success {
+  readonly description: string
+  readonly body?: JsonBody | TextBody
+  /** Other media types of the same body, for clients that prefer one of them (`Accept`). */
+  readonly alternatives?: readonly TextBody[]
+  readonly headers: readonly HeaderName[]
+  readonly optionalHeaders?: readonly HeaderName[]
+}
+
+/** What an operation promises. `{id}` in a path stands for the id of a plant. */
+export interface Operation {
+  readonly method: Method
+  readonly path: string
+  readonly scope: Scope
+  readonly summary: string
+  readonly description: string
+  readonly parameters: readonly ParameterName[]
+  readonly body?: JsonBody<BodyShape>
+  readonly successes: Readonly<Record<number, Success>>
+  /** The failures of this operation alone; `failuresOf` adds those that it shares with others. */
+  readonly failures: readonly ErrorNumber[]
+}
+
+/** A path that needs no token, because it says nothing about what is stored. */
+export interface Page {
+  readonly path: string
+  readonly summary: string
+  readonly description: string
+  readonly success: Pick<Success, 'description' | 'headers'> & {
+    readonly body: JsonBody | TextBody
+  }
+  /** The value of its `Cache-Control`, on successes and failures. */
+  readonly cacheControl?: (typeof cachePolicies)['health']
+  /** The failures of this page alone; `failuresOfPage` adds those of the protocol. */
+  readonly failures: readonly ErrorNumber[]
+}

@@ -1,0 +1,139 @@
+import { X509Certificate } from 'node:crypto'
+import { readFile, stat } from 'node:fs/promises'
+import { isIP } from 'node:net'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import {
+  type ConnectionOptions,
+  checkServerIdentity,
+  createSecureContext,
+  getCACertificates,
+  type SecureContext,
+  type SecureContextOptions,
+} from 'node:tls'
+import { UnusableStore } from '../store.ts'
+import type { TlsMode, TlsSettings } from './address.ts'
+import { codeOf } from './failures.ts'
+
+export type Encryption = 'none' | 'tls'
+
+/** What each mode tries, in order, until the server agrees. */
+export const encryptions: Readonly<Record<TlsMode, readonly Encryption[]>> = {
+  disable: ['none'],
+  allow: ['none', 'tls'],
+  prefer: ['tls', 'none'],
+  require: ['tls'],
+  'verify-ca': ['tls'],
+  'verify-full': ['tls'],
+}
+
+/** Reads the files for TLS with this host. Throws `UnusableStore` when one cannot be used. */
+export async function readTlsOptions(
+  settings: TlsSettings,
+  host: string,
+): Promise<ConnectionOptions> {
+  const ca = await readAuthorities(settings)
+  const client = await readClientCertificate(settings)
+  const checksName = settings.mode === 'verify-full'
+  return {
+    secureContext: toSecureContext({ ...(ca && { ca }), ...client }),
+    rejectUnauthorized: ca !== undefined,
+    // Without a server name, as for an IP address, Node.js would compare with "localhost".
+    checkServerIdentity: (_, certificate) =>
+      checksName ? checkServerIdentity(host, certificate) : undefined,
+    ...(isIP(host) === 0 && { servername: host }),
+  }
+}
+
+/** The authorities to trust; undefined when the certificate of the server is not to be checked. */
+async function readAuthorities({ mode, rootCertificate }: TlsSettings) {
+  if (mode === 'allow' || mode === 'prefer') return undefined
+  if (rootCertificate === 'system') return getCACertificates('system')
+  if (rootCertificate !== undefined) {
+    return requireCertificate(await readNamed('sslrootcert', rootCertificate))
+  }
+  const standard = await readStandard('root.crt')
+  if (standard === undefined && mode !== 'require') {
+    throw new UnusableStore(
+      `DATABASE_URL has sslmode=${mode}, but names no authority to trust: ` +
+        'set sslrootcert to the file with its certificate, or to system.',
+    )
+  }
+  return standard && requireCertificate(standard)
+}
+
+/** Refuses a file without a certificate, which Node.js would take for an empty list. */
+function requireCertificate(text: string): string {
+  try {
+    return new X509Certificate(text) && text
+  } catch (error) {
+    throw notPem(error)
+  }
+}
+
+/** The certificate that the service shows to a server that asks for one, if it has any. */
+async function readClientCertificate({
+  certificate,
+  key,
+}: TlsSettings): Promise<SecureContextOptions> {
+  const cert =
+    certificate === undefined
+      ? await readStandard('postgresql.crt')
+      : await readNamed('sslcert', certificate)
+  if (cert === undefined) return {}
+  const keyFile = key ?? toStandardPath('postgresql.key')
+  const text = await readNamed('sslkey', keyFile)
+  await requirePrivate(keyFile)
+  return { cert, key: text }
+}
+
+async function readNamed(parameter: string, path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    throw new UnusableStore(
+      `${parameter} of DATABASE_URL: the file ${path} cannot be read (${codeOf(error)}).`,
+      { cause: error },
+    )
+  }
+}
+
+/** Reads a file from where libpq looks by default; undefined when there is none to read. */
+async function readStandard(name: string): Promise<string | undefined> {
+  try {
+    return await readFile(toStandardPath(name), 'utf8')
+  } catch {
+    // No such file, no right to read it, or a user without a home.
+    return undefined
+  }
+}
+
+function toStandardPath(name: string): string {
+  return join(homedir(), '.postgresql', name)
+}
+
+/** Refuses a key that other users can read, as libpq does: the group may read one of root's. */
+async function requirePrivate(path: string): Promise<void> {
+  const { mode, uid } = await stat(path)
+  const tooMuch = uid === 0 ? 0o037 : 0o077
+  if (process.platform === 'win32' || (mode & tooMuch) === 0) return
+  throw new UnusableStore(
+    `sslkey of DATABASE_URL: other users can read the file ${path}. Change its mode to 0600.`,
+  )
+}
+
+function toSecureContext(options: SecureContextOptions): SecureContext {
+  try {
+    return createSecureContext(options)
+  } catch (error) {
+    throw notPem(error)
+  }
+}
+
+function notPem(cause: unknown): UnusableStore {
+  return new UnusableStore(
+    'A file of sslrootcert, sslcert or sslkey of DATABASE_URL is no certificate or key ' +
+      `in PEM form, or the key belongs to another certificate (${codeOf(cause)}).`,
+    { cause },
+  )
+}

@@ -1,0 +1,81 @@
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  fchmodSync,
+  fstatSync,
+  openSync,
+  readFileSync,
+  readSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+import { UnusableStore } from '../store.ts'
+import { makeFolder } from './folder.ts'
+
+/** Marks a file as ours in its header: "plst". */
+export const applicationId = 0x706c7374
+/** What the journal of a transaction begins with. */
+const journalMark = Buffer.from('d9d505f920a163d7', 'hex')
+
+/** Makes the file and its folders if they are missing, and refuses a file that is not ours. */
+export function prepareFile(path: string): void {
+  makeFolder(dirname(path))
+  // SQLite would make it readable for everybody. Its log files take over the mode.
+  const file = openSync(path, openFlags, 0o600)
+  try {
+    requireRegular(file, path)
+    if (identify(file, path) === 'ours') closeToOthers(file, path)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Does not block: a read of a pipe could wait for ever. */
+const openFlags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
+
+function requireRegular(file: number, path: string): void {
+  if (fstatSync(file).isFile()) return
+  throw new UnusableStore(`Cannot open the database ${path}: it is not a regular file.`)
+}
+
+/** Takes the file, and the log beside it, away from other users, as if it had been made here. */
+function closeToOthers(file: number, path: string): void {
+  const { mode, uid } = fstatSync(file)
+  if ((mode & 0o077) === 0 || uid !== process.geteuid?.()) return
+  fchmodSync(file, mode & 0o700)
+  for (const log of [`${path}-wal`, `${path}-shm`]) if (existsSync(log)) chmodSync(log, 0o600)
+}
+
+/** Whose file it is, without changing it. */
+export function identifyFile(path: string): 'new' | 'ours' {
+  const file = openSync(path, 'r')
+  try {
+    return identify(file, path)
+  } finally {
+    closeSync(file)
+  }
+}
+
+// Read from the header and not through SQLite, so that a file of somebody else is not touched.
+function identify(file: number, path: string): 'new' | 'ours' {
+  const header = Buffer.alloc(72)
+  const bytes = readSync(file, header, 0, header.length, 0)
+  if (bytes === 0 || isUnfinished(header, path)) return 'new'
+  const isSqlite = header.toString('latin1', 0, 16) === 'SQLite format 3\0'
+  if (!isSqlite || header.readUInt32BE(68) !== applicationId) throw foreignFile(path)
+  return 'ours'
+}
+
+// A power cut in the middle of the first start can leave a file without a beginning, and a journal to undo it with.
+function isUnfinished(header: Buffer, path: string): boolean {
+  const journal = `${path}-journal`
+  if (header.some((byte) => byte !== 0) || !existsSync(journal)) return false
+  return readFileSync(journal).subarray(0, journalMark.length).equals(journalMark)
+}
+
+export function foreignFile(path: string): UnusableStore {
+  return new UnusableStore(
+    `${path} is not a database of Plant Store and was not touched. Name another path.`,
+  )
+}

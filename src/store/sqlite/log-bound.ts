@@ -1,0 +1,63 @@
+import { statSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
+import { logTooLarge } from '../failures.ts'
+import type { Snapshot } from '../store.ts'
+import { type EndableSnapshot, openSnapshot } from './snapshot.ts'
+
+/**
+ * The log cannot start again while a snapshot needs it, so writes beside exports that overlap make
+ * it grow. Beyond the first size no further snapshot is opened; beyond the second the oldest ends.
+ */
+export interface LogBounds {
+  readonly refuseBytes: number
+  readonly endBytes: number
+}
+
+export const defaultLogBounds: LogBounds = {
+  refuseBytes: 64 * 1024 * 1024,
+  endBytes: 256 * 1024 * 1024,
+}
+
+/** How often the size of the log is looked at while a snapshot is open. */
+const lookMs = 200
+
+/** Opens snapshots as long as the log is small, and ends the oldest while it is too large. */
+export function boundLog(db: DatabaseSync, { refuseBytes, endBytes }: LogBounds) {
+  const path = db.location()
+  const open: EndableSnapshot[] = []
+  let timer: NodeJS.Timeout | undefined
+
+  function logBytes(): number {
+    return path === null ? 0 : (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0)
+  }
+
+  function look(): void {
+    if (logBytes() > endBytes) open.shift()?.end(logTooLarge())
+    if (open.length === 0) stop()
+  }
+
+  function stop(): void {
+    clearInterval(timer)
+    timer = undefined
+  }
+
+  function forget(snapshot: EndableSnapshot): void {
+    const index = open.indexOf(snapshot)
+    if (index !== -1) open.splice(index, 1)
+    if (open.length === 0) stop()
+  }
+
+  return (): Snapshot => {
+    if (open.length > 0 && logBytes() > refuseBytes) throw logTooLarge()
+    const snapshot = openSnapshot(db)
+    open.push(snapshot)
+    timer ??= setInterval(look, lookMs).unref()
+    return {
+      ...snapshot,
+      async close() {
+        forget(snapshot)
+        await snapshot.close()
+      },
+    }
+  }
+}

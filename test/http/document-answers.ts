@@ -1,0 +1,125 @@
+import { readFileSync } from 'node:fs'
+import type { Answer } from '../support/wire.ts'
+
+interface Reference {
+  readonly $ref: string
+}
+interface DocumentedHeader {
+  readonly required?: boolean
+}
+interface DocumentedResponse {
+  readonly headers: Readonly<Record<string, DocumentedHeader | Reference>>
+  readonly content?: Readonly<Record<string, { examples?: Record<string, unknown> }>>
+}
+interface DocumentedOperation {
+  readonly operationId: string
+  readonly responses: Readonly<Record<string, DocumentedResponse | Reference>>
+}
+interface Document {
+  readonly paths: Readonly<Record<string, Record<string, DocumentedOperation>>>
+  readonly components: {
+    readonly headers: Readonly<Record<string, DocumentedHeader>>
+    readonly responses: Readonly<Record<string, DocumentedResponse>>
+  }
+}
+
+const document: Document = JSON.parse(
+  readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'),
+)
+
+/** The header fields of HTTP itself: the document says that it does not list them. */
+const unlisted = [
+  'connection',
+  'content-length',
+  'content-type',
+  'date',
+  'keep-alive',
+  'transfer-encoding',
+]
+
+/** The names of the headers that the document declares for any answer. */
+export const declaredHeaders: readonly string[] = [
+  ...new Set(
+    Object.values(document.paths)
+      .flatMap(Object.values<DocumentedOperation>)
+      .flatMap(({ responses }) => Object.values(responses).map(resolveResponse))
+      .flatMap(({ headers }) => Object.keys(headers)),
+  ),
+]
+
+/** Every answer that the document lists: a status or, where it has any, an error number of it. */
+export function listAnswers(): { operationId: string; answers: string[] }[] {
+  return Object.values(document.paths).flatMap((methods) =>
+    Object.entries(methods).map(([method, { operationId, responses }]) => {
+      // HEAD has no bodies, and therefore no numbers: they are those of GET.
+      const numbered = method === 'head' ? methods.get?.responses : responses
+      const answers = Object.entries(numbered ?? {}).flatMap(([status, response]) => {
+        const numbers = resolveResponse(response).content?.['application/json']?.examples
+        return numbers === undefined ? [status] : Object.keys(numbers)
+      })
+      return { operationId, answers }
+    }),
+  )
+}
+
+/** The operation that the document has for a request, by the first line of what was sent. */
+export function findOperation(sent: string): DocumentedOperation | undefined {
+  const [, method = '', target = ''] = /^(\S+) (\S+) HTTP/.exec(sent) ?? []
+  const path = decode(target.replace(/^https?:\/\/[^/]*/, '').replace(/[?#].*$/, ''))
+  const known = Object.keys(document.paths).find((template) =>
+    new RegExp(`^${template.replace('.', '\\.').replace('{id}', '[^/]+')}$`).test(path),
+  )
+  return known === undefined ? undefined : document.paths[known]?.[method.toLowerCase()]
+}
+
+/** How the headers of an answer differ from those that the document declares for it. */
+export function findHeaderFaults(
+  operation: DocumentedOperation | undefined,
+  { status, headers }: Pick<Answer, 'status' | 'headers'>,
+): string[] {
+  const response = operation?.responses[status]
+  const declared = response === undefined ? undeclared : resolveResponse(response).headers
+  const names = Object.keys(declared).map((name) => name.toLowerCase())
+  const undeclaredNames = [...headers.keys()].filter(
+    (name) => !unlisted.includes(name) && !names.includes(name),
+  )
+  const missing = Object.entries(declared)
+    .filter(([name, header]) => isRequired(header) && !headers.has(name.toLowerCase()))
+    .map(([name]) => name)
+  return [
+    ...undeclaredNames.map((name) => `${name} is not declared`),
+    ...missing.map((name) => `${name} is missing`),
+  ]
+}
+
+/** The headers of answers outside of the document: for unknown paths and unsupported methods. */
+const undeclared: DocumentedResponse['headers'] = {
+  ...document.components.responses.BadRequest_40000?.headers,
+  Allow: {},
+  'Access-Control-Allow-Methods': {},
+  'Access-Control-Allow-Headers': {},
+  'Access-Control-Max-Age': {},
+  'Retry-After': {},
+}
+
+function isRequired(header: DocumentedHeader | Reference): boolean {
+  if (!('$ref' in header)) return header.required === true
+  return document.components.headers[toName(header)]?.required === true
+}
+
+function resolveResponse(response: DocumentedResponse | Reference): DocumentedResponse {
+  if (!('$ref' in response)) return response
+  return document.components.responses[toName(response)] as DocumentedResponse
+}
+
+function toName({ $ref }: Reference): string {
+  return $ref.replace(/^.*\//, '')
+}
+
+function decode(path: string): string {
+  try {
+    return decodeURI(path)
+  } catch {
+    return path
+  }
+}

@@ -1,0 +1,292 @@
+import assert from 'node:assert/strict'
+import { text } from 'node:stream/consumers'
+import { before, describe, it } from 'node:test'
+import { scopes } from '../../src/contract/scopes.ts'
+import { buildHandlers } from '../../src/http/handlers.ts'
+import { diskFull } from '../../src/store/failures.ts'
+import type { Store } from '../../src/store/store.ts'
+import { issueToken } from '../../src/tokens/issue.ts'
+import { engines } from '../support/engines.ts'
+import { authorized, json, startService, type TestService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
+import { exchange, openSocket, toBytes } from '../support/wire.ts'
+
+const memory = 'sqlite::memory:'
+
+/** Sends a request with a token until it is refused. */
+function waitForRefusal(service: TestService, headers: { Authorization: string }): Promise<void> {
+  const isRefused = async () => (await service.call({ path: '/plants/1', headers })).status === 401
+  return waitUntil(isRefused, 'the token is refused')
+}
+
+describe('every answer', () => {
+  let service: TestService
+  before(async () => {
+    service = await startService(memory)
+    await service.create('{"id":1,"name":"x"}')
+  })
+
+  const cacheControls: [path: string, cacheControl: string | undefined][] = [
+    ['/plants', 'private, no-cache'],
+    ['/plants/1', 'private, no-cache'],
+    ['/plants/404', 'private, no-cache'],
+    ['/healthz', 'no-store'],
+    ['/readyz', 'no-store'],
+    ['/openapi.json', undefined],
+    ['/nowhere', undefined],
+  ]
+  for (const [path, cacheControl] of cacheControls) {
+    it(`tells caches what they may do with ${path}, and browsers not to guess`, async () => {
+      const { headers } = await service.call({ path })
+      assert.equal(headers.get('cache-control'), cacheControl)
+      assert.equal(headers.get('x-content-type-options'), 'nosniff')
+      const anonymous = await service.call({ path, headers: { Authorization: 'Basic x' } })
+      assert.equal(anonymous.headers.get('cache-control'), cacheControl)
+    })
+  }
+
+  it('has nosniff, even when the parser refuses the request', async () => {
+    const [answer] = await exchange(service.url, Buffer.from('GARBAGE\r\n\r\n'))
+    assert.equal(answer?.headers.get('x-content-type-options'), 'nosniff')
+  })
+})
+
+describe('a body', () => {
+  let service: TestService
+  before(async () => {
+    service = await startService(memory)
+  })
+  const toChunked = (method: string, path: string, headers: Record<string, string>) =>
+    toBytes({ method, path, headers: { ...headers, 'Transfer-Encoding': 'chunked' } })
+
+  it('is stored when it comes in chunks of one byte', async () => {
+    const name = 'n'.repeat(900)
+    const body = [...`{"id":1,"name":"${name}"}`].map((byte) => `1\r\n${byte}\r\n`).join('')
+    const bytes = Buffer.concat([
+      toChunked('POST', '/plants', json),
+      Buffer.from(`${body}0\r\n\r\n`),
+    ])
+    const [answer] = await exchange(service.url, bytes)
+    assert.equal(answer?.status, 200)
+    const { body: stored } = await service.call({ path: '/plants/1' })
+    assert.equal(JSON.parse(stored).name, name)
+  })
+
+  it('is refused with 413 when it has more chunks than are allowed', async () => {
+    const bytes = Buffer.concat([
+      toChunked('POST', '/plants', json),
+      Buffer.from('1\r\n \r\n'.repeat(20_000)),
+    ])
+    const [answer] = await exchange(service.url, bytes)
+    assert.equal(answer?.status, 413)
+    assert.match(answer?.body ?? '', /more than 1000 chunks/)
+    assert.equal(answer?.headers.get('connection'), 'close')
+  })
+
+  for (const [title, headers, body] of [
+    ['by its length', { 'Content-Length': '2000000' }, ''],
+    ['by its chunks', { 'Transfer-Encoding': 'chunked' }, `200000\r\n${'x'.repeat(0x200000)}`],
+  ] as const) {
+    it(`makes a DELETE fail when it is too large ${title}, and nothing is deleted`, async () => {
+      await service.create('{"id":2,"name":"x"}')
+      const head = toBytes({
+        method: 'DELETE',
+        path: '/plants/2',
+        headers: { ...authorized, ...headers },
+      })
+      const [answer] = await exchange(service.url, Buffer.concat([head, Buffer.from(body)]))
+      assert.equal(answer?.status, 413)
+      assert.equal((await service.call({ path: '/plants/2' })).status, 200)
+    })
+  }
+})
+
+describe('a token that is revoked during its request', () => {
+  for (const engine of engines) {
+    it(`writes nothing, on ${engine.name}`, async () => {
+      const store = await engine.open(await engine.newUrl())
+      const service = await startService(memory, { store })
+      const { token, record } = await issueToken(store, {
+        name: 'test',
+        scopes,
+        lifetimeMs: undefined,
+      })
+      const authorization = { Authorization: `Bearer ${token}` }
+      const headers = { ...json, ...authorization, Connection: 'close' }
+      const body = '{"id":1,"name":"x"}'
+      const socket = openSocket(service.url)
+      const received = text(socket)
+      socket.write(toBytes({ method: 'POST', path: '/plants', headers, body }).subarray(0, -5))
+      await service.call({ path: '/plants/1', headers: authorization })
+      await store.revokeToken(record.id, Date.now())
+      await waitForRefusal(service, authorization)
+      socket.write(body.slice(-5))
+      assert.match(await received, /^HTTP\/1\.1 401[\s\S]*40101/)
+      assert.equal((await service.call({ path: '/plants/1' })).status, 404)
+    })
+
+    it(`ends its export, on ${engine.name}`, async () => {
+      const store = await engine.open(await engine.newUrl())
+      const service = await startService(memory, { store })
+      const name = 'x'.repeat(500_000)
+      const count = 60
+      for (let id = 0; id < count; id++) await store.createPlant({ id: BigInt(id), name })
+      const { token, record } = await issueToken(store, {
+        name: 'test',
+        scopes,
+        lifetimeMs: undefined,
+      })
+      const authorization = { Authorization: `Bearer ${token}` }
+      const response = await fetch(`${service.url}/plants`, {
+        headers: {
+          ...authorization,
+          Accept: 'application/x-ndjson',
+          'Accept-Encoding': 'identity',
+        },
+      })
+      assert.equal(response.status, 200)
+      await store.revokeToken(record.id, Date.now())
+      await waitForRefusal(service, authorization)
+      await assert.rejects(response.text())
+    })
+  }
+})
+
+describe('a create with a precondition', () => {
+  let service: TestService
+  let etag: string
+  before(async () => {
+    service = await startService(memory)
+    etag = (await service.create('{"id":1,"name":"x"}')).headers.get('etag') ?? ''
+  })
+
+  const cases: [title: string, id: number, name: string, value: string, status: number][] = [
+    ['If-Match with the tag of the plant', 1, 'If-Match', 'its tag', 412],
+    ['If-Match for an absent plant', 2, 'If-Match', '*', 412],
+    ['If-None-Match: * for a used id', 1, 'If-None-Match', '*', 412],
+    ['If-None-Match with the tag of the plant', 1, 'If-None-Match', 'its tag', 412],
+    ['If-None-Match with another tag', 1, 'If-None-Match', '"1"', 409],
+    ['If-None-Match: * for a free id', 3, 'If-None-Match', '*', 200],
+    ['If-None-Match with a tag for a free id', 4, 'If-None-Match', 'its tag', 200],
+  ]
+  for (const [title, id, name, value, status] of cases) {
+    it(`is ${status}: ${title}`, async () => {
+      const first = await service.call({ path: `/plants/${id}` })
+      const headers = { [name]: value === 'its tag' ? etag : value }
+      const answer = await service.create(`{"id":${id},"name":"y"}`, headers)
+      assert.equal(answer.status, status)
+      const second = await service.call({ path: `/plants/${id}` })
+      if (status !== 200) assert.equal(second.body, first.body)
+      else assert.equal(second.status, 200)
+    })
+  }
+})
+
+describe('an idempotency key', () => {
+  it('is refused when its token has used as many as it may', async () => {
+    const engine = engines[0] as (typeof engines)[number]
+    const store = await engine.open(await engine.newUrl())
+    const { createPlant } = buildHandlers(store, 2)
+    const create = (id: bigint, tokenId: string) =>
+      createPlant({
+        body: { id, name: 'x' },
+        parameters: {
+          'Idempotency-Key': `key-${id}`,
+          'If-Match': undefined,
+          'If-None-Match': undefined,
+        },
+        baseUrl: '',
+        tokenId,
+        format: undefined,
+      })
+    await create(1n, 'one')
+    await create(2n, 'one')
+    await assert.rejects(create(3n, 'one'), { number: 50300 })
+    assert.equal(await store.getPlant(3n), undefined)
+    assert.equal((await create(4n, 'other')).status, 200)
+  })
+})
+
+describe('a page of control characters', () => {
+  it('is streamed when its JSON is too large to hold, and complete', async () => {
+    const service = await startService(memory)
+    const count = 5
+    const name = '\\u0001'.repeat(150_000)
+    for (let id = 0; id < count; id++) await service.create(`{"id":${id},"name":"${name}"}`)
+    const answer = await fetch(`${service.url}/plants?limit=4`, { headers: authorized })
+    assert.equal(answer.headers.get('content-length'), null)
+    assert.match(answer.headers.get('link') ?? '', /after=3>/)
+    const plants = (await answer.json()) as { id: number; name: string }[]
+    assert.deepEqual(
+      plants.map((plant) => [plant.id, plant.name.length]),
+      [0, 1, 2, 3].map((id) => [id, 150_000]),
+    )
+  })
+})
+
+describe('readiness', () => {
+  it('says that the disk is full while it is, and stays 200', async () => {
+    const engine = engines[0] as (typeof engines)[number]
+    const store = await engine.open(await engine.newUrl())
+    let isFull = true
+    const createPlant: Store['createPlant'] = (plant) =>
+      isFull ? Promise.reject(diskFull()) : store.createPlant(plant)
+    const service = await startService(memory, { store: { ...store, createPlant } })
+    const readiness = async () => {
+      const { status, body } = await service.call({ path: '/readyz' })
+      return [status, JSON.parse(body)]
+    }
+    assert.deepEqual(await readiness(), [200, { status: 'ok' }])
+    assert.equal((await service.create('{"id":1,"name":"x"}')).status, 507)
+    assert.deepEqual(await readiness(), [200, { status: 'ok', writes: 'disk full' }])
+    isFull = false
+    assert.equal((await service.create('{"id":1,"name":"x"}')).status, 200)
+    assert.deepEqual(await readiness(), [200, { status: 'ok' }])
+  })
+})
+
+describe('messages', () => {
+  let service: TestService
+  before(async () => {
+    service = await startService(memory)
+  })
+  const cases: [path: string, number: number, message: RegExp][] = [
+    ['/plants/', 40400, /Leave out the slash at the end/],
+    ['/nowhere/', 40400, /See \/docs/],
+    ['/plants/%ff', 40000, /not UTF-8/],
+    ['/plants/%zz', 40000, /percent sign/],
+    ['/plants?tag=%ff', 40005, /tag is not UTF-8/],
+    ['/plants?tag=a&tag=a', 40005, /tag is given twice/],
+    ['/plants?limit=x', 40005, /limit must be a number from 1 to 1000\.$/],
+  ]
+  for (const [path, number, message] of cases) {
+    it(`say what is wrong with ${path}`, async () => {
+      const { body } = await service.call({ path })
+      const error = JSON.parse(body)
+      assert.equal(error.error, number)
+      assert.match(error.message, message)
+    })
+  }
+
+  it('refuse a part of a plant', async () => {
+    const headers = { ...json, 'Content-Range': 'bytes 0-1/2' }
+    const answer = await service.call({
+      method: 'PUT',
+      path: '/plants/1',
+      headers,
+      body: '{"name":"x"}',
+    })
+    assert.equal(JSON.parse(answer.body).error, 40005)
+    assert.equal((await service.call({ path: '/plants/1' })).status, 404)
+  })
+
+  it('can be read by a page that asks for an unknown path', async () => {
+    const headers = { Origin: 'https://a.example', 'Access-Control-Request-Method': 'GET' }
+    const preflight = await service.call({ method: 'OPTIONS', path: '/nowhere', headers })
+    assert.equal(preflight.status, 204)
+    assert.match(preflight.headers.get('access-control-allow-methods') ?? '', /GET/)
+    assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /traceparent/)
+    const plain = await service.call({ method: 'OPTIONS', path: '/nowhere' })
+    assert.equal(plain.status, 404)
+  })
+})

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { engines } from '../support/engines.ts'
+import { startService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
+import { exchange } from '../support/wire.ts'
+
+interface Line {
+  readonly msg: string
+  readonly error?: number
+  readonly requests?: number
+  readonly [field: string]: unknown
+}
+
+const memory = 'sqlite::memory:'
+const toLines = (log: readonly string[]): Line[] => log.map((line) => JSON.parse(line))
+
+/** Waits for the last line with this message, which is written when an answer is sent. */
+async function findLine(log: readonly string[], message: string): Promise<Line> {
+  const find = () => toLines(log).findLast(({ msg }) => msg === message)
+  await waitUntil(() => find() !== undefined, `the log says "${message}"`)
+  return find() as Line
+}
+
+describe('the log of requests', () => {
+  it('shows the token, route, status, error number, client and duration', async () => {
+    const service = await startService(memory, { env: { LOG_LEVEL: 'debug' } })
+    await service.call({ path: '/plants/404', headers: { 'X-Forwarded-For': '9.9.9.9' } })
+    const line = await findLine(service.log, 'answered')
+    assert.equal(line.method, 'GET')
+    assert.equal(line.path, '/plants/{id}')
+    assert.equal(line.statusCode, 404)
+    assert.equal(line.error, 40401)
+    assert.match(String(line.tokenId), /^operator/)
+    assert.equal(line.client, '127.0.0.1')
+    assert.match(String(line.ms), /^\d+(\.\d{1,3})?$/)
+  })
+
+  it('shows an unknown path, and requests that the parser refuses', async () => {
+    const service = await startService(memory, { env: { LOG_LEVEL: 'debug' } })
+    await service.call({ path: `/nowhere-${'x'.repeat(1_000)}` })
+    const { path } = await findLine(service.log, 'answered')
+    assert.equal(path, `/nowhere-${'x'.repeat(191)}`)
+    await exchange(service.url, Buffer.from('GARBAGE\r\n\r\n'))
+    const refused = await findLine(service.log, 'refused')
+    assert.equal(refused.error, 40000)
+    assert.equal(refused.client, '127.0.0.1')
+  })
+
+  for (const [trusted, expected] of [
+    ['1', '3.3.3.3'],
+    ['2', '2.2.2.2'],
+  ] as const) {
+    it(`believes the addresses of ${trusted} proxies, and no further one`, async () => {
+      const env = { LOG_LEVEL: 'debug', TRUST_PROXY: trusted }
+      const service = await startService(memory, { env })
+      const headers = { 'X-Forwarded-For': '1.1.1.1, 2.2.2.2, 3.3.3.3' }
+      await service.call({ path: '/healthz', headers })
+      assert.equal((await findLine(service.log, 'answered')).client, expected)
+    })
+  }
+
+  for (const engine of engines) {
+    it(`reports a full disk when it begins and when it ends, on ${engine.name}`, async () => {
+      const { store } = await engine.openWithFault('disk full')
+      const service = await startService(memory, { store })
+      const name = 'x'.repeat(100_000)
+      for (let id = 10; id < 30; id++) {
+        const { status } = await service.create(`{"id":${id},"name":"${name}"}`)
+        assert.equal(status, 507)
+      }
+      await service.close()
+      const lines = toLines(service.log).filter(({ error }) => error === 50700)
+      assert.equal(lines.length, 2)
+      assert.equal(lines[1]?.requests, 20)
+    })
+  }
+})

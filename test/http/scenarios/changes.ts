@@ -1,0 +1,102 @@
+import { answered, del, put, refused, rose, type Scenario, tagOf } from './scenario.ts'
+
+const replaces: Scenario[] = [
+  answered('a replace', put('/plants/51', rose), {
+    body: '{"id":51,"name":"Rose","tag":"garden"}',
+    headers: { etag: /^"/, location: '' },
+  }),
+  answered('a replace of an absent plant', put('/plants/70', rose), {
+    status: 201,
+    body: '{"id":70,"name":"Rose","tag":"garden"}',
+    headers: { etag: /^"/, location: '/plants/70' },
+  }),
+  answered('a replace with the same id in the body', put('/plants/51', '{"id":5.1e1,"name":"R"}'), {
+    body: '{"id":51,"name":"R"}',
+  }),
+  answered(
+    'a replace of the state that the client has',
+    put('/plants/50', rose, { 'If-Match': `"1", ${tagOf[50]}` }),
+  ),
+  answered(
+    'a replace of an absent plant that must be absent',
+    put('/plants/71', rose, { 'If-None-Match': '*' }),
+    { status: 201 },
+  ),
+  refused(
+    41200,
+    'a replace of a plant that must be absent',
+    put('/plants/51', rose, { 'If-None-Match': '*' }),
+  ),
+  refused(
+    41200,
+    'a replace of an absent plant that must exist',
+    put('/plants/404', rose, { 'If-Match': '*' }),
+  ),
+  refused(41200, 'a replace of a former state', put('/plants/51', rose, { 'If-Match': '"1"' })),
+  refused(
+    41200,
+    'a replace by a weak tag of the current state',
+    put('/plants/52', rose, { 'If-Match': `W/${tagOf[52]}` }),
+  ),
+  refused(
+    40005,
+    'a replace of a part of a plant',
+    put('/plants/51', rose, { 'Content-Range': 'bytes 0-1/2' }),
+  ),
+  refused(40003, 'another id in the body', put('/plants/51', '{"id":52,"name":"Rose"}')),
+  refused(40003, 'text for an id in the body', put('/plants/51', '{"id":"51","name":"Rose"}')),
+  refused(40003, 'a replace without a name', put('/plants/51', '{}')),
+  refused(40004, 'a replace at a wrong id', put('/plants/x', rose)),
+  refused(
+    40005,
+    'a broken list of entity tags, before a broken body',
+    put('/plants/51', 'no JSON', { 'If-Match': '""x' }),
+  ),
+  refused(40001, 'a replace whose body is not JSON', put('/plants/51', '{')),
+  refused(40002, 'a replace with an empty body', put('/plants/51', '')),
+  refused(
+    41300,
+    'a replace whose body is too large',
+    put('/plants/51', `{"name":"${'x'.repeat(1024 * 1024)}"}`),
+  ),
+  refused(
+    41500,
+    'a replace in another media type',
+    put('/plants/51', rose, { 'Content-Type': 'text/plain' }),
+  ),
+]
+
+const deletes: Scenario[] = [
+  answered('a delete', del('/plants/53'), { status: 204, body: '' }),
+  answered(
+    'a delete of the state that the client has, with a media type and no body',
+    del('/plants/52', { 'If-Match': tagOf[52], 'Content-Type': 'text/plain' }),
+    { status: 204 },
+  ),
+  refused(
+    40401,
+    'a conditional delete of an absent plant',
+    del('/plants/404', { 'If-Match': '"1"' }),
+  ),
+  ...[
+    { 'Content-Type': 'application/json' },
+    { 'Content-Type': ';;' },
+    { 'Content-Length': '2' },
+    { 'Content-Length': '2', 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' },
+  ].map((headers) =>
+    refused(40401, `a delete of an absent plant with ${JSON.stringify(headers)}`, {
+      ...del('/plants/404', headers),
+      ...('Content-Length' in headers && { body: '{x' }),
+    }),
+  ),
+  refused(41300, 'a delete with a body that is too large', {
+    ...del('/plants/404', { 'Content-Length': '2097152' }),
+    body: '',
+  }),
+  refused(41200, 'a delete of a former state', del('/plants/51', { 'If-Match': '"1"' })),
+  refused(40004, 'a delete at a wrong id', del('/plants/x')),
+  refused(40005, 'a delete with no entity tag', del('/plants/51', { 'If-Match': ' ' })),
+]
+
+/** Replaces and deletes. */
+export const changes: Scenario[] = [...replaces, ...deletes]

@@ -1,0 +1,172 @@
+import { authorized } from '../../support/service.ts'
+import { answered, fern, post, postChunks, refused, type Scenario } from './scenario.ts'
+
+const accepted: Scenario[] = [
+  answered('a create', post('{"id":7,"name":"Fern","tag":"shade"}'), {
+    body: '{"name":"Fern","tag":"shade"}',
+    headers: {
+      location: '/plants/7',
+      etag: /^"[0-9a-f]{1,16}"$/,
+      'content-type': 'application/json; charset=utf-8',
+      'cache-control': 'private, no-cache',
+    },
+  }),
+  answered('a create without a tag', post('{"id":8,"name":"Fern"}'), { body: '{"name":"Fern"}' }),
+  answered('a create with an empty name and tag', post('{"id":10,"name":"","tag":""}'), {
+    body: '{"name":"","tag":""}',
+  }),
+  answered(
+    'a create with members that the shape does not name',
+    post(
+      '{"id":9,"name":"Fern","colour":["green",1.5,null,1e999],"__proto__":{"tag":"x"},"constructor":1}',
+    ),
+    { body: '{"name":"Fern"}' },
+  ),
+  answered(
+    'brackets in a string, which are no nesting',
+    post(`{"id":17,"name":"\\"${'['.repeat(40)}${'{'.repeat(40)}"}`),
+  ),
+  answered('a body in chunks', postChunks('a\r\n{"id":12,"\r\nd\r\nname":"Fern"}\r\n0\r\n\r\n'), {
+    body: '{"name":"Fern"}',
+  }),
+  answered(
+    'the content encoding identity',
+    post('{"id":13,"name":"Fern"}', { 'Content-Encoding': 'Identity' }),
+  ),
+  answered(
+    'a body that the client sends once the service asks for it',
+    post('{"id":14,"name":"Fern"}', { Expect: '100-Continue' }),
+  ),
+  answered(
+    'a URL in absolute form',
+    { ...post('{"id":15,"name":"Fern"}'), path: 'http://other.test/plants' },
+    { headers: { location: '/plants/15' } },
+  ),
+]
+
+const bodies: Scenario[] = [
+  refused(40900, 'a create with an id that is taken', post('{"id":1,"name":"Other"}'), {
+    body: /id 1 exists/,
+  }),
+  refused(40001, 'a create whose body is not JSON', post('{"id":7,')),
+  refused(
+    40001,
+    'deep nesting after an escaped quote',
+    post(`{"id":7,"name":"\\"","z":${'['.repeat(200_000)}`),
+  ),
+  refused(
+    40001,
+    'a duplicate member, once an array and once an object',
+    post('{"id":7,"name":"Fern","z":[],"z":{}}'),
+  ),
+  refused(40002, 'a create with an empty body', post('')),
+  refused(40002, 'a body of white space', post(' \r\n\t ')),
+  refused(40002, 'neither a body nor a media type', { ...post(''), headers: authorized }),
+  refused(40002, 'a body of white space without a media type', {
+    ...post(' \n'),
+    headers: authorized,
+  }),
+  refused(40003, 'a create without a name', post('{"id":7}'), {
+    body: '{"error":40003,"message":"The member \\"name\\" is missing."}',
+  }),
+  refused(40003, 'an array instead of an object', post('[{"id":7,"name":"Fern"}]'), {
+    body: /A JSON object is expected, but this is an array/,
+  }),
+  refused(
+    41300,
+    'a create whose body is too large',
+    post(`{"id":7,"name":"${'x'.repeat(1024 * 1024)}"}`),
+  ),
+  refused(
+    41300,
+    'a length that is too large, before the body arrives',
+    post('', { 'Content-Length': '2097152', Expect: '100-continue' }),
+  ),
+  refused(
+    41300,
+    'a body in chunks that is too large',
+    postChunks(`110000\r\n${'x'.repeat(0x110000)}\r\n0\r\n\r\n`),
+  ),
+]
+
+const mediaTypes: Scenario[] = [
+  answered(
+    'a media type in any case, with a charset and other parameters',
+    post('{"id":11,"name":"Fern"}', { 'Content-Type': 'Application/JSON ; Charset="UTF-8"; x=y' }),
+  ),
+  answered(
+    'a media type with an empty parameter and a quoted semicolon',
+    post('{"id":16,"name":"Fern"}', {
+      'Content-Type': 'application/json; p="a;\\"b" ; charset=utf-8;',
+    }),
+  ),
+  ...[
+    'text/plain',
+    'application/json; charset=utf-16',
+    'application/json; charset=utf-8; charset=utf-8',
+    'application/json; charset',
+    'application/json; =x',
+    'application/jsonx',
+    'application/json x',
+    'text/json',
+    '*/*',
+    '',
+  ].map((type) => refused(41500, `the media type "${type}"`, post(fern, { 'Content-Type': type }))),
+  refused(41500, 'a body without a media type', { ...post(fern), headers: authorized }),
+  refused(41500, 'a large body without a media type', {
+    ...post(''),
+    headers: { ...authorized, 'Content-Length': '2097152' },
+  }),
+  refused(41500, 'a content encoding', post(fern, { 'Content-Encoding': 'gzip' })),
+]
+
+const conditions: Scenario[] = [
+  answered(
+    'a create of a plant that must be absent',
+    post('{"id":18,"name":"Fern"}', { 'If-None-Match': '*' }),
+  ),
+  refused(
+    41200,
+    'a create with a taken id of a plant that must be absent',
+    post('{"id":1,"name":"Other"}', { 'If-None-Match': '*' }),
+  ),
+  refused(41200, 'a create of a plant that must exist', post(fern, { 'If-Match': '*' })),
+  refused(40005, 'a create with a broken condition', post(fern, { 'If-Match': '"' })),
+]
+
+const keys: Scenario[] = [
+  answered(
+    'a create with a new key',
+    post('{"id":61,"name":"Key"}', { 'Idempotency-Key': 'new-key' }),
+    { body: '{"name":"Key"}', headers: { 'idempotency-replayed': '' } },
+  ),
+  answered(
+    'a used key with the same plant, written differently',
+    post('{ "name":"\\u004bey", "id":6.0e1 }', { 'Idempotency-Key': 'used-key' }),
+    {
+      body: '{"name":"Key"}',
+      headers: {
+        'idempotency-replayed': 'true',
+        location: '/plants/60',
+        etag: /^"/,
+      },
+    },
+  ),
+  refused(
+    42200,
+    'a used key with another id',
+    post('{"id":62,"name":"Key"}', { 'Idempotency-Key': 'used-key' }),
+  ),
+  refused(
+    42200,
+    'a used key with one more tag',
+    post('{"id":60,"name":"Key","tag":""}', { 'Idempotency-Key': 'used-key' }),
+  ),
+  ...['', ' ', 'a b', 'x'.repeat(256), 'é'].map((key) =>
+    refused(40005, `the key "${key.slice(0, 10)}"`, post(fern, { 'Idempotency-Key': key })),
+  ),
+  refused(40005, 'two keys', post(fern, { 'Idempotency-Key': ['a', 'a'] })),
+]
+
+/** Creates: bodies, media types, conditions and idempotency keys. */
+export const creates: Scenario[] = [...accepted, ...bodies, ...mediaTypes, ...conditions, ...keys]

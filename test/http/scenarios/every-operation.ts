@@ -1,0 +1,28 @@
+import { type OperationName, operations } from '../../../src/contract/operations.ts'
+import type { Scope } from '../../../src/contract/scopes.ts'
+import type { Request } from '../../support/wire.ts'
+import { del, fern, get, post, put, rose } from './scenario.ts'
+
+/** A request for each operation that would succeed. One without such a request does not compile. */
+const requests: Record<OperationName, Request> = {
+  createPlant: post(fern),
+  listPlants: get('/plants'),
+  getPlant: get('/plants/1'),
+  replacePlant: put('/plants/1', rose),
+  deletePlant: del('/plants/1'),
+}
+
+interface OperationRequest {
+  readonly name: OperationName
+  readonly request: Request
+  readonly scope: Scope
+  readonly isWrite: boolean
+}
+
+/** Every operation, for what all of them answer alike. */
+export const everyOperation: OperationRequest[] = (Object.keys(requests) as OperationName[]).map(
+  (name) => {
+    const { scope, method } = operations[name]
+    return { name, request: requests[name], scope, isWrite: method !== 'GET' }
+  },
+)

@@ -1,0 +1,77 @@
+import { everyOperation } from './every-operation.ts'
+import { answered, get, post, put, refused, type Scenario, visit } from './scenario.ts'
+
+const retryAfter = { headers: { 'retry-after': /^\d+$/ } }
+const withoutCause = { body: /^((?!the secret cause).)*$/ }
+const longName = 'x'.repeat(100_000)
+
+const everywhere: Scenario[] = everyOperation.flatMap(({ name, request }) => [
+  refused(42900, `${name} beyond the rate limit`, request, {
+    fault: 'rate limit',
+    headers: {
+      'retry-after': /^\d+$/,
+      ratelimit: /^"token";r=0;t=\d+$/,
+      'ratelimit-policy': '"token";q=1;w=3600',
+    },
+  }),
+  refused(50000, `${name} with a bug in the store`, request, { fault: 'bug', ...withoutCause }),
+  refused(50300, `${name} with a full queue`, request, { fault: 'queue full', ...retryAfter }),
+  refused(50301, `${name} with a store that does not answer`, request, {
+    fault: 'unreachable',
+    ...retryAfter,
+  }),
+])
+
+const writes: Scenario[] = everyOperation
+  .filter(({ isWrite }) => isWrite)
+  .flatMap(({ name, request }) => [
+    refused(50301, `${name} with a store that cannot be reached`, request, {
+      fault: 'not reachable',
+      ...retryAfter,
+    }),
+    refused(50400, `${name} with a store that does not confirm`, request, {
+      fault: 'not confirmed',
+    }),
+    refused(50700, `${name} with a store that has no space`, request, { fault: 'full' }),
+  ])
+
+const diskFull: Scenario[] = [
+  refused(50700, 'a create on a full disk', post(`{"id":7,"name":"${longName}"}`), {
+    fault: 'disk full',
+  }),
+  refused(50700, 'a replace on a full disk', put('/plants/1', `{"name":"${longName}"}`), {
+    fault: 'disk full',
+  }),
+  answered('a get on a full disk', get('/plants/1'), { fault: 'disk full' }),
+]
+
+const service: Scenario[] = [
+  answered('health with a full queue', visit('/healthz'), { fault: 'queue full' }),
+  refused(50300, 'an unknown path with a full queue', get('/nothing'), {
+    fault: 'queue full',
+    ...retryAfter,
+  }),
+  ...['/plants', '/plants/1'].map((path) =>
+    refused(
+      50300,
+      `OPTIONS ${path} with a full queue`,
+      { method: 'OPTIONS', path },
+      { fault: 'queue full', ...retryAfter },
+    ),
+  ),
+  refused(50300, 'readiness during a shutdown', visit('/readyz'), {
+    fault: 'shutting down',
+    ...retryAfter,
+  }),
+  refused(50301, 'readiness without a store', visit('/readyz'), {
+    fault: 'unreachable',
+    ...retryAfter,
+  }),
+  refused(50000, 'readiness with a bug in the store', visit('/readyz'), {
+    fault: 'bug',
+    ...withoutCause,
+  }),
+]
+
+/** Faults of the store and of the service. */
+export const faults: Scenario[] = [...everywhere, ...writes, ...diskFull, ...service]

@@ -1,0 +1,77 @@
+import { answered, fern, refused, type Scenario, visit } from './scenario.ts'
+
+/** The methods that `Allow` lists. */
+const onPlants = 'GET, HEAD, OPTIONS, POST'
+const onPlant = 'DELETE, GET, HEAD, OPTIONS, PUT'
+const onPages = 'GET, HEAD, OPTIONS'
+const anywhere = 'DELETE, GET, HEAD, OPTIONS, POST, PUT'
+
+const withoutToken: Scenario[] = [
+  answered('health', visit('/healthz'), {
+    body: '{"status":"ok"}',
+    headers: { 'cache-control': 'no-store' },
+  }),
+  answered('readiness', visit('/readyz'), {
+    body: '{"status":"ok"}',
+    headers: { 'cache-control': 'no-store' },
+  }),
+  answered('the OpenAPI document', visit('/openapi.json'), {
+    body: /^\{"openapi":"3\.1\.0".*"url":"http:\/\/plants\.test".*"minimum":-9223372036854775808/,
+  }),
+  answered('the docs', visit('/docs'), {
+    body: /^<!doctype html>[\s\S]*40401: No plant has this id/,
+    headers: { 'content-security-policy': /default-src 'none'/ },
+  }),
+]
+
+const unrouted: Scenario[] = [
+  ...[
+    '/nothing',
+    '/plants/',
+    '//plants/1',
+    '/Plants/1',
+    '/plants/1/2',
+    '/plants%2F1',
+    '/plants;x=1/1',
+  ].map((path) => refused(40400, `the path ${path}`, visit(path))),
+  refused(40400, 'a path that only resembles a known one', {
+    method: 'POST',
+    path: '/openapiXjson',
+  }),
+  ...['PUT', 'DELETE', 'PATCH', 'TRACE', 'QUERY', 'PROPFIND'].map((method) =>
+    refused(
+      40500,
+      `${method} on /plants`,
+      { method, path: '/plants', body: 'no JSON' },
+      { headers: { allow: onPlants } },
+    ),
+  ),
+  refused(
+    40500,
+    'POST on a plant, before the token is judged',
+    { method: 'POST', path: '/plants/1', body: fern },
+    { headers: { allow: onPlant } },
+  ),
+  refused(40500, 'an unsupported method on a percent-encoded path', {
+    method: 'DELETE',
+    path: '/%70lants',
+  }),
+]
+
+const options: Scenario[] = [
+  ...[
+    { path: '/plants?x=y', allow: onPlants },
+    { path: '/%70lants/1', allow: onPlant },
+    { path: '/plants/abc', allow: onPlant },
+    { path: '/healthz', allow: onPages },
+    { path: '/readyz', allow: onPages },
+    { path: '/openapi.json', allow: onPages },
+    { path: '/docs', allow: onPages },
+    { path: '*', allow: anywhere },
+  ].map(({ path, allow }) =>
+    answered(`OPTIONS ${path}`, { method: 'OPTIONS', path }, { status: 204, headers: { allow } }),
+  ),
+]
+
+/** What needs no token, and what no operation answers. */
+export const pages: Scenario[] = [...withoutToken, ...unrouted, ...options]

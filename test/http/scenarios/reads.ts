@@ -1,0 +1,134 @@
+import { answered, get, refused, type Scenario, tagOf } from './scenario.ts'
+
+const wrongIds = [
+  '01',
+  '-0',
+  '1.0',
+  '1e3',
+  '+1',
+  '%201',
+  '1%20',
+  'abc',
+  '9223372036854775808',
+  '-9223372036854775809',
+  '9'.repeat(200),
+  '%00',
+  '--1',
+  '-',
+  '%D9%A3',
+]
+
+const gets: Scenario[] = [
+  answered('a get', get('/plants/1'), {
+    body: '{"id":1,"name":"Monstera","tag":"indoor"}',
+    headers: { etag: /^"[0-9a-f]{1,16}"$/, 'content-length': '41' },
+  }),
+  answered('a get of a plant that has no tag', get('/plants/-5'), {
+    body: '{"id":-5,"name":"Cactus"}',
+  }),
+  answered('an id that is percent-encoded', get('/plants/%31')),
+  answered('the longest URL that is allowed', get(`/plants/1?${'x'.repeat(8182)}`)),
+  refused(40401, 'a get of an absent plant', get('/plants/404')),
+  ...wrongIds.map((id) => refused(40004, `the id ${id.slice(0, 20)}`, get(`/plants/${id}`))),
+]
+
+const conditions: Scenario[] = [
+  answered(
+    'a get of a state that the client has',
+    get('/plants/1', { 'If-None-Match': `"x", ${tagOf[1]}` }),
+    { status: 304, body: '', headers: { etag: /^"/ } },
+  ),
+  answered(
+    'a get of a state that the client has, as a weak tag',
+    get('/plants/1', { 'If-None-Match': `W/${tagOf[1]}` }),
+    { status: 304 },
+  ),
+  answered('a get by a client that has any state', get('/plants/1', { 'If-None-Match': '*' }), {
+    status: 304,
+  }),
+  answered(
+    'a get by a client that has other states',
+    get('/plants/1', { 'If-None-Match': '"1", , "2"' }),
+  ),
+  answered('a get of the state that If-Match names', get('/plants/1', { 'If-Match': tagOf[1] })),
+  refused(41200, 'a get of a former state', get('/plants/1', { 'If-Match': '"1"' })),
+  refused(40401, 'a conditional get of an absent plant', get('/plants/404', { 'If-Match': '*' })),
+  ...['', '"a', 'a', '"a" "b"', ',', '*, "a"', 'w/"a"', '"a"x'].map((tags) =>
+    refused(40005, `the entity tags ${tags}`, get('/plants/1', { 'If-None-Match': tags }), {
+      body: /The header If-None-Match must be/,
+    }),
+  ),
+]
+
+const pages: Scenario[] = [
+  answered('a list that ends', get('/plants?after=9223372036854775000'), {
+    body: '[]',
+    headers: { link: '' },
+  }),
+  answered('a list of all plants with a tag', get('/plants?tag=indoor&limit=1000'), {
+    headers: { link: '' },
+  }),
+  answered('a list that goes on', get('/plants?limit=2&after=-6'), {
+    body: '[{"id":-5,"name":"Cactus"},{"id":1,"name":"Monstera","tag":"indoor"}]',
+    headers: {
+      link: '</plants?limit=2&after=1>; rel="next"',
+      vary: 'Accept, Accept-Encoding',
+    },
+  }),
+  answered('a list of one plant with a tag', get('/plants?tag=indoor&limit=1'), {
+    body: '[{"id":1,"name":"Monstera","tag":"indoor"}]',
+  }),
+  answered('a list by a tag that no plant has', get('/plants?tag=no+such+tag'), {
+    body: '[]',
+    headers: { link: '' },
+  }),
+  answered('a list after the last id', get('/plants?after=9223372036854775807'), { body: '[]' }),
+  answered(
+    'a list with unknown parameters',
+    get('/plants?colour=green&colour=red&limit=1000&%zz'),
+    { body: /^\[\{"id":-5,/ },
+  ),
+  ...[
+    'limit=0',
+    'limit=-1',
+    'limit=1001',
+    'limit=1e2',
+    'limit=abc',
+    'limit=',
+    'limit',
+    'limit=01',
+    'limit=1&limit=1',
+    'limit=%zz',
+    'after=',
+    'after=x',
+    'after=1.0',
+    'after=9223372036854775808',
+    'after=1&after=2',
+    'tag=a&tag=a',
+    'tag=%00',
+    'tag=%ff',
+  ].map((query) =>
+    refused(40005, `the query ${query}`, get(`/plants?${query}`), {
+      body: /The query parameter (limit|after|tag) (must be|is given twice|is not UTF-8)/,
+    }),
+  ),
+]
+
+const forms: Scenario[] = [
+  answered('a list as NDJSON', get('/plants', { Accept: 'application/x-ndjson' }), {
+    headers: { 'content-type': 'application/x-ndjson; charset=utf-8', 'content-encoding': '' },
+  }),
+  answered(
+    'a list as gzipped CSV',
+    get('/plants', { Accept: 'text/csv', 'Accept-Encoding': 'gzip' }),
+    {
+      headers: {
+        'content-type': 'text/csv; charset=utf-8; header=present',
+        'content-encoding': 'gzip',
+      },
+    },
+  ),
+]
+
+/** Gets and lists. */
+export const reads: Scenario[] = [...gets, ...conditions, ...pages, ...forms]

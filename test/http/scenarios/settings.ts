@@ -1,0 +1,81 @@
+import {
+  answered,
+  del,
+  fern,
+  get,
+  post,
+  put,
+  readerToken,
+  refused,
+  rose,
+  type Scenario,
+  visit,
+} from './scenario.ts'
+
+const Origin = 'https://garden.example'
+const preflight = { Origin, 'Access-Control-Request-Method': 'POST' }
+
+/** What a page of another origin hears, where any may call and where the operator names some. */
+const crossOrigin = [
+  { whose: 'any origin', headers: { 'access-control-allow-origin': '*' } },
+  {
+    whose: 'a named origin',
+    env: { CORS_ORIGIN: `https://other.example, ${Origin}` },
+    headers: { 'access-control-allow-origin': Origin, vary: /^Origin/ },
+  },
+].flatMap(({ whose, ...service }): Scenario[] => [
+  ...['/healthz', '/readyz', '/openapi.json', '/docs'].map((path) =>
+    answered(`${path} from ${whose}`, visit(path, { Origin }), service),
+  ),
+  answered(`a list from ${whose}`, get('/plants?limit=1', { Origin }), service),
+  refused(40401, `an absent plant from ${whose}`, get('/plants/404', { Origin }), service),
+  refused(40100, `no token from ${whose}`, visit('/plants/1', { Origin }), service),
+  refused(40400, `an unknown path from ${whose}`, visit('/nothing', { Origin }), service),
+  answered(
+    `a preflight of an unknown path from ${whose}`,
+    { method: 'OPTIONS', path: '/nothing', headers: preflight },
+    { ...service, status: 204 },
+  ),
+  answered(
+    `a preflight from ${whose}`,
+    { method: 'OPTIONS', path: '/plants', headers: preflight },
+    {
+      ...service,
+      status: 204,
+      headers: {
+        ...service.headers,
+        'access-control-allow-methods': 'GET, HEAD, OPTIONS, POST',
+        'access-control-allow-headers': /Authorization/,
+        'access-control-max-age': '7200',
+      },
+    },
+  ),
+])
+
+const env = { RATE_LIMIT: '1000/h' }
+const counted = {
+  env,
+  headers: { ratelimit: /^"token";r=\d+;t=\d+$/, 'ratelimit-policy': '"token";q=1000;w=3600' },
+}
+const notCounted = { env, headers: { ratelimit: '', 'ratelimit-policy': '' } }
+
+/** Where the operator has set a limit, every answer to a valid token says what is left. */
+const limited: Scenario[] = [
+  answered('a create within the rate limit', post(fern), counted),
+  answered('a list within the rate limit', get('/plants'), counted),
+  answered('a get within the rate limit', get('/plants/7'), counted),
+  answered('a replace within the rate limit', put('/plants/8', rose), { ...counted, status: 201 }),
+  answered('a delete within the rate limit', del('/plants/8'), { ...counted, status: 204 }),
+  refused(40401, 'an absent plant within the rate limit', get('/plants/404'), counted),
+  refused(40004, 'a wrong id within the rate limit', get('/plants/x'), counted),
+  refused(40100, 'a request without a token, which is not counted', visit('/plants'), notCounted),
+  refused(
+    40300,
+    'a token of another scope, which is counted',
+    post(fern, { Authorization: `Bearer ${readerToken}` }),
+    counted,
+  ),
+]
+
+/** Services that the operator has set up differently. */
+export const settings: Scenario[] = [...crossOrigin, ...limited]

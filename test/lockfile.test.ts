@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, it } from 'node:test'
+import { newFolder } from './support/folder.ts'
+
+interface Package {
+  version: string
+  resolved?: string
+  integrity?: string
+  link?: true
+  dev?: true
+  hasInstallScript?: true
+  os?: string
+  cpu?: string
+  bin?: Record<string, string>
+  optionalDependencies?: Record<string, string>
+}
+
+const root = join(import.meta.dirname, '..')
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const lockfile = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+const packages = Object.entries<Package>(lockfile.packages)
+const downloaded = packages.filter(
+  ([path, { link }]) => path !== '' && !manifest.workspaces.includes(path) && !link,
+)
+const toName = (path: string) => path.replace(/^.*node_modules\//, '')
+
+/** The packages of Node.js itself, one for each platform. */
+const platforms = Object.keys(lockfile.packages.runtime.optionalDependencies).map(
+  (name): [string, Package] => [name, lockfile.packages[`node_modules/${name}`]],
+)
+
+describe('the lockfile', () => {
+  it('pins every package that npm downloads by a SHA-512 checksum', () => {
+    const unpinned = downloaded.filter(([, { integrity }]) => !integrity?.startsWith('sha512-'))
+    assert.ok(downloaded.length > 200)
+    assert.deepEqual(unpinned, [])
+  })
+
+  it('names no registry', () => {
+    const addresses = packages.filter(([, { resolved }]) => resolved?.includes(':'))
+    assert.deepEqual(addresses, [])
+  })
+
+  it('lets no package run a script while it is installed', () => {
+    const scripted = downloaded.filter(([, { hasInstallScript }]) => hasInstallScript)
+    const denied = Object.fromEntries(scripted.map(([path]) => [toName(path), false]))
+    assert.deepEqual(manifest.allowScripts, denied)
+  })
+
+  it('has no install script in a package that runs in production', () => {
+    const scripted = downloaded.filter(([, { dev, hasInstallScript }]) => !dev && hasInstallScript)
+    assert.deepEqual(scripted, [])
+  })
+})
+
+describe('npm run sbom', () => {
+  it('lists every package of a release with its version and a checksum, and no other', () => {
+    const { stdout } = spawnSync(join(root, '.ci', 'sbom'), { encoding: 'utf8' })
+    const components: { purl: string; hashes: unknown[] }[] = JSON.parse(stdout).components
+    const released = downloaded
+      .filter(([path, { dev }]) => !dev && !platforms.some(([name]) => name === toName(path)))
+      .map(([path, { version }]) => `pkg:npm/${toName(path).replace('@', '%40')}@${version}`)
+    assert.deepEqual(components.map(({ purl }) => purl).sort(), released.sort())
+    assert.ok(components.every(({ hashes }) => hashes.length === 1))
+  })
+})
+
+describe('the Node.js of a checkout', () => {
+  it('is pinned for Linux, macOS and Windows, in one and the same version', () => {
+    assert.deepEqual(platforms.map(([, { os, cpu }]) => `${os} ${cpu}`).sort(), [
+      'darwin arm64',
+      'darwin x64',
+      'linux arm64',
+      'linux x64',
+      'win32 x64',
+    ])
+    const wanted = Object.values(lockfile.packages.runtime.optionalDependencies)
+    const versions = new Set([...wanted, ...platforms.map(([, { version }]) => version)])
+    assert.deepEqual([...versions], [process.versions.node])
+  })
+
+  it('is what the tests run on', () => {
+    assert.equal(realpathSync(process.execPath), realpathSync(join(root, toProgram())))
+  })
+
+  it('is not part of the published package', () => {
+    assert.equal(manifest.optionalDependencies, undefined)
+    assert.deepEqual(
+      platforms.filter(([name]) => name in manifest.dependencies),
+      [],
+    )
+    assert.ok(!manifest.files.includes('runtime'))
+  })
+})
+
+describe('after an installation', () => {
+  function install(files: readonly string[]) {
+    const folder = newFolder()
+    for (const file of ['package-lock.json', 'runtime']) {
+      cpSync(join(root, file), join(folder, file), { recursive: true })
+    }
+    mkdirSync(join(folder, 'node_modules', '.bin'), { recursive: true })
+    for (const file of files) {
+      mkdirSync(dirname(join(folder, file)), { recursive: true })
+      writeFileSync(join(folder, file), 'the program')
+    }
+    const script = join(folder, 'runtime', 'after-install.js')
+    const { status, stderr } = spawnSync(process.execPath, [script], { encoding: 'utf8' })
+    return { folder, status, stderr }
+  }
+
+  it('a missing Node.js is an error that says how to find the reason', () => {
+    const { status, stderr } = install([])
+    assert.match(stderr, /^npm could not install Node\.js [\d.]+: [^\n]*dist\.integrity\n$/)
+    assert.equal(status, 1)
+  })
+
+  it('the command "node" is there, even if npm has removed it', () => {
+    const { folder, status, stderr } = install([toProgram()])
+    const command = process.platform === 'win32' ? 'node.exe' : 'node'
+    const text = readFileSync(join(folder, 'node_modules', '.bin', command), 'utf8')
+    assert.deepEqual({ text, status, stderr }, { text: 'the program', status: 0, stderr: '' })
+  })
+})
+
+/** The path of the program that npm installs on this platform. */
+function toProgram(): string {
+  const [name, found] =
+    platforms.find(([, { os, cpu }]) => os === process.platform && cpu === process.arch) ?? []
+  return join('node_modules', name ?? '', found?.bin?.node ?? '')
+}

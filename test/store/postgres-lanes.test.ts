@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import postgres from 'postgres'
+import { openPrimary } from '../../src/store/postgres/connection.ts'
+import type { Lane } from '../../src/store/postgres/lane.ts'
+import { buildPostgresStore } from '../../src/store/postgres/store.ts'
+import { engines } from '../support/engines.ts'
+import { query } from '../support/postgres.ts'
+import { startService } from '../support/service.ts'
+
+const quiet = { onLost() {}, onFound() {} }
+const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
+const page = { after: undefined, tag: undefined, limit: 10 }
+const token = {
+  id: 'one',
+  hash: Buffer.alloc(32, 1),
+  name: 'One',
+  scopes: [],
+  createdAt: 1,
+  expiresAt: undefined,
+  revokedAt: undefined,
+  lastUsedAt: undefined,
+  lastFour: undefined,
+}
+
+/** A store whose answers are waited for this long, with its connection. */
+async function openStore(answerTimeoutMs: number) {
+  const url = await postgresql.newUrl()
+  const connection = await openPrimary(url, quiet)
+  const store = buildPostgresStore(connection, { answerTimeoutMs })
+  return { url, connection, store, [Symbol.asyncDispose]: store.close }
+}
+
+/** Keeps every statement on a table waiting until it is released. */
+async function lock(url: string, table: 'plants' | 'tokens') {
+  const sql = postgres(url, { max: 1, onnotice() {} })
+  await sql.unsafe(`BEGIN; LOCK TABLE plant_store.${table} IN ACCESS EXCLUSIVE MODE`)
+  const release = () => sql.end({ timeout: 5 })
+  return { release, [Symbol.asyncDispose]: release }
+}
+
+/**
+ * Resolves when this many statements of the store wait for a lock; fails when it takes too long.
+ */
+async function untilWaiting(url: string, count: number): Promise<void> {
+  const deadline = performance.now() + 10_000
+  for (;;) {
+    const waiting = await query(
+      url,
+      `SELECT FROM pg_stat_activity WHERE datname = current_database()
+       AND application_name = 'plant-store' AND wait_event_type = 'Lock'`,
+    )
+    if (waiting.length === count) return
+    assert.ok(performance.now() < deadline, `${waiting.length} statements wait, not ${count}`)
+  }
+}
+
+/** Holds one connection of a lane until it is released. */
+function hold(lane: Lane | undefined, released: Promise<void>) {
+  const { promise: started, resolve } = Promise.withResolvers<void>()
+  const ended = lane?.run(() => {
+    resolve()
+    return released
+  }, 10_000)
+  return { started, ended }
+}
+
+describe('a read of PostgreSQL', () => {
+  it('is cancelled in the server at the end of its time, and the next is not', async () => {
+    await using opened = await openStore(1_000)
+    const { url, store } = opened
+    for (let round = 0; round < 2; round++) {
+      await using plants = await lock(url, 'plants')
+      const reads = [store.listPlants(page), store.listIds(page), store.getPlant(1n)]
+      await Promise.all(reads.map((read) => assert.rejects(async () => read, { number: 50301 })))
+      await untilWaiting(url, 0)
+      await plants.release()
+      assert.deepEqual((await store.listPlants(page)).plants, [])
+      assert.equal(await store.getPlant(1n), undefined)
+    }
+  })
+
+  it('is refused at once with 50300 when too many wait, while a get is served', async () => {
+    await using opened = await openStore(10_000)
+    const { connection, store } = opened
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    const running = Array.from({ length: 3 }, () => hold(connection.session()?.pages, released))
+    await Promise.all(running.map(({ started }) => started))
+    const waiting = Array.from({ length: 1_000 }, () => store.listPlants({ ...page, limit: 1 }))
+    await assert.rejects(store.listPlants(page), { number: 50300 })
+    assert.equal(await store.getPlant(1n), undefined)
+    assert.equal(await store.tokenRevision(), 0n)
+    release()
+    await Promise.all(running.map(({ ended }) => ended))
+    assert.equal((await Promise.all(waiting)).length, 1_000)
+  })
+
+  it('is refused over HTTP with 503 and Retry-After', async () => {
+    await using opened = await openStore(10_000)
+    const { url, store } = opened
+    const service = await startService(url, { store })
+    await using plants = await lock(url, 'plants')
+    const running = Array.from({ length: 3 }, () => store.listPlants(page))
+    await untilWaiting(url, 3)
+    const waiting = Array.from({ length: 1_000 }, () => store.listPlants(page))
+    const answer = await service.call({ path: '/plants' })
+    assert.equal(answer.status, 503)
+    assert.equal(JSON.parse(answer.body).error, 50300)
+    assert.ok(answer.headers.has('retry-after'))
+    await plants.release()
+    await Promise.all([...running, ...waiting])
+    await service.close()
+  })
+})
+
+describe('a small write of PostgreSQL', () => {
+  it('is never cancelled: it is done after its caller has stopped waiting', async () => {
+    await using opened = await openStore(1_000)
+    const { url, store } = opened
+    await store.addToken(token)
+    await using tokens = await lock(url, 'tokens')
+    await assert.rejects(store.revokeToken('one', 5), { number: 50400 })
+    await untilWaiting(url, 1)
+    // Not sent: the connection is still at the first one.
+    await assert.rejects(store.revokeToken('one', 6), { number: 50301 })
+    await untilWaiting(url, 1)
+    await tokens.release()
+    assert.equal(await store.revokeToken('one', 7), 'revoked before')
+    assert.equal((await store.findToken(token.hash))?.revokedAt, 5)
+  })
+})

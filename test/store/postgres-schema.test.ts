@@ -1,0 +1,297 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, it } from 'node:test'
+import postgres from 'postgres'
+import { openPrimary } from '../../src/store/postgres/connection.ts'
+import { migrations } from '../../src/store/postgres/migrations.ts'
+import { listPlants } from '../../src/store/postgres/pages.ts'
+import { buildPostgresStore } from '../../src/store/postgres/store.ts'
+import {
+  type PlantQuery,
+  type Store,
+  type TokenRecord,
+  UnusableStore,
+} from '../../src/store/store.ts'
+import { findCollidingTags } from '../support/colliding-tags.ts'
+import { engines } from '../support/engines.ts'
+import { countCalls, fillWithTraps } from '../support/hostile-schema.ts'
+import { openPooler } from '../support/pooler.ts'
+import { query } from '../support/postgres.ts'
+
+const quiet = { onLost() {}, onFound() {} }
+const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
+const everything = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
+
+const token: TokenRecord = {
+  id: 'one',
+  hash: Buffer.alloc(32, 1),
+  name: 'One',
+  scopes: ['plants:read'],
+  createdAt: 1,
+  expiresAt: undefined,
+  revokedAt: undefined,
+  lastUsedAt: undefined,
+  lastFour: undefined,
+}
+
+/** Runs every operation of a store at least once, each statement of the engine included. */
+async function useEverything(opened: Store): Promise<void> {
+  const { store, unused } = watchUses(opened)
+  const isFirst = await store.addFirstToken({ ...token, id: 'first', hash: Buffer.alloc(32) })
+  assert.equal(isFirst, 'added')
+  await store.createPlant({ id: 1n, name: 'Aloe', tag: 'herb' })
+  const ids = Array.from({ length: 10 }, (_, index) => BigInt(index))
+  await Promise.all(ids.map((id) => store.createPlant({ id, name: 'Basil', tag: 'herb' })))
+  const key = { tokenId: 'first', key: 'key' }
+  await store.createPlantOnce({ id: 20n, name: 'Cress' }, key)
+  await Promise.all([
+    store.createPlantOnce({ id: 20n, name: 'Cress' }, key),
+    store.replacePlant({ id: 1n, name: 'Aloe', tag: 'x'.repeat(3_000) }, {}),
+    store.replacePlant({ id: 21n, name: 'x'.repeat(600_000), tag: 'herb' }, {}),
+    store.replacePlant({ id: 22n, name: 'x'.repeat(600_000), tag: 'herb' }, {}),
+    store.deletePlant(2n, {}),
+  ])
+  const imported = [3n, 4n, 30n].map((id) => ({ id, name: 'Dill' }))
+  assert.deepEqual(await store.importPlants(imported, 'replace'), [
+    'replaced',
+    'replaced',
+    'stored',
+  ])
+  assert.equal((await store.getPlant(3n))?.name, 'Dill')
+  for (const tag of [undefined, 'herb', 'x'.repeat(3_000)]) {
+    for (const after of [undefined, 0n]) {
+      assert.notEqual((await store.listPlants({ after, tag, limit: 100 })).plants.length, 0)
+      assert.notEqual((await store.listIds({ after, tag, limit: 100 })).length, 0)
+    }
+  }
+  const snapshot = await store.openSnapshot()
+  try {
+    for (const tag of [undefined, 'herb']) {
+      const walked = await Array.fromAsync(
+        snapshot.walkPlants({ ...everything, after: -(2n ** 63n), tag }),
+      )
+      assert.notEqual(walked.length, 0)
+      assert.notEqual(await snapshot.countPlants(tag), 0)
+    }
+    assert.equal((await snapshot.listTokens()).length, 1)
+  } finally {
+    await snapshot.close()
+  }
+  await store.addToken(token)
+  assert.equal((await store.findToken(token.hash))?.id, 'one')
+  await store.noteTokenUses([{ id: 'one', at: 5 }])
+  assert.equal(await store.revokeToken('one', 6), 'revoked')
+  assert.equal((await store.listTokens()).length, 2)
+  assert.equal(await store.tokenRevision(), 1n)
+  assert.equal(await store.deleteTokens(['one']), 1)
+  assert.equal(await store.forgetKeys(Date.now() + 1), true)
+  assert.deepEqual([...unused], ['isFull', 'ping', 'close'])
+}
+
+/** The same store, and which of its methods have not been called. */
+function watchUses(opened: Store): { store: Store; unused: ReadonlySet<string> } {
+  const unused = new Set(Object.keys(opened))
+  const store = new Proxy(opened, {
+    get(target, name) {
+      unused.delete(String(name))
+      return Reflect.get(target, name)
+    },
+  })
+  return { store, unused }
+}
+
+/**
+ * A database with a role for the service, and traps in every schema where its names may be looked
+ * for.
+ */
+async function newHostileDatabase() {
+  const admin = `${await postgresql.newUrl()}?search_path=pg_catalog`
+  const { pathname, hostname, port } = new URL(admin)
+  const database = pathname.slice(1)
+  const role = `service_${randomBytes(6).toString('hex')}`
+  await query(admin, `CREATE ROLE ${role} LOGIN PASSWORD 'pw'`)
+  await query(admin, `GRANT CREATE ON DATABASE ${database} TO ${role}`)
+  await fillWithTraps(admin, 'public')
+  await fillWithTraps(admin, role)
+  const toUrl = (at: number | string) => `postgres://${role}:pw@${hostname}:${at}/${database}`
+  return {
+    admin,
+    role,
+    database,
+    host: hostname,
+    port: Number(port),
+    url: toUrl(port),
+    toUrl,
+    async [Symbol.asyncDispose]() {
+      await query(admin, `DROP OWNED BY ${role} CASCADE`)
+      await query(admin, `DROP ROLE ${role}`)
+    },
+  }
+}
+
+async function open(url: string): Promise<Store & AsyncDisposable> {
+  const store = buildPostgresStore(await openPrimary(url, quiet))
+  return { ...store, [Symbol.asyncDispose]: store.close }
+}
+
+async function useEverythingAt(url: string): Promise<void> {
+  await using store = await open(url)
+  await useEverything(store)
+}
+
+describe('objects of other users of the database', () => {
+  it('are called when a statement is careless', async () => {
+    await using hostile = await newHostileDatabase()
+    await assert.rejects(
+      query(hostile.url, "SELECT hashtextextended('tag', 0)"),
+      /a trap was called/,
+    )
+    assert.equal(await countCalls(hostile.admin), 1)
+  })
+
+  it('are not called, though public and the schema of the role are searched', async () => {
+    await using hostile = await newHostileDatabase()
+    await useEverythingAt(hostile.url)
+    assert.equal(await countCalls(hostile.admin), 0)
+  })
+
+  for (const scope of ['ROLE', 'DATABASE'] as const) {
+    it(`are not called, though ALTER ${scope} has them searched first`, async () => {
+      await using hostile = await newHostileDatabase()
+      const name = scope === 'ROLE' ? hostile.role : hostile.database
+      await query(
+        hostile.admin,
+        `ALTER ${scope} ${name} SET search_path = "$user", public, pg_catalog`,
+      )
+      await useEverythingAt(hostile.url)
+      assert.equal(await countCalls(hostile.admin), 0)
+    })
+  }
+
+  it('are not called behind a pooler that does not pass search_path on', async () => {
+    await using hostile = await newHostileDatabase()
+    await using pooler = await openPooler(hostile.host, hostile.port)
+    await useEverythingAt(hostile.toUrl(pooler.port))
+    assert.equal(await countCalls(hostile.admin), 0)
+  })
+
+  it('are not served behind such a pooler while a setting has them searched first', async () => {
+    await using hostile = await newHostileDatabase()
+    await using pooler = await openPooler(hostile.host, hostile.port)
+    await query(hostile.admin, `ALTER ROLE ${hostile.role} SET search_path = public, pg_catalog`)
+    await assert.rejects(
+      openPrimary(hostile.toUrl(pooler.port), quiet),
+      (error) =>
+        error instanceof UnusableStore && /^The search_path of .*[^\n]$/.test(error.message),
+    )
+    assert.equal(await countCalls(hostile.admin), 0)
+  })
+})
+
+describe('plants by tag', () => {
+  const steps = migrations.slice(0, 2).join(';')
+
+  /** A store as the first release made it. */
+  async function newOldStore(): Promise<string> {
+    const url = await postgresql.newUrl()
+    await query(
+      url,
+      `CREATE SCHEMA plant_store;
+       CREATE TABLE plant_store.schema_version (version integer NOT NULL);
+       INSERT INTO plant_store.schema_version VALUES (2); ${steps}`,
+    )
+    return url
+  }
+
+  it('are found after the index of an older release was replaced', async () => {
+    const url = await newOldStore()
+    const tags = [
+      '',
+      'herb',
+      '\\',
+      'ä'.repeat(16),
+      'x'.repeat(31),
+      'x'.repeat(32),
+      'x'.repeat(9_000),
+    ]
+    const sql = postgres(url, { max: 1 })
+    await sql`INSERT INTO plant_store.plants SELECT row_number() OVER (), 'x', tag, 1
+      FROM unnest(${tags}::text[]) AS tag`
+    await sql.end()
+    await using store = await open(url)
+    for (const [index, tag] of tags.entries()) {
+      assert.deepEqual(await store.listIds({ ...everything, tag, limit: 10 }), [BigInt(index + 1)])
+    }
+  })
+
+  it('are read without those of other tags, whatever an attacker calls them', async () => {
+    const tags = [
+      ...findCollidingTags(100),
+      ...Array.from({ length: 300 }, (_, index) => `${'x'.repeat(5_000)}${index}`),
+    ]
+    await using plants = await openPlants()
+    const { sql } = plants
+    await sql`INSERT INTO plant_store.plants SELECT row_number() OVER (), 'x', tag, 1
+      FROM unnest(${tags}::text[]) AS tag`
+    const [row] = await sql`SELECT count(DISTINCT hashtextextended(tag, 0)) AS hashes
+      FROM plant_store.plants WHERE id <= 100`
+    assert.equal(row?.hashes, '1')
+    for (const index of [50, 250]) {
+      const page = await plants.list({ after: undefined, tag: tags[index], limit: 100 })
+      assert.deepEqual(page, { first: BigInt(index + 1), found: 1, read: 1 })
+    }
+  })
+
+  it('are read as one stretch of the index, few or many, wherever their ids are', async () => {
+    await using plants = await openPlants()
+    const { sql } = plants
+    await sql`INSERT INTO plant_store.plants SELECT id, 'x',
+        CASE WHEN id > 25000 THEN 'many' WHEN id % 100 = 7 THEN 'few' END, 1
+      FROM generate_series(1, 50000) AS id`
+    for (const state of ['new', 'analyzed']) {
+      if (state === 'analyzed') await sql`ANALYZE plant_store.plants`
+      // More often than PostgreSQL makes a plan for each execution of a statement.
+      for (let round = 0; round < 8; round++) {
+        assert.deepEqual(await plants.list({ after: undefined, tag: 'many', limit: 100 }), {
+          first: 25_001n,
+          found: 100,
+          read: 100,
+        })
+        assert.deepEqual(await plants.list({ after: 20_000n, tag: 'few', limit: 100 }), {
+          first: 20_007n,
+          found: 50,
+          read: 50,
+        })
+      }
+    }
+  })
+})
+
+/**
+ * The table of plants of a new store, and pages of it with the number of rows that the server read
+ * for them.
+ */
+async function openPlants() {
+  const url = await postgresql.newUrl()
+  await (await open(url)).close()
+  const sql = postgres(url, { max: 1, onnotice() {} })
+
+  async function countReads(): Promise<number> {
+    const [row] = await sql`SELECT seq_tup_read + idx_tup_fetch AS rows
+      FROM pg_stat_xact_user_tables WHERE relname = 'plants'`
+    return Number(row?.rows)
+  }
+
+  return {
+    sql,
+    async list(query: PlantQuery) {
+      await sql`BEGIN`
+      const before = await countReads()
+      const { plants } = await listPlants(sql, query)
+      const read = (await countReads()) - before
+      await sql`COMMIT`
+      return { first: plants[0]?.id, found: plants.length, read }
+    },
+    [Symbol.asyncDispose]: () => sql.end(),
+  }
+}

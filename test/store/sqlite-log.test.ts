@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import { chmodSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, it } from 'node:test'
+import { openConnection } from '../../src/store/sqlite/connection.ts'
+import type { Snapshot, Store } from '../../src/store/store.ts'
+import { newFolder } from '../support/folder.ts'
+import { openSqliteStore } from '../support/stores.ts'
+import { waitUntil } from '../support/wait.ts'
+
+const megabyte = 1024 * 1024
+const log = { refuseBytes: 2 * megabyte, endBytes: 6 * megabyte }
+const everything = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
+
+async function open(bounds = log): Promise<{
+  store: Store
+  logBytes: () => number
+  write: () => Promise<void>
+}> {
+  const path = join(newFolder(), 'plants.db')
+  const store = openSqliteStore(path, { log: bounds })
+  let id = 0n
+  const name = 'x'.repeat(100_000)
+  return {
+    store,
+    logBytes: () => statSync(`${path}-wal`).size,
+    async write() {
+      await store.createPlant({ id: id++, name })
+    },
+  }
+}
+
+async function walk(snapshot: Snapshot): Promise<number> {
+  let count = 0
+  for await (const plants of snapshot.walkPlants(everything)) count += plants.length
+  return count
+}
+
+describe('the log of a SQLite store during exports', () => {
+  it('allows no new snapshot while it is large', async () => {
+    const { store, logBytes, write } = await open()
+    await write()
+    const first = await store.openSnapshot()
+    while (logBytes() < log.refuseBytes) await write()
+    await assert.rejects(store.openSnapshot(), { number: 50300 })
+    assert.equal(await walk(first), 1)
+    await first.close()
+    await write()
+    const next = await store.openSnapshot()
+    assert.ok((await walk(next)) > 1)
+    await next.close()
+  })
+
+  it('ends the oldest snapshot when it becomes too large', async () => {
+    const { store, logBytes, write } = await open()
+    await write()
+    const oldest = await store.openSnapshot()
+    const next = await store.openSnapshot()
+    const isEnded = async () => {
+      if (logBytes() < log.endBytes + megabyte) await write()
+      return walk(oldest).then(
+        () => false,
+        () => true,
+      )
+    }
+    await waitUntil(isEnded, 'the oldest snapshot is ended')
+    await assert.rejects(walk(oldest), { number: 50300 })
+    await oldest.close()
+    await next.close()
+  })
+
+  it('shrinks after the last snapshot is closed', async () => {
+    const { store, logBytes, write } = await open({ refuseBytes: 0, endBytes: 100 * megabyte })
+    await write()
+    const snapshot = await store.openSnapshot()
+    for (let count = 0; count < 300; count++) await write()
+    const largest = logBytes()
+    assert.ok(largest > 20 * megabyte)
+    await snapshot.close()
+    for (let count = 0; count < 60; count++) await write()
+    assert.ok(logBytes() <= 16 * megabyte, `${logBytes()} bytes`)
+  })
+})
+
+describe('tags of a megabyte', () => {
+  it('are found, even if they differ only at the end', async () => {
+    const { store } = await open()
+    const long = 'x'.repeat(megabyte / 2)
+    await store.createPlant({ id: 1n, name: 'a', tag: `${long}1` })
+    await store.createPlant({ id: 2n, name: 'b', tag: `${long}2` })
+    await store.createPlant({ id: 3n, name: 'c', tag: 'x'.repeat(100) })
+    await store.createPlant({ id: 4n, name: 'd', tag: 'x' })
+    for (const [tag, id] of [
+      [`${long}1`, 1n],
+      [`${long}2`, 2n],
+      ['x'.repeat(100), 3n],
+      ['x', 4n],
+    ] as const) {
+      assert.deepEqual(await store.listIds({ ...everything, limit: 10, tag }), [id])
+      const { plants } = await store.listPlants({ ...everything, limit: 1, tag })
+      assert.deepEqual(
+        plants.map((plant) => plant.id),
+        [id],
+      )
+    }
+  })
+
+  it('do not make the index large', () => {
+    const path = join(newFolder(), 'plants.db')
+    using db = openConnection(path)
+    db.exec("INSERT INTO plants VALUES (1, 'a', printf('%.*c', 900000, 'x'), 1)")
+    const row = db
+      .prepare("SELECT sum(pgsize) AS bytes FROM dbstat WHERE name = 'plants_by_tag'")
+      .get() as { bytes: bigint }
+    assert.ok(row.bytes <= 8192n, `${row.bytes} bytes`)
+  })
+})
+
+describe('a database file that other users may read', () => {
+  it('becomes private when it is opened', () => {
+    const path = join(newFolder(), 'plants.db')
+    openConnection(path).close()
+    chmodSync(path, 0o644)
+    using db = openConnection(path)
+    assert.equal(statSync(path).mode & 0o777, 0o600)
+    assert.equal(statSync(`${path}-wal`).mode & 0o777, 0o600)
+    assert.ok(db instanceof DatabaseSync)
+  })
+})
