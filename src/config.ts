@@ -1,6 +1,7 @@
 import type { AllowedOrigins } from './http/cors.ts'
 import type { RateLimit } from './http/rate-limit.ts'
-import { type StoreLocation, toStoreLocation } from './store/open.ts'
+import { locateStore } from './store/locate.ts'
+import type { StoreLocation } from './store/open.ts'
 import { readOperatorToken } from './tokens/operator-token.ts'
 
 /** Everything that an operator can set. */
@@ -45,6 +46,9 @@ export class WrongConfig extends Error {
 
 export const defaultDatabaseUrl = 'sqlite:data/plant-store.db'
 
+/** Stands in for a store that could not be located, until the mistakes are thrown. */
+const inMemory: StoreLocation = { engine: 'sqlite', path: ':memory:', label: 'sqlite::memory:' }
+
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
 /**
@@ -59,29 +63,27 @@ export function readConfig(flags: Flags, env: Environment): Config {
     given: string | undefined,
     fallback: Value,
     parse: (text: string) => Value | undefined,
-    expect: string | ((text: string) => string),
+    expected: string,
   ): Value {
     const text = given ?? env[variable]
     if (text === undefined) return fallback
     const value = parse(text)
     if (value !== undefined) return value
-    const expected = typeof expect === 'string' ? `must be ${expect}` : expect(text)
-    mistakes.push(`${given === undefined ? variable : flag} ${expected}.`)
+    mistakes.push(`${given === undefined ? variable : flag} must be ${expected}.`)
     return fallback
   }
 
+  const located =
+    flags.database === undefined
+      ? locateStore('DATABASE_URL', env.DATABASE_URL ?? defaultDatabaseUrl, env)
+      : locateStore('--database', flags.database, env)
+  if (located.mistake !== undefined) mistakes.push(located.mistake)
   const operator = readOperatorToken(env.PLANT_STORE_TOKEN, env.PLANT_STORE_TOKEN_FILE)
   if (operator.mistake !== undefined) mistakes.push(operator.mistake)
   const config: Config = {
     port: read(['PORT', '--port'], flags.port, 3000, toPort, 'a number from 0 to 65535'),
     host: read(['HOST', '--host'], flags.host, '127.0.0.1', toHost, 'a host name or an IP address'),
-    storeLocation: read<StoreLocation>(
-      ['DATABASE_URL', '--database'],
-      flags.database,
-      toStoreLocation(defaultDatabaseUrl) as StoreLocation,
-      toStoreLocation,
-      explainLocation,
-    ),
+    storeLocation: located.location ?? inMemory,
     isStoreNamed: (flags.database ?? env.DATABASE_URL) !== undefined,
     operatorToken: operator.token,
     operatorTokenFile: env.PLANT_STORE_TOKEN_FILE,
@@ -117,15 +119,6 @@ export function readConfig(flags: Flags, env: Environment): Config {
   }
   if (mistakes.length > 0) throw new WrongConfig(mistakes)
   return Object.freeze(config)
-}
-
-/** What the address of a store must look like. */
-export function explainLocation(url: string): string {
-  if (!url.startsWith('sqlite://')) {
-    return 'must be sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST/DATABASE'
-  }
-  const path = url.replace(/^sqlite:\/+/, '')
-  return `must not have //: write sqlite:${path} for a path in this folder, or sqlite:/${path}`
 }
 
 function toPort(text: string): number | undefined {

@@ -17,6 +17,7 @@ describe('the configuration', () => {
       publicUrl: undefined,
       allowedOrigins: '*',
       rateLimit: undefined,
+      trustedProxies: 0,
       logLevel: 'info',
       isStoreNamed: false,
     })

@@ -103,7 +103,9 @@ function explainUsage(command: Command, path: string, terminal: Terminal): void 
 
 const environmentHelp = `
 Environment variables without a flag:
-  PLANT_STORE_TOKEN  an additional token of your choice: 20 or more visible ASCII characters
+  PLANT_STORE_TOKEN  an additional token of your choice: 20 or more visible ASCII characters;
+                     PLANT_STORE_TOKEN_FILE names a file that holds it
+  PGPASSWORD         the password for a postgres:// address without one; PGPASSFILE names a file
   PUBLIC_URL         the address that clients use, where it differs from the one they send
   CORS_ORIGIN        origins that may call from a browser: * (all) or a list
   TRUST_PROXY        number of proxies in front whose X-Forwarded-For the log believes (0)

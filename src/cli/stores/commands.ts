@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type Environment, type Flags, readConfig } from '../../config.ts'
-import { databaseFlag, quietFlag } from '../flags.ts'
+import { databaseFlag, passwordHelp, quietFlag } from '../flags.ts'
 import type { Terminal } from '../terminal.ts'
 import type { CopyFlags } from './copy.ts'
 import type { ExportFlags } from './export.ts'
@@ -47,8 +47,9 @@ export function addStoreCommands(program: Command, env: Environment, terminal: T
     .requiredOption('--from <url>', 'sqlite:PATH or postgres://…')
     .requiredOption('--to <url>', 'sqlite:PATH or postgres://…')
     .option(...quietFlag)
+    .addHelpText('after', passwordHelp)
     .action(async (flags: CopyFlags) => {
       const { copyStore } = await import('./copy.ts')
-      await copyStore(flags, terminal)
+      await copyStore(flags, env, terminal)
     })
 }

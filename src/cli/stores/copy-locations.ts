@@ -1,5 +1,6 @@
-import { explainLocation, WrongConfig } from '../../config.ts'
-import { type StoreLocation, toStoreLocation } from '../../store/open.ts'
+import { type Environment, WrongConfig } from '../../config.ts'
+import { locateStore } from '../../store/locate.ts'
+import type { StoreLocation } from '../../store/open.ts'
 import { exists, isSameStore, requireKept, toName } from './location.ts'
 
 /** The addresses of a copy, as the flags give them. */
@@ -9,18 +10,17 @@ export interface CopyLocations {
 }
 
 /** The source, which must exist, and the destination, which must be another store. */
-export function toCopyLocations({ from, to }: CopyLocations): {
-  readonly from: StoreLocation
-  readonly to: StoreLocation
-} {
-  const source = toStoreLocation(from)
-  const destination = toStoreLocation(to)
-  if (source === undefined || destination === undefined) {
-    const mistakes: string[] = []
-    if (source === undefined) mistakes.push(`--from ${explainLocation(from)}.`)
-    if (destination === undefined) mistakes.push(`--to ${explainLocation(to)}.`)
-    throw new WrongConfig(mistakes)
-  }
+export function toCopyLocations(
+  { from, to }: CopyLocations,
+  env: Environment,
+): { readonly from: StoreLocation; readonly to: StoreLocation } {
+  const located = [locateStore('--from', from, env), locateStore('--to', to, env)]
+  const mistakes = located.flatMap(({ mistake }) => mistake ?? [])
+  if (mistakes.length > 0) throw new WrongConfig(mistakes)
+  const [source, destination] = located.map(({ location }) => location) as [
+    StoreLocation,
+    StoreLocation,
+  ]
   if (isSameStore(source, destination)) {
     throw new WrongConfig(['--from and --to name the same store.'])
   }
