@@ -3,14 +3,17 @@ import { existsSync } from 'node:fs'
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
 
+// Without a listener, Node opens its debugger on this signal. `npm start` switches that off
+// earlier.
+process.on('SIGUSR1', () => {})
+
 const oldest = [24, 18, 1]
 const running = process.versions.node.split('.').map(Number)
 const difference =
   oldest.map((part, index) => running[index] - part).find((part) => part !== 0) ?? 0
 if (difference < 0) {
   console.error(
-    `plant-store needs Node.js ${oldest.join('.')} or newer, and this is ${process.versions.node}.`,
-    'A checkout brings its own: run "npm ci", then "npm start" or "npx plant-store".',
+    `plant-store needs Node.js ${oldest.join('.')} or newer, but this is ${process.versions.node}. A checkout brings its own: run "npm ci", then "npm start" or "npx plant-store".`,
   )
   process.exit(78)
 }

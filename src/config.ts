@@ -1,6 +1,7 @@
 import type { AllowedOrigins } from './http/cors.ts'
 import type { RateLimit } from './http/rate-limit.ts'
 import { type StoreLocation, toStoreLocation } from './store/open.ts'
+import { readOperatorToken } from './tokens/operator-token.ts'
 
 /** Everything that an operator can set. */
 export interface Config {
@@ -8,17 +9,20 @@ export interface Config {
   readonly host: string
   readonly workers: number
   readonly storeLocation: StoreLocation
+  /** Whether a flag or a variable names the store; otherwise it is at the default path. */
+  readonly isStoreNamed: boolean
   readonly operatorToken: string | undefined
+  readonly operatorTokenFile: string | undefined
   readonly publicUrl: string | undefined
   readonly allowedOrigins: AllowedOrigins
-  /** How many requests a token may make; undefined for as many as it likes. */
+  /** How many requests a token may make; undefined for no limit. */
   readonly rateLimit: RateLimit | undefined
   /** How many proxies in front are trusted to say who their client is. */
   readonly trustedProxies: number
   readonly logLevel: string
 }
 
-/** What the flags of a command may set; a flag wins over its variable. */
+/** The flags of a command that the configuration knows. A flag wins over its variable. */
 export interface Flags {
   readonly port?: string
   readonly host?: string
@@ -30,36 +34,44 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 /** The configuration is wrong: one line for each mistake. */
 export class WrongConfig extends Error {
+  readonly mistakes: readonly string[]
+
   constructor(mistakes: readonly string[]) {
     super(mistakes.join('\n'))
     this.name = 'WrongConfig'
+    this.mistakes = mistakes
   }
 }
 
 export const defaultDatabaseUrl = 'sqlite:data/plant-store.db'
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
-const minTokenLength = 20
 
-/** The configuration that flags and environment make, or every mistake in them at once. Changes nothing. */
+/**
+ * Reads the configuration from flags and environment. Throws every mistake at once, and changes
+ * nothing.
+ */
 export function readConfig(flags: Flags, env: Environment): Config {
   const mistakes: string[] = []
 
   function read<Value>(
     [variable, flag]: [string, string?],
     given: string | undefined,
-    standard: Value,
+    fallback: Value,
     parse: (text: string) => Value | undefined,
-    expected: string,
+    expect: string | ((text: string) => string),
   ): Value {
     const text = given ?? env[variable]
-    if (text === undefined) return standard
+    if (text === undefined) return fallback
     const value = parse(text)
     if (value !== undefined) return value
-    mistakes.push(`${given === undefined ? variable : flag} must be ${expected}.`)
-    return standard
+    const expected = typeof expect === 'string' ? `must be ${expect}` : expect(text)
+    mistakes.push(`${given === undefined ? variable : flag} ${expected}.`)
+    return fallback
   }
 
+  const operator = readOperatorToken(env.PLANT_STORE_TOKEN, env.PLANT_STORE_TOKEN_FILE)
+  if (operator.mistake !== undefined) mistakes.push(operator.mistake)
   const config: Config = {
     port: read(['PORT', '--port'], flags.port, 3000, toPort, 'a number from 0 to 65535'),
     host: read(['HOST', '--host'], flags.host, '127.0.0.1', toHost, 'a host name or an IP address'),
@@ -68,15 +80,11 @@ export function readConfig(flags: Flags, env: Environment): Config {
       flags.database,
       toStoreLocation(defaultDatabaseUrl) as StoreLocation,
       toStoreLocation,
-      'sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST/DATABASE',
+      explainLocation,
     ),
-    operatorToken: read<string | undefined>(
-      ['PLANT_STORE_TOKEN'],
-      undefined,
-      undefined,
-      toOperatorToken,
-      `${minTokenLength} or more visible ASCII characters`,
-    ),
+    isStoreNamed: (flags.database ?? env.DATABASE_URL) !== undefined,
+    operatorToken: operator.token,
+    operatorTokenFile: env.PLANT_STORE_TOKEN_FILE,
     publicUrl: read<string | undefined>(
       ['PUBLIC_URL'],
       undefined,
@@ -89,7 +97,7 @@ export function readConfig(flags: Flags, env: Environment): Config {
       undefined,
       '*',
       toOrigins,
-      '* or a list of origins with commas between, such as https://a.example,https://b.example',
+      '* or origins separated by commas, such as https://a.example,https://b.example',
     ),
     workers: read(['WORKERS', '--workers'], flags.workers, 1, toWorkers, 'a number from 1 to 64'),
     rateLimit: read<RateLimit | undefined>(
@@ -97,18 +105,27 @@ export function readConfig(flags: Flags, env: Environment): Config {
       undefined,
       undefined,
       toRateLimit,
-      'a number of requests and s, m or h, such as 600/m',
+      'a number of requests per s, m or h, such as 600/m',
     ),
     trustedProxies: read(['TRUST_PROXY'], undefined, 0, toProxies, 'a number from 0 to 9'),
     logLevel: read(['LOG_LEVEL'], undefined, 'info', toLogLevel, `one of ${logLevels.join(', ')}`),
   }
   if (config.workers > 1 && config.storeLocation.engine === 'sqlite') {
     mistakes.push(
-      '--workers above 1 needs PostgreSQL: SQLite lets one process write at a time, so more would only wait for each other. Set DATABASE_URL to postgres://….',
+      '--workers above 1 needs PostgreSQL, because SQLite lets only one process write at a time. Set DATABASE_URL to postgres://….',
     )
   }
   if (mistakes.length > 0) throw new WrongConfig(mistakes)
   return Object.freeze(config)
+}
+
+/** What the address of a store must look like. */
+export function explainLocation(url: string): string {
+  if (!url.startsWith('sqlite://')) {
+    return 'must be sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST/DATABASE'
+  }
+  const path = url.replace(/^sqlite:\/+/, '')
+  return `must not have //: write sqlite:${path} for a path in this folder, or sqlite:/${path}`
 }
 
 function toPort(text: string): number | undefined {
@@ -127,10 +144,6 @@ function toProxies(text: string): number | undefined {
 
 function toHost(text: string): string | undefined {
   return /^[\w.:%-]+$/.test(text) ? text : undefined
-}
-
-function toOperatorToken(text: string): string | undefined {
-  return text.length >= minTokenLength && /^[!-~]+$/.test(text) ? text : undefined
 }
 
 function toPublicUrl(text: string): string | undefined {

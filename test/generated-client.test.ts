@@ -15,7 +15,7 @@ function run(file: string, args: string[]) {
   return promisify(execFile)(process.execPath, [file, ...args], { cwd: project })
 }
 
-describe('a client that is generated from openapi.json', () => {
+describe('a client generated from openapi.json', () => {
   it('compiles, creates a plant and reads it', async () => {
     const generated = ['--output', join(project, 'generated.d.ts')]
     const generator = join(

@@ -3,13 +3,13 @@ import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { describe, it } from 'node:test'
 
-/** Which room may import from which. What is not named here is not allowed. */
+/** Which room may import from which others. All else is forbidden. */
 const imports: Record<string, string[]> = {
   contract: [],
   json: ['contract'],
   store: ['contract', 'json/write.ts'],
   transfer: ['contract', 'json', 'store/snapshots.ts', 'store/store.ts'],
-  tokens: ['contract', 'store/store.ts', 'repeat.ts'],
+  tokens: ['contract', 'store/file-errors.ts', 'store/store.ts', 'repeat.ts'],
   http: [
     'contract',
     'json',
@@ -18,20 +18,20 @@ const imports: Record<string, string[]> = {
     'tokens/verify.ts',
     'transfer/write.ts',
   ],
-  'config.ts': ['http/cors.ts', 'http/rate-limit.ts', 'store/open.ts'],
+  'config.ts': ['http/cors.ts', 'http/rate-limit.ts', 'store/open.ts', 'tokens/operator-token.ts'],
   'repeat.ts': [],
   'service.ts': ['config.ts', 'contract', 'http', 'repeat.ts', 'store', 'tokens'],
   cli: ['config.ts', 'contract', 'json', 'service.ts', 'store', 'tokens', 'transfer'],
   'main.ts': ['cli', 'config.ts', 'contract', 'store'],
 }
 
-/** What may be seen in one place only. */
+/** What only one part of the source may contain. */
 const confined: [what: string, pattern: RegExp, where: RegExp][] = [
-  ['what comes in over HTTP', /\b(IncomingMessage|ServerResponse)\b/, /^http\//],
+  ['HTTP requests and responses', /\b(IncomingMessage|ServerResponse)\b/, /^http\//],
   ['SQL', /\b(SELECT|INSERT INTO|PRAGMA|BEGIN)\b/, /^store\//],
   ['node:sqlite', /node:sqlite/, /^store\/sqlite\//],
   ['the environment and the arguments', /process\.(env|argv)/, /^main\.ts$/],
-  ['what ends the process', /process\.exit\(/, /^cli\/signals\.ts$/],
+  ['the end of the process', /process\.exit\(/, /^cli\/signals\.ts$/],
 ]
 
 const root = join(import.meta.dirname, '..', 'src')
@@ -39,41 +39,45 @@ const files = globSync('**/*.ts', { cwd: root })
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
 describe('the architecture', () => {
-  it('has the rooms of the table, and no other', () => {
+  it('has the rooms of the table and no others', () => {
     const rooms = new Set(files.map(toRoom))
     assert.deepEqual([...rooms].sort(), Object.keys(imports).sort())
   })
 
   for (const file of files) {
-    it(`lets ${file} import only what its room may`, () => {
+    it(`allows the imports of ${file}`, () => {
       const allowed = [toRoom(file), ...(imports[toRoom(file)] ?? [])]
       const sources = [...read(file).matchAll(/(?:from|import\() ?'(\.[^']+)'/g)].map(
         ([, source = '']) => normalize(join(dirname(file), source)),
       )
-      const strangers = sources.filter(
+      const forbidden = sources.filter(
         (source) => !allowed.includes(source) && !allowed.includes(toRoom(source)),
       )
-      assert.deepEqual(strangers, [])
+      assert.deepEqual(forbidden, [])
     })
   }
 
   for (const [what, pattern, where] of confined) {
-    it(`keeps ${what} in one place`, () => {
-      const places = files.filter((file) => pattern.test(read(file)))
-      assert.notDeepEqual(places, [])
+    it(`keeps ${what} in one room`, () => {
+      const found = files.filter((file) => pattern.test(read(file)))
+      assert.notDeepEqual(found, [])
       assert.deepEqual(
-        places.filter((file) => !where.test(file)),
+        found.filter((file) => !where.test(file)),
         [],
       )
     })
   }
 
-  it('has files that can be read at one go', () => {
-    const long = files.filter((file) => read(file).split('\n').length > 250)
+  it('has short files', () => {
+    const long = files.filter((file) => read(file).split('\n').length > 205)
     assert.deepEqual(long, [])
   })
 
-  it('has no name that says nothing', () => {
+  it('has no circles of imports', () => {
+    assert.deepEqual(findCircles(new Map(files.map((file) => [file, findSources(file)]))), [])
+  })
+
+  it('has no meaningless file names', () => {
     assert.deepEqual(
       files.filter((file) => /util|helper|common|manager/.test(file)),
       [],
@@ -88,11 +92,34 @@ describe('the dependencies', () => {
   const reasons = readFileSync(join(root, '..', 'docs', 'dependencies.md'), 'utf8')
 
   for (const name of Object.keys({ ...dependencies, ...devDependencies })) {
-    it(`give a reason for ${name}`, () => {
+    it(`have a reason in the docs: ${name}`, () => {
       assert.match(reasons, new RegExp(`\\| \`${name}\` \\|`))
     })
   }
 })
+
+/** The files that a file imports, except those of which it needs only types. */
+function findSources(file: string): string[] {
+  const imports = /^(?!import type|export type).*(?:from|import\() ?'(\.[^']+)'/gm
+  return [...read(file).matchAll(imports)].map(([, source = '']) =>
+    normalize(join(dirname(file), source)),
+  )
+}
+
+function findCircles(sources: ReadonlyMap<string, string[]>): string[] {
+  const circles: string[] = []
+  const visited = new Set<string>()
+
+  function visit(file: string, path: string[]): void {
+    if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(' -> '))
+    if (visited.has(file)) return
+    visited.add(file)
+    for (const source of sources.get(file) ?? []) visit(source, [...path, file])
+  }
+
+  for (const file of sources.keys()) visit(file, [])
+  return circles
+}
 
 function toRoom(file: string): string {
   return file.split('/')[0] ?? file

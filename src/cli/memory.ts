@@ -1,14 +1,17 @@
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * For commands that pass millions of rows through. V8 sees many of them outlive a few collections, and from then on puts
- * all of them where it cleans up rarely: a hundred megabytes of rows that nobody needs any more.
+ * Tunes V8 for commands that pass millions of rows through. Without it, V8 sees that some rows
+ * survive a few collections, allocates all of them in the old space, and holds a hundred megabytes
+ * of garbage there.
  */
 export function expectShortLives(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')
 }
 
-/** The same, and memory is cleaned up early: it would grow with the number of rows that were ever seen. */
+/**
+ * The same, with earlier collections: otherwise the heap grows with the number of rows ever seen.
+ */
 export function expectManyShortLives(): void {
   expectShortLives()
   setFlagsFromString('--semi-space-growth-factor=1')

@@ -1,12 +1,11 @@
-import { Presets, SingleBar } from 'cli-progress'
 import type { Terminal } from './terminal.ts'
 
-/** Shows how far a long command is. */
+/** Shows how far a long command has come. */
 export interface Progress {
-  /** How many are done, and which part of the whole that is, as far as it is known. */
+  /** Tells how many things are done, and how much of the whole that is where the whole is known. */
   report(count: number, part: Part | undefined): void
-  /** Writes a line of its own, without disturbing the bar. */
-  note(text: string): void
+  /** Writes a line of its own above the bar. */
+  note(line: string): void
   stop(): void
 }
 
@@ -15,68 +14,69 @@ export interface Part {
   readonly total: number
 }
 
-/** How often the bar moves, and how often there is a line where there is no terminal. */
+/** The time between two states of the bar, and between two lines where there is no terminal. */
 const defaultIntervals = { barMs: 100, lineMs: 5_000 }
 
-/** A bar on a terminal, a line every few seconds elsewhere, nothing when quiet was asked for. */
+const maxBarWidth = 40
+const minBarWidth = 5
+const defaultColumns = 80
+const wipe = '\r\u001b[K'
+
+/** Shows a bar on a terminal, a line every few seconds elsewhere, and nothing with `--quiet`. */
 export function startProgress(
   title: string,
   things: string,
-  { errors }: Terminal,
+  { errors, tell }: Terminal,
   { quiet = false }: { readonly quiet?: boolean | undefined },
   { barMs, lineMs } = defaultIntervals,
 ): Progress {
   const startedAt = performance.now()
-  const bar = errors.isTTY && !quiet ? newBar(errors) : undefined
-  let isBarShown = false
+  const isBar = errors.isTTY === true
   let shownAt = startedAt
+  /** The line of the bar, as it is on the terminal now. */
+  let bar = ''
 
   function show(count: number, part: Part | undefined): void {
-    if (bar === undefined) {
-      errors.write(`${title}: ${describe(count, things, part, startedAt)}\n`)
-      return
-    }
-    const { done, total } = part ?? { done: 0, total: 1 }
     const text = describe(count, things, part, startedAt)
-    if (isBarShown) bar.update(done, { text })
-    else bar.start(total, done, { title, text })
-    isBarShown = true
+    if (isBar) {
+      bar = toBarLine(title, text, part, errors.columns || defaultColumns)
+      errors.write(wipe + bar)
+    } else tell(`${title}: ${text}`)
   }
 
   return {
     report(count, part) {
       const now = performance.now()
-      if (quiet || now - shownAt < (bar === undefined ? lineMs : barMs)) return
+      if (quiet || now - shownAt < (isBar ? barMs : lineMs)) return
       shownAt = now
       show(count, part)
     },
 
-    note(text) {
-      // The bar stands on the last line: it is wiped, and drawn again under the note.
-      if (isBarShown) errors.write('\r\u001b[K')
-      errors.write(`${text}\n`)
+    note(line) {
+      if (bar !== '') errors.write(wipe)
+      tell(line)
+      if (bar !== '') errors.write(bar)
     },
 
     stop() {
-      if (isBarShown) bar?.stop()
+      if (bar !== '') errors.write(wipe)
+      bar = ''
     },
   }
 }
 
-function newBar(stream: Terminal['errors']): SingleBar {
-  const options = {
-    stream,
-    format: '{title} {bar} {text}',
-    hideCursor: true,
-    clearOnComplete: true,
-  }
-  return new SingleBar(
-    options as ConstructorParameters<typeof SingleBar>[0],
-    Presets.shades_classic,
-  )
+/**
+ * One line that leaves the last column free: a line that fills the terminal wraps, and a wipe
+ * misses its first half.
+ */
+function toBarLine(title: string, text: string, part: Part | undefined, columns: number): string {
+  const width = Math.min(maxBarWidth, columns - title.length - text.length - 5)
+  if (part === undefined || width < minBarWidth) return `${title} ${text}`.slice(0, columns - 1)
+  const filled = Math.floor(width * toShare(part))
+  return `${title} [${'#'.repeat(filled)}${'.'.repeat(width - filled)}] ${text}`
 }
 
-/** How far it is, in words: `1,200,000 plants, 240,000/s, 80 %, 2 s left`. */
+/** The state in words: `1,200,000 plants, 240,000/s, 80 %, 2 s left`. */
 function describe(
   count: number,
   things: string,
@@ -86,7 +86,7 @@ function describe(
   const seconds = (performance.now() - startedAt) / 1000
   const words = [`${toText(count)} ${things}`, `${toText(Math.round(count / seconds))}/s`]
   if (part !== undefined && part.done > 0) {
-    const share = Math.min(1, part.done / part.total)
+    const share = toShare(part)
     words.push(
       `${Math.floor(share * 100)} %`,
       `${toDuration((seconds * (1 - share)) / share)} left`,
@@ -95,7 +95,11 @@ function describe(
   return words.join(', ')
 }
 
-/** A number with its thousands set apart. */
+function toShare({ done, total }: Part): number {
+  return total === 0 ? 1 : Math.min(1, done / total)
+}
+
+/** A number with separators between its thousands. */
 export function toText(count: number): string {
   return count.toLocaleString('en')
 }

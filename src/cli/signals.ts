@@ -1,19 +1,31 @@
 import type { Logger } from 'pino'
 import { defaultTimeouts } from '../contract/limits.ts'
-import { CommandFailed, exitCodes } from './outcome.ts'
+import { CommandFailed, exitCodes } from './exit.ts'
 
-/** Two signals so close together are one: a terminal and npm both pass Ctrl-C on. */
+/** Two signals this close together count as one: a terminal and npm both pass Ctrl-C on. */
 const sameSignalMs = 100
 
-/** How long a command that was stopped may take to clean up. */
-const lastWordsMs = 1_000
+/** The signals that stop a command, SIGHUP when its terminal is closed, and their exit codes. */
+const codes = {
+  SIGTERM: exitCodes.terminated,
+  SIGINT: exitCodes.interrupted,
+  SIGHUP: exitCodes.hungUp,
+} as const
+type StopSignal = keyof typeof codes
+const stopSignals = Object.keys(codes) as StopSignal[]
 
-/** Resolves with the first signal to stop. A second one ends the process at once, as does a stop that takes too long. */
-export function waitForSignal(logger: Logger): Promise<NodeJS.Signals> {
+/** The time that a stopped command has to clean up. */
+const cleanUpMs = 1_000
+
+/**
+ * Resolves with the first signal to stop. A second one exits at once, and so does a shutdown that
+ * takes too long.
+ */
+export function waitForSignal(logger: Logger): Promise<StopSignal> {
   return new Promise((resolve) => {
     onSignal((signal) => {
       logger.info(
-        `${signal}: answering what was accepted, then stopping; a second signal stops at once`,
+        `${signal}: finishing accepted requests, then stopping; a second signal stops now`,
       )
       setTimeout(() => process.exit(1), defaultTimeouts.shutdownMs + 500).unref()
       resolve(signal)
@@ -21,33 +33,35 @@ export function waitForSignal(logger: Logger): Promise<NodeJS.Signals> {
   })
 }
 
-/** Aborts with the first signal to stop, so that a command can end in good order. A second one ends the process at once. */
+/**
+ * Aborts with the first signal, so that a command can end in good order. A second one exits at
+ * once.
+ */
 export function stopOnSignal(): AbortSignal {
   const controller = new AbortController()
   onSignal((signal) => controller.abort(signal))
   return controller.signal
 }
 
-/** Ends the command in good order where a signal has come, with the exit code that says so. */
-export function requireGoingOn(signal: AbortSignal, message: string): void {
+/** Ends a command that was stopped by a signal, with the exit code of that signal. */
+export function throwIfStopped(signal: AbortSignal, message: string): void {
   if (!signal.aborted) return
-  const exitCode = signal.reason === 'SIGTERM' ? exitCodes.terminated : exitCodes.interrupted
-  // A read of a named pipe into which nobody writes cannot be taken back, and keeps the process from ending by itself.
+  const exitCode = codes[signal.reason as StopSignal]
+  // A pending read of a named pipe cannot be cancelled and would keep the process alive.
   setTimeout(() => {
     process.removeAllListeners(signal.reason)
     process.kill(process.pid, signal.reason)
-  }, lastWordsMs).unref()
+  }, cleanUpMs).unref()
   throw new CommandFailed(exitCode, message)
 }
 
-function onSignal(receiveFirst: (signal: NodeJS.Signals) => void): void {
+function onSignal(receiveFirst: (signal: StopSignal) => void): void {
   let signalledAt: number | undefined
   function receive(signal: NodeJS.Signals): void {
     if (signalledAt === undefined) {
       signalledAt = performance.now()
-      receiveFirst(signal)
+      receiveFirst(signal as StopSignal)
     } else if (performance.now() - signalledAt > sameSignalMs) process.exit(1)
   }
-  process.on('SIGTERM', receive)
-  process.on('SIGINT', receive)
+  for (const signal of stopSignals) process.on(signal, receive)
 }

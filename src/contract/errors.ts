@@ -23,7 +23,7 @@ export const errors = {
   40800: 'The request was not complete in time.',
   40900: 'A plant with this id already exists.',
   41200: 'The precondition in `If-Match` or `If-None-Match` does not hold.',
-  41300: 'The body is larger than 1 MiB, or it comes in more than 16,384 chunks.',
+  41300: 'The body is larger than 1 MiB, or it comes in too many small chunks.',
   41400: 'The URL is longer than 8 KiB.',
   41500: 'The body is not `application/json` in UTF-8, or it has a content encoding.',
   41700: 'The `Expect` header asks for something other than `100-continue`.',

@@ -4,8 +4,9 @@ export const limits = {
   jsonDepth: 32,
   headerBytes: 16 * 1024,
   urlBytes: 8 * 1024,
-  /** The number of chunks that a body may come in. */
-  bodyChunks: 16 * 1024,
+  /** A body may come in this many chunks, and in more if they have this many bytes on average. */
+  bodyChunks: 1_000,
+  bodyChunkBytes: 256,
   /** The number of connections that a process accepts. */
   connections: 20_000,
   /** How many idempotency keys a token may use within the 24 hours that one is kept. */

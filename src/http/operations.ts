@@ -12,17 +12,20 @@ import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { type AnyAnswer, sendAnswer } from './answer.ts'
 import { authenticate } from './authentication.ts'
 import { discardBody, readJson } from './body.ts'
+import { addField } from './exchange.ts'
 import { insufficientScope } from './failures.ts'
 import type { Handlers } from './handlers.ts'
 import { toFormat } from './negotiation.ts'
 import { buildParameterReader, type RequestParameters } from './parameters.ts'
 import { buildRateLimit, type RateLimit } from './rate-limit.ts'
 import type { Entry, Handle } from './routes.ts'
+import type { WriteHealth } from './write-health.ts'
 
 interface OperationParts {
   readonly handlers: Handlers
   readonly tokens: TokenVerifier
   readonly rateLimit: RateLimit | undefined
+  readonly writeHealth: WriteHealth
   readonly publicUrl: string | undefined
   readonly timeouts: Timeouts
 }
@@ -47,13 +50,20 @@ export function buildOperations(parts: OperationParts): Entry[] {
   return (Object.keys(operations) as OperationName[]).map((name) => {
     const { method, path } = operations[name]
     const handle = buildHandle(name, { ...parts, countRequest })
-    return { method, path, isPage: false, cacheControl: cachePolicies.operation, handle }
+    return { method, path, isPage: false, handle }
   })
 }
 
 function buildHandle(
   name: OperationName,
-  { handlers, tokens, countRequest, publicUrl, timeouts }: OperationParts & CountRequest,
+  {
+    handlers,
+    tokens,
+    countRequest,
+    writeHealth,
+    publicUrl,
+    timeouts,
+  }: OperationParts & CountRequest,
 ): Handle {
   const operation: Operation = operations[name]
   const answer = handlers[name] as unknown as AnyHandler
@@ -74,6 +84,7 @@ function buildHandle(
     const { headers } = request
     const verify = () => authenticate(headers.authorization, tokens)
 
+    addField(exchange, 'Cache-Control', cachePolicies.operation)
     const verified = verify()
     const { scopes, tokenId } = verified instanceof Promise ? await verified : verified
     exchange.tokenId = tokenId
@@ -95,6 +106,7 @@ function buildHandle(
     }
     const format = toFormat(headers.accept, known)
     const answered = await answer({ id, parameters, body, baseUrl, tokenId, format })
+    if (isWrite) writeHealth.noteSuccess()
     await sendAnswer(exchange, answered, timeouts, verify)
   }
 }

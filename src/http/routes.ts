@@ -9,8 +9,6 @@ export interface Entry {
   readonly method: string
   readonly path: string
   readonly isPage: boolean
-  /** `Cache-Control` of every answer at this path. */
-  readonly cacheControl?: string | undefined
   readonly handle: Handle
 }
 
@@ -23,7 +21,6 @@ export interface Route {
   readonly allow: string
   /** A page needs no token, and is served even while the service is overloaded. */
   readonly isPage: boolean
-  readonly cacheControl: string | undefined
 }
 
 export interface FoundRoute {
@@ -56,7 +53,6 @@ function toRoute(path: string, entries: readonly Entry[]): Route {
     handles,
     allow: methodsByPath.get(path)?.join(', ') ?? '',
     isPage: entries.every(({ isPage }) => isPage),
-    cacheControl: entries[0]?.cacheControl,
   }
 }
 

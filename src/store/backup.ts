@@ -7,23 +7,18 @@ export async function backUpStore(
   draft: string,
   onProgress: (done: number, total: number) => void,
 ): Promise<FileSummary> {
-  if (location.engine === 'postgres') throw new UnusableStore(useItsOwn)
+  if (location.engine === 'postgres') throw new UnusableStore(useItsTools)
   const { backUp } = await import('./sqlite/backup.ts')
   return backUp(location.path, draft, onProgress)
 }
 
-/** Copies a backup into a new file that is to become the store at this place, and checks both. */
-export async function restoreStore(
-  file: string,
-  location: StoreLocation,
-  draft: string,
-): Promise<FileSummary> {
+/** The path to restore a backup to. Only SQLite has one. */
+export function toRestorePath(location: StoreLocation): string {
   if (location.engine === 'postgres') throw new UnusableStore(useCopy)
-  const { restore } = await import('./sqlite/backup.ts')
-  return restore(file, location.path, draft)
+  return location.path
 }
 
-const useItsOwn =
-  'PostgreSQL has its own backup, which knows its locks, roles and log: use pg_dump --schema=plant_store, or pg_basebackup with an archive of the log. See docs/data.md.'
+const useItsTools =
+  'PostgreSQL has its own backup tools: use pg_dump --schema=plant_store, or pg_basebackup with an archive of the log. See docs/data.md.'
 const useCopy =
-  'A backup file is restored to sqlite:PATH. To bring it to PostgreSQL, restore it and then use: plant-store copy --from sqlite:PATH --to postgres://…; a dump of PostgreSQL itself is restored with pg_restore.'
+  'A backup is restored to sqlite:PATH. To move it to PostgreSQL, restore it, then use: plant-store copy --from sqlite:PATH --to postgres://…. A dump of PostgreSQL itself is restored with pg_restore.'

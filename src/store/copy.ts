@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto'
 import { toJson } from '../json/write.ts'
 import type { Snapshot, Store, TokenRecord, VersionedPlant } from './store.ts'
 
-/** What a store holds, in short: the same for two stores exactly when their plants are the same. */
+/** A summary of all plants: equal for two stores exactly when their plants are equal. */
 export interface Summary {
   readonly plants: number
-  /** SHA-256 of the plants as lines of JSON, in ascending order of their ids: that of an NDJSON export. */
+  /** The SHA-256 of an NDJSON export. */
   readonly checksum: string
 }
 
-/** A plant is there with another content: the destination is not a copy of this store. */
+/** The destination has a plant with the same id and different content. */
 export class CopyConflict extends Error {
   readonly id: bigint
 
   constructor(id: bigint) {
-    super(`the plant ${id} has another content in the destination`)
+    super(`plant ${id} has different content in the destination`)
     this.name = 'CopyConflict'
     this.id = id
   }
@@ -22,10 +22,70 @@ export class CopyConflict extends Error {
 
 const everyPlant = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
 
-/** Reads every plant of a snapshot, a page at a time, and tells their summary at the end. */
+/** What a destination holds and its source does not. */
+export interface Stranger {
+  readonly kind: 'plant' | 'token'
+  readonly id: string
+}
+
+/** Finds something in the destination that is not in the source, or differs there. */
+export async function findStranger(
+  source: Snapshot,
+  destination: Snapshot,
+  onPage: () => void,
+): Promise<Stranger | undefined> {
+  const hashes = new Set((await source.listTokens()).map(({ hash }) => hash.toString('hex')))
+  const tokens = await destination.listTokens()
+  const token = tokens.find(({ hash }) => !hashes.has(hash.toString('hex')))
+  if (token !== undefined) return { kind: 'token', id: token.id }
+  const plant = await findStrangePlant(source, destination, onPage)
+  return plant === undefined ? undefined : { kind: 'plant', id: String(plant) }
+}
+
+/** Walks both stores in the order of their ids, as far as the destination goes. */
+async function findStrangePlant(
+  source: Snapshot,
+  destination: Snapshot,
+  onPage: () => void,
+): Promise<bigint | undefined> {
+  const pages = source.walkPlants(everyPlant)[Symbol.asyncIterator]()
+  let page: readonly VersionedPlant[] = []
+  let index = 0
+
+  /** Moves on to the first plant of the source whose id is at least this one. */
+  async function seek(id: bigint): Promise<VersionedPlant | undefined> {
+    for (;;) {
+      while (index < page.length && (page[index] as VersionedPlant).id < id) index++
+      if (index < page.length) return page[index]
+      const next = await pages.next()
+      if (next.done) return undefined
+      page = next.value
+      index = 0
+    }
+  }
+
+  try {
+    for await (const copied of destination.walkPlants(everyPlant)) {
+      onPage()
+      for (const plant of copied) {
+        const original = await seek(plant.id)
+        if (!isSamePlant(plant, original)) return plant.id
+      }
+    }
+    return undefined
+  } finally {
+    await pages.return?.()
+  }
+}
+
+function isSamePlant(one: VersionedPlant, other: VersionedPlant | undefined): boolean {
+  return one.id === other?.id && one.name === other.name && one.tag === other.tag
+}
+
+/** Reads every plant of a snapshot, page by page, and answers the summary. */
 export async function summarize(
   snapshot: Snapshot,
-  onPage: (page: readonly VersionedPlant[]) => Promise<void> | void,
+  onPage: (page: readonly VersionedPlant[], plantsSoFar: number) => Promise<void> | void,
 ): Promise<Summary> {
   const hash = createHash('sha256')
   let plants = 0
@@ -34,12 +94,14 @@ export async function summarize(
     for (const plant of page) lines += `${toJson(plant)}\n`
     hash.update(lines)
     plants += page.length
-    await onPage(page)
+    await onPage(page, plants)
   }
   return { plants, checksum: hash.digest('hex') }
 }
 
-/** Brings plants into the destination, each with its version. One that is there already is left as it is. */
+/**
+ * Copies plants with their versions. Plants that are already in the destination stay as they are.
+ */
 export async function copyPage(
   destination: Store,
   plants: readonly VersionedPlant[],
@@ -50,14 +112,17 @@ export async function copyPage(
   if (conflict !== undefined) throw new CopyConflict(conflict.id)
 }
 
-/** Brings tokens into the destination, with what is known of them. One that was revoked is revoked there, too. */
+/**
+ * Copies tokens with their state. A token that was revoked since an earlier copy is revoked there,
+ * too.
+ */
 export async function copyTokens(
   destination: Store,
   tokens: readonly TokenRecord[],
 ): Promise<void> {
-  const there = new Map((await destination.listTokens()).map((token) => [token.id, token]))
+  const existing = new Map((await destination.listTokens()).map((token) => [token.id, token]))
   for (const token of tokens) {
-    const found = there.get(token.id)
+    const found = existing.get(token.id)
     if (found === undefined) await destination.addToken(token)
     else if (token.revokedAt !== undefined && found.revokedAt === undefined) {
       await destination.revokeToken(token.id, token.revokedAt)

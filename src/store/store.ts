@@ -77,6 +77,8 @@ export interface TokenRecord {
   readonly expiresAt: number | undefined
   readonly revokedAt: number | undefined
   readonly lastUsedAt: number | undefined
+  /** The last characters of the token, to recognise a leaked one; unknown for an old token. */
+  readonly lastFour: string | undefined
 }
 
 export interface TokenUse {
@@ -117,9 +119,11 @@ export interface Store {
   findToken(hash: Buffer): Promise<TokenRecord | undefined>
   listTokens(): Promise<TokenRecord[]>
   revokeToken(id: string, at: number): Promise<'revoked' | 'revoked before' | 'unknown'>
+  /** Deletes tokens, whatever their state. Returns how many there were. */
+  deleteTokens(ids: readonly string[]): Promise<number>
   /** Records when tokens were last used. It is called late and in bulk, so it may lag. */
   noteTokenUses(uses: readonly TokenUse[]): Promise<void>
-  /** A number that changes with every revocation, in whichever process it was made. */
+  /** A number that changes with every revocation and deletion, in whichever process it was made. */
   tokenRevision(): Promise<bigint>
 
   /** Whether the queue of waiting writes is full, so that further ones would be refused. */

@@ -11,6 +11,7 @@ export interface TokenRow {
   readonly expires_at: bigint | string | null
   readonly revoked_at: bigint | string | null
   readonly last_used_at: bigint | string | null
+  readonly last_four: string | null
 }
 
 export function toRecord(row: TokenRow): TokenRecord {
@@ -23,6 +24,7 @@ export function toRecord(row: TokenRow): TokenRecord {
     expiresAt: toTime(row.expires_at),
     revokedAt: toTime(row.revoked_at),
     lastUsedAt: toTime(row.last_used_at),
+    lastFour: row.last_four ?? undefined,
   }
 }
 

@@ -2,25 +2,25 @@ import { createHash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-const prefix = 'plst_'
-/** 30 characters of 62 are 178 bits. */
+export const tokenPrefix = 'plst_'
+/** 30 base62 characters are 178 bits. */
 const secretLength = 30
-/** 6 characters of 62 hold every CRC32. */
+/** 6 base62 characters hold every CRC32. */
 const checksumLength = 6
-const wellFormed = new RegExp(`^${prefix}[0-9A-Za-z]{${secretLength + checksumLength}}$`)
+const wellFormed = new RegExp(`^${tokenPrefix}[0-9A-Za-z]{${secretLength + checksumLength}}$`)
 
 /** A new token: prefix, random part, checksum. */
 export function newToken(): string {
-  const body = prefix + randomText(secretLength)
+  const body = tokenPrefix + randomText(secretLength)
   return body + checksumOf(body)
 }
 
-/** A new id of a token, by which the operator speaks of it. It is no secret. */
+/** A new id, by which operators refer to a token. It is not a secret. */
 export function newTokenId(): string {
   return `tok_${randomText(12)}`
 }
 
-/** Whether this can be a token of ours. A typing error is seen here, without asking the store. */
+/** Whether the text has the form of a token. Finds typing errors without asking the store. */
 export function isWellFormed(token: string): boolean {
   return (
     wellFormed.test(token) &&
@@ -28,7 +28,7 @@ export function isWellFormed(token: string): boolean {
   )
 }
 
-/** What is kept of a token. It is random, so a plain hash cannot be guessed back. */
+/** The hash that the store keeps. Tokens are random, so a plain hash is enough. */
 export function hashToken(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }
@@ -40,7 +40,7 @@ function randomText(length: number): string {
 function checksumOf(text: string): string {
   let rest = crc32(text)
   let digits = ''
-  for (let place = 0; place < checksumLength; place++) {
+  for (let count = 0; count < checksumLength; count++) {
     digits = alphabet[rest % alphabet.length] + digits
     rest = Math.trunc(rest / alphabet.length)
   }

@@ -8,28 +8,33 @@ export interface TokenRequest {
   readonly lifetimeMs: number | undefined
 }
 
-/** A token that was just made. This is the only time that anybody sees it. */
+/** A new token. Only its hash is stored, so it cannot be shown again. */
 export interface IssuedToken {
   readonly token: string
   readonly record: TokenRecord
 }
 
 /** Makes a token and stores its hash. */
-export async function issueToken(store: Store, request: TokenRequest): Promise<IssuedToken> {
-  const issued = buildToken(request)
+export async function issueToken(
+  store: Store,
+  request: TokenRequest,
+  now = Date.now(),
+): Promise<IssuedToken> {
+  const issued = buildToken(request, now)
   await store.addToken(issued.record)
   return issued
 }
 
-/** Makes the first token of an empty store. Of several processes that start at once, one makes it. */
+/**
+ * Makes the first token of an empty store. When several processes start at once, only one makes it.
+ */
 export async function issueFirstToken(store: Store): Promise<IssuedToken | undefined> {
-  const issued = buildToken({ name: 'first', scopes, lifetimeMs: undefined })
+  const issued = buildToken({ name: 'first', scopes, lifetimeMs: undefined }, Date.now())
   return (await store.addFirstToken(issued.record)) === 'added' ? issued : undefined
 }
 
-function buildToken(request: TokenRequest): IssuedToken {
+function buildToken(request: TokenRequest, createdAt: number): IssuedToken {
   const token = newToken()
-  const createdAt = Date.now()
   const record = {
     id: newTokenId(),
     hash: hashToken(token),
@@ -39,6 +44,7 @@ function buildToken(request: TokenRequest): IssuedToken {
     expiresAt: request.lifetimeMs && createdAt + request.lifetimeMs,
     revokedAt: undefined,
     lastUsedAt: undefined,
+    lastFour: token.slice(-4),
   }
   return { token, record }
 }

@@ -1,9 +1,11 @@
 import { int64Range, toPathId } from '../contract/int64.ts'
 import { isStorable } from '../contract/text.ts'
 import { type Entry, type Reader, UnreadableFile } from './entry.ts'
-import { type Line, lineBytes } from './lines.ts'
+import { type Line, maxLineBytes } from './lines.ts'
 
-/** The fields of a record. One with nothing in it is absent; an empty text is written as two quotes. */
+/**
+ * The fields of a record. A field without text is absent; an empty text is written as two quotes.
+ */
 type Fields = (string | undefined)[]
 
 interface Columns {
@@ -13,21 +15,24 @@ interface Columns {
   readonly tag: number
 }
 
+/** A longer name of a column is cut in messages. */
+const maxShownName = 100
+
+/** The lines of a record whose quoted field has not ended yet. */
 interface OpenRecord {
   readonly number: number
   readonly lines: string[]
-  length: number
+  bytes: number
 }
 
 /** Reads rows under a header row. A quoted field may run over several lines. */
 export function buildCsvReader(): Reader {
   let columns: Columns | undefined
-  /** The lines of a record whose quoted field has not ended yet. */
   let open: OpenRecord | undefined
 
   function readLine({ number, text, fault }: Line): Entry | undefined {
     if (open !== undefined) return continueRecord(open, text, fault)
-    return fault === undefined ? takeRecord(number, text) : reject(fault, number, text)
+    return fault === undefined ? readRecord(number, text) : reject(fault, number, text)
   }
 
   function reject(reason: string, line: number, text: string): Entry {
@@ -35,11 +40,11 @@ export function buildCsvReader(): Reader {
     return { line, text, reason }
   }
 
-  /** All lines as far as the last that was read go with it: where the next record would begin is not known. */
+  /** Rejects every line read so far: where the next record begins is unknown. */
   function rejectOpen({ number, lines }: OpenRecord, reason: string): Entry {
     open = undefined
-    const until = lines.length === 1 ? '' : ` (as far as line ${number + lines.length - 1})`
-    return reject(reason + until, number, lines.join('\n'))
+    const through = lines.length === 1 ? '' : ` (through line ${number + lines.length - 1})`
+    return reject(`${reason}${through}.`, number, lines.join('\n'))
   }
 
   function continueRecord(
@@ -48,29 +53,23 @@ export function buildCsvReader(): Reader {
     fault: string | undefined,
   ): Entry | undefined {
     record.lines.push(text)
-    record.length += text.length + 1
-    if (fault !== undefined) return rejectOpen(record, fault)
-    if (record.length > lineBytes) return rejectOpen(record, neverEnds)
-    // A line with an even number of quotes ends in the state in which it began: inside of them.
+    record.bytes += Buffer.byteLength(text) + 1
+    if (fault !== undefined) return rejectOpen(record, fault.replace(/\.$/, ''))
+    if (record.bytes > maxLineBytes) return rejectOpen(record, neverEnds)
+    // A line with an even number of quotes ends as it began: inside the quoted field.
     if (countQuotes(text) % 2 === 0) return undefined
     open = undefined
-    return takeRecord(record.number, record.lines.join('\n'))
+    return readRecord(record.number, record.lines.join('\n'))
   }
 
-  function takeRecord(number: number, text: string): Entry | undefined {
+  function readRecord(number: number, text: string): Entry | undefined {
     const record = text.endsWith('\r') ? text.slice(0, -1) : text
     const fields = parseRecord(record)
     if (fields === 'open') {
-      open = { number, lines: [text], length: text.length }
+      open = { number, lines: [text], bytes: Buffer.byteLength(text) }
       return undefined
     }
-    if (fields === 'malformed') {
-      return reject(
-        'a quote stands where none may: quote the whole field, and double it',
-        number,
-        text,
-      )
-    }
+    if (fields === 'malformed') return reject(unexpectedQuote, number, text)
     if (columns === undefined) columns = toColumns(fields, number)
     else if (record !== '') return toEntry(fields, columns, number, text)
     return undefined
@@ -86,8 +85,10 @@ export function buildCsvReader(): Reader {
   }
 }
 
-const neverEnds = 'a quoted field that begins here does not end'
-const noHeader = 'a header row that names the columns is missing: id,name,tag'
+const neverEnds = 'A quoted field starts here and does not end'
+const unexpectedQuote =
+  'Unexpected quote: put the whole field in quotes and double the quotes inside.'
+const noHeader = 'The header row is missing: the first line must name the columns id,name,tag.'
 
 function countQuotes(text: string): number {
   let count = 0
@@ -125,38 +126,43 @@ function findClosingQuote(record: string, from: number): number {
 }
 
 function toColumns(fields: Fields, line: number): Columns {
-  const names = fields.map((name) => name ?? '')
-  const twice = names.find((name, index) => names.indexOf(name) !== index)
-  if (twice !== undefined) {
-    throw new UnreadableFile(line, `the header names the column ${JSON.stringify(twice)} twice`)
+  const indexes = new Map<string, number>()
+  for (const [index, name = ''] of fields.entries()) {
+    if (indexes.has(name)) throw new UnreadableFile(line, namedTwice(name))
+    indexes.set(name, index)
   }
-  const missing = ['id', 'name'].find((name) => !names.includes(name))
+  const missing = ['id', 'name'].find((name) => !indexes.has(name))
   if (missing !== undefined) {
     throw new UnreadableFile(
       line,
-      `the header names no column "${missing}": it needs id and name, and may have tag`,
+      `The header has no column "${missing}": id and name are required, tag is optional.`,
     )
   }
-  const [id = 0, name = 0, tag = -1] = ['id', 'name', 'tag'].map((column) => names.indexOf(column))
-  return { count: names.length, id, name, tag }
+  const [id = 0, name = 0, tag = -1] = ['id', 'name', 'tag'].map((column) => indexes.get(column))
+  return { count: fields.length, id, name, tag }
+}
+
+function namedTwice(name: string): string {
+  const shown = name.length <= maxShownName ? name : `${name.slice(0, maxShownName)}…`
+  return `The header names the column ${JSON.stringify(shown)} twice.`
 }
 
 function toEntry(fields: Fields, columns: Columns, line: number, text: string): Entry {
   if (fields.length !== columns.count) {
-    const reason = `the row has ${fields.length} fields, and the header ${columns.count}`
+    const reason = `The row has ${fields.length} fields, but the header has ${columns.count}.`
     return { line, text, reason }
   }
   const id = toPathId(fields[columns.id] ?? '')
   const name = fields[columns.name]
   const tag = fields[columns.tag]
   if (id === undefined) {
-    return { line, text, reason: `The column "id" must be an integer ${int64Range}, in digits.` }
+    return { line, text, reason: `Column "id" must be an integer ${int64Range}, in digits.` }
   }
   if (name === undefined) {
-    return { line, text, reason: 'The column "name" is absent: an empty name is written as "".' }
+    return { line, text, reason: 'Column "name" is absent: write "" for an empty name.' }
   }
   if (!isStorable(name) || (tag !== undefined && !isStorable(tag))) {
-    return { line, text, reason: 'The columns "name" and "tag" must have no NUL characters.' }
+    return { line, text, reason: 'Columns "name" and "tag" must not have NUL characters.' }
   }
   return { line, text, plant: tag === undefined ? { id, name } : { id, name, tag } }
 }

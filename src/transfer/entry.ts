@@ -1,20 +1,23 @@
 import type { NewPlant } from '../contract/shapes.ts'
 import type { Line } from './lines.ts'
 
-/** One line, or the lines of one record, of a file: the plant that it holds, or the reason why it is none. */
+/**
+ * One record of a file: its plant, or the reason why it has none. A record may have several lines.
+ */
 export type Entry = { readonly line: number; readonly text: string } & (
   | { readonly plant: NewPlant; readonly reason?: undefined }
   | { readonly plant?: undefined; readonly reason: string }
 )
 
-/** What a format makes of lines, one after the other; undefined for those that end no entry. */
+/** Turns the lines of one format into entries. */
 export interface Reader {
+  /** The entry that ends with this line, if one does. */
   read(line: Line): Entry | undefined
-  /** Tells whether the file may end here. */
+  /** The entry that the end of the file cut short, if there is one. */
   end(): Entry | undefined
 }
 
-/** The file as a whole is not what it should be. */
+/** The file as a whole cannot be read. */
 export class UnreadableFile extends Error {
   constructor(line: number, reason: string, options?: ErrorOptions) {
     super(`line ${line}: ${reason}`, options)

@@ -1,19 +1,19 @@
 import { isUtf8 } from 'node:buffer'
 import { limits } from '../contract/limits.ts'
 
-/** A line as it was read. One that cannot be used has a fault, and as much of its text as helps to find it. */
+/** A line of a file. A line that cannot be used has a fault, and only the beginning of its text. */
 export interface Line {
   readonly number: number
   readonly text: string
   readonly fault?: string
 }
 
-/** A line holds what a request may hold, and the id that a PUT has in its path. */
-export const lineBytes = limits.bodyBytes + 64
+/** A line may be as long as the body of a request, plus the id that a PUT has in its path. */
+export const maxLineBytes = limits.bodyBytes + 64
 const shownBytes = 1_000
 const newline = 0x0a
 
-/** Splits bytes into lines, without the newlines. However long a line is, no more than `lineBytes` of it is held. */
+/** Splits bytes into lines without their newlines. It holds at most `maxLineBytes` of a line. */
 export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Line[]> {
   let number = 0
   let pieces: Buffer[] = []
@@ -24,7 +24,7 @@ export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<
     if (isTooLong) return
     pieces.push(piece)
     heldBytes += piece.length
-    if (heldBytes <= lineBytes) return
+    if (heldBytes <= maxLineBytes) return
     isTooLong = true
     pieces = [Buffer.from(Buffer.concat(pieces).subarray(0, shownBytes))]
   }
@@ -40,8 +40,8 @@ export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<
     return line
   }
 
-  /** Lines that lie wholly in one chunk, which are nearly all: decoded together. */
-  function take(block: Buffer): Line[] {
+  /** Decodes the lines that are complete in one chunk together. Nearly all lines are. */
+  function decode(block: Buffer): Line[] {
     if (isUtf8(block)) {
       return block
         .toString('utf8')
@@ -60,23 +60,25 @@ export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<
     hold(chunk.subarray(0, first))
     const lines = [takeHeld()]
     const last = chunk.lastIndexOf(newline)
-    if (last > first) for (const line of take(chunk.subarray(first + 1, last))) lines.push(line)
+    if (last > first) for (const line of decode(chunk.subarray(first + 1, last))) lines.push(line)
     if (last + 1 < chunk.length) hold(Buffer.from(chunk.subarray(last + 1)))
     yield lines
   }
   if (heldBytes > 0) yield [takeHeld()]
 }
 
-/** Spreadsheets mark a file as UTF-8 by a byte order mark, which is no part of its first line. */
+/**
+ * Spreadsheets mark a file as UTF-8 with a byte order mark, which is not part of its first line.
+ */
 const byteOrderMark = Buffer.from('\ufeff')
 
-const tooLong = `the line is longer than ${lineBytes} bytes`
+const tooLong = `The line is longer than ${maxLineBytes} bytes.`
 
 function toLine(number: number, bytes: Buffer): Line {
-  if (bytes.length > lineBytes) return toFaulty(number, bytes, tooLong)
+  if (bytes.length > maxLineBytes) return toFaulty(number, bytes, tooLong)
   return isUtf8(bytes)
     ? { number, text: bytes.toString('utf8') }
-    : toFaulty(number, bytes, 'the line is not UTF-8')
+    : toFaulty(number, bytes, 'The line is not UTF-8.')
 }
 
 function toFaulty(number: number, bytes: Buffer, fault: string): Line {

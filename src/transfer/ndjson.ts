@@ -7,13 +7,14 @@ import type { Line } from './lines.ts'
 
 const checkShape = buildShapeCheck(NewPlant)
 
-/** Reads JSON objects, one a line, under the rules of `POST /plants`. */
+/** Reads one JSON object per line, under the rules of `POST /plants`. */
 export function buildNdjsonReader(): Reader {
   let isFirst = true
 
   function read({ number: line, text, fault }: Line): Entry | undefined {
     if (fault === undefined && text.trim() === '') return undefined
-    // A file that begins otherwise is something else: better to say so once than for each of its lines.
+    // A file that does not begin with an object is another format: one message instead of one per
+    // line.
     if (isFirst && !/^[ \t\r]*\{/.test(text)) throw new UnreadableFile(line, explain(text))
     isFirst = false
     if (fault !== undefined) return { line, text, reason: fault }
@@ -30,7 +31,7 @@ export function buildNdjsonReader(): Reader {
 
 function explain(text: string): string {
   const hint = text.trimStart().startsWith('[')
-    ? "make it of a JSON array with: jq -c '.[]'"
-    : 'say --format csv if it is CSV'
-  return `this is not NDJSON, which has one JSON object a line; ${hint}`
+    ? "Convert a JSON array with: jq -c '.[]'"
+    : 'For CSV, add --format csv.'
+  return `This is not NDJSON, which has one JSON object per line. ${hint}`
 }

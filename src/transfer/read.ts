@@ -21,21 +21,22 @@ export async function* readPlants(
       yield lines.flatMap((line) => reader.read(line) ?? [])
     }
   } catch (error) {
-    throw isDamaged(error) ? new UnreadableFile(lastLine + 1, damaged, { cause: error }) : error
+    throw isDamagedGzip(error) ? new UnreadableFile(lastLine + 1, damaged, { cause: error }) : error
   }
   const last = reader.end()
   if (last !== undefined) yield [last]
 }
 
 const chunkSize = 256 * 1024
-const damaged = 'the gzip data are damaged, or end too early'
+const damaged = 'The gzip data is damaged or incomplete.'
 
-function isDamaged(error: unknown): boolean {
+/** Whether reading failed because of the gzip data, not because of the file. */
+export function isDamagedGzip(error: unknown): boolean {
   return error instanceof Error && 'code' in error && String(error.code).startsWith('Z_')
 }
 
-/** Gzip is told by its first bytes, whatever the file is called. */
-async function* decompress(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+/** Decompresses gzip, which its first bytes tell, whatever the file is called. */
+export async function* decompress(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const iterator = chunks[Symbol.asyncIterator]()
   let start = Buffer.alloc(0)
   while (start.length < 2) {
@@ -48,6 +49,7 @@ async function* decompress(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer
     yield* { [Symbol.asyncIterator]: () => iterator }
   }
   const isGzip = start[0] === 0x1f && start[1] === 0x8b
-  // What fails on the way makes the reading fail.
+  // The callback is empty because an error of the pipeline also reaches the reader of its last
+  // stream.
   yield* isGzip ? pipeline(Readable.from(all()), createGunzip({ chunkSize }), () => {}) : all()
 }

@@ -7,14 +7,17 @@ export interface ExportQuery {
   readonly format: Format
   readonly after: bigint | undefined
   readonly tag: string | undefined
-  /** How many plants at most; all of them when it is undefined. */
+  /** The largest number of plants; undefined for all of them. */
   readonly limit: number | undefined
 }
 
 const heads: Record<Format, string> = { ndjson: '', csv: 'id,name,tag\n' }
 const toLine: Record<Format, (plant: StoredPlant) => string> = { ndjson: toJson, csv: toRow }
 
-/** The plants of a snapshot as lines of text, in pieces. `onWritten` is told how many plants a piece has. */
+/**
+ * Writes the plants of a snapshot as text, piece by piece. `onWritten` gets the plants in each
+ * piece.
+ */
 export async function* writePlants(
   snapshot: Snapshot,
   { format, after, tag, limit = Number.POSITIVE_INFINITY }: ExportQuery,
@@ -31,13 +34,14 @@ export async function* writePlants(
   if (piece !== '') yield piece
 }
 
+/** Spreadsheets trim blanks at the edges of a field that has no quotes. */
 const needsQuotes = /[",\r\n]|^$|^\s|\s$/
 
 function toRow({ id, name, tag }: StoredPlant): string {
   return `${id},${toField(name)},${tag === undefined ? '' : toField(tag)}`
 }
 
-/** A field that is not quoted is never empty: nothing between the commas stands for what is absent. */
+/** An empty text gets quotes: a field without any text is an absent one. */
 function toField(text: string): string {
   return needsQuotes.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }

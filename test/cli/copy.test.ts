@@ -1,15 +1,27 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
+import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { run } from '../support/command.ts'
 import { type Engine, engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { startService } from '../support/service.ts'
 import { call } from '../support/wire.ts'
 
-const folder = newFolder()
-const copy = (from: string, to: string) => run(['copy', '--from', from, '--to', to], { folder })
+const copy = (from: string, to: string, folder = newFolder()) =>
+  run(['copy', '--from', from, '--to', to], { folder })
+
+const request = { scopes: ['plants:read'], lifetimeMs: undefined } as const
+
+/** Every plant and token of a store. */
+async function readAll(store: Store) {
+  const { plants } = await store.listPlants({ after: undefined, tag: undefined, limit: 1_000 })
+  return { plants, tokens: await store.listTokens() }
+}
 
 async function fill(engine: Engine) {
   const url = await engine.newUrl()
@@ -19,31 +31,24 @@ async function fill(engine: Engine) {
     name: `plant ${id}`,
   }))
   await store.importPlants(plants, 'keep')
-  const { token } = await issueToken(store, {
-    name: 'Ada',
-    scopes: ['plants:read'],
-    lifetimeMs: undefined,
-  })
-  const gone = await issueToken(store, {
-    name: 'Eve',
-    scopes: ['plants:read'],
-    lifetimeMs: undefined,
-  })
+  const { token } = await issueToken(store, { ...request, name: 'Ada' })
+  const gone = await issueToken(store, { ...request, name: 'Eve' })
   const version = (await store.getPlant(-900n))?.version
   return { url, store, token, gone, version }
 }
 
 for (const source of engines) {
   for (const destination of engines) {
-    describe(`plant-store copy from ${source.name} to ${destination.name}`, async () => {
-      it('brings over plants, entity tags and tokens, and can be run again', async () => {
+    describe(`plant-store copy from ${source.name} to ${destination.name}`, () => {
+      it('copies plants, entity tags and tokens, and can be run again', async () => {
         const { url, store, token, gone, version } = await fill(source)
         const to = await destination.newUrl()
         const first = await copy(url, to)
         assert.equal(first.exitCode, 0, first.stderr)
-        const exported = await run(['export', '--quiet'], { folder, env: { DATABASE_URL: url } })
+        const env = { DATABASE_URL: url }
+        const exported = await run(['export', '--quiet'], { folder: newFolder(), env })
         const checksum = createHash('sha256').update(exported.stdout).digest('hex')
-        const summary = `Copied: 2,500 plants and the tokens; both sides have the checksum ${checksum}.\n`
+        const summary = `Copied: 2,500 plants and the tokens; both stores have the checksum ${checksum}.\n`
         assert.equal(first.stderr, summary)
         await store.revokeToken(gone.record.id, Date.now())
         await store.close()
@@ -61,51 +66,106 @@ for (const source of engines) {
         assert.equal((await ask(gone.token)).status, 401)
       })
 
-      it('overwrites nothing in a store that is another one, and says so', async () => {
-        const { url, store } = await fill(source)
-        await store.close()
-        const to = await destination.newUrl()
-        const other = await destination.open(to)
-        await other.createPlant({ id: -900n, name: 'mine' })
-        const conflict = await copy(url, to)
-        assert.match(
-          conflict.stderr,
-          /^The plant -900 is in .* with another content, and was not changed/,
-        )
-        assert.equal(conflict.exitCode, 65)
-        assert.equal((await other.getPlant(-900n))?.name, 'mine')
-        await other.close()
-      })
-
-      it('does not call it the same when the destination has more', async () => {
-        const { url, store } = await fill(source)
-        await store.close()
-        const to = await destination.newUrl()
-        const other = await destination.open(to)
-        await other.createPlant({ id: -(2n ** 63n), name: 'mine' })
-        await other.close()
-        const more = await copy(url, to)
-        assert.match(
-          more.stderr,
-          /^The two stores are not the same: the source has 2,500 plants, the destination 2,501/,
-        )
-        assert.equal(more.exitCode, 65)
-      })
+      const strangers: [title: string, message: RegExp, add: (store: Store) => Promise<unknown>][] =
+        [
+          [
+            'a plant that the source does not have',
+            /^sqlite:\S+|^postgres:\S+ holds plant -1, which/,
+            (store) => store.createPlant({ id: -1n, name: 'mine' }),
+          ],
+          [
+            'a plant after the last one of the source',
+            / holds plant 99999, which /,
+            (store) => store.createPlant({ id: 99_999n, name: 'mine' }),
+          ],
+          [
+            'a plant with different content',
+            / holds plant -900, which /,
+            (store) => store.createPlant({ id: -900n, name: 'mine' }),
+          ],
+          [
+            'a token that the source does not have',
+            / holds token tok_\w+, which /,
+            (store) => issueToken(store, { ...request, name: 'mine' }),
+          ],
+        ]
+      for (const [title, message, add] of strangers) {
+        it(`writes nothing to a store with ${title}`, async () => {
+          const { url, store } = await fill(source)
+          await store.close()
+          const to = await destination.newUrl()
+          const other = await destination.open(to)
+          await add(other)
+          const before = await readAll(other)
+          const { exitCode, stderr } = await copy(url, to)
+          assert.match(stderr, message)
+          assert.match(stderr, /the source does not have[^\n]*Nothing was copied[^\n]*\n$/)
+          assert.equal(exitCode, 65)
+          assert.deepEqual(await readAll(other), before)
+        })
+      }
     })
   }
 }
 
 describe('plant-store copy', () => {
   it('names what is wrong with its addresses', async () => {
-    const wrong = await copy('mysql:x', 'y')
+    const folder = newFolder()
+    const wrong = await copy('mysql:x', 'y', folder)
     assert.match(wrong.stderr, /^--from must be .*\n--to must be /)
     assert.equal(wrong.exitCode, 78)
-    assert.match((await copy('sqlite:a.db', 'sqlite:a.db')).stderr, /^--from and --to are the same/)
+    const same = /^--from and --to name the same store/
+    assert.match((await copy('sqlite:a.db', 'sqlite:a.db', folder)).stderr, same)
     await run(['token', 'create', '--name', 'a', '--database', 'sqlite:a.db'], { folder })
-    assert.match(
-      (await copy('sqlite:a.db', 'sqlite:./a.db')).stderr,
-      /^--from and --to are the same/,
-    )
-    assert.match((await copy('sqlite:no.db', 'sqlite:b.db')).stderr, /^There is no store at no\.db/)
+    assert.match((await copy('sqlite:a.db', 'sqlite:./a.db', folder)).stderr, same)
+    const missing = await copy('sqlite:no.db', 'sqlite:b.db', folder)
+    assert.match(missing.stderr, /^--from: there is no store at sqlite:\/.*\/no\.db\.\n$/)
+  })
+
+  it('notices that tokens are missing in the destination', async () => {
+    const folder = newFolder()
+    const [from, to] = ['sqlite:from.db', 'sqlite:to.db']
+    await run(['token', 'create', '--name', 'a', '--database', from], { folder })
+    assert.equal((await copy(from, to, folder)).exitCode, 0)
+    await run(['token', 'create', '--name', 'b', '--database', from], { folder })
+    const db = new DatabaseSync(join(folder, 'to.db'))
+    releaseAfterTest(() => db.close())
+    db.exec('CREATE TRIGGER lose BEFORE INSERT ON tokens BEGIN SELECT RAISE(IGNORE); END')
+    const { exitCode, stderr } = await copy(from, to, folder)
+    assert.match(stderr, /^The stores differ: 1 tokens differ or are missing/)
+    assert.equal(exitCode, 65)
+  })
+
+  it('brings no token into a store whose plants turn out to differ', async () => {
+    const folder = newFolder()
+    const [from, to] = ['sqlite:from.db', 'sqlite:to.db']
+    const env = { DATABASE_URL: from }
+    await run(['import', '-', '--format', 'ndjson'], { folder, env, input: '{"id":1,"name":"a"}' })
+    await run(['token', 'create', '--name', 'a'], { folder, env })
+    await run(['import', '-', '--format', 'csv'], {
+      folder,
+      env: { DATABASE_URL: to },
+      input: 'id,name\n',
+    })
+    const db = new DatabaseSync(join(folder, 'to.db'))
+    releaseAfterTest(() => db.close())
+    db.exec("CREATE TRIGGER spoil AFTER INSERT ON plants BEGIN UPDATE plants SET name = 'b'; END")
+    const { exitCode, stderr } = await copy(from, to, folder)
+    assert.match(stderr, /^The stores differ: the checksums differ/)
+    assert.equal(exitCode, 65)
+    assert.deepEqual(db.prepare('SELECT * FROM tokens').all(), [])
+  })
+
+  it('continues a copy that was interrupted', async () => {
+    const folder = newFolder()
+    const [from, to] = ['sqlite:from.db', 'sqlite:to.db']
+    const lines = [1, 2, 3].map((id) => `{"id":${id},"name":"plant ${id}"}\n`)
+    const importInto = (url: string, input: string) =>
+      run(['import', '-', '--format', 'ndjson', '--database', url], { folder, input })
+    await importInto(from, lines.join(''))
+    await importInto(to, `${lines[0]}${lines[2]}`)
+    const { exitCode, stderr } = await copy(from, to, folder)
+    assert.match(stderr, /^Copied: 3 plants/)
+    assert.equal(exitCode, 0)
   })
 })

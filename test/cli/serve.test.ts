@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { run, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { call } from '../support/wire.ts'
 
 const anyPort = { PORT: '0' }
@@ -67,27 +68,26 @@ describe('plant-store serve', () => {
     assert.deepEqual(readdirSync(folder).sort(), ['other.db', 'other.db-shm', 'other.db-wal'])
   })
 
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     it(`ends on ${signal} with 0 and leaves one whole file`, async () => {
       const folder = newFolder()
       const service = await startServing(folder, { PLANT_STORE_TOKEN: operatorToken })
       service.child.kill(signal)
       const { exitCode, stderr } = await service.ended
       assert.equal(exitCode, 0)
-      assert.match(stderr, /every request that was accepted has been answered/)
+      assert.match(stderr, /every accepted request was answered/)
       assert.deepEqual(readdirSync(join(folder, 'data')), ['plant-store.db'])
     })
   }
 
   it('ends at once on a second signal', async () => {
     const service = await startServing(newFolder())
-    const { connect } = await import('node:net')
-    const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
-    socket.on('error', () => {})
+    const socket = connect(Number(new URL(service.url).port), '127.0.0.1').on('error', () => {})
+    releaseAfterTest(() => socket.destroy())
     await new Promise((resolve) => socket.write('POST /plants HTTP/1.1\r\nHost: a\r\n', resolve))
     await call(service.url, { path: '/healthz' })
     service.child.kill('SIGTERM')
-    await service.waitFor(/a second signal stops at once/)
+    await service.waitFor(/a second signal stops now/)
     while (service.child.exitCode === null) {
       service.child.kill('SIGTERM')
       await new Promise((resolve) => setTimeout(resolve, 20))
@@ -95,11 +95,22 @@ describe('plant-store serve', () => {
     assert.equal((await service.ended).exitCode, 1)
   })
 
-  it('takes two signals at once for one, as npm and the terminal send them', async () => {
+  it('counts two signals close together as one, as npm and the terminal send them', async () => {
     const service = await startServing(newFolder())
+    // Two different signals: the system may merge two of the same kind into one.
     service.child.kill('SIGINT')
-    service.child.kill('SIGINT')
+    service.child.kill('SIGTERM')
     assert.equal((await service.ended).exitCode, 0)
+  })
+
+  it('opens no debugger on SIGUSR1', async () => {
+    const service = await startServing(newFolder())
+    service.child.kill('SIGUSR1')
+    assert.equal((await call(service.url, { path: '/healthz' })).status, 200)
+    service.child.kill('SIGTERM')
+    const { exitCode, stderr } = await service.ended
+    assert.doesNotMatch(stderr, /Debugger|inspector/)
+    assert.equal(exitCode, 0)
   })
 
   it('is reached under a name that has several addresses', async () => {
@@ -108,12 +119,35 @@ describe('plant-store serve', () => {
     assert.match(headers.get('content-type') ?? '', /json/)
   })
 
-  it('prints an address to paste when it listens everywhere', async () => {
+  it('prints that it listens everywhere, and a line to paste that works', async () => {
     const service = await startServing(newFolder(), { HOST: '0.0.0.0' })
-    assert.match(service.url, /^http:\/\/127\.0\.0\.1:/)
+    assert.match(service.url, /^http:\/\/0\.0\.0\.0:\d+$/)
+    const [, line = ''] = await service.waitFor(/^ {2}(curl .*)$/m)
+    assert.match(line, /^curl http:\/\/127\.0\.0\.1:\d+\/plants /)
+    const { stdout } = await promisify(execFile)('sh', ['-c', line])
+    assert.equal(stdout, '{"name":"Monstera deliciosa","tag":"indoor"}')
   })
 
-  it('of several that start at once on an empty folder, all serve and one makes the first token', async () => {
+  it('logs where it listens and on which store', async () => {
+    const service = await startServing(newFolder())
+    const [line] = await service.waitFor(/^\{.*"msg":"listening.*$/m)
+    const { msg, url, store } = JSON.parse(line)
+    assert.equal(msg, `listening on ${service.url}, store sqlite:data/plant-store.db`)
+    assert.equal(url, service.url)
+    assert.equal(store, 'sqlite:data/plant-store.db')
+    assert.equal(service.output.stderr.includes('plst_'), false)
+  })
+
+  it('drains after SIGHUP as after SIGTERM', async () => {
+    const service = await startServing(newFolder())
+    service.child.kill('SIGHUP')
+    await service.waitFor(/SIGHUP: finishing accepted requests/)
+    const { status } = await call(service.url, { path: '/readyz' })
+    assert.equal(status, 503)
+    assert.equal((await service.ended).exitCode, 0)
+  })
+
+  it('makes one first token when several services start on an empty folder at once', async () => {
     const folder = newFolder()
     const services = await Promise.all(Array.from({ length: 3 }, () => startServing(folder)))
     const first = services.filter(({ output }) => output.stdout.includes('plst_'))
@@ -155,6 +189,10 @@ describe('plant-store serve', () => {
     [{ PORT: '65536' }, /^PORT must be a number from 0 to 65535\.\n$/],
     [{ HOST: '203.0.113.1' }, /^PORT 0 on HOST 203\.0\.113\.1 is not an address of this machine/],
     [{ DATABASE_URL: 'sqlite:.' }, /^Cannot open the database/],
+    [{ DATABASE_URL: 'sqlite:/proc/none/plants.db' }, /^Cannot open the database \/proc\/none/],
+    [{ DATABASE_URL: 'sqlite:/proc/plants.db' }, /^Cannot open the database \/proc\/plants\.db: /],
+    [{ DATABASE_URL: 'sqlite:/proc/kmsg' }, /^(Cannot open the database )?\/proc\/kmsg/],
+    [{ DATABASE_URL: 'sqlite:/dev/zero' }, /^Cannot open the database \/dev\/zero: it is not a /],
     [{ PLANT_STORE_TOKEN: 'too-short' }, /^PLANT_STORE_TOKEN must be 20 or more visible ASCII/],
   ]
   for (const [env, message] of wrong) {
@@ -172,7 +210,16 @@ describe('plant-store serve', () => {
     })
   }
 
-  it('tells every mistake at once', async () => {
+  it('refuses a named pipe in place of the database, without waiting for its other end', async () => {
+    const folder = newFolder()
+    execFileSync('mkfifo', [join(folder, 'plants.db')])
+    const env = { ...anyPort, DATABASE_URL: 'sqlite:plants.db' }
+    const { exitCode, stderr } = await run(['serve'], { folder, env })
+    assert.equal(stderr, 'Cannot open the database plants.db: it is not a regular file.\n')
+    assert.equal(exitCode, 78)
+  })
+
+  it('reports every mistake at once', async () => {
     const env = { PORT: 'x', LOG_LEVEL: 'x', CORS_ORIGIN: 'x' }
     const { stderr } = await run(['serve'], { folder: newFolder(), env })
     assert.deepEqual(
@@ -187,10 +234,10 @@ describe('plant-store serve', () => {
   it('refuses a port that is taken, and touches nothing', async () => {
     const folder = newFolder()
     const other = createServer()
+    releaseAfterTest(() => other.close())
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     const { port } = other.address() as { port: number }
     const { exitCode, stderr } = await run(['serve', '--port', String(port)], { folder })
-    other.close()
     assert.match(
       stderr,
       new RegExp(`^PORT ${port} on HOST 127\\.0\\.0\\.1 is in use by another program.*\n$`),
@@ -226,7 +273,7 @@ describe('plant-store', () => {
     const { exitCode, stderr } = await run(['--version'], { folder, env })
     assert.match(
       stderr,
-      /^plant-store needs Node\.js 24\.18\.1 or newer, and this is 24\.18\.0\..*npm ci[^\n]*\n$/,
+      /^plant-store needs Node\.js 24\.18\.1 or newer, but this is 24\.18\.0\..*npm ci[^\n]*\n$/,
     )
     assert.equal(exitCode, 78)
   })
@@ -242,11 +289,26 @@ describe('plant-store', () => {
     })
   })
 
-  it('refuses a command that it does not know, with 64', async () => {
-    const { exitCode, stderr } = await run(['water'], { folder })
-    assert.match(stderr, /unknown command 'water'/)
-    assert.equal(exitCode, 64)
-  })
+  const misused: [args: string[], line: string][] = [
+    [['water'], "Unknown command 'water'. See: plant-store --help"],
+    [
+      ['serve', '--prot', '1'],
+      "Unknown option '--prot' (Did you mean --port?). See: plant-store serve --help",
+    ],
+    [
+      ['token', 'create'],
+      "Required option '--name <name>' not specified. See: plant-store token create --help",
+    ],
+    [['import'], "Missing required argument 'file'. See: plant-store import --help"],
+  ]
+  for (const [args, line] of misused) {
+    it(`answers a mistake with one line, a hint and 64: ${args.join(' ')}`, async () => {
+      const { exitCode, stdout, stderr } = await run(args, { folder })
+      assert.equal(stderr, `${line}\n`)
+      assert.equal(stdout, '')
+      assert.equal(exitCode, 64)
+    })
+  }
 
   it('prints the document that is committed', async () => {
     const { stdout } = await run(['openapi'], { folder })

@@ -20,7 +20,7 @@ async function startWorkers(count: number) {
   return { ...service, url, create, env }
 }
 
-/** A process that this one started. */
+/** The first child of a process. */
 function findChild(parent: number): number | undefined {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   return pids.map(Number).find((pid) => {
@@ -63,13 +63,31 @@ describe('plant-store serve --workers', () => {
     )
   })
 
-  it('prints its address and token though a worker died before it could listen', async () => {
+  it('prints its address and token even if a worker dies before it listens', async () => {
     const env = { PORT: '0', DATABASE_URL: await postgresql.newUrl() }
     const service = start(['serve', '--workers', '2'], { folder: newFolder(), env })
     let worker: number | undefined
     while (worker === undefined) worker = findChild(Number(service.child.pid))
     process.kill(worker, 'SIGKILL')
     await service.waitFor(/token {5}plst_/)
+    service.child.kill('SIGTERM')
+    assert.equal((await service.ended).exitCode, 0)
+  })
+
+  it('pauses before it replaces a worker that died at its start', async () => {
+    const dying = "import cluster from 'node:cluster'; if (cluster.isWorker) process.exit(9)"
+    const env = {
+      PORT: '0',
+      DATABASE_URL: await postgresql.newUrl(),
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(dying)}`,
+    }
+    const service = start(['serve', '--workers', '2'], { folder: newFolder(), env })
+    await service.waitFor(/(a worker died.*){4}/s)
+    const times = service.output.stderr
+      .split('\n')
+      .filter((line) => line.includes('a worker died'))
+      .map((line) => JSON.parse(line).time)
+    assert.ok(times[2] - times[0] >= 1_000, `restarted after ${times[2] - times[0]} ms`)
     service.child.kill('SIGTERM')
     assert.equal((await service.ended).exitCode, 0)
   })
@@ -82,14 +100,14 @@ describe('plant-store serve --workers', () => {
     assert.ok((await answers).every(({ status }) => status === 200))
     const { exitCode, stderr } = await ended
     assert.equal(exitCode, 0)
-    assert.equal(stderr.match(/every request that was accepted has been answered/g)?.length, 2)
+    assert.equal(stderr.match(/every accepted request was answered/g)?.length, 2)
   })
 
   it('is refused on SQLite, with the reason', async () => {
     const { exitCode, stderr } = await run(['serve', '--workers', '2'], { folder: newFolder() })
     assert.match(
       stderr,
-      /^--workers above 1 needs PostgreSQL: SQLite lets one process write at a time[^\n]*\n$/,
+      /^--workers above 1 needs PostgreSQL, because SQLite lets only one process write at a time[^\n]*\n$/,
     )
     assert.equal(exitCode, 78)
   })

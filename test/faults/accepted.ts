@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { newFolder } from '../support/folder.ts'
 import type { Sent, ServiceNote } from './notes.ts'
 
-/** Has the processes that are started with its environment note what they take and begin, all in one place. */
+/** Makes an environment in which services note the connections and requests that they begin. */
 export function openNotes() {
   const file = join(newFolder(), 'notes')
   const preload = fileURLToPath(new URL('./service-notes.ts', import.meta.url))
@@ -17,44 +17,46 @@ export function openNotes() {
   return { env, read }
 }
 
-/** How many requests went each way. */
+/** How many requests had each outcome. */
 export interface Account {
   readonly answered: number
-  /** Nobody listened: there was no connection. */
+  /** No service listened: there was no connection. */
   readonly refused: number
-  /** No process took the connection before it was reset. */
-  readonly neverTaken: number
-  /** Without an answer, on a connection that was taken, and never begun. */
+  /** The connection was reset before a service accepted it. */
+  readonly neverAccepted: number
+  /** Without an answer, over an accepted connection, and never begun. */
   readonly unread: number
-  /** Without an answer, and begun. */
+  /** Without an answer, though it was begun. */
   readonly dropped: number
-  /** Answered, and yet not in the notes of the service: these would not show the others either. */
+  /** Answered, but missing in the notes, which are not to be trusted then. */
   readonly unnoted: number
 }
 
-/** Holds what the clients saw against what the services noted. */
+/** Compares what the clients saw with what the services noted. */
 export function toAccount(sent: readonly Sent[], notes: readonly ServiceNote[]): Account {
   const begun = new Set<number>()
-  const taken = new Map<number, number[]>()
+  const accepted = new Map<number, number[]>()
   for (const note of notes) {
     if (note.what === 'begun') begun.add(note.number)
-    else if (note.what === 'taken') taken.set(note.port, [...(taken.get(note.port) ?? []), note.at])
+    else if (note.what === 'accepted')
+      accepted.set(note.port, [...(accepted.get(note.port) ?? []), note.at])
   }
-  // The system gives the same port again: it is this connection only between its beginning and its end.
-  const isTaken = ({ port = 0, openedAt, endedAt }: Sent) =>
-    taken.get(port)?.some((at) => openedAt <= at && at <= endedAt) ?? false
+  // The system reuses ports: a note is about this connection only while it was open.
+  const isAccepted = ({ port = 0, openedAt, endedAt }: Sent) =>
+    accepted.get(port)?.some((at) => openedAt <= at && at <= endedAt) ?? false
 
   function judge(request: Sent): keyof Account {
     const isBegun = begun.has(request.number)
-    if (request.result === 'answered') return isBegun && isTaken(request) ? 'answered' : 'unnoted'
+    if (request.result === 'answered')
+      return isBegun && isAccepted(request) ? 'answered' : 'unnoted'
     if (isBegun) return 'dropped'
-    if (isTaken(request)) return 'unread'
+    if (isAccepted(request)) return 'unread'
     if (request.result === 'not sent') return 'refused'
-    // What cannot be looked up is no excuse.
-    return request.port === undefined ? 'unread' : 'neverTaken'
+    // A request whose connection is unknown counts as the service's fault.
+    return request.port === undefined ? 'unread' : 'neverAccepted'
   }
 
-  const account = { answered: 0, refused: 0, neverTaken: 0, unread: 0, dropped: 0, unnoted: 0 }
+  const account = { answered: 0, refused: 0, neverAccepted: 0, unread: 0, dropped: 0, unnoted: 0 }
   for (const request of sent) account[judge(request)]++
   return account
 }

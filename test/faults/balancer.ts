@@ -1,12 +1,13 @@
 import { connect, createServer, type Socket } from 'node:net'
-import { after } from 'node:test'
+import { releaseAfterTest } from '../support/release.ts'
+import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
 
 export interface Balancer {
   readonly url: string
-  /** Puts a service into its place, or another one there. */
-  use(place: number, serviceUrl: string): void
-  /** Resolves when as many services say that they are ready. */
+  /** Sets or replaces the service with this index. */
+  use(index: number, serviceUrl: string): void
+  /** Resolves when this many services are ready. */
   waitForReady(count: number): Promise<void>
 }
 
@@ -17,7 +18,7 @@ interface Backend {
 
 const checkMs = 50
 
-/** What stands before several services: each new connection goes to one that says at `/readyz` that it is ready. */
+/** A load balancer: sends each new connection to a service that is ready by its `/readyz`. */
 export async function openBalancer(): Promise<Balancer> {
   const backends: Backend[] = []
   const sockets = new Set<Socket>()
@@ -45,19 +46,17 @@ export async function openBalancer(): Promise<Balancer> {
   }
   const checking = setInterval(() => Promise.all(backends.map(check)), checkMs)
 
-  after(() => {
+  releaseAfterTest(() => {
     clearInterval(checking)
     for (const socket of sockets) socket.destroy()
     server.close()
   })
+  const countReady = () => backends.filter(({ isReady }) => isReady).length
   return {
     url: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
-    use(place, url) {
-      backends[place] = { url, isReady: false }
+    use(index, url) {
+      backends[index] = { url, isReady: false }
     },
-    async waitForReady(count) {
-      while (backends.filter(({ isReady }) => isReady).length < count)
-        await new Promise((resolve) => setTimeout(resolve, 5))
-    },
+    waitForReady: (count) => waitUntil(() => countReady() >= count, `${count} services are ready`),
   }
 }

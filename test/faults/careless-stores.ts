@@ -1,7 +1,7 @@
 import { Failure } from '../../src/contract/errors.ts'
 import type { Store } from '../../src/store/store.ts'
 
-/** A store that keeps its word, or one that breaks it in a way that the fault tests have to find. */
+/** A store that keeps its promises, or breaks one in a way that the fault tests must find. */
 export type Carefulness =
   | 'careful'
   | 'swallows failures'
@@ -9,8 +9,8 @@ export type Carefulness =
   | 'refuses what it stored'
 
 export function toCareless(store: Store, carefulness: Carefulness): Store {
-  const { createPlant } = store
-  const creates: Record<Carefulness, Store['createPlant']> = {
+  const createPlant = async (plant: Parameters<Store['createPlant']>[0]) => store.createPlant(plant)
+  const creates: Record<Carefulness, typeof createPlant> = {
     careful: createPlant,
     'swallows failures': (plant) => createPlant(plant).catch(() => 1n),
     async 'answers early'(plant) {

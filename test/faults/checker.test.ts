@@ -6,7 +6,7 @@ import { type Attempt, type Content, type History, newHistory, noteAttempt } fro
 
 type Made = Partial<Attempt> & Pick<Attempt, 'kind'>
 
-/** A history of one id, in which the attempts follow each other: the first is sent at 10 and answered at 15. */
+/** A history of one id with consecutive attempts, of which the first is sent at 10. */
 function make(id: bigint, ...attempts: Made[]): History {
   const history = newHistory()
   for (const [index, { kind, ...rest }] of attempts.entries()) {
@@ -20,7 +20,7 @@ function make(id: bigint, ...attempts: Made[]): History {
   return history
 }
 
-/** A state in which all three ways to read say the same. */
+/** A state on which all three ways to read agree. */
 function holding(...plants: [bigint, string][]): FinalState {
   return { got: plants, walked: plants, exported: plants }
 }
@@ -43,11 +43,11 @@ const one: [bigint, string] = [id, 'a']
 const two: Plants = [one, one]
 
 const right: [what: string, history: History, state: FinalState][] = [
-  ['nothing at all', newHistory(), holding()],
-  ['a create that is there', make(id, created), holding(one)],
-  ['a create without an answer that is there', make(id, { ...created, ...unknown }), holding(one)],
-  ['a create without an answer that is not there', make(id, { ...created, ...unknown }), holding()],
-  ['a refused create that is not there', make(id, { ...created, ...refused }), holding()],
+  ['an empty history', newHistory(), holding()],
+  ['a stored create', make(id, created), holding(one)],
+  ['a stored create without an answer', make(id, { ...created, ...unknown }), holding(one)],
+  ['a missing create without an answer', make(id, { ...created, ...unknown }), holding()],
+  ['a missing create that was refused', make(id, { ...created, ...refused }), holding()],
   ['a replaced plant', make(id, created, replaced), holding([id, 'b'])],
   [
     'a replace without an answer',
@@ -55,44 +55,53 @@ const right: [what: string, history: History, state: FinalState][] = [
     holding([id, 'b']),
   ],
   ['a deleted plant', make(id, created, removed), holding()],
-  ['a key that is used again', make(id, keyed, again), holding(one)],
-  ['a key that is asked again', make(id, { ...keyed, ...unknown }, keyed), holding(one)],
-  ['a key that is used again after a delete', make(id, keyed, removed, again), holding()],
-  ['a read of what is there', withRead(make(id, created), 20, 21, 'a'), holding(one)],
-  ['a read before it is there', withRead(make(id, created), 11, 12, undefined), holding(one)],
+  ['a repeated key', make(id, keyed, again), holding(one)],
+  ['a retried key', make(id, { ...keyed, ...unknown }, keyed), holding(one)],
+  ['a repeated key after a delete', make(id, keyed, removed, again), holding()],
+  ['a read of a stored plant', withRead(make(id, created), 20, 21, 'a'), holding(one)],
   [
-    'a read beside a replace',
+    'a read before the create is answered',
+    withRead(make(id, created), 11, 12, undefined),
+    holding(one),
+  ],
+  [
+    'a read during a replace',
     withRead(make(id, created, replaced), 21, 30, 'a'),
     holding([id, 'b']),
   ],
 ]
 
 const wrong: [Wrong, what: string, history: History, state: FinalState][] = [
-  ['lost', 'an acknowledged create that is not there', make(id, created), holding()],
-  ['lost', 'an acknowledged replace that is not there', make(id, created, replaced), holding(one)],
+  ['lost', 'a missing create that was acknowledged', make(id, created), holding()],
+  ['lost', 'a missing replace that was acknowledged', make(id, created, replaced), holding(one)],
   [
     'lost',
-    'a plant whose delete was refused',
+    'a missing plant whose delete was refused',
     make(id, created, { ...removed, ...refused }),
     holding(),
   ],
   [
     'lost',
-    'a key that was answered in the end',
+    'a missing keyed create that was acknowledged in the end',
     make(id, { ...keyed, ...unknown }, keyed),
     holding(),
   ],
-  ['invented', 'a plant that nobody stored', newHistory(), holding(one)],
+  ['invented', 'a plant that was never sent', newHistory(), holding(one)],
   [
     'invented',
-    'a refused create that is there',
+    'a stored create that was refused',
     make(id, { ...created, ...refused }),
     holding(one),
   ],
-  ['invented', 'an acknowledged delete that is not done', make(id, created, removed), holding(one)],
   [
     'invented',
-    'a new id that is said to be taken',
+    'a stored plant whose delete was acknowledged',
+    make(id, created, removed),
+    holding(one),
+  ],
+  [
+    'invented',
+    'a new id that is reported as taken',
     make(id, { ...created, ...refused, status: 409 }),
     holding(),
   ],
@@ -105,13 +114,13 @@ const wrong: [Wrong, what: string, history: History, state: FinalState][] = [
   ],
   [
     'duplicate',
-    'a key that was forgotten',
+    'a forgotten key',
     make(id, { ...keyed, ...unknown }, { ...keyed, ...refused, status: 409 }),
     holding(one),
   ],
   ['duplicate', 'a key with two answers', make(id, keyed, { ...again, etag: '"2"' }), holding(one)],
-  ['duplicate', 'a key that stores once more', make(id, keyed, removed, again), holding(one)],
-  ['wrong', 'a content that nobody sent', make(id, created), holding([id, 'z'])],
+  ['duplicate', 'a key that stores its plant again', make(id, keyed, removed, again), holding(one)],
+  ['wrong', 'a content that was never sent', make(id, created), holding([id, 'z'])],
   [
     'wrong',
     'an answer with another content',
@@ -127,13 +136,13 @@ const wrong: [Wrong, what: string, history: History, state: FinalState][] = [
   ],
   [
     'stale',
-    'a read of what was replaced',
+    'a read of a replaced content',
     withRead(make(id, created, replaced), 30, 31, 'a'),
     holding([id, 'b']),
   ],
   [
     'stale',
-    'a read of what was deleted',
+    'a read of a deleted plant',
     withRead(make(id, created, removed), 30, 31, 'a'),
     holding(),
   ],

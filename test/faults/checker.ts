@@ -1,19 +1,19 @@
 import type { FinalState, Plants } from './final-state.ts'
 import type { Attempt, Content, History, Read } from './history.ts'
 
-/** How often each kind of wrong was seen. */
+/** How often each kind of mistake was seen. */
 export interface Verdict {
-  /** Acknowledged, and not there in the end, or there as it was before. */
+  /** Acknowledged, but missing in the end, or there as it was before. */
   readonly lost: number
-  /** There, though nobody stored it, it was refused, or its delete was acknowledged. */
+  /** There, though it was never sent, was refused, or its delete was acknowledged. */
   readonly invented: number
-  /** Listed twice, or a keyed create that was done twice or answered otherwise than before. */
+  /** Listed twice, or a keyed create that ran twice or changed its answer. */
   readonly duplicate: number
-  /** Another content than any that was sent for this id. */
+  /** A content that was never sent for this id. */
   readonly wrong: number
-  /** A request that did not see what was acknowledged before it was sent. */
+  /** A request that did not see a write that was acknowledged before. */
   readonly stale: number
-  /** Ids of which GET, list and export do not say the same in the end. */
+  /** Ids on which GET, list and export disagree in the end. */
   readonly disagreeing: number
 }
 
@@ -28,7 +28,7 @@ export const clean: Verdict = {
   disagreeing: 0,
 }
 
-/** Compares what was answered with what was read, meanwhile and in the end. */
+/** Compares the answers with what was read, under load and in the end. */
 export function judge(history: History, state: FinalState): Verdict {
   const verdict = { ...clean }
   const note = (wrong: Wrong | undefined) => {
@@ -41,7 +41,7 @@ export function judge(history: History, state: FinalState): Verdict {
   for (const id of new Set([...history.attemptsById.keys(), ...toIds(state)])) {
     const attempts = history.attemptsById.get(id) ?? []
     const contents = views.map((view) => view.get(id))
-    // An id that nobody wrote is not asked for by itself: that the others show it is enough.
+    // An id that was never written was not read by GET: the other two are enough.
     if (attempts.length > 0 && new Set(contents).size > 1) verdict.disagreeing++
     for (const wrong of judgeAnswers(attempts)) note(wrong)
     const seen = attempts.length > 0 ? contents[0] : (contents[1] ?? contents[2])
@@ -54,7 +54,7 @@ function toIds({ got, walked, exported }: FinalState): bigint[] {
   return [got, walked, exported].flatMap((plants: Plants) => plants.map(([id]) => id))
 }
 
-/** What may be stored after an attempt, given what may have been before it. */
+/** What may be stored after an attempt, given what may have been stored before it. */
 function follow(before: ReadonlySet<Content>, attempt: Attempt): ReadonlySet<Content> {
   if (attempt.outcome === 'refused' || attempt.kind === 'keyed again') return before
   if (attempt.outcome === 'ok') return new Set([attempt.content])
@@ -67,7 +67,7 @@ function judgeRead(read: Read, attempts: readonly Attempt[]): Wrong | undefined 
   let possible = nothing
   for (const attempt of attempts) {
     if (attempt.answeredAt < read.sentAt) possible = follow(possible, attempt)
-    // Under way while the read was: seen or not, both are right.
+    // It overlaps with the read, which may see it or not.
     else if (attempt.sentAt < read.answeredAt)
       possible = new Set([...possible, ...follow(possible, attempt)])
   }
@@ -89,7 +89,7 @@ function judgeEnd(attempts: readonly Attempt[], seen: Content): Wrong | undefine
   return attempts.some(({ kind }) => kind === 'keyed again') ? 'duplicate' : 'invented'
 }
 
-/** What the answers to the writes on one id give away, without looking into the store. */
+/** Finds mistakes in the answers to the writes of one id, without looking into the store. */
 function judgeAnswers(attempts: readonly Attempt[]): Wrong[] {
   const wrongs: (Wrong | undefined)[] = []
   let possible = nothing
@@ -106,14 +106,14 @@ function judgeAnswers(attempts: readonly Attempt[]): Wrong[] {
   return wrongs.filter((wrong) => wrong !== undefined)
 }
 
-/** With the same key and the same plant, there is one answer. That the id or the key is taken is another one. */
+/** The same key and plant always get the same answer: never that the id or the key is taken. */
 function judgeKeyed({ outcome, status, etag }: Attempt, first?: Attempt): Wrong | undefined {
   if (status === 409 || status === 422) return 'duplicate'
   const differs = outcome === 'ok' && first !== undefined && first.etag !== etag
   return differs ? 'duplicate' : undefined
 }
 
-/** A status that contradicts what is known to be there, or to be absent. */
+/** Finds a status that contradicts what is known to be stored. */
 function judgeStatus({ kind, status }: Attempt, isAbsent: boolean): Wrong | undefined {
   if (isAbsent) {
     const isTaken = (kind === 'create' && status === 409) || (kind === 'replace' && status === 200)

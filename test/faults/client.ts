@@ -8,7 +8,7 @@ export interface Reply {
   readonly body: string
 }
 
-/** A reply, or why there is none: nobody listened, so that nothing was sent, or nobody answered. */
+/** A reply, or why there is none: no service listened, or the connection was lost. */
 export type Result = Reply | 'not sent' | 'not answered'
 
 export interface Message {
@@ -22,19 +22,19 @@ export interface Client {
   close(): void
 }
 
-/** Longer than any answer of a service that is well. */
+/** Longer than any answer of a working service takes. */
 const maxWaitMs = 60_000
 
-/** Whether a client keeps its connections, or opens one for every request. */
+/** Whether a client keeps its connections alive or opens one for each request. */
 export type Connections = 'kept' | 'new'
 
 export interface ClientOptions {
   readonly connections?: Connections | undefined
-  /** Where to note what became of each request. */
+  /** Collects the outcome of each request. */
   readonly sent?: Sent[] | undefined
 }
 
-/** A client that never sends anything twice. */
+/** Opens a client that never sends a request twice. */
 export function openClient(token: string, options: ClientOptions = {}): Client {
   const { connections = 'kept', sent: notes } = options
   const agent = new Agent({ keepAlive: connections === 'kept' })
@@ -69,11 +69,11 @@ export function openClient(token: string, options: ClientOptions = {}): Client {
   return { send, close: () => agent.destroy() }
 }
 
-/** Over the clients of a process, so that no two requests have the same. */
+/** Counts the requests of all clients, so that each number is unique. */
 let requests = 0
 const openedAt = new WeakMap<Socket, number>()
 
-/** Finds out over which connection a request goes. */
+/** Finds out which connection a request uses. */
 function watchConnection(sent: ClientRequest): () => Pick<Sent, 'port' | 'openedAt'> {
   const sentAt = clockMs()
   let connection: Pick<Sent, 'port' | 'openedAt'> = { port: undefined, openedAt: sentAt }
@@ -89,14 +89,14 @@ interface ReadPlant {
   readonly name: string
 }
 
-/** Reads JSON with exact ids. */
+/** Parses JSON with exact ids. */
 export function parseExactly<Value>(text: string): Value {
   const revive = (key: string, value: unknown, { source }: { source?: string }) =>
     key === 'id' && source !== undefined ? BigInt(source) : value
   return JSON.parse(text, revive as (key: string, value: unknown) => unknown)
 }
 
-/** What an answer says is stored under an id. A plant with another id is told apart from every other content. */
+/** What is stored under an id by an answer. A plant with another id gets a content of its own. */
 export function toContent(id: bigint, body: string): string {
   const plant = parseExactly<ReadPlant>(body)
   return plant.id === undefined || plant.id === id ? plant.name : `${plant.name} as ${plant.id}`

@@ -1,6 +1,6 @@
 /**
- * Loaded before the service (`--import`): with every SIGUSR2 the clock of the process goes back by an hour, as when an
- * operator or a time server sets it. Clocks that cannot be set, such as `performance.now`, go on as they do then.
+ * Loaded into a service before it starts: each SIGUSR2 sets the clock of the process back by an
+ * hour, as an operator or a time server may do. Monotonic clocks such as `performance.now` go on.
  */
 const hourMs = 60 * 60 * 1_000
 const RealDate = Date

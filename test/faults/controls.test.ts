@@ -10,6 +10,7 @@ import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { newFolder } from '../support/folder.ts'
 import { operatorToken, startService } from '../support/service.ts'
+import { closeAfterTest, openSqliteStore } from '../support/stores.ts'
 import { call } from '../support/wire.ts'
 import { clean, judge, type Verdict, type Wrong } from './checker.ts'
 import { readFinalState } from './final-state.ts'
@@ -34,7 +35,7 @@ function newPath(): string {
   return join(newFolder(), 'plants.db')
 }
 
-/** What the harness says of a service whose store is spoilt. */
+/** The verdict of the checker on a service with this store. */
 async function tryStore(store: Store): Promise<Verdict> {
   const service = await startService('sqlite::memory:', { store })
   const history = newHistory()
@@ -46,22 +47,17 @@ async function tryStore(store: Store): Promise<Verdict> {
   })
   await waitForWrites(history, enoughWrites)
   await load.stop()
-  const verdict = judge(history, await readFinalState(service.url, operatorToken, history))
-  await service.close()
-  return verdict
+  return judge(history, await readFinalState(service.url, operatorToken, history))
 }
 
-/** A store in memory: nothing here is about the disk. */
-function openInMemory(): Store {
-  return buildSqliteStore(openConnection(':memory:'))
-}
+const openInMemory = () => openSqliteStore(':memory:')
 
-/** A store that soon has no space left. */
+/** Opens a store that soon has no space left. */
 function openSmall(): Store {
   const db = openConnection(':memory:')
   const row = db.prepare('PRAGMA page_count').get()
   db.exec(`PRAGMA max_page_count = ${row?.page_count}`)
-  return buildSqliteStore(db)
+  return closeAfterTest(buildSqliteStore(db))
 }
 
 const spoilt: [what: string, spoil: Spoil, caughtAs: Wrong, open: () => Store][] = [
@@ -76,7 +72,7 @@ const spoilt: [what: string, spoil: Spoil, caughtAs: Wrong, open: () => Store][]
 ]
 
 describe('the checker', () => {
-  it('finds nothing wrong with the service as it is', async () => {
+  it('finds no mistake in the service itself', async () => {
     assert.deepEqual(await tryStore(openInMemory()), clean)
   })
 
@@ -88,7 +84,7 @@ describe('the checker', () => {
     })
   }
 
-  it('catches a service that acknowledges before it commits and is killed (control)', async (test) => {
+  it('catches a killed service that acknowledges before it commits (control)', async (test) => {
     const database = `sqlite:${newPath()}`
     const program = fileURLToPath(new URL('./wrong-service.ts', import.meta.url))
     const wrong = await startProcess({ database, command: [program, 'acknowledgeBeforeCommit'] })
@@ -105,23 +101,21 @@ describe('the checker', () => {
 })
 
 describe('every operation of the contract', () => {
-  it('refuses whoever has no token that is known', async () => {
+  it('refuses invalid credentials', async () => {
     const app = await openWrongApp(openInMemory(), spoilNothing)
     assert.deepEqual(await findOpenOperations(app.url), [])
-    await app.close()
   })
 
-  it('is seen to be open when it asks for no token (control)', async () => {
+  it('is reported when it needs no token (control)', async () => {
     const app = await openWrongApp(openInMemory(), openDeletes)
     assert.deepEqual(await findOpenOperations(app.url), ['deletePlant'])
-    await app.close()
   })
 })
 
-/** Uses an issued token in every way, and answers the places in which it can be read afterwards. */
+/** Uses an issued token in every way, and answers where it can be read afterwards. */
 async function findIssuedToken(spoil: SpoilApp): Promise<string[]> {
   const path = newPath()
-  const store = buildSqliteStore(openConnection(path))
+  const store = openSqliteStore(path)
   const app = await openWrongApp(store, spoil)
   const name = 'a token to look for'
   const { token: issued, record } = await issueToken(store, { name, scopes, lifetimeMs: undefined })
@@ -141,31 +135,32 @@ async function findIssuedToken(spoil: SpoilApp): Promise<string[]> {
   await send('DELETE', '/plants/1')
   await send('DELETE', '/plants/%zz')
   await store.revokeToken(record.id, Date.now())
-  const places = {
+  const texts = {
     answers: answers.join('\n'),
     log: app.log.join('\n'),
     database: readFileSync(path),
     'write-ahead log': existsSync(`${path}-wal`) ? readFileSync(`${path}-wal`) : '',
   }
-  assert.ok(places.log.includes('answered'))
-  assert.ok(places['write-ahead log'].includes(name))
+  assert.ok(texts.log.includes('answered'))
+  assert.ok(texts['write-ahead log'].includes(name))
   await app.close()
-  return findSecret(issued, { ...places, 'database afterwards': readFileSync(path) })
+  return findSecret(issued, { ...texts, 'database afterwards': readFileSync(path) })
 }
 
 describe('an issued token', () => {
-  it('is neither in the log nor in the database nor in an answer, not even a half of it', async () => {
+  it('is not in the log, the database or an answer, not even half of it', async () => {
     assert.deepEqual(await findIssuedToken(spoilNothing), [])
   })
 
-  it('is found in a log that has the headers (control)', async () => {
+  it('is found in a log of headers (control)', async () => {
     assert.deepEqual(await findIssuedToken(logHeaders), ['log'])
   })
 
-  it('is found in an answer that has a half of it (control)', async () => {
+  it('is found in an answer with half of it (control)', async () => {
     assert.deepEqual(await findIssuedToken(echoToken), ['answers'])
   })
-  it('is found in a store that keeps it, and in what that answers (control)', async () => {
+
+  it('is found in a database that holds it, and in its answers (control)', async () => {
     assert.deepEqual(await findIssuedToken(storeToken), [
       'answers',
       'write-ahead log',

@@ -5,6 +5,7 @@ import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { newFolder } from '../support/folder.ts'
+import { waitUntil } from '../support/wait.ts'
 import { clean, judge } from './checker.ts'
 import { readFinalState } from './final-state.ts'
 import { countOutcomes, newHistory, waitForWrites } from './history.ts'
@@ -17,19 +18,19 @@ const services = [
   { name: 'a service on SQLite', cycles: scale(7, 1_000) },
   { name: 'a service on SQLite with a thread', cycles: scale(3, 200), command: [threadService] },
 ]
-/** Before the kill: from hardly a write to some, and then a part of the time of a commit, so that it hits every moment. */
+/** A kill comes after some writes and a part of the time of a commit, to hit every moment. */
 const maxWrites = 80
 const maxDelayMs = 10
 
 for (const { name, cycles, command } of services) {
   describe(name, () => {
     const start = (database: string) => startProcess({ database, ...(command && { command }) })
-    it(`loses and invents nothing, though it is killed ${cycles} times under load`, async (test) => {
+    it(`loses and invents nothing when it is killed ${cycles} times under load`, async (test) => {
       const path = join(newFolder(), 'plants.db')
       const database = `sqlite:${path}`
       const history = newHistory()
       const startedAt = performance.now()
-      // In good order once: a process that is killed does not keep what it compiled, and each would do it anew.
+      // The first start fills the compile cache, which a killed process does not write.
       await (await start(database)).end('SIGINT')
       for (let cycle = 0; cycle < cycles; cycle++) {
         const service = await start(database)
@@ -40,15 +41,14 @@ for (const { name, cycles, command } of services) {
         await load.stop()
       }
       const service = await start(database)
-      // Keyed creates that got no answer are asked again before the verdict.
+      // Sends the keyed creates again that got no answer.
       const load = startLoad(history, { urls: [service.url], token, writers: 8, readers: 2 })
-      while (history.unfinished.length > 0) await sleep(10)
+      await waitUntil(() => history.unfinished.length === 0, 'all keyed creates are answered')
       await load.stop()
       const verdict = judge(history, await readFinalState(service.url, token, history))
       await service.end('SIGKILL')
-      const db = new DatabaseSync(path)
+      using db = new DatabaseSync(path)
       const integrity = db.prepare('PRAGMA integrity_check').all()
-      db.close()
       test.diagnostic(
         JSON.stringify({
           cycles,
@@ -64,7 +64,10 @@ for (const { name, cycles, command } of services) {
       )
       const { ok, unknown } = countOutcomes(history)
       assert.ok(ok > 10 * cycles, `${ok} acknowledged`)
-      assert.ok(unknown >= cycles / 2, `${unknown} cut off: the kills did not hit the load`)
+      assert.ok(
+        unknown >= cycles / 2,
+        `${unknown} without an answer: the kills did not hit the load`,
+      )
     })
   })
 }

@@ -1,39 +1,37 @@
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { releaseAfterTest } from '../support/release.ts'
+import { openSocket } from '../support/wire.ts'
 
-/** Many connections that do nothing good. */
+/** Many badly behaved connections. */
 export interface Crowd {
-  /** Resolves when the service has closed every one, with the milliseconds that the last one took. */
+  /** Resolves when the service has closed them all, with the time that this took. */
   readonly closed: Promise<number>
   /** How many are open. */
   size(): number
-  leave(): void
 }
 
-/** Opens connections, a few at a time, and lets each of them behave. */
+/** Opens connections, a hundred at a time, and lets each behave. They end with the test. */
 export async function gather(
   url: string,
   count: number,
   behave: (socket: Socket) => void,
 ): Promise<Crowd> {
-  const { hostname, port } = new URL(url)
   const sockets = new Set<Socket>()
   const startedAt = performance.now()
-  let onEmpty = (_: number) => {}
-  const closed = new Promise<number>((resolve) => {
-    onEmpty = resolve
-  })
+  const closed = Promise.withResolvers<number>()
 
   function open(): Promise<void> {
     return new Promise((resolve, reject) => {
-      const socket = connect(Number(port), hostname, () => {
+      const socket = openSocket(url)
+      sockets.add(socket)
+      socket.once('error', reject)
+      socket.once('connect', () => {
         behave(socket)
         resolve()
       })
-      sockets.add(socket)
-      socket.on('error', reject)
-      socket.on('close', () => {
+      socket.once('close', () => {
         sockets.delete(socket)
-        if (sockets.size === 0) onEmpty(performance.now() - startedAt)
+        if (sockets.size === 0) closed.resolve(performance.now() - startedAt)
       })
     })
   }
@@ -41,26 +39,18 @@ export async function gather(
   for (let opened = 0; opened < count; opened += 100) {
     await Promise.all(Array.from({ length: Math.min(100, count - opened) }, open))
   }
-  return {
-    closed,
-    size: () => sockets.size,
-    leave() {
-      for (const socket of sockets) socket.destroy()
-    },
-  }
+  return { closed: closed.promise, size: () => sockets.size }
 }
 
-/** Writes a byte every second, for as long as it is let. */
+/** Writes a byte every second until the connection is closed. */
 export function drip(socket: Socket, start: string): void {
   socket.write(start)
   socket.resume()
   const timer = setInterval(() => socket.write('a'), 1_000)
   socket.on('close', () => clearInterval(timer))
-  // The service may close it while a byte is on its way.
-  socket.removeAllListeners('error').on('error', () => {})
 }
 
-/** Asks again and again, as a good client does; tells how long the answers took. */
+/** Sends one request after the other, as a good client does, until it is stopped. */
 export function startProbe(ask: () => Promise<{ readonly status: number }>) {
   const times: number[] = []
   const statuses = new Set<number>()
@@ -73,11 +63,18 @@ export function startProbe(ask: () => Promise<{ readonly status: number }>) {
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
   })()
+  async function end(): Promise<void> {
+    isStopped = true
+    await running
+  }
+  releaseAfterTest(end)
   return {
     statuses,
+    /** How many answers have come. */
+    count: () => times.length,
+    /** Stops, and tells how long the answers took. */
     async stop(): Promise<string> {
-      isStopped = true
-      await running
+      await end()
       times.sort((a, b) => a - b)
       const at = (part: number) => (times[Math.floor(times.length * part)] ?? 0).toFixed(1)
       return `${times.length} probes, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`

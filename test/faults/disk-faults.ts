@@ -3,11 +3,10 @@ import { once } from 'node:events'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { openConnection } from '../../src/store/sqlite/connection.ts'
-import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import type { WriterLocation } from '../../src/store/sqlite/writer.ts'
+import { killAfterTest } from '../support/child.ts'
+import { openSqliteStore } from '../support/stores.ts'
 import type { Carefulness } from './careless-stores.ts'
 import type { Job, Jobs, Report, Told } from './faulty-writer.ts'
 import type { Random } from './random.ts'
@@ -17,28 +16,28 @@ import { type Attempt, judge, type Outcome } from './writers.ts'
 
 /** The sums over all faults. */
 export interface DiskVerdict {
-  /** Faults that have struck. */
+  /** How many faults have struck. */
   faults: number
   acknowledged: number
   refused: number
   unknown: number
   lost: number
-  /** Refused as not stored, and there all the same, or never sent. */
+  /** Stored, though it was refused or never sent. */
   invented: number
   wrong: number
   damaged: number
   readFailures: number
-  /** A fault that is over, and a store that still stores nothing. */
+  /** Stores that do not write again after the fault. */
   stuck: number
-  /** Answers that say nothing about what is stored. */
+  /** Answers that do not tell whether the plant is stored. */
   unexpected: number
   first: string | undefined
 }
 
 const writer = fileURLToPath(new URL('faulty-writer.ts', import.meta.url))
 const jobsPerProcess = 40
-/** How many operations a job makes of each kind, so that most numbers strike. */
-const most: Record<Fault['kind'], Partial<Record<Fault['suffix'], number>>> = {
+/** About how many operations of each kind a job makes, so that most faults strike. */
+const operations: Record<Fault['kind'], Partial<Record<Fault['suffix'], number>>> = {
   write: { '': 160, '-wal': 120, '.db': 40, '-shm': 8 },
   fsync: { '': 24, '-wal': 20, '.db': 8 },
   truncate: { '': 4, '-shm': 1 },
@@ -47,8 +46,8 @@ const most: Record<Fault['kind'], Partial<Record<Fault['suffix'], number>>> = {
 function chooseFault(random: Random): Fault {
   const pick = <Value>(values: readonly Value[]) => values[random.below(values.length)] as Value
   const kind = pick(['write', 'write', 'write', 'fsync', 'fsync', 'truncate'] as const)
-  const suffix = pick(Object.keys(most[kind]) as Fault['suffix'][])
-  const number = 1 + random.below(most[kind][suffix] ?? 1)
+  const suffix = pick(Object.keys(operations[kind]) as Fault['suffix'][])
+  const number = 1 + random.below(operations[kind][suffix] ?? 1)
   return {
     kind,
     number,
@@ -64,13 +63,13 @@ function chooseJob(folder: string, random: Random): Job {
   return { folder, fault, from: isOfOpening ? 'opening' : 'writing' }
 }
 
-/** The stores that meet faults. */
+/** The kind of store that meets the faults. */
 export interface Kind {
   readonly carefulness: Carefulness
   readonly writer: WriterLocation
 }
 
-/** Lets stores meet faults until so many have struck, kills them, and judges what is found afterwards. */
+/** Lets stores meet faults until this many have struck, kills them, and judges what is left. */
 export async function strike(
   shim: Shim,
   kind: Kind,
@@ -98,7 +97,7 @@ export async function strike(
       chooseJob(join(folder, `job-${index}`), random),
     )
     const reports = await runJobs(shim, folder, kind, jobs)
-    if (!reports.some(({ hasStruck }) => hasStruck)) throw new Error('the shim strikes nothing')
+    if (!reports.some(({ hasStruck }) => hasStruck)) throw new Error('no fault of the shim struck')
     for (const [index, report] of reports.entries()) {
       if (report.hasStruck) await add(verdict, report, jobs[index] as Job)
     }
@@ -115,7 +114,7 @@ async function runJobs(
 ): Promise<Report[]> {
   if (toEnv === undefined) throw new Error('there is no shim')
   const template = join(folder, 'template')
-  await buildSqliteStore(openConnection(join(template, 'plants.db'))).close()
+  await openSqliteStore(join(template, 'plants.db')).close()
   const strikes = join(folder, 'strikes')
   writeFileSync(strikes, '')
   const all: Jobs = { template, strikes, ...kind, jobs }
@@ -124,7 +123,7 @@ async function runJobs(
     env: { PATH: process.env.PATH, ...toEnv({ folder: join(folder, 'job-'), strikes }) },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  after(() => child.kill('SIGKILL'))
+  killAfterTest(child)
   const exited = once(child, 'exit')
   const reports: Report[] = []
   for await (const line of createInterface({ input: child.stdout })) {
@@ -169,7 +168,7 @@ const outcomes: Record<string | number, Outcome> = {
 }
 
 function toAttempt({ id, name, answer }: Told): Attempt {
-  return { id: BigInt(id), name, outcome: outcomes[answer] ?? 'unknown', sentAt: 0, answeredAt: 0 }
+  return { id: BigInt(id), name, outcome: outcomes[answer] ?? 'unknown' }
 }
 
 function toShort({ id, answer }: Told): string {

@@ -69,7 +69,7 @@ struct head {
 
 static void record(uint32_t kind, const char *path, uint64_t offset, const void *data,
                    uint64_t length) {
-  // What is shared between processes in memory does not outlive them.
+  // Memory that processes share does not outlive them.
   if (ends_with(path, "-shm")) return;
   struct head head = {kind, strlen(path), offset, length};
   struct iovec parts[] = {
@@ -80,7 +80,7 @@ static void record(uint32_t kind, const char *path, uint64_t offset, const void 
   append("DISK_TRACE", parts, 3);
 }
 
-/* The error that this operation is to fail with, or 0. */
+/* The error with which this operation must fail, or 0. */
 static int strike(const char *kind, const char *path) {
   const char *fault = getenv("DISK_FAULT");
   char wanted[16], error[16], times[8], suffix[64] = "";
@@ -201,7 +201,8 @@ int ftruncate(int file, off_t length) { return ftruncate64(file, length); }
 static int sync_noted(int file, int (*real)(int)) {
   const char *path = path_of(file), *slow = getenv("DISK_SYNC_MS");
   if (!path) return real(file);
-  if (slow) nanosleep(&(struct timespec){0, atol(slow) * 1000000L}, NULL);
+  long slow_ms = slow ? atol(slow) : 0;
+  nanosleep(&(struct timespec){slow_ms / 1000, slow_ms % 1000 * 1000000L}, NULL);
   pthread_mutex_lock(&lock);
   int error = strike("fsync", path);
   int result = error ? -1 : real(file);

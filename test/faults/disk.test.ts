@@ -8,7 +8,7 @@ import { compileShim } from './shim.ts'
 const faults = { adaptive: scale(40, 2_000), thread: scale(20, 500) }
 const shim = compileShim()
 
-async function strikeAndTell(
+async function strikeAndReport(
   test: TestContext,
   kind: Kind,
   count: number,
@@ -21,14 +21,14 @@ async function strikeAndTell(
   return verdict
 }
 
-describe('a fault of the disk', { skip: shim.skip }, () => {
+describe('a disk fault', { skip: shim.skip }, () => {
   for (const [writer, use] of [
     ['adaptive', 100],
     ['thread', 103],
   ] as const) {
-    it(`loses, invents and damages nothing, and leaves a store that reads and goes on: ${writer}`, async (test) => {
+    it(`loses and damages nothing, and leaves a store that works: ${writer}`, async (test) => {
       const kind = { carefulness: 'careful', writer } as const
-      const verdict = await strikeAndTell(test, kind, faults[writer], use)
+      const verdict = await strikeAndReport(test, kind, faults[writer], use)
       const { lost, invented, wrong, damaged, readFailures, stuck, unexpected, first } = verdict
       assert.deepEqual(
         { lost, invented, wrong, damaged, readFailures, stuck, unexpected },
@@ -39,16 +39,16 @@ describe('a fault of the disk', { skip: shim.skip }, () => {
   }
 
   for (const carefulness of ['swallows failures', 'answers early'] as const) {
-    it(`is seen to lose plants in a store that ${carefulness} (control)`, async (test) => {
+    it(`loses plants of a store that ${carefulness} (control)`, async (test) => {
       const kind = { carefulness, writer: 'adaptive' } as const
-      const verdict = await strikeAndTell(test, kind, 20, 101)
+      const verdict = await strikeAndReport(test, kind, 20, 101)
       assert.ok(verdict.lost > 0)
     })
   }
 
-  it('is seen to invent plants in a store that refuses what it stored (control)', async (test) => {
+  it('invents plants of a store that refuses what it stored (control)', async (test) => {
     const kind = { carefulness: 'refuses what it stored', writer: 'adaptive' } as const
-    const verdict = await strikeAndTell(test, kind, 5, 102)
+    const verdict = await strikeAndReport(test, kind, 5, 102)
     assert.ok(verdict.invented > 0)
   })
 })

@@ -9,7 +9,7 @@ import { type Carefulness, toCareless } from './careless-stores.ts'
 import { type Fault, toText } from './shim.ts'
 import { keyedTag } from './traced-history.ts'
 
-/** One fault, and the store that meets it. Runs as a process of its own, which has to be killed. */
+/** A fault and the folder of the store that meets it. */
 export interface Job {
   readonly folder: string
   readonly fault: Fault
@@ -17,7 +17,7 @@ export interface Job {
 }
 
 export interface Jobs {
-  /** A folder with the database that each job begins with. */
+  /** A folder with the database that each job starts from. */
   readonly template: string
   readonly strikes: string
   readonly carefulness: Carefulness
@@ -25,7 +25,7 @@ export interface Jobs {
   readonly jobs: readonly Job[]
 }
 
-/** What became of one create: stored, or the number or the text of a failure. */
+/** The outcome of a create: `ok`, or the number or the text of its failure. */
 export interface Told {
   readonly id: string
   readonly name: string
@@ -36,9 +36,9 @@ export interface Report {
   readonly folder: string
   readonly told: Told[]
   readonly hasStruck: boolean
-  /** Why a read failed, or what it did not find. */
+  /** Reads that failed or did not match the answers. */
   readonly readFailures: string[]
-  /** Whether the create after the fault was over was stored, or there was nothing to write to. */
+  /** Whether a create succeeded after the fault, or the store could not be opened at all. */
   readonly isWell: boolean
 }
 
@@ -54,7 +54,7 @@ async function run({ folder, fault, from }: Job, all: Jobs): Promise<Report> {
   const told: Told[] = []
   const readFailures: string[] = []
   for (let round = 0; store && round < rounds; round++) {
-    // Together, so that they share a commit and its fate.
+    // Together, so that they share a commit.
     const batch = Array.from({ length: 1 + 4 * (round % 3) }, (_, index) =>
       create(store, firstId + BigInt(round * 9 + index), round),
     )
@@ -68,12 +68,12 @@ async function run({ folder, fault, from }: Job, all: Jobs): Promise<Report> {
   return { folder, told, hasStruck, readFailures, isWell }
 }
 
-// Whoever runs the service starts it again: a fault that is over must not be in the way.
+// As an operator does who starts the service again after a fault.
 function openPatiently(path: string, { carefulness, writer }: Jobs): Store | undefined {
   for (let attempt = 1; attempt <= 2; attempt++) {
     try {
       const db = openConnection(path)
-      // Small, so that the log is emptied and pages are written before their commit in the middle of the job.
+      // Small, so that checkpoints and spilled pages happen in the middle of a job.
       db.exec('PRAGMA wal_autocheckpoint = 8; PRAGMA cache_size = 3')
       return toCareless(buildSqliteStore(db, { writer }), carefulness)
     } catch (error) {
@@ -122,6 +122,6 @@ if (import.meta.main && given !== undefined) {
   const all: Jobs = JSON.parse(readFileSync(given, 'utf8'))
   for (const job of all.jobs) console.log(JSON.stringify(await run(job, all)))
   console.log('done')
-  // Stays with all files open, until it is killed.
+  // Keeps all files open until it is killed.
   setInterval(() => {}, 60_000)
 }

@@ -3,13 +3,13 @@ import type { History } from './history.ts'
 
 export type Plants = readonly (readonly [id: bigint, content: string])[]
 
-/** What a store holds in the end, read in three ways that must agree. */
+/** The content of a store in the end, read in three ways that must agree. */
 export interface FinalState {
-  /** By a GET of every id that was ever written. */
+  /** By a GET of each id that was ever written. */
   readonly got: Plants
-  /** By a walk over the pages of the list. */
+  /** By the pages of the list. */
   readonly walked: Plants
-  /** By the export in one piece. */
+  /** By the export. */
   readonly exported: Plants
 }
 
@@ -18,7 +18,7 @@ interface ListedPlant {
   readonly name: string
 }
 
-/** Small, so that there are many ends of pages. */
+/** Small, so that there are many pages. */
 const pagePlants = 50
 const readersAtOnce = 8
 
@@ -71,7 +71,7 @@ async function readExport(client: Client, url: string): Promise<Plants> {
   })
 }
 
-/** In the end the service is well: anything but a plant or its absence is no answer. */
+/** The service works in the end: it answers with a plant or its absence. */
 async function ask(client: Client, url: string, headers = {}): Promise<Reply> {
   const reply = await client.send(url, { headers })
   if (typeof reply !== 'string' && [200, 404].includes(reply.status)) return reply

@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { identifyFile } from '../../src/store/sqlite/file.ts'
-import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import { UnusableStore } from '../../src/store/store.ts'
 import { newFolder } from '../support/folder.ts'
+import { openSqliteStore } from '../support/stores.ts'
 
 const pageBytes = 4096
 const sectorBytes = 512
 
-/** The journal of a transaction that began on an empty file, as it is on the disk before the file is written. */
+/** The journal of a transaction on an empty file, before the file is written. */
 function toJournal(): Buffer {
   const journal = Buffer.alloc(sectorBytes)
   Buffer.from('d9d505f920a163d7', 'hex').copy(journal)
@@ -20,7 +20,7 @@ function toJournal(): Buffer {
   return journal
 }
 
-/** The first sector of a database of ours, without the rest of its page. */
+/** The first sector of our database, without the rest of its page. */
 function toTornPage(): Buffer {
   const path = join(newFolder(), 'whole.db')
   openConnection(path).close()
@@ -34,21 +34,19 @@ describe('a first start that a power cut ended', () => {
     'the beginning of the file': () => Buffer.alloc(pageBytes),
     'all but the beginning of the file': toTornPage,
   })) {
-    it(`is taken up by the next ones when the cut took ${what}`, async () => {
+    it(`is completed by the next start when the cut took ${what}`, async () => {
       const path = join(newFolder(), 'plants.db')
       writeFileSync(path, toPage())
       writeFileSync(`${path}-journal`, toJournal())
-      const first = buildSqliteStore(openConnection(path))
+      const first = openSqliteStore(path)
       await first.createPlant({ id: 1n, name: 'x' })
       await first.close()
       assert.equal(identifyFile(path), 'ours')
-      const second = buildSqliteStore(openConnection(path))
-      assert.equal((await second.getPlant(1n))?.name, 'x')
-      await second.close()
+      assert.equal((await openSqliteStore(path).getPlant(1n))?.name, 'x')
     })
   }
 
-  it('is not seen in a file of zeros that has no journal, or one of somebody else', () => {
+  it('is not assumed of a file of zeros without a journal, or with that of another program', () => {
     for (const journal of [undefined, 'the diary of a gardener']) {
       const path = join(newFolder(), 'plants.db')
       writeFileSync(path, Buffer.alloc(pageBytes))

@@ -1,19 +1,19 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { waitUntil } from '../support/wait.ts'
 
-/** What became of an attempt. `unknown` may have been done, `refused` must not have been. */
+/** The outcome of an attempt. `unknown` may be stored, `refused` must not be. */
 export type Outcome = 'ok' | 'refused' | 'unknown'
 
-/** `keyed again` repeats a keyed create that was answered: it must change nothing and answer the same. */
+/** `keyed again` repeats an answered keyed create: it changes nothing and gets the same answer. */
 export type Kind = 'create' | 'keyed create' | 'keyed again' | 'replace' | 'delete'
 
-/** What is stored under an id, as far as anybody can see: the name, or nothing. */
+/** The visible content of an id: the name of its plant, or nothing. */
 export type Content = string | undefined
 
-/** One write, noted before it is sent. */
+/** A write, noted before it is sent. */
 export interface Attempt {
   readonly id: bigint
   readonly kind: Kind
-  /** What it stores: unique, so that it tells whose it is. Nothing for a delete. */
+  /** What it stores, unique to this attempt. Nothing for a delete. */
   readonly content: Content
   readonly sentAt: number
   answeredAt: number
@@ -24,7 +24,7 @@ export interface Attempt {
   etag?: string | undefined
 }
 
-/** One GET of a plant that was acknowledged before. */
+/** A GET of a plant that was acknowledged before. */
 export interface Read {
   readonly id: bigint
   readonly sentAt: number
@@ -32,20 +32,20 @@ export interface Read {
   readonly content: Content
 }
 
-/** What is left to do with one id, in this order, by one client at a time. */
+/** The remaining steps of an id, taken in order by one client at a time. */
 export interface Life {
   readonly id: bigint
   readonly steps: Kind[]
 }
 
-/** Everything that was asked of one store, whatever happened to the service meanwhile. */
+/** All requests to one store, over every restart of its services. */
 export interface History {
   readonly attempts: Attempt[]
   readonly attemptsById: Map<bigint, Attempt[]>
-  /** Ids with an acknowledged write, in the order of the first one. */
+  /** Ids in the order of their first acknowledged write. */
   readonly acknowledged: bigint[]
   readonly reads: Read[]
-  /** Lives whose keyed create got no answer, to be asked again with the same key. */
+  /** Lives whose keyed create got no answer: it is sent again with the same key. */
   readonly unfinished: Life[]
   lives: number
   /** How many attempts were acknowledged. */
@@ -64,7 +64,7 @@ export function newHistory(): History {
   }
 }
 
-/** Notes an attempt that is about to be sent. What becomes of it is not known until somebody knows. */
+/** Notes an attempt that is about to be sent, with an unknown outcome. */
 export function noteAttempt(
   history: History,
   { id, kind, content }: Pick<Attempt, 'id' | 'kind' | 'content'>,
@@ -84,7 +84,7 @@ export function noteAttempt(
   return attempt
 }
 
-/** The steps of one life, by turns. Whatever follows an unknown outcome is left out, save for a keyed create. */
+/** The steps of a life, by turns. An unknown outcome ends it, except that of a keyed create. */
 const lifeSteps: readonly (readonly Kind[])[] = [
   ['create'],
   ['keyed create', 'keyed again'],
@@ -94,7 +94,7 @@ const lifeSteps: readonly (readonly Kind[])[] = [
   ['create', 'replace'],
 ]
 
-/** The next life: one that waits for its keyed create, or a new one with an id of its own. */
+/** The next life: one with an unanswered keyed create, or a new one with an id of its own. */
 export function nextLife(history: History): Life {
   const waiting = history.unfinished.pop()
   if (waiting !== undefined) return waiting
@@ -102,27 +102,20 @@ export function nextLife(history: History): Life {
   return { id: toId(number), steps: [...(lifeSteps[number % lifeSteps.length] ?? [])] }
 }
 
-/** Small, beyond 2^53, negative, and at both ends of what an id can be: a rounded one is not the same. */
+/** Ids that are small, beyond 2^53, negative and at both ends of int64, to catch rounding. */
 function toId(number: number): bigint {
   const count = BigInt(number)
   const starts = [count, 2n ** 53n + count, -(2n ** 53n) - count, 2n ** 63n - 1n - count]
   return starts[Number((count / BigInt(lifeSteps.length)) % 5n)] ?? -(2n ** 63n) + count
 }
 
-/** How long a service may take to acknowledge something: longer than any fault lasts here. */
-const maxWaitMs = 60_000
-
-/** Waits until this many more attempts are acknowledged: the load runs, or runs again. */
-export async function waitForWrites(history: History, count: number): Promise<void> {
+/** Waits until this many more attempts are acknowledged. */
+export function waitForWrites(history: History, count: number): Promise<void> {
   const enough = history.acknowledgements + count
-  const deadline = performance.now() + maxWaitMs
-  while (history.acknowledgements < enough) {
-    if (performance.now() > deadline) throw new Error('the service serves nobody any more')
-    await sleep(1)
-  }
+  return waitUntil(() => history.acknowledgements >= enough, `${count} more acknowledged writes`)
 }
 
-/** What a history has of each outcome, and of reads. */
+/** Counts the attempts by outcome, and the reads. */
 export function countOutcomes({ attempts, reads }: History): Record<Outcome | 'reads', number> {
   const count = (wanted: Outcome) => attempts.filter(({ outcome }) => outcome === wanted).length
   return {
@@ -133,7 +126,7 @@ export function countOutcomes({ attempts, reads }: History): Record<Outcome | 'r
   }
 }
 
-/** The longest that a write waited for its answer. */
+/** The longest time that a write waited for its answer. */
 export function longestWaitMs({ attempts }: History): number {
   return Math.round(
     attempts.reduce((most, { sentAt, answeredAt }) => Math.max(most, answeredAt - sentAt), 0),

@@ -1,6 +1,6 @@
 import type { Random } from './random.ts'
 
-/** How the end of a body is said: nearly always rightly. */
+/** Frames a body, nearly always correctly. */
 export function frame(
   random: Random,
   body: Buffer,

@@ -147,7 +147,7 @@ const credentials = [
   operatorToken,
 ]
 
-/** Fields that a request may carry, and what with. */
+/** Header fields and the values that they may get. */
 const fields: [name: string, values: readonly string[]][] = [
   ['If-Match', ['*', '"1"', 'W/"1"', '"', '', '"a", , "b"', `"${'a'.repeat(2000)}"`]],
   ['If-None-Match', ['*', '"1"', 'W/"1"', ',', '*, "a"']],
@@ -170,7 +170,7 @@ const fields: [name: string, values: readonly string[]][] = [
   ['', ['x']],
 ]
 
-/** A request: a third of them good, so that there is something to do harm to, the others as the grammar has it. */
+/** Builds a request: a third are valid, so that there are plants, the others follow the grammar. */
 export function toRequest(random: Random, id: string): Buffer {
   return random.isLikely(0.35) ? toGoodRequest(random, id) : toOddRequest(random, id)
 }
@@ -227,10 +227,11 @@ function toFields(random: Random): string[] {
   return given.map(([name, value]) => toField(random, name, value))
 }
 
-/** A field in one of the ways to write it, some of them wrong. */
+/** Writes a field in one of many ways, some of them invalid. */
 function toField(random: Random, name: string, value: string): string {
   if (random.isLikely(0.9)) return `${name}: ${value}`
   const cased = random.pick([name.toLowerCase(), name.toUpperCase(), name])
   const colon = random.isLikely(0.8) ? ':' : random.pick([' :', '\t:', ': :', '', ':\r\n '])
-  return `${cased}${colon}${random.pick(['', ' ', '\t', '   '])}${value}${random.pick(['', ' ', '\t'])}`
+  const blanks = random.pick(['', ' ', '\t', '   '])
+  return `${cased}${colon}${blanks}${value}${random.pick(['', ' ', '\t'])}`
 }

@@ -88,13 +88,13 @@ const broken = [
   '\ufeff{"id":1,"name":"x"}',
 ]
 
-/** A plant that the service takes, under this id. */
+/** Builds a valid plant with this id. */
 export function toPlantJson(random: Random, id: string): string {
   const tag = random.isLikely(0.3) ? `,"tag":"${random.pick(['', 'indoor', 'a b', '\u00e9'])}"` : ''
   return `{"id":${id},"name":"Fern ${random.below(1000)}"${tag}}`
 }
 
-/** A body: half of them a good plant, the others built from a grammar of JSON that goes wrong here and there. */
+/** Builds a body: half are valid plants, the others come from a faulty grammar of JSON. */
 export function toBody(random: Random, id: string): string {
   if (random.isLikely(0.5)) return toPlantJson(random, id)
   if (random.isLikely(0.15)) return random.pick(broken)
@@ -122,7 +122,7 @@ function toValue(random: Random, depth: number): string {
   return `{${values.map((value) => `${random.pick(names)}:${value}`).join(',')}}`
 }
 
-/** Containers in each other, around the depth that is allowed. */
+/** Nests containers, about as deep as is allowed. */
 function toNest(random: Random): string {
   const depth = random.pick([30, 31, 32, 33, 500])
   const [open, close] = random.pick([

@@ -1,7 +1,7 @@
 import { toRequest } from './hostile-grammar.ts'
 import { buildRandom, type Random } from './random.ts'
 
-/** What is sent over one connection: its pieces in their order, each in a turn of its own. */
+/** The bytes of one connection: its pieces in order, each sent in a turn of its own. */
 export interface HostileCase {
   readonly seed: number
   readonly index: number
@@ -10,20 +10,23 @@ export interface HostileCase {
 }
 
 /**
- * Comes last over every connection. What was whole before it is answered before it, and its answer ends the connection:
- * nobody has to wait for what may still come.
+ * The last request on every connection. All complete requests before it are answered first, and its
+ * answer ends the connection, so that no test has to wait for more.
  */
 export const farewell = Buffer.from(
   'GET /healthz HTTP/1.1\r\nHost: plants.test\r\nConnection: close\r\n\r\n',
 )
 
-/** Builds one case. It depends on the seed and the index alone. */
+/** Builds a case, which depends only on the seed and the index. */
 export function buildHostileCase(seed: number, index: number): HostileCase {
   const random = buildRandom(seed, index)
   const count = random.isLikely(0.2) ? 2 : 1
-  const requests = Array.from({ length: count }, (_, place) =>
-    // Ids of their own, so that most of the creates are new, and some that others have, too.
-    toRequest(random, random.isLikely(0.9) ? `${1000 + index * 2 + place}` : `${random.below(50)}`),
+  const requests = Array.from({ length: count }, (_, number) =>
+    // Most ids are new, and some are shared with other cases.
+    toRequest(
+      random,
+      random.isLikely(0.9) ? `${1000 + index * 2 + number}` : `${random.below(50)}`,
+    ),
   )
   const isSpliced = count === 2 && random.isLikely(0.2)
   const whole = isSpliced ? splice(random, requests) : Buffer.concat(requests)
@@ -32,7 +35,7 @@ export function buildHostileCase(seed: number, index: number): HostileCase {
   return { seed, index, bytes, pieces: random.isLikely(0.2) ? cut(random, sent) : [sent] }
 }
 
-/** The beginning of one request and the end of another. */
+/** Joins the beginning of one request and the end of another. */
 function splice(random: Random, [first, second]: Buffer[]): Buffer {
   if (first === undefined || second === undefined) throw new Error('two requests are needed')
   return Buffer.concat([
@@ -78,7 +81,7 @@ function mutateOnce(random: Random, bytes: Buffer): Buffer {
 }
 
 function cut(random: Random, bytes: Buffer): Buffer[] {
-  const places = Array.from({ length: 1 + random.below(4) }, () => random.below(bytes.length))
-  const ordered = [0, ...places.sort((one, other) => one - other), bytes.length]
-  return ordered.slice(1).map((end, place) => bytes.subarray(ordered[place], end))
+  const offsets = Array.from({ length: 1 + random.below(4) }, () => random.below(bytes.length))
+  const ordered = [0, ...offsets.sort((one, other) => one - other), bytes.length]
+  return ordered.slice(1).map((end, index) => bytes.subarray(ordered[index], end))
 }

@@ -1,10 +1,10 @@
-/** The bytes of a file, of which there may be room for more than it has. */
+/** The bytes of a file, in a buffer that may be larger. */
 export interface Image {
   bytes: Buffer
   length: number
 }
 
-/** A write or, without data, a truncate. */
+/** A write, or a truncate without data. */
 export interface Change {
   readonly offset: number
   readonly data: Buffer | undefined
@@ -25,7 +25,7 @@ export function change(image: Image, { offset, data }: Change): void {
   data.copy(image.bytes, offset)
 }
 
-/** A file that grows has zeros in its new part. */
+/** Resizes an image. What is new is filled with zeros. */
 export function resize(image: Image, length: number): void {
   if (length < image.length) image.bytes.fill(0, length, image.length)
   if (length > image.bytes.length) {
@@ -34,7 +34,7 @@ export function resize(image: Image, length: number): void {
   image.length = length
 }
 
-/** A write as one for each piece of the file, such as a sector, that it touches. */
+/** Splits a write at the borders of the pieces of the file, such as sectors. */
 export function split(whole: Change, pieceBytes: number): Change[] {
   const { offset, data } = whole
   if (data === undefined) return [whole]

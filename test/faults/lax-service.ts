@@ -4,7 +4,7 @@ import { openService } from '../../src/service.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 
-/** The service on a store that does not sync its commits: what the power cut has to find. */
+// The service on a store that does not sync its commits, which a power cut must reveal.
 const config = readConfig({}, process.env)
 if (config.storeLocation.engine !== 'sqlite') throw new Error('needs SQLite')
 const db = openConnection(config.storeLocation.path)

@@ -1,5 +1,5 @@
-import { after } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { releaseAfterTest } from '../support/release.ts'
 import { type Connections, openClient, type Result, toContent } from './client.ts'
 import {
   type Attempt,
@@ -13,29 +13,29 @@ import {
 import type { Sent } from './notes.ts'
 
 export interface LoadOptions {
-  /** Where the service is. With several, every request goes to another one than the one before. */
+  /** The services. Each request goes to the next one. */
   readonly urls: readonly string[]
   readonly token: string
   readonly writers: number
   readonly readers: number
   readonly connections?: Connections
-  /** Where to note what became of each request. */
+  /** Collects the outcome of each request. */
   readonly sent?: Sent[]
 }
 
 export interface Load {
-  /** Stops after the requests under way. */
+  /** Stops when the requests in flight are answered. */
   stop(): Promise<void>
 }
 
-/** After a refusal: long enough not to fill the history with refusals while a service is away. */
+/** The pause after a refusal, so that a service that is away does not fill the history. */
 const pauseMs = 10
-/** How many writers look at their own plant after every step: what was seen before a change must not be seen after it. */
+/** The share of lives whose plant is read after every step, to see stale contents. */
 const lookingShare = 0.25
-/** Readers prefer what was acknowledged last: there a stale answer would be seen. */
+/** Readers prefer the plants that were acknowledged last, to see stale contents. */
 const recentPlants = 20
 
-/** Clients that write, each with ids of its own, and others that read what was acknowledged. */
+/** Starts clients that write, each with ids of its own, and clients that read. */
 export function startLoad(history: History, options: LoadOptions): Load {
   const { urls, token, writers, readers, connections, sent } = options
   const client = openClient(token, { connections, sent })
@@ -54,7 +54,7 @@ export function startLoad(history: History, options: LoadOptions): Load {
     const looks = readers > 0 && Math.random() < lookingShare
     while (life.steps[0] !== undefined) {
       const attempt = await take(life.id, life.steps[0])
-      // A conflict is an answer, and comes again however often it is asked for.
+      // A conflict is an answer, and does not change when the request is sent again.
       const isAway = attempt.status === undefined || attempt.status >= 500
       const isRetried = attempt.kind === 'keyed create' && isAway
       if (attempt.outcome === 'ok') life.steps.shift()
@@ -128,10 +128,11 @@ export function startLoad(history: History, options: LoadOptions): Load {
     client.close()
   }
 
-  // Of a test that fails: its load would keep the tests from ending.
-  after(() => {
+  // The load of a failed test does not wait for answers, which may never come.
+  releaseAfterTest(async () => {
     isStopped = true
     client.close()
+    await running
   })
   return { stop }
 }
@@ -140,6 +141,6 @@ function toOutcome(result: Result): Outcome {
   if (result === 'not sent') return 'refused'
   if (result === 'not answered') return 'unknown'
   if (result.status < 300) return 'ok'
-  // By the contract, every other answer says that nothing was done.
+  // By the contract, every other answer means that nothing was stored.
   return result.status === 500 || result.status === 504 ? 'unknown' : 'refused'
 }

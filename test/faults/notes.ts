@@ -1,24 +1,24 @@
-/** The header that tells the requests of a client apart, in the notes of both sides. */
+/** The header that identifies a request in the notes of both sides. */
 export const numberHeader = 'x-number'
 
-/** One request as its client saw it. */
+/** A request as its client saw it. */
 export interface Sent {
   readonly number: number
   readonly result: 'answered' | 'not sent' | 'not answered'
-  /** Of the client's end of the connection. */
+  /** The port of the client's end of the connection. */
   readonly port: number | undefined
-  /** When that connection was opened, not this request sent. */
+  /** When the connection was opened, which can be before the request was sent. */
   readonly openedAt: number
   readonly endedAt: number
 }
 
-/** What a service noted: see service-notes.ts. */
+/** A note of a service: see service-notes.ts. */
 export type ServiceNote =
   | { readonly what: 'listening' }
-  | { readonly what: 'taken'; readonly port: number; readonly at: number }
+  | { readonly what: 'accepted'; readonly port: number; readonly at: number }
   | { readonly what: 'begun'; readonly number: number }
 
-/** A time that all processes of this machine share, whatever the clock is set to. */
+/** A time that all processes of this machine share, and that no change of the clock affects. */
 export function clockMs(): number {
   return Number(process.hrtime.bigint()) / 1e6
 }

@@ -10,9 +10,9 @@ import { type Recording, record, type Stretch } from './traced-service.ts'
 import { buildVolatileDisk, cuts } from './volatile-disk.ts'
 
 const rounds = scale(1, 8)
-/** The moments at which the power is cut in a round. Each is tried with every kind of cut, and each of these is a point. */
+/** How many moments of a round get a power cut. Each kind of cut at a moment is a point. */
 const momentsPerRound = scale(50, 640)
-/** The log is emptied when the service ends, and while it runs when there are many writes. */
+/** Many writes make the service checkpoint its log while it runs, and not only at its end. */
 const fewWrites = scale(60, 150)
 const manyWrites = scale(60, 500)
 
@@ -24,7 +24,7 @@ function toStretches(writes: number): Stretch[] {
   ]
 }
 
-/** One sync of the log fails while plants are written, and one of the database when the log is emptied into it. */
+/** Fails one sync of the log during writes, and one of the database during a checkpoint. */
 function toFailingStretches(writes: number): Stretch[] {
   const fault = { kind: 'fsync', error: 'EIO', times: 'once' } as const
   return toStretches(writes).map((stretch) => ({
@@ -69,7 +69,8 @@ async function cutPower(
       verdict.invented += invented
       if (damage === undefined) continue
       verdict.damaged++
-      verdict.firstDamage ??= `after operation ${number}, ${operation.kind} of ${operation.path}, ${cut}: ${damage}`
+      const what = `operation ${number}, ${operation.kind} of ${operation.path}`
+      verdict.firstDamage ??= `after ${what}, ${cut}: ${damage}`
     }
   }
   return verdict
@@ -77,7 +78,7 @@ async function cutPower(
 
 type Choose = (recording: Recording, random: Random) => Set<number>
 
-// The files with which a start proves that commits are synced are not those of the database.
+// The probe files of a start, which check that commits are synced, are not the database.
 function listMoments({ operations }: Recording): number[] {
   const isProbe = (number: number) => operations[number]?.path.includes('.probe-')
   return [...operations.keys()].filter((number) => !isProbe(number))
@@ -85,7 +86,7 @@ function listMoments({ operations }: Recording): number[] {
 
 const chooseAll: Choose = (recording) => new Set(listMoments(recording))
 
-/** One half from all operations, the other from the rare ones: those on other files than the log. */
+/** One half of all operations, the other of the rare ones, which are not on the log. */
 const chooseSome: Choose = (recording, random) => {
   const all = listMoments(recording)
   const isRare = (number: number) => recording.operations[number]?.path !== `${recording.path}-wal`
@@ -133,7 +134,7 @@ describe('a power cut', { skip: shim.skip }, () => {
     })
   }
 
-  it('loses, invents and damages nothing that a thread writes', async (test) => {
+  it('loses, invents and damages nothing when a thread writes', async (test) => {
     const recording = await record(shim, 'thread service', toStretches(manyWrites))
     assert.equal(recording.acknowledged, 3 * manyWrites, 'every write is acknowledged')
     assertNothingWrong(await judge(test, recording, chooseSome, rounds + 2))
@@ -146,7 +147,7 @@ describe('a power cut', { skip: shim.skip }, () => {
     }
   })
 
-  it('loses, invents and damages nothing after syncs that failed', async (test) => {
+  it('loses, invents and damages nothing after failed syncs', async (test) => {
     const recording = await record(shim, 'service', toFailingStretches(manyWrites))
     const failed = recording.operations.filter(({ kind }) => kind === 'failed sync')
     assert.equal(failed.length, 3)
@@ -154,7 +155,7 @@ describe('a power cut', { skip: shim.skip }, () => {
     assertNothingWrong(await judge(test, recording, chooseSome, rounds + 1))
   })
 
-  it('is seen to lose plants when commits are not synced (control)', async (test) => {
+  it('loses plants when commits are not synced (control)', async (test) => {
     const recording = await record(shim, 'lax service', toStretches(fewWrites).slice(0, 1))
     const verdict = await judge(test, recording, chooseSome, 0)
     assert.ok(verdict.lost > 0)

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { scopes } from '../../src/contract/scopes.ts'
-import { openStore } from '../../src/store/open.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { newFolder } from '../support/folder.ts'
-import { call, type Request } from '../support/wire.ts'
+import { openSqliteStore } from '../support/stores.ts'
+import { waitUntil } from '../support/wait.ts'
+import { call, openSocket, type Request } from '../support/wire.ts'
 import { clean, judge } from './checker.ts'
 import { readFinalState } from './final-state.ts'
 import { countOutcomes, type History, longestWaitMs, newHistory, waitForWrites } from './history.ts'
@@ -31,7 +32,7 @@ async function toVerdict(history: History, url: string) {
 }
 
 describe('a service that is stopped for a while', () => {
-  it('goes on where it was, answers everything and loses nothing', async (test) => {
+  it('goes on, answers every request and loses nothing', async (test) => {
     const service = await startProcess({ database: newDatabase() })
     const history = newHistory()
     const load = startLoad(history, { urls: [service.url], ...clients })
@@ -51,60 +52,63 @@ describe('a service that is stopped for a while', () => {
   })
 })
 
+describe('a service that gets two signals at once', () => {
+  it('takes them for one, as a terminal and npm both send it, and ends in good order', async () => {
+    const service = await startProcess({ database: newDatabase() })
+    // Both signals wait until the process goes on.
+    service.child.kill('SIGSTOP')
+    service.child.kill('SIGINT')
+    service.child.kill('SIGTERM')
+    assert.equal(await service.end('SIGCONT'), 0)
+  })
+})
+
 describe('a service without free descriptors', () => {
-  it('serves those that it has, lives, and serves everybody again when there are some', async (test) => {
+  it('serves its clients, and new ones as soon as descriptors are free', async (test) => {
     const service = await startProcess({ database: newDatabase(), descriptors: 60 })
     const history = newHistory()
     const load = startLoad(history, { urls: [service.url], ...clients })
     await waitForWrites(history, 100)
     const crowd = await openConnections(service.url, 200)
-    const turnedAway = await countTurnedAway(crowd)
+    const refused = await waitUntilRefused(crowd)
     await waitForWrites(history, 300)
     for (const socket of crowd) socket.destroy()
     await waitUntilReached(service.url)
     await waitForWrites(history, 100)
     await load.stop()
     const { verdict, figures } = await toVerdict(history, service.url)
-    test.diagnostic(`${figures}, ${turnedAway} of ${crowd.length} turned away`)
-    assert.ok(turnedAway > 100, 'there were enough descriptors')
+    test.diagnostic(`${figures}, ${refused} of ${crowd.length} refused`)
     assert.equal(service.child.exitCode, null)
     assert.deepEqual(verdict, clean)
   })
 })
 
 async function openConnections(url: string, count: number): Promise<Socket[]> {
-  const { port } = new URL(url)
-  const sockets = Array.from({ length: count }, () => connect(Number(port), '127.0.0.1'))
-  for (const socket of sockets) socket.on('error', () => {})
+  const sockets = Array.from({ length: count }, () => openSocket(url))
   await Promise.all(sockets.map((socket) => once(socket, 'connect').catch(() => {})))
   return sockets
 }
 
-/** Of idle connections, those that are closed again at once. */
-async function countTurnedAway(sockets: readonly Socket[]): Promise<number> {
+/** Waits until more than half of the idle connections are closed, and answers their number. */
+async function waitUntilRefused(sockets: readonly Socket[]): Promise<number> {
   const count = () => sockets.filter(({ closed }) => closed).length
   for (const socket of sockets) socket.resume()
-  const deadline = performance.now() + 5_000
-  while (count() < sockets.length / 2 && performance.now() < deadline) await sleep(10)
+  await waitUntil(() => count() > sockets.length / 2, 'the service runs out of descriptors')
   return count()
 }
 
-/** Until somebody new is served. */
-async function waitUntilReached(url: string): Promise<void> {
-  const reach = () =>
+/** Resolves when a new client is served. */
+function waitUntilReached(url: string): Promise<void> {
+  const isReached = () =>
     call(url, { path: '/readyz' }).then(
-      ({ status }) => status,
-      () => undefined,
+      ({ status }) => status === 200,
+      () => false,
     )
-  const deadline = performance.now() + 10_000
-  while ((await reach()) !== 200) {
-    assert.ok(performance.now() < deadline, 'nobody new is served')
-    await sleep(5)
-  }
+  return waitUntil(isReached, 'a new client is served')
 }
 
 describe('a service whose clock is set back by an hour', () => {
-  it('keeps tokens, keys and plants, and refuses what was revoked', async (test) => {
+  it('keeps tokens, keys and plants, and refuses revoked tokens', async (test) => {
     const path = join(newFolder(), 'plants.db')
     const { lasting, short, revoked } = await issueTokens(path)
     const clock = new URL('./clock.ts', import.meta.url)
@@ -130,7 +134,7 @@ describe('a service whose clock is set back by an hour', () => {
     const load = startLoad(history, { urls: [service.url], ...clients })
     await waitForWrites(history, 100)
     service.child.kill('SIGUSR2')
-    while (!service.output().includes('the clock says')) await sleep(5)
+    await waitUntil(() => service.output().includes('the clock says'), 'the clock is set')
     await waitForWrites(history, 300)
     const after = await create(-1, 'before')
     assert.equal(after.status, 200)
@@ -141,7 +145,7 @@ describe('a service whose clock is set back by an hour', () => {
     assert.equal((await remove(-2)).status, 204)
     assert.ok(Date.now() - readKeyTime(path, 'after') > 3_500_000, 'the clock was not set back')
     assert.equal((await send(revoked, { path: '/plants' })).status, 401)
-    // By the clock as it is: one that was wrong and is set right must not leave tokens expired.
+    // Expiry follows the current clock: one that was wrong must not expire tokens for good.
     assert.equal((await send(short, { path: '/plants' })).status, 200)
 
     await load.stop()
@@ -154,7 +158,7 @@ describe('a service whose clock is set back by an hour', () => {
 })
 
 async function issueTokens(path: string) {
-  const store = await openStore({ engine: 'sqlite', path, label: path })
+  const store = openSqliteStore(path)
   const issue = (lifetimeMs: number | undefined) =>
     issueToken(store, { name: 'x', scopes, lifetimeMs })
   const [lasting, short, revoked] = [
@@ -167,16 +171,15 @@ async function issueTokens(path: string) {
   return { lasting: lasting.token, short: short.token, revoked: revoked.token }
 }
 
-/** When a key was used, by the clock of the service. */
+/** Reads when a key was used, by the clock of the service. */
 function readKeyTime(path: string, key: string): number {
-  const db = new DatabaseSync(path, { readOnly: true })
+  using db = new DatabaseSync(path, { readOnly: true })
   const row = db.prepare('SELECT used_at FROM keys WHERE key = ?').get(key)
-  db.close()
   return Number(row?.used_at)
 }
 
 describe('two services on one SQLite file', () => {
-  it('lose nothing and see what the other wrote, though one is killed under load', async (test) => {
+  it('lose nothing and see the writes of the other, though one is killed', async (test) => {
     const database = newDatabase()
     const [killed, other] = [await startProcess({ database }), await startProcess({ database })]
     const history = newHistory()

@@ -1,23 +1,23 @@
 import { randomInt } from 'node:crypto'
 
-/** A generator of numbers that says the same again for the same seed. */
+/** A generator of random numbers that repeats itself for the same seed. */
 export interface Random {
-  /** An integer from 0 to one less than this. */
+  /** An integer from 0 to `bound - 1`. */
   below(bound: number): number
   pick<Item>(items: readonly Item[]): Item
-  /** Whether something happens that happens this often, of one. */
+  /** True with this probability. */
   isLikely(share: number): boolean
   shuffle<Item>(items: Item[]): Item[]
 }
 
-/** The seed of this run: FAULTS_SEED repeats one that failed. */
+/** The seed of this run. FAULTS_SEED repeats a run that failed. */
 export const seed = Number(process.env.FAULTS_SEED ?? randomInt(2 ** 32))
 
-/** Builds the numbers of one case: each depends on the seed and the index alone, and on no case before it. */
+/** Builds the generator of one case, which depends only on the seed and its index. */
 export function buildRandom(seed: number, index: number): Random {
   let state = mix(Math.imul(seed, 0x9e3779b1) ^ mix(index + 1))
 
-  // Mulberry32: short, fast, and even enough to choose with.
+  // Mulberry32: short, fast, and even enough here.
   function next(): number {
     state = (state + 0x6d2b79f5) | 0
     return mix(state) / 2 ** 32

@@ -8,14 +8,14 @@ import type { Store } from '../../src/store/store.ts'
 import { keyedTag } from './traced-history.ts'
 import type { Leftover } from './volatile-disk.ts'
 
-/** What the service finds when it opens what a fault has left. */
+/** What the service finds when it opens a database after a fault. */
 export interface Recovered {
   readonly stored: ReadonlyMap<bigint, string>
-  /** What is wrong with the database as such. */
+  /** What is wrong with the database itself. */
   readonly damage: string | undefined
 }
 
-/** Lays files out in an empty folder, as they were in another one. */
+/** Writes the files of a folder into another one, which is emptied first. */
 export function layOut(folder: string, root: string, files: ReadonlyMap<string, Leftover>): void {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder)
@@ -32,7 +32,7 @@ export function layOut(folder: string, root: string, files: ReadonlyMap<string, 
   }
 }
 
-/** Opens the database as the service does, reads all of it and checks it. */
+/** Opens a database as the service does, and reads and checks all of it. */
 export async function recover(path: string): Promise<Recovered> {
   const stored = new Map<bigint, string>()
   try {
@@ -44,8 +44,11 @@ export async function recover(path: string): Promise<Recovered> {
     } finally {
       await store.close()
     }
-    // A file that is not known as ours would be refused by the next start.
-    return { stored, damage: identifyFile(path) === 'ours' ? undefined : 'not ours any more' }
+    // The next start would refuse a file that is not identified as ours.
+    return {
+      stored,
+      damage: identifyFile(path) === 'ours' ? undefined : 'no longer identified as ours',
+    }
   } catch (error) {
     return { stored, damage: String(error) }
   }
@@ -62,7 +65,7 @@ async function readInto(
   db: DatabaseSync,
 ): Promise<string | undefined> {
   const keys = db.prepare('SELECT key FROM keys').all()
-  // Every test puts the id of the plant at the end of its key.
+  // In every test, a key ends with the id of its plant.
   const keyed = new Set(keys.map(({ key }) => /\d+$/.exec(String(key))?.[0]))
   let after: bigint | undefined
   for (;;) {

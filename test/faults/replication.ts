@@ -10,6 +10,8 @@ import {
   query,
   startServer,
 } from '../support/postgres.ts'
+import { releaseAfterTest } from '../support/release.ts'
+import { waitUntil } from '../support/wait.ts'
 
 export type Replication = 'synchronous' | 'asynchronous'
 
@@ -17,18 +19,18 @@ export type Replication = 'synchronous' | 'asynchronous'
 export interface Pair {
   readonly primary: PostgresServer
   readonly standby: PostgresServer
-  /** The address that names both. */
+  /** The URL that names both. */
   readonly url: string
-  stop(): Promise<void>
 }
 
 const database = 'plants'
 
-/** Starts a primary, makes a standby of a cold copy of its folder, and starts both. */
+/** Starts a primary, and a standby on a cold copy of its folder. They are stopped with the test. */
 export async function startPair(replication: Replication): Promise<Pair> {
   const folder = await newCluster()
   const settings = { hot_standby: 'on', wal_retrieve_retry_interval: '200ms' }
   const first = await startServer(folder, settings)
+  releaseAfterTest(first.stop)
   await query(first.toUrl('postgres'), `CREATE DATABASE ${database}`)
   first.process.kill('SIGINT')
   await once(first.process, 'exit')
@@ -37,7 +39,8 @@ export async function startPair(replication: Replication): Promise<Pair> {
   cpSync(folder, copy, { recursive: true, preserveTimestamps: true })
   takeOver(dirname(copy), dirname(folder))
   writeFileSync(join(copy, 'standby.signal'), '')
-  const connection = `host=127.0.0.1 port=${first.port} user=plants password='${password}' application_name=standby`
+  const address = `host=127.0.0.1 port=${first.port} user=plants password='${password}'`
+  const connection = `${address} application_name=standby`
   appendFileSync(
     join(copy, 'postgresql.auto.conf'),
     `primary_conninfo = '${connection.replaceAll("'", "''")}'\n`,
@@ -46,37 +49,27 @@ export async function startPair(replication: Replication): Promise<Pair> {
   const names =
     replication === 'synchronous' ? { synchronous_standby_names: 'ANY 1 (standby)' } : {}
   const primary = await startServer(folder, { ...settings, ...names }, { port: first.port })
+  releaseAfterTest(primary.stop)
   const standby = await startServer(copy, settings)
-  while (
-    (
-      await query(
-        primary.toUrl(database),
-        "SELECT FROM pg_stat_replication WHERE state = 'streaming'",
-      )
-    ).length === 0
-  ) {
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
+  releaseAfterTest(standby.stop)
+  const streaming = "SELECT FROM pg_stat_replication WHERE state = 'streaming'"
+  await waitUntil(
+    async () => (await query(primary.toUrl(database), streaming)).length > 0,
+    'the standby follows the primary',
+  )
   const url = primary
     .toUrl(database)
     .replace(/@.*\//, `@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/`)
-  return {
-    primary,
-    standby,
-    url,
-    async stop() {
-      await Promise.all([primary, standby].map((server) => server.stop()))
-    },
-  }
+  return { primary, standby, url }
 }
 
-/** Sends a signal to a server and to all of its processes, which are in groups of their own. */
+/** Sends a signal to all processes of a server, which are in groups of their own. */
 export function signalServer({ process: { pid } }: PostgresServer, signal: NodeJS.Signals): void {
   for (const target of [Number(pid), ...childrenOf(Number(pid))]) {
     try {
       process.kill(target, signal)
     } catch {
-      // It has just ended.
+      // The process has just ended.
     }
   }
 }
@@ -102,7 +95,7 @@ function childrenOf(parent: number): number[] {
     })
 }
 
-// A copy that root makes belongs to root; the server that uses it runs as somebody else.
+// A copy that root makes belongs to root, but the server runs as another user.
 function takeOver(folder: string, like: string): void {
   spawnSync('chown', ['-R', `--reference=${like}`, folder])
 }

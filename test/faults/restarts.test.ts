@@ -18,11 +18,11 @@ const rounds = scale(1, 20)
 const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
 
 describe('two services on PostgreSQL behind a balancer', () => {
-  it('answer every request while they are restarted one after the other', async (test) => {
+  it('answer every request while they are restarted in turn', async (test) => {
     const database = await postgresql.newUrl()
     const balancer = await openBalancer()
     const services = [await startProcess({ database }), await startProcess({ database })]
-    for (const [place, { url }] of services.entries()) balancer.use(place, url)
+    for (const [index, { url }] of services.entries()) balancer.use(index, url)
     await balancer.waitForReady(2)
     const history = newHistory()
     const urls = [balancer.url]
@@ -31,11 +31,11 @@ describe('two services on PostgreSQL behind a balancer', () => {
       startLoad(history, { urls, token, writers: 2, readers: 1, connections: 'new' }),
     ]
     for (let restart = 0; restart < 2 * rounds; restart++) {
-      const place = restart % 2
-      assert.equal(await services[place]?.end('SIGTERM'), 0)
+      const index = restart % 2
+      assert.equal(await services[index]?.end('SIGTERM'), 0)
       const service = await startProcess({ database })
-      services[place] = service
-      balancer.use(place, service.url)
+      services[index] = service
+      balancer.use(index, service.url)
       await balancer.waitForReady(2)
     }
     await Promise.all(loads.map((load) => load.stop()))
@@ -47,7 +47,7 @@ describe('two services on PostgreSQL behind a balancer', () => {
 })
 
 describe('a service on SQLite that is restarted under load', () => {
-  it('answers every request on a connection that it took, and loses nothing', async (test) => {
+  it('answers every request over an accepted connection, and loses nothing', async (test) => {
     const database = `sqlite:${join(newFolder(), 'plants.db')}`
     const port = await findFreePort()
     const notes = openNotes()
@@ -67,19 +67,19 @@ describe('a service on SQLite that is restarted under load', () => {
     }
     await Promise.all(loads.map((load) => load.stop()))
     const account = toAccount(sent, notes.read())
-    // Of a connection that nobody took, nobody has read a request: it must not have been done.
+    // A request over a connection that was never accepted must not be executed.
     for (const attempt of history.attempts)
       if (attempt.outcome === 'unknown') attempt.outcome = 'refused'
     const verdict = judge(history, await readFinalState(service.url, token, history))
     test.diagnostic(JSON.stringify({ account, ...countOutcomes(history), ...verdict }))
     assert.deepEqual(verdict, clean)
-    const { answered, refused, neverTaken, ...wrong } = account
+    const { answered, refused, neverAccepted, ...wrong } = account
     assert.deepEqual(wrong, { unread: 0, dropped: 0, unnoted: 0 })
-    // Who connects in the very moment in which the port is closed is not taken.
+    // The system resets a connection that arrives at the very moment when the port is closed.
     const rare = Math.ceil(rounds / 10)
-    assert.ok(neverTaken <= rare, `${neverTaken} connections were reset before they were taken`)
-    assert.ok(answered > 0 && refused > 0, 'it was never away')
-    // Who is let in before the service serves is reset when that port is closed again.
+    assert.ok(neverAccepted <= rare, `${neverAccepted} connections were never accepted`)
+    assert.ok(answered > 0 && refused > 0, 'the service was never away')
+    // A port that is opened for a test and closed again would reset connections.
     const opened = notes.read().filter(({ what }) => what === 'listening')
     assert.equal(opened.length, rounds + 1)
   })

@@ -10,7 +10,7 @@ import { readTrace } from './trace.ts'
 const shim = compileShim()
 
 describe('a restore', { skip: shim.skip }, () => {
-  it('brings the names of the folders that it makes to the disk', async () => {
+  it('syncs the parents of the folders that it makes', async () => {
     const backup = join(newFolder(), 'backup.db')
     openConnection(backup).close()
     const folder = newFolder()

@@ -3,7 +3,7 @@ import { type OperationName, operations } from '../../src/contract/operations.ts
 import { newToken } from '../../src/tokens/format.ts'
 import { call } from '../support/wire.ts'
 
-/** Everything that does not open a door. */
+/** Credentials that must be refused. */
 function wrongCredentials(): Record<string, string>[] {
   return [
     {},
@@ -15,7 +15,7 @@ function wrongCredentials(): Record<string, string>[] {
   ]
 }
 
-/** The operations that answer anything but 401 to somebody without a token that is known. */
+/** Finds the operations that answer anything but 401 to invalid credentials. */
 export async function findOpenOperations(url: string): Promise<string[]> {
   const open = new Set<string>()
   for (const [name, operation] of Object.entries(operations) as [OperationName, Operation][]) {
@@ -34,24 +34,24 @@ export async function findOpenOperations(url: string): Promise<string[]> {
 
 const prefixLength = 'plst_'.length
 
-/** What gives a token away: itself, each half of its secret, and itself as others would write it. */
+/** The traces of a token: each half of its secret, and the token in hex and in base64. */
 function toTraces(token: string): Buffer[] {
   const secret = token.slice(prefixLength)
   const middle = secret.length / 2
-  const texts = [secret.slice(0, middle), secret.slice(middle)]
+  const halves = [secret.slice(0, middle), secret.slice(middle)]
   const bytes = Buffer.from(token)
-  return [...texts, bytes.toString('hex'), bytes.toString('base64')].map((text) =>
+  return [...halves, bytes.toString('hex'), bytes.toString('base64')].map((text) =>
     Buffer.from(text),
   )
 }
 
-/** The places, by name, in which a token or a part of it can be read. */
+/** Finds the texts, by name, that contain a token or a half of it. */
 export function findSecret(
   token: string,
-  places: Readonly<Record<string, string | Buffer>>,
+  texts: Readonly<Record<string, string | Buffer>>,
 ): string[] {
   const traces = toTraces(token)
-  return Object.entries(places)
+  return Object.entries(texts)
     .filter(([, content]) => {
       const bytes = Buffer.from(content)
       return traces.some((trace) => bytes.includes(trace))

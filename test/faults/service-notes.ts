@@ -4,8 +4,8 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { clockMs, numberHeader, type ServiceNote } from './notes.ts'
 
-// Loaded into the service before it starts: notes in a file which connections it takes and which requests it begins.
-// Each note is written at once, so that it is there however the process ends.
+// Loaded into a service before it starts: notes in a file which connections it accepts and which
+// requests it begins. Each note is written at once, so that it survives any end of the process.
 
 const file = openSync(process.env.NOTES_FILE ?? '', 'a')
 const note = (line: ServiceNote) => writeSync(file, `${JSON.stringify(line)}\n`)
@@ -19,7 +19,7 @@ tracingChannel('net.server.listen').subscribe({
 })
 subscribe('net.server.socket', (message) => {
   const { socket } = message as { socket: Socket }
-  note({ what: 'taken', port: socket.remotePort ?? 0, at: clockMs() })
+  note({ what: 'accepted', port: socket.remotePort ?? 0, at: clockMs() })
 })
 subscribe('http.server.request.start', (message) => {
   const { request } = message as { request: IncomingMessage }

@@ -1,34 +1,34 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { killAfterTest } from '../support/child.ts'
 
-/** The operator's token of every service here. */
+/** The operator's token of all services in the fault tests. */
 export const token = 'a-token-for-the-fault-tests'
 
 const program = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url))
 
 export interface ProcessOptions {
-  /** As DATABASE_URL names it. */
+  /** The value of DATABASE_URL. */
   readonly database: string
   readonly port?: number
   readonly env?: Readonly<Record<string, string>>
-  /** How many files and connections it may have open. */
+  /** How many files and connections the process may have open. */
   readonly descriptors?: number
-  /** Another program than the real service, for the controls. */
+  /** Another program instead of the service, for the controls. */
   readonly command?: readonly string[]
 }
 
 export interface ServiceProcess {
   readonly child: ChildProcess
   readonly url: string
-  /** What it wrote, to both outputs. */
+  /** Everything that the process wrote to stdout and stderr. */
   readonly output: () => string
-  /** Sends a signal, and resolves with the exit code when the process has ended. */
+  /** Sends a signal and waits for the end of the process. Answers the exit code. */
   end(signal: NodeJS.Signals): Promise<number | null>
 }
 
-/** Starts the service as a process of its own and waits until it listens. It ends with the tests of this file. */
+/** Starts the service as a process and waits until it listens. It is killed with the test. */
 export async function startProcess(options: ProcessOptions): Promise<ServiceProcess> {
   const { database, port = 0, env = {}, descriptors, command = [program, 'serve'] } = options
   const [file, args] = limitDescriptors([process.execPath, ...command], descriptors)
@@ -42,8 +42,7 @@ export async function startProcess(options: ProcessOptions): Promise<ServiceProc
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const kill = () => child.kill('SIGKILL')
-  after(kill)
+  killAfterTest(child)
   const closed = once(child, 'close')
   let output = ''
   const url = await new Promise<string>((resolve, reject) => {
@@ -68,7 +67,7 @@ export async function startProcess(options: ProcessOptions): Promise<ServiceProc
   }
 }
 
-// The limit is inherited: a shell sets it and becomes the service.
+// Processes inherit the limit: a shell sets it and becomes the service.
 function limitDescriptors(command: string[], descriptors: number | undefined): [string, string[]] {
   const [file = '', ...args] = command
   if (descriptors === undefined) return [file, args]

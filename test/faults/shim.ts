@@ -1,25 +1,25 @@
 import { spawnSync } from 'node:child_process'
-import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs'
+import { accessSync, constants } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { newFolder } from '../support/folder.ts'
 
 const source = fileURLToPath(new URL('disk-shim.c', import.meta.url))
 
-/** One fault of the disk, as the shim understands it. */
+/** A fault of the disk, for the shim. */
 export interface Fault {
   readonly kind: 'write' | 'fsync' | 'truncate'
-  /** Which operation of this kind fails, from 1 on. */
+  /** Which operation of this kind fails, counted from 1. */
   readonly number: number
   readonly error: 'EIO' | 'ENOSPC'
   readonly times: 'once' | 'on'
-  /** How the names of the files end that are counted. */
+  /** Counts only operations on files whose names end so. */
   readonly suffix: '' | '.db' | '-wal' | '-shm'
 }
 
 export interface ShimOptions {
-  /** Only what lies in here is recorded or fails. */
+  /** Only files in this folder are recorded or fail. */
   readonly folder: string
   readonly trace?: string
   readonly fault?: Fault
@@ -27,17 +27,17 @@ export interface ShimOptions {
   readonly syncMs?: number
 }
 
-/** The shim, ready to be put into the environment of a process, or why it cannot be had here. */
+/** The shim for the environment of a process, or why there is none on this machine. */
 export type Shim =
   | { readonly toEnv: (options: ShimOptions) => Record<string, string>; readonly skip: false }
   | { readonly toEnv: undefined; readonly skip: string }
 
-/** Compiles the shim into a folder, or into one that is gone when the tests of this file are over. */
-export function compileShim(place?: string): Shim {
+/** Compiles the shim into a folder, or into one that is removed with the tests. */
+export function compileShim(folder?: string): Shim {
   if (process.platform !== 'linux') {
-    return { toEnv: undefined, skip: `LD_PRELOAD is of Linux, and this is ${process.platform}` }
+    return { toEnv: undefined, skip: `LD_PRELOAD needs Linux, this is ${process.platform}` }
   }
-  const library = join(place ?? newQuickFolder(), 'disk-shim.so')
+  const library = join(folder ?? newQuickFolder(), 'disk-shim.so')
   const { error, stderr, status } = spawnSync(
     'cc',
     ['-shared', '-fPIC', '-O2', '-o', library, source, '-ldl', '-lpthread'],
@@ -63,14 +63,12 @@ export function toText({ kind, number, error, times, suffix }: Fault): string {
   return `${kind}:${number}:${error}:${times}:${suffix}`
 }
 
-/** A new empty folder, in memory where that is possible: what a power cut leaves is computed, and not left to a disk. */
+/** Makes a new empty folder, in memory if possible, which is removed with the test. */
 export function newQuickFolder(): string {
-  const folder = mkdtempSync(join(findQuickPlace(), 'plant-store-test-'))
-  after(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
+  return newFolder(findQuickParent())
 }
 
-function findQuickPlace(): string {
+function findQuickParent(): string {
   try {
     accessSync('/dev/shm', constants.W_OK)
     return '/dev/shm'

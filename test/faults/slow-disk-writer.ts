@@ -4,20 +4,22 @@ import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { findWriterLocation } from '../support/writer-location.ts'
 
-/** What a store did on a disk that became slow and quick again. Runs as a process of its own, with the shim. */
+/** What a store did on a disk that became slow and then fast again. */
 export interface SlowDiskReport {
-  /** Where it committed first, and how many commits later it did so elsewhere; undefined if it never did. */
+  /** Where it committed first, and after how many commits it moved, if it did. */
   readonly first: 'in place' | 'thread'
   readonly commitsUntilThread: number | undefined
   readonly commitsUntilInPlace: number | undefined
-  /** What was answered first while a commit took long: a get behind it, or the create itself. */
+  /** How long a small batch was delayed after a slow one with more writes. */
+  readonly delayMs: number | undefined
+  /** The order of the answers to a slow create and a get after it. */
   readonly answers: string[]
   readonly created: number
   readonly stored: number
 }
 
 const maxSlowCommits = 200
-const maxQuickCommits = 20_000
+const maxFastCommits = 100_000
 
 async function run(path: string): Promise<SlowDiskReport> {
   const store = buildSqliteStore(openConnection(path))
@@ -26,10 +28,13 @@ async function run(path: string): Promise<SlowDiskReport> {
   const first = await look()
   setSyncMs(5)
   const commitsUntilThread = await countUntil('thread', look, maxSlowCommits)
-  setSyncMs(900)
+  setSyncMs(200)
+  await Promise.all([created++, created++, created++].map((id) => create(store, id)))
+  const delayMs = await findDelay(() => create(store, created++))
+  setSyncMs(2_000)
   const answers = await race(store, created++)
   setSyncMs(0)
-  const commitsUntilInPlace = await countUntil('in place', look, maxQuickCommits)
+  const commitsUntilInPlace = await countUntil('in place', look, maxFastCommits)
   const all = { after: undefined, tag: undefined, limit: Number(created) + 1 }
   const stored = (await store.listIds(all)).length
   await store.close()
@@ -37,10 +42,31 @@ async function run(path: string): Promise<SlowDiskReport> {
     first,
     commitsUntilThread,
     commitsUntilInPlace,
+    delayMs,
     answers,
     created: Number(created),
     stored,
   }
+}
+
+async function create(store: Store, id: bigint): Promise<void> {
+  await store.createPlant({ id, name: 'x' })
+}
+
+/** Runs something, and answers the longest time for which it sets a timer. */
+async function findDelay(run: () => Promise<void>): Promise<number | undefined> {
+  const real = globalThis.setTimeout
+  const delays: number[] = []
+  globalThis.setTimeout = ((callback: () => void, ms: number) => {
+    delays.push(ms)
+    return real(callback, ms)
+  }) as typeof setTimeout
+  try {
+    await run()
+  } finally {
+    globalThis.setTimeout = real
+  }
+  return delays.length === 0 ? undefined : Math.max(...delays)
 }
 
 function setSyncMs(syncMs: number): void {
@@ -50,15 +76,15 @@ function setSyncMs(syncMs: number): void {
 async function countUntil(
   wanted: 'in place' | 'thread',
   look: () => Promise<'in place' | 'thread'>,
-  most: number,
+  max: number,
 ): Promise<number | undefined> {
-  for (let count = 1; count <= most; count++) if ((await look()) === wanted) return count
+  for (let count = 1; count <= max; count++) if ((await look()) === wanted) return count
 }
 
 async function race(store: Store, id: bigint): Promise<string[]> {
   const answers: string[] = []
-  const created = store.createPlant({ id, name: 'x' }).then(() => answers.push('create'))
-  // The batch is under way when the turn is over.
+  const created = create(store, id).then(() => answers.push('create'))
+  // The batch begins at the end of the turn.
   await endOfTurn()
   await endOfTurn()
   await store.getPlant(0n)
@@ -67,5 +93,6 @@ async function race(store: Store, id: bigint): Promise<string[]> {
   return answers
 }
 
+// Runs as a process of its own, with the shim.
 const path = process.argv[2]
 if (import.meta.main && path !== undefined) console.log(JSON.stringify(await run(path)))

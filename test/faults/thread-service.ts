@@ -4,7 +4,7 @@ import { openService } from '../../src/service.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 
-/** The service as it is on a slow disk, whatever the disk is like: each commit is made in a thread. */
+// The service as on a slow disk, whatever the disk is like: all commits run in a thread.
 const config = readConfig({}, process.env)
 if (config.storeLocation.engine !== 'sqlite') throw new Error('needs SQLite')
 const service = await openService({

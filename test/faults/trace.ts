@@ -11,14 +11,14 @@ const kinds = {
   8: 'failed sync',
 } as const
 
-/** One operation on the disk, as the shim recorded it. */
+/** An operation on the disk, recorded by the shim. */
 export interface Operation {
   readonly kind: (typeof kinds)[keyof typeof kinds]
   readonly path: string
-  /** Where a write begins, or how long a file is after a truncate. */
+  /** Where a write begins, or the length of the file after a truncate. */
   readonly offset: number
   readonly data: Buffer
-  /** How long the trace is with this operation at its end. */
+  /** The length of the trace up to the end of this operation. */
   readonly end: number
 }
 

@@ -1,14 +1,14 @@
 import { Agent, request as send } from 'node:http'
 
-/** What a client made of a plant: its content, or undefined for a plant that is not there. */
+/** A state that a client gave a plant: its name, or undefined if it was deleted. */
 interface State {
   readonly name: string | undefined
-  /** How long the trace was when it was asked for, and when it was acknowledged. */
+  /** The length of the trace when it was requested, and when it was acknowledged. */
   readonly askedAt: number
   acknowledgedAt: number
 }
 
-/** The states of each plant, one after the other: a plant has one client, which waits for each answer. */
+/** The states of each plant in order: it has one client, which waits for each answer. */
 export type History = Map<bigint, State[]>
 
 export interface Clients {
@@ -16,17 +16,17 @@ export interface Clients {
   readonly token: string
   readonly count: number
   readonly writes: number
-  /** How long the trace is now. */
+  /** The current length of the trace. */
   readonly now: () => number
 }
 
-/** From here on, a number of JavaScript does not hold every id. */
+/** Beyond this, JavaScript numbers are not exact. */
 const firstId = 2n ** 53n
 
-/** The tag of plants that were created with a key, which stay as they are. */
+/** The tag of plants that were created with a key and never changed. */
 export const keyedTag = 'keyed'
 
-/** Lets several clients create, replace and remove plants, and notes what they were told. */
+/** Lets several clients create, replace and delete plants, and notes the answers. */
 export async function write(history: History, clients: Clients): Promise<number> {
   const agent = new Agent({ keepAlive: true })
   let left = clients.writes
@@ -107,20 +107,23 @@ export async function write(history: History, clients: Clients): Promise<number>
     })
   }
 
-  await Promise.all(Array.from({ length: clients.count }, (_, client) => run(client)))
-  agent.destroy()
-  return acknowledged
+  try {
+    await Promise.all(Array.from({ length: clients.count }, (_, client) => run(client)))
+    return acknowledged
+  } finally {
+    agent.destroy()
+  }
 }
 
-/** What is wrong with the plants that a power cut left. */
+/** What is wrong with the plants after a power cut. */
 export interface Losses {
-  /** An acknowledged state is gone: a plant is missing, or has an older content, or has come back. */
+  /** An acknowledged state is gone: a plant is missing, older, or back again. */
   lost: number
-  /** A plant or a content that nobody had asked for at that time. */
+  /** A plant or a content that had not been requested by then. */
   invented: number
 }
 
-/** Compares what is stored with what was asked for and acknowledged while the trace was no longer than this. */
+/** Compares what is stored with the requests and answers up to this length of the trace. */
 export function findLosses(
   history: History,
   stored: ReadonlyMap<bigint, string>,

@@ -2,17 +2,17 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { killAfterTest } from '../support/child.ts'
 import { start } from '../support/command.ts'
 import { type Fault, newQuickFolder, type Shim } from './shim.ts'
 import { type Operation, readTrace } from './trace.ts'
 import { type History, write } from './traced-history.ts'
 
-/** The service as it is, one that commits in a thread, or one on a store that does not sync its commits. */
+/** The service itself, one that commits in a thread, or one that does not sync its commits. */
 export type Subject = 'service' | 'thread service' | 'lax service'
 
-/** A service that is started, written to, and ended. */
+/** A run of a service: it starts, is written to, and ends. */
 export interface Stretch {
   readonly clients: number
   readonly writes: number
@@ -20,9 +20,9 @@ export interface Stretch {
   readonly fault?: Fault
 }
 
-/** All that was done to the disk, and what the clients were told meanwhile. */
+/** All operations on the disk, and the answers to the clients. */
 export interface Recording {
-  /** The folder that was there before, and the database in a folder that the service makes. */
+  /** A folder that exists, and the database in a folder that the service makes in it. */
   readonly root: string
   readonly path: string
   readonly operations: Operation[]
@@ -36,7 +36,7 @@ const programs: Record<Exclude<Subject, 'service'>, string> = {
   'lax service': fileURLToPath(new URL('lax-service.ts', import.meta.url)),
 }
 
-/** Runs the service over several stretches on one database, and records what it does to the disk. */
+/** Runs a service several times on one database, and records its operations on the disk. */
 export async function record(
   { toEnv }: Shim,
   subject: Subject,
@@ -71,7 +71,7 @@ async function open(subject: Subject, folder: string, env: Record<string, string
 
   async function openOther(program: string) {
     const service = spawn(process.execPath, [program], { cwd: folder, env })
-    after(() => service.kill('SIGKILL'))
+    killAfterTest(service)
     const [line] = await once(service.stdout, 'data')
     return { child: service, url: String(line).trim().split(/ +/).at(-1) ?? '' }
   }

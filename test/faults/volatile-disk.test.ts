@@ -26,7 +26,7 @@ const write = (text: string, offset = 0): Step => ({
   offset,
 })
 
-/** What is in the file after many power cuts: each content once. */
+/** All contents that the file has after many power cuts. */
 function cutOften(steps: readonly Step[], cut: Cut): (string | undefined)[] {
   const disk = buildVolatileDisk(root)
   for (const step of steps) disk.apply({ path, offset: 0, data: Buffer.alloc(0), end: 0, ...step })
@@ -38,15 +38,15 @@ function cutOften(steps: readonly Step[], cut: Cut): (string | undefined)[] {
   return [...new Set(contents)].sort()
 }
 
-describe('the disk that the power cuts are tried on', () => {
-  it('keeps what was synced, whatever the cut', () => {
+describe('the disk of the power cut tests', () => {
+  it('keeps synced writes, whatever the cut', () => {
     const steps = [create, write('a'), sync, syncFolder]
     for (const cut of ['synced only', 'any sectors', 'any pages', 'torn write'] as const) {
       assert.deepEqual(cutOften(steps, cut), ['a'], cut)
     }
   })
 
-  it('loses what was not synced', () => {
+  it('loses writes that were not synced', () => {
     const steps = [create, syncFolder, write('a'), sync, write('b', 1)]
     assert.deepEqual(cutOften(steps, 'synced only'), ['a'])
     assert.deepEqual(cutOften(steps, 'any pages'), ['a', 'ab'])
@@ -58,14 +58,14 @@ describe('the disk that the power cuts are tried on', () => {
     assert.deepEqual(cutOften(steps, 'any pages'), ['a', undefined])
   })
 
-  it('brings a file back whose removal was not synced', () => {
+  it('brings a file back whose deletion was not synced', () => {
     const steps = [create, write('a'), sync, syncFolder, { kind: 'unlink' } as const]
     assert.deepEqual(cutOften(steps, 'synced only'), ['a'])
     assert.deepEqual(cutOften(steps, 'any pages'), ['a', undefined])
     assert.deepEqual(cutOften([...steps, syncFolder], 'any pages'), [undefined])
   })
 
-  it('keeps any sectors of a write, and tears it between two', () => {
+  it('keeps any sectors of a write, or tears it between two', () => {
     const old = sector('a') + sector('b')
     const steps = [create, syncFolder, write(old), sync, write(sector('c') + sector('d'))]
     const [ab, ad, cb, cd] = ['ab', 'ad', 'cb', 'cd'].map((letters) =>
@@ -75,7 +75,7 @@ describe('the disk that the power cuts are tried on', () => {
     assert.deepEqual(cutOften(steps, 'torn write'), [ab, cb, cd])
   })
 
-  it('does not make up with a later sync for one that failed', () => {
+  it('does not repair a failed sync with a later one', () => {
     const steps = [create, syncFolder, write('a'), sync, write('b'), failedSync, sync]
     assert.deepEqual(cutOften(steps, 'synced only'), ['a'])
     assert.deepEqual(cutOften(steps, 'any pages'), ['a', 'b'])

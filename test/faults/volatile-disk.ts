@@ -12,7 +12,7 @@ import {
 import type { Random } from './random.ts'
 import type { Operation } from './trace.ts'
 
-/** What of the operations since the last sync a power cut leaves on the disk. */
+/** Which operations since the last sync survive a power cut. */
 export type Cut = 'synced only' | 'any sectors' | 'any pages' | 'torn write'
 
 export const cuts: readonly Cut[] = ['synced only', 'any sectors', 'any pages', 'torn write']
@@ -22,13 +22,13 @@ const sectorBytes = 512
 interface File {
   readonly cached: Image
   readonly synced: Image
-  /** What came after the last sync. */
+  /** The changes since the last sync. */
   changes: Change[]
-  /** What a failed sync left in doubt: it may be on the disk or not. */
+  /** The changes before a failed sync, which may be on the disk or not. */
   doubtful: Change[]
 }
 
-/** What is left of a file: what was synced, and what else came to the disk, not yet put together to save a copy. */
+/** The rest of a file: the synced content, and surviving changes to apply to it. */
 export interface Leftover {
   readonly content: Buffer
   readonly changes: readonly Change[]
@@ -37,10 +37,10 @@ export interface Leftover {
 type Names = Map<string, File | 'folder'>
 
 /**
- * A disk whose cache is lost with the power. It is harsher than the journaling file systems that we know: a name is on
- * the disk only when its folder was synced, where ext4, XFS and Btrfs keep it with the first sync of the file, and the
- * names of one folder come to the disk in any order. After a failed sync the pages count as clean, as on Linux: a
- * later sync does not bring them to the disk, unless they are written to once more.
+ * A disk that loses its cache with the power. It is harsher than ext4, XFS and Btrfs, which persist
+ * a name with the first sync of its file: here a name is on the disk only after a sync of its
+ * folder, and the names of a folder persist in any order. After a failed sync the pages count as
+ * clean, as on Linux: a later sync does not write them unless they change again.
  */
 export function buildVolatileDisk(root: string) {
   const names: Names = new Map([[root, 'folder']])
@@ -65,7 +65,7 @@ export function buildVolatileDisk(root: string) {
     syncedNames = new Map([...outside, ...[...names].filter(isInside)])
   }
 
-  /** The files that a power cut leaves now, by their paths. Good until the next operation. */
+  /** The files that a power cut leaves now, by path. Valid until the next operation. */
   function cutPower(cut: Cut, random: Random): Map<string, Leftover> {
     const kept = cut === 'synced only' ? syncedNames : keepSomeNames(random)
     const isReachable = (path: string): boolean =>
@@ -111,7 +111,7 @@ function applyToFile(
   }
 }
 
-// Whole pages come to the disk, with all that the cache has of them.
+// A sync writes whole pages from the cache.
 function sync(file: File): void {
   const { cached, synced, changes } = file
   resize(synced, cached.length)
@@ -144,7 +144,7 @@ function keepSome(changes: readonly Change[], cut: Cut, random: Random): Change[
     const sectors = split(torn, sectorBytes)
     return [...whole, ...sectors.slice(0, random.below(sectors.length + 1))]
   }
-  // Most are kept in one cut and few in another: with a half always, many sectors never make a whole write.
+  // The share varies: with a constant one half, a write of many sectors would never survive.
   const share = random.below(11) / 10
   const pieceBytes = cut === 'any pages' ? pageBytes : sectorBytes
   const pieces = changes.flatMap((whole) => split(whole, pieceBytes))

@@ -1,26 +1,27 @@
 import { Agent, request as send } from 'node:http'
+import { releaseAfterTest } from '../support/release.ts'
 
-/** What became of one create. `unknown` may have been stored, `refused` must not have been. */
+/** The outcome of a create. `unknown` may be stored, `refused` must not be. */
 export type Outcome = 'ok' | 'refused' | 'unknown'
 
 export interface Attempt {
   readonly id: bigint
   readonly name: string
   outcome: Outcome
-  readonly sentAt: number
-  answeredAt: number
 }
 
 export interface Writers {
   readonly attempts: Attempt[]
-  /** Stops after the creates under way. */
+  /** Counts the attempts with this outcome. */
+  count(outcome: Outcome): number
+  /** Stops when the creates in flight are answered. */
   stop(): Promise<void>
 }
 
-/** Ids beyond 2^53, so that a rounded one is seen. */
+/** Ids beyond 2^53, to catch rounding. */
 const firstId = 2n ** 53n + 1n
 
-/** Several clients that create plants one after the other, each attempt with an id and a content of its own. */
+/** Starts clients that create plants, each with an id and a name of its own. */
 export function startWriters(url: string, token: string, count: number): Writers {
   const attempts: Attempt[] = []
   const agent = new Agent({ keepAlive: true })
@@ -33,17 +34,14 @@ export function startWriters(url: string, token: string, count: number): Writers
         id,
         name: `plant ${id}`,
         outcome: 'unknown',
-        sentAt: performance.now(),
-        answeredAt: 0,
       }
       attempts.push(attempt)
       attempt.outcome = await create(attempt)
-      attempt.answeredAt = performance.now()
       if (attempt.outcome !== 'ok') await new Promise((resolve) => setTimeout(resolve, 10))
     }
   }
 
-  /** In turn: a plain create, one with a key, and a replace, which all make a plant. */
+  /** In turn: a plain create, a keyed create, and a replace. Each makes a plant. */
   function create({ id, name }: Attempt): Promise<Outcome> {
     const kind = Number(id % 3n)
     const key = kind === 1 ? { 'Idempotency-Key': `key-${id}` } : {}
@@ -64,8 +62,15 @@ export function startWriters(url: string, token: string, count: number): Writers
   }
 
   const running = Promise.all(Array.from({ length: count }, write))
+  // The writers of a failed test do not wait for answers, which may never come.
+  releaseAfterTest(async () => {
+    isStopped = true
+    agent.destroy()
+    await running
+  })
   return {
     attempts,
+    count: (wanted) => attempts.filter(({ outcome }) => outcome === wanted).length,
     async stop() {
       isStopped = true
       await running
@@ -85,7 +90,7 @@ export interface Verdict {
   readonly wrong: number
 }
 
-/** Compares what was said with what is stored. */
+/** Compares the answers with what is stored. */
 export function judge(attempts: readonly Attempt[], stored: ReadonlyMap<bigint, string>): Verdict {
   const byId = new Map(attempts.map((attempt) => [attempt.id, attempt]))
   return {

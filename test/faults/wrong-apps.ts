@@ -7,6 +7,7 @@ import { buildServer } from '../../src/http/server.ts'
 import { toUrl } from '../../src/service.ts'
 import type { Store } from '../../src/store/store.ts'
 import { openTokenVerifier } from '../../src/tokens/verify.ts'
+import { releaseAfterTest, runOnce } from '../support/release.ts'
 import { token } from './service-process.ts'
 
 export interface WrongApp {
@@ -15,10 +16,10 @@ export interface WrongApp {
   close(): Promise<void>
 }
 
-/** Makes the HTTP side wrong on purpose. */
+/** Spoils the HTTP side on purpose. */
 export type SpoilApp = (server: Server, logger: Logger, store: Store) => void
 
-/** The HTTP side of the service on a store, spoilt before it listens. */
+/** Opens the HTTP side of the service on a store, spoilt. It is closed with the test. */
 export async function openWrongApp(store: Store, spoil: SpoilApp): Promise<WrongApp> {
   const log: string[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => log.push(line) })
@@ -35,19 +36,17 @@ export async function openWrongApp(store: Store, spoil: SpoilApp): Promise<Wrong
   })
   spoil(server, logger, store)
   await once(server.listen(0, '127.0.0.1'), 'listening')
-  return {
-    url: toUrl(server.address() as AddressInfo),
-    log,
-    async close() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-      await tokens.close()
-      await store.close()
-    },
-  }
+  const close = runOnce(async () => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+    await tokens.close()
+    await store.close()
+  })
+  releaseAfterTest(close)
+  return { url: toUrl(server.address() as AddressInfo), log, close }
 }
 
-/** One method needs no token. */
+/** Lets a method pass without a token. */
 export const openDeletes: SpoilApp = (server) => {
   server.prependListener('request', ({ method, headers }) => {
     if (method === 'DELETE') headers.authorization = `Bearer ${token}`
@@ -60,7 +59,7 @@ export const logHeaders: SpoilApp = (server, logger) => {
 
 export const echoToken: SpoilApp = (server) => {
   server.prependListener('request', ({ headers }, response) => {
-    // Half of it, as for somebody who wants to know which token it was.
+    // Half of it, as a hint which token it was.
     response.setHeader('X-Token', headers.authorization?.slice(-18) ?? '')
   })
 }

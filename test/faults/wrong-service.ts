@@ -4,7 +4,7 @@ import { openService } from '../../src/service.ts'
 import { openStore } from '../../src/store/open.ts'
 import { type Spoiler, spoilers } from './wrong-stores.ts'
 
-// The service with a store that is made wrong on purpose, as a process of its own that can be killed.
+// The service with a store that is spoilt on purpose, as a process that can be killed.
 const config = readConfig({}, process.env)
 const store = spoilers[process.argv[2] as Spoiler](await openStore(config.storeLocation))
 const { url } = await openService({ config, logger: pino({ level: 'silent' }), store })

@@ -1,30 +1,40 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Store, VersionedPlant } from '../../src/store/store.ts'
 import { randomVersion } from '../../src/store/version.ts'
 
-/** Makes a store wrong on purpose. */
+/** Spoils a store on purpose. */
 export type Spoil = (store: Store) => Store
 
-/** Long enough that a kill comes in between. */
-const lateMs = 100
+/** Longer than the service lives in the tests. */
+const lateMs = 60_000
 
 function acknowledgeBeforeCommit(store: Store): Store {
   return {
     ...store,
     async createPlant(plant) {
-      sleep(lateMs).then(() => store.createPlant(plant))
+      setTimeout(() => store.createPlant(plant), lateMs)
       return randomVersion()
     },
   }
 }
 
-/** For a store whose disk becomes full. */
+/** Loses plants when the disk is full. */
 function swallowCommitErrors(store: Store): Store {
-  const pretend = () => ({ version: randomVersion(), isReplay: false })
   return {
     ...store,
-    createPlant: (plant) => store.createPlant(plant).catch(randomVersion),
-    createPlantOnce: (plant, key) => store.createPlantOnce(plant, key).catch(pretend),
+    async createPlant(plant) {
+      try {
+        return await store.createPlant(plant)
+      } catch {
+        return randomVersion()
+      }
+    },
+    async createPlantOnce(plant, key) {
+      try {
+        return await store.createPlantOnce(plant, key)
+      } catch {
+        return { version: randomVersion(), isReplay: false }
+      }
+    },
   }
 }
 
@@ -59,7 +69,7 @@ function forgetKeys(store: Store): Store {
   }
 }
 
-/** The first answer is remembered, and the plant is stored all the same. */
+/** Repeats the first answer, but stores the plant again. */
 function storeTwice(store: Store): Store {
   return {
     ...store,
@@ -75,7 +85,7 @@ function deleteNothing(store: Store): Store {
   return { ...store, deletePlant: async () => 'deleted' }
 }
 
-/** Only a whole page has an end that is asked for: one more than the page is there, and the last one is left out. */
+/** A full query has one plant more than the page: the one before it is left out. */
 function skipAtPageEnd(store: Store): Store {
   return {
     ...store,

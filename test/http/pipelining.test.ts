@@ -102,11 +102,14 @@ describe('pipelined requests', () => {
     const { socket, gate, untilRead } = await connectToSlow()
     const received = text(socket)
     const tiny = 'GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n'
-    socket.write(Buffer.concat([toCreate(1), Buffer.from(tiny.repeat(50_000))]))
-    await untilRead()
+    const last = toBytes({ path: '/healthz', headers: { Connection: 'close' } })
+    socket.write(Buffer.concat([toCreate(1), Buffer.from(tiny.repeat(50_000)), last]))
+    for (let turn = 0; turn < 20; turn++) await untilRead()
     gate.resolve()
     const statuses = statusesOf(await received) ?? []
-    assert.deepEqual(statuses, [...Array(maxWaitingOnConnection + 1).fill('200'), '503'])
+    assert.equal(statuses.length, maxWaitingOnConnection + 2)
+    assert.deepEqual(new Set(statuses.slice(0, -1)), new Set(['200']))
+    assert.equal(statuses.at(-1), '503')
   })
 
   it('are served on other connections while a client lets as many wait as may wait', async () => {
@@ -147,7 +150,7 @@ describe('pipelined requests', () => {
     assert.ok(!(await isStored(9)))
   })
 
-  it('are executed after a request for an upgrade, which is ignored, with a body or without', async () => {
+  it('are executed after a request for an upgrade, which is ignored', async () => {
     const upgrade = { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': '' }
     const get = toBytes({ path: '/plants/20', headers: { ...authorized, ...upgrade } })
     const requests = [toCreate(20), get, toCreate(21, upgrade), toCreate(22, upgrade), get, get]

@@ -16,7 +16,7 @@ async function startLimited(test: TestContext) {
     const request = { name: 'one', scopes: [scope], lifetimeMs: undefined }
     const { token } = await issueToken(service.store, request)
     const headers = { Authorization: `Bearer ${token}` }
-    return (path = '/plants') => call(service.url, { path, headers })
+    return (path = '/plants', method = 'GET') => call(service.url, { method, path, headers })
   }
 
   return { clock, service, newCaller }
@@ -52,6 +52,22 @@ describe('a rate limit', () => {
     const answer = await ask()
     assert.equal(answer.status, 200)
     assert.equal(answer.headers.get('ratelimit'), '"token";r=2;t=1')
+  })
+
+  it('counts requests without the scope, which get 403 even past the limit', async (t) => {
+    const { newCaller } = await startLimited(t)
+    const ask = await newCaller('plants:write')
+    const answers = [await ask(), await ask(), await ask(), await ask()]
+    assert.deepEqual(
+      answers.map(({ status, headers }) => [status, headers.get('ratelimit')]),
+      [
+        [403, '"token";r=2;t=1'],
+        [403, '"token";r=1;t=1'],
+        [403, '"token";r=0;t=1'],
+        [403, '"token";r=0;t=1'],
+      ],
+    )
+    assert.equal((await ask('/plants/1', 'DELETE')).status, 429)
   })
 
   it('counts each token by itself, and requests without a token not at all', async (t) => {

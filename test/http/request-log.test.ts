@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { engines } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
 import { exchange } from '../support/wire.ts'
 
 interface Line {
@@ -14,17 +15,15 @@ interface Line {
 const memory = 'sqlite::memory:'
 const toLines = (log: readonly string[]): Line[] => log.map((line) => JSON.parse(line))
 
-/** The line of the last request, which is written when its answer is sent. */
+/** Waits for the last line with this message, which is written when an answer is sent. */
 async function findLine(log: readonly string[], message: string): Promise<Line> {
-  for (;;) {
-    const line = toLines(log).findLast(({ msg }) => msg === message)
-    if (line !== undefined) return line
-    await new Promise(setImmediate)
-  }
+  const find = () => toLines(log).findLast(({ msg }) => msg === message)
+  await waitUntil(() => find() !== undefined, `the log says "${message}"`)
+  return find() as Line
 }
 
 describe('the log of requests', () => {
-  it('tells token, route, status, error number, client and duration', async () => {
+  it('shows the token, route, status, error number, client and duration', async () => {
     const service = await startService(memory, { env: { LOG_LEVEL: 'debug' } })
     await service.call({ path: '/plants/404', headers: { 'X-Forwarded-For': '9.9.9.9' } })
     const line = await findLine(service.log, 'answered')
@@ -37,7 +36,7 @@ describe('the log of requests', () => {
     assert.match(String(line.ms), /^\d+(\.\d{1,3})?$/)
   })
 
-  it('tells the path of a request for nothing, and what the parser refuses', async () => {
+  it('shows an unknown path, and requests that the parser refuses', async () => {
     const service = await startService(memory, { env: { LOG_LEVEL: 'debug' } })
     await service.call({ path: `/nowhere-${'x'.repeat(1_000)}` })
     const { path } = await findLine(service.log, 'answered')
@@ -62,9 +61,8 @@ describe('the log of requests', () => {
   }
 
   for (const engine of engines) {
-    it(`tells of a full disk once when it begins and once when it ends, on ${engine.name}`, async (t) => {
-      const { store, witness } = await engine.openWithFault('disk full')
-      t.after(() => witness.close())
+    it(`reports a full disk when it begins and when it ends, on ${engine.name}`, async () => {
+      const { store } = await engine.openWithFault('disk full')
       const service = await startService(memory, { store })
       const name = 'x'.repeat(100_000)
       for (let id = 10; id < 30; id++) {

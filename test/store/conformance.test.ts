@@ -559,6 +559,25 @@ for (const engine of everyEngine) {
       assert.notEqual(await store.tokenRevision(), before)
     })
 
+    it('deletes tokens for good, and changes the revision with them', async () => {
+      const [one, two, three] = [newRecord(), newRecord(), newRecord()]
+      for (const record of [one, two, three]) await store.addToken(record)
+      const before = await store.tokenRevision()
+      assert.equal(await store.deleteTokens(['tok_none']), 0)
+      assert.equal(await store.tokenRevision(), before)
+      assert.equal(await store.deleteTokens([one.id, 'tok_none', two.id]), 2)
+      assert.notEqual(await store.tokenRevision(), before)
+      assert.equal(await store.findToken(one.hash), undefined)
+      assert.notEqual(await store.findToken(three.hash), undefined)
+    })
+
+    it('keeps a first token as it was added', async () => {
+      const other = await engine.open(await engine.newUrl())
+      const record = newRecord()
+      await other.addFirstToken(record)
+      assert.deepEqual(await other.listTokens(), [record])
+    })
+
     it('records the last use of a token, and never an earlier one', async () => {
       const record = newRecord()
       await store.addToken(record)
@@ -650,6 +669,7 @@ function newRecord(members: Partial<TokenRecord> = {}): TokenRecord {
     expiresAt: undefined,
     revokedAt: undefined,
     lastUsedAt: undefined,
+    lastFour: 'aB3z',
     ...members,
   }
 }

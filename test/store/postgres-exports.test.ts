@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect } from 'node:net'
 import { describe, it } from 'node:test'
 import postgres from 'postgres'
 import { buildSockets } from '../../src/store/postgres/sockets.ts'
+import { withTimeout } from '../../src/store/postgres/timeout.ts'
 import { engines } from '../support/engines.ts'
 import { query } from '../support/postgres.ts'
 import { startTlsServer } from '../support/postgres-tls.ts'
 import { authorized, startService } from '../support/service.ts'
-import { toBytes } from '../support/wire.ts'
+import { waitUntil } from '../support/wait.ts'
+import { openSocket, toBytes } from '../support/wire.ts'
 
 const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
 const rounds = 20
@@ -19,8 +20,7 @@ const exportRequest = toBytes({
 
 /** Begins an export and goes away after its first bytes. */
 async function breakOff(url: string): Promise<void> {
-  const { hostname, port } = new URL(url)
-  const socket = connect(Number(port), hostname)
+  const socket = openSocket(url)
   socket.write(exportRequest)
   const [bytes] = await once(socket, 'data')
   assert.match(String(bytes), /^HTTP\/1\.1 200 /)
@@ -28,21 +28,11 @@ async function breakOff(url: string): Promise<void> {
   await once(socket, 'close')
 }
 
-/**
- * Resolves when no connection of an export is left in this database; fails when one does not go
- * away.
- */
-async function untilNoExportIsLeft(url: string): Promise<void> {
-  const deadline = performance.now() + 10_000
-  for (;;) {
-    const left = await query(
-      url,
-      `SELECT state, wait_event FROM pg_stat_activity
-       WHERE datname = current_database() AND query LIKE 'COPY%'`,
-    )
-    if (left.length === 0) return
-    assert.ok(performance.now() < deadline, `${left.length} are left: ${JSON.stringify(left[0])}`)
-  }
+/** Resolves when no connection of an export is left in this database. */
+function untilNoExportIsLeft(url: string): Promise<void> {
+  const left = `SELECT FROM pg_stat_activity
+    WHERE datname = current_database() AND query LIKE 'COPY%'`
+  return waitUntil(async () => (await query(url, left)).length === 0, 'no export is left')
 }
 
 describe('exports that their clients break off', () => {
@@ -81,7 +71,7 @@ describe('exports that their clients break off', () => {
     await Promise.all([1, 2, 3].map((value) => sql`SELECT pg_sleep(0.1), ${value}::int`))
     assert.equal(sockets.size(), 3)
     await sql.end()
-    await sockets.untilEmpty()
+    await withTimeout(sockets.untilEmpty(), 10_000)
     assert.equal(sockets.size(), 0)
   })
 })

@@ -20,6 +20,7 @@ const token = {
   expiresAt: undefined,
   revokedAt: undefined,
   lastUsedAt: undefined,
+  lastFour: undefined,
 }
 
 /** A store whose answers are waited for this long, with its connection. */
@@ -60,7 +61,7 @@ function hold(lane: Lane | undefined, released: Promise<void>) {
   const ended = lane?.run(() => {
     resolve()
     return released
-  }, 60_000)
+  }, 10_000)
   return { started, ended }
 }
 
@@ -80,7 +81,7 @@ describe('a read of PostgreSQL', () => {
   })
 
   it('is refused at once with 50300 when too many wait, while a get is served', async () => {
-    await using opened = await openStore(60_000)
+    await using opened = await openStore(10_000)
     const { connection, store } = opened
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const running = Array.from({ length: 3 }, () => hold(connection.session()?.pages, released))
@@ -95,7 +96,7 @@ describe('a read of PostgreSQL', () => {
   })
 
   it('is refused over HTTP with 503 and Retry-After', async () => {
-    await using opened = await openStore(60_000)
+    await using opened = await openStore(10_000)
     const { url, store } = opened
     const service = await startService(url, { store })
     await using plants = await lock(url, 'plants')

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
-import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import type { Snapshot, Store } from '../../src/store/store.ts'
 import { newFolder } from '../support/folder.ts'
-import { releaseAfterTest } from '../support/release.ts'
+import { openSqliteStore } from '../support/stores.ts'
+import { waitUntil } from '../support/wait.ts'
 
 const megabyte = 1024 * 1024
 const log = { refuseBytes: 2 * megabyte, endBytes: 6 * megabyte }
@@ -19,8 +19,7 @@ async function open(bounds = log): Promise<{
   write: () => Promise<void>
 }> {
   const path = join(newFolder(), 'plants.db')
-  const store = buildSqliteStore(openConnection(path), { log: bounds })
-  releaseAfterTest(() => store.close())
+  const store = openSqliteStore(path, { log: bounds })
   let id = 0n
   const name = 'x'.repeat(100_000)
   return {
@@ -38,8 +37,8 @@ async function walk(snapshot: Snapshot): Promise<number> {
   return count
 }
 
-describe('the log of a SQLite store beside exports', () => {
-  it('lets no further snapshot be opened when it is large, until it starts again', async () => {
+describe('the log of a SQLite store during exports', () => {
+  it('allows no new snapshot while it is large', async () => {
     const { store, logBytes, write } = await open()
     await write()
     const first = await store.openSnapshot()
@@ -53,20 +52,19 @@ describe('the log of a SQLite store beside exports', () => {
     await next.close()
   })
 
-  it('ends the oldest snapshot when it is too large, and no other', async () => {
+  it('ends the oldest snapshot when it becomes too large', async () => {
     const { store, logBytes, write } = await open()
     await write()
     const oldest = await store.openSnapshot()
     const next = await store.openSnapshot()
-    const isEnded = () =>
-      walk(oldest).then(
+    const isEnded = async () => {
+      if (logBytes() < log.endBytes + megabyte) await write()
+      return walk(oldest).then(
         () => false,
         () => true,
       )
-    while (!(await isEnded())) {
-      if (logBytes() < log.endBytes + megabyte) await write()
-      await new Promise(setImmediate)
     }
+    await waitUntil(isEnded, 'the oldest snapshot is ended')
     await assert.rejects(walk(oldest), { number: 50300 })
     await oldest.close()
     await next.close()
@@ -86,7 +84,7 @@ describe('the log of a SQLite store beside exports', () => {
 })
 
 describe('tags of a megabyte', () => {
-  it('are found, told apart by their end, and not read for the look-up of others', async () => {
+  it('are found, even if they differ only at the end', async () => {
     const { store } = await open()
     const long = 'x'.repeat(megabyte / 2)
     await store.createPlant({ id: 1n, name: 'a', tag: `${long}1` })
@@ -110,8 +108,7 @@ describe('tags of a megabyte', () => {
 
   it('do not make the index large', () => {
     const path = join(newFolder(), 'plants.db')
-    const db = openConnection(path)
-    releaseAfterTest(() => db.close())
+    using db = openConnection(path)
     db.exec("INSERT INTO plants VALUES (1, 'a', printf('%.*c', 900000, 'x'), 1)")
     const row = db
       .prepare("SELECT sum(pgsize) AS bytes FROM dbstat WHERE name = 'plants_by_tag'")
@@ -120,13 +117,12 @@ describe('tags of a megabyte', () => {
   })
 })
 
-describe('a database file that others may read', () => {
-  it('is closed to them when it is opened', () => {
+describe('a database file that other users may read', () => {
+  it('becomes private when it is opened', () => {
     const path = join(newFolder(), 'plants.db')
     openConnection(path).close()
     chmodSync(path, 0o644)
-    const db = openConnection(path)
-    releaseAfterTest(() => db.close())
+    using db = openConnection(path)
     assert.equal(statSync(path).mode & 0o777, 0o600)
     assert.equal(statSync(`${path}-wal`).mode & 0o777, 0o600)
     assert.ok(db instanceof DatabaseSync)

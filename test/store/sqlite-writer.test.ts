@@ -14,6 +14,7 @@ import type { Store, TokenRecord } from '../../src/store/store.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest, runOnce } from '../support/release.ts'
 import { closeAfterTest, openSqliteStore as open } from '../support/stores.ts'
+import { waitUntil } from '../support/wait.ts'
 import { findWriterLocation } from '../support/writer-location.ts'
 
 const locations = ['in place', 'thread'] as const
@@ -26,6 +27,7 @@ const token: TokenRecord = {
   expiresAt: undefined,
   revokedAt: undefined,
   lastUsedAt: undefined,
+  lastFour: undefined,
 }
 
 function newPath(): string {
@@ -189,6 +191,38 @@ describe('a thread that ends unexpectedly', () => {
     assert.equal(outcome instanceof Failure && outcome.number, 50400)
     assert.equal(await findWriterLocation(store, 1n), 'in place')
     assert.equal((await store.getPlant(0n))?.name, 'first')
+  })
+
+  it('makes the store wait for ten times as many slow commits before the next one', async (t) => {
+    let nowMs = performance.now()
+    // The clock goes on by 5 ms whenever it is read: every commit in place is slow.
+    t.mock.method(performance, 'now', () => {
+      nowMs += 5
+      return nowMs
+    })
+    const store = open(newPath())
+    const workers: Worker[] = []
+    const note = (worker: Worker) => workers.push(worker)
+    process.on('worker', note)
+    releaseAfterTest(() => process.off('worker', note))
+    let id = 0n
+
+    async function countUntilThread(started: number): Promise<number> {
+      let commits = 0
+      for (; workers.length < started; commits++) {
+        assert.ok(commits < 1_000, 'no thread is started')
+        await store.createPlant({ id: id++, name: 'x' })
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      const isReady = async () => (await findWriterLocation(store, id++)) === 'thread'
+      await waitUntil(isReady, 'the thread is ready')
+      return commits
+    }
+
+    const first = await countUntilThread(1)
+    await workers[0]?.terminate()
+    assert.equal(await findWriterLocation(store, id++), 'in place')
+    assert.ok((await countUntilThread(2)) >= 10 * first - 1)
   })
 
   it('changes nothing when it was at rest', async () => {

@@ -18,17 +18,19 @@ export interface RunOptions {
   readonly input?: string | Buffer
   /** Whether its standard input stays open after that. */
   readonly isInputOpen?: boolean
+  /** A descriptor that takes its standard error instead. */
+  readonly stderr?: number
 }
 
 /** Starts the command as a process with an environment of its own. It is killed with the test. */
 export function start(
   args: string[],
-  { folder, env = {}, input, isInputOpen = false }: RunOptions,
+  { folder, env = {}, input, isInputOpen = false, stderr }: RunOptions,
 ) {
   const child: ChildProcess = spawn(process.execPath, [program, ...args], {
     cwd: folder,
     env: { PATH: process.env.PATH, ...env },
-    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', stderr ?? 'pipe'],
   })
   killAfterTest(child)
   child.stdin?.on('error', () => {}).write(input ?? '')

@@ -5,6 +5,7 @@ import type { TLSSocket } from 'node:tls'
 import { buildSockets } from '../../src/store/postgres/sockets.ts'
 import { type Certificate, type CertificateOptions, issueCertificate } from './certificates.ts'
 import { newCluster, type PostgresServer, query, startServer, writeForServer } from './postgres.ts'
+import { waitUntil } from './wait.ts'
 
 /** A PostgreSQL server that speaks TLS, and the authority that its clients may trust. */
 export interface TlsServer extends AsyncDisposable {
@@ -70,7 +71,10 @@ export async function startTlsServer(...accessBefore: string[]): Promise<TlsServ
     async present(options) {
       const presented = writeCertificate(options)
       await query(admin, 'SELECT pg_reload_conf()')
-      while ((await readFingerprint(server.port)) !== presented.fingerprint);
+      await waitUntil(
+        async () => (await readFingerprint(server.port)) === presented.fingerprint,
+        'the server shows the certificate',
+      )
     },
     async createDatabase(name) {
       await query(admin, `CREATE DATABASE ${name}`)

@@ -7,9 +7,10 @@ import type { Store } from '../../src/store/store.ts'
  */
 export async function findWriterLocation(store: Store, id: bigint): Promise<'in place' | 'thread'> {
   let isStored = false
-  const created = store.createPlant({ id, name: 'x' }).then(() => {
+  const created = (async () => {
+    await store.createPlant({ id, name: 'x' })
     isStored = true
-  })
+  })()
   // Runs after the commit, in the same turn, before the answer of a thread can arrive.
   await new Promise((resolve) => setImmediate(resolve))
   const location = isStored ? 'in place' : 'thread'

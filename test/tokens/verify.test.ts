@@ -84,6 +84,7 @@ describe('the check of tokens', () => {
       expiresAt: undefined,
       revokedAt: undefined,
       lastUsedAt: undefined,
+      lastFour: undefined,
     })
     const { verifier } = await open(() => ({
       async findToken(hash) {

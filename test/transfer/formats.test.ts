@@ -7,7 +7,7 @@ import type { StoredPlant } from '../../src/contract/shapes.ts'
 import { isStorable } from '../../src/contract/text.ts'
 import type { Snapshot } from '../../src/store/store.ts'
 import type { Entry } from '../../src/transfer/entry.ts'
-import { lineBytes } from '../../src/transfer/lines.ts'
+import { maxLineBytes } from '../../src/transfer/lines.ts'
 import { readPlants } from '../../src/transfer/read.ts'
 import { writePlants } from '../../src/transfer/write.ts'
 
@@ -45,9 +45,9 @@ const plants = fc.uniqueArray(
   { selector: ({ id }) => id, maxLength: 30 },
 )
 
-describe('what is written', () => {
+describe('a file that is written', () => {
   for (const format of formatNames) {
-    it(`as ${format} is read back as it was, however the bytes are cut`, async () => {
+    it(`as ${format} is read back unchanged, however its bytes are split`, async () => {
       await fc.assert(
         fc.asyncProperty(plants, fc.integer({ min: 1, max: 50 }), async (given, size) => {
           const sorted = given.toSorted((a, b) => (a.id < b.id ? -1 : 1))
@@ -76,9 +76,19 @@ describe('what is written', () => {
     const expected = 'id,name,tag\n1,a,\n2,b,""\n3,"","x,y"\n'
     assert.equal(await write(given, 'csv'), expected)
   })
+
+  it('as csv has quotes around a text with a blank at its edge, which spreadsheets trim', async () => {
+    const given = [
+      { id: 1n, name: ' a', tag: 'b ' },
+      { id: 2n, name: '\ta b\u00a0', tag: ' ' },
+      { id: 3n, name: 'a b', tag: 'c' },
+    ]
+    const expected = 'id,name,tag\n1," a","b "\n2,"\ta b\u00a0"," "\n3,a b,c\n'
+    assert.equal(await write(given, 'csv'), expected)
+  })
 })
 
-/** What a file holds, and what is said of its lines: the plant's id, or the line and what the reason matches. */
+/** A file, and what is expected for each entry: the id of the plant, or the line and the reason. */
 const files: [
   title: string,
   Format,
@@ -126,32 +136,67 @@ const files: [
     '\ufefftag,id,other,name\nx,1,?,a\n,2,?,b\n',
     [1n, 2n],
   ],
+  [
+    'a header as long as a line may be',
+    'csv',
+    `id,name,${Array.from({ length: 160_000 }, (_, at) => `_${at.toString(36)}`).join(',')}\n1,a\n`,
+    [[2, /2 fields, but the header has 160002/]],
+  ],
   ['CRLF and a quoted newline', 'csv', 'id,name\r\n1,"a\r\nb"\r\n2,c\r\n', [1n, 2n]],
-  ['too few fields', 'csv', 'id,name,tag\n1,a\n2,b,\n', [[2, /2 fields, and the header 3/], 2n]],
+  [
+    'too few fields',
+    'csv',
+    'id,name,tag\n1,a\n2,b,\n',
+    [[2, /2 fields, but the header has 3/], 2n],
+  ],
   ['an id that a spreadsheet has rounded', 'csv', 'id,name\n9.22337E+18,a\n', [[2, /in digits/]]],
   ['a name that is absent', 'csv', 'id,name\n1,\n2,""\n', [[2, /"name" is absent/], 2n]],
   [
     'a quote within a field',
     'csv',
     'id,name\n1,5" pot\n2,"b"x\n3,c\n',
-    [[2, /quote/], [3, /quote/], 3n],
+    [[2, /^Unexpected quote: put the whole field in quotes/], [3, /^Unexpected quote/], 3n],
   ],
   ['a quote that does not end', 'csv', 'id,name\n1,a\n2,"b\n3,c\n', [1n, [3, /does not end/]]],
   [
     'a quote that does not end within the bound',
     'csv',
-    `id,name\n1,"${'a\n'.repeat(lineBytes)}`,
-    [[2, /does not end .*as far as line/]],
+    `id,name\n1,"${'a\n'.repeat(maxLineBytes)}2,b\n`,
+    [[2, new RegExp(`does not end \\(through line ${3 + (maxLineBytes - 4) / 2}\\)`)]],
+  ],
+  [
+    'a record of several lines that is as long as may be',
+    'csv',
+    `id,name\n1,"${'ü\n'.repeat((maxLineBytes - 4) / 3)}"\n2,b\n`,
+    [1n, 2n],
+  ],
+  [
+    'a record of several lines that is too long in bytes',
+    'csv',
+    `id,name\n1,"${'ü\n'.repeat((maxLineBytes - 4) / 3 + 1)}"\n2,b\n`,
+    [[2, /does not end/]],
   ],
   ['a NUL character', 'csv', 'id,name\n1,a\0b\n', [[2, /NUL/]]],
   ['a byte order mark before a quoted header', 'csv', '\ufeff"id","name"\n"1","a"\n', [1n]],
   ['a byte order mark', 'ndjson', '\ufeff{"id":1,"name":"a"}\n', [1n]],
+  [
+    'a byte order mark on a later line',
+    'ndjson',
+    '{"id":1,"name":"a"}\n\ufeff{"id":2,"name":"b"}\n{"id":3,"name":"c"}\n\ufeff{"id":4}',
+    [1n, [2, /JSON/], 3n, [4, /JSON/]],
+  ],
+  [
+    'a byte order mark on a later line',
+    'csv',
+    'id,name\n1,a\n\ufeff2,b\n3,c\n',
+    [1n, [3, /Column "id"/], 3n],
+  ],
   ['lines without number', 'ndjson', `{"id":1,"name":"a"}\n${'\n'.repeat(1_000_000)}`, [1n]],
   [
-    'a quote that does not end: every line is in the reason',
+    'a quote that does not end: the reason names the last line',
     'csv',
     'id,name\n1,"a\n2,b\n3,c\n',
-    [[2, /does not end \(as far as line 4\)/]],
+    [[2, /does not end \(through line 4\)/]],
   ],
 ]
 
@@ -174,26 +219,26 @@ describe('a file with', () => {
 })
 
 const unreadable: [title: string, Format, content: string | Buffer, message: RegExp][] = [
-  ['an array of JSON', 'ndjson', '[{"id":1,"name":"a"}]', /^line 1: this is not NDJSON/],
+  ['an array of JSON', 'ndjson', '[{"id":1,"name":"a"}]', /^line 1: This is not NDJSON/],
   ['a picture', 'csv', Buffer.from('89504e470d0a1a0a', 'hex'), /^line 1: /],
-  ['no header', 'csv', '', /header row .* is missing/],
-  ['a header without an id', 'csv', 'name,tag\na,b\n', /^line 1: the header names no column "id"/],
+  ['no header', 'csv', '', /header row is missing/],
+  ['a header without an id', 'csv', 'name,tag\na,b\n', /^line 1: The header has no column "id"/],
   ['a header with a column twice', 'csv', 'id,name,name\n1,a,b\n', /^line 1: .*"name" twice/],
   [
     'gzip that ends too early',
     'ndjson',
     gzipSync('{"id":1,"name":"a"}\n'.repeat(50_000)).subarray(0, 300),
-    /^line \d+: the gzip data/,
+    /^line \d+: The gzip data/,
   ],
   [
     'gzip that is damaged',
     'ndjson',
     gzipSync('{"id":1,"name":"a"}\n').fill(7, 12, 16),
-    /^line 1: the gzip data/,
+    /^line 1: The gzip data/,
   ],
 ]
 
-describe('as a whole, a file is refused that is', () => {
+describe('the whole file is refused if it is', () => {
   for (const [title, format, content, message] of unreadable) {
     it(`${title} (${format})`, async () => {
       await assert.rejects(read(content, format, 64), { name: 'UnreadableFile', message })

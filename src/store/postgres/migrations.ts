@@ -67,4 +67,18 @@ export const migrations: readonly string[] = [
        AND NOT EXISTS (SELECT FROM plant_store.plants);
      RETURN FOUND;
    END $$;`,
+  // The function without the last characters stays, for processes of an older release.
+  `ALTER TABLE plant_store.tokens ADD COLUMN last_four text;
+   CREATE FUNCTION plant_store.add_first_token(
+     new_id text, new_hash bytea, new_name text, new_scopes text, new_created_at bigint,
+     new_last_four text
+   ) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+   BEGIN
+     PERFORM pg_advisory_xact_lock(1886155636);
+     INSERT INTO plant_store.tokens (id, hash, name, scopes, created_at, last_four)
+     SELECT new_id, new_hash, new_name, new_scopes, new_created_at, new_last_four
+     WHERE NOT EXISTS (SELECT FROM plant_store.tokens)
+       AND NOT EXISTS (SELECT FROM plant_store.plants);
+     RETURN FOUND;
+   END $$;`,
 ]

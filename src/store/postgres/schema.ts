@@ -79,7 +79,7 @@ function migrate(sql: Sql): Promise<void> {
 const privileges: Record<string, string> = {
   plants: 'SELECT, INSERT, UPDATE, DELETE',
   keys: 'SELECT, INSERT, UPDATE, DELETE',
-  tokens: 'SELECT, INSERT, UPDATE',
+  tokens: 'SELECT, INSERT, UPDATE, DELETE',
   token_revision: 'SELECT, UPDATE',
 }
 

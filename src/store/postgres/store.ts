@@ -181,6 +181,7 @@ export function buildPostgresStore(
     findToken: (hash) => read('lookUps', (sql) => tokenStatements.find(sql, hash)),
     listTokens: () => read('lookUps', tokenStatements.list),
     revokeToken: (id, at) => writeAlone((sql) => tokenStatements.revoke(sql, id, at)),
+    deleteTokens: (ids) => writeAlone((sql) => tokenStatements.delete(sql, ids)),
     noteTokenUses: (uses) => writeAlone((sql) => tokenStatements.noteUses(sql, uses)),
     tokenRevision: () => read('lookUps', tokenStatements.revision),
 

@@ -10,10 +10,10 @@ export const tokenStatements = {
   },
 
   async addFirst(sql: Sql, token: TokenRecord): Promise<'added' | 'not first'> {
-    const { id, hash, name, scopes, createdAt } = token
+    const { id, hash, name, scopes, createdAt, lastFour = null } = token
     const [row] = await sql<[{ is_added: boolean }]>`
       SELECT plant_store.add_first_token(
-        ${id}, ${hash}, ${name}, ${scopes.join(' ')}, ${createdAt}) AS is_added`
+        ${id}, ${hash}, ${name}, ${scopes.join(' ')}, ${createdAt}, ${lastFour}) AS is_added`
     return row.is_added ? 'added' : 'not first'
   },
 
@@ -44,6 +44,16 @@ export const tokenStatements = {
     return row.revoked_at === null ? 'revoked' : 'revoked before'
   },
 
+  async delete(sql: Sql, ids: readonly string[]): Promise<number> {
+    const [row] = await sql<[{ deleted: string }]>`
+      WITH deleted AS (DELETE FROM plant_store.tokens
+        WHERE id = ANY(${toTextArray(ids)}::text[]) RETURNING id),
+      counted AS (UPDATE plant_store.token_revision SET revision = revision + 1
+        WHERE EXISTS (SELECT FROM deleted))
+      SELECT pg_catalog.count(*) AS deleted FROM deleted`
+    return Number(row.deleted)
+  },
+
   async noteUses(sql: Sql, uses: readonly TokenUse[]): Promise<void> {
     const ids = toTextArray(uses.map(({ id }) => id))
     const times = toIntegerArray(uses.map(({ at }) => at))
@@ -68,5 +78,6 @@ function toRow(token: TokenRecord) {
     expires_at: token.expiresAt ?? null,
     revoked_at: token.revokedAt ?? null,
     last_used_at: token.lastUsedAt ?? null,
+    last_four: token.lastFour ?? null,
   }
 }

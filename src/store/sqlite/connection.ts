@@ -1,8 +1,9 @@
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
+import { explainFile } from '../file-errors.ts'
 import { UnusableStore } from '../store.ts'
 import { assertCommitsAreSynced } from './durability.ts'
-import { isNotADatabase, isSqliteError } from './failures.ts'
+import { explainSqlite, isNotADatabase, isSqliteError } from './failures.ts'
 import { applicationId, foreignFile, prepareFile } from './file.ts'
 import { migrations } from './migrations.ts'
 
@@ -142,6 +143,6 @@ function migrate(db: DatabaseSync, path: string): void {
 }
 
 function cannotOpen(path: string, cause: unknown): UnusableStore {
-  const reason = cause instanceof Error ? cause.message.split('\n', 1)[0] : String(cause)
-  return new UnusableStore(`Cannot open the database ${path}: ${reason}`, { cause })
+  const reason = isSqliteError(cause) ? explainSqlite(cause) : explainFile(cause)
+  return new UnusableStore(`Cannot open the database ${path}: ${reason}.`, { cause })
 }

@@ -2,11 +2,14 @@ import { diskFailed, diskFull, locked, unconfirmed } from '../failures.ts'
 
 // Primary result codes of SQLite.
 const busy = 5
+const readOnly = 8
 const ioError = 10
+const corrupt = 11
 const full = 13
+const cannotOpen = 14
 const notADatabase = 26
 
-interface SqliteError extends Error {
+export interface SqliteError extends Error {
   readonly errcode: number
 }
 
@@ -30,6 +33,20 @@ export function isFull(error: unknown): boolean {
 
 export function isNotADatabase(error: unknown): boolean {
   return isCode(error, notADatabase)
+}
+
+/** Why SQLite could not open or read a file, in a few words. */
+export function explainSqlite({ errcode, message }: SqliteError): string {
+  return reasons[errcode & 0xff] ?? message
+}
+
+const reasons: Record<number, string> = {
+  [busy]: 'the database is locked by another process',
+  [readOnly]: 'it cannot be written',
+  [ioError]: 'the disk reports an error',
+  [corrupt]: 'it is damaged; restore a backup',
+  [full]: 'the disk is full',
+  [cannotOpen]: 'it cannot be opened; check the permissions of the file and its folder',
 }
 
 /** A transaction failed before its COMMIT began: it left nothing behind. */

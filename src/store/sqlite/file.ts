@@ -1,6 +1,7 @@
 import {
   chmodSync,
   closeSync,
+  constants,
   existsSync,
   fchmodSync,
   fstatSync,
@@ -21,12 +22,21 @@ const journalMark = Buffer.from('d9d505f920a163d7', 'hex')
 export function prepareFile(path: string): void {
   makeFolder(dirname(path))
   // SQLite would make it readable for everybody. Its log files take over the mode.
-  const file = openSync(path, 'a+', 0o600)
+  const file = openSync(path, openFlags, 0o600)
   try {
+    requireRegular(file, path)
     if (identify(file, path) === 'ours') closeToOthers(file, path)
   } finally {
     closeSync(file)
   }
+}
+
+/** Does not block: a read of a pipe could wait for ever. */
+const openFlags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
+
+function requireRegular(file: number, path: string): void {
+  if (fstatSync(file).isFile()) return
+  throw new UnusableStore(`Cannot open the database ${path}: it is not a regular file.`)
 }
 
 /** Takes the file, and the log beside it, away from other users, as if it had been made here. */

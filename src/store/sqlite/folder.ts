@@ -1,17 +1,30 @@
-import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
 /**
- * Makes a folder for a database, with those above it, and brings their names to the disk. SQLite syncs the folder of
- * its files, and nobody the folders above it: a power cut could take all of a new one away.
+ * Makes a folder for a database, with its missing parents, and syncs their names. SQLite syncs only
+ * the folder of its files: after a power cut, a new parent could be missing. Returns the new ones.
  */
-export function makeFolder(path: string): void {
-  const folder = resolve(path)
-  const first = mkdirSync(folder, { recursive: true, mode: 0o700 })
-  // Windows cannot sync a folder.
-  if (first === undefined || process.platform === 'win32') return
-  for (let made = folder; made.length >= first.length; made = dirname(made)) {
-    syncFolder(dirname(made))
+export function makeFolder(path: string): string[] {
+  const missing: string[] = []
+  for (let folder = resolve(path); !existsSync(folder); folder = dirname(folder)) {
+    missing.unshift(folder)
+  }
+  for (const folder of missing) {
+    makeOne(folder)
+    // Windows cannot sync a folder.
+    if (process.platform !== 'win32') syncFolder(dirname(folder))
+  }
+  return missing
+}
+
+/** One at a time: on /proc, the recursive mkdir of Node.js never ends. */
+function makeOne(folder: string): void {
+  try {
+    mkdirSync(folder, { mode: 0o700 })
+  } catch (error) {
+    // Another process that starts at the same time has made it.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
 }
 

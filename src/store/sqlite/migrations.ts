@@ -32,4 +32,5 @@ export const migrations: readonly string[] = [
   // By the beginning of the tag: with a tag of a megabyte in it, every look-up would read that.
   `DROP INDEX plants_by_tag;
    CREATE INDEX plants_by_tag ON plants (substr(tag, 1, 100)) WHERE tag IS NOT NULL;`,
+  'ALTER TABLE tokens ADD COLUMN last_four TEXT;',
 ]

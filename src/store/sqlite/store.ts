@@ -77,6 +77,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     findToken: async (hash) => read(() => tokens.find(hash)),
     listTokens: async () => read(tokens.list),
     revokeToken: (id, at) => write({ kind: 'revoke token', id, at }),
+    deleteTokens: (ids) => write({ kind: 'delete tokens', ids }),
     noteTokenUses: (uses) => write({ kind: 'note token uses', uses }),
     tokenRevision: async () => read(tokens.revision),
 

@@ -2,20 +2,22 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { TokenRecord, TokenUse } from '../store.ts'
 import { type TokenRow, toRecord } from '../token-row.ts'
 
-const columns = 'id, hash, name, scopes, created_at, expires_at, revoked_at, last_used_at'
-const places = '?, ?, ?, ?, ?, ?, ?, ?'
+const columns =
+  'id, hash, name, scopes, created_at, expires_at, revoked_at, last_used_at, last_four'
+const placeholders = '?, ?, ?, ?, ?, ?, ?, ?, ?'
 
 /** The statements on tokens. Those that write run inside the transaction of a batch. */
 export function buildTokenStatements(db: DatabaseSync) {
-  const insert = db.prepare(`INSERT INTO tokens (${columns}) VALUES (${places})`)
+  const insert = db.prepare(`INSERT INTO tokens (${columns}) VALUES (${placeholders})`)
   const insertFirst = db.prepare(
-    `INSERT INTO tokens (${columns}) SELECT ${places}
+    `INSERT INTO tokens (${columns}) SELECT ${placeholders}
      WHERE NOT EXISTS (SELECT 1 FROM tokens) AND NOT EXISTS (SELECT 1 FROM plants)`,
   )
   const selectByHash = db.prepare(`SELECT ${columns} FROM tokens WHERE hash = ?`)
   const selectById = db.prepare(`SELECT ${columns} FROM tokens WHERE id = ?`)
   const selectAll = db.prepare(`SELECT ${columns} FROM tokens ORDER BY created_at, id`)
   const revoke = db.prepare('UPDATE tokens SET revoked_at = ? WHERE id = ?')
+  const deleteOne = db.prepare('DELETE FROM tokens WHERE id = ?')
   const noteUse = db.prepare(
     'UPDATE tokens SET last_used_at = max(coalesce(last_used_at, 0), ?) WHERE id = ?',
   )
@@ -49,6 +51,12 @@ export function buildTokenStatements(db: DatabaseSync) {
       return 'revoked'
     },
 
+    delete(ids: readonly string[]): number {
+      const deleted = ids.filter((id) => deleteOne.run(id).changes === 1n).length
+      if (deleted > 0) bumpRevision.run()
+      return deleted
+    },
+
     noteUses(uses: readonly TokenUse[]): void {
       for (const { id, at } of uses) noteUse.run(at, id)
     },
@@ -69,5 +77,6 @@ function toValues(token: TokenRecord) {
     token.expiresAt ?? null,
     token.revokedAt ?? null,
     token.lastUsedAt ?? null,
+    token.lastFour ?? null,
   ] as const
 }

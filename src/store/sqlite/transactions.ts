@@ -8,7 +8,7 @@ import { buildTokenStatements } from './tokens.ts'
 /** Every write to SQLite: the changes of plants, and those that PostgreSQL makes without a batch. */
 export type SqliteChange = Change | OwnChange
 
-type OwnChange = ForgetKeys | AddToken | AddFirstToken | RevokeToken | NoteTokenUses
+type OwnChange = ForgetKeys | AddToken | AddFirstToken | RevokeToken | DeleteTokens | NoteTokenUses
 
 interface ForgetKeys {
   readonly kind: 'forget keys'
@@ -29,6 +29,11 @@ interface RevokeToken {
   readonly kind: 'revoke token'
   readonly id: string
   readonly at: number
+}
+
+interface DeleteTokens {
+  readonly kind: 'delete tokens'
+  readonly ids: readonly string[]
 }
 
 interface NoteTokenUses {
@@ -119,5 +124,6 @@ const ownAppliers = {
   'add token': ({ tokens }: Statements, { token }: AddToken) => tokens.add(token),
   'add first token': ({ tokens }: Statements, { token }: AddFirstToken) => tokens.addFirst(token),
   'revoke token': ({ tokens }: Statements, { id, at }: RevokeToken) => tokens.revoke(id, at),
+  'delete tokens': ({ tokens }: Statements, { ids }: DeleteTokens) => tokens.delete(ids),
   'note token uses': ({ tokens }: Statements, { uses }: NoteTokenUses) => tokens.noteUses(uses),
 }

@@ -38,6 +38,11 @@ const replaces: Scenario[] = [
     'a replace by a weak tag of the current state',
     put('/plants/52', rose, { 'If-Match': `W/${tagOf[52]}` }),
   ),
+  refused(
+    40005,
+    'a replace of a part of a plant',
+    put('/plants/51', rose, { 'Content-Range': 'bytes 0-1/2' }),
+  ),
   refused(40003, 'another id in the body', put('/plants/51', '{"id":52,"name":"Rose"}')),
   refused(40003, 'text for an id in the body', put('/plants/51', '{"id":"51","name":"Rose"}')),
   refused(40003, 'a replace without a name', put('/plants/51', '{}')),

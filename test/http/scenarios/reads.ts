@@ -109,7 +109,7 @@ const pages: Scenario[] = [
     'tag=%ff',
   ].map((query) =>
     refused(40005, `the query ${query}`, get(`/plants?${query}`), {
-      body: /The query parameter (limit|after|tag) must be/,
+      body: /The query parameter (limit|after|tag) (must be|is given twice|is not UTF-8)/,
     }),
   ),
 ]

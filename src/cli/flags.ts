@@ -1,0 +1,11 @@
+/** Flags that several commands have, as the arguments of commander's `option`. */
+export const databaseFlag = [
+  '--database <url>',
+  'sqlite:PATH, sqlite::memory: or postgres://… (DATABASE_URL, sqlite:data/plant-store.db)',
+] as const
+
+export const createFlag = ['--create', 'make the store where there is none'] as const
+
+export const quietFlag = ['--quiet', 'show no progress'] as const
+
+export const jsonFlag = ['--json', 'print JSON'] as const

@@ -1,0 +1,28 @@
+import { type Command, Option } from 'commander'
+import { type Environment, type Flags, readConfig } from '../../config.ts'
+import { createFlag, databaseFlag, quietFlag } from '../flags.ts'
+import type { Terminal } from '../terminal.ts'
+import type { ImportFlags } from './import.ts'
+
+export function addImportCommand(program: Command, env: Environment, terminal: Terminal): void {
+  program
+    .command('import')
+    .description('import the plants of a file into the store or a running service')
+    .argument('<file>', 'NDJSON or CSV, gzipped or not; - for standard input')
+    .option('--format <name>', 'ndjson or csv, where the name of the file does not tell')
+    .addOption(
+      new Option('--on-conflict <rule>', 'for an id whose plant has different content')
+        .choices(['fail', 'skip', 'replace'])
+        .default('fail'),
+    )
+    .option('--rejects <file>', 'where rejected lines go (standard error)')
+    .option('--url <address>', 'the service to import into, instead of a store')
+    .option('--token <token>', 'the token for that service (PLANT_STORE_TOKEN)')
+    .option(...createFlag)
+    .option(...quietFlag)
+    .option(...databaseFlag)
+    .action(async (file: string, flags: ImportFlags & Flags) => {
+      const { importPlants } = await import('./import.ts')
+      await importPlants(file, flags, readConfig(flags, env), terminal)
+    })
+}

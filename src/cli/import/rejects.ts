@@ -1,0 +1,110 @@
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { explainFile } from '../../store/file-errors.ts'
+import type { StoreLocation } from '../../store/open.ts'
+import type { Entry } from '../../transfer/entry.ts'
+import { CommandFailed, exitCodes } from '../exit.ts'
+import type { Input } from '../files/input.ts'
+import { isSameFile } from '../files/same.ts'
+import { toPrintable } from '../printable.ts'
+import type { Progress } from '../progress.ts'
+import { toFiles } from '../stores/location.ts'
+
+/** Where rejected lines go, each with its number and the reason. */
+export interface Rejects {
+  add(entry: Entry, reason: string): Promise<void>
+  close(): Promise<void>
+}
+
+/** More lines than this belong in a file. */
+const maxShown = 100
+
+/**
+ * A file of rejects must not grow much larger than a small gzip file that expands to long lines.
+ */
+const maxTextCharacters = 4_096
+
+/** The first bytes of every file of rejects. */
+const firstBytes = '{"line":'
+
+/** Refuses a file whose content would be lost: anything but the rejects of an earlier import. */
+export function requireRejectsFile(path: string, input: Input, location: StoreLocation): void {
+  const fault = findFault(path, input, location)
+  if (fault === undefined) return
+  throw new CommandFailed(exitCodes.cannotCreate, `--rejects ${path} ${fault}. Name another file.`)
+}
+
+function findFault(path: string, input: Input, location: StoreLocation): string | undefined {
+  const isNew = !existsSync(path)
+  if (!isNew && !statSync(path).isFile()) return undefined
+  if (isSameFile(path, input.file)) return 'is the file to import'
+  if (toFiles(location).some((file) => isSameFile(path, file))) return 'is a file of the store'
+  if (isNew) return undefined
+  const start = readStart(path)
+  if (start === '' || start.startsWith(firstBytes)) return undefined
+  return 'holds something other than rejected lines and was not changed'
+}
+
+function readStart(path: string): string {
+  const file = openSync(path, 'r')
+  try {
+    const start = Buffer.alloc(firstBytes.length)
+    return start.toString('latin1', 0, readSync(file, start))
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Opens the file for rejected lines, or shows them where none is named. */
+export async function openRejects(path: string | undefined, progress: Progress): Promise<Rejects> {
+  return path === undefined ? showRejects(progress) : writeRejects(path, await openFile(path))
+}
+
+async function openFile(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'w', 0o600)
+  } catch (error) {
+    throw cannotWrite(path, error)
+  }
+}
+
+function cannotWrite(path: string, error: unknown): CommandFailed {
+  const message = `Cannot write --rejects ${path}: ${explainFile(error)}.`
+  return new CommandFailed(exitCodes.cannotCreate, message, { cause: error })
+}
+
+function writeRejects(path: string, file: FileHandle): Rejects {
+  return {
+    async add({ line, text }, reason) {
+      try {
+        await file.appendFile(`${toRejectLine(line, reason, text)}\n`)
+      } catch (error) {
+        throw cannotWrite(path, error)
+      }
+    },
+    close: () => file.close(),
+  }
+}
+
+/** A rejected line as JSON, with escapes for what a terminal would obey. A long text is cut. */
+function toRejectLine(line: number, reason: string, text: string): string {
+  const omittedCharacters = text.length - maxTextCharacters
+  const reject =
+    omittedCharacters > 0
+      ? { line, reason, text: text.slice(0, maxTextCharacters), omittedCharacters }
+      : { line, reason, text }
+  return toPrintable(JSON.stringify(reject))
+}
+
+function showRejects(progress: Progress): Rejects {
+  let count = 0
+  return {
+    async add({ line }, reason) {
+      count++
+      if (count <= maxShown) progress.note(`line ${line}: ${reason}`)
+      else if (count === maxShown + 1)
+        progress.note('More lines were rejected. Use --rejects FILE to keep them all.')
+    },
+    async close() {},
+  }
+}

@@ -1,0 +1,78 @@
+import { flushCompileCache } from 'node:module'
+import type { Logger } from 'pino'
+import type { Config } from '../../config.ts'
+import { openService } from '../../service.ts'
+import type { Store } from '../../store/store.ts'
+import { issueFirstToken } from '../../tokens/issue.ts'
+import { waitForSignal } from '../signals.ts'
+import { withStore } from '../stores/with-store.ts'
+import type { Terminal } from '../terminal.ts'
+import { printToken } from '../tokens/print.ts'
+import { openLogger } from './logger.ts'
+import { requireFreePort } from './port.ts'
+import { describeStart, type Started, toListenUrl } from './welcome.ts'
+import { disconnectWorker, isWorker, startWorkers } from './workers.ts'
+
+/** Runs the service until a signal stops it. */
+export async function serve(config: Config, terminal: Terminal): Promise<void> {
+  if (!isWorker) await requireFreePort(config)
+  const logger = await openLogger(config.logLevel, terminal.errors)
+  const print: Print = (started) => terminal.print(describeStart(started, config, terminal.version))
+  if (isWorker) {
+    await serveAlone(config, logger, async () => {})
+    disconnectWorker()
+  } else if (config.workers === 1) await serveAlone(config, logger, print)
+  else await serveTogether(config, logger, print)
+}
+
+type Print = (started: Started) => Promise<void>
+
+async function serveAlone(config: Config, logger: Logger, print: Print): Promise<void> {
+  const service = await openService({ config, logger })
+  const signalled = waitForSignal(logger)
+  try {
+    await announce(service.store, service.url, config, print)
+    if (!isWorker) logListening(logger, service.url, config)
+  } catch (error) {
+    await service.close()
+    throw error
+  }
+  // Node writes the cache at exit. A service that is killed would leave none for the next start.
+  flushCompileCache()
+  // Ctrl-C stops quickly; after any other signal, a balancer gets time to notice.
+  const grace = (await signalled) === 'SIGINT' ? 'hurry' : 'hold'
+  const cut = await service.close(grace)
+  if (cut === 0) logger.info('stopped: every accepted request was answered')
+  else logger.warn(`stopped: ${cut} connections were cut because their clients did not finish`)
+}
+
+async function serveTogether(config: Config, logger: Logger, print: Print): Promise<void> {
+  // Opened once before the workers start, so that an unusable store is reported once.
+  await withStore(config, async () => {})
+  const workers = await startWorkers(config, logger)
+  const { url } = workers
+  if (url !== undefined) {
+    try {
+      await withStore(config, (store) => announce(store, url, config, print))
+      logListening(logger, url, config)
+    } catch (error) {
+      await workers.stop()
+      throw error
+    }
+  }
+  await workers.ended
+}
+
+/** Prints the address, and on an empty store the first token. */
+async function announce(store: Store, url: string, config: Config, print: Print): Promise<void> {
+  const needsToken = !isWorker && config.operatorToken === undefined
+  // Made only now: a start that fails leaves no token that nobody has seen.
+  const first = needsToken ? await issueFirstToken(store) : undefined
+  if (first === undefined) await print({ url, firstToken: undefined })
+  else await printToken(store, first, () => print({ url, firstToken: first.token }))
+}
+
+function logListening(logger: Logger, url: string, config: Config): void {
+  const [address, store] = [toListenUrl(url, config), config.storeLocation.label]
+  logger.info({ url: address, store }, `listening on ${address}, store ${store}`)
+}

@@ -1,0 +1,54 @@
+import type { Command } from 'commander'
+import { type Environment, type Flags, readConfig } from '../../config.ts'
+import { databaseFlag, quietFlag } from '../flags.ts'
+import type { Terminal } from '../terminal.ts'
+import type { CopyFlags } from './copy.ts'
+import type { ExportFlags } from './export.ts'
+
+export function addStoreCommands(program: Command, env: Environment, terminal: Terminal): void {
+  program
+    .command('export')
+    .description('write every plant to a file or to standard output')
+    .argument('[file]', 'the file; a name that ends in .gz is gzipped', '-')
+    .option('--format <name>', 'ndjson or csv, where the name of the file does not tell (ndjson)')
+    .option('--tag <tag>', 'only plants with this tag')
+    .option(...quietFlag)
+    .option(...databaseFlag)
+    .action(async (file: string, flags: ExportFlags & Flags) => {
+      const { exportPlants } = await import('./export.ts')
+      await exportPlants(file, flags, readConfig(flags, env), terminal)
+    })
+
+  program
+    .command('backup')
+    .description('copy the store into one file, while the service runs')
+    .argument('<file>', 'a new file; with .gz at its end it is gzipped; - for standard output')
+    .option(...quietFlag)
+    .option(...databaseFlag)
+    .action(async (file: string, flags: { quiet?: boolean } & Flags) => {
+      const { backUp } = await import('./backup.ts')
+      await backUp(file, flags, readConfig(flags, env), terminal)
+    })
+
+  program
+    .command('restore')
+    .description('make a store from a backup, where there is none')
+    .argument('<file>', 'a file that "backup" made, gzipped or not; - for standard input')
+    .option(...quietFlag)
+    .option(...databaseFlag)
+    .action(async (file: string, flags: { quiet?: boolean } & Flags) => {
+      const { restoreBackup } = await import('./restore.ts')
+      await restoreBackup(file, flags, readConfig(flags, env), terminal)
+    })
+
+  program
+    .command('copy')
+    .description('copy a store, tokens included, into another one, and compare them')
+    .requiredOption('--from <url>', 'sqlite:PATH or postgres://…')
+    .requiredOption('--to <url>', 'sqlite:PATH or postgres://…')
+    .option(...quietFlag)
+    .action(async (flags: CopyFlags) => {
+      const { copyStore } = await import('./copy.ts')
+      await copyStore(flags, terminal)
+    })
+}

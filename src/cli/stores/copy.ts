@@ -1,0 +1,113 @@
+import { Failure } from '../../contract/errors.ts'
+import {
+  CopyConflict,
+  copyPage,
+  copyTokens,
+  findStranger,
+  type Summary,
+  summarize,
+} from '../../store/copy.ts'
+import { openStore, type StoreLocation } from '../../store/open.ts'
+import type { Store } from '../../store/store.ts'
+import { CommandFailed, exitCodes } from '../exit.ts'
+import { expectShortLives } from '../memory.ts'
+import { type Progress, startProgress, toText } from '../progress.ts'
+import { stopOnSignal, throwIfStopped } from '../signals.ts'
+import type { Terminal } from '../terminal.ts'
+import { requireSamePlants, requireSameTokens } from './compare.ts'
+import { type CopyLocations, toCopyLocations } from './copy-locations.ts'
+import { withSnapshot } from './with-store.ts'
+
+export interface CopyFlags extends CopyLocations {
+  readonly quiet?: boolean
+}
+
+/** Copies a store, tokens included, to another location and compares both. */
+export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<void> {
+  expectShortLives()
+  const { from, to } = toCopyLocations(flags)
+  const signal = stopOnSignal()
+  const source = await openStore(from)
+  try {
+    const destination = await openStore(to)
+    const progress = startProgress('copy', 'plants', terminal, flags)
+    try {
+      await requireNoStranger(source, destination, to, signal)
+      const { plants, checksum } = await copyAndCompare(source, destination, progress, signal)
+      progress.stop()
+      if (flags.quiet) return
+      terminal.tell(
+        `Copied: ${toText(plants)} plants and the tokens; both stores have the checksum ${checksum}.`,
+      )
+    } catch (error) {
+      throw explain(error, to)
+    } finally {
+      progress.stop()
+      await destination.close()
+    }
+  } finally {
+    await source.close()
+  }
+}
+
+/** Refuses a destination that is neither empty nor an unfinished copy of the source. */
+async function requireNoStranger(
+  source: Store,
+  destination: Store,
+  to: StoreLocation,
+  signal: AbortSignal,
+): Promise<void> {
+  const onPage = () => throwIfStopped(signal, stopped)
+  const stranger = await withSnapshot(destination, (there) =>
+    withSnapshot(source, (here) => findStranger(here, there, onPage)),
+  )
+  if (stranger === undefined) return
+  throw new CommandFailed(
+    exitCodes.data,
+    `${to.label} holds ${stranger.kind} ${stranger.id}, which the source does not have in this form. Nothing was copied: name an empty store.`,
+  )
+}
+
+async function copyAndCompare(
+  source: Store,
+  destination: Store,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<Summary> {
+  const [copied, tokens] = await withSnapshot(source, async (snapshot) => {
+    const total = await snapshot.countPlants(undefined)
+    const summary = await summarize(snapshot, async (plants, done) => {
+      throwIfStopped(signal, stopped)
+      await copyPage(destination, plants)
+      // Every plant is read twice: to copy it and to compare it.
+      progress.report(Math.floor(done / 2), { done, total: 2 * total })
+    })
+    return [summary, await snapshot.listTokens()] as const
+  })
+  const total = copied.plants
+  await withSnapshot(destination, async (snapshot) => {
+    const summary = await summarize(snapshot, (_, done) => {
+      throwIfStopped(signal, stopped)
+      progress.report(Math.floor((total + done) / 2), { done: total + done, total: 2 * total })
+    })
+    requireSamePlants(copied, summary)
+  })
+  // Last: the tokens of the source open the destination.
+  await copyTokens(destination, tokens)
+  requireSameTokens(tokens, await destination.listTokens())
+  return copied
+}
+
+const howToContinue = 'Run the same command again to continue: copied plants are recognised.'
+const stopped = `Stopped. ${howToContinue}`
+
+function explain(error: unknown, to: StoreLocation): unknown {
+  if (error instanceof CopyConflict) {
+    const message = `Plant ${error.id} changed in ${to.label} during the copy and was kept. Copy while nothing writes to either store.`
+    return new CommandFailed(exitCodes.data, message)
+  }
+  if (error instanceof Failure) {
+    return new CommandFailed(exitCodes.inputOutput, `${error.message} ${howToContinue}`)
+  }
+  return error
+}

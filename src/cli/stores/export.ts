@@ -1,0 +1,80 @@
+import { createWriteStream } from 'node:fs'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
+import { type Config, WrongConfig } from '../../config.ts'
+import { Failure } from '../../contract/errors.ts'
+import { isStorable } from '../../contract/text.ts'
+import type { Snapshot } from '../../store/store.ts'
+import { writePlants } from '../../transfer/write.ts'
+import { CommandFailed, exitCodes } from '../exit.ts'
+import { standardStream, toFormat } from '../files/input.ts'
+import { makeFile, writeOut } from '../files/output.ts'
+import { expectShortLives } from '../memory.ts'
+import { startProgress, toText } from '../progress.ts'
+import { stopOnSignal, throwIfStopped } from '../signals.ts'
+import type { Terminal } from '../terminal.ts'
+import { requireExisting } from './location.ts'
+import { withSnapshot, withStore } from './with-store.ts'
+
+export interface ExportFlags {
+  readonly format?: string
+  readonly tag?: string
+  readonly quiet?: boolean
+}
+
+/** Writes the plants of one moment to a file or to standard output. */
+export async function exportPlants(
+  file: string,
+  flags: ExportFlags,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  expectShortLives()
+  const isStandard = file === standardStream
+  const format = toFormat(isStandard ? 'standard.ndjson' : file, flags.format)
+  if (flags.tag !== undefined && !isStorable(flags.tag)) {
+    throw new WrongConfig(['--tag must be text without NUL characters.'])
+  }
+  requireExisting(config)
+  const signal = stopOnSignal()
+  const startedAt = performance.now()
+  const progress = startProgress('export', 'plants', terminal, flags)
+  let count = 0
+  let total = 0
+
+  function onWritten(more: number): void {
+    count += more
+    progress.report(count, { done: count, total })
+  }
+
+  async function write(snapshot: Snapshot): Promise<void> {
+    if (!flags.quiet) total = await snapshot.countPlants(flags.tag)
+    const query = { format, tag: flags.tag, after: undefined, limit: undefined }
+    const pieces = Readable.from(writePlants(snapshot, query, onWritten), { objectMode: false })
+    if (isStandard) return writeOut(pieces, terminal.output, signal)
+    await makeFile(file, 'replace', signal, (draft) => {
+      const gzip = file.endsWith('.gz') ? [createGzip()] : []
+      return pipeline([pieces, ...gzip, createWriteStream(draft)], { signal })
+    })
+  }
+
+  try {
+    await withStore(config, (store) => withSnapshot(store, write))
+  } catch (error) {
+    throwIfStopped(signal, 'Stopped: nothing was kept. Run the command again.')
+    throw explain(error)
+  } finally {
+    progress.stop()
+  }
+  if (flags.quiet) return
+  const seconds = (performance.now() - startedAt) / 1000
+  terminal.tell(`Exported: ${toText(count)} plants (${seconds.toFixed(1)} s).`)
+}
+
+function explain(error: unknown): unknown {
+  if (error instanceof Failure) {
+    return new CommandFailed(exitCodes.inputOutput, `The export is incomplete: ${error.message}`)
+  }
+  return error
+}

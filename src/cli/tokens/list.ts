@@ -1,0 +1,44 @@
+import type { Config } from '../../config.ts'
+import { toPrintable } from '../printable.ts'
+import { requireExisting } from '../stores/location.ts'
+import { withStore } from '../stores/with-store.ts'
+import type { Terminal } from '../terminal.ts'
+import { type TokenView, toView } from './view.ts'
+
+/** Lists every token: all that is known of it, never the token itself. */
+export async function listTokens(
+  flags: { readonly json?: boolean },
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  requireExisting(config)
+  await withStore(config, async (store) => {
+    const views = (await store.listTokens()).map(toView)
+    if (flags.json) await terminal.print(`${JSON.stringify(views, null, 2)}\n`)
+    else if (views.length === 0)
+      terminal.tell('There is no token yet. Make one: plant-store token create --name NAME')
+    else await terminal.print(toTable(views))
+  })
+}
+
+function toTable(views: readonly TokenView[]): string {
+  const titles = ['ID', 'ENDS IN', 'NAME', 'SCOPES', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED']
+  const rows = views.map((view) => [
+    view.id,
+    view.lastFour ?? '-',
+    toPrintable(view.name),
+    view.scopes.join(','),
+    view.state,
+    view.createdAt ?? '-',
+    view.expiresAt ?? 'never',
+    view.lastUsedAt ?? 'never',
+  ])
+  const table = [titles, ...rows]
+  const widths = titles.map((_, column) =>
+    Math.max(...table.map((row) => row[column]?.length ?? 0)),
+  )
+  const lines = table.map((row) =>
+    row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '),
+  )
+  return `${lines.map((line) => line.trimEnd()).join('\n')}\n`
+}

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { putBatches, toBatches } from '../../src/cli/import/batches.ts'
+import type { Target } from '../../src/cli/import/target.ts'
+import type { Entry } from '../../src/transfer/entry.ts'
+
+const { signal } = new AbortController()
+
+function toEntry(id: number, text = ''): Entry {
+  return { line: id, text, plant: { id: BigInt(id), name: 'a' } }
+}
+
+async function* toGroups(...groups: Entry[][]): AsyncGenerator<Entry[]> {
+  yield* groups
+}
+
+/** A target that answers late, and the order in which its batches began and ended. */
+function newTarget() {
+  const events: string[] = []
+  const target: Target = {
+    name: 'a target that answers late',
+    async put(plants) {
+      const ids = plants.map(({ id }) => id).join('+')
+      events.push(`begin ${ids}`)
+      for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+      events.push(`end ${ids}`)
+      if (ids === '13') throw new Error('the target failed')
+      return plants.map(() => ({ is: 'stored' }))
+    },
+    async close() {},
+  }
+  return { target, events }
+}
+
+async function put(...groups: Entry[][]): Promise<string[]> {
+  const { target, events } = newTarget()
+  await putBatches(toGroups(...groups), target, signal, async (entries) => {
+    events.push(`settle ${entries.map(({ line }) => line).join('+')}`)
+  }).catch((error: Error) => events.push(error.message))
+  return events
+}
+
+describe('the batches of an import', () => {
+  it('are in flight two at a time, and settle in order', async () => {
+    assert.deepEqual(await put([toEntry(1)], [toEntry(2)], [toEntry(3)]), [
+      'begin 1',
+      'begin 2',
+      'end 1',
+      'settle 1',
+      'begin 3',
+      'end 2',
+      'settle 2',
+      'end 3',
+      'settle 3',
+    ])
+  })
+
+  it('are never in flight together when they share an id: their order decides', async () => {
+    assert.deepEqual(await put([toEntry(1), toEntry(2)], [toEntry(3), toEntry(2)], [toEntry(2)]), [
+      'begin 1+2',
+      'end 1+2',
+      'settle 1+2',
+      'begin 3+2',
+      'end 3+2',
+      'settle 3+2',
+      'begin 2',
+      'end 2',
+      'settle 2',
+    ])
+  })
+
+  it('are all settled by the time that the failure of one is thrown', async () => {
+    assert.deepEqual(await put([toEntry(13)], [toEntry(2)]), [
+      'begin 13',
+      'begin 2',
+      'end 13',
+      'end 2',
+      'the target failed',
+    ])
+  })
+
+  it('are bounded in entries and in text', async () => {
+    const small = Array.from({ length: 4_500 }, (_, id) => toEntry(id))
+    const large = Array.from({ length: 5 }, (_, id) => toEntry(id, 'x'.repeat(100_000)))
+    const sizes = async (entries: Entry[]) =>
+      (await Array.fromAsync(toBatches(toGroups(entries)))).map(({ length }) => length)
+    assert.deepEqual(await sizes(small), [2_000, 2_000, 500])
+    assert.deepEqual(await sizes(large), [3, 2])
+  })
+})

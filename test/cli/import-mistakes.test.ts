@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict'
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { run, start } from '../support/command.ts'
+import { newFolder } from '../support/folder.ts'
+
+/** The arguments, the input, and how the command ends. */
+const mistakes: [
+  title: string,
+  args: string[],
+  input: string,
+  exitCode: number,
+  message: RegExp,
+][] = [
+  [
+    'a file that does not exist',
+    ['missing.csv'],
+    '',
+    66,
+    /^Cannot read missing\.csv: there is no such file/,
+  ],
+  ['a folder', ['.', '--format', 'csv'], '', 66, /^Cannot read \.: it is a folder/],
+  ['a name that tells no format', ['plants.txt'], '', 78, /--format ndjson or csv/],
+  ['an unknown format', ['-', '--format', 'xml'], '', 78, /^--format must be ndjson or csv/],
+  [
+    'an unknown rule for conflicts',
+    ['-', '--on-conflict', 'merge'],
+    '',
+    64,
+    /Allowed choices are fail, skip, replace/,
+  ],
+  [
+    'a missing column',
+    ['-', '--format', 'csv'],
+    'id\n1\n',
+    65,
+    /^line 1: The header has no column "name"/,
+  ],
+  [
+    'a file in another format',
+    ['-', '--format', 'ndjson'],
+    'id,name\n1,a\n',
+    65,
+    /^line 1: This is not NDJSON/,
+  ],
+  [
+    'a folder for rejects that does not exist',
+    ['-', '--format', 'csv', '--rejects', 'no/where'],
+    'id,name\n',
+    73,
+    /^Cannot write --rejects no\/where/,
+  ],
+  [
+    'an address that is not a URL',
+    ['-', '--format', 'csv', '--url', 'plants', '--token', 'x'],
+    'id,name\n',
+    78,
+    /^--url must be/,
+  ],
+  [
+    'an address without a token',
+    ['-', '--format', 'csv', '--url', 'http://127.0.0.1:1'],
+    'id,name\n',
+    78,
+    /^--url needs a token/,
+  ],
+  [
+    'a store in memory',
+    ['-', '--format', 'csv', '--database', 'sqlite::memory:'],
+    'id,name\n',
+    78,
+    /^A store in memory/,
+  ],
+]
+
+describe('plant-store import ends with one clear line for', () => {
+  for (const [title, args, input, exitCode, message] of mistakes) {
+    it(title, async () => {
+      const result = await run(['import', ...args, '--create'], { folder: newFolder(), input })
+      assert.match(result.stderr, message)
+      assert.equal(result.exitCode, exitCode)
+    })
+  }
+
+  it('a file for rejects that holds something else, which stays as it is', async () => {
+    const folder = newFolder()
+    writeFileSync(join(folder, 'plants.csv'), 'id,name\n1,a\n')
+    writeFileSync(join(folder, 'notes.txt'), 'mine')
+    const args = ['import', 'plants.csv', '--rejects', 'notes.txt']
+    const { exitCode, stderr } = await run(args, { folder })
+    assert.match(stderr, /^--rejects notes\.txt holds something other than rejected lines/)
+    assert.equal(exitCode, 73)
+    assert.equal(readFileSync(join(folder, 'notes.txt'), 'utf8'), 'mine')
+    assert.equal(existsSync(join(folder, 'data')), false)
+  })
+
+  it('control characters in a file or its name, shown as escapes', async () => {
+    const folder = newFolder()
+    const name = 'a\u001b[2J\nb.csv'
+    const missing = await run(['import', name], { folder })
+    assert.equal(
+      missing.stderr,
+      'Cannot read a\\u001b[2J\\u000ab.csv: there is no such file or folder.\n',
+    )
+    const input = 'id,name,\u009b31m\u007f,\u009b31m\u007f\n'
+    const twice = await run(['import', '-', '--format', 'csv', '--create'], { folder, input })
+    assert.equal(twice.stderr, 'line 1: The header names the column "\\u009b31m\\u007f" twice.\n')
+  })
+
+  it('a disk without space for rejects', {
+    skip: !existsSync('/dev/full') && 'there is no /dev/full',
+  }, async () => {
+    const args = ['import', '-', '--format', 'ndjson', '--rejects', '/dev/full', '--create']
+    const { exitCode, stderr } = await run(args, { folder: newFolder(), input: '{"id":1}\n' })
+    assert.equal(stderr, 'Cannot write --rejects /dev/full: the disk is full.\n')
+    assert.equal(exitCode, 73)
+  })
+
+  for (const [signal, code] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const) {
+    it(`${signal}, even while standard input is silent`, async () => {
+      const folder = newFolder()
+      const args = ['import', '-', '--format', 'csv', '--create']
+      const running = start(args, { folder, input: 'id,name\n1,a\n', isInputOpen: true })
+      const database = join(folder, 'data/plant-store.db')
+      while (!existsSync(`${database}-wal`)) await new Promise((resolve) => setTimeout(resolve, 10))
+      running.child.kill(signal)
+      const { exitCode, stderr } = await running.ended
+      assert.match(
+        stderr,
+        /^Imported so far into sqlite:.*: 0 stored .*\nStopped after line 0\. Run the same command again/,
+      )
+      assert.equal(exitCode, code)
+    })
+  }
+
+  const isRoot = process.getuid?.() === 0
+  it('a file that may not be read', { skip: isRoot && 'root may read everything' }, async () => {
+    const folder = newFolder()
+    writeFileSync(join(folder, 'plants.csv'), 'id,name\n')
+    chmodSync(join(folder, 'plants.csv'), 0)
+    const { exitCode, stderr } = await run(['import', 'plants.csv'], { folder })
+    assert.match(stderr, /^Cannot read plants\.csv: permission denied/)
+    assert.equal(exitCode, 66)
+  })
+})

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { closeSync, existsSync, openSync } from 'node:fs'
+import { describe, it } from 'node:test'
+import { run, start } from '../support/command.ts'
+import { newFolder } from '../support/folder.ts'
+import { releaseAfterTest } from '../support/release.ts'
+import { call } from '../support/wire.ts'
+import { runShell } from './shell.ts'
+
+const plants = '{"id":1,"name":"a"}\n{"id":2}\n{"id":3,"name":"c"}\n'
+
+async function newStore(): Promise<string> {
+  const folder = newFolder()
+  const env = { DATABASE_URL: 'sqlite:data/plant-store.db' }
+  await run(['import', '-', '--format', 'ndjson', '--quiet'], { folder, env, input: plants })
+  return folder
+}
+
+/** Runs a command whose output nobody reads. */
+function runUnread(stream: 'stdout' | 'stderr', args: string[], folder: string, input?: string) {
+  const running = start(args, { folder, env: { PORT: '0' }, ...(input && { input }) })
+  running.child[stream]?.destroy()
+  return running.ended
+}
+
+async function listTokens(folder: string): Promise<unknown[]> {
+  return JSON.parse((await run(['token', 'list', '--json'], { folder })).stdout)
+}
+
+describe('a command whose standard output is closed', () => {
+  const commands = [
+    ['--help'],
+    ['--version'],
+    ['import', '--help'],
+    ['openapi'],
+    ['export'],
+    ['token', 'list', '--json'],
+    ['token', 'create', '--name', 'a', '--json'],
+    ['serve'],
+  ]
+  for (const args of commands) {
+    it(`ends with 141 and says nothing: ${args.join(' ')}`, async () => {
+      const folder = await newStore()
+      const { exitCode, stderr } = await runUnread('stdout', args, folder)
+      assert.doesNotMatch(stderr, /EPIPE| {4}at |Token/)
+      assert.equal(exitCode, 141)
+      assert.deepEqual(await listTokens(folder), [])
+    })
+  }
+})
+
+describe('a command whose standard output is full', {
+  skip: !existsSync('/dev/full') && 'there is no /dev/full',
+}, () => {
+  const commands = ['--help', 'openapi', 'export', 'token list --json', 'token create --name a']
+  for (const args of commands) {
+    it(`says so in one line and ends with 74: ${args}`, async () => {
+      const folder = await newStore()
+      const { exitCode, stderr } = await runShell(`plant_store ${args} > /dev/full`, { folder })
+      assert.equal(stderr, 'Cannot write to standard output: the disk is full.\n')
+      assert.equal(exitCode, 74)
+      assert.deepEqual(await listTokens(folder), [])
+    })
+  }
+
+  it('keeps the first token for the next start of the service', async () => {
+    const folder = newFolder()
+    const env = { PORT: '0' }
+    const { exitCode, stderr } = await runShell('plant_store serve > /dev/full', { folder, env })
+    assert.match(stderr, /^Cannot write to standard output: the disk is full\.$/m)
+    assert.equal(exitCode, 74)
+    assert.deepEqual(await listTokens(folder), [])
+    await start(['serve'], { folder, env }).waitFor(/token {5}plst_/)
+  })
+
+  it('does not stop the service when the log is full', async () => {
+    const log = openSync('/dev/full', 'w')
+    releaseAfterTest(() => closeSync(log))
+    const env = { PORT: '0', LOG_LEVEL: 'debug' }
+    const service = start(['serve'], { folder: newFolder(), env, stderr: log })
+    const [, url = ''] = await service.waitFor(/address {3}(http:\S+)/)
+    for (let count = 0; count < 10; count++) {
+      assert.equal((await call(url, { path: '/healthz' })).status, 200)
+    }
+    service.child.kill('SIGTERM')
+    assert.equal((await service.ended).exitCode, 0)
+  })
+})
+
+describe('a command whose standard error is closed', () => {
+  it('does its work to the end, and ends with the code of its table', async () => {
+    const folder = newFolder()
+    const bad = '{"id":"x"}\n'.repeat(300)
+    const args = ['import', '-', '--format', 'ndjson', '--database', 'sqlite:plants.db']
+    const { exitCode } = await runUnread('stderr', args, folder, bad + plants + bad)
+    assert.equal(exitCode, 65)
+    const exported = await run(['export', '--database', 'sqlite:plants.db'], { folder })
+    assert.equal(exported.stdout, '{"id":1,"name":"a"}\n{"id":3,"name":"c"}\n')
+  })
+})

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { newFolder } from '../support/folder.ts'
+import { waitUntil } from '../support/wait.ts'
+import { call } from '../support/wire.ts'
+import { gather, startProbe } from './crowd.ts'
+import { scale } from './scale.ts'
+import { type ServiceProcess, startProcess, token } from './service-process.ts'
+
+const program = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url))
+const connections = scale(100, 1_000)
+const authorization = `Authorization: Bearer ${token}\r\n`
+const postHead = `POST /plants HTTP/1.1\r\nHost: a\r\n${authorization}Content-Type: application/json\r\n`
+
+/** A body of a megabyte in which every small object would take 12 KB as a value. */
+const dearBody = (() => {
+  const start = '{"id":1,"name":"x","a":['
+  const element = '{"1023":0}'
+  const count = Math.floor((1024 * 1024 - start.length - 2) / (element.length + 1))
+  return `${start}${Array(count).fill(element).join(',')}]}`
+})()
+
+/** What each of many connections does, all at once. */
+const attacks: Record<string, (socket: Socket) => void> = {
+  'bodies of a megabyte that are dear as values'(socket) {
+    socket.resume()
+    socket.write(`${postHead}Content-Length: ${dearBody.length}\r\n\r\n${dearBody}`)
+  },
+
+  'requests that are pipelined without a token, and never read'(socket) {
+    socket.pause()
+    socket.write('GET /docs HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(2_000))
+  },
+
+  'bodies in chunks of one byte'(socket) {
+    socket.resume()
+    socket.write(`${postHead}Transfer-Encoding: chunked\r\n\r\n`)
+    const bytes = Buffer.from('1\r\n \r\n'.repeat(100))
+    const timer = setInterval(() => socket.write(bytes), 200)
+    socket.on('close', () => clearInterval(timer))
+  },
+}
+
+describe('a service with a heap of 256 MB', () => {
+  let service: ServiceProcess
+  let id = 0
+  before(async () => {
+    service = await startProcess({
+      database: `sqlite:${join(newFolder(), 'plants.db')}`,
+      command: ['--max-old-space-size=256', program, 'serve'],
+    })
+  })
+
+  for (const [title, attack] of Object.entries(attacks)) {
+    it(`serves others beside ${connections} connections with ${title}`, async (t) => {
+      const headers = { Authorization: `Bearer ${token}` }
+      const body = `{"id":${++id + 1_000},"name":"x"}`
+      const json = { ...headers, 'Content-Type': 'application/json' }
+      await call(service.url, { method: 'POST', path: '/plants', headers: json, body })
+      const probe = startProbe(() => call(service.url, { path: `/plants/${id + 1_000}`, headers }))
+      await gather(service.url, connections, attack)
+      const attackedFrom = probe.count()
+      await waitUntil(() => probe.count() >= attackedFrom + scale(30, 300), 'others are served')
+      t.diagnostic(`${await probe.stop()}; memory ${readPeakMb(service)} MB at most`)
+      assert.deepEqual([...probe.statuses], [200])
+      assert.equal(service.child.exitCode, null)
+    })
+  }
+})
+
+function readPeakMb({ child }: ServiceProcess): number {
+  const status = readFileSync(`/proc/${child.pid}/status`, 'utf8')
+  return Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024)
+}
