@@ -19,11 +19,13 @@ import { toFormat } from './negotiation.ts'
 import { buildParameterReader, type RequestParameters } from './parameters.ts'
 import { buildRateLimit, type RateLimit } from './rate-limit.ts'
 import type { Entry, Handle } from './routes.ts'
+import type { WriteHealth } from './write-health.ts'
 
 interface OperationParts {
   readonly handlers: Handlers
   readonly tokens: TokenVerifier
   readonly rateLimit: RateLimit | undefined
+  readonly writeHealth: WriteHealth
   readonly publicUrl: string | undefined
   readonly timeouts: Timeouts
 }
@@ -54,7 +56,14 @@ export function buildOperations(parts: OperationParts): Entry[] {
 
 function buildHandle(
   name: OperationName,
-  { handlers, tokens, countRequest, publicUrl, timeouts }: OperationParts & CountRequest,
+  {
+    handlers,
+    tokens,
+    countRequest,
+    writeHealth,
+    publicUrl,
+    timeouts,
+  }: OperationParts & CountRequest,
 ): Handle {
   const operation: Operation = operations[name]
   const answer = handlers[name] as unknown as AnyHandler
@@ -97,6 +106,7 @@ function buildHandle(
     }
     const format = toFormat(headers.accept, known)
     const answered = await answer({ id, parameters, body, baseUrl, tokenId, format })
+    if (isWrite) writeHealth.noteSuccess()
     await sendAnswer(exchange, answered, timeouts, verify)
   }
 }

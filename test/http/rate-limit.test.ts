@@ -54,7 +54,7 @@ describe('a rate limit', () => {
     assert.equal(answer.headers.get('ratelimit'), '"token";r=2;t=1')
   })
 
-  it('counts requests without the scope, and answers them with 403 even past the limit', async (t) => {
+  it('counts requests without the scope, which get 403 even past the limit', async (t) => {
     const { newCaller } = await startLimited(t)
     const ask = await newCaller('plants:write')
     const answers = [await ask(), await ask(), await ask(), await ask()]

@@ -58,6 +58,8 @@ export function openHttpTarget(
   }
 
   return {
+    name: url,
+
     put(plants) {
       // Plants with the same id are sent one after the other: their order decides which one stays.
       const turns = new Map<bigint, Promise<Outcome>>()
