@@ -13,6 +13,7 @@ describe('the configuration', () => {
       publicUrl: undefined,
       allowedOrigins: '*',
       rateLimit: undefined,
+      trustedProxies: 0,
       logLevel: 'info',
     })
     assert.equal(storeLocation.label, 'sqlite:data/plant-store.db')
