@@ -29,7 +29,9 @@ function refuse(folder) {
   const { version, integrity } = packages[folder]
   const name = folder.replace('node_modules/', '')
   console.error(
-    `npm could not install Node.js ${version}: the registry does not answer, or its ${name} is not the one with the checksum in package-lock.json, ${integrity}. Compare: npm view ${name}@${version} dist.integrity`,
+    `npm could not install Node.js ${version}: the registry does not answer, or its ${name} has`,
+    `not the checksum in package-lock.json, ${integrity}.`,
+    `Compare: npm view ${name}@${version} dist.integrity`,
   )
   process.exitCode = 1
 }

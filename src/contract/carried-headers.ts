@@ -1,5 +1,5 @@
 import { type ErrorNumber, toStatus } from './errors.ts'
-import { protocolFailures, tokenFailures } from './failures.ts'
+import { protocolFailures } from './failures.ts'
 import type { HeaderName } from './headers.ts'
 
 /** The headers of an answer: those that it always carries, and those that it carries at times. */
@@ -51,14 +51,13 @@ export function headersOfFailures(
 }
 
 function headersOfFailure(subject: Subject, number: ErrorNumber): CarriedHeaders {
-  const own = join(everyAnswer, headersByNumber(number))
-  if (protocolFailures.includes(number)) return own
-  if (subject === 'health') return join(own, cached)
-  if (subject !== 'operation') return own
-  return join(own, tokenFailures.includes(number) ? cached : bySubject.operation)
+  const own = headersOfNumber(number)
+  // They are answered before an operation or a page is.
+  if (protocolFailures.includes(number)) return join(own, everyAnswer)
+  return join(own, bySubject[subject])
 }
 
-function headersByNumber(number: ErrorNumber): CarriedHeaders {
+function headersOfNumber(number: ErrorNumber): CarriedHeaders {
   const status = toStatus(number)
   if (number === 40000) return { always: [], sometimes: ['WWW-Authenticate'] }
   if (status === 401 || status === 403) return { always: ['WWW-Authenticate'], sometimes: [] }

@@ -5,9 +5,7 @@ import type { Operation, Page } from './operation.ts'
 export const protocolFailures: readonly ErrorNumber[] = [
   40000, 40800, 41400, 41700, 43100, 50300, 50500,
 ]
-/** The failures of a token that is not valid: its requests are not counted. */
-export const tokenFailures: readonly ErrorNumber[] = [40100, 40101, 40102]
-const operationFailures: readonly ErrorNumber[] = [40300, 42900, 50000, 50301]
+const operationFailures: readonly ErrorNumber[] = [40100, 40101, 40102, 40300, 42900, 50000, 50301]
 const bodyFailures: readonly ErrorNumber[] = [40001, 40002, 40003, 41500]
 /** A body is read on every write, if only to be discarded. */
 const writeFailures: readonly ErrorNumber[] = [41300, 50400, 50700]
@@ -17,7 +15,6 @@ export function failuresOf(operation: Operation): ErrorNumber[] {
   const { method, path, parameters, body, failures } = operation
   return ascending([
     ...protocolFailures,
-    ...tokenFailures,
     ...operationFailures,
     ...(path.includes('{id}') ? [40004 as const] : []),
     ...(parameters.length > 0 ? [40005 as const] : []),

@@ -1,6 +1,6 @@
 import { cachePolicies } from './headers.ts'
 import { json, type Page } from './operation.ts'
-import { Health, OpenApiDocument } from './shapes.ts'
+import { Health, OpenApiDocument, Readiness } from './shapes.ts'
 
 /** Every page. */
 export const pages = {
@@ -16,8 +16,9 @@ export const pages = {
     path: '/readyz',
     summary: 'Check that the service is ready',
     description:
-      'Returns 200 while the store answers, and 503 when it does not or the service shuts down.',
-    success: { description: 'The service is ready.', body: json(Health), headers: [] },
+      'Returns 200 while the store answers, and 503 when it does not or the service shuts down. ' +
+      'While the disk is full, the answer is 200 with the member `writes`.',
+    success: { description: 'The service is ready.', body: json(Readiness), headers: [] },
     cacheControl: cachePolicies.health,
     failures: [50000, 50301],
   },

@@ -117,6 +117,25 @@ export const Health = {
   additionalProperties: false,
 } as const satisfies ObjectShape
 
+/** The answer of the readiness check. */
+export const Readiness = {
+  type: 'object',
+  required: ['status'],
+  properties: {
+    status: Health.properties.status,
+    writes: {
+      type: 'string',
+      const: 'disk full',
+      description:
+        'Only while the disk is full: writes are refused with 507, and reads go on. The service ' +
+        'stays ready, so that a balancer does not take its reads away.',
+    },
+  },
+  title: 'Readiness',
+  description: 'The service is ready to serve.',
+  additionalProperties: false,
+} as const satisfies ObjectShape
+
 /** The OpenAPI document, as far as its shape matters here. */
 export const OpenApiDocument = {
   type: 'object',
@@ -138,3 +157,4 @@ export type StoredPlant = ValueOf<typeof StoredPlant>
 export type StoredPlants = ValueOf<typeof StoredPlants>
 export type ErrorBody = ValueOf<typeof ErrorBody>
 export type Health = ValueOf<typeof Health>
+export type Readiness = ValueOf<typeof Readiness>

@@ -3,17 +3,19 @@ import { Failure } from '../contract/errors.ts'
 import { buildOpenApi } from '../contract/openapi.ts'
 import type { Page } from '../contract/operation.ts'
 import { type PageName, pages } from '../contract/pages.ts'
-import type { Health } from '../contract/shapes.ts'
+import type { Health, Readiness } from '../contract/shapes.ts'
 import type { Store } from '../store/store.ts'
 import { buildDocsPage, docsPolicy } from './docs.ts'
 import { addField, type Headers, send } from './exchange.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import { toBaseUrl } from './protocol.ts'
 import type { Entry } from './routes.ts'
+import type { WriteHealth } from './write-health.ts'
 
 interface PageParts {
   readonly store: Store
   readonly lifecycle: Lifecycle
+  readonly writeHealth: WriteHealth
   readonly publicUrl: string | undefined
 }
 
@@ -27,7 +29,7 @@ interface PageAnswer {
 const placeholder = 'http://placeholder.invalid'
 
 /** The pages that need no token, with the functions that answer them. */
-export function buildPages({ store, lifecycle, publicUrl }: PageParts): Entry[] {
+export function buildPages({ store, lifecycle, writeHealth, publicUrl }: PageParts): Entry[] {
   const document = buildOpenApi({ baseUrl: placeholder })
   const [documentStart = '', documentEnd = ''] = JSON.stringify(document).split(placeholder)
   const docsPage = buildDocsPage(document)
@@ -41,7 +43,8 @@ export function buildPages({ store, lifecycle, publicUrl }: PageParts): Entry[] 
     async getReadiness() {
       if (lifecycle.isDraining) throw new Failure(50300, 'The service is shutting down.')
       await store.ping()
-      return { text: JSON.stringify(healthy) }
+      const full: Readiness = { status: 'ok', writes: 'disk full' }
+      return { text: JSON.stringify(writeHealth.isDiskFull() ? full : healthy) }
     },
 
     async getOpenApi(request) {

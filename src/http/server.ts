@@ -22,6 +22,7 @@ import { buildRequestLog } from './request-log.ts'
 import { buildRoutes, type FoundRoute, toPath } from './routes.ts'
 import { answerUnrouted } from './unrouted.ts'
 import { ignoreUpgrades } from './upgrades.ts'
+import { buildWriteHealth } from './write-health.ts'
 
 export interface ServerParts {
   readonly store: Store
@@ -45,11 +46,19 @@ export interface HttpServer {
 export function buildServer(parts: ServerParts): HttpServer {
   const { store, tokens, publicUrl, allowedOrigins, rateLimit, timeouts } = parts
   const lifecycle = { isDraining: false }
+  const writeHealth = buildWriteHealth()
   const newRequestId = buildRequestIds()
   const log = buildRequestLog(parts)
   const findRoute = buildRoutes([
-    ...buildOperations({ handlers: buildHandlers(store), tokens, rateLimit, publicUrl, timeouts }),
-    ...buildPages({ store, lifecycle, publicUrl }),
+    ...buildOperations({
+      handlers: buildHandlers(store),
+      tokens,
+      rateLimit,
+      publicUrl,
+      timeouts,
+      writeHealth,
+    }),
+    ...buildPages({ store, lifecycle, writeHealth, publicUrl }),
   ])
   const server = createServer({
     requestTimeout: timeouts.requestTimeoutMs,
@@ -98,6 +107,7 @@ export function buildServer(parts: ServerParts): HttpServer {
 
   function fail(exchange: Exchange, error: unknown): void {
     const failure = toFailure(error)
+    if (failure.number === 50700) writeHealth.noteDiskFull()
     log.fail(exchange, failure)
     // Half an answer cannot be taken back. All that its client can see is that it breaks off.
     if (exchange.response.headersSent) exchange.response.destroy()

@@ -39,13 +39,9 @@ const attacks: Record<string, (socket: Socket) => void> = {
   'bodies in chunks of one byte'(socket) {
     socket.resume()
     socket.write(`${postHead}Transfer-Encoding: chunked\r\n\r\n`)
-    const bytes = Buffer.from('1\r\n \r\n'.repeat(1_000))
-    let sent = 0
-    const send = () => {
-      if (socket.destroyed || sent++ === 30) return
-      socket.write(bytes, send)
-    }
-    send()
+    const bytes = Buffer.from('1\r\n \r\n'.repeat(100))
+    const timer = setInterval(() => socket.write(bytes), 200)
+    socket.on('close', () => clearInterval(timer))
   },
 }
 

@@ -96,6 +96,9 @@ export function findHeaderFaults(
 const undeclared: DocumentedResponse['headers'] = {
   ...document.components.responses.BadRequest_40000?.headers,
   Allow: {},
+  'Access-Control-Allow-Methods': {},
+  'Access-Control-Allow-Headers': {},
+  'Access-Control-Max-Age': {},
   'Retry-After': {},
 }
 

@@ -32,11 +32,14 @@ export interface Verdict {
   readonly complaints: readonly string[]
 }
 
+/** Judges a request, as it was sent, and its answer. */
+export type Judge = (sent: string, answer: Answer) => Verdict
+
 /** Builds the check of traffic against a document. */
-export async function buildDocumentCheck(document: object) {
+export async function buildDocumentCheck(document: object): Promise<Judge> {
   const resources = await getHttpOperationsFromSpec(document)
   const resourceOf = new Map(resources.map((resource) => [resource.iid, resource]))
-  return (sent: string, answer: Answer): Verdict => {
+  return (sent, answer) => {
     const operationId = findOperation(sent)?.operationId
     const resource = resourceOf.get(operationId)
     if (resource === undefined) return { operationId: undefined, complaints: [] }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { buildOpenApi } from '../../src/contract/openapi.ts'
 import { isStorable } from '../../src/contract/text.ts'
@@ -7,26 +7,29 @@ import { scale } from '../faults/scale.ts'
 import { engines } from '../support/engines.ts'
 import { authorized, json, startService } from '../support/service.ts'
 import { type Answer, call, type Request, toBytes } from '../support/wire.ts'
-import { buildDocumentCheck } from './document-check.ts'
+import { buildDocumentCheck, type Judge } from './document-check.ts'
 import { openScenarioServices } from './scenario-services.ts'
 import type { Scenario } from './scenarios/scenario.ts'
 import { scenarios } from './scenarios.ts'
 
 const sqlite = engines[0] as (typeof engines)[number]
-// By way of its text, as everybody else reads it.
+// Parsed from its text, as any other reader has it.
 const document = JSON.parse(JSON.stringify(buildOpenApi({ baseUrl: 'http://plants.test' })))
 
-describe('the traffic, as Prism judges it,', async () => {
-  const judge = await buildDocumentCheck(document)
-  const send = await openScenarioServices(sqlite)
+describe('the traffic, as Prism judges it,', () => {
   const seen = new Set<string>()
+  let judge: Judge
+  before(async () => {
+    judge = await buildDocumentCheck(document)
+  })
 
   it('matches the document in every scenario', async (t) => {
+    const play = await openScenarioServices(sqlite)
     let unknown = 0
     const complaints: string[] = []
 
     async function check(scenario: Scenario): Promise<void> {
-      const { sent, answer } = await send(scenario)
+      const { sent, answer } = await play(scenario)
       const verdict = judge(sent, answer)
       if (verdict.operationId === undefined) {
         unknown++

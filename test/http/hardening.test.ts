@@ -3,6 +3,8 @@ import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
 import { scopes } from '../../src/contract/scopes.ts'
 import { buildHandlers } from '../../src/http/handlers.ts'
+import { diskFull } from '../../src/store/failures.ts'
+import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { engines } from '../support/engines.ts'
 import { authorized, json, startService, type TestService } from '../support/service.ts'
@@ -219,6 +221,27 @@ describe('a page of control characters', () => {
       plants.map((plant) => [plant.id, plant.name.length]),
       [0, 1, 2, 3].map((id) => [id, 150_000]),
     )
+  })
+})
+
+describe('readiness', () => {
+  it('says that the disk is full while it is, and stays 200', async () => {
+    const engine = engines[0] as (typeof engines)[number]
+    const store = await engine.open(await engine.newUrl())
+    let isFull = true
+    const createPlant: Store['createPlant'] = (plant) =>
+      isFull ? Promise.reject(diskFull()) : store.createPlant(plant)
+    const service = await startService(memory, { store: { ...store, createPlant } })
+    const readiness = async () => {
+      const { status, body } = await service.call({ path: '/readyz' })
+      return [status, JSON.parse(body)]
+    }
+    assert.deepEqual(await readiness(), [200, { status: 'ok' }])
+    assert.equal((await service.create('{"id":1,"name":"x"}')).status, 507)
+    assert.deepEqual(await readiness(), [200, { status: 'ok', writes: 'disk full' }])
+    isFull = false
+    assert.equal((await service.create('{"id":1,"name":"x"}')).status, 200)
+    assert.deepEqual(await readiness(), [200, { status: 'ok' }])
   })
 })
 

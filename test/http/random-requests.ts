@@ -138,7 +138,7 @@ const list = query.map((text) => ({ path: `/plants?${text}`, headers: authorized
 
 /** Requests for each operation. One without any does not compile. */
 const byOperation: Record<OperationName, fc.WeightedArbitrary<RandomRequest>> = {
-  createPlant: { weight: 6, arbitrary: create },
+  createPlant: { weight: 6, arbitrary: withCondition(create) },
   listPlants: { weight: 4, arbitrary: list },
   getPlant: { weight: 4, arbitrary: withCondition(bare('GET')) },
   replacePlant: { weight: 5, arbitrary: withCondition(replace) },

@@ -26,6 +26,9 @@ export interface Traffic {
   readonly answer: Answer
 }
 
+/** Sends the request of a scenario to the service that the scenario is about. */
+export type PlayScenario = (scenario: Scenario) => Promise<Traffic>
+
 /** A service for a scenario, and the values of its placeholders. */
 interface Prepared {
   readonly service: TestService
@@ -34,16 +37,18 @@ interface Prepared {
   release?(): void
 }
 
-/** Opens the services that the scenarios need, and returns the function that plays a scenario. */
-export async function openScenarioServices(engine: Engine) {
+/**
+ * Opens the services that the scenarios share, and returns the function that plays a scenario. They
+ * are closed with the suite whose `before` calls this, or with the test.
+ */
+export async function openScenarioServices(engine: Engine): Promise<PlayScenario> {
   const shared = new Map<string, Prepared>()
-  // Here, and not in the first test that needs one: its hooks would stop it after that test.
   for (const scenario of scenarios.filter(isShared)) {
     const key = toKey(scenario)
     if (!shared.has(key)) shared.set(key, await prepare(engine, scenario))
   }
 
-  return async (scenario: Scenario): Promise<Traffic> => {
+  return async (scenario) => {
     const known = shared.get(toKey(scenario))
     const { service, placeholders, release } = known ?? (await prepare(engine, scenario))
     let sent = toText(scenario)
@@ -137,9 +142,8 @@ async function startFaulty(
       store: withThrown(await engine.open(url), thrown[fault as ThrownFault]),
     })
   }
-  const { store, witness } = await engine.openWithFault(fault as Exclude<typeof fault, ThrownFault>)
-  const close = () => store.close().finally(witness.close)
-  return startService(url, { store: { ...store, close } })
+  const { store } = await engine.openWithFault(fault as Exclude<typeof fault, ThrownFault>)
+  return startService(url, { store })
 }
 
 /** Faults that a store is made to have, because no engine can be made to have them. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { errorNumbers } from '../../src/contract/errors.ts'
 import { engines } from '../support/engines.ts'
 import type { Answer } from '../support/wire.ts'
@@ -9,17 +9,20 @@ import {
   findOperation,
   listAnswers,
 } from './document-answers.ts'
-import { openScenarioServices, toText } from './scenario-services.ts'
+import { openScenarioServices, type PlayScenario, toText } from './scenario-services.ts'
 import type { Scenario } from './scenarios/scenario.ts'
 import { scenarios } from './scenarios.ts'
 
 for (const engine of engines) {
-  describe(`the service on ${engine.name}`, async () => {
-    const send = await openScenarioServices(engine)
+  describe(`the service on ${engine.name}`, () => {
     const seenHeaders = new Set<string>()
+    let play: PlayScenario
+    before(async () => {
+      play = await openScenarioServices(engine)
+    })
 
     async function run(scenario: Scenario): Promise<void> {
-      const { service, sent, answer } = await send(scenario)
+      const { service, sent, answer } = await play(scenario)
       check(answer, scenario, sent)
       assert.deepEqual(findHeaderFaults(findOperation(sent), answer), [])
       for (const name of answer.headers.keys()) seenHeaders.add(name)

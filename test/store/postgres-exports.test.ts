@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { describe, it } from 'node:test'
 import postgres from 'postgres'
 import { buildSockets } from '../../src/store/postgres/sockets.ts'
+import { withTimeout } from '../../src/store/postgres/timeout.ts'
 import { engines } from '../support/engines.ts'
 import { query } from '../support/postgres.ts'
 import { startTlsServer } from '../support/postgres-tls.ts'
@@ -70,7 +71,7 @@ describe('exports that their clients break off', () => {
     await Promise.all([1, 2, 3].map((value) => sql`SELECT pg_sleep(0.1), ${value}::int`))
     assert.equal(sockets.size(), 3)
     await sql.end()
-    await sockets.untilEmpty()
+    await withTimeout(sockets.untilEmpty(), 10_000)
     assert.equal(sockets.size(), 0)
   })
 })

@@ -35,7 +35,8 @@ const token: TokenRecord = {
 }
 
 /** Runs every operation of a store at least once, each statement of the engine included. */
-async function useEverything(store: Store): Promise<void> {
+async function useEverything(opened: Store): Promise<void> {
+  const { store, unused } = watchUses(opened)
   const isFirst = await store.addFirstToken({ ...token, id: 'first', hash: Buffer.alloc(32) })
   assert.equal(isFirst, 'added')
   await store.createPlant({ id: 1n, name: 'Aloe', tag: 'herb' })
@@ -82,7 +83,21 @@ async function useEverything(store: Store): Promise<void> {
   assert.equal(await store.revokeToken('one', 6), 'revoked')
   assert.equal((await store.listTokens()).length, 2)
   assert.equal(await store.tokenRevision(), 1n)
+  assert.equal(await store.deleteTokens(['one']), 1)
   assert.equal(await store.forgetKeys(Date.now() + 1), true)
+  assert.deepEqual([...unused], ['isFull', 'ping', 'close'])
+}
+
+/** The same store, and which of its methods have not been called. */
+function watchUses(opened: Store): { store: Store; unused: ReadonlySet<string> } {
+  const unused = new Set(Object.keys(opened))
+  const store = new Proxy(opened, {
+    get(target, name) {
+      unused.delete(String(name))
+      return Reflect.get(target, name)
+    },
+  })
+  return { store, unused }
 }
 
 /**

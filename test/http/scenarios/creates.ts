@@ -48,12 +48,6 @@ const bodies: Scenario[] = [
   refused(40900, 'a create with an id that is taken', post('{"id":1,"name":"Other"}'), {
     body: /id 1 exists/,
   }),
-  refused(
-    41200,
-    'a create of a plant that must be absent',
-    post('{"id":1,"name":"Other"}', { 'If-None-Match': '*' }),
-  ),
-  refused(41200, 'a create of a plant that must exist', post(fern, { 'If-Match': '*' })),
   refused(40001, 'a create whose body is not JSON', post('{"id":7,')),
   refused(
     40001,
@@ -126,6 +120,20 @@ const mediaTypes: Scenario[] = [
   refused(41500, 'a content encoding', post(fern, { 'Content-Encoding': 'gzip' })),
 ]
 
+const conditions: Scenario[] = [
+  answered(
+    'a create of a plant that must be absent',
+    post('{"id":18,"name":"Fern"}', { 'If-None-Match': '*' }),
+  ),
+  refused(
+    41200,
+    'a create with a taken id of a plant that must be absent',
+    post('{"id":1,"name":"Other"}', { 'If-None-Match': '*' }),
+  ),
+  refused(41200, 'a create of a plant that must exist', post(fern, { 'If-Match': '*' })),
+  refused(40005, 'a create with a broken condition', post(fern, { 'If-Match': '"' })),
+]
+
 const keys: Scenario[] = [
   answered(
     'a create with a new key',
@@ -160,5 +168,5 @@ const keys: Scenario[] = [
   refused(40005, 'two keys', post(fern, { 'Idempotency-Key': ['a', 'a'] })),
 ]
 
-/** Creates: bodies, media types and idempotency keys. */
-export const creates: Scenario[] = [...accepted, ...bodies, ...mediaTypes, ...keys]
+/** Creates: bodies, media types, conditions and idempotency keys. */
+export const creates: Scenario[] = [...accepted, ...bodies, ...mediaTypes, ...conditions, ...keys]

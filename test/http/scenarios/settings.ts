@@ -32,6 +32,11 @@ const crossOrigin = [
   refused(40100, `no token from ${whose}`, visit('/plants/1', { Origin }), service),
   refused(40400, `an unknown path from ${whose}`, visit('/nothing', { Origin }), service),
   answered(
+    `a preflight of an unknown path from ${whose}`,
+    { method: 'OPTIONS', path: '/nothing', headers: preflight },
+    { ...service, status: 204 },
+  ),
+  answered(
     `a preflight from ${whose}`,
     { method: 'OPTIONS', path: '/plants', headers: preflight },
     {
@@ -54,7 +59,7 @@ const counted = {
 }
 const notCounted = { env, headers: { ratelimit: '', 'ratelimit-policy': '' } }
 
-/** Where the operator has set a limit, every answer to a token that may call says what is left. */
+/** Where the operator has set a limit, every answer to a valid token says what is left. */
 const limited: Scenario[] = [
   answered('a create within the rate limit', post(fern), counted),
   answered('a list within the rate limit', get('/plants'), counted),
@@ -63,7 +68,7 @@ const limited: Scenario[] = [
   answered('a delete within the rate limit', del('/plants/8'), { ...counted, status: 204 }),
   refused(40401, 'an absent plant within the rate limit', get('/plants/404'), counted),
   refused(40004, 'a wrong id within the rate limit', get('/plants/x'), counted),
-  refused(40100, 'no token, which is not counted', visit('/plants'), notCounted),
+  refused(40100, 'a request without a token, which is not counted', visit('/plants'), notCounted),
   refused(
     40300,
     'a token of another scope, which is counted',

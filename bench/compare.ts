@@ -1,0 +1,184 @@
+/**
+ * Compares this checkout with another one: CPU time per request and throughput of create, get and
+ * list over 64 connections. Both services run at the same time, on the same Node.js, and are driven
+ * in turn in short slices. About a minute for 60 rounds.
+ *
+ *   npx node bench/compare.ts --before <checkout> [--rounds 60] [--engine sqlite|postgres]
+ */
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { requireProc } from './cpu.ts'
+import { isGeneratorBound, median, quantile } from './figures.ts'
+import { type Lab, openLab } from './lab.ts'
+import { seedCount, token, toRequests } from './requests.ts'
+import { toTable, toText } from './section.ts'
+import { alternate, type Measure, type Series, type Subject, toWarmMs, warmUp } from './slices.ts'
+import { seed, stopSystems } from './systems.ts'
+
+const workloads = ['create', 'get', 'list'] as const
+const connections = 64
+const warmMs = 300
+/** Two processes of one program differ by some per cent, so each is started this often. */
+const starts = 6
+const maxRounds = 1_000
+/** With more than this share of the cores in use elsewhere, ratios vary by several per cent. */
+const maxOtherShare = 0.1
+
+interface Options {
+  readonly folders: Readonly<Record<'before' | 'after', string>>
+  readonly rounds: number
+  readonly engine: string
+}
+
+/** One workload during one start: the same rounds of both checkouts. */
+interface Pair {
+  readonly workload: (typeof workloads)[number]
+  readonly before: Series
+  readonly after: Series
+}
+
+const options = readOptions()
+requireProc()
+const lab = openLab('short', showProgress)
+const pairs: Pair[] = []
+try {
+  for (let start = 0; start < starts; start++) pairs.push(...(await measureStart(lab, start)))
+} finally {
+  await lab.close()
+  showProgress('')
+}
+console.log(describe(pairs))
+process.exit()
+
+function readOptions(): Options {
+  const values = parseArguments()
+  const rounds = Number(values.rounds)
+  const folders = { before: resolve(values.before ?? ''), after: join(import.meta.dirname, '..') }
+  if (values.before === undefined) refuse('--before takes the folder of the other checkout.')
+  for (const needed of ['bin/plant-store.js', 'node_modules']) {
+    if (!existsSync(join(folders.before, needed))) refuse(`${folders.before} has no ${needed}.`)
+  }
+  if (!Number.isInteger(rounds) || rounds < starts || rounds > maxRounds) {
+    refuse(`--rounds takes a whole number from ${starts} to ${maxRounds}, not ${values.rounds}.`)
+  }
+  if (values.engine !== 'sqlite' && values.engine !== 'postgres') {
+    refuse(`--engine takes sqlite or postgres, not ${values.engine}.`)
+  }
+  return { folders, rounds, engine: values.engine }
+}
+
+function parseArguments() {
+  const known = {
+    before: { type: 'string' },
+    rounds: { type: 'string', default: '60' },
+    engine: { type: 'string', default: 'sqlite' },
+  } as const
+  try {
+    return parseArgs({ options: known }).values
+  } catch (error) {
+    return refuse((error as Error).message)
+  }
+}
+
+function refuse(reason: string): never {
+  console.error(reason)
+  process.exit(1)
+}
+
+/** Starts both checkouts on new stores, and measures every workload. */
+async function measureStart(lab: Lab, start: number): Promise<Pair[]> {
+  const subjects = [
+    await startSubject(lab, 'before', `before_${start}`),
+    await startSubject(lab, 'after', `after_${start}`),
+  ]
+  const found: Pair[] = []
+  for (const [index, workload] of workloads.entries()) {
+    await warmUp(lab, subjects, { workload, connections, forMs: toWarmMs(index, warmMs) })
+    const rounds = Math.ceil(options.rounds / starts)
+    const [before, after] = await alternate(lab, subjects, { workload, connections, rounds })
+    if (before && after) found.push({ workload, before, after })
+  }
+  await stopSystems(lab, subjects)
+  return found
+}
+
+async function startSubject(lab: Lab, name: 'before' | 'after', store: string): Promise<Subject> {
+  const isSqlite = options.engine === 'sqlite'
+  const url = isSqlite ? `sqlite:${join(lab.folder, `${store}.db`)}` : await lab.newDatabase(store)
+  const args = [join(options.folders[name], 'bin', 'plant-store.js'), 'serve']
+  const server = await lab.serve({ args, env: { DATABASE_URL: url, PLANT_STORE_TOKEN: token } })
+  const database = isSqlite ? [] : [Number((await lab.findPostgres()).process.pid)]
+  const pids = [server.pid, ...database]
+  const subject = { name, server, pids, requests: toRequests(seedCount, 200) }
+  await seed(lab, subject)
+  return subject
+}
+
+function describe(all: readonly Pair[]): string {
+  const head = [
+    options.engine,
+    'CPU µs before',
+    'after',
+    'CPU ratio',
+    'rounds',
+    'starts',
+    'throughput ratio',
+    'rounds',
+    'starts',
+  ]
+  const rows = workloads.map((name) => describeWorkload(name, all))
+  const shares = all.flatMap(({ before, after }) => [...before.otherShare, ...after.otherShare])
+  const busy = median(shares)
+  const warning = busy > maxOtherShare ? ' Too many for an exact result: run this again.' : ''
+  return [
+    `Before: ${options.folders.before}. After: ${options.folders.after}.`,
+    toTable(head, rows),
+    'A ratio is the median over all rounds of after / before. Beside it are the quartiles of the',
+    'rounds, and the lowest and highest median of a start.',
+    `Other processes used ${(busy * 100).toFixed(0)} % of the cores.${warning}`,
+  ].join('\n')
+}
+
+function describeWorkload(name: string, all: readonly Pair[]): string[] {
+  const own = all.filter(({ workload }) => workload === name)
+  const [cpu, ...cpuSpread] = describeRatio(own, 'cpuUs')
+  const [rate, ...rateSpread] = describeRatio(own, 'perSecond')
+  const isBound = own.some(
+    ({ before, after }) => isGeneratorBound(before) || isGeneratorBound(after),
+  )
+  return [
+    name,
+    toText(median(own.flatMap(({ before }) => before.rounds.cpuUs))),
+    toText(median(own.flatMap(({ after }) => after.rounds.cpuUs))),
+    cpu,
+    ...cpuSpread,
+    isBound ? 'generator-bound' : rate,
+    ...rateSpread,
+  ]
+}
+
+/** The ratio of a measure, its quartiles over the rounds, and its range over the starts. */
+function describeRatio(pairs: readonly Pair[], measure: Measure): [string, string, string] {
+  const ratios = pairs.map((pair) => toRatios(pair, measure))
+  const medians = ratios.map(median)
+  return [
+    median(ratios.flat()).toFixed(3),
+    describeRange(quantile(ratios.flat(), 0.25), quantile(ratios.flat(), 0.75)),
+    describeRange(Math.min(...medians), Math.max(...medians)),
+  ]
+}
+
+/** The ratios of after to before, one for each round. */
+function toRatios({ before, after }: Pair, measure: Measure): number[] {
+  const others = before.rounds[measure]
+  return after.rounds[measure].map((value, round) => value / (others[round] ?? Number.NaN))
+}
+
+function describeRange(low: number, high: number): string {
+  return `${low.toFixed(2)} to ${high.toFixed(2)}`
+}
+
+function showProgress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`)
+}
