@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
-import { isBlank, parseBody } from '../json/parse.ts'
+import { decodeBody, isBlank } from '../json/decode.ts'
 import { overloaded } from '../store/failures.ts'
 import { malformed } from './failures.ts'
 import { isMediaType } from './media-type.ts'
@@ -10,12 +10,12 @@ import { isMediaType } from './media-type.ts'
 const maxHeldBytes = 64 * 1024 * 1024
 let heldBytes = 0
 
-/** Reads a body in JSON of this media type. Its headers are judged before a byte of it is read. */
+/** Reads a body in JSON of this media type as text. Its headers are judged before it is read. */
 export async function readJson(
   request: IncomingMessage,
   response: ServerResponse,
   mediaType: string,
-): Promise<unknown> {
+): Promise<string> {
   const { headers } = request
   const type = headers['content-type']
   if (type !== undefined && !isMediaType(type, mediaType)) throw otherType(mediaType)
@@ -28,7 +28,7 @@ export async function readJson(
   const bytes = await readBytes(request, response)
   // A blank body is missing. Any other body has to say what it is.
   if (type === undefined && !isBlank(bytes)) throw otherType(mediaType)
-  return parseBody(bytes)
+  return decodeBody(bytes)
 }
 
 /** Reads and discards the body, so that a broken one is refused before anything is done. */

@@ -1,6 +1,7 @@
 import { Failure } from '../contract/errors.ts'
 
-const shownNameLength = 40
+const maxShown = 40
+const lineFeed = 0x0a
 
 /** A text that is not JSON, or not the JSON that we accept: what is wrong, and where. */
 export function invalidJson(text: string, at: number, problem: string): Failure {
@@ -13,24 +14,21 @@ export function expected(text: string, at: number, what: string): Failure {
   return invalidJson(text, at, `expected ${what}, but ${actual}`)
 }
 
-/** A member whose object has one of that name already. */
-export function repeatedName(text: string, at: number, name: string): Failure {
-  const start = name.slice(0, shownNameLength)
-  const shown = JSON.stringify(start === name ? name : `${start}…`)
-  return invalidJson(text, at, `the member ${shown} is given a second time`)
+/** A member whose object has one of the same name already. */
+export function duplicateMember(text: string, at: number, name: string): Failure {
+  const shown = name.length > maxShown ? `${name.slice(0, maxShown)}…` : name
+  return invalidJson(text, at, `duplicate member ${JSON.stringify(shown)}`)
 }
 
 /** Lines and columns count from 1. A text of one line, such as a line of NDJSON, needs no line. */
 function toPosition(text: string, at: number): string {
   let line = 1
   let lineStart = 0
-  for (
-    let next = text.indexOf('\n');
-    next >= 0 && next < at;
-    next = text.indexOf('\n', lineStart)
-  ) {
-    line++
-    lineStart = next + 1
+  for (let index = 0; index < at; index++) {
+    if (text.charCodeAt(index) === lineFeed) {
+      line++
+      lineStart = index + 1
+    }
   }
   const column = `column ${at - lineStart + 1}`
   return line === 1 ? column : `line ${line}, ${column}`

@@ -1,6 +1,6 @@
 import { Failure } from '../contract/errors.ts'
 import { type NotInt64, toInt64 } from '../contract/int64.ts'
-import { expected, repeatedName } from './invalid.ts'
+import { duplicateMember, expected } from './invalid.ts'
 import { addName, buildNames, findName, type Names } from './names.ts'
 import {
   findFirstMember,
@@ -56,7 +56,7 @@ function readObject(
     const valueEnd = skipValue(text, valueStart, 1)
     const name = findName(wanted, text, at, nameEnd)
     if (name !== undefined) {
-      if (members[name] !== undefined) throw repeatedName(text, at, name)
+      if (members[name] !== undefined) throw duplicateMember(text, at, name)
       members[name] = readValue(text, valueStart, valueEnd)
     } else if (others === undefined) others = buildNames(text, at)
     else addName(others, text, at, nameEnd)

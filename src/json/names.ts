@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { repeatedName } from './invalid.ts'
+import { duplicateMember } from './invalid.ts'
 import { decodeAt, readString, skipString, widthAt } from './strings.ts'
 
 /**
@@ -29,7 +29,7 @@ export function addName(names: Names, text: string, start: number, end: number):
   }
   const name = readString(text, start, end)
   const earlierName = readString(text, earlier, skipString(text, earlier))
-  if (name === earlierName || names.others?.has(name)) throw repeatedName(text, start, name)
+  if (name === earlierName || names.others?.has(name)) throw duplicateMember(text, start, name)
   names.others ??= new Set()
   names.others.add(name)
 }

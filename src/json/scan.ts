@@ -127,5 +127,5 @@ function isDigit(code: number): boolean {
 
 function requireDepth(text: string, start: number, depth: number): void {
   if (depth <= limits.jsonDepth) return
-  throw invalidJson(text, start, `containers nest deeper than ${limits.jsonDepth}`)
+  throw invalidJson(text, start, `nesting deeper than ${limits.jsonDepth} levels`)
 }

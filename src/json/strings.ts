@@ -84,5 +84,5 @@ function isHexDigit(code: number): boolean {
 
 function brokenOff(text: string, at: number): Failure {
   if (at >= text.length) return expected(text, at, 'the closing quote of a string')
-  return invalidJson(text, at, 'a control character must be escaped')
+  return invalidJson(text, at, 'unescaped control character in a string')
 }

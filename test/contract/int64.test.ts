@@ -27,15 +27,12 @@ describe('an int64', () => {
     )
   })
 
-  it('ends at both ends', () => {
-    for (const beyond of [
-      '9223372036854775808',
-      '-9223372036854775809',
-      '1e19',
-      '9223372036854775807.1',
-      '92233720368547758071e-1',
-    ]) {
-      assert.equal(toInt64(beyond), undefined, beyond)
+  it('has two ends', () => {
+    for (const large of ['9223372036854775808', '1e19', '92233720368547758070', '1.5e400']) {
+      assert.equal(toInt64(large), 'too large', large)
+    }
+    for (const small of ['-9223372036854775809', '-1e19', '-1e999999999']) {
+      assert.equal(toInt64(small), 'too small', small)
     }
   })
 
@@ -45,16 +42,23 @@ describe('an int64', () => {
     }
   })
 
-  it('is no fraction and nothing that would have to be expanded', () => {
-    for (const other of [
+  it('has no fraction', () => {
+    for (const fraction of [
       '1.5',
-      '1e-1',
+      '-1e-1',
       '123e-4',
-      '1e999999999',
+      '9223372036854775807.1',
+      '92233720368547758071e-1',
       '1e-999999999',
-      '1E99999999999999999999',
     ]) {
-      assert.equal(toInt64(other), undefined, other)
+      assert.equal(toInt64(fraction), 'not an integer', fraction)
     }
+  })
+
+  it('is judged without expanding its exponent', () => {
+    assert.equal(toInt64('1E999999999'), 'too large')
+    assert.equal(toInt64(`1e${'9'.repeat(1_000_000)}`), 'too large')
+    assert.equal(toInt64(`1e-${'9'.repeat(1_000_000)}`), 'not an integer')
+    assert.equal(toInt64(`1${'0'.repeat(1_000_000)}e-1000000`), 1n)
   })
 })
