@@ -55,4 +55,11 @@ describe('an int64', () => {
       assert.equal(toPathId(beyond), undefined, beyond)
     }
   })
+
+  it('is judged without expanding its exponent', () => {
+    assert.equal(toInt64('1E999999999'), 'too large')
+    assert.equal(toInt64(`1e${'9'.repeat(1_000_000)}`), 'too large')
+    assert.equal(toInt64(`1e-${'9'.repeat(1_000_000)}`), 'not an integer')
+    assert.equal(toInt64(`1${'0'.repeat(1_000_000)}e-1000000`), 1n)
+  })
 })
