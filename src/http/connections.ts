@@ -13,9 +13,7 @@ export const maxWaitingOnConnection = 1_000
 export const maxWaiting = 8_000
 /** How long a connection that is closed stays open for its client to read the last answer. */
 const lingerMs = 500
-
 const queue = Symbol('the requests on this connection')
-
 /** Kept on the socket itself: a map would be asked three times for each request. */
 export type TrackedSocket = Socket & {
   [queue]?: RequestQueue
@@ -77,7 +75,7 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
     }
     requests.current = response
     if (requests.waiting.length > 0) response.once('close', () => next(socket, requests))
-    else socket.resume()
+    else if (socket.parser) socket.resume()
     onTurn(response.req, response)
   }
 
@@ -167,7 +165,9 @@ export function trackConnections(server: Server) {
     const listeners = server.rawListeners('connection') as ((socket: Socket) => void)[]
     server.removeAllListeners('connection')
     server.on('connection', (socket) => {
-      accepted.push(socket)
+      // An old connection comes again after a request for an upgrade.
+      if (openedAt.has(socket)) for (const listener of listeners) listener.call(server, socket)
+      else accepted.push(socket)
       // Node does not listen yet, and a reset would end the process.
       socket.on('error', () => socket.destroy())
     })
