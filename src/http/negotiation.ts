@@ -2,7 +2,8 @@ import { type Format, formats } from '../contract/formats.ts'
 
 /** The form that a client prefers, or undefined for JSON: whoever names none of ours, or prefers none, gets that. */
 export function toFormat(accept: string | undefined, known: readonly Format[]): Format | undefined {
-  if (accept === undefined || accept === '*/*' || accept === 'application/json') return undefined
+  if (known.length === 0 || accept === undefined || accept === '*/*') return undefined
+  if (accept === 'application/json') return undefined
   const ranges = parseList(accept)
   let best: Format | undefined
   let bestQuality = qualityOf('application/json', ranges)
