@@ -52,7 +52,10 @@ export async function openPrimary(
       void attempt.then((other) => (other === session ? undefined : other.end(0))).catch(() => {})
     }
     // It was lost before it became the current session, so nobody was told.
-    if (session.isOver()) throw unreachable()
+    if (session.isOver()) {
+      await session.end(0)
+      throw unreachable()
+    }
     return session
   }
 
