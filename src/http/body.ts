@@ -26,7 +26,7 @@ export async function readJson(
   const isTooLarge = Number(headers['content-length']) > limits.bodyBytes
   if (isTooLarge) throw type === undefined ? otherType(mediaType) : tooLarge()
   const bytes = await readBytes(request, response)
-  // A blank body is missing. Any other body has to say what it is.
+  // A blank body counts as missing. Any other body needs a media type.
   if (type === undefined && !isBlank(bytes)) throw otherType(mediaType)
   return parseBody(bytes)
 }

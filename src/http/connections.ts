@@ -11,10 +11,10 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 /** How many requests may wait for the one before them: on one connection, and on all of them. */
 export const maxWaitingOnConnection = 1_000
 export const maxWaiting = 8_000
-/** How long a connection that is closed stays open for its client to read the last answer. */
+/** How long a closing connection lingers, so that its client can read the last answer. */
 const lingerMs = 500
 const queue = Symbol('the requests on this connection')
-/** Kept on the socket itself: a map would be asked three times for each request. */
+/** The queue is kept on the socket: a map would cost three look-ups for each request. */
 export type TrackedSocket = Socket & {
   [queue]?: RequestQueue
   /** Node's own. It calls `onIncoming` for each request that it has parsed. */
@@ -44,7 +44,7 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
     const requests = queueOf(socket)
     if (lastOf(requests) === undefined) {
       requests.current = response
-      // Nothing is begun after a last answer: its client would not hear of it (RFC 9112, 9.6).
+      // A request after a closing answer is not executed: it could not be answered (RFC 9112, 9.6).
       if (socket.writable) onTurn(request, response)
     } else wait(socket, requests, response)
   }
@@ -53,8 +53,8 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
   // one answer is held in memory, not many.
   function wait(socket: TrackedSocket, requests: RequestQueue, response: ServerResponse): void {
     if (requests.waiting.length === maxWaitingOnConnection || waitingOnAll === maxWaiting) {
-      // Node goes on to parse what it reads. Discarded here, a request is garbage at once;
-      // waiting, each would hold about 2 KB.
+      // Node keeps parsing. Requests that are discarded here are garbage at once, while each
+      // request that waits holds about 2 KB.
       if (socket.parser) socket.parser.onIncoming = () => 0
       onOverflow(socket)
       return
@@ -98,20 +98,20 @@ function queueOf(socket: TrackedSocket): RequestQueue {
   return socket[queue]
 }
 
-/** The response to the last request of a connection, unless it is over. */
+/** The response to the last request of a connection; undefined if it was sent or broken off. */
 function lastOf({ current, waiting }: RequestQueue): ServerResponse | undefined {
   if (waiting.length > 0) return waiting.at(-1)
   return current?.writableFinished || current?.destroyed ? undefined : current
 }
 
-/** Runs when every request that came over a connection was answered. */
+/** Calls `run` when every request on a connection has been answered, or at once if none is open. */
 export function afterRequests(socket: TrackedSocket, run: () => void): void {
   const last = lastOf(queueOf(socket))
   if (last === undefined) run()
   else last.once('close', run)
 }
 
-/** Refuses bytes that came after, or in the body of, the last request on a connection. */
+/** Answers bytes that are no request, or break the body of one, and closes the connection. */
 export function refuse(socket: TrackedSocket, timeoutMs: number, toAnswer: () => string): void {
   const requests = queueOf(socket)
   if (socket.destroyed || requests.isRefused) return
@@ -137,9 +137,9 @@ export function close(socket: Socket): void {
   setTimeout(() => socket.destroy(), lingerMs).unref()
 }
 
-/** How long a new connection may be silent before it counts as idle, as it does for Node at once. */
+/** How long a new connection may be silent before it counts as idle. Node allows no time at all. */
 const firstByteMs = 500
-/** The port closes after this many looks without a new connection. A commit lasts about one look. */
+/** The port closes after this many checks in a row without a new connection. */
 const quietLooks = 3
 const lookMs = 10
 /** How long a stream of new connections may keep the port open. */

@@ -38,7 +38,7 @@ export interface ServerParts {
 export interface HttpServer {
   /** It does not listen yet. */
   readonly server: Server
-  /** Answers what was accepted, then closes. Returns how many connections had to be cut. */
+  /** Answers accepted requests, then closes. Returns how many connections had to be cut. */
   drain(grace: Grace): Promise<number>
 }
 
@@ -77,7 +77,7 @@ export function buildServer(parts: ServerParts): HttpServer {
   server.maxConnections = limits.connections
   const connections = trackConnections(server)
 
-  /** A request that no other one on its connection comes before. */
+  /** Answers a request. Those before it on its connection have been answered. */
   function begin(request: IncomingMessage, response: ServerResponse): void {
     const exchange = toExchange(request, response)
     const path = toPath(exchange.url)
