@@ -18,9 +18,9 @@ import { seed, stopSystems } from './systems.ts'
 
 const workloads = ['create', 'get', 'list'] as const
 const connections = 64
-const warmMs = 500
+const warmMs = 300
 /** Two processes of one program differ by some per cent, so each is started this often. */
-const starts = 3
+const starts = 6
 const maxRounds = 1_000
 /** With more than this share of the cores in use elsewhere, ratios vary by several per cent. */
 const maxOtherShare = 0.1
@@ -121,11 +121,11 @@ function describe(all: readonly Pair[]): string {
     'CPU µs before',
     'after',
     'CPU ratio',
-    '95 %',
-    'middle half',
-    'each start',
+    'rounds',
+    'starts',
     'throughput ratio',
-    '95 %',
+    'rounds',
+    'starts',
   ]
   const rows = workloads.map((name) => describeWorkload(name, all))
   const shares = all.flatMap(({ before, after }) => [...before.otherShare, ...after.otherShare])
@@ -134,16 +134,16 @@ function describe(all: readonly Pair[]): string {
   return [
     `Before: ${options.folders.before}. After: ${options.folders.after}.`,
     toTable(head, rows),
-    `Ratios are after / before, as the median of ${options.rounds} rounds, with its confidence`,
-    `interval (95 %), the quartiles of the rounds (middle half) and the median of each start.`,
+    'A ratio is the median over all rounds of after / before. Beside it are the quartiles of the',
+    'rounds, and the lowest and highest median of a start.',
     `Other processes used ${(busy * 100).toFixed(0)} % of the cores.${warning}`,
   ].join('\n')
 }
 
 function describeWorkload(name: string, all: readonly Pair[]): string[] {
   const own = all.filter(({ workload }) => workload === name)
-  const cpu = own.map((pair) => toRatios(pair, 'cpuUs'))
-  const rates = own.flatMap((pair) => toRatios(pair, 'perSecond'))
+  const [cpu, ...cpuSpread] = describeRatio(own, 'cpuUs')
+  const [rate, ...rateSpread] = describeRatio(own, 'perSecond')
   const isBound = own.some(
     ({ before, after }) => isGeneratorBound(before) || isGeneratorBound(after),
   )
@@ -151,12 +151,21 @@ function describeWorkload(name: string, all: readonly Pair[]): string[] {
     name,
     toText(median(own.flatMap(({ before }) => before.rounds.cpuUs))),
     toText(median(own.flatMap(({ after }) => after.rounds.cpuUs))),
-    median(cpu.flat()).toFixed(3),
-    describeConfidence(cpu.flat()),
-    describeRange(cpu.flat(), 0.25),
-    cpu.map((ratios) => median(ratios).toFixed(3)).join(' '),
-    isBound ? 'generator-bound' : median(rates).toFixed(3),
-    describeConfidence(rates),
+    cpu,
+    ...cpuSpread,
+    isBound ? 'generator-bound' : rate,
+    ...rateSpread,
+  ]
+}
+
+/** The ratio of a measure, its quartiles over the rounds, and its range over the starts. */
+function describeRatio(pairs: readonly Pair[], measure: Measure): [string, string, string] {
+  const ratios = pairs.map((pair) => toRatios(pair, measure))
+  const medians = ratios.map(median)
+  return [
+    median(ratios.flat()).toFixed(3),
+    describeRange(quantile(ratios.flat(), 0.25), quantile(ratios.flat(), 0.75)),
+    describeRange(Math.min(...medians), Math.max(...medians)),
   ]
 }
 
@@ -166,13 +175,8 @@ function toRatios({ before, after }: Pair, measure: Measure): number[] {
   return after.rounds[measure].map((value, round) => value / (others[round] ?? Number.NaN))
 }
 
-/** The confidence interval of the median, by the ranks that a sign test leaves. */
-function describeConfidence(values: readonly number[]): string {
-  return describeRange(values, Math.max(0, 0.5 - 1.96 / (2 * Math.sqrt(values.length))))
-}
-
-function describeRange(values: readonly number[], share: number): string {
-  return `${quantile(values, share).toFixed(3)} to ${quantile(values, 1 - share).toFixed(3)}`
+function describeRange(low: number, high: number): string {
+  return `${low.toFixed(2)} to ${high.toFixed(2)}`
 }
 
 function showProgress(text: string): void {

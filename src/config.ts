@@ -1,6 +1,8 @@
 import type { AllowedOrigins } from './http/cors.ts'
 import type { RateLimit } from './http/rate-limit.ts'
-import { type StoreLocation, toStoreLocation } from './store/open.ts'
+import { locateStore } from './store/locate.ts'
+import type { StoreLocation } from './store/open.ts'
+import { readOperatorToken } from './tokens/operator-token.ts'
 
 /** Everything that an operator can set. */
 export interface Config {
@@ -8,7 +10,10 @@ export interface Config {
   readonly host: string
   readonly workers: number
   readonly storeLocation: StoreLocation
+  /** Whether a flag or a variable names the store; otherwise it is at the default path. */
+  readonly isStoreNamed: boolean
   readonly operatorToken: string | undefined
+  readonly operatorTokenFile: string | undefined
   readonly publicUrl: string | undefined
   readonly allowedOrigins: AllowedOrigins
   /** How many requests a token may make; undefined for no limit. */
@@ -41,8 +46,10 @@ export class WrongConfig extends Error {
 
 export const defaultDatabaseUrl = 'sqlite:data/plant-store.db'
 
+/** Stands in for a store that could not be located, until the mistakes are thrown. */
+const inMemory: StoreLocation = { engine: 'sqlite', path: ':memory:', label: 'sqlite::memory:' }
+
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
-const minTokenLength = 20
 
 /**
  * Reads the configuration from flags and environment. Throws every mistake at once, and changes
@@ -66,23 +73,20 @@ export function readConfig(flags: Flags, env: Environment): Config {
     return fallback
   }
 
+  const located =
+    flags.database === undefined
+      ? locateStore('DATABASE_URL', env.DATABASE_URL ?? defaultDatabaseUrl, env)
+      : locateStore('--database', flags.database, env)
+  if (located.mistake !== undefined) mistakes.push(located.mistake)
+  const operator = readOperatorToken(env.PLANT_STORE_TOKEN, env.PLANT_STORE_TOKEN_FILE)
+  if (operator.mistake !== undefined) mistakes.push(operator.mistake)
   const config: Config = {
     port: read(['PORT', '--port'], flags.port, 3000, toPort, 'a number from 0 to 65535'),
     host: read(['HOST', '--host'], flags.host, '127.0.0.1', toHost, 'a host name or an IP address'),
-    storeLocation: read<StoreLocation>(
-      ['DATABASE_URL', '--database'],
-      flags.database,
-      toStoreLocation(defaultDatabaseUrl) as StoreLocation,
-      toStoreLocation,
-      'sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST/DATABASE',
-    ),
-    operatorToken: read<string | undefined>(
-      ['PLANT_STORE_TOKEN'],
-      undefined,
-      undefined,
-      toOperatorToken,
-      `${minTokenLength} or more visible ASCII characters`,
-    ),
+    storeLocation: located.location ?? inMemory,
+    isStoreNamed: (flags.database ?? env.DATABASE_URL) !== undefined,
+    operatorToken: operator.token,
+    operatorTokenFile: env.PLANT_STORE_TOKEN_FILE,
     publicUrl: read<string | undefined>(
       ['PUBLIC_URL'],
       undefined,
@@ -133,10 +137,6 @@ function toProxies(text: string): number | undefined {
 
 function toHost(text: string): string | undefined {
   return /^[\w.:%-]+$/.test(text) ? text : undefined
-}
-
-function toOperatorToken(text: string): string | undefined {
-  return text.length >= minTokenLength && /^[!-~]+$/.test(text) ? text : undefined
 }
 
 function toPublicUrl(text: string): string | undefined {

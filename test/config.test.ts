@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { readConfig, WrongConfig } from '../src/config.ts'
+import { newFolder } from './support/folder.ts'
 
 describe('the configuration', () => {
   it('has a default for everything', () => {
@@ -10,12 +13,56 @@ describe('the configuration', () => {
       host: '127.0.0.1',
       workers: 1,
       operatorToken: undefined,
+      operatorTokenFile: undefined,
       publicUrl: undefined,
       allowedOrigins: '*',
       rateLimit: undefined,
+      trustedProxies: 0,
       logLevel: 'info',
+      isStoreNamed: false,
     })
     assert.equal(storeLocation.label, 'sqlite:data/plant-store.db')
+  })
+
+  it('tells whether the operator named the store', () => {
+    const url = 'sqlite:data/plant-store.db'
+    assert.equal(readConfig({}, { DATABASE_URL: url }).isStoreNamed, true)
+    assert.equal(readConfig({ database: url }, {}).isStoreNamed, true)
+  })
+
+  it('reads the token of the operator from a file, without its last newline', () => {
+    const path = join(newFolder(), 'token')
+    for (const content of ['a-token-of-the-operator', 'a-token-of-the-operator\n']) {
+      writeFileSync(path, content)
+      const { operatorToken } = readConfig({}, { PLANT_STORE_TOKEN_FILE: path })
+      assert.equal(operatorToken, 'a-token-of-the-operator')
+    }
+  })
+
+  it('refuses a token in a file as it refuses one in the environment', () => {
+    const folder = newFolder()
+    const path = join(folder, 'token')
+    const wrong: [content: string, message: RegExp][] = [
+      ['too-short', /^PLANT_STORE_TOKEN_FILE must hold 20 or more visible ASCII characters\.$/],
+      ['a-token-of-the-operator\n\n', /^PLANT_STORE_TOKEN_FILE must hold 20 or more/],
+      ['x'.repeat(10_000), /^PLANT_STORE_TOKEN_FILE must hold 20 or more/],
+    ]
+    for (const [content, message] of wrong) {
+      writeFileSync(path, content)
+      assert.throws(() => readConfig({}, { PLANT_STORE_TOKEN_FILE: path }), { message })
+    }
+    const files: [path: string, message: RegExp][] = [
+      [join(folder, 'none'), /^PLANT_STORE_TOKEN_FILE: cannot read .*none: there is no such file/],
+      [folder, /^PLANT_STORE_TOKEN_FILE: cannot read .*: it is a folder\.$/],
+      ['/dev/zero', /^PLANT_STORE_TOKEN_FILE must hold 20 or more/],
+    ]
+    for (const [file, message] of files) {
+      assert.throws(() => readConfig({}, { PLANT_STORE_TOKEN_FILE: file }), { message })
+    }
+    const both = { PLANT_STORE_TOKEN: 'a-token-of-the-operator', PLANT_STORE_TOKEN_FILE: path }
+    assert.throws(() => readConfig({}, both), {
+      message: 'Set PLANT_STORE_TOKEN or PLANT_STORE_TOKEN_FILE, not both.',
+    })
   })
 
   it('shows a store without its password', () => {
@@ -36,6 +83,11 @@ describe('the configuration', () => {
     [{ HOST: 'no host' }, /^HOST must be/],
     [{ DATABASE_URL: 'mysql://x' }, /^DATABASE_URL must be sqlite:PATH/],
     [{ DATABASE_URL: 'sqlite:' }, /^DATABASE_URL must be/],
+    [
+      { DATABASE_URL: 'sqlite://x.db' },
+      /^DATABASE_URL must not have \/\/: write sqlite:x\.db for a path in this folder, or sqlite:\/x\.db\.$/,
+    ],
+    [{ DATABASE_URL: 'sqlite:///var/x.db' }, /^DATABASE_URL must not have \/\/: write sqlite:var/],
     [{ DATABASE_URL: 'postgres://u:p@s3cret@h/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
     [{ DATABASE_URL: 'postgres://:5432/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],
     [{ DATABASE_URL: 'postgres://a:s3/cret@h/db' }, /^DATABASE_URL must be sqlite:PATH(?!.*s3)/],

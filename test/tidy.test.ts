@@ -9,7 +9,7 @@ const imports: Record<string, string[]> = {
   json: ['contract'],
   store: ['contract', 'json/write.ts'],
   transfer: ['contract', 'json', 'store/snapshots.ts', 'store/store.ts'],
-  tokens: ['contract', 'store/store.ts', 'repeat.ts'],
+  tokens: ['contract', 'store/file-errors.ts', 'store/store.ts', 'repeat.ts'],
   http: [
     'contract',
     'json',
@@ -18,7 +18,13 @@ const imports: Record<string, string[]> = {
     'tokens/verify.ts',
     'transfer/write.ts',
   ],
-  'config.ts': ['http/cors.ts', 'http/rate-limit.ts', 'store/open.ts'],
+  'config.ts': [
+    'http/cors.ts',
+    'http/rate-limit.ts',
+    'store/locate.ts',
+    'store/open.ts',
+    'tokens/operator-token.ts',
+  ],
   'repeat.ts': [],
   'service.ts': ['config.ts', 'contract', 'http', 'repeat.ts', 'store', 'tokens'],
   cli: ['config.ts', 'contract', 'json', 'service.ts', 'store', 'tokens', 'transfer'],

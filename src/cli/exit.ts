@@ -8,6 +8,7 @@ export const exitCodes = {
   inputOutput: 74,
   noPermission: 77,
   config: 78,
+  hungUp: 129,
   interrupted: 130,
   brokenPipe: 141,
   terminated: 143,

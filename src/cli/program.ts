@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { type Environment, type Flags, readConfig, WrongConfig } from '../config.ts'
+import { explainSqlite, isSqliteError } from '../store/sqlite/failures.ts'
 import { UnusableStore } from '../store/store.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { databaseFlag } from './flags.ts'
@@ -30,6 +31,10 @@ export async function runProgram(
     if (error instanceof CommandFailed) {
       if (error.message !== '') terminal.tell(error.message)
       return error.exitCode
+    }
+    if (isSqliteError(error)) {
+      terminal.tell(`The store cannot be used: ${explainSqlite(error)}.`)
+      return exitCodes.inputOutput
     }
     throw error
   }
@@ -98,7 +103,9 @@ function explainUsage(command: Command, path: string, terminal: Terminal): void 
 
 const environmentHelp = `
 Environment variables without a flag:
-  PLANT_STORE_TOKEN  an additional token of your choice: 20 or more visible ASCII characters
+  PLANT_STORE_TOKEN  an additional token of your choice: 20 or more visible ASCII characters;
+                     PLANT_STORE_TOKEN_FILE names a file that holds it
+  PGPASSWORD         the password for a postgres:// address without one; PGPASSFILE names a file
   PUBLIC_URL         the address that clients use, where it differs from the one they send
   CORS_ORIGIN        origins that may call from a browser: * (all) or a list
   TRUST_PROXY        number of proxies in front whose X-Forwarded-For the log believes (0)

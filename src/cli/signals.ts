@@ -5,6 +5,15 @@ import { CommandFailed, exitCodes } from './exit.ts'
 /** Two signals this close together count as one: a terminal and npm both pass Ctrl-C on. */
 const sameSignalMs = 100
 
+/** The signals that stop a command, SIGHUP when its terminal is closed, and their exit codes. */
+const codes = {
+  SIGTERM: exitCodes.terminated,
+  SIGINT: exitCodes.interrupted,
+  SIGHUP: exitCodes.hungUp,
+} as const
+type StopSignal = keyof typeof codes
+const stopSignals = Object.keys(codes) as StopSignal[]
+
 /** The time that a stopped command has to clean up. */
 const cleanUpMs = 1_000
 
@@ -12,7 +21,7 @@ const cleanUpMs = 1_000
  * Resolves with the first signal to stop. A second one exits at once, and so does a shutdown that
  * takes too long.
  */
-export function waitForSignal(logger: Logger): Promise<NodeJS.Signals> {
+export function waitForSignal(logger: Logger): Promise<StopSignal> {
   return new Promise((resolve) => {
     onSignal((signal) => {
       logger.info(
@@ -37,7 +46,7 @@ export function stopOnSignal(): AbortSignal {
 /** Ends a command that was stopped by a signal, with the exit code of that signal. */
 export function throwIfStopped(signal: AbortSignal, message: string): void {
   if (!signal.aborted) return
-  const exitCode = signal.reason === 'SIGTERM' ? exitCodes.terminated : exitCodes.interrupted
+  const exitCode = codes[signal.reason as StopSignal]
   // A pending read of a named pipe cannot be cancelled and would keep the process alive.
   setTimeout(() => {
     process.removeAllListeners(signal.reason)
@@ -46,14 +55,13 @@ export function throwIfStopped(signal: AbortSignal, message: string): void {
   throw new CommandFailed(exitCode, message)
 }
 
-function onSignal(receiveFirst: (signal: NodeJS.Signals) => void): void {
+function onSignal(receiveFirst: (signal: StopSignal) => void): void {
   let signalledAt: number | undefined
   function receive(signal: NodeJS.Signals): void {
     if (signalledAt === undefined) {
       signalledAt = performance.now()
-      receiveFirst(signal)
+      receiveFirst(signal as StopSignal)
     } else if (performance.now() - signalledAt > sameSignalMs) process.exit(1)
   }
-  process.on('SIGTERM', receive)
-  process.on('SIGINT', receive)
+  for (const signal of stopSignals) process.on(signal, receive)
 }

@@ -8,7 +8,7 @@ export interface Terminal {
   readonly version: string
   readonly input: InputStream
   /** Standard output, for results of any length. */
-  readonly output: Writable
+  readonly output: OutputStream
   /** Writes a short result to standard output. Throws `CommandFailed` where that is impossible. */
   print(text: string): Promise<void>
   /**
@@ -21,6 +21,8 @@ export interface Terminal {
 
 export type InputStream = Readable & { readonly fd: number }
 
+export type OutputStream = Writable & { readonly isTTY?: boolean }
+
 export type ErrorStream = Writable & {
   readonly isTTY?: boolean
   readonly columns?: number
@@ -30,7 +32,7 @@ export type ErrorStream = Writable & {
 export interface TerminalStreams {
   readonly version: string
   readonly input: InputStream
-  readonly output: Writable
+  readonly output: OutputStream
   readonly errors: ErrorStream
 }
 

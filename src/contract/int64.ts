@@ -9,21 +9,24 @@ const canonicalInteger = /^(?:0|-?[1-9]\d{0,18})$/
 /** The range in words, for messages. */
 export const int64Range = `from ${smallest} to ${largest}`
 
+/** Why a number is no int64. */
+export type NotInt64 = 'not an integer' | 'too large' | 'too small'
+
 /**
  * The value of a JSON number if it is an int64, in any notation: 1, 1.0 and 1e0 are equal.
  * Works on the digits alone, so nothing is rounded and no exponent is expanded.
  */
-export function toInt64(number: string): bigint | undefined {
+export function toInt64(number: string): bigint | NotInt64 {
   if (plainInteger.test(number)) return BigInt(number)
-  const parts = jsonNumber.exec(number)
-  if (parts === null) return undefined
-  const [, sign = '', whole = '', fraction = '', exponent = '0'] = parts
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = jsonNumber.exec(number) ?? []
   const digits = withoutLeadingZeros(whole + fraction)
   const significant = withoutTrailingZeros(digits)
   if (significant === '') return 0n
   const zeros = digits.length - significant.length + Number(exponent) - fraction.length
-  if (zeros < 0 || significant.length + zeros > maxDigits) return undefined
-  return withinRange(BigInt(sign + significant + '0'.repeat(zeros)))
+  if (zeros < 0) return 'not an integer'
+  const beyond = sign === '-' ? 'too small' : 'too large'
+  if (significant.length + zeros > maxDigits) return beyond
+  return withinRange(BigInt(sign + significant + '0'.repeat(zeros))) ?? beyond
 }
 
 /** The id in a path segment: digits with an optional minus sign, without leading zeros. */

@@ -39,7 +39,7 @@ function describeOperation(
   operation: Operation,
 ): Json {
   const { summary, description, scope, path, body, successes } = operation
-  const asked = { subject: 'operation', method } as const
+  const kind = { subject: 'operation', method } as const
   return {
     ...toNames(name, method, summary),
     tags: ['plants'],
@@ -62,10 +62,10 @@ function describeOperation(
       ...Object.fromEntries(
         Object.entries(successes).map(([status, success]) => [
           status,
-          { ...buildSuccess(components, asked, success), ...buildLinks(operation, success) },
+          { ...buildSuccess(components, kind, success), ...buildLinks(operation, success) },
         ]),
       ),
-      ...buildFailures(components, asked, failuresOf(operation)),
+      ...buildFailures(components, kind, failuresOf(operation)),
     },
   }
 }
@@ -86,7 +86,7 @@ function describePage(components: Components, name: string, method: string, page
 }
 
 function describeOptions(components: Components, path: string): Json {
-  const asked = { subject: 'options', method: 'OPTIONS' } as const
+  const kind = { subject: 'options', method: 'OPTIONS' } as const
   return {
     operationId: `${(path.match(/[a-z]+/g) ?? []).join('_')}_options`,
     tags: ['service'],
@@ -97,8 +97,8 @@ function describeOptions(components: Components, path: string): Json {
     security: [],
     ...(path.includes('{id}') && { parameters: [anyId] }),
     responses: {
-      204: buildSuccess(components, asked, { description: 'See the headers.', headers: [] }),
-      ...buildFailures(components, asked, protocolFailures),
+      204: buildSuccess(components, kind, { description: 'See the headers.', headers: [] }),
+      ...buildFailures(components, kind, protocolFailures),
     },
   }
 }

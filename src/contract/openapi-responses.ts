@@ -30,7 +30,7 @@ const statusNames: Record<ErrorStatus, string> = {
 }
 
 /** The parts of a request on which the headers and the body of its response depend. */
-export interface Asked {
+export interface RequestKind {
   readonly subject: Subject
   readonly method: string
 }
@@ -38,7 +38,7 @@ export interface Asked {
 /** A success. The response to HEAD has the headers of that to GET, and no body. */
 export function buildSuccess(
   { referToHeaders, referToShape }: Components,
-  { subject, method }: Asked,
+  { subject, method }: RequestKind,
   { description, headers, optionalHeaders = [], body, alternatives = [] }: Success,
 ): Json {
   const carried = headersOfSuccess(subject, { always: headers, sometimes: optionalHeaders })
@@ -60,15 +60,15 @@ export function buildSuccess(
 /** One response for each status, with an example for each error number of that status. */
 export function buildFailures(
   components: Components,
-  asked: Asked,
+  kind: RequestKind,
   numbers: readonly ErrorNumber[],
 ): Json {
   const byStatus = Map.groupBy(numbers, toStatus)
   return Object.fromEntries(
     [...byStatus].map(([status, sharing]) => [
       status,
-      components.referToResponse(toName(asked, sharing), () =>
-        buildFailure(components, asked, sharing),
+      components.referToResponse(toName(kind, sharing), () =>
+        buildFailure(components, kind, sharing),
       ),
     ]),
   )
@@ -76,7 +76,7 @@ export function buildFailures(
 
 function buildFailure(
   { referToHeaders, referToShape }: Components,
-  { subject, method }: Asked,
+  { subject, method }: RequestKind,
   numbers: readonly ErrorNumber[],
 ): Json {
   const examples = numbers.map((number) => [
@@ -94,7 +94,7 @@ function buildFailure(
 }
 
 /** For example `NotFound_40401`, and `NotFound_40401_Head` without a body. */
-function toName({ subject, method }: Asked, numbers: readonly ErrorNumber[]): string {
+function toName({ subject, method }: RequestKind, numbers: readonly ErrorNumber[]): string {
   const [first = 50000] = numbers
   // The failures of the protocol are the same everywhere.
   const isShared = numbers.every((number) => protocolFailures.includes(number))

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
-import { isBlank, parseBody } from '../json/parse.ts'
+import { decodeBody, isBlank } from '../json/decode.ts'
 import { overloaded } from '../store/failures.ts'
 import { malformed } from './failures.ts'
 import { isMediaType } from './media-type.ts'
@@ -10,12 +11,12 @@ import { isMediaType } from './media-type.ts'
 const maxHeldBytes = 64 * 1024 * 1024
 let heldBytes = 0
 
-/** Reads a body in JSON of this media type. Its headers are judged before a byte of it is read. */
+/** Reads a body in JSON of this media type as text. Its headers are judged before it is read. */
 export async function readJson(
   request: IncomingMessage,
   response: ServerResponse,
   mediaType: string,
-): Promise<unknown> {
+): Promise<string> {
   const { headers } = request
   const type = headers['content-type']
   if (type !== undefined && !isMediaType(type, mediaType)) throw otherType(mediaType)
@@ -25,10 +26,16 @@ export async function readJson(
   }
   const isTooLarge = Number(headers['content-length']) > limits.bodyBytes
   if (isTooLarge) throw type === undefined ? otherType(mediaType) : tooLarge()
-  const bytes = await readBytes(request, response)
-  // A blank body counts as missing. Any other body needs a media type.
-  if (type === undefined && !isBlank(bytes)) throw otherType(mediaType)
-  return parseBody(bytes)
+  const held = await readBytes(request, response)
+  try {
+    const bytes = held.bytes()
+    if (bytes.length > largeBytes) await takeTurn()
+    // A blank body counts as missing. Any other body needs a media type.
+    if (type === undefined && !isBlank(bytes)) throw otherType(mediaType)
+    return decodeBody(bytes)
+  } finally {
+    held.release()
+  }
 }
 
 /** Reads and discards the body, so that a broken one is refused before anything is done. */
@@ -37,11 +44,37 @@ export async function discardBody(
   response: ServerResponse,
 ): Promise<void> {
   if (Number(request.headers['content-length']) > limits.bodyBytes) throw tooLarge()
-  await readBytes(request, response)
+  const held = await readBytes(request, response)
+  held.release()
 }
 
-function readBytes(request: IncomingMessage, response: ServerResponse): Promise<Buffer> {
-  if (isAbsent(request)) return Promise.resolve(nothing)
+/**
+ * A large body takes tens of milliseconds to judge. They are judged one at a time, with as long a
+ * pause after each as it took, so that other requests are served and connections accepted.
+ */
+const largeBytes = 64 * 1024
+let lastTurn: Promise<void> = Promise.resolve()
+
+function takeTurn(): Promise<void> {
+  const turn = lastTurn
+  lastTurn = turn.then(async () => {
+    const startedAt = performance.now()
+    await nextTurn()
+    await sleep(performance.now() - startedAt)
+  })
+  return turn
+}
+
+/** Holds the bytes of a body until they are released. */
+interface HeldBytes {
+  /** Adds a chunk, or returns why it cannot. */
+  add(chunk: Buffer): Failure | undefined
+  bytes(): Buffer
+  release(): void
+}
+
+function readBytes(request: IncomingMessage, response: ServerResponse): Promise<HeldBytes> {
+  if (isAbsent(request)) return Promise.resolve(holdBytes())
   if (request.headers.expect !== undefined && request.httpVersion === '1.1') {
     response.writeContinue()
   }
@@ -59,10 +92,7 @@ function readBytes(request: IncomingMessage, response: ServerResponse): Promise<
       const failure = held.add(chunk)
       if (failure !== undefined) fail(failure)
     })
-    request.once('end', () => {
-      resolve(held.bytes())
-      held.release()
-    })
+    request.once('end', () => resolve(held))
     request.once('error', () => fail(endedEarly()))
   })
 }
@@ -85,7 +115,7 @@ const nothing: Buffer = Buffer.alloc(0)
  * Further ones are copied into one buffer that doubles: a buffer for each chunk would hold 200
  * times the size of a body that comes byte by byte.
  */
-function holdBytes() {
+function holdBytes(): HeldBytes {
   let buffer = nothing
   let length = 0
   let chunks = 0
@@ -97,8 +127,7 @@ function holdBytes() {
   }
 
   return {
-    /** Adds a chunk, or returns why it cannot. */
-    add(chunk: Buffer): Failure | undefined {
+    add(chunk) {
       length += chunk.length
       chunks++
       if (length > limits.bodyBytes) return tooLarge()

@@ -1,19 +1,22 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { nextTick } from 'node:process'
-import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 
 /**
- * How Node handles connections: pipelined requests, reading and pausing, broken bytes, a port that
- * closes. This file and `upgrades.ts` rely on Node's insides: reread them with each release.
+ * How Node handles connections: pipelined requests, reading and pausing, broken bytes. This file,
+ * `upgrades.ts` and `port.ts` rely on Node's insides: reread them with each release.
  */
 
 /** How many requests may wait for the one before them: on one connection, and on all of them. */
 export const maxWaitingOnConnection = 1_000
 export const maxWaiting = 8_000
+/** How many pipelined requests are begun without a turn for other connections. */
+const maxInARow = 4
 /** How long a closing connection lingers, so that its client can read the last answer. */
 const lingerMs = 500
+
 const queue = Symbol('the requests on this connection')
+
 /** The queue is kept on the socket: a map would cost three look-ups for each request. */
 export type TrackedSocket = Socket & {
   [queue]?: RequestQueue
@@ -28,6 +31,7 @@ interface RequestQueue {
   waiting: ServerResponse[]
   isPauseScheduled: boolean
   isRefused: boolean
+  inARow: number
 }
 
 type Turn = (request: IncomingMessage, response: ServerResponse) => void
@@ -44,8 +48,7 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
     const requests = queueOf(socket)
     if (lastOf(requests) === undefined) {
       requests.current = response
-      // A request after a closing answer is not executed: it could not be answered (RFC 9112, 9.6).
-      if (socket.writable) onTurn(request, response)
+      begin(socket, response)
     } else wait(socket, requests, response)
   }
 
@@ -65,6 +68,11 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
     schedulePause(socket, requests)
   }
 
+  // A request after a closing answer is not executed: it could not be answered (RFC 9112, 9.6).
+  function begin(socket: TrackedSocket, response: ServerResponse): void {
+    if (socket.writable) onTurn(response.req, response)
+  }
+
   function next(socket: TrackedSocket, requests: RequestQueue): void {
     const response = requests.waiting.shift() as ServerResponse
     waitingOnAll--
@@ -75,8 +83,11 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
     }
     requests.current = response
     if (requests.waiting.length > 0) response.once('close', () => next(socket, requests))
+    // While an upgrade is pending there is no parser, and bytes that are read would be lost.
     else if (socket.parser) socket.resume()
-    onTurn(response.req, response)
+    // Other connections get their turn in between, however fast this one is answered.
+    if (++requests.inARow % maxInARow === 0) setImmediate(begin, socket, response)
+    else begin(socket, response)
   }
 
   // While requests wait, no more are read: a client that sends without reading stalls, and is
@@ -94,7 +105,13 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
 }
 
 function queueOf(socket: TrackedSocket): RequestQueue {
-  socket[queue] ??= { current: undefined, waiting: [], isPauseScheduled: false, isRefused: false }
+  socket[queue] ??= {
+    current: undefined,
+    waiting: [],
+    isPauseScheduled: false,
+    isRefused: false,
+    inARow: 0,
+  }
   return socket[queue]
 }
 
@@ -111,7 +128,10 @@ export function afterRequests(socket: TrackedSocket, run: () => void): void {
   else last.once('close', run)
 }
 
-/** Answers bytes that are no request, or break the body of one, and closes the connection. */
+/**
+ * Answers broken bytes and closes the connection. They came after the last request, which is
+ * answered first, or in its body: then this is its answer, unless it has one.
+ */
 export function refuse(socket: TrackedSocket, timeoutMs: number, toAnswer: () => string): void {
   const requests = queueOf(socket)
   if (socket.destroyed || requests.isRefused) return
@@ -132,69 +152,8 @@ export function refuse(socket: TrackedSocket, timeoutMs: number, toAnswer: () =>
   else send()
 }
 
+/** Ends a connection, and cuts it if its client does not end it as well. */
 export function close(socket: Socket): void {
   socket.end()
   setTimeout(() => socket.destroy(), lingerMs).unref()
-}
-
-/** How long a new connection may be silent before it counts as idle. Node allows no time at all. */
-const firstByteMs = 500
-/** The port closes after this many checks in a row without a new connection. */
-const quietLooks = 3
-const lookMs = 10
-/** How long a stream of new connections may keep the port open. */
-const maxClosingMs = 500
-
-/** Follows the connections of a server, so that it can shut down without losing a request. */
-export function trackConnections(server: Server) {
-  const openedAt = new Map<Socket, number>()
-  server.on('connection', (socket) => {
-    if (openedAt.has(socket)) return
-    openedAt.set(socket, performance.now())
-    socket.once('close', () => openedAt.delete(socket))
-  })
-  const findSilent = () => [...openedAt].filter(([socket]) => socket.bytesRead === 0)
-
-  /**
-   * Closes the port and idle connections. The system would reset connections that wait to be
-   * accepted, so they are accepted first, one with each turn of the event loop, and served after
-   * the port is closed. Resolves when the port is closed; `closed` when every connection is.
-   */
-  async function closePort(): Promise<{ closed: Promise<void> }> {
-    const accepted: Socket[] = []
-    const listeners = server.rawListeners('connection') as ((socket: Socket) => void)[]
-    server.removeAllListeners('connection')
-    server.on('connection', (socket) => {
-      // An old connection comes again after a request for an upgrade.
-      if (openedAt.has(socket)) for (const listener of listeners) listener.call(server, socket)
-      else accepted.push(socket)
-      // Node does not listen yet, and a reset would end the process.
-      socket.on('error', () => socket.destroy())
-    })
-    const startedAt = performance.now()
-    const mayBeFirstByte = ([, since]: [Socket, number]) => performance.now() - since < firstByteMs
-    for (let quiet = 0; quiet < quietLooks; quiet++) {
-      const before = accepted.length
-      await sleep(lookMs)
-      // One more turn after a commit, during which nothing is accepted or read.
-      await turn()
-      if (performance.now() - startedAt > maxClosingMs) break
-      if (accepted.length > before || findSilent().some(mayBeFirstByte)) quiet = -1
-    }
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-    server.removeAllListeners('connection')
-    for (const listener of listeners) server.on('connection', listener)
-    for (const socket of accepted) if (!socket.destroyed) server.emit('connection', socket)
-    void sleep(firstByteMs, undefined, { ref: false }).then(() => cut(findSilent()))
-    return { closed }
-  }
-
-  /** Cuts connections, all of them unless told which, and returns how many. */
-  function cut(connections: readonly [Socket, number][] = [...openedAt]): number {
-    const open = connections.filter(([socket]) => !socket.destroyed)
-    for (const [socket] of open) socket.destroy()
-    return open.length
-  }
-
-  return { closePort, cut, count: () => openedAt.size }
 }

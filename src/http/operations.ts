@@ -7,7 +7,7 @@ import type { Timeouts } from '../contract/limits.ts'
 import type { Operation } from '../contract/operation.ts'
 import { type OperationName, operations } from '../contract/operations.ts'
 import type { Scope } from '../contract/scopes.ts'
-import { buildShapeCheck } from '../json/shape.ts'
+import { buildShapeReader } from '../json/shape.ts'
 import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { type AnyAnswer, sendAnswer } from './answer.ts'
 import { authenticate } from './authentication.ts'
@@ -67,12 +67,12 @@ function buildHandle(
 ): Handle {
   const operation: Operation = operations[name]
   const answer = handlers[name] as unknown as AnyHandler
+  const hasId = operation.path.includes('{id}')
   const expected = operation.body && {
     mediaType: operation.body.mediaType,
-    check: buildShapeCheck(operation.body.shape),
+    read: buildShapeReader(operation.body.shape, hasId ? ['id'] : []),
   }
   const readParameters = buildParameterReader(operation.parameters)
-  const hasId = operation.path.includes('{id}')
   const isWrite = operation.method !== 'GET'
   const alternatives = operation.successes[200]?.alternatives ?? []
   const known = formatNames.filter((format) => alternatives.includes(formats[format]))
@@ -96,7 +96,7 @@ function buildHandle(
     if (operation.method === 'PUT') refuseRange(headers)
     let body: object | undefined
     if (expected !== undefined) {
-      body = expected.check(await readJson(request, response, expected.mediaType))
+      body = expected.read(await readJson(request, response, expected.mediaType))
     } else if (isWrite) await discardBody(request, response)
     if (id !== undefined && body !== undefined) requireSameId(body, id)
     if (isWrite) {

@@ -2,70 +2,65 @@ import { Failure } from '../contract/errors.ts'
 import { int64Range } from '../contract/int64.ts'
 import type { BodyShape, ValueOf } from '../contract/schema.ts'
 import { isStorable } from '../contract/text.ts'
+import { type Found, type Members, readMembers, toKind } from './members.ts'
+import { plainNames, readPlainPlant } from './plain-plant.ts'
 
-/** What a shape says of one member. */
-interface Member {
+/** What a shape says about one member. */
+interface Rule {
   readonly name: string
   readonly type: 'string' | 'integer'
   readonly isRequired: boolean
 }
 
-/** Builds the check of one shape: the value as the shape's type, or a `Failure` that names the member at fault. */
-export function buildShapeCheck<Shape extends BodyShape>(shape: Shape) {
-  const members = Object.entries(shape.properties).map(([name, { type }]): Member => {
+/**
+ * Builds the reader of one shape: from JSON to a value of its type, or a `Failure` that names the
+ * member at fault. Members in `alsoKept` are in the value as they were found, unchecked.
+ */
+export function buildShapeReader<Shape extends BodyShape>(
+  shape: Shape,
+  alsoKept: readonly string[] = [],
+) {
+  const rules = Object.entries(shape.properties).map(([name, { type }]): Rule => {
     return { name, type, isRequired: shape.required.includes(name) }
   })
+  const names = [...rules.map(({ name }) => name), ...alsoKept]
+  const mayBePlain = plainNames.every((name) => names.includes(name))
 
-  return (value: unknown): ValueOf<Shape> => {
-    if (!isObject(value))
-      throw misshapen(`A JSON object is expected, but this is ${kindOf(value)}.`)
-    for (const member of members) {
-      if (!isRight(member, value[member.name])) throw misshapen(explain(members, value))
+  return (text: string): ValueOf<Shape> => {
+    const plain = mayBePlain ? readPlainPlant(text) : undefined
+    const members: Members = plain ?? readMembers(text, names)
+    for (const rule of rules) {
+      if (!isRight(rule, members[rule.name])) throw misshapen(rules, members)
     }
-    return value as ValueOf<Shape>
+    return members as ValueOf<Shape>
   }
 }
 
-function isRight({ type, isRequired }: Member, value: unknown): boolean {
-  if (value === undefined) return !isRequired
-  // The parser makes a bigint of every integer within int64, and of nothing else.
+function isRight({ type, isRequired }: Rule, found: Found | undefined): boolean {
+  if (found === undefined) return !isRequired
   return type === 'string'
-    ? typeof value === 'string' && isStorable(value)
-    : typeof value === 'bigint'
+    ? typeof found === 'string' && isStorable(found)
+    : typeof found === 'bigint'
 }
 
-/** What is wrong: the first member that is missing or, if all are there, the first that is not right. */
-function explain(members: readonly Member[], object: Record<string, unknown>): string {
-  const missing = members.find(({ name, isRequired }) => isRequired && object[name] === undefined)
-  if (missing !== undefined) return `The member "${missing.name}" is missing.`
-  const wrong = members.find((member) => !isRight(member, object[member.name])) as Member
-  const value = object[wrong.name]
-  if (typeof value === 'string' && wrong.type === 'string') {
-    return `The member "${wrong.name}" must be a string without NUL characters and without lone surrogates.`
+/** Names the first member that is missing or, if none is, the first that is not right. */
+function misshapen(rules: readonly Rule[], members: Members): Failure {
+  const missing = rules.find(({ name, isRequired }) => isRequired && members[name] === undefined)
+  if (missing !== undefined) {
+    return new Failure(40003, `The member "${missing.name}" is missing.`)
   }
-  return `The member "${wrong.name}" must be ${expectations[wrong.type]}, but is ${kindOf(value)}.`
+  const wrong = rules.find((rule) => !isRight(rule, members[rule.name])) as Rule
+  const found = members[wrong.name] as Found
+  return new Failure(40003, `The member "${wrong.name}" must be ${explain(wrong.type, found)}.`)
 }
 
-const expectations = { string: 'a string', integer: `an integer ${int64Range}` }
-
-function misshapen(message: string): Failure {
-  return new Failure(40003, message)
+function explain(type: Rule['type'], found: Found): string {
+  if (type === 'integer') return `an integer ${int64Range}, but is ${toFault(found)}`
+  if (typeof found !== 'string') return `a string, but is ${toKind(found)}`
+  return 'a string without NUL characters and without lone surrogates'
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function kindOf(value: unknown): string {
-  if (value === null) return 'null'
-  if (Array.isArray(value)) return 'an array'
-  return kinds[typeof value] ?? 'something else'
-}
-
-const kinds: Record<string, string> = {
-  bigint: 'an integer',
-  number: 'another number',
-  string: 'a string',
-  boolean: 'a boolean',
-  object: 'an object',
+/** Why something is no int64. */
+function toFault(found: Found): string {
+  return (typeof found === 'object' && found.fault) || toKind(found)
 }

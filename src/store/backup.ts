@@ -12,15 +12,10 @@ export async function backUpStore(
   return backUp(location.path, draft, onProgress)
 }
 
-/** Copies a backup into a new file, the future store at this location, and checks both. */
-export async function restoreStore(
-  file: string,
-  location: StoreLocation,
-  draft: string,
-): Promise<FileSummary> {
+/** The path to restore a backup to. Only SQLite has one. */
+export function toRestorePath(location: StoreLocation): string {
   if (location.engine === 'postgres') throw new UnusableStore(useCopy)
-  const { restore } = await import('./sqlite/backup.ts')
-  return restore(file, location.path, draft)
+  return location.path
 }
 
 const useItsTools =

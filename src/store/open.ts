@@ -11,7 +11,7 @@ export type StoreLocation =
  * is opened.
  */
 export function toStoreLocation(url: string): StoreLocation | undefined {
-  if (url.includes('\0')) return undefined
+  if (url.includes('\0') || url.startsWith('sqlite://')) return undefined
   const path = /^sqlite:(.+)$/s.exec(url)?.[1]
   if (path !== undefined) return { engine: 'sqlite', path, label: `sqlite:${path}` }
   const parts = splitAddress(url)

@@ -2,16 +2,16 @@ import { createHash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-const prefix = 'plst_'
+export const tokenPrefix = 'plst_'
 /** 30 base62 characters are 178 bits. */
 const secretLength = 30
 /** 6 base62 characters hold every CRC32. */
 const checksumLength = 6
-const wellFormed = new RegExp(`^${prefix}[0-9A-Za-z]{${secretLength + checksumLength}}$`)
+const wellFormed = new RegExp(`^${tokenPrefix}[0-9A-Za-z]{${secretLength + checksumLength}}$`)
 
 /** A new token: prefix, random part, checksum. */
 export function newToken(): string {
-  const body = prefix + randomText(secretLength)
+  const body = tokenPrefix + randomText(secretLength)
   return body + checksumOf(body)
 }
 

@@ -1,11 +1,10 @@
 import { Failure } from '../contract/errors.ts'
 import { NewPlant } from '../contract/shapes.ts'
-import { parseJson } from '../json/parse.ts'
-import { buildShapeCheck } from '../json/shape.ts'
+import { buildShapeReader } from '../json/shape.ts'
 import { type Entry, type Reader, UnreadableFile } from './entry.ts'
 import type { Line } from './lines.ts'
 
-const checkShape = buildShapeCheck(NewPlant)
+const readPlant = buildShapeReader(NewPlant)
 
 /** Reads one JSON object per line, under the rules of `POST /plants`. */
 export function buildNdjsonReader(): Reader {
@@ -19,7 +18,7 @@ export function buildNdjsonReader(): Reader {
     isFirst = false
     if (fault !== undefined) return { line, text, reason: fault }
     try {
-      return { line, text, plant: checkShape(parseJson(text)) }
+      return { line, text, plant: readPlant(text) }
     } catch (error) {
       if (error instanceof Failure) return { line, text, reason: error.message }
       throw error

@@ -1,22 +1,17 @@
 import assert from 'node:assert/strict'
-import {
-  copyFileSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
+import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { run } from '../support/command.ts'
+import { gunzipSync } from 'node:zlib'
+import { run, start } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
+import { runShell } from './shell.ts'
 
 /** A folder with a store of three plants and a token, at the default path. */
 async function newStore(): Promise<string> {
   const folder = newFolder()
-  await run(['token', 'create', '--name', 'Ada'], { folder })
+  await run(['token', 'create', '--name', 'Ada', '--create'], { folder })
   const input = '{"id":1,"name":"one"}\n{"id":2,"name":"two"}\n{"id":3,"name":"three"}\n'
   await run(['import', '-', '--format', 'ndjson'], { folder, input })
   return folder
@@ -71,72 +66,50 @@ describe('plant-store backup', () => {
       assert.deepEqual(readdirSync(folder), [])
     }
   })
-})
 
-/** What is wrong, how to make it so, and the message. */
-const broken: [title: string, spoil: (folder: string) => void, message: RegExp][] = [
-  ['a file that is missing', () => {}, /^Cannot (read|open).*backup\.db/],
-  [
-    'a file of another program',
-    (folder) => writeFileSync(join(folder, 'backup.db'), 'hello'),
-    /is not a database of Plant Store/,
-  ],
-  ['an empty file', (folder) => writeFileSync(join(folder, 'backup.db'), ''), /is empty/],
-  [
-    'a file that was cut short',
-    (folder) => {
-      copyFileSync(join(folder, 'good.db'), join(folder, 'backup.db'))
-      truncateSync(join(folder, 'backup.db'), 8_192)
-    },
-    /malformed|damaged|corrupt/,
-  ],
-  [
-    'a file with a page overwritten',
-    (folder) => {
-      const bytes = readFileSync(join(folder, 'good.db'))
-      writeFileSync(join(folder, 'backup.db'), bytes.fill(0xaa, 4_096, 12_288))
-    },
-    /malformed|damaged/,
-  ],
-]
-
-describe('plant-store restore leaves nothing behind for', () => {
-  for (const [title, spoil, message] of broken) {
-    it(title, async () => {
-      const folder = await newStore()
-      await run(['backup', 'good.db'], { folder })
-      spoil(folder)
-      const { exitCode, stderr } = await run(
-        ['restore', 'backup.db', '--database', 'sqlite:new/plants.db'],
-        { folder },
-      )
-      assert.match(stderr, message)
-      assert.equal(stderr.trimEnd().split('\n').length, 1)
-      assert.equal(exitCode, 78)
-      assert.deepEqual(readdirSync(join(folder, 'new')), [])
-    })
-  }
-
-  it('a store that was not closed, because its log is a part of it', async () => {
+  it('streams to standard output, and restore reads from standard input', async () => {
     const folder = await newStore()
-    copyFileSync(join(folder, 'data/plant-store.db'), join(folder, 'crashed.db'))
-    writeFileSync(join(folder, 'crashed.db-wal'), 'the rest')
-    const args = ['restore', 'crashed.db', '--database', 'sqlite:new/plants.db']
-    const { exitCode, stderr } = await run(args, { folder })
-    assert.match(stderr, /^crashed\.db-wal belongs to crashed\.db/)
-    assert.equal(exitCode, 78)
-    assert.deepEqual(readdirSync(join(folder, 'new')), [])
+    const line =
+      'plant_store backup - | plant_store restore - --database sqlite:new/plants.db && ls -A'
+    const { exitCode, stdout, stderr } = await runShell(line, { folder })
+    assert.match(stderr, /^Backed up: 3 plants and 1 tokens in standard output, checked\.$/m)
+    assert.match(stderr, /^Restored: 3 plants and 1 tokens in sqlite:new\/plants\.db, checked\.$/m)
+    assert.equal(exitCode, 0)
+    assert.equal(stdout, 'data\nnew\n')
+    const exported = await run(['export', '--database', 'sqlite:new/plants.db'], { folder })
+    assert.equal(exported.stdout, (await run(['export'], { folder })).stdout)
   })
 
-  it('a path that exists or has the log of another database', async () => {
+  it('gzips a file whose name ends in .gz, and restore sees it by its content', async () => {
     const folder = await newStore()
-    await run(['backup', 'good.db'], { folder })
-    const taken = await run(['restore', 'good.db'], { folder })
-    assert.match(taken.stderr, /^data\/plant-store\.db exists and was not changed/)
-    assert.equal(taken.exitCode, 78)
-    writeFileSync(join(folder, 'plants.db-wal'), 'old')
-    const log = await run(['restore', 'good.db', '--database', 'sqlite:plants.db'], { folder })
-    assert.match(log.stderr, /^plants\.db-wal exists/)
-    assert.deepEqual(readdirSync(folder), ['data', 'good.db', 'plants.db-wal'])
+    const backup = await run(['backup', 'monday.db.gz'], { folder })
+    assert.equal(backup.stderr, 'Backed up: 3 plants and 1 tokens in monday.db.gz, checked.\n')
+    assert.deepEqual(readdirSync(folder), ['data', 'monday.db.gz'])
+    assert.equal(statSync(join(folder, 'monday.db.gz')).mode & 0o777, 0o600)
+    const plain = gunzipSync(readFileSync(join(folder, 'monday.db.gz')))
+    assert.equal(plain.toString('latin1', 0, 15), 'SQLite format 3')
+    renameSync(join(folder, 'monday.db.gz'), join(folder, 'monday'))
+    const restored = await run(['restore', 'monday', '--database', 'sqlite:plants.db'], { folder })
+    assert.equal(restored.exitCode, 0, restored.stderr)
+    assert.deepEqual(readdirSync(folder), ['data', 'monday', 'plants.db'])
+  })
+
+  it('is silent with --quiet, and so is restore', async () => {
+    const folder = await newStore()
+    const backup = await run(['backup', 'b.db', '--quiet'], { folder })
+    assert.deepEqual(backup, { exitCode: 0, stdout: '', stderr: '' })
+    const args = ['restore', 'b.db', '--quiet', '--database', 'sqlite:new.db']
+    assert.deepEqual(await run(args, { folder }), { exitCode: 0, stdout: '', stderr: '' })
+  })
+
+  it('leaves nothing behind when nobody reads standard output', async () => {
+    const folder = await newStore()
+    const temporary = newFolder()
+    const running = start(['backup', '-'], { folder, env: { TMPDIR: temporary } })
+    running.child.stdout?.destroy()
+    const { exitCode, stderr } = await running.ended
+    assert.equal(stderr, '')
+    assert.equal(exitCode, 141)
+    assert.deepEqual(readdirSync(temporary), [])
   })
 })

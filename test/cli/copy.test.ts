@@ -119,7 +119,7 @@ describe('plant-store copy', () => {
     await run(['token', 'create', '--name', 'a', '--database', 'sqlite:a.db'], { folder })
     assert.match((await copy('sqlite:a.db', 'sqlite:./a.db', folder)).stderr, same)
     const missing = await copy('sqlite:no.db', 'sqlite:b.db', folder)
-    assert.match(missing.stderr, /^There is no store at no\.db/)
+    assert.match(missing.stderr, /^--from: there is no store at sqlite:\/.*\/no\.db\.\n$/)
   })
 
   it('notices that tokens are missing in the destination', async () => {

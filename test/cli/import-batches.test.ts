@@ -18,6 +18,7 @@ async function* toGroups(...groups: Entry[][]): AsyncGenerator<Entry[]> {
 function newTarget() {
   const events: string[] = []
   const target: Target = {
+    name: 'a target that answers late',
     async put(plants) {
       const ids = plants.map(({ id }) => id).join('+')
       events.push(`begin ${ids}`)

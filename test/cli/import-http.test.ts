@@ -31,12 +31,12 @@ for (const engine of engines) {
       const first = await importInto(service.url, `${three}{"id":1,"name":"uno"}\n`)
       assert.match(
         first.stderr,
-        /line 4: .*different content.*\nImported: 3 stored, 1 in conflict/s,
+        /line 4: .*different content.*\nImported into http:\S+: 3 stored, 1 in conflict/s,
       )
       assert.equal(first.exitCode, 65)
       const lines = `${three}{"id":2,"name":"zwei"}\n`
       const again = await importInto(service.url, lines, '--on-conflict', 'replace')
-      assert.match(again.stderr, /Imported: 0 stored, 3 already there, 1 replaced/)
+      assert.match(again.stderr, /Imported into \S+: 0 stored, 3 already there, 1 replaced/)
       assert.equal(again.exitCode, 0)
       const stored = await service.call({ path: '/plants' })
       assert.equal(
@@ -52,7 +52,7 @@ describe('plant-store import --url', () => {
     const service = await startService('sqlite::memory:', { env: { RATE_LIMIT: '10/s' } })
     const input = Array.from({ length: 25 }, (_, id) => `{"id":${id},"name":"a"}\n`).join('')
     const { exitCode, stderr } = await importInto(service.url, input)
-    assert.match(stderr, /^Imported: 25 stored/)
+    assert.match(stderr, /^Imported into http:\S+: 25 stored/)
     assert.equal(exitCode, 0)
   })
 
@@ -65,7 +65,7 @@ describe('plant-store import --url', () => {
       response.writeHead(status, { 'Retry-After': '0' }).end()
     })
     const { exitCode, stderr } = await importInto(url, '{"id":1,"name":"a"}\n')
-    assert.match(stderr, /^Imported: 1 stored/)
+    assert.match(stderr, /^Imported into http:\S+: 1 stored/)
     assert.equal(exitCode, 0)
     assert.equal(requests, 14)
   })
@@ -100,7 +100,7 @@ describe('plant-store import --url', () => {
         first,
         'line 1: \\u001b[2J\\u009b31m\\u007f\\u000d\\u000a\\u202eImported: 9 stored',
       )
-      assert.match(second ?? '', /^Imported: 0 stored, 1 invalid/)
+      assert.match(second ?? '', /^Imported into http:\S+: 0 stored, 1 invalid/)
     })
   }
 

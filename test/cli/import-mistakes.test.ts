@@ -77,7 +77,7 @@ const mistakes: [
 describe('plant-store import ends with one clear line for', () => {
   for (const [title, args, input, exitCode, message] of mistakes) {
     it(title, async () => {
-      const result = await run(['import', ...args], { folder: newFolder(), input })
+      const result = await run(['import', ...args, '--create'], { folder: newFolder(), input })
       assert.match(result.stderr, message)
       assert.equal(result.exitCode, exitCode)
     })
@@ -104,14 +104,14 @@ describe('plant-store import ends with one clear line for', () => {
       'Cannot read a\\u001b[2J\\u000ab.csv: there is no such file or folder.\n',
     )
     const input = 'id,name,\u009b31m\u007f,\u009b31m\u007f\n'
-    const twice = await run(['import', '-', '--format', 'csv'], { folder, input })
+    const twice = await run(['import', '-', '--format', 'csv', '--create'], { folder, input })
     assert.equal(twice.stderr, 'line 1: The header names the column "\\u009b31m\\u007f" twice.\n')
   })
 
   it('a disk without space for rejects', {
     skip: !existsSync('/dev/full') && 'there is no /dev/full',
   }, async () => {
-    const args = ['import', '-', '--format', 'ndjson', '--rejects', '/dev/full']
+    const args = ['import', '-', '--format', 'ndjson', '--rejects', '/dev/full', '--create']
     const { exitCode, stderr } = await run(args, { folder: newFolder(), input: '{"id":1}\n' })
     assert.equal(stderr, 'Cannot write --rejects /dev/full: the disk is full.\n')
     assert.equal(exitCode, 73)
@@ -123,7 +123,7 @@ describe('plant-store import ends with one clear line for', () => {
   ] as const) {
     it(`${signal}, even while standard input is silent`, async () => {
       const folder = newFolder()
-      const args = ['import', '-', '--format', 'csv']
+      const args = ['import', '-', '--format', 'csv', '--create']
       const running = start(args, { folder, input: 'id,name\n1,a\n', isInputOpen: true })
       const database = join(folder, 'data/plant-store.db')
       while (!existsSync(`${database}-wal`)) await new Promise((resolve) => setTimeout(resolve, 10))
@@ -131,7 +131,7 @@ describe('plant-store import ends with one clear line for', () => {
       const { exitCode, stderr } = await running.ended
       assert.match(
         stderr,
-        /^Imported so far: 0 stored .*\nStopped after line 0\. Run the same command again/,
+        /^Imported so far into sqlite:.*: 0 stored .*\nStopped after line 0\. Run the same command again/,
       )
       assert.equal(exitCode, code)
     })

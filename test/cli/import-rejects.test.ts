@@ -64,7 +64,7 @@ describe('plant-store import --rejects', () => {
     const folder = newFolder()
     const long = `{"id":"${'x'.repeat(1_000_000)}"}`
     const bomb = gzipSync(`${long}\n`.repeat(20))
-    const args = ['import', '-', '--format', 'ndjson', '--rejects', 'bad']
+    const args = ['import', '-', '--format', 'ndjson', '--rejects', 'bad', '--create']
     await run(args, { folder, input: bomb })
     const rejects = readFileSync(join(folder, 'bad'), 'utf8').trimEnd().split('\n')
     assert.equal(rejects.length, 20)
@@ -79,7 +79,7 @@ describe('plant-store import --rejects', () => {
   it('writes control characters as escapes, which JSON reads as what they are', async () => {
     const folder = newFolder()
     const text = '{"id":"\u009b31m\u007f\u202e"}'
-    const args = ['import', '-', '--format', 'ndjson', '--rejects', 'bad']
+    const args = ['import', '-', '--format', 'ndjson', '--rejects', 'bad', '--create']
     await run(args, { folder, input: `${text}\n` })
     const reject = readFileSync(join(folder, 'bad'), 'utf8')
     assert.doesNotMatch(reject.trimEnd(), /\p{Cc}|\u202e/u)
@@ -88,7 +88,7 @@ describe('plant-store import --rejects', () => {
 
   it('replaces the rejects of an earlier import', async () => {
     const folder = newFolder()
-    const args = ['import', '-', '--format', 'ndjson', '--rejects', 'bad']
+    const args = ['import', '-', '--format', 'ndjson', '--rejects', 'bad', '--create']
     await run(args, { folder, input: '{"id":1}\n{"id":2}\n' })
     await run(args, { folder, input: '{"id":3}\n' })
     const rejects = readFileSync(join(folder, 'bad'), 'utf8').trimEnd().split('\n')

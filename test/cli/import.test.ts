@@ -27,11 +27,11 @@ for (const engine of engines) {
       writeFileSync(join(folder, 'plants.ndjson'), three)
       const first = await run(['import', 'plants.ndjson'], options)
       assert.equal(first.exitCode, 0)
-      assert.match(first.stderr, /^Imported: 3 stored \(/)
+      assert.match(first.stderr, /^Imported into \S+: 3 stored \(/)
       assert.equal(await readAll(), three)
       const second = await run(['import', 'plants.ndjson'], options)
       assert.equal(second.exitCode, 0)
-      assert.match(second.stderr, /^Imported: 0 stored, 3 already there \(/)
+      assert.match(second.stderr, /^Imported into \S+: 0 stored, 3 already there \(/)
     })
 
     it('reads gzipped CSV', async () => {
@@ -51,7 +51,7 @@ for (const engine of engines) {
       assert.equal(exitCode, 65)
       assert.match(
         stderr,
-        /^line 1: .*a plant with this id and different content.*\nImported: 0 stored, 1 in conflict/,
+        /^line 1: .*a plant with this id and different content.*\nImported into \S+: 0 stored, 1 in conflict/,
       )
       assert.equal(await readAll(), three)
     })
@@ -75,7 +75,7 @@ for (const engine of engines) {
       assert.equal(exitCode, 65)
       assert.match(
         stderr,
-        /^Imported: 2 stored, 2 invalid \(.*\)\. The rejected lines are in bad\.ndjson\./,
+        /^Imported into \S+: 2 stored, 2 invalid \(.*\)\. The rejected lines are in bad\.ndjson\./,
       )
       const rejects = readFileSync(join(folder, 'bad.ndjson'), 'utf8').trimEnd().split('\n')
       assert.deepEqual(
@@ -103,7 +103,7 @@ for (const engine of engines) {
       assert.equal(exitCode, 130, stderr)
       assert.match(
         stderr,
-        /^Imported so far: [\d,]+ stored .*\nStopped after line \d+\. Run the same command again/,
+        /^Imported so far into \S+: [\d,]+ stored .*\nStopped after line \d+\. Run the same command again/,
       )
       assert.equal((await run(['import', 'many.ndjson'], options)).exitCode, 0)
       assert.ok((await readAll()) === lines)

@@ -13,7 +13,10 @@ describe('a file that export writes', { skip: shim.skip }, () => {
     it(`is synced before it gets its name, and the folder afterwards: ${name}`, async () => {
       const folder = newFolder()
       const trace = join(newFolder(), 'trace')
-      await run(['import', '-', '--format', 'ndjson'], { folder, input: '{"id":1,"name":"a"}\n' })
+      await run(['import', '-', '--format', 'ndjson', '--create'], {
+        folder,
+        input: '{"id":1,"name":"a"}\n',
+      })
       const env = shim.toEnv?.({ folder, trace }) ?? {}
       const { exitCode } = await run(['export', join(folder, name)], { folder, env })
       assert.equal(exitCode, 0)

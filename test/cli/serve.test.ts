@@ -68,7 +68,7 @@ describe('plant-store serve', () => {
     assert.deepEqual(readdirSync(folder).sort(), ['other.db', 'other.db-shm', 'other.db-wal'])
   })
 
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     it(`ends on ${signal} with 0 and leaves one whole file`, async () => {
       const folder = newFolder()
       const service = await startServing(folder, { PLANT_STORE_TOKEN: operatorToken })
@@ -119,9 +119,32 @@ describe('plant-store serve', () => {
     assert.match(headers.get('content-type') ?? '', /json/)
   })
 
-  it('prints an address to paste when it listens everywhere', async () => {
+  it('prints that it listens everywhere, and a line to paste that works', async () => {
     const service = await startServing(newFolder(), { HOST: '0.0.0.0' })
-    assert.match(service.url, /^http:\/\/127\.0\.0\.1:/)
+    assert.match(service.url, /^http:\/\/0\.0\.0\.0:\d+$/)
+    const [, line = ''] = await service.waitFor(/^ {2}(curl .*)$/m)
+    assert.match(line, /^curl http:\/\/127\.0\.0\.1:\d+\/plants /)
+    const { stdout } = await promisify(execFile)('sh', ['-c', line])
+    assert.equal(stdout, '{"name":"Monstera deliciosa","tag":"indoor"}')
+  })
+
+  it('logs where it listens and on which store', async () => {
+    const service = await startServing(newFolder())
+    const [line] = await service.waitFor(/^\{.*"msg":"listening.*$/m)
+    const { msg, url, store } = JSON.parse(line)
+    assert.equal(msg, `listening on ${service.url}, store sqlite:data/plant-store.db`)
+    assert.equal(url, service.url)
+    assert.equal(store, 'sqlite:data/plant-store.db')
+    assert.equal(service.output.stderr.includes('plst_'), false)
+  })
+
+  it('drains after SIGHUP as after SIGTERM', async () => {
+    const service = await startServing(newFolder())
+    service.child.kill('SIGHUP')
+    await service.waitFor(/SIGHUP: finishing accepted requests/)
+    const { status } = await call(service.url, { path: '/readyz' })
+    assert.equal(status, 503)
+    assert.equal((await service.ended).exitCode, 0)
   })
 
   it('makes one first token when several services start on an empty folder at once', async () => {

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { describeStart } from '../../src/cli/serve/welcome.ts'
 import { type Environment, readConfig } from '../../src/config.ts'
+import { newFolder } from '../support/folder.ts'
 
 const url = 'http://127.0.0.1:3000'
 const operatorToken = 'a-token-of-the-operator'
@@ -25,6 +28,42 @@ describe('what serve prints', () => {
     const text = show({ PLANT_STORE_TOKEN: operatorToken })
     assert.match(text, /Bearer \$PLANT_STORE_TOKEN/)
     assert.equal(text.includes(operatorToken) || text.includes('token create'), false)
+  })
+
+  for (const host of ['0.0.0.0', '::', '192.0.2.7']) {
+    it(`shows the address ${host} and warns that it is plain HTTP`, () => {
+      const shown = host === '::' ? '\\[::\\]' : host
+      const text = describeStart(
+        { url: `http://${host === '192.0.2.7' ? host : '127.0.0.1'}:3000`, firstToken: undefined },
+        readConfig({}, { HOST: host }),
+        '1.0.0',
+      )
+      assert.match(text, new RegExp(`address {3}http://${shown}:3000\\n`))
+      assert.match(text, /warning {3}plain HTTP, open to other machines: put a TLS proxy in front/)
+    })
+  }
+
+  it('warns of nothing on a loopback address', () => {
+    for (const host of ['127.0.0.1', 'localhost', '::1', '127.1.2.3']) {
+      const started = { url, firstToken: undefined }
+      const text = describeStart(started, readConfig({}, { HOST: host }), '1.0.0')
+      assert.doesNotMatch(text, /warning/)
+    }
+  })
+
+  it('shows PUBLIC_URL', () => {
+    assert.match(
+      show({ PUBLIC_URL: 'https://plants.example/api/' }),
+      /public {4}https:\/\/plants\.example\/api\n/,
+    )
+  })
+
+  it('reads the token of the operator from its file', () => {
+    const path = join(newFolder(), "the operator's token")
+    writeFileSync(path, operatorToken)
+    const text = show({ PLANT_STORE_TOKEN_FILE: path })
+    assert.ok(text.includes(`Bearer $(cat '${path.replaceAll("'", "'\\''")}')"`), text)
+    assert.equal(text.includes(operatorToken), false)
   })
 
   it('says that nothing is kept in memory', () => {

@@ -12,7 +12,7 @@ import { scale } from './scale.ts'
 import { startProcess, token } from './service-process.ts'
 import { startWriters } from './writers.ts'
 
-const lineCount = 30_000
+const lineCount = 12_000
 /** Half of the lines repeat ids with other names: the order of the lines decides. */
 const lines = Array.from({ length: lineCount }, (_, line) => {
   const id = line % 2 === 0 ? line : -(line % 3_000)

@@ -147,7 +147,8 @@ for (const engine of engines) {
     })
 
     it('keeps every change of 50 clients that read and replace one plant at once', async () => {
-      const service = await startService(await engine.newUrl())
+      const store = await engine.open(await engine.newUrl())
+      const service = await startService('sqlite::memory:', { store })
       await service.create('{"id":1,"name":"0"}')
       let accepted = 0
       async function increment(): Promise<void> {

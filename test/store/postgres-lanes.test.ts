@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import postgres from 'postgres'
 import { openPrimary } from '../../src/store/postgres/connection.ts'
 import type { Lane } from '../../src/store/postgres/lane.ts'
+import { pageConnections } from '../../src/store/postgres/session.ts'
 import { buildPostgresStore } from '../../src/store/postgres/store.ts'
 import { engines } from '../support/engines.ts'
 import { query } from '../support/postgres.ts'
@@ -84,7 +85,9 @@ describe('a read of PostgreSQL', () => {
     await using opened = await openStore(10_000)
     const { connection, store } = opened
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
-    const running = Array.from({ length: 3 }, () => hold(connection.session()?.pages, released))
+    const running = Array.from({ length: pageConnections }, () =>
+      hold(connection.session()?.pages, released),
+    )
     await Promise.all(running.map(({ started }) => started))
     const waiting = Array.from({ length: 1_000 }, () => store.listPlants({ ...page, limit: 1 }))
     await assert.rejects(store.listPlants(page), { number: 50300 })
@@ -100,8 +103,8 @@ describe('a read of PostgreSQL', () => {
     const { url, store } = opened
     const service = await startService(url, { store })
     await using plants = await lock(url, 'plants')
-    const running = Array.from({ length: 3 }, () => store.listPlants(page))
-    await untilWaiting(url, 3)
+    const running = Array.from({ length: pageConnections }, () => store.listPlants(page))
+    await untilWaiting(url, pageConnections)
     const waiting = Array.from({ length: 1_000 }, () => store.listPlants(page))
     const answer = await service.call({ path: '/plants' })
     assert.equal(answer.status, 503)

@@ -12,12 +12,17 @@ export function openSqliteStore(path: string, options?: SqliteStoreOptions): Sto
   return closeAfterTest(buildSqliteStore(openConnection(path), options))
 }
 
+/** Longer than an answer takes on a busy machine: a slow one is no failure of the store. */
+const answerTimeoutMs = 60_000
+
 /** Opens a store on a PostgreSQL database. It is closed with the test. */
 export async function openPostgresStore(
   url: string,
   options?: PostgresStoreOptions,
 ): Promise<Store> {
-  return closeAfterTest(buildPostgresStore(await openPrimary(url, quiet), options))
+  return closeAfterTest(
+    buildPostgresStore(await openPrimary(url, quiet), { answerTimeoutMs, ...options }),
+  )
 }
 
 /** Closes a store when the test ends, unless the test or a service has closed it by then. */

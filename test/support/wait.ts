@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { watchTestEnd } from './release.ts'
 
 /** Longer than anything takes on a busy machine: only what never comes is missed. */
-const maxWaitMs = 60_000
+const maxWaitMs = 90_000
 const lookMs = 5
 
 /** Looks again and again until the condition holds, or the test has ended without it. */

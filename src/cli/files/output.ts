@@ -2,9 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, link, open, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { explainFile } from '../../store/file-errors.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
 import { throwIfStopped } from '../signals.ts'
+import { cannotPrint } from '../terminal.ts'
 
 /** What happens to a file that already has the name. */
 export type Existing = 'replace' | 'refuse'
@@ -26,7 +29,7 @@ export async function makeFile<Value>(
     // A device or a pipe is written to directly: its reader waits at the other end.
     return target === undefined ? await make(path) : await makeWhole(target, existing, signal, make)
   } catch (error) {
-    throw error instanceof Error && 'syscall' in error ? cannotWrite(path, error) : error
+    throw explainWrite(path, error)
   }
 }
 
@@ -54,8 +57,25 @@ async function makeWhole<Value>(
     await sync(dirname(resolve(path)))
     return value
   } finally {
-    // SQLite leaves the files with a suffix when it fails.
-    for (const suffix of ['', '-journal', '-wal', '-shm']) await rm(draft + suffix, { force: true })
+    await removeDraft(draft)
+  }
+}
+
+/** Removes a draft, with the files beside it that SQLite leaves when it fails. */
+export async function removeDraft(draft: string): Promise<void> {
+  for (const suffix of ['', '-journal', '-wal', '-shm']) await rm(draft + suffix, { force: true })
+}
+
+/** Writes everything to standard output. */
+export async function writeOut(
+  source: Readable,
+  output: Writable,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await pipeline(source, output, { end: false, signal })
+  } catch (error) {
+    throw isSystemError(error) ? cannotPrint(error) : error
   }
 }
 
@@ -75,9 +95,15 @@ async function linkOnce(draft: string, path: string): Promise<void> {
 
 const withoutLinks = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']
 
-function cannotWrite(path: string, error: unknown): CommandFailed {
+/** An error of the system while a file was written, in words. Any other error stays as it is. */
+export function explainWrite(path: string, error: unknown): unknown {
+  if (!isSystemError(error)) return error
   const message = `Cannot write ${path}: ${explainFile(error)}.`
   return new CommandFailed(exitCodes.cannotCreate, message, { cause: error })
+}
+
+function isSystemError(error: unknown): error is Error {
+  return error instanceof Error && 'syscall' in error
 }
 
 async function sync(path: string): Promise<void> {

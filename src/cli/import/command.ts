@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import { type Environment, type Flags, readConfig } from '../../config.ts'
-import { databaseFlag, quietFlag } from '../flags.ts'
+import { createFlag, databaseFlag, quietFlag } from '../flags.ts'
 import type { Terminal } from '../terminal.ts'
 import type { ImportFlags } from './import.ts'
 
@@ -18,6 +18,7 @@ export function addImportCommand(program: Command, env: Environment, terminal: T
     .option('--rejects <file>', 'where rejected lines go (standard error)')
     .option('--url <address>', 'the service to import into, instead of a store')
     .option('--token <token>', 'the token for that service (PLANT_STORE_TOKEN)')
+    .option(...createFlag)
     .option(...quietFlag)
     .option(...databaseFlag)
     .action(async (file: string, flags: ImportFlags & Flags) => {

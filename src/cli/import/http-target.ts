@@ -1,12 +1,14 @@
 import { WrongConfig } from '../../config.ts'
-import type { NewPlant } from '../../contract/shapes.ts'
-import { parseJson } from '../../json/parse.ts'
+import { NewPlant } from '../../contract/shapes.ts'
+import { buildShapeReader } from '../../json/shape.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
 import { type Answer, maxAttempts, openHttpClient, toMessage } from './http-client.ts'
 import { type OnConflictFlag, type Outcome, type Target, toOutcome } from './target.ts'
 
 /** The statuses of a plant that the service refuses, whatever it does with others. */
 const invalidStatuses = [400, 413]
+
+const readPlant = buildShapeReader(NewPlant)
 
 /** A running service as the target of an import: one request per plant, several at a time. */
 export function openHttpTarget(
@@ -49,7 +51,7 @@ export function openHttpTarget(
     const current = await client.send({ method: 'GET', path: `/plants/${plant.id}` })
     if (current.status === 404) return undefined
     if (current.status !== 200) throw unexpected(url, current)
-    const { name, tag } = parseJson(current.body) as NewPlant
+    const { name, tag } = readPlant(current.body)
     if (name === plant.name && tag === plant.tag) return toOutcome('already there', onConflict)
     if (onConflict !== 'replace') return toOutcome('conflict', onConflict)
     const replaced = await put(plant)
@@ -58,6 +60,8 @@ export function openHttpTarget(
   }
 
   return {
+    name: url,
+
     put(plants) {
       // Plants with the same id are sent one after the other: their order decides which one stays.
       const turns = new Map<bigint, Promise<Outcome>>()

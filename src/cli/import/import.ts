@@ -8,6 +8,7 @@ import { openInput, toFormat } from '../files/input.ts'
 import { expectManyShortLives } from '../memory.ts'
 import { startProgress } from '../progress.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
+import { requireExistingOrNamed } from '../stores/location.ts'
 import type { Terminal } from '../terminal.ts'
 import { putBatches, toBatches } from './batches.ts'
 import { openHttpTarget } from './http-target.ts'
@@ -22,6 +23,7 @@ export interface ImportFlags {
   readonly rejects?: string
   readonly url?: string
   readonly token?: string
+  readonly create?: boolean
   readonly quiet?: boolean
 }
 
@@ -63,7 +65,8 @@ export async function importPlants(
   }
   const rejected = countRejected(report)
   if (!flags.quiet || signal.aborted || rejected > 0) {
-    terminal.tell(describeReport(report, { isWhole: !signal.aborted, rejects: flags.rejects }))
+    const isWhole = !signal.aborted
+    terminal.tell(describeReport(report, target.name, { isWhole, rejects: flags.rejects }))
   }
   throwIfStopped(signal, `Stopped after line ${report.lastLine}. ${howToContinue}`)
   if (rejected > 0) throw new CommandFailed(exitCodes.data, '')
@@ -73,12 +76,13 @@ const howToContinue = 'Run the same command again to continue: stored lines are 
 
 /** The store of the configuration, or a running service where `--url` names one. */
 async function openTarget(
-  { url, token, onConflict }: ImportFlags,
+  { url, token, onConflict, create }: ImportFlags,
   config: Config,
   signal: AbortSignal,
 ): Promise<Target> {
   if (url === undefined) {
     if (token !== undefined) throw new WrongConfig(['--token needs --url.'])
+    requireExistingOrNamed(config, { create })
     return openStoreTarget(config, onConflict)
   }
   const secret = token ?? config.operatorToken

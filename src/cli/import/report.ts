@@ -35,6 +35,7 @@ const words: Record<Outcome['is'], string> = {
 /** The last line of an import: the number of lines with each outcome. */
 export function describeReport(
   report: Report,
+  target: string,
   { isWhole, rejects }: { readonly isWhole: boolean; readonly rejects: string | undefined },
 ): string {
   const { counts } = report
@@ -46,5 +47,5 @@ export function describeReport(
   const hasFile = rejects !== undefined && countRejected(report) > 0
   const hint = hasFile ? ` The rejected lines are in ${rejects}.` : ''
   const speed = `${seconds.toFixed(1)} s, ${toText(Math.round(all / seconds))}/s`
-  return `${isWhole ? 'Imported' : 'Imported so far'}: ${kinds.join(', ')} (${speed}).${hint}`
+  return `Imported ${isWhole ? '' : 'so far '}into ${target}: ${kinds.join(', ')} (${speed}).${hint}`
 }

@@ -11,6 +11,8 @@ export interface Outcome {
 
 /** Where an import puts its plants. */
 export interface Target {
+  /** The store or the service, as messages name it. */
+  readonly name: string
   /** Stores plants and answers the outcome of each, in order. */
   put(plants: readonly NewPlant[]): Promise<Outcome[]>
   close(): Promise<void>

@@ -10,7 +10,7 @@ import type { Terminal } from '../terminal.ts'
 import { printToken } from '../tokens/print.ts'
 import { openLogger } from './logger.ts'
 import { requireFreePort } from './port.ts'
-import { describeStart, type Started } from './welcome.ts'
+import { describeStart, type Started, toListenUrl } from './welcome.ts'
 import { disconnectWorker, isWorker, startWorkers } from './workers.ts'
 
 /** Runs the service until a signal stops it. */
@@ -32,14 +32,15 @@ async function serveAlone(config: Config, logger: Logger, print: Print): Promise
   const signalled = waitForSignal(logger)
   try {
     await announce(service.store, service.url, config, print)
+    if (!isWorker) logListening(logger, service.url, config)
   } catch (error) {
     await service.close()
     throw error
   }
   // Node writes the cache at exit. A service that is killed would leave none for the next start.
   flushCompileCache()
-  // Ctrl-C stops quickly; after SIGTERM, a balancer gets time to notice.
-  const grace = (await signalled) === 'SIGTERM' ? 'hold' : 'hurry'
+  // Ctrl-C stops quickly; after any other signal, a balancer gets time to notice.
+  const grace = (await signalled) === 'SIGINT' ? 'hurry' : 'hold'
   const cut = await service.close(grace)
   if (cut === 0) logger.info('stopped: every accepted request was answered')
   else logger.warn(`stopped: ${cut} connections were cut because their clients did not finish`)
@@ -53,6 +54,7 @@ async function serveTogether(config: Config, logger: Logger, print: Print): Prom
   if (url !== undefined) {
     try {
       await withStore(config, (store) => announce(store, url, config, print))
+      logListening(logger, url, config)
     } catch (error) {
       await workers.stop()
       throw error
@@ -68,4 +70,9 @@ async function announce(store: Store, url: string, config: Config, print: Print)
   const first = needsToken ? await issueFirstToken(store) : undefined
   if (first === undefined) await print({ url, firstToken: undefined })
   else await printToken(store, first, () => print({ url, firstToken: first.token }))
+}
+
+function logListening(logger: Logger, url: string, config: Config): void {
+  const [address, store] = [toListenUrl(url, config), config.storeLocation.label]
+  logger.info({ url: address, store }, `listening on ${address}, store ${store}`)
 }

@@ -2,6 +2,7 @@ import { type Config, defaultDatabaseUrl } from '../../config.ts'
 
 /** A service that has just started. */
 export interface Started {
+  /** An address of this machine, to paste. */
   readonly url: string
   readonly firstToken: string | undefined
 }
@@ -12,16 +13,18 @@ export function describeStart(
   config: Config,
   version: string,
 ): string {
-  const lines = [
-    `Plant Store ${version}`,
-    '',
-    `  address   ${url}`,
+  const lines = [`Plant Store ${version}`, '', `  address   ${toListenUrl(url, config)}`]
+  if (!isLoopback(config.host)) {
+    lines.push('  warning   plain HTTP, open to other machines: put a TLS proxy in front')
+  }
+  if (config.publicUrl !== undefined) lines.push(`  public    ${config.publicUrl}`)
+  lines.push(
     `  document  ${url}/openapi.json (to read: ${url}/docs)`,
     `  store     ${describeStore(config)}`,
-  ]
+  )
   if (config.workers > 1) lines.push(`  workers   ${config.workers}`)
   if (firstToken) lines.push(`  token     ${firstToken} (shown once; keep it)`)
-  const token = firstToken ?? (config.operatorToken ? '$PLANT_STORE_TOKEN' : '$TOKEN')
+  const token = firstToken ?? toTokenText(config)
   if (token === '$TOKEN') {
     const create = `npx plant-store token create --name me${toFlag(config)}`
     lines.push('', 'Make a token:', '', `  TOKEN=$(${create})`)
@@ -32,17 +35,37 @@ export function describeStart(
   return lines.join('\n')
 }
 
+/** The address that the service listens on, which is no address to paste if it is a wildcard. */
+export function toListenUrl(url: string, { host }: Config): string {
+  const wildcard = { '0.0.0.0': '0.0.0.0', '::': '[::]' }[host]
+  return wildcard === undefined ? url : `http://${wildcard}:${new URL(url).port}`
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d+){3}$/.test(host)
+}
+
 function describeStore({ storeLocation: { label } }: Config): string {
   return label === 'sqlite::memory:'
     ? `${label} (in memory: everything is lost when it stops)`
     : label
 }
 
+/** The token of the operator as a shell finds it, or the variable for a new one. */
+function toTokenText({ operatorToken, operatorTokenFile }: Config): string {
+  if (operatorTokenFile !== undefined) return `$(cat ${toShellWord(operatorTokenFile)})`
+  return operatorToken ? '$PLANT_STORE_TOKEN' : '$TOKEN'
+}
+
 /** The flag by which a command in another terminal finds the same store. */
 function toFlag({ storeLocation }: Config): string {
   if (storeLocation.engine === 'postgres') return ' --database "$DATABASE_URL"'
   const { label } = storeLocation
-  return label === defaultDatabaseUrl ? '' : ` --database '${label}'`
+  return label === defaultDatabaseUrl ? '' : ` --database ${toShellWord(label)}`
+}
+
+function toShellWord(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`
 }
 
 function toCurl(url: string, token: string, id: number): string {

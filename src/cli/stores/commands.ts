@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type Environment, type Flags, readConfig } from '../../config.ts'
-import { databaseFlag, quietFlag } from '../flags.ts'
+import { databaseFlag, passwordHelp, quietFlag } from '../flags.ts'
 import type { Terminal } from '../terminal.ts'
 import type { CopyFlags } from './copy.ts'
 import type { ExportFlags } from './export.ts'
@@ -22,7 +22,7 @@ export function addStoreCommands(program: Command, env: Environment, terminal: T
   program
     .command('backup')
     .description('copy the store into one file, while the service runs')
-    .argument('<file>', 'a file that does not exist yet')
+    .argument('<file>', 'a new file; with .gz at its end it is gzipped; - for standard output')
     .option(...quietFlag)
     .option(...databaseFlag)
     .action(async (file: string, flags: { quiet?: boolean } & Flags) => {
@@ -33,11 +33,12 @@ export function addStoreCommands(program: Command, env: Environment, terminal: T
   program
     .command('restore')
     .description('make a store from a backup, where there is none')
-    .argument('<file>', 'a file that "backup" made')
+    .argument('<file>', 'a file that "backup" made, gzipped or not; - for standard input')
+    .option(...quietFlag)
     .option(...databaseFlag)
-    .action(async (file: string, flags: Flags) => {
-      const { restoreBackup } = await import('./backup.ts')
-      await restoreBackup(file, readConfig(flags, env), terminal)
+    .action(async (file: string, flags: { quiet?: boolean } & Flags) => {
+      const { restoreBackup } = await import('./restore.ts')
+      await restoreBackup(file, flags, readConfig(flags, env), terminal)
     })
 
   program
@@ -46,8 +47,9 @@ export function addStoreCommands(program: Command, env: Environment, terminal: T
     .requiredOption('--from <url>', 'sqlite:PATH or postgres://…')
     .requiredOption('--to <url>', 'sqlite:PATH or postgres://…')
     .option(...quietFlag)
+    .addHelpText('after', passwordHelp)
     .action(async (flags: CopyFlags) => {
       const { copyStore } = await import('./copy.ts')
-      await copyStore(flags, terminal)
+      await copyStore(flags, env, terminal)
     })
 }

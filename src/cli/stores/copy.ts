@@ -1,3 +1,4 @@
+import type { Environment } from '../../config.ts'
 import { Failure } from '../../contract/errors.ts'
 import {
   CopyConflict,
@@ -8,7 +9,7 @@ import {
   summarize,
 } from '../../store/copy.ts'
 import { openStore, type StoreLocation } from '../../store/open.ts'
-import type { Store } from '../../store/store.ts'
+import { type Store, UnusableStore } from '../../store/store.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
 import { expectShortLives } from '../memory.ts'
 import { type Progress, startProgress, toText } from '../progress.ts'
@@ -23,13 +24,17 @@ export interface CopyFlags extends CopyLocations {
 }
 
 /** Copies a store, tokens included, to another location and compares both. */
-export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<void> {
+export async function copyStore(
+  flags: CopyFlags,
+  env: Environment,
+  terminal: Terminal,
+): Promise<void> {
   expectShortLives()
-  const { from, to } = toCopyLocations(flags)
+  const { from, to } = toCopyLocations(flags, env)
   const signal = stopOnSignal()
-  const source = await openStore(from)
+  const source = await openAs('--from', from)
   try {
-    const destination = await openStore(to)
+    const destination = await openAs('--to', to)
     const progress = startProgress('copy', 'plants', terminal, flags)
     try {
       await requireNoStranger(source, destination, to, signal)
@@ -47,6 +52,16 @@ export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<v
     }
   } finally {
     await source.close()
+  }
+}
+
+/** Opens a store whose messages name the flag that the operator has set. */
+async function openAs(flag: '--from' | '--to', location: StoreLocation): Promise<Store> {
+  try {
+    return await openStore(location)
+  } catch (error) {
+    if (!(error instanceof UnusableStore)) throw error
+    throw new UnusableStore(error.message.replaceAll('DATABASE_URL', flag), { cause: error })
   }
 }
 
@@ -80,7 +95,7 @@ async function copyAndCompare(
       throwIfStopped(signal, stopped)
       await copyPage(destination, plants)
       // Every plant is read twice: to copy it and to compare it.
-      progress.report(done / 2, { done, total: 2 * total })
+      progress.report(Math.floor(done / 2), { done, total: 2 * total })
     })
     return [summary, await snapshot.listTokens()] as const
   })
@@ -88,7 +103,7 @@ async function copyAndCompare(
   await withSnapshot(destination, async (snapshot) => {
     const summary = await summarize(snapshot, (_, done) => {
       throwIfStopped(signal, stopped)
-      progress.report((total + done) / 2, { done: total + done, total: 2 * total })
+      progress.report(Math.floor((total + done) / 2), { done: total + done, total: 2 * total })
     })
     requireSamePlants(copied, summary)
   })

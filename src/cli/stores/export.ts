@@ -1,5 +1,5 @@
 import { createWriteStream } from 'node:fs'
-import { Readable, type Writable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { type Config, WrongConfig } from '../../config.ts'
@@ -9,11 +9,11 @@ import type { Snapshot } from '../../store/store.ts'
 import { writePlants } from '../../transfer/write.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
 import { standardStream, toFormat } from '../files/input.ts'
-import { makeFile } from '../files/output.ts'
+import { makeFile, writeOut } from '../files/output.ts'
 import { expectShortLives } from '../memory.ts'
 import { startProgress, toText } from '../progress.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
-import { cannotPrint, type Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 import { requireExisting } from './location.ts'
 import { withSnapshot, withStore } from './with-store.ts'
 
@@ -70,14 +70,6 @@ export async function exportPlants(
   if (flags.quiet) return
   const seconds = (performance.now() - startedAt) / 1000
   terminal.tell(`Exported: ${toText(count)} plants (${seconds.toFixed(1)} s).`)
-}
-
-async function writeOut(pieces: Readable, output: Writable, signal: AbortSignal): Promise<void> {
-  try {
-    await pipeline(pieces, output, { end: false, signal })
-  } catch (error) {
-    throw error instanceof Error && 'syscall' in error ? cannotPrint(error) : error
-  }
 }
 
 function explain(error: unknown): unknown {

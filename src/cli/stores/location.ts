@@ -1,26 +1,50 @@
 import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { type Config, WrongConfig } from '../../config.ts'
 import type { StoreLocation } from '../../store/open.ts'
 import { isSameFile } from '../files/same.ts'
 
 /** Refuses a store in memory: it belongs to one process, and no command can reach it. */
-export function requireKept({ storeLocation }: Pick<Config, 'storeLocation'>): void {
-  if (storeLocation.label !== 'sqlite::memory:') return
+export function requireKept(location: StoreLocation, flag = '--database or DATABASE_URL'): void {
+  if (location.label !== 'sqlite::memory:') return
   throw new WrongConfig([
-    'A store in memory belongs to the process that opened it. Name a store on disk with --database or DATABASE_URL.',
+    `A store in memory belongs to the process that opened it. Name a store on disk with ${flag}.`,
   ])
 }
 
-/**
- * Refuses a path without a store, for commands that must not make one: it may be a typing error.
- */
-export function requireExisting(config: Pick<Config, 'storeLocation'>): void {
-  requireKept(config)
-  const { storeLocation } = config
-  if (storeLocation.engine === 'postgres' || existsSync(storeLocation.path)) return
+/** Refuses a path without a store, for commands that never make one. */
+export function requireExisting({ storeLocation }: Config): void {
+  requireKept(storeLocation)
+  if (exists(storeLocation)) return
   throw new WrongConfig([
-    `There is no store at ${storeLocation.path}. Set DATABASE_URL or --database.`,
+    `There is no store at ${toPath(storeLocation)}. Run the command in the folder of the service, or name the store with --database or DATABASE_URL.`,
   ])
+}
+
+/** Refuses to make a store at the default path unasked: the command may run in the wrong folder. */
+export function requireExistingOrNamed(
+  { storeLocation, isStoreNamed }: Config,
+  { create = false }: { readonly create?: boolean | undefined },
+): void {
+  requireKept(storeLocation)
+  if (isStoreNamed || create || exists(storeLocation)) return
+  throw new WrongConfig([
+    `There is no store at ${toPath(storeLocation)}. Run the command in the folder of the service, name the store with --database or DATABASE_URL, or make a new one with --create.`,
+  ])
+}
+
+/** Whether there is a store, as far as that shows without opening it. */
+export function exists(location: StoreLocation): boolean {
+  return location.engine === 'postgres' || existsSync(location.path)
+}
+
+/** The store as messages name it: with its whole path, and without a password. */
+export function toName(location: StoreLocation): string {
+  return location.engine === 'postgres' ? location.label : `sqlite:${resolve(location.path)}`
+}
+
+function toPath(location: StoreLocation): string {
+  return toName(location).replace(/^sqlite:/, '')
 }
 
 /** Whether two addresses name one store, as far as that shows without opening it. */

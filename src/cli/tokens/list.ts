@@ -1,4 +1,5 @@
 import type { Config } from '../../config.ts'
+import { toPrintable } from '../printable.ts'
 import { requireExisting } from '../stores/location.ts'
 import { withStore } from '../stores/with-store.ts'
 import type { Terminal } from '../terminal.ts'
@@ -21,10 +22,11 @@ export async function listTokens(
 }
 
 function toTable(views: readonly TokenView[]): string {
-  const titles = ['ID', 'NAME', 'SCOPES', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED']
+  const titles = ['ID', 'ENDS IN', 'NAME', 'SCOPES', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED']
   const rows = views.map((view) => [
     view.id,
-    view.name,
+    view.lastFour ?? '-',
+    toPrintable(view.name),
     view.scopes.join(','),
     view.state,
     view.createdAt ?? '-',

@@ -10,6 +10,7 @@ export interface TokenView {
   readonly expiresAt: string | null
   readonly revokedAt: string | null
   readonly lastUsedAt: string | null
+  readonly lastFour: string | null
 }
 
 export function toView(record: TokenRecord): TokenView {
@@ -22,6 +23,7 @@ export function toView(record: TokenRecord): TokenView {
     expiresAt: toTime(record.expiresAt),
     revokedAt: toTime(record.revokedAt),
     lastUsedAt: toTime(record.lastUsedAt),
+    lastFour: record.lastFour ?? null,
   }
 }
 

@@ -107,7 +107,7 @@ export function toAddress(url: string): Address {
   }
 }
 
-function toHost(text: string): Host | undefined {
+export function toHost(text: string): Host | undefined {
   const { name, ipv6, port = defaultPort } = hostPattern.exec(text)?.groups ?? {}
   const host = name ?? ipv6
   return host === undefined || Number(port) > 65_535 ? undefined : { host, port: Number(port) }

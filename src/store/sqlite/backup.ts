@@ -1,14 +1,22 @@
-import { copyFileSync, existsSync, statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { type FileSummary, UnusableStore } from '../store.ts'
 import { explain } from './connection.ts'
-import { isFull } from './failures.ts'
+import { isFull, isNotADatabase, isSqliteError } from './failures.ts'
 import { identifyFile } from './file.ts'
 import { migrations } from './migrations.ts'
 
 /** The pages copied in one step: 8 MiB. */
 const pagesPerStep = 2_000
+
+/** A file is not a usable backup. The message continues the name of the file. */
+export class UnusableBackup extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'UnusableBackup'
+  }
+}
 
 /**
  * Copies a database into a new file while others write to it. The copy runs inside a read
@@ -53,48 +61,6 @@ function diskFull(cause: unknown): Error {
   return Object.assign(new Error('no space left', { cause }), { code: 'ENOSPC', syscall: 'write' })
 }
 
-/** Copies a backup into a new file and checks both. */
-export function restore(file: string, path: string, draft: string): FileSummary {
-  requireFreePath(path)
-  requireNoLog(file)
-  const before = checkBackup(file)
-  copyFileSync(file, draft)
-  requireSame(before, checkBackup(draft), draft)
-  return before
-}
-
-function checkBackup(file: string): FileSummary {
-  try {
-    return check(file)
-  } catch (error) {
-    throw explain(error, file)
-  }
-}
-
-/** SQLite would take the log of another database at this path for a part of the new one. */
-function requireFreePath(path: string): void {
-  const taken = existsSync(path) ? path : findLog(path)
-  if (taken === undefined) return
-  throw new UnusableStore(
-    `${taken} exists and was not changed. Restore to another path, or move it away.`,
-  )
-}
-
-/** The log of a database, if it is not empty. */
-function findLog(path: string): string | undefined {
-  const logs = ['-wal', '-journal'].map((suffix) => path + suffix)
-  return logs.find((log) => existsSync(log) && statSync(log).size > 0)
-}
-
-/** Refuses a file with a log, whose content would be lost. A backup has none. */
-function requireNoLog(file: string): void {
-  const log = findLog(file)
-  if (log === undefined) return
-  throw new UnusableStore(
-    `${log} belongs to ${file}: this is a store that is in use or was not closed, not a backup. Start the service on it, or back it up.`,
-  )
-}
-
 // In this mode the database needs no second file, which is easily forgotten when a backup is moved.
 function toSingleFile(path: string): void {
   const db = new DatabaseSync(path)
@@ -105,27 +71,55 @@ function toSingleFile(path: string): void {
   }
 }
 
+function requireSame(before: FileSummary, after: FileSummary, path: string): void {
+  if (before.plants === after.plants && before.tokens === after.tokens) return
+  throw new UnusableStore(`${path} does not hold what was copied into it: the disk may be failing.`)
+}
+
+/** The file that keeps a backup from being restored to this path: SQLite would use a log there. */
+export function findObstacle(path: string): string | undefined {
+  return existsSync(path) ? path : findLog(path)
+}
+
+/** The log of a database, if it is not empty: a part of the database, which no backup has. */
+export function findLog(path: string): string | undefined {
+  const logs = ['-wal', '-journal'].map((suffix) => path + suffix)
+  return logs.find((log) => existsSync(log) && statSync(log).size > 0)
+}
+
+/** Checks a backup from beginning to end. Throws `UnusableBackup`. */
+export function checkBackup(path: string): FileSummary {
+  try {
+    return check(path)
+  } catch (error) {
+    if (error instanceof UnusableStore || isNotADatabase(error)) {
+      throw new UnusableBackup('is not a backup of Plant Store.', { cause: error })
+    }
+    throw isSqliteError(error) ? damaged(error) : error
+  }
+}
+
 function check(path: string): FileSummary {
-  if (identifyFile(path) !== 'ours')
-    throw new UnusableStore(`${path} is empty: it is not a backup.`)
+  if (identifyFile(path) !== 'ours') throw new UnusableBackup('is empty.')
   // Opened as immutable, so that SQLite neither looks for a log nor makes one.
   const url = pathToFileURL(path)
   url.searchParams.set('immutable', '1')
   const db = new DatabaseSync(url, { readOnly: true })
   try {
     const [first] = db.prepare('PRAGMA integrity_check(1)').all() as { integrity_check: string }[]
-    if (first?.integrity_check !== 'ok') {
-      const reason = first?.integrity_check.replaceAll('\n', ' ')
-      throw new UnusableStore(`${path} is damaged: ${reason}`)
-    }
+    if (first?.integrity_check !== 'ok') throw damaged(first?.integrity_check)
     const row = db.prepare('PRAGMA user_version').get() as { user_version: number }
     if (row.user_version > migrations.length) {
-      throw new UnusableStore(`${path} was written by a newer release: use that one.`)
+      throw new UnusableBackup('was written by a newer release. Restore it with that release.')
     }
     return summarize(db)
   } finally {
     db.close()
   }
+}
+
+function damaged(cause: unknown): UnusableBackup {
+  return new UnusableBackup('is damaged. Restore another backup.', { cause })
 }
 
 function summarize(db: DatabaseSync): FileSummary {
@@ -135,9 +129,4 @@ function summarize(db: DatabaseSync): FileSummary {
     )
     .get() as { plants: number; tokens: number }
   return { plants: row.plants, tokens: row.tokens }
-}
-
-function requireSame(before: FileSummary, after: FileSummary, path: string): void {
-  if (before.plants === after.plants && before.tokens === after.tokens) return
-  throw new UnusableStore(`${path} does not hold what was copied into it: the disk may be failing.`)
 }

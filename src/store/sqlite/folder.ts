@@ -3,9 +3,9 @@ import { dirname, resolve } from 'node:path'
 
 /**
  * Makes a folder for a database, with its missing parents, and syncs their names. SQLite syncs only
- * the folder of its files: after a power cut, a new parent could be missing.
+ * the folder of its files: after a power cut, a new parent could be missing. Returns the new ones.
  */
-export function makeFolder(path: string): void {
+export function makeFolder(path: string): string[] {
   const missing: string[] = []
   for (let folder = resolve(path); !existsSync(folder); folder = dirname(folder)) {
     missing.unshift(folder)
@@ -15,6 +15,7 @@ export function makeFolder(path: string): void {
     // Windows cannot sync a folder.
     if (process.platform !== 'win32') syncFolder(dirname(folder))
   }
+  return missing
 }
 
 /** One at a time: on /proc, the recursive mkdir of Node.js never ends. */

@@ -1,0 +1,90 @@
+import { createWriteStream, rmdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import type { Config } from '../../config.ts'
+import { toRestorePath } from '../../store/backup.ts'
+import { checkBackup, findLog, findObstacle, UnusableBackup } from '../../store/sqlite/backup.ts'
+import { makeFolder } from '../../store/sqlite/folder.ts'
+import { decompress, isDamagedGzip } from '../../transfer/read.ts'
+import { CommandFailed, exitCodes } from '../exit.ts'
+import { openInput, standardStream } from '../files/input.ts'
+import { makeFile } from '../files/output.ts'
+import { startProgress, toText } from '../progress.ts'
+import { stopOnSignal, throwIfStopped } from '../signals.ts'
+import type { Terminal } from '../terminal.ts'
+import { requireKept } from './location.ts'
+
+const bytesPerMebibyte = 1024 * 1024
+
+/** Makes a store from a backup, gzipped or not, where there is none. */
+export async function restoreBackup(
+  file: string,
+  flags: { readonly quiet?: boolean },
+  { storeLocation }: Config,
+  terminal: Terminal,
+): Promise<void> {
+  requireKept(storeLocation)
+  const path = toRestorePath(storeLocation)
+  const name = file === standardStream ? 'Standard input' : file
+  const signal = stopOnSignal()
+  const input = await openInput(file, terminal, signal)
+  requireNoLog(file)
+  requireFree(path)
+  const progress = startProgress('restore', 'MiB', terminal, flags)
+
+  async function* readAll(): AsyncGenerator<Buffer> {
+    let bytes = 0
+    for await (const chunk of decompress(input.chunks)) {
+      yield chunk
+      bytes += chunk.length
+      progress.report(Math.floor(bytes / bytesPerMebibyte), input.part())
+    }
+  }
+
+  const newFolders = makeFolder(dirname(path))
+  const restoring = makeFile(path, 'refuse', signal, async (draft) => {
+    await pipeline(readAll(), createWriteStream(draft), { signal })
+    return checkBackup(draft)
+  })
+  const { plants, tokens } = await restoring
+    .catch((error: unknown) => {
+      for (const folder of newFolders.toReversed()) rmdirSync(folder)
+      throwIfStopped(signal, 'Stopped: nothing was kept. Run the command again.')
+      throw explain(error, name)
+    })
+    .finally(progress.stop)
+  if (flags.quiet) return
+  terminal.tell(
+    `Restored: ${toText(plants)} plants and ${toText(tokens)} tokens in ${storeLocation.label}, checked.`,
+  )
+}
+
+/** Refuses a store with a log, whose content would be lost. */
+function requireNoLog(file: string): void {
+  const log = findLog(file)
+  if (log === undefined) return
+  throw new CommandFailed(
+    exitCodes.data,
+    `${log} belongs to ${file}: this is a store that is in use or was not closed, not a backup. Start the service on it, or back it up.`,
+  )
+}
+
+function requireFree(path: string): void {
+  const obstacle = findObstacle(path)
+  if (obstacle === undefined) return
+  throw new CommandFailed(
+    exitCodes.cannotCreate,
+    `${obstacle} exists and was not changed. Restore to another path, or move it away.`,
+  )
+}
+
+function explain(error: unknown, name: string): unknown {
+  if (error instanceof UnusableBackup) {
+    return new CommandFailed(exitCodes.data, `${name} ${error.message}`, { cause: error })
+  }
+  if (isDamagedGzip(error)) {
+    const message = `${name}: the gzip data is damaged or incomplete.`
+    return new CommandFailed(exitCodes.data, message, { cause: error })
+  }
+  return error
+}

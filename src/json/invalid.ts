@@ -1,0 +1,44 @@
+import { Failure } from '../contract/errors.ts'
+
+const maxShown = 40
+const lineFeed = 0x0a
+
+/** A text that is not JSON, or not the JSON that we accept: what is wrong, and where. */
+export function invalidJson(text: string, at: number, problem: string): Failure {
+  return new Failure(40001, `Invalid JSON: ${problem} at ${toPosition(text, at)}.`)
+}
+
+/** Something else stands where the grammar asks for `what`. */
+export function expected(text: string, at: number, what: string): Failure {
+  const actual = at < text.length ? `found ${toFound(text, at)}` : 'the text ends'
+  return invalidJson(text, at, `expected ${what}, but ${actual}`)
+}
+
+/** A member whose object has one of the same name already. */
+export function duplicateMember(text: string, at: number, name: string): Failure {
+  const shown = name.length > maxShown ? `${name.slice(0, maxShown)}…` : name
+  return invalidJson(text, at, `duplicate member ${JSON.stringify(shown)}`)
+}
+
+/** Lines and columns count from 1. A text of one line, such as a line of NDJSON, needs no line. */
+function toPosition(text: string, at: number): string {
+  let line = 1
+  let lineStart = 0
+  for (let index = 0; index < at; index++) {
+    if (text.charCodeAt(index) === lineFeed) {
+      line++
+      lineStart = index + 1
+    }
+  }
+  const column = `column ${at - lineStart + 1}`
+  return line === 1 ? column : `line ${line}, ${column}`
+}
+
+/** One character, in a form that can be printed anywhere. */
+function toFound(text: string, at: number): string {
+  const code = text.codePointAt(at) as number
+  if (code === 0xfeff) return 'a byte order mark'
+  const character = String.fromCodePoint(code)
+  if (!/[\p{C}\p{Z}]/u.test(character)) return JSON.stringify(character)
+  return `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
+}

@@ -1,0 +1,131 @@
+import { limits } from '../contract/limits.ts'
+import { expected, invalidJson } from './invalid.ts'
+import { addName, buildNames, type Names } from './names.ts'
+import { skipString } from './strings.ts'
+
+// Every function here takes the position where something begins and returns the position after its
+// end, or throws. Nothing is built of what is skipped, so hostile JSON costs no more than its length.
+
+const quote = 0x22
+const comma = 0x2c
+const colon = 0x3a
+const plus = 0x2b
+const minus = 0x2d
+const dot = 0x2e
+const zero = 0x30
+const nine = 0x39
+const openBracket = 0x5b
+const closeBracket = 0x5d
+const openBrace = 0x7b
+const closeBrace = 0x7d
+
+/** Skips any value. `depth` counts the containers around it. */
+export function skipValue(text: string, start: number, depth: number): number {
+  const code = text.charCodeAt(start)
+  if (code === quote) return skipString(text, start)
+  if (code === minus || isDigit(code)) return skipNumber(text, start)
+  if (code === openBrace) return skipObject(text, start, depth + 1)
+  if (code === openBracket) return skipArray(text, start, depth + 1)
+  if (text.startsWith('true', start)) return start + 4
+  if (text.startsWith('false', start)) return start + 5
+  if (text.startsWith('null', start)) return start + 4
+  throw expected(text, start, 'a value')
+}
+
+function skipArray(text: string, start: number, depth: number): number {
+  requireDepth(text, start, depth)
+  let at = skipSpace(text, start + 1)
+  if (text.charCodeAt(at) === closeBracket) return at + 1
+  for (;;) {
+    at = skipSpace(text, skipValue(text, at, depth))
+    const code = text.charCodeAt(at)
+    if (code === closeBracket) return at + 1
+    if (code !== comma) throw expected(text, at, '"," or "]"')
+    at = skipSpace(text, at + 1)
+  }
+}
+
+function skipObject(text: string, start: number, depth: number): number {
+  requireDepth(text, start, depth)
+  const first = findFirstMember(text, start)
+  let names: Names | undefined
+  let at = first
+  while (isMember(text, at)) {
+    const nameEnd = skipString(text, at)
+    if (at !== first) {
+      names ??= buildNames(text, first)
+      addName(names, text, at, nameEnd)
+    }
+    at = findNextMember(text, skipValue(text, findMemberValue(text, nameEnd), depth))
+  }
+  return at + 1
+}
+
+/** Where the first member of an object is or, if it has none, its closing brace. */
+export function findFirstMember(text: string, start: number): number {
+  const at = skipSpace(text, start + 1)
+  const code = text.charCodeAt(at)
+  if (code === quote || code === closeBrace) return at
+  throw expected(text, at, 'a member name in double quotes or "}"')
+}
+
+/** Where the next member is, or the closing brace; `start` is the end of a member's value. */
+export function findNextMember(text: string, start: number): number {
+  const end = skipSpace(text, start)
+  const code = text.charCodeAt(end)
+  if (code === closeBrace) return end
+  if (code !== comma) throw expected(text, end, '"," or "}"')
+  const at = skipSpace(text, end + 1)
+  if (text.charCodeAt(at) === quote) return at
+  throw expected(text, at, 'a member name in double quotes')
+}
+
+/** Where the value of a member is; `start` is the end of its name. */
+export function findMemberValue(text: string, start: number): number {
+  const at = skipSpace(text, start)
+  if (text.charCodeAt(at) !== colon) throw expected(text, at, '":"')
+  return skipSpace(text, at + 1)
+}
+
+/** Whether a member is here, and not the closing brace. */
+export function isMember(text: string, at: number): boolean {
+  return text.charCodeAt(at) === quote
+}
+
+function skipNumber(text: string, start: number): number {
+  let at = text.charCodeAt(start) === minus ? start + 1 : start
+  at = text.charCodeAt(at) === zero ? at + 1 : skipDigits(text, at)
+  if (text.charCodeAt(at) === dot) at = skipDigits(text, at + 1)
+  const code = text.charCodeAt(at)
+  if (code !== 0x65 && code !== 0x45) return at
+  const sign = text.charCodeAt(at + 1)
+  return skipDigits(text, sign === plus || sign === minus ? at + 2 : at + 1)
+}
+
+function skipDigits(text: string, start: number): number {
+  let at = start
+  while (isDigit(text.charCodeAt(at))) at++
+  if (at === start) throw expected(text, at, 'a digit')
+  return at
+}
+
+/** Skips white space, if there is any. */
+export function skipSpace(text: string, start: number): number {
+  let at = start
+  while (isSpace(text.charCodeAt(at))) at++
+  return at
+}
+
+/** JSON has four kinds of white space. */
+function isSpace(code: number): boolean {
+  return code <= 0x20 && (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09)
+}
+
+function isDigit(code: number): boolean {
+  return code >= zero && code <= nine
+}
+
+function requireDepth(text: string, start: number, depth: number): void {
+  if (depth <= limits.jsonDepth) return
+  throw invalidJson(text, start, `nesting deeper than ${limits.jsonDepth} levels`)
+}

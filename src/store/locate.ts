@@ -1,0 +1,28 @@
+import { type StoreLocation, toStoreLocation } from './open.ts'
+import { addPassword } from './postgres/passwords.ts'
+
+/** The store that an address names, or the mistake in the address. */
+export type Located =
+  | { readonly location: StoreLocation; readonly mistake?: undefined }
+  | { readonly location?: undefined; readonly mistake: string }
+
+/** Finds the store of an address. The password may come from the environment, as for libpq. */
+export function locateStore(
+  setting: string,
+  url: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Located {
+  const location = toStoreLocation(url)
+  if (location === undefined) return { mistake: `${setting} ${explain(url)}.` }
+  if (location.engine === 'sqlite') return { location }
+  const found = addPassword(location.url, env)
+  return found.mistake === undefined ? { location: { ...location, url: found.url } } : found
+}
+
+function explain(url: string): string {
+  if (!url.startsWith('sqlite://')) {
+    return 'must be sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST/DATABASE'
+  }
+  const path = url.replace(/^sqlite:\/+/, '')
+  return `must not have //: write sqlite:${path} for a path in this folder, or sqlite:/${path}`
+}

@@ -1,0 +1,87 @@
+import { readFileSync, statSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import { explainFile } from '../file-errors.ts'
+import { type Host, splitAddress, toHost } from './address.ts'
+
+/** A server and the role on it, for which a password is needed. */
+export interface Login extends Host {
+  readonly database: string
+  readonly user: string
+}
+
+/** An address with its password, or the mistake that kept it from being found. */
+export type Found =
+  | { readonly url: string; readonly mistake?: undefined }
+  | { readonly url?: undefined; readonly mistake: string }
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const maxFileBytes = 1024 * 1024
+
+/**
+ * Adds the password to an address that has none: from PGPASSWORD, or from the file that PGPASSFILE
+ * names or ~/.pgpass, as libpq does. Several hosts share the first password that is found.
+ */
+export function addPassword(url: string, env: Environment): Found {
+  const parts = splitAddress(url)
+  if (parts === undefined || parts.password !== '') return { url }
+  const user = decodeURIComponent(parts.user) || env.PGUSER || userInfo().username
+  const database = decodeURIComponent(parts.database) || env.PGDATABASE || user
+  const hosts = parts.hosts.split(',').flatMap((text) => toHost(text) ?? [])
+  const logins = hosts.map((host) => ({ ...host, database, user }))
+  const { password, mistake } =
+    env.PGPASSWORD === undefined ? searchFile(logins, env) : { password: env.PGPASSWORD }
+  if (mistake !== undefined) return { mistake }
+  if (password === undefined) return { url }
+  const secret = `${encodeURIComponent(user)}:${encodeURIComponent(password)}`
+  const path = parts.database && `/${parts.database}`
+  return {
+    url: `${parts.scheme}${secret}@${parts.hosts}${path}${parts.query && '?'}${parts.query}`,
+  }
+}
+
+function searchFile(
+  logins: readonly Login[],
+  env: Environment,
+): { readonly password?: string | undefined; readonly mistake?: string } {
+  const path = env.PGPASSFILE ?? (env.HOME && join(env.HOME, '.pgpass'))
+  if (!path) return {}
+  try {
+    const { mode, size } = statSync(path)
+    const content = size > maxFileBytes ? '' : readFileSync(path, 'utf8')
+    const password = logins.map((login) => findPassword(content, login)).find((one) => one)
+    const isOpen = process.platform !== 'win32' && (mode & 0o077) !== 0
+    if (password === undefined || !isOpen) return { password }
+    return {
+      mistake: `${path} has the password, but other users can read the file. Change its mode to 0600.`,
+    }
+  } catch (error) {
+    // Only a file that was asked for has to be there.
+    if (env.PGPASSFILE === undefined) return {}
+    return { mistake: `PGPASSFILE: cannot read ${path}: ${explainFile(error)}.` }
+  }
+}
+
+/** The password for a login in a password file: lines of `host:port:database:user:password`. */
+export function findPassword(content: string, login: Login): string | undefined {
+  const wanted = [login.host, String(login.port), login.database, login.user]
+  for (const line of content.split(/\r?\n/)) {
+    if (line.startsWith('#')) continue
+    const fields = splitFields(line)
+    if (wanted.every((value, index) => fields[index] === value || fields[index] === '*')) {
+      return fields[4] || undefined
+    }
+  }
+  return undefined
+}
+
+/** Splits at colons. A backslash makes the next character an ordinary one. */
+function splitFields(line: string): string[] {
+  const fields = ['']
+  for (const [token] of line.matchAll(/\\?./gsu)) {
+    if (token === ':') fields.push('')
+    else fields.push(`${fields.pop()}${token.length > 1 ? token.slice(1) : token}`)
+  }
+  return fields
+}

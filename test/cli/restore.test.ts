@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { run } from '../support/command.ts'
+import { newFolder } from '../support/folder.ts'
+import { runShell } from './shell.ts'
+
+/** A folder with a store at the default path, and a backup of it. */
+async function newBackup() {
+  const folder = newFolder()
+  const input = '{"id":1,"name":"one"}\n{"id":2,"name":"two"}\n'
+  await run(['import', '-', '--format', 'ndjson', '--create'], { folder, input })
+  await run(['backup', 'good.db'], { folder })
+  return { folder, backup: readFileSync(join(folder, 'good.db')) }
+}
+
+/** What is wrong with the file, its content made from a good backup, and the message. */
+const broken: [title: string, spoil: (backup: Buffer) => Buffer, message: string][] = [
+  [
+    'a file of another program',
+    () => Buffer.from('hello'),
+    'bad.db is not a backup of Plant Store.',
+  ],
+  ['an empty file', () => Buffer.alloc(0), 'bad.db is empty.'],
+  [
+    'a file that was cut short',
+    (backup) => backup.subarray(0, 8_192),
+    'bad.db is damaged. Restore another backup.',
+  ],
+  [
+    'a file with overwritten pages',
+    (backup) => Buffer.from(backup).fill(0xaa, 4_096, 12_288),
+    'bad.db is damaged. Restore another backup.',
+  ],
+  [
+    'a file of a newer release',
+    (backup) => {
+      const newer = Buffer.from(backup)
+      newer.writeUInt32BE(999, 60)
+      return newer
+    },
+    'bad.db was written by a newer release. Restore it with that release.',
+  ],
+  [
+    'gzip that was cut short',
+    (backup) => gzipSync(backup).subarray(0, -20),
+    'bad.db: the gzip data is damaged or incomplete.',
+  ],
+  ['gzip of another file', () => gzipSync('hello'), 'bad.db is not a backup of Plant Store.'],
+]
+
+describe('plant-store restore leaves nothing behind and ends with 65 for', () => {
+  for (const [title, spoil, message] of broken) {
+    it(title, async () => {
+      const { folder, backup } = await newBackup()
+      writeFileSync(join(folder, 'bad.db'), spoil(backup))
+      const args = ['restore', 'bad.db', '--database', 'sqlite:new/plants.db']
+      const { exitCode, stderr } = await run(args, { folder })
+      assert.equal(stderr, `${message}\n`)
+      assert.equal(exitCode, 65)
+      assert.deepEqual(readdirSync(folder), ['bad.db', 'data', 'good.db'])
+    })
+  }
+
+  it('standard input that is not a backup', async () => {
+    const folder = newFolder()
+    const line = 'echo hello | plant_store restore - --database sqlite:plants.db'
+    const { exitCode, stderr } = await runShell(line, { folder })
+    assert.equal(stderr, 'Standard input is not a backup of Plant Store.\n')
+    assert.equal(exitCode, 65)
+    assert.deepEqual(readdirSync(folder), [])
+  })
+
+  it('a store that was not closed, because its log is a part of it', async () => {
+    const { folder } = await newBackup()
+    copyFileSync(join(folder, 'good.db'), join(folder, 'crashed.db'))
+    writeFileSync(join(folder, 'crashed.db-wal'), 'the rest')
+    const args = ['restore', 'crashed.db', '--database', 'sqlite:new/plants.db']
+    const { exitCode, stderr } = await run(args, { folder })
+    assert.match(stderr, /^crashed\.db-wal belongs to crashed\.db/)
+    assert.equal(exitCode, 65)
+    assert.equal(existsSync(join(folder, 'new')), false)
+  })
+})
+
+describe('plant-store restore', () => {
+  it('ends with 66 for a file that cannot be read', async () => {
+    const folder = newFolder()
+    mkdirSync(join(folder, 'folder'))
+    const files = { 'none.db': 'there is no such file or folder', folder: 'it is a folder' }
+    for (const [file, reason] of Object.entries(files)) {
+      const args = ['restore', file, '--database', 'sqlite:new/plants.db']
+      const { exitCode, stderr } = await run(args, { folder })
+      assert.equal(stderr, `Cannot read ${file}: ${reason}.\n`)
+      assert.equal(exitCode, 66)
+      assert.deepEqual(readdirSync(folder), ['folder'])
+    }
+  })
+
+  it('ends with 73 for a path that exists or has the log of another database', async () => {
+    const { folder } = await newBackup()
+    const taken = await run(['restore', 'good.db'], { folder })
+    assert.match(taken.stderr, /^data\/plant-store\.db exists and was not changed/)
+    assert.equal(taken.exitCode, 73)
+    writeFileSync(join(folder, 'plants.db-wal'), 'old')
+    const log = await run(['restore', 'good.db', '--database', 'sqlite:plants.db'], { folder })
+    assert.match(log.stderr, /^plants\.db-wal exists/)
+    assert.equal(log.exitCode, 73)
+    assert.deepEqual(readdirSync(folder), ['data', 'good.db', 'plants.db-wal'])
+  })
+})
+
+describe('a store that is damaged', () => {
+  for (const command of ['export', 'token list', 'backup b.db', 'serve --port 0']) {
+    it(`is reported in one line, without a stack trace: ${command}`, async () => {
+      const { folder } = await newBackup()
+      const path = join(folder, 'data/plant-store.db')
+      writeFileSync(path, readFileSync(path).fill(0xaa, 4_096))
+      const { exitCode, stderr } = await run(command.split(' '), { folder })
+      assert.match(stderr, /^[^\n]*it is damaged; restore a backup\.\n$/)
+      assert.ok(exitCode === 74 || exitCode === 78, `ended with ${exitCode}`)
+    })
+  }
+})
