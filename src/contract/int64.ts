@@ -18,7 +18,9 @@ export type NotInt64 = 'not an integer' | 'too large' | 'too small'
  */
 export function toInt64(number: string): bigint | NotInt64 {
   if (plainInteger.test(number)) return BigInt(number)
-  const [, sign = '', whole = '', fraction = '', exponent = '0'] = jsonNumber.exec(number) ?? []
+  const parts = jsonNumber.exec(number)
+  if (parts === null) return 'not an integer'
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = parts
   const digits = withoutLeadingZeros(whole + fraction)
   const significant = withoutTrailingZeros(digits)
   if (significant === '') return 0n
