@@ -54,7 +54,7 @@ export function trackConnections(server: Server) {
     return { closed }
   }
 
-  /** Cuts connections, all of them unless told which, and returns how many. */
+  /** Cuts these connections, or all of them, and returns how many. */
   function cut(connections: readonly [Socket, number][] = [...openedAt]): number {
     const open = connections.filter(([socket]) => !socket.destroyed)
     for (const [socket] of open) socket.destroy()
