@@ -28,8 +28,10 @@ async function openSockets(service: TestService, count: number): Promise<Socket[
   return sockets
 }
 
-/** Answers on another connection show that the service has read all that was sent before. */
-async function untilRead(service: TestService): Promise<void> {
+/** Sends the same bytes on every connection, and waits until the service has read them. */
+async function sendAll(service: TestService, sockets: Socket[], bytes: Buffer): Promise<void> {
+  await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.write(bytes, resolve))))
+  // Answers on another connection show that what was sent before is read.
   for (let turn = 0; turn < 20; turn++) await service.call({ path: '/healthz' })
 }
 
@@ -44,11 +46,8 @@ describe('clients that ask for much', () => {
     const sockets = await openSockets(service, 8)
     const [other] = await openSockets(service, 1)
     let answered = 0
-    for (const socket of sockets) {
-      socket.once('data', () => answered++)
-      socket.write(create.subarray(0, -1))
-    }
-    await untilRead(service)
+    for (const socket of sockets) socket.once('data', () => answered++)
+    await sendAll(service, sockets, create.subarray(0, -1))
     for (const socket of sockets) socket.write(create.subarray(-1))
     other?.write(last)
     await once(other as Socket, 'data')
@@ -63,7 +62,8 @@ describe('clients that ask for much', () => {
     socket.setEncoding('latin1').on('data', (part: string) => {
       received += part
     })
-    await untilRead(service)
+    // Both are accepted by now.
+    await service.call({ path: '/healthz' })
     socket.write(tiny.repeat(count) + last)
     other.write(last)
     await once(other, 'data')
@@ -77,8 +77,7 @@ describe('clients that ask for much', () => {
     const sockets = await openSockets(service, 80)
     const received = sockets.map((socket) => text(socket))
     // More than half of the bytes that a body may have, so that each holds as many as it may.
-    for (const socket of sockets) socket.write(create.subarray(0, 550_000))
-    await untilRead(service)
+    await sendAll(service, sockets, create.subarray(0, 550_000))
     for (const socket of sockets) socket.write(create.subarray(550_000))
     const statuses = (await Promise.all(received)).flatMap(statusesOf)
     assert.deepEqual(new Set(statuses), new Set(['400', '503']))
