@@ -146,7 +146,7 @@ function holdBytes(): HeldBytes {
       chunk.copy(buffer, length - chunk.length)
       return undefined
     },
-    bytes: () => buffer.subarray(0, length),
+    bytes: () => (chunks <= 1 ? buffer : buffer.subarray(0, length)),
     release() {
       count(-counted)
       buffer = nothing

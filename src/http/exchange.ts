@@ -11,8 +11,8 @@ export interface Exchange {
   /** Header fields of every possible answer: names and values in turn, as Node writes them. */
   readonly fields: string[]
   /** For the log: the token of the request, and the error number of its answer. */
-  tokenId?: string
-  error?: number
+  tokenId: string | undefined
+  error: number | undefined
 }
 
 export type Headers = Readonly<Record<string, string>>

@@ -87,24 +87,31 @@ export function buildServer(parts: ServerParts): HttpServer {
     const fault = findProtocolFault(exchange) ?? findEscapeFault(exchange.url, path)
     if (fault !== undefined) sendFailure(exchange, fault)
     else if (store.isFull() && !found?.route.isPage) sendFailure(exchange, overloaded())
-    else answer(exchange, found).catch((error: unknown) => fail(exchange, error))
+    else answer(exchange, found)
   }
 
   function toExchange(request: IncomingMessage, response: ServerResponse): Exchange {
     const id = newRequestId()
     const url = toOriginForm(request.url ?? '')
-    const fields = ['X-Request-Id', id, 'X-Content-Type-Options', contentTypeOptions]
-    const exchange: Exchange = { id, request, response, url, fields }
+    const exchange: Exchange = {
+      id,
+      request,
+      response,
+      url,
+      fields: ['X-Request-Id', id, 'X-Content-Type-Options', contentTypeOptions],
+      tokenId: undefined,
+      error: undefined,
+    }
     // Every answer carries these, whatever becomes of the request.
     if (lifecycle.isDraining || isFramedOddly(request)) addField(exchange, 'Connection', 'close')
     allowOrigin(exchange, allowedOrigins)
     return exchange
   }
 
-  async function answer(exchange: Exchange, found: FoundRoute | undefined): Promise<void> {
+  function answer(exchange: Exchange, found: FoundRoute | undefined): void {
     const handle = found?.route.handles.get(exchange.request.method ?? '')
     if (found === undefined || handle === undefined) answerUnrouted(exchange, found?.route.allow)
-    else await handle(exchange, found.id)
+    else handle(exchange, found.id).catch((error: unknown) => fail(exchange, error))
   }
 
   function fail(exchange: Exchange, error: unknown): void {
