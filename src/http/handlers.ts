@@ -85,8 +85,9 @@ export function buildHandlers(store: Store, maxKeysOfToken: number = limits.keys
           ? await store.createPlant(plant)
           : await store.createPlantOnce(plant, { tokenId, key })
       if (outcome === 'exists') {
-        const { version } = (await store.getPlant(id)) ?? {}
-        const failure = findFailure(toPrecondition(parameters), version)
+        // Without a condition, the state of the stored plant does not matter.
+        const stored = parameters['If-None-Match'] && (await store.getPlant(id))
+        const failure = findFailure(toPrecondition(parameters), stored?.version)
         if (failure !== undefined) throw conditionFailed()
         throw new Failure(40900, `A plant with the id ${id} exists. It was not changed.`)
       }

@@ -6,10 +6,12 @@ import { describe, it } from 'node:test'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import type { Snapshot, Store } from '../../src/store/store.ts'
 import { newFolder } from '../support/folder.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { openSqliteStore } from '../support/stores.ts'
-import { waitUntil } from '../support/wait.ts'
 
 const megabyte = 1024 * 1024
+/** How often the store looks at the size of its log. */
+const lookMs = 200
 const log = { refuseBytes: 2 * megabyte, endBytes: 6 * megabyte }
 const everything = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
 
@@ -52,22 +54,18 @@ describe('the log of a SQLite store during exports', () => {
     await next.close()
   })
 
-  it('ends the oldest snapshot when it becomes too large', async () => {
+  it('ends the oldest snapshot, and no other, when it becomes too large', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] })
     const { store, logBytes, write } = await open()
     await write()
     const oldest = await store.openSnapshot()
+    releaseAfterTest(oldest.close)
     const next = await store.openSnapshot()
-    const isEnded = async () => {
-      if (logBytes() < log.endBytes + megabyte) await write()
-      return walk(oldest).then(
-        () => false,
-        () => true,
-      )
-    }
-    await waitUntil(isEnded, 'the oldest snapshot is ended')
+    releaseAfterTest(next.close)
+    while (logBytes() <= log.endBytes) await write()
+    t.mock.timers.tick(lookMs)
     await assert.rejects(walk(oldest), { number: 50300 })
-    await oldest.close()
-    await next.close()
+    assert.equal(await walk(next), 1)
   })
 
   it('shrinks after the last snapshot is closed', async () => {

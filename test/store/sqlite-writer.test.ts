@@ -148,6 +148,27 @@ describe('the writer of a SQLite store', () => {
     })
   }
 
+  it('lets no write wait for the lock longer than the first, however many queue', async (t) => {
+    const path = newPath()
+    const store = open(path, { writer: 'in place', lockTimeoutMs: 1_000, batchItems: 1 })
+    await store.createPlant({ id: 0n, name: 'x' })
+    lock(path)
+    let nowMs = performance.now()
+    const startedAt = nowMs
+    // The clock goes on by 10 ms whenever it is read.
+    t.mock.method(performance, 'now', () => {
+      nowMs += 10
+      return nowMs
+    })
+    const created = Array.from({ length: 10 }, (_, id) =>
+      store.createPlant({ id: BigInt(id), name: 'x' }),
+    )
+    for (const outcome of await Promise.allSettled(created)) {
+      assert.equal(outcome.status === 'rejected' && outcome.reason.number, 50301)
+    }
+    assert.ok(nowMs - startedAt < 2_000, `${nowMs - startedAt} ms`)
+  })
+
   it('finishes every waiting batch and empties the log when it is closed', async () => {
     const path = newPath()
     const store = open(path, { writer: 'thread', batchItems: 2 })

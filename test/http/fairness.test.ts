@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { before, describe, it } from 'node:test'
+import { maxWaiting, maxWaitingOnConnection } from '../../src/http/connections.ts'
+import { engines } from '../support/engines.ts'
+import { releaseAfterTest } from '../support/release.ts'
+import { json, startService, type TestService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
+import { openSocket, toBytes } from '../support/wire.ts'
+
+const sqlite = engines[0] as (typeof engines)[number]
+const tiny = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'
+const last = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
+const statusesOf = (received: string) => received.match(/(?<=HTTP\/1\.1 )\d+/g) ?? []
+
+/** A create of this many bytes that is refused with 400 when it is complete: it has no id. */
+function toLargeCreate(bytes: number): Buffer {
+  const body = `{"name":"${'x'.repeat(bytes - 11)}"}`
+  const headers = { ...json, Connection: 'close' }
+  return toBytes({ method: 'POST', path: '/plants', headers, body })
+}
+
+async function openSockets(service: TestService, count: number): Promise<Socket[]> {
+  const sockets = Array.from({ length: count }, () => openSocket(service.url))
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+  return sockets
+}
+
+/** Sends the same bytes on every connection, and waits until the service has read them. */
+async function sendAll(service: TestService, sockets: Socket[], bytes: Buffer): Promise<void> {
+  await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.write(bytes, resolve))))
+  // Answers on another connection show that what was sent before is read.
+  for (let turn = 0; turn < 20; turn++) await service.call({ path: '/healthz' })
+}
+
+describe('clients that ask for much', () => {
+  let service: TestService
+  before(async () => {
+    service = await startService('sqlite::memory:')
+  })
+
+  it('let others have a turn between their large bodies', async () => {
+    const create = toLargeCreate(100_000)
+    const sockets = await openSockets(service, 8)
+    const [other] = await openSockets(service, 1)
+    let answered = 0
+    for (const socket of sockets) socket.once('data', () => answered++)
+    await sendAll(service, sockets, create.subarray(0, -1))
+    for (const socket of sockets) socket.write(create.subarray(-1))
+    other?.write(last)
+    await once(other as Socket, 'data')
+    assert.ok(answered < sockets.length, 'a small request waits for every large body')
+    await waitUntil(() => answered === sockets.length, 'every large body has its answer')
+  })
+
+  it('let others have a turn between their pipelined requests', async () => {
+    const [socket, other] = (await openSockets(service, 2)) as [Socket, Socket]
+    const count = 400
+    let received = ''
+    socket.setEncoding('latin1').on('data', (part: string) => {
+      received += part
+    })
+    // Both are accepted by now.
+    await service.call({ path: '/healthz' })
+    socket.write(tiny.repeat(count) + last)
+    other.write(last)
+    await once(other, 'data')
+    assert.ok(statusesOf(received).length < count, 'a request waits for all that were pipelined')
+    await once(socket, 'close')
+    assert.equal(statusesOf(received).length, count + 1)
+  })
+
+  it('are refused with 503 while their bodies hold too much memory, and not afterwards', async () => {
+    const create = toLargeCreate(600_000)
+    const sockets = await openSockets(service, 80)
+    const received = sockets.map((socket) => text(socket))
+    // More than half of the bytes that a body may have, so that each holds as many as it may.
+    await sendAll(service, sockets, create.subarray(0, 550_000))
+    for (const socket of sockets) socket.write(create.subarray(550_000))
+    const statuses = (await Promise.all(received)).flatMap(statusesOf)
+    assert.deepEqual(new Set(statuses), new Set(['400', '503']))
+    const [socket] = (await openSockets(service, 1)) as [Socket]
+    socket.write(create)
+    assert.deepEqual(statusesOf(await text(socket)), ['400'])
+  })
+
+  it('take no place from others when they leave with requests that wait', async () => {
+    const gate = Promise.withResolvers<void>()
+    const store = await sqlite.open(await sqlite.newUrl())
+    const slow = await startService('sqlite::memory:', {
+      store: {
+        ...store,
+        createPlant: (plant) => gate.promise.then(() => store.createPlant(plant)),
+      },
+      timeouts: { stallTimeoutMs: 600_000 },
+    })
+    releaseAfterTest(gate.resolve)
+    const create = toBytes({
+      method: 'POST',
+      path: '/plants',
+      headers: json,
+      body: '{"id":1,"name":"x"}',
+    })
+    const pipelined = Buffer.concat([create, Buffer.from(tiny.repeat(maxWaitingOnConnection))])
+    const openBefore = countSockets()
+    for (const socket of await openSockets(slow, maxWaiting / maxWaitingOnConnection)) {
+      socket.write(pipelined)
+      await slow.call({ path: '/healthz' })
+      socket.destroy()
+    }
+    gate.resolve()
+    await waitUntil(() => countSockets() <= openBefore, 'the service has closed the connections')
+    const [socket] = (await openSockets(slow, 1)) as [Socket]
+    const received = text(socket)
+    socket.write(pipelined.subarray(0, -tiny.length))
+    socket.write(last)
+    assert.deepEqual(new Set(statusesOf(await received).slice(1)), new Set(['200']))
+  })
+})
+
+/** How many sockets this process has: those of the clients, and those of the service. */
+function countSockets(): number {
+  return process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
+}
