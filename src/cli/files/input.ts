@@ -1,6 +1,6 @@
-import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { createReadStream, fstatSync, open } from 'node:fs'
 import type { Readable } from 'node:stream'
+import { promisify } from 'node:util'
 import { WrongConfig } from '../../config.ts'
 import { type Format, formatNames } from '../../contract/formats.ts'
 import { explainFile } from '../../store/file-errors.ts'
@@ -19,32 +19,65 @@ export interface Input {
   part(): Part | undefined
 }
 
+interface OpenInput extends Input {
+  close(): void
+}
+
 /** About one batch of an import, so that the next one is read while this one is stored. */
 const chunkBytes = 64 * 1024
 
-/** Opens a file for reading, or standard input. */
-export async function openInput(
+/** Opens a file for reading, or standard input, uses it and closes it. */
+export async function withInput<Value>(
   path: string,
   terminal: Terminal,
   signal: AbortSignal,
-): Promise<Input> {
+  use: (input: Input) => Promise<Value>,
+): Promise<Value> {
+  const input = await openInput(path, terminal, signal)
+  try {
+    return await use(input)
+  } finally {
+    input.close()
+  }
+}
+
+async function openInput(
+  path: string,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<OpenInput> {
   if (path === standardStream) {
     const { input } = terminal
-    return { file: input.fd, chunks: readUntilAborted(input, signal), part: () => undefined }
+    return {
+      file: input.fd,
+      chunks: readUntilAborted(input, signal),
+      part: () => undefined,
+      close() {},
+    }
   }
   try {
-    const file = await open(path, constants.O_RDONLY)
-    const status = await file.stat()
-    if (status.isDirectory()) throw Object.assign(new Error(), { code: 'EISDIR' })
-    const stream = file.createReadStream({ highWaterMark: chunkBytes })
-    const total = status.isFile() ? status.size : 0
-    return {
-      file: path,
-      chunks: readUntilAborted(stream, signal),
-      part: () => (total === 0 ? undefined : { done: stream.bytesRead, total }),
-    }
+    return toInput(path, await openFile(path, 'r'), signal)
   } catch (error) {
     throw new CommandFailed(exitCodes.noInput, `Cannot read ${path}: ${explainFile(error)}.`)
+  }
+}
+
+/** Opens without blocking the event loop: a named pipe waits for its writer. */
+const openFile = promisify(open)
+
+function toInput(path: string, fd: number, signal: AbortSignal): OpenInput {
+  const stream = createReadStream(path, { fd, highWaterMark: chunkBytes })
+  const status = fstatSync(fd)
+  if (status.isDirectory()) {
+    stream.destroy()
+    throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
+  }
+  const total = status.isFile() ? status.size : 0
+  return {
+    file: path,
+    chunks: readUntilAborted(stream, signal),
+    part: () => (total === 0 ? undefined : { done: stream.bytesRead, total }),
+    close: () => stream.destroy(),
   }
 }
 

@@ -1,10 +1,11 @@
 import { type Config, WrongConfig } from '../../config.ts'
 import { Failure } from '../../contract/errors.ts'
+import type { Format } from '../../contract/formats.ts'
 import { explainFile } from '../../store/file-errors.ts'
 import { type Entry, UnreadableFile } from '../../transfer/entry.ts'
 import { readPlants } from '../../transfer/read.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
-import { openInput, toFormat } from '../files/input.ts'
+import { type Input, toFormat, withInput } from '../files/input.ts'
 import { expectManyShortLives } from '../memory.ts'
 import { startProgress } from '../progress.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
@@ -37,7 +38,25 @@ export async function importPlants(
   expectManyShortLives()
   const format = toFormat(file, flags.format)
   const signal = stopOnSignal()
-  const input = await openInput(file, terminal, signal)
+  await withInput(file, terminal, signal, (input) =>
+    importInput({ file, format, input, signal }, flags, config, terminal),
+  )
+}
+
+/** The file of an import, open, and the signal that stops it. */
+interface Source {
+  readonly file: string
+  readonly format: Format
+  readonly input: Input
+  readonly signal: AbortSignal
+}
+
+async function importInput(
+  { file, format, input, signal }: Source,
+  flags: ImportFlags,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
   if (flags.rejects !== undefined) {
     requireRejectsFile(flags.rejects, input, config.storeLocation)
   }

@@ -5,11 +5,12 @@ import type { Config } from '../../config.ts'
 import { toRestorePath } from '../../store/backup.ts'
 import { checkBackup, findLog, findObstacle, UnusableBackup } from '../../store/sqlite/backup.ts'
 import { makeFolder } from '../../store/sqlite/folder.ts'
+import type { FileSummary } from '../../store/store.ts'
 import { decompress, isDamagedGzip } from '../../transfer/read.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
-import { openInput, standardStream } from '../files/input.ts'
+import { type Input, standardStream, withInput } from '../files/input.ts'
 import { makeFile } from '../files/output.ts'
-import { startProgress, toText } from '../progress.ts'
+import { type Progress, startProgress, toText } from '../progress.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
 import type { Terminal } from '../terminal.ts'
 import { requireKept } from './location.ts'
@@ -25,38 +26,50 @@ export async function restoreBackup(
 ): Promise<void> {
   requireKept(storeLocation)
   const path = toRestorePath(storeLocation)
-  const name = file === standardStream ? 'Standard input' : file
   const signal = stopOnSignal()
-  const input = await openInput(file, terminal, signal)
-  requireNoLog(file)
-  requireFree(path)
   const progress = startProgress('restore', 'MiB', terminal, flags)
-
-  async function* readAll(): AsyncGenerator<Buffer> {
-    let bytes = 0
-    for await (const chunk of decompress(input.chunks)) {
-      yield chunk
-      bytes += chunk.length
-      progress.report(Math.floor(bytes / bytesPerMebibyte), input.part())
-    }
-  }
-
-  const newFolders = makeFolder(dirname(path))
-  const restoring = makeFile(path, 'refuse', signal, async (draft) => {
-    await pipeline(readAll(), createWriteStream(draft), { signal })
-    return checkBackup(draft)
+  const restoring = withInput(file, terminal, signal, (input) => {
+    requireNoLog(file)
+    requireFree(path)
+    return restoreTo(path, readWithProgress(input, progress), signal)
   })
   const { plants, tokens } = await restoring
     .catch((error: unknown) => {
-      for (const folder of newFolders.toReversed()) rmdirSync(folder)
       throwIfStopped(signal, 'Stopped: nothing was kept. Run the command again.')
-      throw explain(error, name)
+      throw explain(error, file === standardStream ? 'Standard input' : file)
     })
     .finally(progress.stop)
   if (flags.quiet) return
   terminal.tell(
     `Restored: ${toText(plants)} plants and ${toText(tokens)} tokens in ${storeLocation.label}, checked.`,
   )
+}
+
+async function* readWithProgress(input: Input, progress: Progress): AsyncGenerator<Buffer> {
+  let bytes = 0
+  for await (const chunk of decompress(input.chunks)) {
+    yield chunk
+    bytes += chunk.length
+    progress.report(Math.floor(bytes / bytesPerMebibyte), input.part())
+  }
+}
+
+/** Copies a backup to the path and checks it. A failure leaves no file and no folder behind. */
+async function restoreTo(
+  path: string,
+  chunks: AsyncIterable<Buffer>,
+  signal: AbortSignal,
+): Promise<FileSummary> {
+  const newFolders = makeFolder(dirname(path))
+  try {
+    return await makeFile(path, 'refuse', signal, async (draft) => {
+      await pipeline(chunks, createWriteStream(draft), { signal })
+      return checkBackup(draft)
+    })
+  } catch (error) {
+    for (const folder of newFolders.toReversed()) rmdirSync(folder)
+    throw error
+  }
 }
 
 /** Refuses a store with a log, whose content would be lost. */
