@@ -1,4 +1,4 @@
-/** Runs the task again and again, each time this long after it ended. Answers how to stop. */
+/** Runs a task periodically, with a pause after each run. Returns a function that stops it. */
 export function repeat(
   task: () => Promise<void>,
   pauseMs: number,

@@ -14,7 +14,7 @@ export interface Service {
   /** The address to paste, such as http://127.0.0.1:3000. */
   readonly url: string
   readonly store: Store
-  /** Answers what was accepted, then releases everything. Returns how many connections were cut. */
+  /** Answers accepted requests, then releases everything. Returns how many connections were cut. */
   close(grace?: Grace): Promise<number>
 }
 
@@ -98,7 +98,7 @@ function toEvents(logger: Logger): StoreEvents {
   }
 }
 
-/** The address to paste, for what a server listens on. */
+/** The URL of a listening server, ready to paste. */
 export function toUrl({ address, port }: Pick<AddressInfo, 'address' | 'port'>): string {
   if (address === '0.0.0.0' || address === '::') return `http://127.0.0.1:${port}`
   return `http://${address.includes(':') ? `[${address}]` : address}:${port}`

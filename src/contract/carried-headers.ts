@@ -8,7 +8,7 @@ export interface CarriedHeaders {
   readonly sometimes: readonly HeaderName[]
 }
 
-/** What a request is about, as far as the headers of its answer depend on it. */
+/** The kinds of requests whose answers carry different headers. */
 export type Subject = 'operation' | 'health' | 'page' | 'options'
 
 /** The headers of every answer. The optional ones are those of CORS. */

@@ -10,7 +10,7 @@ export const contentTypeOptions = 'nosniff'
 /** Caches ask again before they reuse an answer of an operation, and never keep a health check. */
 export const cachePolicies = { operation: 'private, no-cache', health: 'no-store' } as const
 
-/** How long a browser may remember what it may send. */
+/** How long a browser may cache the answer to a preflight. */
 export const preflightSeconds = 7200
 
 const text = { type: 'string' }

@@ -13,12 +13,14 @@ export const int64Range = `from ${smallest} to ${largest}`
 export type NotInt64 = 'not an integer' | 'too large' | 'too small'
 
 /**
- * The value of a JSON number when it is an int64, however it is written: 1, 1.0 and 1e0 are the same
- * number. Works on the digits alone, so that nothing is rounded and no exponent is expanded.
+ * The value of a JSON number if it is an int64, in any notation: 1, 1.0 and 1e0 are equal.
+ * Works on the digits alone, so nothing is rounded and no exponent is expanded.
  */
 export function toInt64(number: string): bigint | NotInt64 {
   if (plainInteger.test(number)) return BigInt(number)
-  const [, sign = '', whole = '', fraction = '', exponent = '0'] = jsonNumber.exec(number) ?? []
+  const parts = jsonNumber.exec(number)
+  if (parts === null) return 'not an integer'
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = parts
   const digits = withoutLeadingZeros(whole + fraction)
   const significant = withoutTrailingZeros(digits)
   if (significant === '') return 0n
@@ -29,7 +31,7 @@ export function toInt64(number: string): bigint | NotInt64 {
   return withinRange(BigInt(sign + significant + '0'.repeat(zeros))) ?? beyond
 }
 
-/** The id that a path segment names: digits with an optional minus, written in the one shortest way. */
+/** The id in a path segment: digits with an optional minus sign, without leading zeros. */
 export function toPathId(segment: string): bigint | undefined {
   return canonicalInteger.test(segment) ? withinRange(BigInt(segment)) : undefined
 }
@@ -38,7 +40,7 @@ function withinRange(value: bigint): bigint | undefined {
   return value >= smallest && value <= largest ? value : undefined
 }
 
-// A loop, because a regular expression anchored at the end takes quadratic time on a megabyte of zeros.
+// A regular expression anchored at the end would take quadratic time on a megabyte of zeros.
 function withoutTrailingZeros(digits: string): string {
   let end = digits.length
   while (end > 0 && digits[end - 1] === '0') end--

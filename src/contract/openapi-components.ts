@@ -5,10 +5,10 @@ import type { ArrayShape, ObjectShape } from './schema.ts'
 /** A piece of the document. */
 export type Json = Record<string, unknown>
 
-/** Collects what the document says once and refers to from then on. */
+/** The parts of the document that are written once and referred to elsewhere. */
 export type Components = ReturnType<typeof buildComponents>
 
-/** Builds an empty collection. What is referred to is collected under its name. */
+/** Builds an empty collection. Each part is added under its name when it is first referred to. */
 export function buildComponents() {
   const collected = { schemas: {}, headers: {}, responses: {} } as Record<Kind, Json>
   const shapes = new Map<string, ObjectShape | ArrayShape>()

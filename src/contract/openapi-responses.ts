@@ -5,7 +5,7 @@ import type { Components, Json } from './openapi-components.ts'
 import type { JsonBody, Success, TextBody } from './operation.ts'
 import { ErrorBody } from './shapes.ts'
 
-/** The names of the statuses, from which those of the responses are made. */
+/** The name of each status, with which the names of its responses begin. */
 const statusNames: Record<ErrorStatus, string> = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -29,7 +29,7 @@ const statusNames: Record<ErrorStatus, string> = {
   507: 'InsufficientStorage',
 }
 
-/** The kind of a request: the headers and the body of its response depend on it. */
+/** The parts of a request on which the headers and the body of its response depend. */
 export interface RequestKind {
   readonly subject: Subject
   readonly method: string

@@ -48,7 +48,7 @@ export interface Operation {
   readonly failures: readonly ErrorNumber[]
 }
 
-/** A path that needs no token, because it says nothing about what is stored. */
+/** A path that needs no token, because its answer reveals nothing about the stored plants. */
 export interface Page {
   readonly path: string
   readonly summary: string

@@ -2,7 +2,7 @@ import { int64Bounds, storablePattern } from './schema.ts'
 
 /**
  * A parameter of a request. None has an example: documentation viewers fill examples in and send
- * them, and a condition or a key that nobody meant fails.
+ * them, and a request with an invented condition or key fails.
  */
 interface Parameter {
   readonly in: 'query' | 'header'

@@ -11,16 +11,21 @@ export interface AnyAnswer {
   readonly body: Plant | StoredPlant | readonly StoredPlant[] | StreamedBody | undefined
 }
 
-/** Sends the answer of an operation. A long one is sent only while its token is valid. */
-export async function sendAnswer(
+/**
+ * Sends the answer of an operation: at once, or piece by piece, while its token is valid. Returns
+ * a promise only for the latter.
+ */
+export function sendAnswer(
   exchange: Exchange,
   { status, headers, body }: AnyAnswer,
   timeouts: Timeouts,
   verifyToken: () => unknown,
-): Promise<void> {
+): Promise<void> | undefined {
   if (body !== undefined && isStreamed(body)) {
-    await sendStreamed(exchange, { status, headers, body }, timeouts, verifyToken)
-  } else send(exchange, status, headers, body && toText(body))
+    return sendStreamed(exchange, { status, headers, body }, timeouts, verifyToken)
+  }
+  send(exchange, status, headers, body && toText(body))
+  return undefined
 }
 
 function toText(body: Plant | StoredPlant | readonly StoredPlant[]): string {

@@ -3,7 +3,7 @@ import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 
 const scheme = 'Bearer '
 
-/** Who calls: the grant of the token in the header `Authorization`, and from nowhere else. */
+/** The grant of the token in the header `Authorization`. Tokens elsewhere are ignored. */
 export function authenticate(
   authorization: string | undefined,
   tokens: TokenVerifier,
@@ -19,7 +19,7 @@ function toToken(authorization = ''): string {
   return isBearer(authorization) ? authorization.slice(scheme.length).trim() : ''
 }
 
-/** Nearly everybody writes the scheme as we do, and any case is right. */
+/** The scheme may be written in any case. Nearly every client writes it as we do. */
 function isBearer(authorization: string): boolean {
   if (authorization.startsWith(scheme)) return true
   return authorization.slice(0, scheme.length).toLowerCase() === scheme.toLowerCase()

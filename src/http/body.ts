@@ -30,7 +30,7 @@ export async function readJson(
   try {
     const bytes = held.bytes()
     if (bytes.length > largeBytes) await takeTurn()
-    // A blank body is missing. Any other body has to say what it is.
+    // A blank body counts as missing. Any other body needs a media type.
     if (type === undefined && !isBlank(bytes)) throw otherType(mediaType)
     return decodeBody(bytes)
   } finally {
@@ -146,7 +146,7 @@ function holdBytes(): HeldBytes {
       chunk.copy(buffer, length - chunk.length)
       return undefined
     },
-    bytes: () => buffer.subarray(0, length),
+    bytes: () => (chunks <= 1 ? buffer : buffer.subarray(0, length)),
     release() {
       count(-counted)
       buffer = nothing

@@ -12,12 +12,12 @@ export const maxWaitingOnConnection = 1_000
 export const maxWaiting = 8_000
 /** How many pipelined requests are begun without a turn for other connections. */
 const maxInARow = 4
-/** How long a connection that is closed stays open for its client to read the last answer. */
+/** How long a closing connection lingers, so that its client can read the last answer. */
 const lingerMs = 500
 
 const queue = Symbol('the requests on this connection')
 
-/** Kept on the socket itself: a map would be asked three times for each request. */
+/** The queue is kept on the socket: a map would cost three look-ups for each request. */
 export type TrackedSocket = Socket & {
   [queue]?: RequestQueue
   /** Node's own. It calls `onIncoming` for each request that it has parsed. */
@@ -56,8 +56,8 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
   // one answer is held in memory, not many.
   function wait(socket: TrackedSocket, requests: RequestQueue, response: ServerResponse): void {
     if (requests.waiting.length === maxWaitingOnConnection || waitingOnAll === maxWaiting) {
-      // Node goes on to parse what it reads. Discarded here, a request is garbage at once;
-      // waiting, each would hold about 2 KB.
+      // Node keeps parsing. Requests that are discarded here are garbage at once, while each
+      // request that waits holds about 2 KB.
       if (socket.parser) socket.parser.onIncoming = () => 0
       onOverflow(socket)
       return
@@ -68,7 +68,7 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
     schedulePause(socket, requests)
   }
 
-  // Nothing is begun after a last answer: its client would not hear of it (RFC 9112, 9.6).
+  // A request after a closing answer is not executed: it could not be answered (RFC 9112, 9.6).
   function begin(socket: TrackedSocket, response: ServerResponse): void {
     if (socket.writable) onTurn(response.req, response)
   }
@@ -83,7 +83,8 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
     }
     requests.current = response
     if (requests.waiting.length > 0) response.once('close', () => next(socket, requests))
-    else socket.resume()
+    // While an upgrade is pending there is no parser, and bytes that are read would be lost.
+    else if (socket.parser) socket.resume()
     // Other connections get their turn in between, however fast this one is answered.
     if (++requests.inARow % maxInARow === 0) setImmediate(begin, socket, response)
     else begin(socket, response)
@@ -114,20 +115,23 @@ function queueOf(socket: TrackedSocket): RequestQueue {
   return socket[queue]
 }
 
-/** The response to the last request of a connection, unless it is over. */
+/** The response to the last request of a connection; undefined if it was sent or broken off. */
 function lastOf({ current, waiting }: RequestQueue): ServerResponse | undefined {
   if (waiting.length > 0) return waiting.at(-1)
   return current?.writableFinished || current?.destroyed ? undefined : current
 }
 
-/** Runs when every request that came over a connection was answered. */
+/** Calls `run` when every request on a connection has been answered, or at once if none is open. */
 export function afterRequests(socket: TrackedSocket, run: () => void): void {
   const last = lastOf(queueOf(socket))
   if (last === undefined) run()
   else last.once('close', run)
 }
 
-/** Refuses bytes that came after, or in the body of, the last request on a connection. */
+/**
+ * Answers broken bytes and closes the connection. They came after the last request, which is
+ * answered first, or in its body: then this is its answer, unless it has one.
+ */
 export function refuse(socket: TrackedSocket, timeoutMs: number, toAnswer: () => string): void {
   const requests = queueOf(socket)
   if (socket.destroyed || requests.isRefused) return
@@ -148,6 +152,7 @@ export function refuse(socket: TrackedSocket, timeoutMs: number, toAnswer: () =>
   else send()
 }
 
+/** Ends a connection, and cuts it if its client does not end it as well. */
 export function close(socket: Socket): void {
   socket.end()
   setTimeout(() => socket.destroy(), lingerMs).unref()

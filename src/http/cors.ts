@@ -4,7 +4,7 @@ import { addField, type Exchange } from './exchange.ts'
 /** Which origins may call: every one, or those in the list. */
 export type AllowedOrigins = '*' | readonly string[]
 
-/** Puts the headers on the answer that let a page of another origin read it. */
+/** Adds the headers that let a page of another origin read the answer. */
 export function allowOrigin(exchange: Exchange, allowed: AllowedOrigins): void {
   const { origin } = exchange.request.headers
   if (allowed !== '*') addField(exchange, 'Vary', 'Origin')
@@ -13,7 +13,7 @@ export function allowOrigin(exchange: Exchange, allowed: AllowedOrigins): void {
   addField(exchange, 'Access-Control-Expose-Headers', corsResponseHeaders)
 }
 
-/** What a browser hears when it asks before it sends. */
+/** The headers that answer a preflight. */
 export function toPreflightHeaders(methods: string): Record<string, string> {
   return {
     'Access-Control-Allow-Methods': methods,

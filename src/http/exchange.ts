@@ -11,8 +11,8 @@ export interface Exchange {
   /** Header fields of every possible answer: names and values in turn, as Node writes them. */
   readonly fields: string[]
   /** For the log: the token of the request, and the error number of its answer. */
-  tokenId?: string
-  error?: number
+  tokenId: string | undefined
+  error: number | undefined
 }
 
 export type Headers = Readonly<Record<string, string>>
@@ -22,7 +22,7 @@ export function addField({ fields }: Exchange, name: string, value: string): voi
   fields.push(name, value)
 }
 
-/** The header fields of one answer: those of every answer, and its own. `Vary` becomes one field. */
+/** Joins the fields of every answer with those of this one. `Vary` becomes a single field. */
 export function joinFields({ fields }: Exchange, headers: Headers): string[] {
   const joined = fields.slice()
   for (const name in headers) {

@@ -5,7 +5,7 @@ import type { OperationName, Operations } from '../contract/operations.ts'
 import { pageLimits } from '../contract/parameters.ts'
 import { findFailure, type Precondition } from '../contract/precondition.ts'
 import type { AnyShape, ArrayShape, ValueOf } from '../contract/schema.ts'
-import { keyLifetimeMs, type Store } from '../store/store.ts'
+import { keyLifetimeMs, type Store, type VersionedPlant } from '../store/store.ts'
 import { toETag } from './etag.ts'
 import type { RequestParameters } from './parameters.ts'
 import { listPage, openExport } from './plant-list.ts'
@@ -60,7 +60,7 @@ export type Answer<Name extends OperationName> = {
 
 /** A handler for every operation: one that is missing does not compile. */
 export type Handlers = {
-  readonly [Name in OperationName]: (call: Call<Name>) => Promise<Answer<Name>>
+  readonly [Name in OperationName]: (call: Call<Name>) => Answer<Name> | Promise<Answer<Name>>
 }
 
 /** The request headers that the format of a list depends on. */
@@ -85,8 +85,9 @@ export function buildHandlers(store: Store, maxKeysOfToken: number = limits.keys
           ? await store.createPlant(plant)
           : await store.createPlantOnce(plant, { tokenId, key })
       if (outcome === 'exists') {
-        const { version } = (await store.getPlant(id)) ?? {}
-        const failure = findFailure(toPrecondition(parameters), version)
+        // Without a condition, the state of the stored plant does not matter.
+        const stored = parameters['If-None-Match'] && (await store.getPlant(id))
+        const failure = findFailure(toPrecondition(parameters), stored?.version)
         if (failure !== undefined) throw conditionFailed()
         throw new Failure(40900, `A plant with the id ${id} exists. It was not changed.`)
       }
@@ -120,15 +121,11 @@ export function buildHandlers(store: Store, maxKeysOfToken: number = limits.keys
       return { status: 200, headers: Link === undefined ? { Vary } : { Vary, Link }, body }
     },
 
-    async getPlant({ id, parameters }) {
+    getPlant({ id, parameters }) {
       const found = store.getPlant(id)
-      const plant = found instanceof Promise ? await found : found
-      if (plant === undefined) throw absent(id)
-      const headers = { ETag: toETag(plant.version) }
-      const failure = findFailure(toPrecondition(parameters), plant.version)
-      if (failure === 'match') throw conditionFailed()
-      if (failure === 'noneMatch') return { status: 304, headers, body: undefined }
-      return { status: 200, headers, body: plant }
+      return found instanceof Promise
+        ? found.then((plant) => toPlantAnswer(id, plant, parameters))
+        : toPlantAnswer(id, found, parameters)
     },
 
     async replacePlant({ id, body: { name, tag }, parameters, baseUrl }) {
@@ -147,6 +144,19 @@ export function buildHandlers(store: Store, maxKeysOfToken: number = limits.keys
       return { status: 204, headers: {}, body: undefined }
     },
   }
+}
+
+function toPlantAnswer(
+  id: bigint,
+  plant: VersionedPlant | undefined,
+  parameters: Pick<RequestParameters, 'If-Match' | 'If-None-Match'>,
+): Answer<'getPlant'> {
+  if (plant === undefined) throw absent(id)
+  const headers = { ETag: toETag(plant.version) }
+  const failure = findFailure(toPrecondition(parameters), plant.version)
+  if (failure === 'match') throw conditionFailed()
+  if (failure === 'noneMatch') return { status: 304, headers, body: undefined }
+  return { status: 200, headers, body: plant }
 }
 
 function toPrecondition(

@@ -23,7 +23,9 @@ export async function drain(
   timeouts: Timeouts,
   grace: Grace,
 ): Promise<number> {
-  const deadline = sleep(timeouts.shutdownMs, undefined, { ref: false })
+  const timer = new AbortController()
+  // It keeps the process alive: connections that are not read from would not.
+  const deadline = sleep(timeouts.shutdownMs, undefined, timer).catch(() => {})
   // An answer that was begun earlier does not say that it is the last. Its client may send another
   // request, and has the grace for it.
   server.keepAliveTimeout = Math.max(1, timeouts.idleGraceMs)
@@ -35,6 +37,7 @@ export async function drain(
   }
   const { closed } = await connections.closePort()
   await Promise.race([closed, deadline])
+  timer.abort()
   const cut = connections.cut()
   await closed
   return cut

@@ -1,8 +1,9 @@
 import { type Format, formats } from '../contract/formats.ts'
 
-/** The form that a client prefers, or undefined for JSON: whoever names none of ours, or prefers none, gets that. */
+/** The format that a client prefers; undefined for JSON, which is the default. */
 export function toFormat(accept: string | undefined, known: readonly Format[]): Format | undefined {
-  if (accept === undefined || accept === '*/*' || accept === 'application/json') return undefined
+  if (known.length === 0 || accept === undefined || accept === '*/*') return undefined
+  if (accept === 'application/json') return undefined
   const ranges = parseList(accept)
   let best: Format | undefined
   let bestQuality = qualityOf('application/json', ranges)
@@ -15,7 +16,7 @@ export function toFormat(accept: string | undefined, known: readonly Format[]): 
   return best
 }
 
-/** Whether a client takes an answer that is gzipped. */
+/** Whether a client accepts a gzipped answer. */
 export function takesGzip(acceptEncoding: string | undefined): boolean {
   if (acceptEncoding === undefined) return false
   const codings = parseList(acceptEncoding)
@@ -28,7 +29,7 @@ function qualityOf(mediaType: string, ranges: ReadonlyMap<string, number>): numb
   return ranges.get(mediaType) ?? ranges.get(`${type}/*`) ?? ranges.get('*/*') ?? 0
 }
 
-/** What a header lists, with the quality of each: 1 unless it says otherwise. Parameters other than that do not count. */
+/** The elements of a header with their qualities, 1 by default. Other parameters are ignored. */
 function parseList(text: string): Map<string, number> {
   return new Map(
     text.split(',').map((element) => {

@@ -42,7 +42,7 @@ type AnyHandler = (call: {
   readonly baseUrl: string
   readonly tokenId: string
   readonly format: Format | undefined
-}) => Promise<AnyAnswer>
+}) => AnyAnswer | Promise<AnyAnswer>
 
 /** Every operation of the contract, with the function that answers it. */
 export function buildOperations(parts: OperationParts): Entry[] {
@@ -105,9 +105,11 @@ function buildHandle(
       if (again instanceof Promise) await again
     }
     const format = toFormat(headers.accept, known)
-    const answered = await answer({ id, parameters, body, baseUrl, tokenId, format })
+    const answering = answer({ id, parameters, body, baseUrl, tokenId, format })
+    const answered = answering instanceof Promise ? await answering : answering
     if (isWrite) writeHealth.noteSuccess()
-    await sendAnswer(exchange, answered, timeouts, verify)
+    const streaming = sendAnswer(exchange, answered, timeouts, verify)
+    if (streaming !== undefined) await streaming
   }
 }
 

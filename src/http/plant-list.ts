@@ -60,7 +60,7 @@ async function* inTurns(pieces: AsyncIterable<string>): AsyncGenerator<string> {
   }
 }
 
-/** A control character of one byte is six in JSON, so a page that can be held may not be as JSON. */
+/** A control character of one byte takes six in JSON, so the JSON of a page may be too large. */
 const maxEscape = 6
 
 function isLargeAsJson(page: readonly StoredPlant[]): boolean {

@@ -2,9 +2,9 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 
-/** How long a new connection may be silent before it counts as idle, as it does for Node at once. */
+/** How long a new connection may be silent before it counts as idle. Node allows no time at all. */
 const firstByteMs = 500
-/** The port closes after this many looks without a new connection. A commit lasts about one look. */
+/** The port closes after this many checks in a row without a new connection. */
 const quietLooks = 3
 const lookMs = 10
 /** How long a stream of new connections may keep the port open. */
@@ -30,7 +30,9 @@ export function trackConnections(server: Server) {
     const listeners = server.rawListeners('connection') as ((socket: Socket) => void)[]
     server.removeAllListeners('connection')
     server.on('connection', (socket) => {
-      accepted.push(socket)
+      // An old connection comes again after a request for an upgrade.
+      if (openedAt.has(socket)) for (const listener of listeners) listener.call(server, socket)
+      else accepted.push(socket)
       // Node does not listen yet, and a reset would end the process.
       socket.on('error', () => socket.destroy())
     })
@@ -52,7 +54,7 @@ export function trackConnections(server: Server) {
     return { closed }
   }
 
-  /** Cuts connections, all of them unless told which, and returns how many. */
+  /** Cuts these connections, or all of them, and returns how many. */
   function cut(connections: readonly [Socket, number][] = [...openedAt]): number {
     const open = connections.filter(([socket]) => !socket.destroyed)
     for (const [socket] of open) socket.destroy()

@@ -9,7 +9,7 @@ const hostPattern = /^(?:[\w.~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/
 const targetPattern = /^[!$-;=?-[\]_a-z~]*$/
 const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i
 
-/** What is wrong with a request before anybody looks at what it asks for. Node lets all of this pass. */
+/** Finds faults of the protocol that Node lets pass. They are judged before the request itself. */
 export function findProtocolFault({ request, url }: Exchange): Failure | undefined {
   return (
     findVersionFault(request) ??
@@ -65,14 +65,17 @@ function findHeaderFault(request: IncomingMessage): Failure | undefined {
   return undefined
 }
 
-/** Whether somebody before us may have seen the end of the request elsewhere: what follows it is not to be trusted. */
+/**
+ * Whether a proxy may disagree with us on where the request ends. Then no further request on the
+ * connection can be trusted.
+ */
 export function isFramedOddly({ headers, httpVersion }: IncomingMessage): boolean {
   const transferEncoding = headers['transfer-encoding']
   if (transferEncoding === undefined) return false
   return transferEncoding.toLowerCase() !== 'chunked' || httpVersion === '1.0'
 }
 
-/** Two fields of one name reach us as one, joined by a comma: only then the raw fields have to be counted. */
+/** Node joins fields of one name with a comma, so raw fields are counted only if there is one. */
 function isGivenTwice(rawHeaders: string[], name: string, value: string | undefined): boolean {
   if (value === undefined || !value.includes(',')) return false
   const names = rawHeaders.filter((_, index) => index % 2 === 0)

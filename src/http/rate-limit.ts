@@ -45,7 +45,7 @@ export function buildTokenCount(windowMs: number) {
 }
 
 /**
- * Counts every request with a token, and adds what is left to its answer, in the fields of
+ * Counts every request with a token, and adds the remaining quota to its answer, in the fields of
  * draft-ietf-httpapi-ratelimit-headers. Returns the refusal of a request beyond the limit.
  */
 export function buildRateLimit({ requests, windowMs }: RateLimit) {

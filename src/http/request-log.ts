@@ -14,7 +14,7 @@ const maxPathLength = 200
 
 export interface RequestLogOptions {
   readonly logger: Logger
-  /** How many proxies in front are trusted to say who their client is (`X-Forwarded-For`). */
+  /** How many proxies in front are trusted to name their client (`X-Forwarded-For`). */
   readonly trustedProxies: number
 }
 

@@ -22,7 +22,7 @@ import type { RateLimit } from './rate-limit.ts'
 import { buildRequestLog } from './request-log.ts'
 import { buildRoutes, type FoundRoute, toPath } from './routes.ts'
 import { answerUnrouted } from './unrouted.ts'
-import { ignoreUpgrades } from './upgrades.ts'
+import { ignoreUpgrades, isIdleAgain, postponeUpgrade } from './upgrades.ts'
 import { buildWriteHealth } from './write-health.ts'
 
 export interface ServerParts {
@@ -39,7 +39,7 @@ export interface ServerParts {
 export interface HttpServer {
   /** It does not listen yet. */
   readonly server: Server
-  /** Answers what was accepted, then closes. Returns how many connections had to be cut. */
+  /** Answers accepted requests, then closes. Returns how many connections had to be cut. */
   drain(grace: Grace): Promise<number>
 }
 
@@ -72,12 +72,13 @@ export function buildServer(parts: ServerParts): HttpServer {
     joinDuplicateHeaders: true,
     // A request without a body needs no stream for it.
     optimizeEmptyRequests: true,
+    shouldUpgradeCallback: postponeUpgrade,
   })
   server.timeout = timeouts.stallTimeoutMs
   server.maxConnections = limits.connections
   const connections = trackConnections(server)
 
-  /** A request that no other one on its connection comes before. */
+  /** Answers a request. Those before it on its connection have been answered. */
   function begin(request: IncomingMessage, response: ServerResponse): void {
     const exchange = toExchange(request, response)
     const path = toPath(exchange.url)
@@ -86,24 +87,31 @@ export function buildServer(parts: ServerParts): HttpServer {
     const fault = findProtocolFault(exchange) ?? findEscapeFault(exchange.url, path)
     if (fault !== undefined) sendFailure(exchange, fault)
     else if (store.isFull() && !found?.route.isPage) sendFailure(exchange, overloaded())
-    else answer(exchange, found).catch((error: unknown) => fail(exchange, error))
+    else answer(exchange, found)
   }
 
   function toExchange(request: IncomingMessage, response: ServerResponse): Exchange {
     const id = newRequestId()
     const url = toOriginForm(request.url ?? '')
-    const fields = ['X-Request-Id', id, 'X-Content-Type-Options', contentTypeOptions]
-    const exchange: Exchange = { id, request, response, url, fields }
+    const exchange: Exchange = {
+      id,
+      request,
+      response,
+      url,
+      fields: ['X-Request-Id', id, 'X-Content-Type-Options', contentTypeOptions],
+      tokenId: undefined,
+      error: undefined,
+    }
     // Every answer carries these, whatever becomes of the request.
     if (lifecycle.isDraining || isFramedOddly(request)) addField(exchange, 'Connection', 'close')
     allowOrigin(exchange, allowedOrigins)
     return exchange
   }
 
-  async function answer(exchange: Exchange, found: FoundRoute | undefined): Promise<void> {
+  function answer(exchange: Exchange, found: FoundRoute | undefined): void {
     const handle = found?.route.handles.get(exchange.request.method ?? '')
     if (found === undefined || handle === undefined) answerUnrouted(exchange, found?.route.allow)
-    else await handle(exchange, found.id)
+    else handle(exchange, found.id).catch((error: unknown) => fail(exchange, error))
   }
 
   function fail(exchange: Exchange, error: unknown): void {
@@ -126,12 +134,13 @@ export function buildServer(parts: ServerParts): HttpServer {
   // Node would answer these two itself, without a body.
   server.on('checkContinue', receive)
   server.on('checkExpectation', receive)
-  ignoreUpgrades(server, receive)
+  ignoreUpgrades(server)
   server.on('connect', (_, socket: TrackedSocket) =>
     refuseBytes(socket, malformed('The method CONNECT is for proxies, and this is not one.')),
   )
   server.on('clientError', (error: ClientError, socket: TrackedSocket) => {
     if (error.code === 'ECONNRESET') socket.destroy()
+    else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isIdleAgain(socket)) return
     else refuseBytes(socket, toClientFailure(error, timeouts))
   })
   // Drops clients that stop reading and connections that stay idle. Node's other timers answer

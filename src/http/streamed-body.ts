@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
+import { Failure } from '../contract/errors.ts'
 import type { Timeouts } from '../contract/limits.ts'
 import { type Exchange, type Headers, joinFields } from './exchange.ts'
 import { takesGzip } from './negotiation.ts'
@@ -25,8 +26,10 @@ interface StreamedAnswer {
   readonly body: StreamedBody
 }
 
-/** Sends a body piece by piece: as fast as the client reads, within the time limit, and only while
- * its token is valid. */
+/**
+ * Sends a body piece by piece: as fast as the client reads, within the time limit, and only while
+ * its token is valid.
+ */
 export async function sendStreamed(
   exchange: Exchange,
   { status, headers, body }: StreamedAnswer,
@@ -35,11 +38,14 @@ export async function sendStreamed(
 ): Promise<void> {
   const { request, response } = exchange
   // The answer to HEAD has no body, so none is written.
-  const pieces = request.method === 'HEAD' ? [] : whileValid(body.pieces, verifyToken)
-  const source = Readable.from(pieces, { objectMode: false })
-  const timer = setTimeout(() => source.destroy(new Error('too slow')), timeouts.exportMs)
+  const source = Readable.from(request.method === 'HEAD' ? [] : body.pieces, { objectMode: false })
+  const end = (reason: Error) => source.destroy(reason)
+  const timer = setTimeout(end, timeouts.exportMs, tooSlow(timeouts))
+  // By the clock and not by the piece: a client that does not read takes no more pieces.
+  const watch = setInterval(() => checkToken(verifyToken).catch(end), tokenCheckMs)
   source.once('close', () => {
     clearTimeout(timer)
+    clearInterval(watch)
     body.close().catch(() => {})
   })
   try {
@@ -60,12 +66,13 @@ export async function sendStreamed(
   }
 }
 
-async function* whileValid(
-  pieces: AsyncIterable<string>,
-  verifyToken: () => unknown,
-): AsyncGenerator<string> {
-  for await (const piece of pieces) {
-    await verifyToken()
-    yield piece
-  }
+/** How often the token of a streamed answer is checked. */
+const tokenCheckMs = 50
+
+async function checkToken(verifyToken: () => unknown): Promise<void> {
+  await verifyToken()
+}
+
+function tooSlow({ exportMs }: Timeouts): Failure {
+  return new Failure(40800, `The answer was not read within ${exportMs / 1000} s.`)
 }

@@ -1,47 +1,63 @@
-import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
-import type { Duplex } from 'node:stream'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { afterRequests, close, type TrackedSocket } from './connections.ts'
 
-type Receive = (request: IncomingMessage, response: ServerResponse) => void
+const bytesBefore = Symbol('how many bytes were read before the parser came back')
+
+type UpgradeSocket = TrackedSocket & {
+  [bytesBefore]?: number
+  /** Node's own: the response that is being sent. */
+  readonly _httpMessage?: ServerResponse | null
+}
 
 /**
- * Ignores a request for another protocol (RFC 9110, section 7.8): it is answered as if it had not
- * asked, and the connection is kept. Node takes its parser off such a connection, so requests that
- * follow are read as from a new one, when this one was answered.
+ * Ignores requests for another protocol (RFC 9110, section 7.8): each is answered as if it had not
+ * asked, and the connection is kept. Node takes its parser off the connection after such a request,
+ * so requests that follow are read as from a new one, once this one is answered.
  */
-export function ignoreUpgrades(server: Server, receive: Receive): void {
-  server.on('upgrade', (request: IncomingMessage, stream: Duplex, following: Buffer) => {
-    const socket = stream as TrackedSocket
-    const response = new ServerResponse(request)
-    response.shouldKeepAlive = request.httpVersion === '1.1' && !asksToClose(request)
-    // Node has removed its own listener; without one, a reset would end the process.
-    const destroy = () => socket.destroy()
-    socket.on('error', destroy)
+export function ignoreUpgrades(server: Server): void {
+  server.on('upgrade', (request: IncomingMessage, _, following: Buffer) => {
+    const socket: UpgradeSocket = request.socket
+    // Node has removed its own listeners. Without the first, a reset would end the process.
+    const listeners = {
+      error: () => socket.destroy(),
+      drain: () => socket._httpMessage?.emit('drain'),
+      timeout: () => server.emit('timeout', socket),
+    }
+    for (const [event, listener] of Object.entries(listeners)) socket.on(event, listener)
     socket.unshift(following)
-
-    response.once('finish', () => {
-      response.detachSocket(socket)
-      if (!response.shouldKeepAlive || isLast(response)) {
-        close(socket)
-        return
-      }
-      socket.off('error', destroy)
-      server.emit('connection', socket)
-    })
-
-    afterRequests(socket, () => {
-      if (socket.destroyed) return
-      response.assignSocket(socket)
-      receive(request, response)
-    })
+    const resume = () => {
+      // The answer was the last one, or no request follows.
+      if (!socket.writable || socket.readableEnded) return close(socket)
+      for (const [event, listener] of Object.entries(listeners)) socket.off(event, listener)
+      serveAgain(server, socket)
+    }
+    // Node reuses parsers, and this one is still at work.
+    setImmediate(afterRequests, socket, resume)
   })
 }
 
-function asksToClose({ headers }: IncomingMessage): boolean {
-  return /\bclose\b/i.test(headers.connection ?? '')
+/**
+ * Tells Node that a request for another protocol is an ordinary one until it is complete: Node then
+ * parses the body and makes the response as usual. Asked again after that, the request hands over
+ * the bytes that follow it, which Node would discard.
+ */
+export function postponeUpgrade(request: IncomingMessage): boolean {
+  Object.defineProperty(request, 'upgrade', { get: () => request.complete, set() {} })
+  return false
 }
 
-/** Node notes here that the answer carries `Connection: close`. */
-function isLast(response: ServerResponse): boolean {
-  return (response as ServerResponse & { readonly _last: boolean })._last
+function serveAgain(server: Server, socket: UpgradeSocket): void {
+  const idleTimeoutMs = socket.timeout ?? 0
+  socket[bytesBefore] = socket.bytesRead - socket.readableLength
+  server.emit('connection', socket)
+  if (isIdleAgain(socket)) {
+    socket.setTimeout(idleTimeoutMs)
+    socket.once('data', () => socket.setTimeout(server.timeout))
+  }
+  socket.resume()
+}
+
+/** Whether a connection has been silent since its last answer. To Node it looks like a new one. */
+export function isIdleAgain(socket: UpgradeSocket): boolean {
+  return socket.bytesRead === socket[bytesBefore]
 }

@@ -6,7 +6,7 @@ export interface Batched {
   readonly bytes: number
 }
 
-/** What an item holds beside the text of its plant. */
+/** The memory that an item holds beside the text of its plant. */
 export const rowBytes = 64
 
 /** How much memory a plant holds while it waits. */
@@ -22,7 +22,7 @@ export interface BatcherBounds {
   readonly batchesInFlight: number
 }
 
-/** A batch is about what a disk writes at once; the queue holds about a tenth of a second of work. */
+/** A disk writes about one batch at a time. The queue holds about a tenth of a second of work. */
 export const defaultBounds = {
   batchItems: 512,
   batchBytes: 8 * 1024 * 1024,
@@ -49,9 +49,9 @@ interface Waiting<Item> {
  * writes share an fsync and look-ups share a query. `run` returns one outcome for each item, in
  * order. When it fails, every item of that batch fails, and no other.
  *
- * `commitDelayMs` is how long the next batch may be delayed while fewer items wait than the last
- * batch had: where a commit is slow, its callers return in time for the next one. A lone item
- * never waits.
+ * `commitDelayMs` is how long the next batch may wait until as many items are queued as the last
+ * batch had: where commits are slow, callers of the last one return in time to share the next. A
+ * lone item never waits.
  */
 export function buildBatcher<Item extends Batched>(
   run: (items: Item[]) => unknown[] | Promise<unknown[]>,
@@ -65,7 +65,7 @@ export function buildBatcher<Item extends Batched>(
   let lastBatchItems = 0
   let delayedUntil = 0
   let delayTimer: NodeJS.Timeout | undefined
-  let drained: (() => void)[] = []
+  let onDrained: (() => void)[] = []
 
   function submit<Outcome>(item: Item): Promise<Outcome> {
     return new Promise((resolve, reject) => {
@@ -94,6 +94,7 @@ export function buildBatcher<Item extends Batched>(
     else setImmediate(flush)
   }
 
+  /** Flushes after this turn of the event loop instead of at the end of the delay. */
   function endDelay(): void {
     clearTimeout(delayTimer)
     delayTimer = undefined
@@ -160,13 +161,13 @@ export function buildBatcher<Item extends Batched>(
     delayedUntil = delayMs > 0 ? performance.now() + delayMs : 0
     scheduleFlush()
     if (batchesInFlight > 0 || queue.length > 0) return
-    for (const resolve of drained) resolve()
-    drained = []
+    for (const resolve of onDrained) resolve()
+    onDrained = []
   }
 
   function drain(): Promise<void> {
     if (batchesInFlight === 0 && queue.length === 0) return Promise.resolve()
-    return new Promise((resolve) => drained.push(resolve))
+    return new Promise((resolve) => onDrained.push(resolve))
   }
 
   return { submit, isFull, drain }

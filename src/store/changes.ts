@@ -89,7 +89,7 @@ export function apply(rows: Rows, change: Change): Outcome<Change> {
   return applyOne(rows, change as never)
 }
 
-/** What each kind of change does to the rows: said once, for both engines. */
+/** The effect of each kind of change on the rows, defined once for both engines. */
 const appliers = {
   create(rows: Rows, { plant }: Create): Version | 'exists' {
     return rows.insert(plant) ? plant.version : 'exists'

@@ -22,7 +22,7 @@ export class CopyConflict extends Error {
 
 const everyPlant = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
 
-/** What a destination holds and its source does not. */
+/** The content of a destination that its source does not have. */
 export interface Stranger {
   readonly kind: 'plant' | 'token'
   readonly id: string

@@ -1,6 +1,6 @@
 import { Failure } from '../contract/errors.ts'
 
-/** What a store tells its callers when it fails. Engines map their own codes to these. */
+/** The failures of a store, as its callers see them. Engines map their own codes to these. */
 
 /** Nothing was stored: the store did not answer, or answered that it cannot serve now. */
 export function unreachable(cause?: unknown): Failure {
@@ -40,7 +40,7 @@ export function locked(): Failure {
   )
 }
 
-/** The queue is full. The refusal comes at once, so that nobody waits for what cannot be served. */
+/** The queue is full. The refusal comes at once, instead of a wait that would end in one. */
 export function overloaded(): Failure {
   return new Failure(50300, 'The service is overloaded and stored nothing. Try again in a moment.')
 }

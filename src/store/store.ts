@@ -56,7 +56,7 @@ export interface Snapshot {
   close(): Promise<void>
 }
 
-/** What a backup file holds. */
+/** The content of a backup file. */
 export interface FileSummary {
   readonly plants: number
   readonly tokens: number
@@ -108,7 +108,7 @@ export interface Store {
   ): Promise<'deleted' | 'absent' | 'condition failed'>
   /** Imports many plants. If it fails, some of them may be stored; a repeat finds them there. */
   importPlants(plants: readonly ImportedPlant[], onConflict: OnConflict): Promise<ImportOutcome[]>
-  /** Opens a snapshot, which the caller closes. Few may be open at a time, and fewer for a token. */
+  /** Opens a snapshot, which the caller closes. Few may be open at once, and fewer per token. */
   openSnapshot(tokenId?: string): Promise<Snapshot>
   /** Forgets some of the keys used before this time. Returns whether none are left. */
   forgetKeys(usedBefore: number): Promise<boolean>

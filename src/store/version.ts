@@ -5,7 +5,7 @@ import type { Version, VersionedPlant } from './store.ts'
 const pool = new BigUint64Array(512)
 let next = pool.length
 
-/** A version that nobody had before: 63 random bits, drawn from a pool because one system call for each would cost. */
+/** A new version: 63 random bits, from a pool that saves a system call for each. */
 export function randomVersion(): Version {
   if (next === pool.length) {
     randomFillSync(pool)
@@ -14,7 +14,7 @@ export function randomVersion(): Version {
   return (pool[next++] as bigint) >> 1n
 }
 
-/** A plant with its version. Member by member: to copy whatever there is takes five times as long. */
+/** A plant with its version. Object spread would take five times as long. */
 export function toVersioned({ id, name, tag }: NewPlant, version: Version): VersionedPlant {
   return tag === undefined ? { id, name, version } : { id, name, tag, version }
 }

@@ -5,7 +5,7 @@ import { repeat } from '../repeat.ts'
 import type { Store } from '../store/store.ts'
 import { hashToken, isWellFormed } from './format.ts'
 
-/** What a verified token allows, remembered while nothing was revoked. */
+/** The rights of a verified token. Grants are kept until a token is revoked. */
 export interface Grant {
   readonly tokenId: string
   readonly scopes: ReadonlySet<Scope>
@@ -14,7 +14,7 @@ export interface Grant {
 }
 
 export interface TokenVerifier {
-  /** The grant of a token, or a thrown `Failure`. From memory when it can be, else from the store. */
+  /** Returns the grant from memory, or promises it from the store. Fails with a `Failure`. */
   verify(token: string): Grant | Promise<Grant>
   close(): Promise<void>
 }
@@ -23,7 +23,7 @@ export interface TokenVerifierOptions {
   readonly store: Store
   /** The token of the operator's own choice, with every scope. */
   readonly operatorToken: string | undefined
-  /** Told when the store could not be asked in the background. */
+  /** Called when a query in the background fails. */
   readonly onError: (error: unknown) => void
 }
 
@@ -31,11 +31,11 @@ export interface TokenVerifierOptions {
 const refreshMs = 400
 /** How long an answer of the store is trusted: a revoked token stops working within this time. */
 const trustMs = 900
-/** How often the last use of the tokens is written down. */
+/** How often the last use of each token is stored. */
 const noteUsesMs = 10_000
 const maxGrants = 10_000
 
-/** Opens the check of tokens: a verified token costs no query, a revoked one is refused within a second. */
+/** Opens the verifier. A known token costs no query, and a revoked one stops working within 1 s. */
 export async function openTokenVerifier(options: TokenVerifierOptions): Promise<TokenVerifier> {
   const { store, onError } = options
   const operator = toOperator(options.operatorToken)
@@ -66,7 +66,7 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
     const record = await store.findToken(hash)
     if (record === undefined || record.revokedAt !== undefined) throw invalid()
     const grant = toGrant(record.id, record.scopes, record.expiresAt)
-    // A revocation that was seen while the store answered may be of this token: do not keep what it said before.
+    // A revocation seen meanwhile may be of this token: the grant is used once and not kept.
     return revision === revisionBefore ? remember(token, grant) : use(grant)
   }
 

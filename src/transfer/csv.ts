@@ -15,7 +15,7 @@ interface Columns {
   readonly tag: number
 }
 
-/** A longer name of a column is cut in messages. */
+/** Longer names of columns are shortened in messages. */
 const maxShownName = 100
 
 /** The lines of a record whose quoted field has not ended yet. */
@@ -35,6 +35,7 @@ export function buildCsvReader(): Reader {
     return fault === undefined ? readRecord(number, text) : reject(fault, number, text)
   }
 
+  /** Rejects a record. Without a header before it, the whole file is unreadable. */
   function reject(reason: string, line: number, text: string): Entry {
     if (columns === undefined) throw new UnreadableFile(line, reason)
     return { line, text, reason }

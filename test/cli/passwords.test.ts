@@ -56,7 +56,7 @@ describe('the password of PostgreSQL', () => {
     const { exitCode, stderr } = await list({ PGPASSFILE: path })
     assert.equal(
       stderr,
-      `${path} has the password, but other users can read the file. Change its mode to 0600.\n`,
+      `${path} has the password, but others can read it. Change its mode to 0600.\n`,
     )
     assert.equal(exitCode, 78)
   })

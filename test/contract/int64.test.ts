@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { toInt64, toPathId } from '../../src/contract/int64.ts'
+import { type NotInt64, toInt64, toPathId } from '../../src/contract/int64.ts'
 
 const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
 
@@ -15,7 +15,7 @@ describe('an int64', () => {
     )
   })
 
-  it('is the same however it is written', () => {
+  it('is the same in every notation', () => {
     fc.assert(
       fc.property(int64, fc.integer({ min: 0, max: 40 }), (value, places) => {
         const digits = String(value)
@@ -27,34 +27,39 @@ describe('an int64', () => {
     )
   })
 
-  it('ends at both ends', () => {
-    for (const beyond of [
-      '9223372036854775808',
-      '-9223372036854775809',
-      '1e19',
-      '9223372036854775807.1',
-      '92233720368547758071e-1',
-    ]) {
-      assert.equal(toInt64(beyond), undefined, beyond)
-    }
-  })
-
   it('is zero whatever the exponent of zero', () => {
     for (const zero of ['0', '-0', '0.0', '0e999999999', '-0.000E-99999999999999999999']) {
       assert.equal(toInt64(zero), 0n, zero)
     }
   })
 
-  it('is no fraction and nothing that would have to be expanded', () => {
-    for (const other of [
-      '1.5',
-      '1e-1',
-      '123e-4',
-      '1e999999999',
-      '1e-999999999',
-      '1E99999999999999999999',
-    ]) {
-      assert.equal(toInt64(other), undefined, other)
+  const refused: [reason: NotInt64, numbers: string[]][] = [
+    [
+      'too large',
+      ['9223372036854775808', '1e19', '1e999999999', '1E99999999999999999999', '9.3e18'],
+    ],
+    ['too small', ['-9223372036854775809', '-1e19', '-1e999999999']],
+    [
+      'not an integer',
+      ['1.5', '1e-1', '123e-4', '1e-999999999', '9223372036854775807.1', '92233720368547758071e-1'],
+    ],
+  ]
+  for (const [reason, numbers] of refused) {
+    it(`is no number that is ${reason}, which is told without expanding an exponent`, () => {
+      for (const number of numbers) assert.equal(toInt64(number), reason, number)
+    })
+  }
+
+  it('ends at both ends in a path, too', () => {
+    for (const beyond of ['9223372036854775808', '-9223372036854775809', '1'.repeat(200)]) {
+      assert.equal(toPathId(beyond), undefined, beyond)
     }
+  })
+
+  it('is judged without expanding its exponent', () => {
+    assert.equal(toInt64('1E999999999'), 'too large')
+    assert.equal(toInt64(`1e${'9'.repeat(1_000_000)}`), 'too large')
+    assert.equal(toInt64(`1e-${'9'.repeat(1_000_000)}`), 'not an integer')
+    assert.equal(toInt64(`1${'0'.repeat(1_000_000)}e-1000000`), 1n)
   })
 })

@@ -187,7 +187,7 @@ describe('an idempotency key', () => {
     const engine = engines[0] as (typeof engines)[number]
     const store = await engine.open(await engine.newUrl())
     const { createPlant } = buildHandlers(store, 2)
-    const create = (id: bigint, tokenId: string) =>
+    const create = async (id: bigint, tokenId: string) =>
       createPlant({
         body: { id, name: 'x' },
         parameters: {

@@ -82,7 +82,9 @@ async function prepare(engine: Engine, scenario: Scenario): Promise<Prepared> {
   const { fault, timeouts, env } = scenario
   if (fault === 'shutting down') return startShutdown(engine)
   if (fault !== undefined) return { service: await startFaulty(engine, fault), placeholders: [] }
-  const service = await startService(await engine.newUrl(), { timeouts, ...(env && { env }) })
+  const url = await engine.newUrl()
+  const store = await engine.open(url)
+  const service = await startService(url, { store, timeouts, ...(env && { env }) })
   const placeholders = await issueTokens(service.store)
   if (timeouts === undefined && env === undefined) {
     await storePlants(service)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { findPassword } from '../../src/store/postgres/passwords.ts'
+import { addPassword, findPassword } from '../../src/store/postgres/passwords.ts'
 
 const server = { host: 'db.example', port: 5432, database: 'plants', user: 'ada' }
 
@@ -30,5 +30,28 @@ describe('a password file', () => {
   it('is searched for an escaped host and user', () => {
     const odd = { ...server, host: '::1', user: 'a:b' }
     assert.equal(findPassword('\\:\\:1:*:*:a\\:b:secret', odd), 'secret')
+  })
+})
+
+describe('an address of PostgreSQL', () => {
+  const PGPASSWORD = 's3 cret:/@'
+  const secret = encodeURIComponent(PGPASSWORD)
+  const addresses: [url: string, expected: string][] = [
+    ['postgres://ada@h/db', `postgres://ada:${secret}@h/db`],
+    ['postgres://h/db', `postgres://:${secret}@h/db`],
+    ['postgresql://a%40b@h:1,[::1]:2', `postgresql://a%40b:${secret}@h:1,[::1]:2`],
+    ['postgres://ada@h/db?sslmode=require', `postgres://ada:${secret}@h/db?sslmode=require`],
+    ['postgres://ada:own@h/db', 'postgres://ada:own@h/db'],
+  ]
+  for (const [url, expected] of addresses) {
+    it(`gets the password of the environment: ${url}`, () => {
+      assert.deepEqual(addPassword(url, { PGPASSWORD }), { url: expected })
+    })
+  }
+
+  it('stays as it is where no password is found', () => {
+    assert.deepEqual(addPassword('postgres://h/db', {}), { url: 'postgres://h/db' })
+    const env = { HOME: '/no/home', USER: 'ada' }
+    assert.deepEqual(addPassword('postgres://h/db', env), { url: 'postgres://h/db' })
   })
 })

@@ -7,8 +7,10 @@ import { pageConnections } from '../../src/store/postgres/session.ts'
 import { buildPostgresStore } from '../../src/store/postgres/store.ts'
 import { engines } from '../support/engines.ts'
 import { query } from '../support/postgres.ts'
-import { releaseAfterTest } from '../support/release.ts'
+import { releaseAfterTest, runOnce } from '../support/release.ts'
 import { startService } from '../support/service.ts'
+import { closeAfterTest } from '../support/stores.ts'
+import { waitUntil } from '../support/wait.ts'
 
 const quiet = { onLost() {}, onFound() {} }
 const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
@@ -25,36 +27,31 @@ const token = {
   lastFour: undefined,
 }
 
-/** A store whose answers are waited for this long, with its connection. */
+/** Opens a store whose answers are waited for this long. It is closed with the test. */
 async function openStore(answerTimeoutMs: number) {
   const url = await postgresql.newUrl()
   const connection = await openPrimary(url, quiet)
-  const store = buildPostgresStore(connection, { answerTimeoutMs })
-  return { url, connection, store, [Symbol.asyncDispose]: store.close }
+  const store = closeAfterTest(buildPostgresStore(connection, { answerTimeoutMs }))
+  return { url, connection, store }
 }
 
-/** Keeps every statement on a table waiting until it is released. */
+/** Makes every statement on a table wait until the lock is released or the test ends. */
 async function lock(url: string, table: 'plants' | 'tokens') {
   const sql = postgres(url, { max: 1, onnotice() {} })
   await sql.unsafe(`BEGIN; LOCK TABLE plant_store.${table} IN ACCESS EXCLUSIVE MODE`)
-  const release = () => sql.end({ timeout: 5 })
-  return { release, [Symbol.asyncDispose]: release }
+  const release = runOnce(() => sql.end({ timeout: 5 }))
+  releaseAfterTest(release)
+  return { release }
 }
 
-/**
- * Resolves when this many statements of the store wait for a lock; fails when it takes too long.
- */
-async function untilWaiting(url: string, count: number): Promise<void> {
-  const deadline = performance.now() + 10_000
-  for (;;) {
-    const waiting = await query(
-      url,
-      `SELECT FROM pg_stat_activity WHERE datname = current_database()
-       AND application_name = 'plant-store' AND wait_event_type = 'Lock'`,
-    )
-    if (waiting.length === count) return
-    assert.ok(performance.now() < deadline, `${waiting.length} statements wait, not ${count}`)
-  }
+/** Resolves when this many statements of the store wait for a lock. */
+function untilWaiting(url: string, count: number): Promise<void> {
+  const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database()
+    AND application_name = 'plant-store' AND wait_event_type = 'Lock'`
+  return waitUntil(
+    async () => (await query(url, waiting)).length === count,
+    `${count} statements wait for a lock`,
+  )
 }
 
 /** Holds one connection of a lane until it is released. */
@@ -63,16 +60,15 @@ function hold(lane: Lane | undefined, released: Promise<void>) {
   const ended = lane?.run(() => {
     resolve()
     return released
-  }, 10_000)
+  }, 60_000)
   return { started, ended }
 }
 
 describe('a read of PostgreSQL', () => {
   it('is cancelled in the server at the end of its time, and the next is not', async () => {
-    await using opened = await openStore(1_000)
-    const { url, store } = opened
+    const { url, store } = await openStore(1_000)
     for (let round = 0; round < 2; round++) {
-      await using plants = await lock(url, 'plants')
+      const plants = await lock(url, 'plants')
       const reads = [store.listPlants(page), store.listIds(page), store.getPlant(1n)]
       await Promise.all(reads.map((read) => assert.rejects(async () => read, { number: 50301 })))
       await untilWaiting(url, 0)
@@ -83,9 +79,9 @@ describe('a read of PostgreSQL', () => {
   })
 
   it('is refused at once with 50300 when too many wait, while a get is served', async () => {
-    await using opened = await openStore(10_000)
-    const { connection, store } = opened
+    const { connection, store } = await openStore(60_000)
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    releaseAfterTest(release)
     const running = Array.from({ length: pageConnections }, () =>
       hold(connection.session()?.pages, released),
     )
@@ -100,10 +96,9 @@ describe('a read of PostgreSQL', () => {
   })
 
   it('is refused over HTTP with 503 and Retry-After', async () => {
-    await using opened = await openStore(10_000)
-    const { url, store } = opened
+    const { url, store } = await openStore(60_000)
     const service = await startService(url, { store })
-    await using plants = await lock(url, 'plants')
+    const plants = await lock(url, 'plants')
     const running = Array.from({ length: pageConnections }, () => store.listPlants(page))
     await untilWaiting(url, pageConnections)
     const waiting = Array.from({ length: 1_000 }, () => store.listPlants(page))
@@ -113,16 +108,14 @@ describe('a read of PostgreSQL', () => {
     assert.ok(answer.headers.has('retry-after'))
     await plants.release()
     await Promise.all([...running, ...waiting])
-    await service.close()
   })
 })
 
 describe('a small write of PostgreSQL', () => {
   it('is never cancelled: it is done after its caller has stopped waiting', async () => {
-    await using opened = await openStore(1_000)
-    const { url, store } = opened
+    const { url, store } = await openStore(1_000)
     await store.addToken(token)
-    await using tokens = await lock(url, 'tokens')
+    const tokens = await lock(url, 'tokens')
     await assert.rejects(store.revokeToken('one', 5), { number: 50400 })
     await untilWaiting(url, 1)
     // Not sent: the connection is still at the first one.

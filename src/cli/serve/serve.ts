@@ -31,8 +31,8 @@ async function serveAlone(config: Config, logger: Logger, print: Print): Promise
   const service = await openService({ config, logger })
   const signalled = waitForSignal(logger)
   try {
-    await announce(service.store, service.url, config, print)
     if (!isWorker) logListening(logger, service.url, config)
+    await announce(service.store, service.url, config, print)
   } catch (error) {
     await service.close()
     throw error
@@ -53,8 +53,8 @@ async function serveTogether(config: Config, logger: Logger, print: Print): Prom
   const { url } = workers
   if (url !== undefined) {
     try {
-      await withStore(config, (store) => announce(store, url, config, print))
       logListening(logger, url, config)
+      await withStore(config, (store) => announce(store, url, config, print))
     } catch (error) {
       await workers.stop()
       throw error
@@ -73,6 +73,5 @@ async function announce(store: Store, url: string, config: Config, print: Print)
 }
 
 function logListening(logger: Logger, url: string, config: Config): void {
-  const [address, store] = [toListenUrl(url, config), config.storeLocation.label]
-  logger.info({ url: address, store }, `listening on ${address}, store ${store}`)
+  logger.info({ url: toListenUrl(url, config), store: config.storeLocation.label }, 'listening')
 }

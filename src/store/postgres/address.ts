@@ -166,7 +166,7 @@ function toTlsSettings(parameters: Parameters): TlsSettings {
   if (rootCertificate === 'system' && mode !== 'verify-full') {
     throw new UnusableStore(
       'DATABASE_URL has sslrootcert=system, which needs sslmode=verify-full: ' +
-        'those authorities sign for everybody, so the name must be checked as well.',
+        'those authorities sign for any server, so the name must be checked as well.',
     )
   }
   if (rootCertificate !== undefined && !['require', 'verify-ca', 'verify-full'].includes(mode)) {

@@ -13,7 +13,7 @@ export interface PostgresWrite<One extends Change = Change> extends Batched {
 
 type Outcomes = Map<PostgresWrite, unknown>
 
-/** Sends a batch as one transaction, in the cheapest way for what it holds. */
+/** Sends a batch in the cheapest way for its changes. */
 export function sendWrites(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
   if (writes.every(isCreate)) return createAll(sql, writes)
   const [write] = writes
@@ -29,7 +29,7 @@ function isImport(write: PostgresWrite): write is PostgresWrite<Import> {
   return write.change.kind === 'import'
 }
 
-/** Plain creates are one statement, which is a transaction. The first of several with one id wins. */
+/** Sends plain creates as one statement. The first of several with the same id wins. */
 async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Outcomes> {
   const firsts = new Map<bigint, PostgresWrite<Create>>()
   for (const write of writes) {
@@ -49,7 +49,7 @@ async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Out
   )
 }
 
-/** Inserts plants and returns the ids that were taken. The server names ids only if there are any. */
+/** Inserts plants. Returns the ids that were taken; undefined if there were none. */
 async function insert(
   sql: Sql,
   plants: readonly VersionedPlant[],
@@ -71,7 +71,7 @@ async function insert(
   return new Set(plants.map(({ id }) => id).filter((id) => !inserted.has(String(id))))
 }
 
-/** A single plant is cheaper for the server as plain values than as arrays. */
+/** Inserts one plant, as plain values: they cost the server less than arrays. */
 async function insertOne(sql: Sql, { id, name, tag, version }: VersionedPlant): Promise<boolean> {
   const rows = await sql`
     INSERT INTO plant_store.plants (id, name, tag, version)
@@ -80,7 +80,10 @@ async function insertOne(sql: Sql, { id, name, tag, version }: VersionedPlant): 
   return rows.length === 1
 }
 
-/** An import is one statement if no id is taken; else its change is applied to the taken rows. */
+/**
+ * Inserts the plants of an import in one statement. If ids were taken, a transaction then applies
+ * the import to those rows.
+ */
 async function importAll(sql: Sql, write: PostgresWrite<Import>): Promise<Outcomes> {
   const { plants } = write.change
   if (new Set(toIds(write.change)).size < plants.length) return runAll(sql, [write])
@@ -98,7 +101,7 @@ async function importAll(sql: Sql, write: PostgresWrite<Import>): Promise<Outcom
   return new Map([[write, outcomes]])
 }
 
-/** Any writes: locks and reads the rows, applies the changes in memory, and writes them back. */
+/** Runs any writes: locks and reads the rows, changes them in memory, and writes them back. */
 function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
   return inTransaction(sql, async () => {
     const ids = [...new Set(writes.flatMap(({ change }) => toIds(change)))]

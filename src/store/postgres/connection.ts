@@ -51,8 +51,11 @@ export async function openPrimary(
     for (const attempt of attempts) {
       void attempt.then((other) => (other === session ? undefined : other.end(0))).catch(() => {})
     }
-    // It was lost before it became the current session, so nobody was told.
-    if (session.isOver()) throw unreachable()
+    // It was lost before it became the current session, so `lose` ignored that.
+    if (session.isOver()) {
+      await session.end(0)
+      throw unreachable()
+    }
     return session
   }
 

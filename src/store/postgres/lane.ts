@@ -4,9 +4,9 @@ import { timedOut } from './timeout.ts'
 
 /** A few connections for one kind of statements, with a bounded queue. */
 export interface Lane {
-  /** Runs statements, one after the other, on a connection of their own, within this time. */
+  /** Lends a connection to `statements`, once one is idle. The time includes the wait for it. */
   run<Value>(statements: (sql: Sql) => Promise<Value>, timeoutMs: number): Promise<Value>
-  /** Refuses everything that waits or comes. Statements under way go on. */
+  /** Refuses tasks that wait and new ones. Statements under way go on. */
   close(): void
 }
 
@@ -45,7 +45,7 @@ export function buildLane({ open, connections, queueItems, whenLate }: LaneOptio
     let cancelled: Promise<void> | undefined
     const timer = setTimeout(() => {
       queue.delete(task)
-      // A statement that was not sent cannot have been done; one that was sent may have been.
+      // A statement that was sent may have been executed; one that was not cannot have been.
       reject(connection === undefined ? unreachable() : timedOut(timeoutMs))
       if (whenLate === 'cancel') cancelled = connection?.cancel().catch(() => {})
     }, timeoutMs)
@@ -73,6 +73,7 @@ export function buildLane({ open, connections, queueItems, whenLate }: LaneOptio
     return promise
   }
 
+  /** Starts a task on each idle connection, and opens another connection while tasks are left. */
   function startNext(): void {
     for (const task of queue) {
       const connection = idle.pop()

@@ -46,7 +46,7 @@ export const migrations: readonly string[] = [
      PRIMARY KEY (token_id, key)
    );
    CREATE INDEX keys_by_use ON plant_store.keys (used_at);`,
-  // By the tag itself, or by its SHA-256 where that is shorter: nobody can make two tags share a
+  // By the tag itself, or by its SHA-256 where that is shorter: no two tags can be made to share a
   // key. The key of a short tag has at most 31 bytes, that of a long one 32. The functions find
   // their names whatever search_path says: the body of the first is bound when it is made, the
   // second sets its own.

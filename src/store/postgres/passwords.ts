@@ -1,5 +1,4 @@
 import { readFileSync, statSync } from 'node:fs'
-import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { explainFile } from '../file-errors.ts'
 import { type Host, splitAddress, toHost } from './address.ts'
@@ -26,19 +25,20 @@ const maxFileBytes = 1024 * 1024
 export function addPassword(url: string, env: Environment): Found {
   const parts = splitAddress(url)
   if (parts === undefined || parts.password !== '') return { url }
-  const user = decodeURIComponent(parts.user) || env.PGUSER || userInfo().username
-  const database = decodeURIComponent(parts.database) || env.PGDATABASE || user
-  const hosts = parts.hosts.split(',').flatMap((text) => toHost(text) ?? [])
-  const logins = hosts.map((host) => ({ ...host, database, user }))
-  const { password, mistake } =
-    env.PGPASSWORD === undefined ? searchFile(logins, env) : { password: env.PGPASSWORD }
+  const user = decodeURIComponent(parts.user) || env.PGUSER || env.USER || ''
+  const name = decodeURIComponent(parts.database) || env.PGDATABASE || user
+  const logins = parts.hosts
+    .split(',')
+    .flatMap((text) => toHost(text) ?? [])
+    .map((host) => ({ ...host, database: name, user }))
+  const { password, mistake } = env.PGPASSWORD
+    ? { password: env.PGPASSWORD }
+    : searchFile(logins, env)
   if (mistake !== undefined) return { mistake }
   if (password === undefined) return { url }
-  const secret = `${encodeURIComponent(user)}:${encodeURIComponent(password)}`
-  const path = parts.database && `/${parts.database}`
-  return {
-    url: `${parts.scheme}${secret}@${parts.hosts}${path}${parts.query && '?'}${parts.query}`,
-  }
+  const { scheme, hosts, database, query } = parts
+  const secret = `${parts.user}:${encodeURIComponent(password)}@`
+  return { url: `${scheme}${secret}${hosts}${database && `/${database}`}${query && `?${query}`}` }
 }
 
 function searchFile(
@@ -48,14 +48,14 @@ function searchFile(
   const path = env.PGPASSFILE ?? (env.HOME && join(env.HOME, '.pgpass'))
   if (!path) return {}
   try {
-    const { mode, size } = statSync(path)
-    const content = size > maxFileBytes ? '' : readFileSync(path, 'utf8')
+    const status = statSync(path)
+    // A read of a pipe could wait for ever.
+    const isReadable = status.isFile() && status.size <= maxFileBytes
+    const content = isReadable ? readFileSync(path, 'utf8') : ''
     const password = logins.map((login) => findPassword(content, login)).find((one) => one)
-    const isOpen = process.platform !== 'win32' && (mode & 0o077) !== 0
+    const isOpen = process.platform !== 'win32' && (status.mode & 0o077) !== 0
     if (password === undefined || !isOpen) return { password }
-    return {
-      mistake: `${path} has the password, but other users can read the file. Change its mode to 0600.`,
-    }
+    return { mistake: `${path} has the password, but others can read it. Change its mode to 0600.` }
   } catch (error) {
     // Only a file that was asked for has to be there.
     if (env.PGPASSFILE === undefined) return {}

@@ -50,7 +50,7 @@ export interface LoadedRows extends Rows {
   save(sql: Sql): Promise<void>
 }
 
-/** Locks the rows of these ids and keys, in an order that is the same for everybody. */
+/** Locks the rows of these ids and keys, in the same order in every process. */
 export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Promise<LoadedRows> {
   const plantRows = await sql<PlantRow[]>`
     SELECT id, name, tag, version FROM plant_store.plants
@@ -87,7 +87,7 @@ export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Prom
         removePlants(connection, removed),
         insertKeys(connection, newUses),
       ])
-      // Only when all are over: a statement that came after the ROLLBACK would be a transaction of its own.
+      // Waits for all of them: a statement after the ROLLBACK would commit on its own.
       for (const outcome of saved) if (outcome.status === 'rejected') throw outcome.reason
     },
   }

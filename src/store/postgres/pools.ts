@@ -11,7 +11,7 @@ export type Sql = postgres.Sql
 
 /** The pools of one session, with their sockets. */
 export interface Pools {
-  /** Opens one more connection, or throws what is wrong with the server. */
+  /** Opens one more connection, or throws why the server cannot be used. */
   open(): Promise<LaneConnection>
   /** One more connection, for one user alone. It is opened with its first statement. */
   openAlone(onClosed: () => void): AloneConnection

@@ -34,7 +34,7 @@ export async function requirePrimary(sql: Sql): Promise<Backend> {
   return rows.state
 }
 
-/** Asks the server to cancel the statement of a backend, and waits until it has been told. */
+/** Asks the server to cancel the statement of a backend, and waits until it got the request. */
 export async function cancelStatement(
   sockets: Sockets,
   { pid, secret }: Backend,

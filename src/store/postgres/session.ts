@@ -17,7 +17,7 @@ export interface SessionOptions {
 
 /** Open connections to one server that was the primary when they were made. */
 export interface Session extends Pick<Pools, 'openAlone' | 'warnings' | 'end'> {
-  /** One connection each, and open: a statement that fails on them may have been done. */
+  /** Each has one connection, already open: a statement that fails on it may have been executed. */
   readonly writers: readonly Sql[]
   /** Short reads: plants by their ids, tokens. */
   readonly lookUps: Lane
@@ -37,7 +37,7 @@ const queueItems = 1_000
 const beatMs = 250
 const beatTimeoutMs = 1_000
 
-/** Opens a session, or throws what is wrong with the server. */
+/** Opens a session, or throws why the server cannot be used. */
 export function openSession(options: SessionOptions): Promise<Session> {
   const { address, at } = options
   return negotiate(address, at.host, (terms) => openOnTerms(terms, options))

@@ -7,9 +7,7 @@ import { withTimeout } from './timeout.ts'
 import { tokenStatements } from './tokens.ts'
 import { walkPlants } from './walk.ts'
 
-/**
- * Opens a transaction that keeps seeing what its first statement saw, on a connection of its own.
- */
+/** Opens a transaction on its own connection. It keeps the view of its first statement. */
 export async function openSnapshot(session: Session, answerTimeoutMs: number): Promise<Snapshot> {
   let isLost = false
   const { sql, close } = session.openAlone(() => {

@@ -102,7 +102,7 @@ async function requestTls(socket: Socket): Promise<void> {
   socket.write(tlsRequest)
   await until(socket, 'readable')
   const answer = socket.read()?.toString('latin1')
-  // More than one letter would be text that somebody injected before the encryption begins.
+  // Anything after the letter would be injected: the server sends no more before the handshake.
   if (answer !== 'S') throw new TlsFailure(answer === 'N' ? 'TLS_REFUSED' : 'TLS_NO_ANSWER')
 }
 

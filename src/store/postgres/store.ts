@@ -80,7 +80,7 @@ export function buildPostgresStore(
   }
 
   async function sendBatch(session: Session, writer: Sql, batch: PostgresWrite[]) {
-    // Callers of the others were told that nothing was stored.
+    // The callers of the others got the answer that nothing was stored.
     const live = batch.filter(({ state }) => state !== 'given up')
     for (const write of live) write.state = 'sent'
     const warningsBefore = session.warnings()

@@ -38,7 +38,7 @@ function isRefused(error: unknown): boolean {
 
 /**
  * Opens a session that finds functions, operators and types in `pg_catalog` only: other users of
- * the database cannot put theirs in their place. PgBouncer refuses this setting. Behind it, our
+ * the database cannot put theirs in their place. PgBouncer refuses this setting. Through it, our
  * statements are safe as long as `pg_catalog` comes first, which every session checks.
  */
 async function openPinned<Session>(

@@ -17,7 +17,7 @@ import { codeOf } from './failures.ts'
 
 export type Encryption = 'none' | 'tls'
 
-/** What each mode tries, in order, until the server agrees. */
+/** The encryptions that each mode tries, in order, until the server agrees. */
 export const encryptions: Readonly<Record<TlsMode, readonly Encryption[]>> = {
   disable: ['none'],
   allow: ['none', 'tls'],

@@ -7,7 +7,7 @@ const pieceBytes = 64 * 1024
 
 /**
  * Every plant that the query finds, from one COPY, which costs far less than rows. The server waits
- * while nobody reads, so the service holds one piece at a time, or one plant.
+ * until the caller reads on, so the service holds one piece at a time, or one plant.
  */
 export async function* walkPlants(
   sql: Sql,

@@ -11,12 +11,13 @@ import { migrations } from './migrations.ts'
 const oldestSqlite = [3, 51, 3]
 /** How long opening waits for another process that migrates or holds the lock. */
 const openTimeoutMs = 5_000
-/** How long a statement blocks the event loop for a lock; beyond it, the writer waits without blocking. */
+/** How long a statement blocks the event loop for a lock. After that the writer waits for it. */
 export const busyTimeoutMs = 20
 
 /**
- * Room for every inner page of a store of tens of millions of plants, so that a get reads one page of the file and not two.
- * The leaves are the system's to cache. Snapshots keep SQLite's 2 MB: a walk comes to each page once.
+ * Holds every inner page of a store of tens of millions of plants, so that a get reads one page of
+ * the file and not two. The system caches the leaves. Snapshots keep SQLite's default of 2 MB: a
+ * walk reads each page once.
  */
 const cacheKib = 8_000
 
@@ -25,7 +26,7 @@ const keptLogBytes = 16 * 1024 * 1024
 
 export const memoryPath = ':memory:'
 
-/** Opens the file, makes it if it is missing, brings its schema up to date, and refuses what is not ours. */
+/** Opens the file, or creates it, and migrates it. Refuses a file that is not ours. */
 export function openConnection(path: string, timeoutMs = openTimeoutMs): DatabaseSync {
   try {
     return path === memoryPath ? openInMemory() : openOnDisk(path, timeoutMs)
@@ -59,14 +60,14 @@ function openOnDisk(path: string, timeoutMs: number): DatabaseSync {
   }
 }
 
-/** What is set on a connection beside what makes it durable, as the statements that set it. */
+/** The statements that repeat the settings of a connection, except those for durability. */
 export function readSettings(db: DatabaseSync): string {
   return ['cache_size', 'wal_autocheckpoint', 'max_page_count', 'journal_size_limit']
     .map((name) => `PRAGMA ${name} = ${Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0]}`)
     .join('; ')
 }
 
-/** Opens a second connection to a file that is open, with the settings of the first and the same proof that it syncs. */
+/** Opens a second connection to an open file, with these settings. Checks again that it syncs. */
 export function openBeside(path: string, settings: string): DatabaseSync {
   assertCommitsAreSynced(path, openDurably)
   const db = openDurably(path, { mode: 'rw' })
@@ -74,7 +75,7 @@ export function openBeside(path: string, settings: string): DatabaseSync {
   return db
 }
 
-/** What an operator hears of an error while opening: one line, whatever it was. */
+/** Turns an error while opening into one line for the operator. */
 export function explain(error: unknown, path: string): unknown {
   if (isNotADatabase(error)) return foreignFile(path)
   return isSqliteError(error) || isFileError(error) ? cannotOpen(path, error) : error
@@ -84,7 +85,7 @@ function isFileError(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error
 }
 
-// Asked of SQLite and not of the file: it may just have undone what a crash in the middle of the first start left.
+// Asks SQLite, not the file: it may just have rolled back a first start that crashed.
 function isEmpty(db: DatabaseSync): boolean {
   const row = db.prepare('PRAGMA page_count').get() as { page_count: bigint }
   return row.page_count === 0n

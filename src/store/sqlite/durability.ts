@@ -3,10 +3,10 @@ import { rmSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 
 /**
- * Proves that connections which are opened this way sync each commit, by what a commit does and not by what a pragma
- * says. It opens a file of its own beside the database, with `psow=0`: SQLite then pads a commit that it is about to
- * sync to the next sector, by a second copy of its last frame. So a commit of one page leaves two frames in the log,
- * or one if it is not synced.
+ * Proves that connections opened this way sync each commit: by the effect of a commit, not by the
+ * value of a pragma. It opens its own file beside the database, with `psow=0`: SQLite then pads a
+ * commit that it is about to sync to the next sector, with a second copy of its last frame. So a
+ * commit of one page leaves two frames in the log, or one if it is not synced.
  */
 export function assertCommitsAreSynced(
   path: string,

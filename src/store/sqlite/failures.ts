@@ -49,7 +49,7 @@ const reasons: Record<number, string> = {
   [cannotOpen]: 'it cannot be opened; check the permissions of the file and its folder',
 }
 
-/** A transaction failed before its COMMIT began: it left nothing behind. */
+/** A transaction failed before its COMMIT began: nothing was stored. */
 export function toRefusal(error: unknown): unknown {
   if (isFull(error)) return diskFull(error)
   if (isBusy(error)) return locked()
@@ -58,7 +58,7 @@ export function toRefusal(error: unknown): unknown {
 
 /**
  * The COMMIT itself failed. After an I/O error its frames may be in the log, and the recovery after
- * a crash would bring them back: nobody knows whether the plant is stored.
+ * a crash would bring them back: the plant may or may not be stored.
  */
 export function toCommitFailure(error: unknown): unknown {
   return isCode(error, ioError) ? unconfirmed(error) : toRefusal(error)

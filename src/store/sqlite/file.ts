@@ -15,13 +15,13 @@ import { makeFolder } from './folder.ts'
 
 /** Marks a file as ours in its header: "plst". */
 export const applicationId = 0x706c7374
-/** What the journal of a transaction begins with. */
+/** The first bytes of the journal of a transaction. */
 const journalMark = Buffer.from('d9d505f920a163d7', 'hex')
 
 /** Makes the file and its folders if they are missing, and refuses a file that is not ours. */
 export function prepareFile(path: string): void {
   makeFolder(dirname(path))
-  // SQLite would make it readable for everybody. Its log files take over the mode.
+  // SQLite would make it readable for every user. Its log files inherit the mode.
   const file = openSync(path, openFlags, 0o600)
   try {
     requireRegular(file, path)
@@ -47,7 +47,7 @@ function closeToOthers(file: number, path: string): void {
   for (const log of [`${path}-wal`, `${path}-shm`]) if (existsSync(log)) chmodSync(log, 0o600)
 }
 
-/** Whose file it is, without changing it. */
+/** Whether a file is new or ours, without changing it. Throws for any other file. */
 export function identifyFile(path: string): 'new' | 'ours' {
   const file = openSync(path, 'r')
   try {
@@ -57,7 +57,7 @@ export function identifyFile(path: string): 'new' | 'ours' {
   }
 }
 
-// Read from the header and not through SQLite, so that a file of somebody else is not touched.
+// Reads the header itself: SQLite might change a file that is not ours.
 function identify(file: number, path: string): 'new' | 'ours' {
   const header = Buffer.alloc(72)
   const bytes = readSync(file, header, 0, header.length, 0)
@@ -67,7 +67,7 @@ function identify(file: number, path: string): 'new' | 'ours' {
   return 'ours'
 }
 
-// A power cut in the middle of the first start can leave a file without a beginning, and a journal to undo it with.
+// A power cut during the first start can leave a file of zeros, and a journal that rolls it back.
 function isUnfinished(header: Buffer, path: string): boolean {
   const journal = `${path}-journal`
   if (header.some((byte) => byte !== 0) || !existsSync(journal)) return false

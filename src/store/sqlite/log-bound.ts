@@ -27,8 +27,13 @@ export function boundLog(db: DatabaseSync, { refuseBytes, endBytes }: LogBounds)
   const open: EndableSnapshot[] = []
   let timer: NodeJS.Timeout | undefined
 
+  // A log that cannot be looked at says nothing about its size, and must not end the process.
   function logBytes(): number {
-    return path === null ? 0 : (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0)
+    try {
+      return path === null ? 0 : statSync(`${path}-wal`).size
+    } catch {
+      return 0
+    }
   }
 
   function look(): void {

@@ -1,4 +1,4 @@
-/** The schema, one step after the other. A step that was released is never edited: add the next one. */
+/** The steps that build the schema. A released step is never edited: add another one. */
 export const migrations: readonly string[] = [
   `CREATE TABLE plants (
      id INTEGER PRIMARY KEY,
@@ -18,7 +18,7 @@ export const migrations: readonly string[] = [
    ) STRICT, WITHOUT ROWID;
    CREATE TABLE token_revision (revision INTEGER NOT NULL) STRICT;
    INSERT INTO token_revision VALUES (0);`,
-  // The index holds the row id behind each tag, so that a page of one tag is one stretch of it.
+  // The index holds the row id after each tag, so that a page of one tag is one stretch of it.
   `CREATE INDEX plants_by_tag ON plants (tag) WHERE tag IS NOT NULL;
    CREATE TABLE keys (
      token_id TEXT NOT NULL,

@@ -19,7 +19,7 @@ export interface VersionedPage extends PlantPage {
 }
 
 const columns = 'id, name, tag, version'
-/** The columns, with the texts only if they have at most `?1` bytes, which are not read to count. */
+/** The columns, without texts longer than `?1` bytes. SQLite knows the length without reading. */
 const sparseColumns = `id,
   iif(octet_length(name) + ifnull(octet_length(tag), 0) <= ?1, name, NULL),
   iif(octet_length(tag) <= ?1, tag, NULL),
@@ -29,7 +29,7 @@ const largestId = 2n ** 63n - 1n
 /** How many keys are forgotten in one step: few enough that no request waits for it. */
 const keysPerStep = 500
 
-/** The condition that finds a tag by its beginning, which is what the index holds. */
+/** The condition that finds a tag by its beginning, because the index holds no more of it. */
 function hasTag(parameter: string): string {
   return `substr(tag, 1, 100) = substr(${parameter}, 1, 100) AND tag = ${parameter}`
 }

@@ -19,8 +19,13 @@ export interface EndableSnapshot extends Snapshot {
  */
 export function openSnapshot(db: DatabaseSync): EndableSnapshot {
   const reader = openReader(db)
-  // The first read fixes the moment.
-  reader.exec('BEGIN; SELECT 1 FROM plants LIMIT 1')
+  try {
+    // The first read fixes the moment.
+    reader.exec('BEGIN; SELECT 1 FROM plants LIMIT 1')
+  } catch (error) {
+    reader.close()
+    throw error
+  }
   const plants = buildPlantStatements(reader)
   const tokens = buildTokenStatements(reader)
   let endedBy: Error | undefined

@@ -5,7 +5,7 @@ import { toErrorParts } from './error-parts.ts'
 import type { Order, Reply, ThreadFile } from './thread.ts'
 import { buildStatements, buildTransactions, type Transactions } from './transactions.ts'
 
-// The program of the thread that writes: it commits one batch after the other on its own connection.
+// The program of the writer thread: it commits one batch after the other on its own connection.
 if (parentPort === null) throw new Error('this is a program for a thread')
 const port = parentPort
 const { path, settings } = workerData as ThreadFile

@@ -5,7 +5,7 @@ import { isBusy, toCommitFailure, toRefusal } from './failures.ts'
 import { buildPlantStatements } from './plants.ts'
 import { buildTokenStatements } from './tokens.ts'
 
-/** Every write to SQLite: the changes of plants, and those that PostgreSQL makes without a batch. */
+/** Every write to SQLite: changes of plants, and writes that PostgreSQL makes without a batch. */
 export type SqliteChange = Change | OwnChange
 
 type OwnChange = ForgetKeys | AddToken | AddFirstToken | RevokeToken | DeleteTokens | NoteTokenUses

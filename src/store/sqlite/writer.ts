@@ -6,7 +6,7 @@ import { busyTimeoutMs, readSettings } from './connection.ts'
 import { openThread, type Thread, type ThreadFile } from './thread.ts'
 import { buildTransactions, type SqliteChange, type Statements } from './transactions.ts'
 
-/** Where batches are committed. `adaptive` is in place on a fast disk, in a thread on a slow one. */
+/** Where batches are committed. `adaptive` uses a thread on slow disks only. */
 export type WriterLocation = 'adaptive' | 'in place' | 'thread'
 
 export interface WriterOptions {
@@ -25,7 +25,7 @@ export interface SqliteWrite extends Batched {
 export interface Writer {
   /** Returns one outcome for each write, when they are on disk. */
   commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]>
-  /** How long the next batch may be delayed so that more writes share its commit. */
+  /** How long the next batch may wait for more writes to share its commit. */
   commitDelayMs(): number
   /** Ends its thread, if there is one. No batch may be under way. */
   close(): Promise<void>
@@ -34,7 +34,7 @@ export interface Writer {
 /** This many consecutive commits slower than `slowMs` mean a slow disk: reads would wait for it. */
 const slowCommits = 10
 const slowMs = 4
-/** This many consecutive commits faster than `quickMs` mean that a thread costs more than it saves. */
+/** After this many consecutive commits faster than `quickMs`, a thread is not worth its cost. */
 const quickCommits = 50
 const quickMs = 1
 /** A batch in the thread is delayed by this share of the last commit, up to the maximum. */
