@@ -24,6 +24,13 @@ describe('the configuration', () => {
     assert.equal(storeLocation.label, 'sqlite:data/plant-store.db')
   })
 
+  it('lets a flag win over its variable', () => {
+    const flags = { port: '1', host: 'a.example', database: 'sqlite:a.db', workers: '1' }
+    const env = { PORT: '2', HOST: 'b.example', DATABASE_URL: 'sqlite:b.db', WORKERS: '2' }
+    const { port, host, storeLocation, workers } = readConfig(flags, env)
+    assert.deepEqual([port, host, storeLocation.label, workers], [1, 'a.example', 'sqlite:a.db', 1])
+  })
+
   it('tells whether the operator named the store', () => {
     const url = 'sqlite:data/plant-store.db'
     assert.equal(readConfig({}, { DATABASE_URL: url }).isStoreNamed, true)

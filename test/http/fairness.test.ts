@@ -73,12 +73,12 @@ describe('clients that ask for much', () => {
   })
 
   it('are refused with 503 while their bodies hold too much memory, and not afterwards', async () => {
-    const create = toLargeCreate(600_000)
+    const create = toLargeCreate(1_000_000)
     const sockets = await openSockets(service, 80)
     const received = sockets.map((socket) => text(socket))
-    // More than half of the bytes that a body may have, so that each holds as many as it may.
-    await sendAll(service, sockets, create.subarray(0, 550_000))
-    for (const socket of sockets) socket.write(create.subarray(550_000))
+    // Together more than the 64 MiB that bodies may hold.
+    await sendAll(service, sockets, create.subarray(0, 950_000))
+    for (const socket of sockets) socket.write(create.subarray(950_000))
     const statuses = (await Promise.all(received)).flatMap(statusesOf)
     assert.deepEqual(new Set(statuses), new Set(['400', '503']))
     const [socket] = (await openSockets(service, 1)) as [Socket]

@@ -5,7 +5,12 @@ import fc from 'fast-check'
 import { Failure } from '../../src/contract/errors.ts'
 import { isStorable } from '../../src/contract/text.ts'
 import { maxSnapshots } from '../../src/store/snapshots.ts'
-import type { PlantQuery, Store, TokenRecord } from '../../src/store/store.ts'
+import {
+  keyLifetimeMs,
+  type PlantQuery,
+  type Store,
+  type TokenRecord,
+} from '../../src/store/store.ts'
 import { everyEngine, type StoreFault } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 
@@ -311,6 +316,20 @@ for (const engine of everyEngine) {
       assert.equal(await store.createPlantOnce({ ...plant, id: 611n }, key), 'key reused')
       const other = await store.createPlantOnce(plant, { ...key, tokenId: 'tok_b' })
       assert.ok(typeof other === 'object' && !other.isReplay)
+    })
+
+    it('creates again for a key when its lifetime is over, and not before', async (t) => {
+      const now = Date.now()
+      t.mock.timers.enable({ apis: ['Date'], now })
+      const key = { tokenId: 'tok_a', key: 'expiring' }
+      await store.createPlantOnce({ id: 620n, name: 'a' }, key)
+      t.mock.timers.setTime(now + keyLifetimeMs - 1)
+      assert.equal(await store.createPlantOnce({ id: 621n, name: 'b' }, key), 'key reused')
+      t.mock.timers.setTime(now + keyLifetimeMs)
+      const again = await store.createPlantOnce({ id: 621n, name: 'b' }, key)
+      assert.ok(typeof again === 'object' && !again.isReplay)
+      const replay = await store.createPlantOnce({ id: 621n, name: 'b' }, key)
+      assert.deepEqual(replay, { version: again.version, isReplay: true })
     })
 
     it('leaves a key free when its create is refused', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import postgres from 'postgres'
 import { openPrimary } from '../../src/store/postgres/connection.ts'
-import type { Lane } from '../../src/store/postgres/lane.ts'
+import { buildLane, type Lane } from '../../src/store/postgres/lane.ts'
 import { pageConnections } from '../../src/store/postgres/session.ts'
 import { buildPostgresStore } from '../../src/store/postgres/store.ts'
 import { engines } from '../support/engines.ts'
@@ -124,5 +124,41 @@ describe('a small write of PostgreSQL', () => {
     await tokens.release()
     assert.equal(await store.revokeToken('one', 7), 'revoked before')
     assert.equal((await store.findToken(token.hash))?.revokedAt, 5)
+  })
+})
+
+describe('a cancel request that is on its way', () => {
+  it('keeps its connection from the next statement, which it would hit', async () => {
+    const url = await postgresql.newUrl()
+    const sql = postgres(url, { max: 1 })
+    releaseAfterTest(() => sql.end())
+    const cancelAsked = Promise.withResolvers<void>()
+    const cancelDone = Promise.withResolvers<void>()
+    const statementDone = Promise.withResolvers<void>()
+    const steps: string[] = []
+    const lane = buildLane({
+      open: async () => ({
+        sql,
+        cancel() {
+          cancelAsked.resolve()
+          return cancelDone.promise
+        },
+      }),
+      connections: 1,
+      queueItems: 10,
+      whenLate: 'cancel',
+    })
+    await assert.rejects(
+      lane.run(() => statementDone.promise, 1),
+      { code: 'TIMEOUT' },
+    )
+    await cancelAsked.promise
+    const next = lane.run(async () => steps.push('next'), 60_000)
+    statementDone.resolve()
+    await sql`SELECT 1`
+    steps.push('cancelled')
+    cancelDone.resolve()
+    await next
+    assert.deepEqual(steps, ['cancelled', 'next'])
   })
 })
