@@ -1,18 +1,9 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { json, startService, type TestService } from '../support/service.ts'
+import { json, startService, type TestService, toCreate } from '../support/service.ts'
 import { exchange, openSocket, toBytes } from '../support/wire.ts'
 
 const memory = 'sqlite::memory:'
-
-function toCreate(id: number): Buffer {
-  return toBytes({
-    method: 'POST',
-    path: '/plants',
-    headers: json,
-    body: `{"id":${id},"name":"x"}`,
-  })
-}
 
 /** Sends each part when the answer to the one before has come, and answers everything received. */
 async function converse(

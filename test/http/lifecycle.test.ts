@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { describe, it } from 'node:test'
 import { type Engine, engines } from '../support/engines.ts'
-import { authorized, json, startService } from '../support/service.ts'
+import { authorized, startService, toCreate } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 
@@ -69,15 +69,6 @@ const sqlite = engines[0] as Engine
 const ready = toBytes({ path: '/readyz' })
 /** Longer than a test takes: a shutdown that ends sooner does not end because of it. */
 const longGrace = { timeouts: { idleGraceMs: 60_000 } }
-
-function toCreate(id: number): Buffer {
-  return toBytes({
-    method: 'POST',
-    path: '/plants',
-    headers: json,
-    body: `{"id":${id},"name":"x"}`,
-  })
-}
 
 describe('a shutdown', () => {
   it('is not ready, answers requests that still come, and closes each connection', async () => {

@@ -4,17 +4,8 @@ import { before, describe, it } from 'node:test'
 import { maxWaiting, maxWaitingOnConnection } from '../../src/http/connections.ts'
 import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { authorized, json, startService, type TestService } from '../support/service.ts'
+import { authorized, startService, type TestService, toCreate } from '../support/service.ts'
 import { exchange, openSocket, toBytes } from '../support/wire.ts'
-
-function toCreate(id: number, headers: Record<string, string> = {}): Buffer {
-  return toBytes({
-    method: 'POST',
-    path: '/plants',
-    headers: { ...json, ...headers },
-    body: `{"id":${id},"name":"x"}`,
-  })
-}
 
 const statusesOf = (received: string) => received.match(/(?<=HTTP\/1\.1 )\d+/g)
 

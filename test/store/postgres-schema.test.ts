@@ -6,33 +6,19 @@ import { openPrimary } from '../../src/store/postgres/connection.ts'
 import { migrations } from '../../src/store/postgres/migrations.ts'
 import { listPlants } from '../../src/store/postgres/pages.ts'
 import { buildPostgresStore } from '../../src/store/postgres/store.ts'
-import {
-  type PlantQuery,
-  type Store,
-  type TokenRecord,
-  UnusableStore,
-} from '../../src/store/store.ts'
+import { type PlantQuery, type Store, UnusableStore } from '../../src/store/store.ts'
 import { findCollidingTags } from '../support/colliding-tags.ts'
 import { engines } from '../support/engines.ts'
 import { countCalls, fillWithTraps } from '../support/hostile-schema.ts'
 import { openPooler } from '../support/pooler.ts'
 import { query } from '../support/postgres.ts'
+import { newTokenRecord } from '../support/token-record.ts'
 
 const quiet = { onLost() {}, onFound() {} }
 const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
 const everything = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
 
-const token: TokenRecord = {
-  id: 'one',
-  hash: Buffer.alloc(32, 1),
-  name: 'One',
-  scopes: ['plants:read'],
-  createdAt: 1,
-  expiresAt: undefined,
-  revokedAt: undefined,
-  lastUsedAt: undefined,
-  lastFour: undefined,
-}
+const token = newTokenRecord({ id: 'one', hash: Buffer.alloc(32, 1), name: 'One' })
 
 /** Runs every operation of a store at least once, each statement of the engine included. */
 async function useEverything(opened: Store): Promise<void> {

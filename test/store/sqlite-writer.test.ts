@@ -10,25 +10,16 @@ import { Failure } from '../../src/contract/errors.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { toError, toErrorParts } from '../../src/store/sqlite/error-parts.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
-import type { Store, TokenRecord } from '../../src/store/store.ts'
+import type { Store } from '../../src/store/store.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest, runOnce } from '../support/release.ts'
 import { closeAfterTest, openSqliteStore as open } from '../support/stores.ts'
+import { newTokenRecord } from '../support/token-record.ts'
 import { waitUntil } from '../support/wait.ts'
 import { findWriterLocation } from '../support/writer-location.ts'
 
 const locations = ['in place', 'thread'] as const
-const token: TokenRecord = {
-  id: 'tok_1',
-  hash: Buffer.alloc(32),
-  name: 'test',
-  scopes: ['plants:read'],
-  createdAt: 1,
-  expiresAt: undefined,
-  revokedAt: undefined,
-  lastUsedAt: undefined,
-  lastFour: undefined,
-}
+const token = newTokenRecord()
 
 function newPath(): string {
   return join(newFolder(), 'plants.db')

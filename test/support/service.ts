@@ -4,7 +4,7 @@ import { defaultTimeouts, type Timeouts } from '../../src/contract/limits.ts'
 import { openService, type Service } from '../../src/service.ts'
 import type { Store } from '../../src/store/store.ts'
 import { releaseAfterTest, runOnce } from './release.ts'
-import { type Answer, call, type Request } from './wire.ts'
+import { type Answer, call, type Request, toBytes } from './wire.ts'
 
 /** The operator's token in every test that needs no other. */
 export const operatorToken = 'operator-token-of-the-tests'
@@ -53,4 +53,10 @@ export async function startService(
     create: (body, headers = {}) =>
       send({ method: 'POST', path: '/plants', body, headers: { ...json, ...headers } }),
   }
+}
+
+/** The bytes of a create with the operator's token. */
+export function toCreate(id: number, headers: Request['headers'] = {}): Buffer {
+  const body = `{"id":${id},"name":"x"}`
+  return toBytes({ method: 'POST', path: '/plants', headers: { ...json, ...headers }, body })
 }

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Failure } from '../../src/contract/errors.ts'
-import type { Store, TokenRecord } from '../../src/store/store.ts'
+import type { Store } from '../../src/store/store.ts'
 import { newToken } from '../../src/tokens/format.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { openTokenVerifier } from '../../src/tokens/verify.ts'
 import { stopClock } from '../support/clock.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { openSqliteStore } from '../support/stores.ts'
+import { newTokenRecord } from '../support/token-record.ts'
 import { waitUntil } from '../support/wait.ts'
 
 const request = { name: 'test', scopes: ['plants:read'], lifetimeMs: undefined } as const
@@ -75,17 +76,7 @@ describe('the check of tokens', () => {
   it('remembers a bounded number of tokens', async (t) => {
     stopClock(t)
     let lookUps = 0
-    const record = (hash: Buffer): TokenRecord => ({
-      id: hash.toString('hex'),
-      hash,
-      name: 'test',
-      scopes: ['plants:read'],
-      createdAt: 1,
-      expiresAt: undefined,
-      revokedAt: undefined,
-      lastUsedAt: undefined,
-      lastFour: undefined,
-    })
+    const record = (hash: Buffer) => newTokenRecord({ id: hash.toString('hex'), hash })
     const { verifier } = await open(() => ({
       async findToken(hash) {
         lookUps++
