@@ -1,4 +1,4 @@
-/** Whether every engine can keep this text and give it back byte for byte. */
+/** Whether every engine can store this text and return it byte for byte. */
 export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }

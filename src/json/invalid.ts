@@ -1,16 +1,16 @@
 import { Failure } from '../contract/errors.ts'
+import { lineFeed } from './characters.ts'
 
 const maxShown = 40
-const lineFeed = 0x0a
 
 /** A text that is not JSON, or not the JSON that we accept: what is wrong, and where. */
 export function invalidJson(text: string, at: number, problem: string): Failure {
   return new Failure(40001, `Invalid JSON: ${problem} at ${toPosition(text, at)}.`)
 }
 
-/** Something else stands where the grammar asks for `what`. */
+/** Something other than `what` was found, which the grammar expects. */
 export function expected(text: string, at: number, what: string): Failure {
-  const actual = at < text.length ? `found ${toFound(text, at)}` : 'the text ends'
+  const actual = at < text.length ? `found ${toPrintable(text, at)}` : 'the text ends'
   return invalidJson(text, at, `expected ${what}, but ${actual}`)
 }
 
@@ -35,7 +35,7 @@ function toPosition(text: string, at: number): string {
 }
 
 /** One character, in a form that can be printed anywhere. */
-function toFound(text: string, at: number): string {
+function toPrintable(text: string, at: number): string {
   const code = text.codePointAt(at) as number
   if (code === 0xfeff) return 'a byte order mark'
   const character = String.fromCodePoint(code)

@@ -26,14 +26,14 @@ export type Found = string | bigint | Misfit
 export type Members = Record<string, Found>
 
 /**
- * Reads the named members of a JSON object. Everything else in the text is checked for syntax, depth
- * and repeated names, and nothing is built of it.
+ * Reads the wanted members of a JSON object. Everything else in the text is checked for syntax,
+ * depth and duplicates, and no value is built of it.
  */
-export function readMembers(text: string, names: readonly string[]): Members {
+export function readMembers(text: string, wanted: readonly string[]): Members {
   const start = skipSpace(text, 0)
   const members: Members = {}
   const isObject = text.startsWith('{', start)
-  const end = isObject ? readObject(text, start, names, members) : skipValue(text, start, 0)
+  const end = isObject ? readObject(text, start, wanted, members) : skipValue(text, start, 0)
   const rest = skipSpace(text, end)
   if (rest < text.length) throw expected(text, rest, 'the end of the text')
   if (isObject) return members
@@ -41,7 +41,7 @@ export function readMembers(text: string, names: readonly string[]): Members {
   throw new Failure(40003, `A JSON object is expected, but this is ${kind}.`)
 }
 
-/** Puts the wanted members of the outermost object into `members`. Returns where the object ends. */
+/** Puts the wanted members of the outermost object into `members`. Returns where it ends. */
 function readObject(
   text: string,
   start: number,
@@ -97,7 +97,7 @@ function readNumber(digits: string): bigint | Misfit {
 
 const longText = 4096
 
-/** The text of a member. A slice of a long text would keep all of it in memory; the parser copies. */
+/** The text of a member: a copy, because a slice would keep the whole body in memory. */
 function readText(text: string, start: number, end: number): string {
   return text.length > longText ? JSON.parse(text.slice(start, end)) : readString(text, start, end)
 }

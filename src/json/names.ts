@@ -3,8 +3,8 @@ import { duplicateMember } from './invalid.ts'
 import { decodeAt, readString, skipString, widthAt } from './strings.ts'
 
 /**
- * The names that an object has had so far. No strings are made of them: a body can have 100,000, and a
- * set of strings would cost three times as much.
+ * The names that an object has had so far. No strings are made of them: a body can have 100,000,
+ * and a set of strings would cost three times as much.
  */
 export interface Names {
   /** Where the first name with each hash is. */

@@ -13,7 +13,7 @@ const plainPlant = new RegExp(
 
 export const plainNames: readonly string[] = ['id', 'name', 'tag']
 
-/** Reads a plain plant in one match, several times faster than the scanner; undefined if it is not plain. */
+/** Reads a plain plant in one match, several times faster than the scanner; else undefined. */
 export function readPlainPlant(text: string): NewPlant | undefined {
   const match = plainPlant.exec(text)
   if (match === null) return undefined

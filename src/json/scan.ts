@@ -1,23 +1,30 @@
 import { limits } from '../contract/limits.ts'
+import {
+  carriageReturn,
+  closeBrace,
+  closeBracket,
+  colon,
+  comma,
+  dot,
+  isDigit,
+  letterE,
+  lineFeed,
+  minus,
+  openBrace,
+  openBracket,
+  plus,
+  quote,
+  space,
+  tab,
+  toLowerCase,
+  zero,
+} from './characters.ts'
 import { expected, invalidJson } from './invalid.ts'
 import { addName, buildNames, type Names } from './names.ts'
 import { skipString } from './strings.ts'
 
-// Every function here takes the position where something begins and returns the position after its
-// end, or throws. Nothing is built of what is skipped, so hostile JSON costs no more than its length.
-
-const quote = 0x22
-const comma = 0x2c
-const colon = 0x3a
-const plus = 0x2b
-const minus = 0x2d
-const dot = 0x2e
-const zero = 0x30
-const nine = 0x39
-const openBracket = 0x5b
-const closeBracket = 0x5d
-const openBrace = 0x7b
-const closeBrace = 0x7d
+// Each function takes a position in the text and returns a later one, or throws. None builds a
+// value, so that hostile JSON costs no more than its length.
 
 /** Skips any value. `depth` counts the containers around it. */
 export function skipValue(text: string, start: number, depth: number): number {
@@ -96,8 +103,7 @@ function skipNumber(text: string, start: number): number {
   let at = text.charCodeAt(start) === minus ? start + 1 : start
   at = text.charCodeAt(at) === zero ? at + 1 : skipDigits(text, at)
   if (text.charCodeAt(at) === dot) at = skipDigits(text, at + 1)
-  const code = text.charCodeAt(at)
-  if (code !== 0x65 && code !== 0x45) return at
+  if (toLowerCase(text.charCodeAt(at)) !== letterE) return at
   const sign = text.charCodeAt(at + 1)
   return skipDigits(text, sign === plus || sign === minus ? at + 2 : at + 1)
 }
@@ -116,13 +122,9 @@ export function skipSpace(text: string, start: number): number {
   return at
 }
 
-/** JSON has four kinds of white space. */
 function isSpace(code: number): boolean {
-  return code <= 0x20 && (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09)
-}
-
-function isDigit(code: number): boolean {
-  return code >= zero && code <= nine
+  if (code > space) return false
+  return code === space || code === lineFeed || code === carriageReturn || code === tab
 }
 
 function requireDepth(text: string, start: number, depth: number): void {

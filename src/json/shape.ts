@@ -62,5 +62,6 @@ function explain(type: Rule['type'], found: Found): string {
 
 /** Why something is no int64. */
 function toFault(found: Found): string {
-  return (typeof found === 'object' && found.fault) || toKind(found)
+  const fault = typeof found === 'object' ? found.fault : undefined
+  return fault ?? toKind(found)
 }

@@ -1,16 +1,16 @@
 import type { Failure } from '../contract/errors.ts'
+import {
+  backslash,
+  isDigit,
+  letterA,
+  letterF,
+  letterU,
+  quote,
+  space,
+  toLowerCase,
+  zero,
+} from './characters.ts'
 import { expected, invalidJson } from './invalid.ts'
-
-const quote = 0x22
-const backslash = 0x5c
-const space = 0x20
-const zero = 0x30
-const nine = 0x39
-const letterA = 0x61
-const letterF = 0x66
-const letterU = 0x75
-/** The bit that makes a capital letter a small one. */
-const lowerCase = 0x20
 
 /** Skips a string: from its opening quote to the position after the closing one. */
 export function skipString(text: string, start: number): number {
@@ -20,17 +20,33 @@ export function skipString(text: string, start: number): number {
     if (code === quote) return at + 1
     if (code === backslash) at = skipEscape(text, at)
     else if (code >= space) at++
-    else throw brokenOff(text, at)
+    else throw brokenString(text, at)
   }
 }
 
-/** The value of a string that `skipString` has taken. */
+function skipEscape(text: string, start: number): number {
+  const code = text.charCodeAt(start + 1)
+  if (escapes.has(code)) return start + 2
+  if (code !== letterU) throw expected(text, start + 1, 'one of "\\/bfnrtu after a backslash')
+  const end = start + 6
+  for (let at = start + 2; at < end; at++) {
+    if (!isHexDigit(text.charCodeAt(at))) throw expected(text, at, 'four hexadecimal digits')
+  }
+  return end
+}
+
+function brokenString(text: string, at: number): Failure {
+  if (at >= text.length) return expected(text, at, 'the closing quote of a string')
+  return invalidJson(text, at, 'unescaped control character in a string')
+}
+
+/** The value of a string that was skipped before. */
 export function readString(text: string, start: number, end: number): string {
   const content = text.slice(start + 1, end - 1)
   return content.includes('\\') ? JSON.parse(text.slice(start, end)) : content
 }
 
-/** The code unit that is written at a position inside a string, as itself or as an escape. */
+/** The code unit at a position in a string, be it written as itself or as an escape. */
 export function decodeAt(text: string, at: number): number {
   const code = text.charCodeAt(at)
   if (code !== backslash) return code
@@ -38,16 +54,7 @@ export function decodeAt(text: string, at: number): number {
   return escaped === letterU ? decodeHex(text, at + 2) : (escapes.get(escaped) as number)
 }
 
-function decodeHex(text: string, start: number): number {
-  let value = 0
-  for (let at = start; at < start + 4; at++) {
-    const code = text.charCodeAt(at)
-    value = value * 16 + (code <= nine ? code - zero : (code | lowerCase) - letterA + 10)
-  }
-  return value
-}
-
-/** How many characters the code unit at a position is written with. */
+/** How many characters the code unit at a position takes. */
 export function widthAt(text: string, at: number): number {
   if (text.charCodeAt(at) !== backslash) return 1
   return text.charCodeAt(at + 1) === letterU ? 6 : 2
@@ -66,23 +73,16 @@ const escapes: ReadonlyMap<number, number> = new Map(
   }).map(([escaped, character]) => [escaped.charCodeAt(0), character.charCodeAt(0)]),
 )
 
-function skipEscape(text: string, start: number): number {
-  const code = text.charCodeAt(start + 1)
-  if (escapes.has(code)) return start + 2
-  if (code !== letterU) throw expected(text, start + 1, 'one of "\\/bfnrtu after a backslash')
-  const end = start + 6
-  for (let at = start + 2; at < end; at++) {
-    if (!isHexDigit(text.charCodeAt(at))) throw expected(text, at, 'four hexadecimal digits')
-  }
-  return end
-}
-
 function isHexDigit(code: number): boolean {
-  const letter = code | lowerCase
-  return (code >= zero && code <= nine) || (letter >= letterA && letter <= letterF)
+  const letter = toLowerCase(code)
+  return isDigit(code) || (letter >= letterA && letter <= letterF)
 }
 
-function brokenOff(text: string, at: number): Failure {
-  if (at >= text.length) return expected(text, at, 'the closing quote of a string')
-  return invalidJson(text, at, 'unescaped control character in a string')
+function decodeHex(text: string, start: number): number {
+  let value = 0
+  for (let at = start; at < start + 4; at++) {
+    const code = text.charCodeAt(at)
+    value = value * 16 + (isDigit(code) ? code - zero : toLowerCase(code) - letterA + 10)
+  }
+  return value
 }

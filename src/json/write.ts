@@ -2,22 +2,22 @@ import type { Plant, StoredPlant } from '../contract/shapes.ts'
 
 declare global {
   interface JSON {
-    /** Text that `stringify` writes as it is. Node.js has it, the types of the language do not yet. */
+    /** Text for `stringify` to write as it is. TypeScript does not declare it yet. */
     rawJSON(text: string): unknown
   }
 }
 
-/** A plant as JSON, on one line: the id, if it has one, in all of its digits. */
+/** A plant as JSON on one line, with all digits of the id, if it has one. */
 export function toJson(plant: Plant | StoredPlant): string {
   return JSON.stringify(toWritable(plant))
 }
 
-/** Plants as a JSON array. In one go: V8 is at its fastest then. */
+/** Plants as a JSON array. V8 is fastest in one call. */
 export function toJsonArray(plants: readonly StoredPlant[]): string {
   return JSON.stringify(plants.map(toWritable))
 }
 
-/** The members of a plant that are written, whatever else it has; what is undefined is left out. */
+/** The members of a plant and no others. `stringify` leaves out an absent tag. */
 function toWritable(plant: Plant | StoredPlant) {
   const { name, tag } = plant
   return 'id' in plant ? { id: toWritableId(plant.id), name, tag } : { name, tag }

@@ -60,6 +60,18 @@ describe('JSON of another shape', () => {
   }
 })
 
+describe('a control character', () => {
+  it('is refused in a string, unless it is escaped', () => {
+    for (let code = 0; code < 0x20; code++) {
+      const character = String.fromCharCode(code)
+      assert.throws(() => readNewPlant(`{"id":1,"name":"${character}"}`), /unescaped control/)
+      const escaped = `{"id":1,"name":${JSON.stringify(character)}}`
+      if (code > 0) assert.deepEqual(readNewPlant(escaped), { id: 1n, name: character })
+    }
+    assert.deepEqual(readNewPlant('{"id":1,"name":" \x7f"}'), { id: 1n, name: ' \x7f' })
+  })
+})
+
 describe('a member that the shape does not name', () => {
   it('is left out', () => {
     assert.deepEqual(buildShapeReader(Plant)('{"id":1,"name":"x"}'), { name: 'x' })

@@ -48,16 +48,14 @@ interface LookUp extends Batched {
 }
 
 /** What tests and benchmarks may set. */
-export interface PostgresStoreOptions extends Partial<BatcherBounds> {
+interface Options extends Partial<BatcherBounds> {
   readonly answerTimeoutMs?: number
   readonly newVersion?: () => Version
 }
+export type PostgresStoreOptions = Options
 
 /** The store on an open connection, which it closes when it is closed. */
-export function buildPostgresStore(
-  connection: Connection,
-  options: PostgresStoreOptions = {},
-): Store {
+export function buildPostgresStore(connection: Connection, options: Options = {}): Store {
   const {
     answerTimeoutMs = defaultAnswerTimeoutMs,
     newVersion = randomVersion,
