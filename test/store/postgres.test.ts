@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { describe, it } from 'node:test'
 import { openPrimary } from '../../src/store/postgres/connection.ts'
 import { migrations } from '../../src/store/postgres/migrations.ts'
-import type { PostgresStoreOptions } from '../../src/store/postgres/store.ts'
+import type { PostgresOptions } from '../../src/store/postgres/store.ts'
 import { type Store, UnusableStore } from '../../src/store/store.ts'
 import { run } from '../support/command.ts'
 import { engines, findServer } from '../support/engines.ts'
@@ -27,7 +27,7 @@ async function openCable() {
   return { url, proxy, proxied: url.replace(`:${port}/`, `:${proxy.port}/`) }
 }
 
-async function openBehindProxy(options?: PostgresStoreOptions) {
+async function openBehindProxy(options?: PostgresOptions) {
   const cable = await openCable()
   return { ...cable, store: await open(cable.proxied, options) }
 }

@@ -1,5 +1,5 @@
 import { openPrimary } from '../../src/store/postgres/connection.ts'
-import { buildPostgresStore, type PostgresStoreOptions } from '../../src/store/postgres/store.ts'
+import { buildPostgresStore, type PostgresOptions } from '../../src/store/postgres/store.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/store.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -16,10 +16,7 @@ export function openSqliteStore(path: string, options?: SqliteStoreOptions): Sto
 const answerTimeoutMs = 60_000
 
 /** Opens a store on a PostgreSQL database. It is closed with the test. */
-export async function openPostgresStore(
-  url: string,
-  options?: PostgresStoreOptions,
-): Promise<Store> {
+export async function openPostgresStore(url: string, options?: PostgresOptions): Promise<Store> {
   return closeAfterTest(
     buildPostgresStore(await openPrimary(url, quiet), { answerTimeoutMs, ...options }),
   )

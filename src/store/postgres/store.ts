@@ -48,14 +48,13 @@ interface LookUp extends Batched {
 }
 
 /** What tests and benchmarks may set. */
-interface Options extends Partial<BatcherBounds> {
+export interface PostgresOptions extends Partial<BatcherBounds> {
   readonly answerTimeoutMs?: number
   readonly newVersion?: () => Version
 }
-export type PostgresStoreOptions = Options
 
 /** The store on an open connection, which it closes when it is closed. */
-export function buildPostgresStore(connection: Connection, options: Options = {}): Store {
+export function buildPostgresStore(connection: Connection, options: PostgresOptions = {}): Store {
   const {
     answerTimeoutMs = defaultAnswerTimeoutMs,
     newVersion = randomVersion,
