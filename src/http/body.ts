@@ -12,7 +12,7 @@ const maxHeldBytes = 64 * 1024 * 1024
 let heldBytes = 0
 
 /** Reads a body in JSON of this media type as text. Its headers are judged before it is read. */
-export async function readJson(
+export function readJson(
   request: IncomingMessage,
   response: ServerResponse,
   mediaType: string,
@@ -26,16 +26,11 @@ export async function readJson(
   }
   const isTooLarge = Number(headers['content-length']) > limits.bodyBytes
   if (isTooLarge) throw type === undefined ? otherType(mediaType) : tooLarge()
-  const held = await readBytes(request, response)
-  try {
-    const bytes = held.bytes()
-    if (bytes.length > largeBytes) await takeTurn()
-    // A blank body counts as missing. Any other body needs a media type.
+  return readBody(request, response, (bytes) => {
+    // A blank body is missing. Any other body has to say what it is.
     if (type === undefined && !isBlank(bytes)) throw otherType(mediaType)
     return decodeBody(bytes)
-  } finally {
-    held.release()
-  }
+  })
 }
 
 /** Reads and discards the body, so that a broken one is refused before anything is done. */
@@ -44,8 +39,7 @@ export async function discardBody(
   response: ServerResponse,
 ): Promise<void> {
   if (Number(request.headers['content-length']) > limits.bodyBytes) throw tooLarge()
-  const held = await readBytes(request, response)
-  held.release()
+  await readBody(request, response, () => undefined)
 }
 
 /**
@@ -65,35 +59,46 @@ function takeTurn(): Promise<void> {
   return turn
 }
 
-/** Holds the bytes of a body until they are released. */
-interface HeldBytes {
-  /** Adds a chunk, or returns why it cannot. */
-  add(chunk: Buffer): Failure | undefined
-  bytes(): Buffer
-  release(): void
-}
-
-function readBytes(request: IncomingMessage, response: ServerResponse): Promise<HeldBytes> {
-  if (isAbsent(request)) return Promise.resolve(holdBytes())
-  if (request.headers.expect !== undefined && request.httpVersion === '1.1') {
-    response.writeContinue()
-  }
+/** Reads a body, and resolves with what `judge` makes of its bytes. */
+function readBody<Value>(
+  request: IncomingMessage,
+  response: ServerResponse,
+  judge: (bytes: Buffer) => Value,
+): Promise<Value> {
+  const isExpected = request.headers.expect !== undefined && request.httpVersion === '1.1'
+  if (isExpected && !isAbsent(request)) response.writeContinue()
   return new Promise((resolve, reject) => {
-    const held = holdBytes()
+    const held: HeldBytes = { buffer: nothing, length: 0, chunks: 0, counted: 0 }
+
+    function end(): void {
+      try {
+        resolve(judge(toBytes(held)))
+      } catch (error) {
+        reject(error)
+      }
+      release(held)
+    }
 
     function fail(failure: Failure): void {
       reject(failure)
-      held.release()
+      release(held)
       // The client is still sending, and has to read the answer before it can stop.
       discardRest(request)
     }
 
+    if (isAbsent(request)) {
+      end()
+      return
+    }
     request.on('data', (chunk: Buffer) => {
-      const failure = held.add(chunk)
+      const failure = addChunk(held, chunk)
       if (failure !== undefined) fail(failure)
     })
-    request.once('end', () => resolve(held))
-    request.once('error', () => fail(endedEarly()))
+    request.on('end', () => {
+      if (held.length > largeBytes) takeTurn().then(end)
+      else end()
+    })
+    request.on('error', () => fail(endedEarly()))
   })
 }
 
@@ -111,47 +116,49 @@ function isAbsent({ headers }: IncomingMessage): boolean {
 const nothing: Buffer = Buffer.alloc(0)
 
 /**
- * Holds the bytes of one body. The first chunk, which is nearly always the last, is kept as it is.
- * Further ones are copied into one buffer that doubles: a buffer for each chunk would hold 200
- * times the size of a body that comes byte by byte.
+ * The bytes of one body. The first chunk, which is nearly always the last, is kept as it is. Further
+ * ones are copied into one buffer that doubles: a buffer for each chunk would hold 200 times the
+ * size of a body that comes byte by byte.
  */
-function holdBytes(): HeldBytes {
-  let buffer = nothing
-  let length = 0
-  let chunks = 0
-  let counted = 0
+interface HeldBytes {
+  buffer: Buffer
+  length: number
+  chunks: number
+  /** How many of them count for all bodies together. */
+  counted: number
+}
 
-  function count(bytes: number): void {
-    heldBytes += bytes
-    counted += bytes
+/** Adds a chunk, or returns why it cannot. */
+function addChunk(held: HeldBytes, chunk: Buffer): Failure | undefined {
+  held.length += chunk.length
+  held.chunks++
+  if (held.length > limits.bodyBytes) return tooLarge()
+  if (held.chunks > limits.bodyChunks + held.length / limits.bodyChunkBytes) return tooManyChunks()
+  if (held.chunks === 1) {
+    held.buffer = chunk
+    return undefined
   }
+  const start = held.length - chunk.length
+  if (held.chunks === 2 || held.length > held.buffer.length) {
+    const grown = Buffer.allocUnsafe(Math.min(2 * held.length, limits.bodyBytes))
+    held.buffer.copy(grown, 0, 0, start)
+    held.buffer = grown
+    heldBytes += grown.length - held.counted
+    held.counted = grown.length
+    if (heldBytes > maxHeldBytes) return overloaded()
+  }
+  chunk.copy(held.buffer, start)
+  return undefined
+}
 
-  return {
-    add(chunk) {
-      length += chunk.length
-      chunks++
-      if (length > limits.bodyBytes) return tooLarge()
-      if (chunks > limits.bodyChunks + length / limits.bodyChunkBytes) return tooManyChunks()
-      if (chunks === 1) {
-        buffer = chunk
-        return undefined
-      }
-      if (chunks === 2 || length > buffer.length) {
-        const grown = Buffer.allocUnsafe(Math.min(2 * length, limits.bodyBytes))
-        count(grown.length - (chunks === 2 ? 0 : buffer.length))
-        buffer.copy(grown, 0, 0, length - chunk.length)
-        buffer = grown
-        if (heldBytes > maxHeldBytes) return overloaded()
-      }
-      chunk.copy(buffer, length - chunk.length)
-      return undefined
-    },
-    bytes: () => (chunks <= 1 ? buffer : buffer.subarray(0, length)),
-    release() {
-      count(-counted)
-      buffer = nothing
-    },
-  }
+function toBytes({ buffer, length, chunks }: HeldBytes): Buffer {
+  return chunks <= 1 ? buffer : buffer.subarray(0, length)
+}
+
+function release(held: HeldBytes): void {
+  heldBytes -= held.counted
+  held.counted = 0
+  held.buffer = nothing
 }
 
 function otherType(mediaType: string): Failure {
