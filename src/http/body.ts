@@ -116,9 +116,9 @@ function isAbsent({ headers }: IncomingMessage): boolean {
 const nothing: Buffer = Buffer.alloc(0)
 
 /**
- * The bytes of one body. The first chunk, which is nearly always the last, is kept as it is. Further
- * ones are copied into one buffer that doubles: a buffer for each chunk would hold 200 times the
- * size of a body that comes byte by byte.
+ * The bytes of one body. The first chunk, which is nearly always the last, is kept as it is.
+ * Further ones are copied into one buffer that doubles: a buffer for each chunk would hold 200
+ * times the size of a body that comes byte by byte.
  */
 interface HeldBytes {
   buffer: Buffer
