@@ -4,6 +4,7 @@ import { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
 import { decodeBody, isBlank } from '../json/decode.ts'
 import { overloaded } from '../store/failures.ts'
+import { discardRest, hasNoBody } from './connections/incoming-body.ts'
 import { malformed } from './failures.ts'
 import { isMediaType } from './media-type.ts'
 
@@ -66,7 +67,7 @@ function readBody<Value>(
   judge: (bytes: Buffer) => Value,
 ): Promise<Value> {
   const isExpected = request.headers.expect !== undefined && request.httpVersion === '1.1'
-  if (isExpected && !isAbsent(request)) response.writeContinue()
+  if (isExpected && !hasNoBody(request)) response.writeContinue()
   return new Promise((resolve, reject) => {
     const held: HeldBytes = { buffer: nothing, length: 0, chunks: 0, counted: 0 }
 
@@ -86,7 +87,7 @@ function readBody<Value>(
       discardRest(request)
     }
 
-    if (isAbsent(request)) {
+    if (hasNoBody(request)) {
       end()
       return
     }
@@ -100,17 +101,6 @@ function readBody<Value>(
     })
     request.on('error', () => fail(endedEarly()))
   })
-}
-
-/** Discards the rest of a body. Node's own way is the cheapest where it comes in tiny chunks. */
-function discardRest(request: IncomingMessage & { _dump?: () => void }): void {
-  request.removeAllListeners('data')
-  request._dump?.()
-}
-
-/** Node emits no `end` when there is no body. */
-function isAbsent({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] === undefined && !Number(headers['content-length'])
 }
 
 const nothing: Buffer = Buffer.alloc(0)

@@ -19,6 +19,17 @@ export function findProtocolFault({ request, url }: Exchange): Failure | undefin
   )
 }
 
+/** Finds the fault of a URL that has no path because its escapes are broken. */
+export function findEscapeFault(url: string, path: string | undefined): Failure | undefined {
+  if (path !== undefined) return undefined
+  const isBroken = /%(?![0-9a-f]{2})/i.test(url)
+  return malformed(
+    isBroken
+      ? 'The URL has a percent sign that does not start an escape.'
+      : 'The escapes in the URL are not UTF-8.',
+  )
+}
+
 function findVersionFault({ httpVersion }: IncomingMessage): Failure | undefined {
   if (httpVersion === '1.1' || httpVersion === '1.0') return undefined
   return new Failure(50500, 'The request must be HTTP/1.1 or HTTP/1.0.')

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
 import type { ErrorNumber, Failure } from '../contract/errors.ts'
 import type { Exchange } from './exchange.ts'
@@ -58,7 +57,7 @@ export function buildRequestLog({ logger, trustedProxies }: RequestLogOptions) {
     },
 
     /** Logs bytes that are no request. */
-    refuse(requestId: string, { remoteAddress: client }: Socket, { number }: Failure): void {
+    refuse(requestId: string, client: string | undefined, { number }: Failure): void {
       logger.debug({ requestId, error: number, client }, 'refused')
     },
 

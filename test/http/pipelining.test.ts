@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
-import { maxWaiting, maxWaitingOnConnection } from '../../src/http/connections.ts'
+import { maxWaiting, maxWaitingOnConnection } from '../../src/http/connections/turns.ts'
 import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { authorized, startService, type TestService, toCreate } from '../support/service.ts'

@@ -2,11 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { nextTick } from 'node:process'
 
-/**
- * How Node handles connections: pipelined requests, reading and pausing, broken bytes. This file,
- * `upgrades.ts` and `port.ts` rely on Node's insides: reread them with each release.
- */
-
 /** How many requests may wait for the one before them: on one connection, and on all of them. */
 export const maxWaitingOnConnection = 1_000
 export const maxWaiting = 8_000
@@ -132,7 +127,7 @@ export function afterRequests(socket: TrackedSocket, run: () => void): void {
  * Answers broken bytes and closes the connection. They came after the last request, which is
  * answered first, or in its body: then this is its answer, unless it has one.
  */
-export function refuse(socket: TrackedSocket, timeoutMs: number, toAnswer: () => string): void {
+export function refuse(socket: TrackedSocket, timeoutMs: number, answer: string): void {
   const requests = queueOf(socket)
   if (socket.destroyed || requests.isRefused) return
   requests.isRefused = true
@@ -140,7 +135,7 @@ export function refuse(socket: TrackedSocket, timeoutMs: number, toAnswer: () =>
   socket.on('error', () => socket.destroy())
   setTimeout(() => socket.destroy(), timeoutMs).unref()
   const send = () => {
-    if (socket.writable) socket.write(toAnswer())
+    if (socket.writable) socket.write(answer)
     close(socket)
   }
   const last = lastOf(requests) ?? requests.current

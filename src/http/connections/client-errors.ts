@@ -1,9 +1,9 @@
 import { STATUS_CODES } from 'node:http'
-import { Failure } from '../contract/errors.ts'
-import { jsonContentType } from '../contract/formats.ts'
-import { contentTypeOptions } from '../contract/headers.ts'
-import { limits, type Timeouts } from '../contract/limits.ts'
-import { malformed, toFailureAnswer } from './failures.ts'
+import { Failure } from '../../contract/errors.ts'
+import { jsonContentType } from '../../contract/formats.ts'
+import { contentTypeOptions } from '../../contract/headers.ts'
+import { limits, type Timeouts } from '../../contract/limits.ts'
+import { malformed, toFailureAnswer } from '../failures.ts'
 
 /** An error of Node's HTTP parser. */
 export interface ClientError extends NodeJS.ErrnoException {
@@ -32,6 +32,14 @@ export function toClientFailure(error: ClientError, timeouts: Timeouts): Failure
 /** Node also complains about the version when a line feed follows it without a carriage return. */
 function hasKnownVersion(packet: Buffer | undefined): boolean {
   return / HTTP\/1\.[01]\n/.test(packet?.toString('latin1') ?? '')
+}
+
+/** The failure of the first pipelined request that finds too many before it. */
+export function tooManyWaiting(): Failure {
+  return new Failure(
+    50300,
+    'Too many requests wait on this connection. This one and those after it were not done: send them again.',
+  )
 }
 
 /** A failure as the bytes of an answer, for a connection without a request to answer. */

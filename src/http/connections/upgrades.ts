@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import { afterRequests, close, type TrackedSocket } from './connections.ts'
+import { afterRequests, close, type TrackedSocket } from './turns.ts'
 
 const bytesBefore = Symbol('how many bytes were read before the parser came back')
 

@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Timeouts } from '../contract/limits.ts'
+import type { Timeouts } from '../../contract/limits.ts'
 import type { trackConnections } from './port.ts'
 
 /** Tells the answers whether the service is shutting down. */

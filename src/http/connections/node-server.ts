@@ -1,0 +1,74 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Failure } from '../../contract/errors.ts'
+import { limits, type Timeouts } from '../../contract/limits.ts'
+import { malformed } from '../failures.ts'
+import { type ClientError, toClientFailure, tooManyWaiting } from './client-errors.ts'
+import { drain, type Grace } from './drain.ts'
+import { trackConnections } from './port.ts'
+import { buildTurns, refuse, type TrackedSocket } from './turns.ts'
+import { ignoreUpgrades, isIdleAgain, postponeUpgrade } from './upgrades.ts'
+
+export interface NodeServer {
+  /** It does not listen yet. */
+  readonly server: Server
+  /** Answers accepted requests, then closes. Returns how many connections had to be cut. */
+  drain(grace: Grace): Promise<number>
+}
+
+export interface ConnectionHandlers {
+  /** Answers a request. Those before it on its connection have been answered. */
+  onRequest(request: IncomingMessage, response: ServerResponse): void
+  /** Makes the answer, as bytes, to something that is no request. The connection then closes. */
+  toRefusal(failure: Failure, socket: TrackedSocket): string
+}
+
+/**
+ * Builds Node's server. This folder is all that relies on how Node handles connections: reread it
+ * with each release of Node.
+ */
+export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers): NodeServer {
+  const server = createServer({
+    requestTimeout: timeouts.requestTimeoutMs,
+    headersTimeout: timeouts.headersTimeoutMs,
+    connectionsCheckingInterval: Math.min(1_000, timeouts.headersTimeoutMs / 2),
+    keepAliveTimeout: timeouts.keepAliveTimeoutMs,
+    maxHeaderSize: limits.headerBytes,
+    // Node would answer the first of these itself, and repair the second.
+    requireHostHeader: false,
+    joinDuplicateHeaders: true,
+    // A request without a body needs no stream for it.
+    optimizeEmptyRequests: true,
+    shouldUpgradeCallback: postponeUpgrade,
+  })
+  server.timeout = timeouts.stallTimeoutMs
+  server.maxConnections = limits.connections
+  const connections = trackConnections(server)
+
+  function refuseBytes(socket: TrackedSocket, failure: Failure): void {
+    refuse(socket, timeouts.stallTimeoutMs, handlers.toRefusal(failure, socket))
+  }
+
+  const { receive } = buildTurns(handlers.onRequest, (socket) =>
+    refuseBytes(socket, tooManyWaiting()),
+  )
+  server.on('request', receive)
+  // Node would answer these two itself, without a body.
+  server.on('checkContinue', receive)
+  server.on('checkExpectation', receive)
+  ignoreUpgrades(server)
+  server.on('connect', (_, socket: TrackedSocket) =>
+    refuseBytes(socket, malformed('The method CONNECT is for proxies, and this is not one.')),
+  )
+  server.on('clientError', (error: ClientError, socket: TrackedSocket) => {
+    if (error.code === 'ECONNRESET') socket.destroy()
+    else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isIdleAgain(socket)) return
+    else refuseBytes(socket, toClientFailure(error, timeouts))
+  })
+  // Drops clients that stop reading and connections that stay idle. Node's other timers answer
+  // clients that do not finish a request.
+  server.on('timeout', (socket: TrackedSocket) => {
+    const isIdle = socket.timeout !== timeouts.stallTimeoutMs
+    if (isIdle || socket.writableLength > 0) socket.destroy()
+  })
+  return { server, drain: (grace) => drain(server, connections, timeouts, grace) }
+}
