@@ -84,7 +84,7 @@ function describe(
   startedAt: number,
 ): string {
   const seconds = (performance.now() - startedAt) / 1000
-  const words = [`${toText(count)} ${things}`, `${toText(Math.round(count / seconds))}/s`]
+  const words = [toCount(count, things), `${toText(Math.round(count / seconds))}/s`]
   if (part !== undefined && part.done > 0) {
     const share = toShare(part)
     words.push(
@@ -97,6 +97,11 @@ function describe(
 
 function toShare({ done, total }: Part): number {
   return total === 0 ? 1 : Math.min(1, done / total)
+}
+
+/** A number of things, named in the plural: `1 plant`, `1,200 plants`. */
+export function toCount(count: number, things: string): string {
+  return `${toText(count)} ${count === 1 ? things.slice(0, -1) : things}`
 }
 
 /** A number with separators between its thousands. */

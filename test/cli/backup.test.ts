@@ -21,7 +21,7 @@ describe('plant-store backup', () => {
   it('makes one file that only its owner may read, from which restore makes the same store', async () => {
     const folder = await newStore()
     const backup = await run(['backup', 'backup.db'], { folder })
-    assert.equal(backup.stderr, 'Backed up: 3 plants and 1 tokens in backup.db, checked.\n')
+    assert.equal(backup.stderr, 'Backed up: 3 plants and 1 token in backup.db, checked.\n')
     assert.equal(backup.exitCode, 0)
     assert.deepEqual(readdirSync(folder), ['backup.db', 'data'])
     assert.equal(statSync(join(folder, 'backup.db')).mode & 0o777, 0o600)
@@ -30,7 +30,7 @@ describe('plant-store backup', () => {
     })
     assert.equal(
       restored.stderr,
-      'Restored: 3 plants and 1 tokens in sqlite:new/plants.db, checked.\n',
+      'Restored: 3 plants and 1 token in sqlite:new/plants.db, checked.\n',
     )
     assert.equal(restored.exitCode, 0)
     assert.deepEqual(readdirSync(join(folder, 'new')), ['plants.db'])
@@ -72,8 +72,8 @@ describe('plant-store backup', () => {
     const line =
       'plant_store backup - | plant_store restore - --database sqlite:new/plants.db && ls -A'
     const { exitCode, stdout, stderr } = await runShell(line, { folder })
-    assert.match(stderr, /^Backed up: 3 plants and 1 tokens in standard output, checked\.$/m)
-    assert.match(stderr, /^Restored: 3 plants and 1 tokens in sqlite:new\/plants\.db, checked\.$/m)
+    assert.match(stderr, /^Backed up: 3 plants and 1 token in standard output, checked\.$/m)
+    assert.match(stderr, /^Restored: 3 plants and 1 token in sqlite:new\/plants\.db, checked\.$/m)
     assert.equal(exitCode, 0)
     assert.equal(stdout, 'data\nnew\n')
     const exported = await run(['export', '--database', 'sqlite:new/plants.db'], { folder })
@@ -83,7 +83,7 @@ describe('plant-store backup', () => {
   it('gzips a file whose name ends in .gz, and restore sees it by its content', async () => {
     const folder = await newStore()
     const backup = await run(['backup', 'monday.db.gz'], { folder })
-    assert.equal(backup.stderr, 'Backed up: 3 plants and 1 tokens in monday.db.gz, checked.\n')
+    assert.equal(backup.stderr, 'Backed up: 3 plants and 1 token in monday.db.gz, checked.\n')
     assert.deepEqual(readdirSync(folder), ['data', 'monday.db.gz'])
     assert.equal(statSync(join(folder, 'monday.db.gz')).mode & 0o777, 0o600)
     const plain = gunzipSync(readFileSync(join(folder, 'monday.db.gz')))

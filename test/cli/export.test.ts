@@ -76,7 +76,7 @@ for (const engine of engines) {
       const args = ['export', '--format', 'csv', '--tag', '', '--database', url]
       const { stdout, stderr } = await run(args, { folder: newFolder() })
       assert.equal(stdout, 'id,name,tag\n0,"",""\n')
-      assert.match(stderr, /^Exported: 1 plants/)
+      assert.match(stderr, /^Exported: 1 plant /)
     })
   })
 }

@@ -10,7 +10,7 @@ import type { StoreLocation } from '../../store/open.ts'
 import type { FileSummary } from '../../store/store.ts'
 import { standardStream } from '../files/input.ts'
 import { explainWrite, makeFile, removeDraft, writeOut } from '../files/output.ts'
-import { type Progress, startProgress, toText } from '../progress.ts'
+import { type Progress, startProgress, toCount } from '../progress.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
 import type { Terminal } from '../terminal.ts'
 import { requireExisting } from './location.ts'
@@ -45,7 +45,7 @@ export async function backUp(
   if (flags.quiet) return
   const name = isStandard ? 'standard output' : file
   terminal.tell(
-    `Backed up: ${toText(plants)} plants and ${toText(tokens)} tokens in ${name}, checked.`,
+    `Backed up: ${toCount(plants, 'plants')} and ${toCount(tokens, 'tokens')} in ${name}, checked.`,
   )
 }
 

@@ -1,13 +1,13 @@
 import type { Summary } from '../../store/copy.ts'
 import type { TokenRecord } from '../../store/store.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
-import { toText } from '../progress.ts'
+import { toCount, toText } from '../progress.ts'
 
 /** Requires that a copy has the plants of its source. */
 export function requireSamePlants(source: Summary, copy: Summary): void {
   if (source.plants !== copy.plants) {
     throw different(
-      `the source has ${toText(source.plants)} plants, the destination ${toText(copy.plants)}`,
+      `the source has ${toCount(source.plants, 'plants')}, the destination ${toText(copy.plants)}`,
     )
   }
   if (source.checksum !== copy.checksum) {
@@ -22,7 +22,7 @@ export function requireSameTokens(
 ): void {
   const fingerprints = new Set(copy.map(toFingerprint))
   const missing = source.filter((token) => !fingerprints.has(toFingerprint(token))).length
-  if (missing > 0) throw different(`${toText(missing)} tokens differ or are missing`)
+  if (missing > 0) throw different(`${toCount(missing, 'tokens')} missing or different`)
 }
 
 /** The members of a token that must be the same. Its last use is not: services go on noting it. */

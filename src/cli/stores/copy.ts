@@ -12,7 +12,7 @@ import { openStore, type StoreLocation } from '../../store/open.ts'
 import { type Store, UnusableStore } from '../../store/store.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
 import { expectShortLives } from '../memory.ts'
-import { type Progress, startProgress, toText } from '../progress.ts'
+import { type Progress, startProgress, toCount } from '../progress.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
 import type { Terminal } from '../terminal.ts'
 import { requireSamePlants, requireSameTokens } from './compare.ts'
@@ -42,7 +42,7 @@ export async function copyStore(
       progress.stop()
       if (flags.quiet) return
       terminal.tell(
-        `Copied: ${toText(plants)} plants and the tokens; both stores have the checksum ${checksum}.`,
+        `Copied: ${toCount(plants, 'plants')} and the tokens; both stores have the checksum ${checksum}.`,
       )
     } catch (error) {
       throw explain(error, to)

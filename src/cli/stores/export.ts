@@ -11,7 +11,7 @@ import { CommandFailed, exitCodes } from '../exit.ts'
 import { standardStream, toFormat } from '../files/input.ts'
 import { makeFile, writeOut } from '../files/output.ts'
 import { expectShortLives } from '../memory.ts'
-import { startProgress, toText } from '../progress.ts'
+import { startProgress, toCount } from '../progress.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
 import type { Terminal } from '../terminal.ts'
 import { requireExisting } from './location.ts'
@@ -69,7 +69,7 @@ export async function exportPlants(
   }
   if (flags.quiet) return
   const seconds = (performance.now() - startedAt) / 1000
-  terminal.tell(`Exported: ${toText(count)} plants (${seconds.toFixed(1)} s).`)
+  terminal.tell(`Exported: ${toCount(count, 'plants')} (${seconds.toFixed(1)} s).`)
 }
 
 function explain(error: unknown): unknown {

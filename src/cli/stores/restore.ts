@@ -10,7 +10,7 @@ import { decompress, isDamagedGzip } from '../../transfer/read.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
 import { type Input, standardStream, withInput } from '../files/input.ts'
 import { makeFile } from '../files/output.ts'
-import { type Progress, startProgress, toText } from '../progress.ts'
+import { type Progress, startProgress, toCount } from '../progress.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
 import type { Terminal } from '../terminal.ts'
 import { requireKept } from './location.ts'
@@ -41,7 +41,7 @@ export async function restoreBackup(
     .finally(progress.stop)
   if (flags.quiet) return
   terminal.tell(
-    `Restored: ${toText(plants)} plants and ${toText(tokens)} tokens in ${storeLocation.label}, checked.`,
+    `Restored: ${toCount(plants, 'plants')} and ${toCount(tokens, 'tokens')} in ${storeLocation.label}, checked.`,
   )
 }
 

@@ -1,5 +1,5 @@
 import type { Config } from '../../config.ts'
-import { toText } from '../progress.ts'
+import { toCount } from '../progress.ts'
 import { requireExisting, toName } from '../stores/location.ts'
 import { withStore } from '../stores/with-store.ts'
 import type { Terminal } from '../terminal.ts'
@@ -25,6 +25,6 @@ export async function pruneTokens(
       pruned += await store.deleteTokens(ids.slice(start, start + stepTokens))
     }
     if (flags.json) await terminal.print(`${JSON.stringify({ pruned })}\n`)
-    else terminal.tell(`Forgot ${toText(pruned)} tokens of ${toName(config.storeLocation)}.`)
+    else terminal.tell(`Forgot ${toCount(pruned, 'tokens')} of ${toName(config.storeLocation)}.`)
   })
 }
