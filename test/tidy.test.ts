@@ -6,6 +6,7 @@ import { describe, it } from 'node:test'
 /** Which room may import from which others. All else is forbidden. */
 const imports: Record<string, string[]> = {
   contract: [],
+  client: ['contract'],
   json: ['contract'],
   store: ['contract', 'json/write.ts'],
   transfer: ['contract', 'json', 'store/snapshots.ts', 'store/store.ts'],
@@ -62,6 +63,18 @@ describe('the architecture', () => {
       assert.deepEqual(forbidden, [])
     })
   }
+
+  it('keeps the client fit for every runtime: its own code, and types of the contract', () => {
+    const foreign = files
+      .filter((file) => toRoom(file) === 'client')
+      .flatMap((file) => [...read(file).matchAll(/^.*(?:from|import\() ?'([^']+)'/gm)])
+      .filter(([line, source = '']) => {
+        const isType = /^(?:import|export) type /.test(line) && source.startsWith('../contract/')
+        return !source.startsWith('./') && !isType
+      })
+      .map(([line]) => line)
+    assert.deepEqual(foreign, [])
+  })
 
   for (const [what, pattern, where] of confined) {
     it(`keeps ${what} in one room`, () => {

@@ -1,0 +1,66 @@
+import type { HeaderName } from '../contract/headers.ts'
+import type { OperationName } from '../contract/operations.ts'
+import type { Answer } from './attempt.ts'
+import { toFailure } from './call.ts'
+import { parse } from './json.ts'
+import type { HeaderOf, StatusOf } from './operations.ts'
+import type { PlantState, StoredPlant } from './types.ts'
+
+/** The plant in an answer that must have one of these statuses. */
+export function readPlant<Name extends 'createPlant' | 'getPlant' | 'replacePlant'>(
+  answer: Answer,
+  statuses: readonly StatusOf<Name>[],
+  knownId?: bigint,
+): PlantState {
+  return readAs<Name, PlantState>(answer, statuses, () => {
+    const { id = knownId, name, tag } = parse(answer.text, toOnlyPlant)
+    const etag = toHeader(
+      answer,
+      'ETag' satisfies HeaderOf<'createPlant'> & HeaderOf<'getPlant'> & HeaderOf<'replacePlant'>,
+    )
+    if (typeof id !== 'bigint' || typeof name !== 'string' || etag === null) throw notOurs()
+    return tag === undefined ? { id, name, etag } : { id, name, tag, etag }
+  })
+}
+
+/** The plants of a page. */
+export function readPlants(answer: Answer): readonly StoredPlant[] {
+  return readAs<'listPlants', readonly StoredPlant[]>(answer, [200], () => {
+    const plants = parse(answer.text, toAllPlants)
+    for (const { id, name } of plants) {
+      if (typeof id !== 'bigint' || typeof name !== 'string') throw notOurs()
+    }
+    return plants
+  })
+}
+
+/** Reads an answer that must have one of these statuses. Any other answer is thrown. */
+export function readAs<Name extends OperationName, Result>(
+  answer: Answer,
+  statuses: readonly StatusOf<Name>[],
+  toResult: () => Result,
+): Result {
+  if (!(statuses as readonly number[]).includes(answer.status)) throw toFailure(answer)
+  try {
+    return toResult()
+  } catch (cause) {
+    throw toFailure(answer, cause)
+  }
+}
+
+/** A header that an operation declares. */
+export function toHeader(answer: Answer, name: HeaderName): string | null {
+  return answer.headers.get(name)
+}
+
+function toOnlyPlant(value: Partial<StoredPlant>): [Partial<StoredPlant>] {
+  return [value]
+}
+
+function toAllPlants(value: readonly StoredPlant[]): readonly StoredPlant[] {
+  return value
+}
+
+function notOurs(): Error {
+  return new TypeError('A member or a header is missing.')
+}

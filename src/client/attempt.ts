@@ -1,0 +1,111 @@
+import { PlantStoreError } from './errors.ts'
+import type { Link } from './options.ts'
+
+/** A request, as `RequestOf` types it for each operation. */
+export interface Request {
+  readonly method: string
+  readonly path: string
+  readonly query?: Values
+  readonly headers?: Values
+  readonly body?: string
+}
+
+type Values = Readonly<Record<string, string | number | bigint | undefined>>
+
+/** An answer, read to its end. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+/** The signal of one attempt: it aborts with that of the caller, and after a time. */
+export interface Guard {
+  readonly signal: AbortSignal
+  /** Starts the time anew. */
+  arm(ms: number): void
+  disarm(): void
+  /** Leaves neither a timer nor a listener behind. */
+  close(): void
+}
+
+export function openGuard(caller: AbortSignal | undefined): Guard {
+  const controller = new AbortController()
+  const abort = () => controller.abort(caller?.reason)
+  let timer: ReturnType<typeof setTimeout> | undefined
+  caller?.addEventListener('abort', abort)
+  return {
+    signal: controller.signal,
+    arm(ms) {
+      clearTimeout(timer)
+      timer = setTimeout(() => controller.abort(new Error(`No answer within ${ms} ms.`)), ms)
+    },
+    disarm() {
+      clearTimeout(timer)
+    },
+    close() {
+      clearTimeout(timer)
+      caller?.removeEventListener('abort', abort)
+    },
+  }
+}
+
+/** Sends a request once. Rejects with the reason of the caller's signal if that aborts. */
+export async function attempt(
+  link: Link,
+  request: Request,
+  caller: AbortSignal | undefined,
+): Promise<Answer | PlantStoreError> {
+  caller?.throwIfAborted()
+  const guard = openGuard(caller)
+  guard.arm(link.timeoutMs)
+  let response: Response | undefined
+  try {
+    response = await open(link, request, guard.signal)
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, text }
+  } catch (cause) {
+    caller?.throwIfAborted()
+    return toLost(link, response, cause)
+  } finally {
+    guard.close()
+  }
+}
+
+/** Sends a request and answers the head of the response. */
+export function open(
+  { url, authorization, fetch }: Link,
+  { method, path, query, headers, body }: Request,
+  signal: AbortSignal,
+): Promise<Response> {
+  const fields: Record<string, string> = { Authorization: authorization }
+  if (body !== undefined) fields['Content-Type'] = 'application/json'
+  for (const [name, value] of Object.entries(headers ?? {})) {
+    if (value !== undefined) fields[name] = String(value)
+  }
+  // Following a redirect would turn a POST into a GET, and could show the token to another host.
+  const init: RequestInit = { method, headers: fields, redirect: 'manual', signal }
+  if (body !== undefined) init.body = body
+  return fetch(url + path + toQueryString(query), init)
+}
+
+function toQueryString(query: Values | undefined): string {
+  const pairs = Object.entries(query ?? {})
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)
+  return pairs.length === 0 ? '' : `?${pairs.join('&')}`
+}
+
+/** The failure of an attempt whose answer did not arrive, or not whole. */
+export function toLost(
+  { url }: Link,
+  response: Response | undefined,
+  cause: unknown,
+): PlantStoreError {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return new PlantStoreError(`The connection to ${url} was lost: ${reason}`, {
+    status: response?.status,
+    requestId: response?.headers.get('X-Request-Id') ?? undefined,
+    cause,
+  })
+}

@@ -1,0 +1,87 @@
+import { readAs } from './answers.ts'
+import { run } from './call.ts'
+import { parse, toNewPlantJson } from './json.ts'
+import type { Link } from './options.ts'
+import type { ImportOptions, ImportReport, NewPlant } from './types.ts'
+
+/** A part is small enough to be kept for a retry, and large enough to share its transactions. */
+const partCharacters = 1024 * 1024
+const mostRefused = 1_000
+
+/**
+ * Imports plants in parts, one after the other, because the order of two plants with one id
+ * matters. A request with a streamed body could not be sent again, and browsers have none.
+ */
+export async function importPlants(
+  link: Link,
+  plants: Iterable<NewPlant> | AsyncIterable<NewPlant>,
+  options: ImportOptions,
+): Promise<ImportReport> {
+  let report = emptyReport
+  let part: string[] = []
+  let characters = 0
+
+  async function send(): Promise<void> {
+    report = addReports(report, await importPart(link, part.join('\n'), options))
+    part = []
+    characters = 0
+  }
+
+  options.signal?.throwIfAborted()
+  for await (const plant of plants) {
+    const line = toNewPlantJson(plant)
+    part.push(line)
+    characters += line.length
+    if (characters >= partCharacters) await send()
+  }
+  if (part.length > 0) await send()
+  return report
+}
+
+function importPart(
+  link: Link,
+  body: string,
+  { onConflict, signal }: ImportOptions,
+): Promise<ImportReport> {
+  return run(link, {
+    request: {
+      method: 'POST',
+      path: '/plants.ndjson',
+      query: { 'on-conflict': onConflict },
+      headers: { 'Content-Type': 'application/x-ndjson' },
+      body,
+    },
+    signal,
+    read: (answer) =>
+      readAs<never, ImportReport>(answer, [200 as never], () =>
+        parse(answer.text, (report: ImportReport) => report.refused),
+      ),
+  })
+}
+
+const emptyReport: ImportReport = {
+  lines: 0,
+  stored: 0,
+  alreadyThere: 0,
+  replaced: 0,
+  skipped: 0,
+  conflicts: 0,
+  invalid: 0,
+  refused: [],
+  refusedInAll: 0,
+}
+
+function addReports(sum: ImportReport, part: ImportReport): ImportReport {
+  const moved = part.refused.map((refusal) => ({ ...refusal, line: refusal.line + sum.lines }))
+  return {
+    lines: sum.lines + part.lines,
+    stored: sum.stored + part.stored,
+    alreadyThere: sum.alreadyThere + part.alreadyThere,
+    replaced: sum.replaced + part.replaced,
+    skipped: sum.skipped + part.skipped,
+    conflicts: sum.conflicts + part.conflicts,
+    invalid: sum.invalid + part.invalid,
+    refused: [...sum.refused, ...moved].slice(0, mostRefused),
+    refusedInAll: sum.refusedInAll + part.refusedInAll,
+  }
+}

@@ -1,0 +1,16 @@
+/** Answers a function that makes idempotency keys: a random part for each client, and a count. */
+export function buildKeys(): () => string {
+  let prefix: string | undefined
+  let count = 0
+  return () => {
+    prefix ??= toRandomText()
+    count++
+    return `${prefix}-${count}`
+  }
+}
+
+/** 128 random bits. `randomUUID` is missing on pages that came over plain HTTP. */
+function toRandomText(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}

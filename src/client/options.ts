@@ -1,0 +1,64 @@
+/** How to reach a service. */
+export interface PlantStoreOptions {
+  /** The address of the service, such as `http://127.0.0.1:3000`. It may have a path. */
+  readonly url: string | URL
+  /** A token of the service. */
+  readonly token: string
+  /** Sends the requests, instead of the `fetch` of the runtime. */
+  readonly fetch?: typeof fetch | undefined
+  /** How long one attempt may take, in milliseconds: 30,000 unless given. */
+  readonly timeoutMs?: number | undefined
+  /** How often a call is tried again: 5 times unless given, and 0 for never. */
+  readonly retries?: number | undefined
+}
+
+/** The checked options. */
+export interface Link {
+  readonly url: string
+  readonly authorization: string
+  readonly fetch: typeof fetch
+  readonly timeoutMs: number
+  readonly retries: number
+}
+
+const longestTimeoutMs = 2 ** 31 - 1
+const mostRetries = 100
+
+/** Checks the options. Throws a TypeError that names the wrong one, and never shows the token. */
+export function toLink(options: PlantStoreOptions): Link {
+  const { url, token, fetch: send, timeoutMs = 30_000, retries = 5 } = options
+  require(typeof token === 'string' &&
+    /^[!-~]+$/.test(token), 'token must be a string of visible ASCII characters.')
+  require(send === undefined ||
+    typeof send === 'function', 'fetch must be a function like that of the runtime.')
+  requireWithin('timeoutMs', timeoutMs, 1, longestTimeoutMs)
+  requireWithin('retries', retries, 0, mostRetries)
+  return {
+    url: toBaseUrl(url),
+    authorization: `Bearer ${token}`,
+    // The fetch of a browser must not be called as the method of another object.
+    fetch:
+      send === undefined ? (input, init) => fetch(input, init) : (input, init) => send(input, init),
+    timeoutMs,
+    retries,
+  }
+}
+
+function toBaseUrl(address: string | URL): string {
+  const url = URL.canParse(`${address}`) ? new URL(address) : undefined
+  require(url !== undefined &&
+    /^https?:$/.test(url.protocol) &&
+    `${url.username}${url.password}${url.search}${url.hash}` ===
+      '', 'url must be the http or https address of a service, such as http://127.0.0.1:3000, without credentials, query or fragment.')
+  return url.href.replace(/\/+$/, '')
+}
+
+function requireWithin(name: string, value: number, least: number, most: number): void {
+  require(Number.isInteger(value) &&
+    value >= least &&
+    value <= most, `${name} must be an integer from ${least} to ${most}.`)
+}
+
+function require(isRight: boolean, sentence: string): asserts isRight {
+  if (!isRight) throw new TypeError(sentence)
+}

@@ -1,0 +1,32 @@
+const firstPauseMs = 250
+const longestPauseMs = 8_000
+/** A call never waits longer than this for its next attempt, whatever the service asks for. */
+export const longestRetryAfterMs = 60_000
+
+/** A random pause below a bound that doubles with each retry, so that clients spread out. */
+export function toJitterMs(retry: number): number {
+  return Math.random() * Math.min(firstPauseMs * 2 ** retry, longestPauseMs)
+}
+
+/** What `Retry-After` asks for, in seconds or as a date; 0 if there is none that can be read. */
+export function toRetryAfterMs(headers: Headers): number {
+  const text = headers.get('Retry-After') ?? ''
+  const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now()
+  return ms > 0 ? ms : 0
+}
+
+/** Waits, or rejects with the reason of the signal as soon as that aborts. */
+export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', stop)
+      resolve()
+    }, ms)
+    if (signal?.aborted) stop()
+    else signal?.addEventListener('abort', stop, { once: true })
+  })
+}

@@ -1,0 +1,150 @@
+import { readPlant } from './answers.ts'
+import { run } from './call.ts'
+import { PlantStoreError } from './errors.ts'
+import { followEvents } from './events.ts'
+import { importPlants } from './import.ts'
+import { toNewPlantJson } from './json.ts'
+import { buildKeys } from './keys.ts'
+import { listPlants } from './list.ts'
+import type { RequestOf } from './operations.ts'
+import { type Link, type PlantStoreOptions, toLink } from './options.ts'
+import { pause } from './pauses.ts'
+import type {
+  CallOptions,
+  CreateOptions,
+  DeleteOptions,
+  EventsOptions,
+  ImportOptions,
+  ImportReport,
+  ListOptions,
+  NewPlant,
+  Plant,
+  PlantEvent,
+  PlantState,
+  ReplacedPlant,
+  ReplaceOptions,
+  StoredPlant,
+} from './types.ts'
+import { deletePlant, getPlant, replacePlant, requireField } from './writes.ts'
+
+/** How often `update` starts anew because somebody else was quicker. */
+const mostConflicts = 1_000
+const conflictPauseMs = 20
+
+/**
+ * A client of a Plant Store. Ids are bigints, exact to the last digit. A call that the service
+ * could not serve is tried again, and no write is applied twice. Every call rejects with a
+ * {@link PlantStoreError} if it fails, and with the reason of its signal if that aborts.
+ */
+export class PlantStore {
+  readonly #link: Link
+  readonly #toKey: () => string
+
+  /**
+   * Checks the options and sends nothing.
+   * @throws TypeError that names the wrong option.
+   */
+  constructor(options: PlantStoreOptions) {
+    this.#link = toLink(options)
+    this.#toKey = buildKeys()
+  }
+
+  /**
+   * Creates a plant. Every attempt carries the same `Idempotency-Key`, so a retry never fails
+   * because of the attempt before it.
+   * @throws PlantStoreError 40900 if a plant has this id, 40003 if the service refuses the plant.
+   */
+  async create(plant: NewPlant, options: CreateOptions = {}): Promise<PlantState> {
+    const { idempotencyKey, signal } = options
+    return run<PlantState>(this.#link, {
+      request: {
+        method: 'POST',
+        path: '/plants',
+        headers: {
+          'Idempotency-Key': requireField('idempotencyKey', idempotencyKey) ?? this.#toKey(),
+        },
+        body: toNewPlantJson(plant),
+      } satisfies RequestOf<'createPlant'>,
+      signal,
+      read: (answer) => readPlant<'createPlant'>(answer, [200], plant.id),
+    })
+  }
+
+  /** Reads a plant; undefined if there is none. */
+  async get(id: bigint, options: CallOptions = {}): Promise<PlantState | undefined> {
+    return getPlant(this.#link, id, options.signal)
+  }
+
+  /**
+   * Stores a plant under an id, in place of the one that is there, if any. `ifMatch` takes the
+   * `etag` of the state to replace; `ifNoneMatch: '*'` creates, and replaces nothing.
+   * @throws PlantStoreError 41200 if a condition does not hold.
+   */
+  async replace(id: bigint, plant: Plant, options: ReplaceOptions = {}): Promise<ReplacedPlant> {
+    return replacePlant(this.#link, id, plant, options)
+  }
+
+  /**
+   * Changes a plant and loses no change of others: reads it, calls `change`, and writes the result
+   * if the plant is still the same; otherwise it starts anew. Answers the plant as written;
+   * undefined if there is none.
+   */
+  async update(
+    id: bigint,
+    change: (plant: PlantState) => Plant | Promise<Plant>,
+    options: CallOptions = {},
+  ): Promise<PlantState | undefined> {
+    const { signal } = options
+    for (let conflict = 1; ; conflict++) {
+      const plant = await getPlant(this.#link, id, signal)
+      if (plant === undefined) return undefined
+      const ifMatch = plant.etag
+      const changed = await change(plant)
+      try {
+        const { created: _, ...written } = await replacePlant(this.#link, id, changed, {
+          ifMatch,
+          signal,
+        })
+        return written
+      } catch (error) {
+        const isConflict = error instanceof PlantStoreError && error.error === 41200
+        if (!isConflict || conflict >= mostConflicts) throw error
+      }
+      await pause(Math.random() * conflictPauseMs, signal)
+    }
+  }
+
+  /**
+   * Deletes a plant; false if there was none.
+   * @throws PlantStoreError 41200 if the plant is not in the state that `ifMatch` names.
+   */
+  async delete(id: bigint, options: DeleteOptions = {}): Promise<boolean> {
+    return deletePlant(this.#link, id, options)
+  }
+
+  /** All plants in ascending order of id, read page by page as the caller takes them. */
+  list(options: ListOptions = {}): AsyncIterableIterator<StoredPlant> {
+    return listPlants(this.#link, options)
+  }
+
+  /**
+   * Imports any number of plants from any iterable, in requests of about 1 MiB. Plants that the
+   * service refuses are in the report. After a failure, what came before it stays, and the same
+   * import finds it there.
+   */
+  async importPlants(
+    plants: Iterable<NewPlant> | AsyncIterable<NewPlant>,
+    options: ImportOptions = {},
+  ): Promise<ImportReport> {
+    return importPlants(this.#link, plants, options)
+  }
+
+  /**
+   * Follows the changes of all plants, in order, until the caller stops. Goes on by itself after a
+   * lost connection, without a gap and without an event twice.
+   * @throws PositionGoneError if the service no longer keeps the position.
+   */
+  events(options: EventsOptions = {}): AsyncIterableIterator<PlantEvent> {
+    return followEvents(this.#link, options)
+  }
+}

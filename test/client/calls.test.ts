@@ -1,0 +1,258 @@
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import { inspect } from 'node:util'
+import { PlantStore, PlantStoreError } from '../../src/client/index.ts'
+import { operatorToken, startService, type TestService } from '../support/service.ts'
+
+const largest = 2n ** 63n - 1n
+const smallest = -(2n ** 63n)
+
+describe('a client of a running service', () => {
+  let service: TestService
+  let store: PlantStore
+  let lastId = 0n
+  const newId = () => ++lastId
+
+  before(async () => {
+    service = await startService('sqlite::memory:')
+    store = new PlantStore({ url: service.url, token: operatorToken })
+  })
+
+  for (const id of [0n, -1n, 2n ** 53n + 1n, -(2n ** 53n) - 1n, largest, smallest]) {
+    it(`creates, reads, lists, replaces and deletes plant ${id}, exact to the last digit`, async () => {
+      const created = await store.create({ id, name: 'Ficus', tag: 'indoor' })
+      assert.deepEqual(created, { id, name: 'Ficus', tag: 'indoor', etag: created.etag })
+      assert.deepEqual(await store.get(id), created)
+      const [first] = await Array.fromAsync(
+        store.list({ after: id === smallest ? undefined : id - 1n, pageSize: 1 }),
+      )
+      assert.deepEqual(first, { id, name: 'Ficus', tag: 'indoor' })
+      const replaced = await store.replace(id, { name: 'Monstera' }, { ifMatch: created.etag })
+      assert.deepEqual(replaced, { id, name: 'Monstera', etag: replaced.etag, created: false })
+      assert.notEqual(replaced.etag, created.etag)
+      assert.equal(await store.delete(id), true)
+      assert.equal(await store.delete(id), false)
+      assert.equal(await store.get(id), undefined)
+    })
+  }
+
+  const texts = [
+    '',
+    '"id":1,',
+    '{"id":9007199254740993}',
+    '\\"',
+    '\u{1f33f}',
+    'line\u2028end',
+    '#5',
+  ]
+  for (const name of texts) {
+    it(`keeps the name ${JSON.stringify(name)} beside a large id`, async () => {
+      const plant = { id: largest - newId(), name, tag: name }
+      const { etag } = await store.create(plant)
+      assert.deepEqual(await store.get(plant.id), { ...plant, etag })
+      assert.deepEqual(await Array.fromAsync(store.list({ after: plant.id - 1n, tag: name })), [
+        plant,
+      ])
+      await store.delete(plant.id)
+    })
+  }
+
+  it('leaves an absent tag absent, and sends no other member', async () => {
+    const id = newId()
+    const { etag } = await store.create({ id, name: 'x', tag: undefined })
+    assert.deepEqual(await store.get(id), { id, name: 'x', etag })
+    const state = await store.update(id, (plant) => ({ ...plant, tag: 'new' }))
+    assert.deepEqual(state, { id, name: 'x', tag: 'new', etag: state?.etag })
+  })
+
+  it('creates with a replace, and only where nothing is', async () => {
+    const id = newId()
+    const first = await store.replace(id, { name: 'first' }, { ifNoneMatch: '*' })
+    assert.equal(first.created, true)
+    await assert.rejects(store.replace(id, { name: 'second' }, { ifNoneMatch: '*' }), {
+      name: 'PlantStoreError',
+      status: 412,
+      error: 41200,
+    })
+    assert.equal((await store.get(id))?.name, 'first')
+  })
+
+  it('refuses to replace and to delete another state than that of ifMatch', async () => {
+    const id = newId()
+    const old = await store.create({ id, name: 'old' })
+    await store.replace(id, { name: 'new' })
+    const conditions = { ifMatch: old.etag }
+    await assert.rejects(store.replace(id, { name: 'x' }, conditions), { error: 41200 })
+    await assert.rejects(store.delete(id, conditions), { error: 41200 })
+    assert.equal((await store.get(id))?.name, 'new')
+  })
+
+  it('updates nothing where there is no plant', async () => {
+    let calls = 0
+    const change = () => ({ name: `${++calls}` })
+    assert.equal(await store.update(newId(), change), undefined)
+    assert.equal(calls, 0)
+  })
+
+  it('throws what the change of an update throws, and writes nothing', async () => {
+    const id = newId()
+    const { etag } = await store.create({ id, name: 'x' })
+    const mistake = new Error('mine')
+    const update = store.update(id, () => Promise.reject(mistake))
+    await assert.rejects(update, (error) => error === mistake)
+    assert.equal((await store.get(id))?.etag, etag)
+  })
+
+  it('keeps every change of 20 updaters of one plant', async () => {
+    const id = newId()
+    await store.create({ id, name: '0' })
+    const updaters = Array.from({ length: 20 }, async () => {
+      for (let change = 0; change < 50; change++) {
+        await store.update(id, ({ name }) => ({ name: `${Number(name) + 1}` }))
+      }
+    })
+    await Promise.all(updaters)
+    assert.equal((await store.get(id))?.name, '1000')
+  })
+
+  it('throws the number, the sentence and the request id of a failure', async () => {
+    const plant = { id: newId(), name: 'x' }
+    await store.create(plant)
+    const error = await store.create(plant).catch((caught: unknown) => caught)
+    assert.ok(error instanceof PlantStoreError)
+    const { status, error: number, message, requestId } = error
+    assert.deepEqual({ status, number }, { status: 409, number: 40900 })
+    assert.equal(message, `A plant with the id ${plant.id} exists. It was not changed.`)
+    assert.match(requestId ?? '', /^[\w-]+$/)
+  })
+
+  it('repeats a create by its key, and refuses the key for another plant', async () => {
+    const plant = { id: newId(), name: 'x' }
+    const options = { idempotencyKey: `key-${plant.id}` }
+    const first = await store.create(plant, options)
+    assert.deepEqual(await store.create(plant, options), first)
+    await assert.rejects(store.create({ ...plant, name: 'y' }, options), { error: 42200 })
+  })
+
+  it('leaves it to the service what a plant is', async () => {
+    const id = newId()
+    await assert.rejects(store.create({ id: 2n ** 63n, name: 'x' }), { error: 40003 })
+    await assert.rejects(store.create({ id, name: '\ud800' }), { error: 40003 })
+    await assert.rejects(store.create({ id, name: 'a\0b' }), { error: 40003 })
+    await assert.rejects(store.create({ id } as never), { error: 40003 })
+    await assert.rejects(store.replace(id, { name: 'x', tag: null as never }), { error: 40003 })
+    await assert.rejects(store.get(2n ** 63n), { error: 40004 })
+    await assert.rejects(store.list({ pageSize: 1001 }).next(), { error: 40005 })
+  })
+
+  it('refuses ids that are no bigints', async () => {
+    const wrong = {
+      name: 'TypeError',
+      message: 'id must be a bigint, such as 1n, but is a number.',
+    }
+    await assert.rejects(store.get(1 as never), wrong)
+    await assert.rejects(store.create({ id: 1 as never, name: 'x' }), wrong)
+    await assert.rejects(store.delete(1 as never), wrong)
+  })
+
+  it('lists all pages in order, and those of a tag', async () => {
+    const tag = 'a tag & ä+b'
+    const plants = Array.from({ length: 25 }, (_, index) => ({
+      id: 2n ** 60n + BigInt(index),
+      name: `${index}`,
+      ...(index % 2 === 0 && { tag }),
+    }))
+    await Promise.all(plants.map((plant) => store.create(plant)))
+    const after = 2n ** 60n - 1n
+    assert.deepEqual(await Array.fromAsync(store.list({ after, pageSize: 4 })), plants)
+    const tagged = plants.filter((plant) => plant.tag !== undefined)
+    assert.deepEqual(await Array.fromAsync(store.list({ tag, pageSize: 4 })), tagged)
+    assert.deepEqual(await Array.fromAsync(store.list({ after: largest })), [])
+  })
+
+  it('answers calls of next that do not wait for each other', async () => {
+    const id = 2n ** 61n
+    await store.replace(id, { name: 'a' })
+    await store.replace(id + 1n, { name: 'b' })
+    const plants = store.list({ after: id - 1n, pageSize: 1 })
+    const results = await Promise.all([plants.next(), plants.next(), plants.next(), plants.next()])
+    assert.deepEqual(
+      results.map(({ done, value }) => (done ? 'done' : value.name)),
+      ['a', 'b', 'done', 'done'],
+    )
+  })
+
+  it('stops a list with break, and asks for no further page', async () => {
+    for await (const plant of store.list({ pageSize: 1 })) {
+      assert.ok(plant.id)
+      break
+    }
+    const plants = store.list({ pageSize: 1 })
+    await plants.next()
+    await plants.return?.()
+    assert.deepEqual(await plants.next(), { done: true, value: undefined })
+  })
+
+  it('shows its token neither in the log of a program nor in an error', async () => {
+    assert.doesNotMatch(inspect(store, { depth: 9, showHidden: true }), new RegExp(operatorToken))
+    const stranger = new PlantStore({ url: service.url, token: 'a-token-that-nobody-knows' })
+    const error = await stranger.get(1n).catch((caught: unknown) => caught)
+    assert.ok(error instanceof PlantStoreError)
+    assert.equal(error.error, 40101)
+    assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /a-token-that-nobody-knows/)
+  })
+})
+
+describe('the options of a client', () => {
+  const right = { url: 'http://127.0.0.1:3000', token: 'x' }
+  const wrong: [name: string, options: object][] = [
+    ['url', { url: undefined }],
+    ['url', { url: 3000 }],
+    ['url', { url: '' }],
+    ['url', { url: '/plants' }],
+    ['url', { url: '127.0.0.1:3000' }],
+    ['url', { url: 'ftp://127.0.0.1' }],
+    ['url', { url: 'http://user:secret@127.0.0.1' }],
+    ['url', { url: 'http://127.0.0.1/?a=b' }],
+    ['url', { url: 'http://127.0.0.1/#a' }],
+    ['token', { token: undefined }],
+    ['token', { token: 7 }],
+    ['token', { token: '' }],
+    ['token', { token: 'secret token' }],
+    ['token', { token: 'secret\n' }],
+    ['fetch', { fetch: 'secret' }],
+    ['timeoutMs', { timeoutMs: 0 }],
+    ['timeoutMs', { timeoutMs: '1' }],
+    ['timeoutMs', { timeoutMs: 2 ** 31 }],
+    ['retries', { retries: -1 }],
+    ['retries', { retries: 0.5 }],
+    ['retries', { retries: Number.POSITIVE_INFINITY }],
+  ]
+  for (const [name, options] of wrong) {
+    it(`refuses ${inspect(options)} at once, with a sentence that names ${name}`, () => {
+      assert.throws(
+        () => new PlantStore({ ...right, ...options } as never),
+        (error) =>
+          error instanceof TypeError &&
+          new RegExp(`^${name} must be .+\\.$`).test(error.message) &&
+          !error.message.includes('secret'),
+      )
+    })
+  }
+
+  it('refuses missing options with a sentence', () => {
+    assert.throws(() => new (PlantStore as unknown as new () => object)(), TypeError)
+  })
+
+  it('accepts an address with a path, with or without a slash at its end, and a URL', async () => {
+    const asked: string[] = []
+    const fetch = async (input: unknown) => {
+      asked.push(String(input))
+      return new Response('{"error":40401,"message":"x"}', { status: 404 })
+    }
+    for (const url of ['http://h/api', 'http://h/api/', new URL('http://h/api//')]) {
+      await new PlantStore({ url, token: 'x', fetch }).get(1n)
+    }
+    assert.deepEqual(asked, Array(3).fill('http://h/api/plants/1'))
+  })
+})
