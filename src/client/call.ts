@@ -2,7 +2,7 @@ import type { ErrorBody } from '../contract/shapes.ts'
 import { type Answer, attempt, type Request } from './attempt.ts'
 import { PlantStoreError, PositionGoneError } from './errors.ts'
 import type { Link } from './options.ts'
-import { longestRetryAfterMs, pause, toJitterMs, toRetryAfterMs } from './pauses.ts'
+import { longestRetryAfterMs, pause, retryPauses, toJitterMs, toRetryAfterMs } from './pauses.ts'
 
 /** The service, or a proxy before it, could not serve the request. */
 const retriedStatuses = [429, 502, 503, 504]
@@ -42,7 +42,7 @@ export function toRetried(answer: Answer | PlantStoreError): PlantStoreError | u
 }
 
 export function toPauseMs(answer: Answer | PlantStoreError, retry: number): number {
-  const jitterMs = toJitterMs(retry)
+  const jitterMs = toJitterMs(retry, retryPauses)
   return answer instanceof PlantStoreError ? jitterMs : toRetryAfterMs(answer.headers) + jitterMs
 }
 

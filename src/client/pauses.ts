@@ -1,11 +1,19 @@
-const firstPauseMs = 250
-const longestPauseMs = 8_000
+/** The bounds of the random pauses: the first, and that of all late ones. */
+interface Pauses {
+  readonly firstMs: number
+  readonly longestMs: number
+}
+
+/** Before another attempt, while the service cannot be reached. */
+export const retryPauses: Pauses = { firstMs: 250, longestMs: 8_000 }
+/** Before another attempt after somebody else was quicker. */
+export const conflictPauses: Pauses = { firstMs: 10, longestMs: 1_000 }
 /** A call never waits longer than this for its next attempt, whatever the service asks for. */
 export const longestRetryAfterMs = 60_000
 
 /** A random pause below a bound that doubles with each retry, so that clients spread out. */
-export function toJitterMs(retry: number): number {
-  return Math.random() * Math.min(firstPauseMs * 2 ** retry, longestPauseMs)
+export function toJitterMs(retry: number, { firstMs, longestMs }: Pauses): number {
+  return Math.random() * Math.min(firstMs * 2 ** retry, longestMs)
 }
 
 /** What `Retry-After` asks for, in seconds or as a date; 0 if there is none that can be read. */

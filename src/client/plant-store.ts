@@ -8,7 +8,7 @@ import { buildKeys } from './keys.ts'
 import { listPlants } from './list.ts'
 import type { RequestOf } from './operations.ts'
 import { type Link, type PlantStoreOptions, toLink } from './options.ts'
-import { pause } from './pauses.ts'
+import { conflictPauses, pause, toJitterMs } from './pauses.ts'
 import type {
   CallOptions,
   CreateOptions,
@@ -29,7 +29,6 @@ import { deletePlant, getPlant, replacePlant, requireField } from './writes.ts'
 
 /** How often `update` starts anew because somebody else was quicker. */
 const mostConflicts = 1_000
-const conflictPauseMs = 20
 
 /**
  * A client of a Plant Store. Ids are bigints, exact to the last digit. A call that the service
@@ -110,7 +109,7 @@ export class PlantStore {
         const isConflict = error instanceof PlantStoreError && error.error === 41200
         if (!isConflict || conflict >= mostConflicts) throw error
       }
-      await pause(Math.random() * conflictPauseMs, signal)
+      await pause(toJitterMs(conflict, conflictPauses), signal)
     }
   }
 
