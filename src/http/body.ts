@@ -4,7 +4,7 @@ import { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
 import { decodeBody, isBlank } from '../json/decode.ts'
 import { overloaded } from '../store/failures.ts'
-import { discardRest, hasNoBody } from './connections/incoming-body.ts'
+import { discardRest, hasNoBody, listenToBody } from './connections/incoming-body.ts'
 import { malformed } from './failures.ts'
 import { isMediaType } from './media-type.ts'
 
@@ -91,15 +91,17 @@ function readBody<Value>(
       end()
       return
     }
-    request.on('data', (chunk: Buffer) => {
-      const failure = addChunk(held, chunk)
-      if (failure !== undefined) fail(failure)
+    listenToBody(request, {
+      onChunk(chunk) {
+        const failure = addChunk(held, chunk)
+        if (failure !== undefined) fail(failure)
+      },
+      onEnd() {
+        if (held.length > largeBytes) takeTurn().then(end)
+        else end()
+      },
+      onLost: () => fail(endedEarly()),
     })
-    request.on('end', () => {
-      if (held.length > largeBytes) takeTurn().then(end)
-      else end()
-    })
-    request.on('error', () => fail(endedEarly()))
   })
 }
 
