@@ -86,7 +86,8 @@ function buildHandle(
 
     addField(exchange, 'Cache-Control', cachePolicies.operation)
     const verified = verify()
-    const { scopes, tokenId } = verified instanceof Promise ? await verified : verified
+    const grant = verified instanceof Promise ? await verified : verified
+    const { scopes, tokenId } = grant
     exchange.tokenId = tokenId
     const overLimit = countRequest?.(tokenId, exchange)
     requireScope(scopes, operation.scope)
@@ -99,11 +100,8 @@ function buildHandle(
       body = expected.read(await readJson(request, response, expected.mediaType))
     } else if (isWrite) await discardBody(request, response)
     if (id !== undefined && body !== undefined) requireSameId(body, id)
-    if (isWrite) {
-      // A token that was revoked or expired while the body was on its way writes nothing.
-      const again = verify()
-      if (again instanceof Promise) await again
-    }
+    // A token that was revoked or expired while the body was on its way writes nothing.
+    if (isWrite && !tokens.isCurrent(grant)) await verify()
     const format = toFormat(headers.accept, known)
     const answering = answer({ id, parameters, body, baseUrl, tokenId, format })
     const answered = answering instanceof Promise ? await answering : answering

@@ -20,6 +20,7 @@ export interface RequestLogOptions {
 /** Logs requests: each at `debug`, faults of ours at `error`, a fault of the store once. */
 export function buildRequestLog({ logger, trustedProxies }: RequestLogOptions) {
   const faults = buildFaultLog(logger)
+  const logsRequests = logger.isLevelEnabled('debug')
 
   function toClient({ headers, socket }: IncomingMessage): string | undefined {
     const forwarded = String(headers['x-forwarded-for'] ?? '').split(',')
@@ -30,7 +31,7 @@ export function buildRequestLog({ logger, trustedProxies }: RequestLogOptions) {
 
   return {
     begin(exchange: Exchange, found: FoundRoute | undefined): void {
-      if (!logger.isLevelEnabled('debug')) return
+      if (!logsRequests) return
       const { id: requestId, request, response, url } = exchange
       const startedAt = performance.now()
       response.once('close', () => {

@@ -11,11 +11,15 @@ export interface Grant {
   readonly scopes: ReadonlySet<Scope>
   readonly expiresAt: number
   lastUsedAt: number
+  /** Grants that were found before the last revocation count no more. */
+  readonly revision: bigint | undefined
 }
 
 export interface TokenVerifier {
   /** Returns the grant from memory, or promises it from the store. Fails with a `Failure`. */
   verify(token: string): Grant | Promise<Grant>
+  /** Whether a grant is known to be good still. If not, verify its token again. */
+  isCurrent(grant: Grant): boolean
   close(): Promise<void>
 }
 
@@ -49,6 +53,11 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
     return grant === undefined ? lookUp(token) : use(grant)
   }
 
+  function isCurrent(grant: Grant): boolean {
+    if (grant.revision !== revision || performance.now() >= trustedUntil) return false
+    return grant.expiresAt === Infinity || Date.now() < grant.expiresAt
+  }
+
   function use(grant: Grant): Grant {
     const now = Date.now()
     if (now >= grant.expiresAt) throw expired()
@@ -59,13 +68,13 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
   async function lookUp(token: string): Promise<Grant> {
     const hash = hashToken(token)
     if (operator && timingSafeEqual(hash, operator.hash)) {
-      return remember(token, toGrant(operator.id, scopes))
+      return remember(token, toGrant(operator.id, scopes, revision))
     }
     if (!isWellFormed(token)) throw invalid()
     const revisionBefore = revision
     const record = await store.findToken(hash)
     if (record === undefined || record.revokedAt !== undefined) throw invalid()
-    const grant = toGrant(record.id, record.scopes, record.expiresAt)
+    const grant = toGrant(record.id, record.scopes, revisionBefore, record.expiresAt)
     // A revocation seen meanwhile may be of this token: the grant is used once and not kept.
     return revision === revisionBefore ? remember(token, grant) : use(grant)
   }
@@ -104,6 +113,7 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
 
   return {
     verify,
+    isCurrent,
     async close() {
       stopRefreshing()
       stopNoting()
@@ -119,8 +129,13 @@ function toOperator(token: string | undefined) {
   return { hash, id: `operator-${hash.toString('hex', 0, 4)}` }
 }
 
-function toGrant(tokenId: string, scopes: readonly Scope[], expiresAt = Infinity): Grant {
-  return { tokenId, scopes: new Set(scopes), expiresAt, lastUsedAt: 0 }
+function toGrant(
+  tokenId: string,
+  scopes: readonly Scope[],
+  revision: bigint | undefined,
+  expiresAt = Infinity,
+): Grant {
+  return { tokenId, scopes: new Set(scopes), expiresAt, lastUsedAt: 0, revision }
 }
 
 function invalid(): Failure {
