@@ -5,6 +5,7 @@ import type { Config } from './config.ts'
 import { defaultTimeouts, type Timeouts } from './contract/limits.ts'
 import type { Grace } from './http/connections/drain.ts'
 import { buildServer } from './http/server.ts'
+import { type JoinProcesses, openMetrics } from './metrics/metrics.ts'
 import { repeat } from './repeat.ts'
 import { openStore } from './store/open.ts'
 import { keyLifetimeMs, type Store, type StoreEvents } from './store/store.ts'
@@ -24,8 +25,14 @@ export interface ServiceOptions {
   /** Instead of the store that the configuration names. */
   readonly store?: Store
   readonly timeouts?: Timeouts
+  /** Which release this is, for the metrics. */
+  readonly version?: string
+  /** Joins the metrics of this process with those of the others that serve the port. */
+  readonly joinProcesses?: JoinProcesses
 }
 
+/** A token that was used within this time counts as in use. */
+const inUseMs = 5 * 60_000
 /** How often keys that are too old to count are forgotten. */
 const forgetKeysMs = 60_000
 
@@ -42,13 +49,22 @@ export async function openService(options: ServiceOptions): Promise<Service> {
 }
 
 async function openOnStore(store: Store, options: ServiceOptions): Promise<Service> {
-  const { config, logger, timeouts = defaultTimeouts } = options
+  const { config, logger, timeouts = defaultTimeouts, version = '', joinProcesses } = options
   const onError = (err: unknown) => logger.debug({ err }, 'the store failed in the background')
   const tokens = await openTokenVerifier({ store, operatorToken: config.operatorToken, onError })
   const stopForgetting = repeat(() => forgetKeys(store), forgetKeysMs, onError)
 
+  const metrics = openMetrics({
+    version,
+    engine: config.storeLocation.engine,
+    store,
+    tokensInUse: () => tokens.countUsed(Date.now() - inUseMs),
+    ...(joinProcesses && { joinProcesses }),
+  })
+
   async function stopBackground(): Promise<void> {
     stopForgetting()
+    metrics.close()
     await tokens.close()
   }
 
@@ -57,6 +73,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
     const { server, drain } = buildServer({
       store,
       tokens,
+      metrics,
       logger,
       publicUrl,
       allowedOrigins,

@@ -8,12 +8,14 @@ const imports: Record<string, string[]> = {
   contract: [],
   client: ['contract'],
   json: ['contract'],
-  store: ['contract', 'json/write.ts'],
+  metrics: ['contract', 'store/store.ts'],
+  store: ['contract', 'json/write.ts', 'metrics/histogram.ts'],
   transfer: ['contract', 'json', 'store/snapshots.ts', 'store/store.ts'],
   tokens: ['contract', 'store/file-errors.ts', 'store/store.ts', 'repeat.ts'],
   http: [
     'contract',
     'json',
+    'metrics',
     'store/failures.ts',
     'store/store.ts',
     'tokens/verify.ts',
@@ -27,8 +29,8 @@ const imports: Record<string, string[]> = {
     'tokens/operator-token.ts',
   ],
   'repeat.ts': [],
-  'service.ts': ['config.ts', 'contract', 'http', 'repeat.ts', 'store', 'tokens'],
-  cli: ['config.ts', 'contract', 'json', 'service.ts', 'store', 'tokens', 'transfer'],
+  'service.ts': ['config.ts', 'contract', 'http', 'metrics', 'repeat.ts', 'store', 'tokens'],
+  cli: ['config.ts', 'contract', 'json', 'metrics', 'service.ts', 'store', 'tokens', 'transfer'],
   'main.ts': ['cli', 'config.ts', 'contract', 'store'],
 }
 

@@ -1,3 +1,5 @@
+import type { RefusalReason } from './refusals.ts'
+
 /**
  * The catalogue of error numbers: when the service answers each of them. A number is the HTTP
  * status times 100 plus a detail. It never gets another meaning.
@@ -57,19 +59,24 @@ export function toStatus(number: ErrorNumber): number {
   return Math.trunc(number / 100)
 }
 
+interface FailureOptions {
+  readonly headers?: Record<string, string>
+  readonly cause?: unknown
+  readonly reason?: RefusalReason
+}
+
 /** An expected failure. Its message becomes part of the answer: never put a secret there. */
 export class Failure extends Error {
   readonly number: ErrorNumber
   readonly headers: Readonly<Record<string, string>>
+  /** For the metrics: which bound a refused request has met. */
+  readonly reason: RefusalReason | undefined
 
-  constructor(
-    number: ErrorNumber,
-    message: string,
-    options: { headers?: Record<string, string>; cause?: unknown } = {},
-  ) {
+  constructor(number: ErrorNumber, message: string, options: FailureOptions = {}) {
     super(message, { cause: options.cause })
     this.name = 'Failure'
     this.number = number
     this.headers = options.headers ?? {}
+    this.reason = options.reason
   }
 }

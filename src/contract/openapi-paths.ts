@@ -42,7 +42,7 @@ function describeOperation(
   const kind = { subject: 'operation', method } as const
   return {
     ...toNames(name, method, summary),
-    tags: ['plants'],
+    tags: [scope === 'metrics:read' ? 'service' : 'plants'],
     description: `${description} Requires the scope \`${scope}\`.`,
     security: [{ bearerToken: [scope] }],
     parameters: [

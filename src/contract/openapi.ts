@@ -33,7 +33,7 @@ export function buildOpenApi({ baseUrl }: { baseUrl: string }): Json {
     servers: [{ url: baseUrl, description: 'This service' }],
     tags: [
       { name: 'plants', description: 'The plants in the store. Every request needs a token.' },
-      { name: 'service', description: 'The service itself. No token is needed.' },
+      { name: 'service', description: 'The service itself. Only the metrics need a token.' },
     ],
     paths: buildPaths(components),
     components: {
@@ -42,8 +42,8 @@ export function buildOpenApi({ baseUrl }: { baseUrl: string }): Json {
           type: 'http',
           scheme: 'bearer',
           description:
-            'A token from the operator (`plant-store token create`) with the scope ' +
-            '`plants:read`, `plants:write` or both.',
+            'A token from the operator (`plant-store token create`) with the scope that the ' +
+            'operation names: `plants:read`, `plants:write` or `metrics:read`.',
         },
       },
       ...components.collected,

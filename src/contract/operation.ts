@@ -41,6 +41,8 @@ export interface Operation {
   readonly scope: Scope
   readonly summary: string
   readonly description: string
+  /** Whether it is answered while the write queue is full, as pages are. */
+  readonly isServedUnderLoad?: true
   readonly parameters: readonly ParameterName[]
   readonly body?: JsonBody<BodyShape>
   readonly successes: Readonly<Record<number, Success>>

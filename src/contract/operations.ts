@@ -2,6 +2,12 @@ import { formats } from './formats.ts'
 import { json, type Operation } from './operation.ts'
 import { NewPlant, Plant, StoredPlant, StoredPlants } from './shapes.ts'
 
+const metricsExample = `# HELP plant_store_http_connections Open connections.
+# TYPE plant_store_http_connections gauge
+plant_store_http_connections 1
+`
+const openMetricsExample = `${metricsExample}# EOF\n`
+
 /** Every operation. Its name is also that of its handler and of a generated client's method. */
 export const operations = {
   createPlant: {
@@ -95,6 +101,36 @@ export const operations = {
     parameters: ['If-Match', 'If-None-Match'],
     successes: { 204: { description: 'The plant was deleted.', headers: [] } },
     failures: [40401],
+  },
+  getMetrics: {
+    method: 'GET',
+    path: '/metrics',
+    scope: 'metrics:read',
+    summary: 'Read the metrics',
+    description:
+      'Returns what the service counts and measures, for Prometheus and for what reads its ' +
+      'formats. It is answered even while writes are refused.',
+    isServedUnderLoad: true,
+    parameters: [],
+    successes: {
+      200: {
+        description: 'The metrics of all processes of the service.',
+        body: {
+          mediaType: 'text/plain',
+          description: 'The text format of Prometheus, version 0.0.4.',
+          example: metricsExample,
+        },
+        alternatives: [
+          {
+            mediaType: 'application/openmetrics-text',
+            description: 'OpenMetrics, version 1.0.0.',
+            example: openMetricsExample,
+          },
+        ],
+        headers: ['Vary'],
+      },
+    },
+    failures: [],
   },
 } as const satisfies Record<string, Operation>
 

@@ -1,3 +1,6 @@
 /** The permissions that a token can have. */
-export const scopes = ['plants:read', 'plants:write'] as const
+export const scopes = ['plants:read', 'plants:write', 'metrics:read'] as const
 export type Scope = (typeof scopes)[number]
+
+/** The permissions of a token that is made without naming any: all that concerns plants. */
+export const plantScopes = ['plants:read', 'plants:write'] as const satisfies readonly Scope[]

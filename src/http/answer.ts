@@ -8,7 +8,19 @@ import { isStreamed, type StreamedBody, sendStreamed } from './streamed-body.ts'
 export interface AnyAnswer {
   readonly status: number
   readonly headers: Headers
-  readonly body: Plant | StoredPlant | readonly StoredPlant[] | StreamedBody | undefined
+  readonly body:
+    | Plant
+    | StoredPlant
+    | readonly StoredPlant[]
+    | StreamedBody
+    | TextContent
+    | undefined
+}
+
+/** A body that is no JSON, and small. */
+export interface TextContent {
+  readonly contentType: string
+  readonly text: string
 }
 
 /**
@@ -24,7 +36,9 @@ export function sendAnswer(
   if (body !== undefined && isStreamed(body)) {
     return sendStreamed(exchange, { status, headers, body }, timeouts, verifyToken)
   }
-  send(exchange, status, headers, body && toText(body))
+  if (body !== undefined && 'text' in body) {
+    send(exchange, status, headers, body.text, body.contentType)
+  } else send(exchange, status, headers, body && toText(body))
   return undefined
 }
 

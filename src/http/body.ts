@@ -137,7 +137,7 @@ function addChunk(held: HeldBytes, chunk: Buffer): Failure | undefined {
     held.buffer = grown
     heldBytes += grown.length - held.counted
     held.counted = grown.length
-    if (heldBytes > maxHeldBytes) return overloaded()
+    if (heldBytes > maxHeldBytes) return overloaded('body_memory')
   }
   chunk.copy(held.buffer, start)
   return undefined

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { jsonContentType } from '../contract/formats.ts'
+import { countAnswer, type Recorder } from '../metrics/requests.ts'
 
 /** A request and its answer. */
 export interface Exchange {
@@ -13,6 +14,9 @@ export interface Exchange {
   /** For the log: the token of the request, and the error number of its answer. */
   tokenId: string | undefined
   error: number | undefined
+  /** For the metrics: when the request began, and where its answer is counted. */
+  readonly startedAt: number
+  recorder: Recorder
 }
 
 export type Headers = Readonly<Record<string, string>>
@@ -43,8 +47,25 @@ export function send(
   contentType = jsonContentType,
 ): void {
   const fields = joinFields(exchange, headers)
+  let bytes = 0
   if (text !== undefined) {
-    fields.push('Content-Type', contentType, 'Content-Length', String(Buffer.byteLength(text)))
+    bytes = Buffer.byteLength(text)
+    fields.push('Content-Type', contentType, 'Content-Length', String(bytes))
   }
   exchange.response.writeHead(status, fields).end(text)
+  recordAnswer(exchange, status, bytes)
+}
+
+/** Counts an answer for the metrics, once for each exchange: a streamed one when it has ended. */
+export function recordAnswer(
+  { request, recorder, startedAt, error }: Exchange,
+  status: number,
+  responseBytes: number,
+): void {
+  countAnswer(recorder, {
+    outcome: error ?? status,
+    seconds: (performance.now() - startedAt) / 1000,
+    requestBytes: Number(request.headers['content-length'] ?? 0),
+    responseBytes,
+  })
 }

@@ -1,72 +1,30 @@
 import { Failure } from '../contract/errors.ts'
-import type { Format } from '../contract/formats.ts'
+import { formatNames, formats } from '../contract/formats.ts'
 import { limits } from '../contract/limits.ts'
-import type { OperationName, Operations } from '../contract/operations.ts'
 import { pageLimits } from '../contract/parameters.ts'
 import { findFailure, type Precondition } from '../contract/precondition.ts'
-import type { AnyShape, ArrayShape, ValueOf } from '../contract/schema.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import { keyLifetimeMs, type Store, type VersionedPlant } from '../store/store.ts'
+import type { Answer, Handlers } from './calls.ts'
 import { toETag } from './etag.ts'
 import type { RequestParameters } from './parameters.ts'
 import { listPage, openExport } from './plant-list.ts'
 import { buildTokenCount } from './rate-limit.ts'
-import type { StreamedBody } from './streamed-body.ts'
-
-type PathOf<Name extends OperationName> = Operations[Name]['path']
-type Id<Name extends OperationName> =
-  PathOf<Name> extends `${string}{id}${string}` ? { readonly id: bigint } : unknown
-type Body<Name extends OperationName> = Operations[Name] extends {
-  body: { shape: infer Shape extends AnyShape }
-}
-  ? { readonly body: ValueOf<Shape> }
-  : unknown
-type ParametersOf<Name extends OperationName> = Pick<
-  RequestParameters,
-  Operations[Name]['parameters'][number]
->
-
-/** The part of a request that an operation declares, checked. */
-export type Call<Name extends OperationName> = Id<Name> &
-  Body<Name> & {
-    readonly parameters: ParametersOf<Name>
-    readonly baseUrl: string
-    readonly tokenId: string
-    /** The format that the client prefers, where the operation has others than JSON. */
-    readonly format: Format | undefined
-  }
-
-type HeaderOf<Success, Kind extends string> =
-  Success extends Record<Kind, readonly (infer Header extends string)[]> ? Header : never
-/** A list may also be streamed. */
-type ContentOf<Shape extends AnyShape> =
-  | ValueOf<Shape>
-  | (Shape extends ArrayShape ? StreamedBody : never)
-
-/** One of the successes that an operation declares, with all of its headers. */
-export type Answer<Name extends OperationName> = {
-  [Status in keyof Operations[Name]['successes']]: {
-    readonly status: Status
-    readonly headers: Readonly<
-      Record<HeaderOf<Operations[Name]['successes'][Status], 'headers'>, string> &
-        Partial<Record<HeaderOf<Operations[Name]['successes'][Status], 'optionalHeaders'>, string>>
-    >
-    readonly body: Operations[Name]['successes'][Status] extends {
-      body: { shape: infer Shape extends AnyShape }
-    }
-      ? ContentOf<Shape>
-      : undefined
-  }
-}[keyof Operations[Name]['successes']]
-
-/** A handler for every operation: one that is missing does not compile. */
-export type Handlers = {
-  readonly [Name in OperationName]: (call: Call<Name>) => Answer<Name> | Promise<Answer<Name>>
-}
 
 /** The request headers that the format of a list depends on. */
 const Vary = 'Accept, Accept-Encoding'
 
-export function buildHandlers(store: Store, maxKeysOfToken: number = limits.keysOfToken): Handlers {
+export interface HandlerParts {
+  readonly store: Store
+  readonly metrics: Metrics
+  readonly maxKeysOfToken?: number
+}
+
+export function buildHandlers({
+  store,
+  metrics,
+  maxKeysOfToken = limits.keysOfToken,
+}: HandlerParts): Handlers {
   const countKey = buildTokenCount(keyLifetimeMs)
 
   function requireKeysLeft(tokenId: string): void {
@@ -104,8 +62,9 @@ export function buildHandlers(store: Store, maxKeysOfToken: number = limits.keys
       }
     },
 
-    async listPlants({ parameters, baseUrl, tokenId, format }) {
+    async listPlants({ parameters, baseUrl, tokenId, mediaType }) {
       const { after, tag } = parameters
+      const format = formatNames.find((name) => formats[name].mediaType === mediaType)
       if (format !== undefined) {
         const body = await openExport(store, tokenId, {
           format,
@@ -142,6 +101,10 @@ export function buildHandlers(store: Store, maxKeysOfToken: number = limits.keys
       if (outcome === 'absent') throw absent(id)
       if (outcome === 'condition failed') throw conditionFailed()
       return { status: 204, headers: {}, body: undefined }
+    },
+
+    async getMetrics({ mediaType }) {
+      return { status: 200, headers: { Vary: 'Accept' }, body: await metrics.write(mediaType) }
     },
   }
 }
@@ -196,5 +159,6 @@ function tooManyKeys(max: number): Failure {
   return new Failure(
     50300,
     `This token has used ${max} idempotency keys within 24 hours. Send the create without one.`,
+    { reason: 'keys_of_token' },
   )
 }

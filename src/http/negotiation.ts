@@ -1,16 +1,15 @@
-import { type Format, formats } from '../contract/formats.ts'
-
-/** The format that a client prefers; undefined for JSON, which is the default. */
-export function toFormat(accept: string | undefined, known: readonly Format[]): Format | undefined {
-  if (known.length === 0 || accept === undefined || accept === '*/*') return undefined
-  if (accept === 'application/json') return undefined
+/** The media type that a client prefers. The first one is the default, and wins a tie. */
+export function toPreferred(accept: string | undefined, mediaTypes: readonly string[]): string {
+  const [usual = '', ...others] = mediaTypes
+  if (others.length === 0 || accept === undefined || accept === '*/*') return usual
+  if (accept === usual) return usual
   const ranges = parseList(accept)
-  let best: Format | undefined
-  let bestQuality = qualityOf('application/json', ranges)
-  for (const format of known) {
-    const quality = qualityOf(formats[format].mediaType, ranges)
+  let best = usual
+  let bestQuality = qualityOf(usual, ranges)
+  for (const mediaType of others) {
+    const quality = qualityOf(mediaType, ranges)
     if (quality <= bestQuality) continue
-    best = format
+    best = mediaType
     bestQuality = quality
   }
   return best

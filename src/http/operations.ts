@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Failure } from '../contract/errors.ts'
-import { type Format, formatNames, formats } from '../contract/formats.ts'
 import { cachePolicies } from '../contract/headers.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
 import type { Timeouts } from '../contract/limits.ts'
@@ -12,10 +11,10 @@ import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { type AnyAnswer, sendAnswer } from './answer.ts'
 import { authenticate } from './authentication.ts'
 import { discardBody, readJson } from './body.ts'
+import type { Handlers } from './calls.ts'
 import { addField } from './exchange.ts'
 import { insufficientScope } from './failures.ts'
-import type { Handlers } from './handlers.ts'
-import { toFormat } from './negotiation.ts'
+import { toPreferred } from './negotiation.ts'
 import { buildParameterReader, type RequestParameters } from './parameters.ts'
 import { buildRateLimit, type RateLimit } from './rate-limit.ts'
 import type { Entry, Handle } from './routes.ts'
@@ -41,16 +40,16 @@ type AnyHandler = (call: {
   readonly body: unknown
   readonly baseUrl: string
   readonly tokenId: string
-  readonly format: Format | undefined
+  readonly mediaType: string
 }) => AnyAnswer | Promise<AnyAnswer>
 
 /** Every operation of the contract, with the function that answers it. */
 export function buildOperations(parts: OperationParts): Entry[] {
   const countRequest = parts.rateLimit && buildRateLimit(parts.rateLimit)
   return (Object.keys(operations) as OperationName[]).map((name) => {
-    const { method, path } = operations[name]
+    const { method, path, isServedUnderLoad }: Operation = operations[name]
     const handle = buildHandle(name, { ...parts, countRequest })
-    return { method, path, isPage: false, handle }
+    return { name, method, path, isServedUnderLoad: isServedUnderLoad === true, handle }
   })
 }
 
@@ -74,8 +73,8 @@ function buildHandle(
   }
   const readParameters = buildParameterReader(operation.parameters)
   const isWrite = operation.method !== 'GET'
-  const alternatives = operation.successes[200]?.alternatives ?? []
-  const known = formatNames.filter((format) => alternatives.includes(formats[format]))
+  const { body: usual, alternatives = [] } = operation.successes[200] ?? {}
+  const mediaTypes = usual ? [usual, ...alternatives].map((one) => one.mediaType) : []
   const baseUrl = publicUrl ?? ''
 
   // The order of these lines is the order of judgement that the contract promises.
@@ -102,8 +101,8 @@ function buildHandle(
     if (id !== undefined && body !== undefined) requireSameId(body, id)
     // A token that was revoked or expired while the body was on its way writes nothing.
     if (isWrite && !tokens.isCurrent(grant)) await verify()
-    const format = toFormat(headers.accept, known)
-    const answering = answer({ id, parameters, body, baseUrl, tokenId, format })
+    const mediaType = toPreferred(headers.accept, mediaTypes)
+    const answering = answer({ id, parameters, body, baseUrl, tokenId, mediaType })
     const answered = answering instanceof Promise ? await answering : answering
     if (isWrite) writeHealth.noteSuccess()
     const streaming = sendAnswer(exchange, answered, timeouts, verify)

@@ -12,6 +12,10 @@ import { toBaseUrl } from './protocol.ts'
 import type { Entry } from './routes.ts'
 import type { WriteHealth } from './write-health.ts'
 
+function shuttingDown(): Failure {
+  return new Failure(50300, 'The service is shutting down.', { reason: 'shutdown' })
+}
+
 interface PageParts {
   readonly store: Store
   readonly lifecycle: Lifecycle
@@ -41,7 +45,7 @@ export function buildPages({ store, lifecycle, writeHealth, publicUrl }: PagePar
     },
 
     async getReadiness() {
-      if (lifecycle.isDraining) throw new Failure(50300, 'The service is shutting down.')
+      if (lifecycle.isDraining) throw shuttingDown()
       await store.ping()
       const full: Readiness = { status: 'ok', writes: 'disk full' }
       return { text: JSON.stringify(writeHealth.isDiskFull() ? full : healthy) }
@@ -65,9 +69,10 @@ export function buildPages({ store, lifecycle, writeHealth, publicUrl }: PagePar
   return (Object.keys(pages) as PageName[]).map((name) => {
     const { path, cacheControl }: Page = pages[name]
     return {
+      name,
       method: 'GET',
       path,
-      isPage: true,
+      isServedUnderLoad: true,
       async handle(exchange) {
         if (cacheControl !== undefined) addField(exchange, 'Cache-Control', cacheControl)
         const { text, contentType, headers = {} } = await answers[name](exchange.request)

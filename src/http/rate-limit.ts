@@ -60,7 +60,7 @@ export function buildRateLimit({ requests, windowMs }: RateLimit) {
     return new Failure(
       42900,
       `This token has made its ${requests} requests. Try again in ${endsInSeconds} s.`,
-      { headers: { 'Retry-After': String(endsInSeconds) } },
+      { headers: { 'Retry-After': String(endsInSeconds) }, reason: 'rate_limit' },
     )
   }
 }

@@ -42,19 +42,21 @@ export function buildRequestLog({ logger, trustedProxies }: RequestLogOptions) {
         const client = toClient(request)
         const { method } = request
         const message = response.writableFinished ? 'answered' : 'broken off'
+        const trace = toTrace(request)
         logger.debug(
-          { requestId, method, path, statusCode: status, error, tokenId, client, ms },
+          { requestId, ...trace, method, path, statusCode: status, error, tokenId, client, ms },
           message,
         )
       })
     },
 
-    fail({ id }: Exchange, failure: Failure): void {
+    fail({ id, request }: Exchange, failure: Failure): void {
       const { number } = failure
       // Refusals of an overloaded service are no news, and come in great numbers.
       if (number < 50000 || number === 50300) return
-      if (storeFaults.includes(number)) faults.note(id, failure)
-      else logger.error({ requestId: id, error: number, err: failure.cause }, failure.message)
+      const ids = { requestId: id, ...toTrace(request) }
+      if (storeFaults.includes(number)) faults.note(ids, failure)
+      else logger.error({ ...ids, error: number, err: failure.cause }, failure.message)
     },
 
     /** Logs bytes that are no request. */
@@ -64,6 +66,16 @@ export function buildRequestLog({ logger, trustedProxies }: RequestLogOptions) {
 
     close: faults.close,
   }
+}
+
+/** Version 00 of the header, and later ones, which may only append (W3C Trace Context, 3.2). */
+const traceparent =
+  /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(?:-|$)/
+
+/** The trace that a request belongs to, and the span that sent it; nothing if it names none. */
+function toTrace({ headers }: IncomingMessage): { traceId: string; parentId: string } | undefined {
+  const [, traceId, parentId] = traceparent.exec(String(headers.traceparent ?? '')) ?? []
+  return traceId && parentId ? { traceId, parentId } : undefined
 }
 
 /** Logs the beginning and the end of a fault, and how many requests met it. */
@@ -76,7 +88,7 @@ function buildFaultLog(logger: Logger) {
   }
 
   return {
-    note(requestId: string, failure: Failure): void {
+    note(ids: { readonly requestId: string }, failure: Failure): void {
       const { number } = failure
       const known = requestsBy.get(number)
       if (known !== undefined) {
@@ -84,7 +96,7 @@ function buildFaultLog(logger: Logger) {
         known.timer.refresh()
         return
       }
-      logger.error({ requestId, error: number, err: failure.cause }, failure.message)
+      logger.error({ ...ids, error: number, err: failure.cause }, failure.message)
       const timer = setTimeout(() => end(number, fault.count), faultEndsMs).unref()
       const fault = { count: 1, timer }
       requestsBy.set(number, fault)

@@ -6,9 +6,11 @@ export type Handle = (exchange: Exchange, id: string) => Promise<void>
 
 /** An operation or a page, as the routes know it. */
 export interface Entry {
+  readonly name: string
   readonly method: string
   readonly path: string
-  readonly isPage: boolean
+  /** Whether it is served even while the service is overloaded. */
+  readonly isServedUnderLoad: boolean
   readonly handle: Handle
 }
 
@@ -17,10 +19,9 @@ export interface Route {
   readonly path: string
   /** The part of the path before the id, if it has one. */
   readonly prefix: string | undefined
-  readonly handles: ReadonlyMap<string, Handle>
+  readonly entries: ReadonlyMap<string, Entry>
   readonly allow: string
-  /** A page needs no token, and is served even while the service is overloaded. */
-  readonly isPage: boolean
+  readonly isServedUnderLoad: boolean
 }
 
 export interface FoundRoute {
@@ -44,15 +45,15 @@ export function buildRoutes(entries: readonly Entry[]) {
 }
 
 function toRoute(path: string, entries: readonly Entry[]): Route {
-  const handles = new Map(entries.map(({ method, handle }) => [method, handle]))
-  const get = handles.get('GET')
-  if (get !== undefined) handles.set('HEAD', get)
+  const byMethod = new Map(entries.map((entry) => [entry.method, entry]))
+  const get = byMethod.get('GET')
+  if (get !== undefined) byMethod.set('HEAD', get)
   return {
     path,
     prefix: path.endsWith('{id}') ? path.replace('{id}', '') : undefined,
-    handles,
+    entries: byMethod,
     allow: methodsByPath.get(path)?.join(', ') ?? '',
-    isPage: entries.every(({ isPage }) => isPage),
+    isServedUnderLoad: entries.every((entry) => entry.isServedUnderLoad),
   }
 }
 

@@ -5,13 +5,14 @@ import type { Logger } from 'pino'
 import type { Failure } from '../contract/errors.ts'
 import { contentTypeOptions } from '../contract/headers.ts'
 import type { Timeouts } from '../contract/limits.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import { overloaded } from '../store/failures.ts'
 import type { Store } from '../store/store.ts'
 import type { TokenVerifier } from '../tokens/verify.ts'
 import { toRawAnswer } from './connections/client-errors.ts'
 import { buildNodeServer, type NodeServer } from './connections/node-server.ts'
 import { type AllowedOrigins, allowOrigin } from './cors.ts'
-import { addField, type Exchange } from './exchange.ts'
+import { addField, type Exchange, recordAnswer } from './exchange.ts'
 import { sendFailure, toFailure } from './failures.ts'
 import { buildHandlers } from './handlers.ts'
 import { buildOperations } from './operations.ts'
@@ -26,6 +27,7 @@ import { buildWriteHealth } from './write-health.ts'
 export interface ServerParts {
   readonly store: Store
   readonly tokens: TokenVerifier
+  readonly metrics: Metrics
   readonly logger: Logger
   readonly publicUrl: string | undefined
   readonly allowedOrigins: AllowedOrigins
@@ -35,15 +37,17 @@ export interface ServerParts {
 }
 
 /** Builds the HTTP side of the service. */
-export function buildServer(parts: ServerParts): NodeServer {
-  const { store, tokens, publicUrl, allowedOrigins, rateLimit, timeouts } = parts
+export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnections'> {
+  const { store, tokens, metrics, publicUrl, allowedOrigins, rateLimit, timeouts } = parts
   const lifecycle = { isDraining: false }
   const writeHealth = buildWriteHealth()
   const newRequestId = buildRequestIds()
+  const { recorderOf } = metrics
+  const unrouted = recorderOf()
   const log = buildRequestLog(parts)
   const findRoute = buildRoutes([
     ...buildOperations({
-      handlers: buildHandlers(store),
+      handlers: buildHandlers({ store, metrics }),
       tokens,
       rateLimit,
       publicUrl,
@@ -58,11 +62,14 @@ export function buildServer(parts: ServerParts): NodeServer {
     const exchange = toExchange(request, response)
     const path = toPath(exchange.url)
     const found = path === undefined ? undefined : findRoute(path)
+    exchange.recorder = recorderOf(found?.route.entries.get(request.method ?? '')?.name)
+    exchange.recorder.begun++
     log.begin(exchange, found)
     const fault = findProtocolFault(exchange) ?? findEscapeFault(exchange.url, path)
-    if (fault !== undefined) sendFailure(exchange, fault)
-    else if (store.isFull() && !found?.route.isPage) sendFailure(exchange, overloaded())
-    else answer(exchange, found)
+    if (fault !== undefined) refuse(exchange, fault)
+    else if (store.isFull() && !found?.route.isServedUnderLoad) {
+      refuse(exchange, overloaded())
+    } else answer(exchange, found)
   }
 
   function toExchange(request: IncomingMessage, response: ServerResponse): Exchange {
@@ -76,6 +83,8 @@ export function buildServer(parts: ServerParts): NodeServer {
       fields: ['X-Request-Id', id, 'X-Content-Type-Options', contentTypeOptions],
       tokenId: undefined,
       error: undefined,
+      startedAt: performance.now(),
+      recorder: unrouted,
     }
     // Every answer carries these, whatever becomes of the request.
     if (lifecycle.isDraining || isFramedOddly(request)) addField(exchange, 'Connection', 'close')
@@ -84,9 +93,9 @@ export function buildServer(parts: ServerParts): NodeServer {
   }
 
   function answer(exchange: Exchange, found: FoundRoute | undefined): void {
-    const handle = found?.route.handles.get(exchange.request.method ?? '')
-    if (found === undefined || handle === undefined) answerUnrouted(exchange, found?.route.allow)
-    else handle(exchange, found.id).catch((error: unknown) => fail(exchange, error))
+    const entry = found?.route.entries.get(exchange.request.method ?? '')
+    if (found === undefined || entry === undefined) answerUnrouted(exchange, found?.route.allow)
+    else entry.handle(exchange, found.id).catch((error: unknown) => fail(exchange, error))
   }
 
   function fail(exchange: Exchange, error: unknown): void {
@@ -94,17 +103,31 @@ export function buildServer(parts: ServerParts): NodeServer {
     if (failure.number === 50700) writeHealth.noteDiskFull()
     log.fail(exchange, failure)
     // Half an answer cannot be taken back. All that its client can see is that it breaks off.
-    if (exchange.response.headersSent) exchange.response.destroy()
-    else sendFailure(exchange, failure)
+    if (exchange.response.headersSent) {
+      exchange.response.destroy()
+      exchange.error = failure.number
+      recordAnswer(exchange, exchange.response.statusCode, 0)
+    } else refuse(exchange, failure)
+  }
+
+  function refuse(exchange: Exchange, failure: Failure): void {
+    metrics.countRefusal(failure)
+    sendFailure(exchange, failure)
   }
 
   function toRefusal(failure: Failure, { remoteAddress }: Socket): string {
     const id = newRequestId()
     log.refuse(id, remoteAddress, failure)
+    metrics.countBytes(failure)
     return toRawAnswer(failure, id)
   }
 
-  const { server, drain } = buildNodeServer(timeouts, { onRequest: begin, toRefusal })
+  const { server, drain, countConnections } = buildNodeServer(timeouts, {
+    onRequest: begin,
+    toRefusal,
+    onDrop: metrics.countDrop,
+  })
+  metrics.watchConnections(countConnections)
   return {
     server,
     async drain(grace) {

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { Failure } from '../contract/errors.ts'
 import type { Timeouts } from '../contract/limits.ts'
-import { type Exchange, type Headers, joinFields } from './exchange.ts'
+import { type Exchange, type Headers, joinFields, recordAnswer } from './exchange.ts'
 import { takesGzip } from './negotiation.ts'
 
 /** A body that is too large to hold: it is sent piece by piece. */
@@ -37,6 +37,7 @@ export async function sendStreamed(
   verifyToken: () => unknown,
 ): Promise<void> {
   const { request, response } = exchange
+  const writtenBefore = request.socket.bytesWritten
   // The answer to HEAD has no body, so none is written.
   const source = Readable.from(request.method === 'HEAD' ? [] : body.pieces, { objectMode: false })
   const end = (reason: Error) => source.destroy(reason)
@@ -51,12 +52,13 @@ export async function sendStreamed(
   try {
     // A failure before the first piece can still be answered as one.
     await once(source, 'readable')
-    if (response.destroyed) return
-    const isGzip = body.isCompressible && takesGzip(request.headers['accept-encoding'])
-    const encoding = isGzip ? { 'Content-Encoding': 'gzip' } : {}
-    const own = { ...headers, 'Content-Type': body.contentType, ...encoding }
-    response.writeHead(status, joinFields(exchange, own))
-    await pipeline([source, ...(isGzip ? [createGzip()] : []), response])
+    if (!response.destroyed) {
+      const isGzip = body.isCompressible && takesGzip(request.headers['accept-encoding'])
+      const encoding = isGzip ? { 'Content-Encoding': 'gzip' } : {}
+      const own = { ...headers, 'Content-Type': body.contentType, ...encoding }
+      response.writeHead(status, joinFields(exchange, own))
+      await pipeline([source, ...(isGzip ? [createGzip()] : []), response])
+    }
   } catch (error) {
     // A client that leaves early is no failure.
     const { code } = error as NodeJS.ErrnoException
@@ -64,6 +66,7 @@ export async function sendStreamed(
   } finally {
     source.destroy()
   }
+  recordAnswer(exchange, status, request.socket.bytesWritten - writtenBefore)
 }
 
 /** How often the token of a streamed answer is checked. */

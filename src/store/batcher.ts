@@ -1,4 +1,5 @@
 import type { Plant } from '../contract/shapes.ts'
+import { buildHistogram, type Histogram, observe, secondsBounds } from '../metrics/histogram.ts'
 import { overloaded } from './failures.ts'
 
 /** An item that waits for its batch, and how much memory it holds meanwhile. */
@@ -36,7 +37,18 @@ export interface Batcher<Item extends Batched> {
   isFull(): boolean
   /** Resolves when nothing waits any more. */
   drain(): Promise<void>
+  measure(): BatcherMeasures
 }
+
+/** The queue as it is now, and every batch that has run. */
+export interface BatcherMeasures {
+  readonly queuedItems: number
+  readonly queuedBytes: number
+  readonly batchItems: Histogram
+  readonly batchSeconds: Histogram
+}
+
+const itemsBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 interface Waiting<Item> {
   readonly item: Item
@@ -60,6 +72,8 @@ export function buildBatcher<Item extends Batched>(
 ): Batcher<Item> {
   let queue: Waiting<Item>[] = []
   let queuedBytes = 0
+  const batchItems = buildHistogram(itemsBounds)
+  const batchSeconds = buildHistogram(secondsBounds)
   let batchesInFlight = 0
   let flushIsScheduled = false
   let lastBatchItems = 0
@@ -106,19 +120,21 @@ export function buildBatcher<Item extends Batched>(
     delayTimer = undefined
     const batch = takeBatch()
     lastBatchItems = batch.length
+    observe(batchItems, batch.length)
+    const startedAt = performance.now()
     batchesInFlight++
     let outcomes: unknown[] | Promise<unknown[]>
     try {
       outcomes = run(batch.map(({ item }) => item))
     } catch (error) {
-      fail(batch, error)
+      fail(batch, error, startedAt)
       return
     }
-    if (Array.isArray(outcomes)) succeed(batch, outcomes)
+    if (Array.isArray(outcomes)) succeed(batch, outcomes, startedAt)
     else {
       outcomes.then(
-        (values) => succeed(batch, values),
-        (error) => fail(batch, error),
+        (values) => succeed(batch, values, startedAt),
+        (error) => fail(batch, error, startedAt),
       )
     }
     scheduleFlush()
@@ -143,19 +159,20 @@ export function buildBatcher<Item extends Batched>(
     return queue.splice(0, items)
   }
 
-  function succeed(batch: Waiting<Item>[], outcomes: unknown[]): void {
+  function succeed(batch: Waiting<Item>[], outcomes: unknown[], startedAt: number): void {
     batch.forEach(({ resolve }, index) => {
       resolve(outcomes[index] as never)
     })
-    finish()
+    finish(startedAt)
   }
 
-  function fail(batch: Waiting<Item>[], error: unknown): void {
+  function fail(batch: Waiting<Item>[], error: unknown, startedAt: number): void {
     for (const { reject } of batch) reject(error)
-    finish()
+    finish(startedAt)
   }
 
-  function finish(): void {
+  function finish(startedAt: number): void {
+    observe(batchSeconds, (performance.now() - startedAt) / 1000)
     batchesInFlight--
     const delayMs = commitDelayMs()
     delayedUntil = delayMs > 0 ? performance.now() + delayMs : 0
@@ -170,5 +187,9 @@ export function buildBatcher<Item extends Batched>(
     return new Promise((resolve) => onDrained.push(resolve))
   }
 
-  return { submit, isFull, drain }
+  function measure(): BatcherMeasures {
+    return { queuedItems: queue.length, queuedBytes, batchItems, batchSeconds }
+  }
+
+  return { submit, isFull, drain, measure }
 }

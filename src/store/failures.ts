@@ -1,4 +1,5 @@
 import { Failure } from '../contract/errors.ts'
+import type { RefusalReason } from '../contract/refusals.ts'
 
 /** The failures of a store, as its callers see them. Engines map their own codes to these. */
 
@@ -41,14 +42,19 @@ export function locked(): Failure {
 }
 
 /** The queue is full. The refusal comes at once, instead of a wait that would end in one. */
-export function overloaded(): Failure {
-  return new Failure(50300, 'The service is overloaded and stored nothing. Try again in a moment.')
+export function overloaded(reason: RefusalReason = 'write_queue'): Failure {
+  return new Failure(
+    50300,
+    'The service is overloaded and stored nothing. Try again in a moment.',
+    { reason },
+  )
 }
 
 export function tooManySnapshots(max: number): Failure {
   return new Failure(
     50300,
     `The service is sending ${max} exports already. Try again when one has ended.`,
+    { reason: 'exports' },
   )
 }
 
@@ -56,6 +62,7 @@ export function tooManySnapshotsOfToken(max: number): Failure {
   return new Failure(
     50300,
     `This token is reading ${max} exports already. Try again when one has ended.`,
+    { reason: 'exports' },
   )
 }
 
@@ -64,5 +71,6 @@ export function logTooLarge(): Failure {
   return new Failure(
     50300,
     'The log of the store has grown too large while exports run. Try again when they have ended.',
+    { reason: 'log_size' },
   )
 }

@@ -1,6 +1,7 @@
 import type { Precondition } from '../contract/precondition.ts'
 import type { Scope } from '../contract/scopes.ts'
 import type { NewPlant, StoredPlant } from '../contract/shapes.ts'
+import type { Histogram } from '../metrics/histogram.ts'
 
 /** Names one state of one plant. It is random, so it never recurs, even after a restore. */
 export type Version = bigint
@@ -86,6 +87,22 @@ export interface TokenUse {
   readonly at: number
 }
 
+/** Where a commit runs: on the event loop, in the writer thread, or on the server. */
+export type CommitPlace = 'main' | 'thread' | 'server'
+
+/** The state of a store, and what it has done since it was opened. */
+export interface StoreMeasures {
+  readonly isUp: boolean
+  readonly queuedWrites: number
+  readonly queuedBytes: number
+  readonly batchItems: Histogram
+  readonly batchSeconds: Histogram
+  /** How long commits took, with their fsync. */
+  readonly commitSeconds: readonly (readonly [CommitPlace, Histogram])[]
+  /** Sizes on disk; empty if they are unknown. */
+  readonly sizes: readonly (readonly ['data' | 'log', bytes: number])[]
+}
+
 /**
  * Where plants and tokens are kept. Each method is one atomic step; a write resolves when it is on
  * disk. Expected outcomes are values. A `Failure` says that the store could not do it, and whether
@@ -130,6 +147,8 @@ export interface Store {
   isFull(): boolean
   /** Resolves when the store answers. */
   ping(): Promise<void>
+  /** What the metrics say about the store. It costs the same however many plants there are. */
+  measure(): Promise<StoreMeasures>
   /** Finishes the writes that were accepted, then releases the store. */
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-import { type Scope, scopes } from '../contract/scopes.ts'
+import { plantScopes, type Scope } from '../contract/scopes.ts'
 import type { Store, TokenRecord } from '../store/store.ts'
 import { hashToken, newToken, newTokenId } from './format.ts'
 
@@ -29,7 +29,10 @@ export async function issueToken(
  * Makes the first token of an empty store. When several processes start at once, only one makes it.
  */
 export async function issueFirstToken(store: Store): Promise<IssuedToken | undefined> {
-  const issued = buildToken({ name: 'first', scopes, lifetimeMs: undefined }, Date.now())
+  const issued = buildToken(
+    { name: 'first', scopes: plantScopes, lifetimeMs: undefined },
+    Date.now(),
+  )
   return (await store.addFirstToken(issued.record)) === 'added' ? issued : undefined
 }
 

@@ -20,6 +20,8 @@ export interface TokenVerifier {
   verify(token: string): Grant | Promise<Grant>
   /** Whether a grant is known to be good still. If not, verify its token again. */
   isCurrent(grant: Grant): boolean
+  /** How many tokens were used since this time, at most those that are remembered. */
+  countUsed(since: number): number
   close(): Promise<void>
 }
 
@@ -114,6 +116,11 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
   return {
     verify,
     isCurrent,
+    countUsed(since) {
+      let used = 0
+      for (const { lastUsedAt } of grants.values()) if (lastUsedAt >= since) used++
+      return used
+    },
     async close() {
       stopRefreshing()
       stopNoting()

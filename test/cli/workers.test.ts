@@ -4,7 +4,9 @@ import { describe, it } from 'node:test'
 import { run, start } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
+import { parseMetrics } from '../support/metrics.ts'
 import { password } from '../support/postgres.ts'
+import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
 
 const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
@@ -61,6 +63,30 @@ describe('plant-store serve --workers', () => {
       answers.every(({ status }) => status === 200),
       output.stderr,
     )
+  })
+
+  it('answers the metrics of all workers, which never fall when one dies', async () => {
+    const { create, waitFor, url, env, child } = await startWorkers(2)
+    const scope = ['--name', 'prometheus', '--scope', 'metrics:read']
+    const issued = await run(['token', 'create', ...scope], { folder: newFolder(), env })
+    const headers = { Authorization: `Bearer ${issued.stdout.trim()}` }
+    const scrape = async () => {
+      const { body } = await call(url, { path: '/metrics', headers })
+      const samples = parseMetrics(body)
+      const labels = '{operation="createPlant",status="200",error="none"}'
+      return {
+        creates: samples.get(`plant_store_http_requests_total${labels}`),
+        processes: samples.get('plant_store_processes'),
+      }
+    }
+    await Promise.all(Array.from({ length: 40 }, (_, id) => create(id)))
+    for (let count = 0; count < 4; count++) {
+      assert.deepEqual(await scrape(), { creates: 40, processes: 2 })
+    }
+    process.kill(Number(findChild(Number(child.pid))), 'SIGKILL')
+    await waitFor(/a worker died: starting another/)
+    await waitUntil(async () => (await scrape()).processes === 2, 'the other worker has started')
+    assert.deepEqual(await scrape(), { creates: 40, processes: 2 })
   })
 
   it('prints its address and token even if a worker dies before it listens', async () => {

@@ -3,7 +3,7 @@ import type { Operation } from '../../src/contract/operation.ts'
 import type { BodyShape, ObjectShape, ValueOf } from '../../src/contract/schema.ts'
 import type { Scope } from '../../src/contract/scopes.ts'
 import type { NewPlant } from '../../src/contract/shapes.ts'
-import type { Answer, Handlers } from '../../src/http/handlers.ts'
+import type { Answer, Handlers } from '../../src/http/calls.ts'
 
 type Created = Answer<'createPlant'>
 type Got = Answer<'getPlant'>

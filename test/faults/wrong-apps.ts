@@ -7,6 +7,7 @@ import { buildServer } from '../../src/http/server.ts'
 import { toUrl } from '../../src/service.ts'
 import type { Store } from '../../src/store/store.ts'
 import { openTokenVerifier } from '../../src/tokens/verify.ts'
+import { openTestMetrics } from '../support/metrics.ts'
 import { releaseAfterTest, runOnce } from '../support/release.ts'
 import { token } from './service-process.ts'
 
@@ -27,6 +28,7 @@ export async function openWrongApp(store: Store, spoil: SpoilApp): Promise<Wrong
   const { server } = buildServer({
     store,
     tokens,
+    metrics: openTestMetrics(store),
     logger,
     publicUrl: undefined,
     allowedOrigins: '*',

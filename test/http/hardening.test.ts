@@ -7,6 +7,7 @@ import { diskFull } from '../../src/store/failures.ts'
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { engines } from '../support/engines.ts'
+import { openTestMetrics } from '../support/metrics.ts'
 import { authorized, json, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { exchange, openSocket, toBytes } from '../support/wire.ts'
@@ -186,7 +187,11 @@ describe('an idempotency key', () => {
   it('is refused when its token has used as many as it may', async () => {
     const engine = engines[0] as (typeof engines)[number]
     const store = await engine.open(await engine.newUrl())
-    const { createPlant } = buildHandlers(store, 2)
+    const { createPlant } = buildHandlers({
+      store,
+      metrics: openTestMetrics(store),
+      maxKeysOfToken: 2,
+    })
     const create = async (id: bigint, tokenId: string) =>
       createPlant({
         body: { id, name: 'x' },
@@ -197,7 +202,7 @@ describe('an idempotency key', () => {
         },
         baseUrl: '',
         tokenId,
-        format: undefined,
+        mediaType: 'application/json',
       })
     await create(1n, 'one')
     await create(2n, 'one')

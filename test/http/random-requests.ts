@@ -143,6 +143,7 @@ const byOperation: Record<OperationName, fc.WeightedArbitrary<RandomRequest>> = 
   getPlant: { weight: 4, arbitrary: withCondition(bare('GET')) },
   replacePlant: { weight: 5, arbitrary: withCondition(replace) },
   deletePlant: { weight: 3, arbitrary: withCondition(bare('DELETE')) },
+  getMetrics: { weight: 0, arbitrary: fc.constant({ path: '/metrics', headers: authorized }) },
 }
 
 /** Any request, right or wrong. */

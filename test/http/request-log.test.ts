@@ -36,6 +36,38 @@ describe('the log of requests', () => {
     assert.match(String(line.ms), /^\d+(\.\d{1,3})?$/)
   })
 
+  const traceId = '0af7651916cd43dd8448eb211c80319c'
+  const parentId = 'b7ad6b7169203331'
+  const traceparents: [value: string, traceId: string | undefined][] = [
+    [`00-${traceId}-${parentId}-01`, traceId],
+    [`cc-${traceId}-${parentId}-01-what-comes-later`, traceId],
+    [`ff-${traceId}-${parentId}-01`, undefined],
+    [`00-${'0'.repeat(32)}-${parentId}-01`, undefined],
+    [`00-${traceId}-${'0'.repeat(16)}-01`, undefined],
+    [`00-${traceId.toUpperCase()}-${parentId}-01`, undefined],
+    [`00-${traceId}-${parentId}-01\t{"a":1}`, undefined],
+  ]
+  for (const [value, expected] of traceparents) {
+    it(`${expected ? 'shows the trace of' : 'ignores'} the traceparent ${value.slice(0, 60)}`, async () => {
+      const service = await startService(memory, { env: { LOG_LEVEL: 'debug' } })
+      await service.call({ path: '/plants/404', headers: { traceparent: value } })
+      const line = await findLine(service.log, 'answered')
+      assert.equal(line.traceId, expected)
+      assert.equal(line.parentId, expected && parentId)
+    })
+  }
+
+  it('shows the trace of a request that met a fault of ours', async () => {
+    const engine = engines[0] as (typeof engines)[number]
+    const store = await engine.open(await engine.newUrl())
+    const fail = () => Promise.reject(new TypeError('a bug'))
+    const service = await startService(memory, { store: { ...store, listPlants: fail } })
+    const headers = { traceparent: `00-${traceId}-${parentId}-00` }
+    await service.call({ path: '/plants', headers })
+    const line = toLines(service.log).find(({ error }) => error === 50000)
+    assert.equal(line?.traceId, traceId)
+  })
+
   it('shows an unknown path, and requests that the parser refuses', async () => {
     const service = await startService(memory, { env: { LOG_LEVEL: 'debug' } })
     await service.call({ path: `/nowhere-${'x'.repeat(1_000)}` })

@@ -11,6 +11,7 @@ import { type Answer, exchange, toBytes } from '../support/wire.ts'
 import {
   expiredToken,
   type Fault,
+  metricsToken,
   readerToken,
   type Scenario,
   type ThrownFault,
@@ -114,6 +115,7 @@ async function issueTokens(store: Store): Promise<[placeholder: string, token: s
     (await issueToken(store, { name: 'test', scopes, lifetimeMs })).token
   return [
     [expiredToken, await issue(['plants:read'], -1)],
+    [metricsToken, await issue(['metrics:read'])],
     [readerToken, await issue(['plants:read'])],
     [writerToken, await issue(['plants:write'])],
   ]

@@ -105,10 +105,11 @@ describe('the table of scenarios', () => {
 })
 
 /**
- * Answers without a scenario. A page answers under any load, unless more than 1,000 requests wait
+ * Answers without a scenario. Pages and metrics answer under any load, unless more than 1,000 requests wait
  * on its connection. Every path refuses those alike: see pipelining.test.ts.
  */
 function isExempt(operationId: string, answer: string): boolean {
-  const page = /^get(Health|OpenApi|Docs)(Head)?$|^(healthz|readyz|openapi_json|docs)_options$/
+  const page =
+    /^get(Health|Metrics|OpenApi|Docs)(Head)?$|^(healthz|metrics|readyz|openapi_json|docs)_options$/
   return answer === '50300' && page.test(operationId)
 }

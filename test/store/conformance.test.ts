@@ -556,6 +556,18 @@ for (const engine of everyEngine) {
       assert.deepEqual(await walk({ tag: 'none' }), [])
     })
 
+    it('measures its queue, batches and size', async () => {
+      await store.createPlant({ id: 559n, name: 'Measured' })
+      const { isUp, queuedWrites, batchItems, commitSeconds, sizes } = await store.measure()
+      assert.equal(isUp, true)
+      assert.equal(queuedWrites, 0)
+      assert.ok(batchItems.sum >= 1)
+      assert.ok(commitSeconds.some(([, { counts }]) => counts.some((count) => count > 0)))
+      const [data] = sizes
+      assert.equal(data?.[0], 'data')
+      assert.ok(Number(data?.[1]) > 4_000)
+    })
+
     it('answers a ping', async () => {
       await store.ping()
     })

@@ -1,7 +1,7 @@
 import { flushCompileCache } from 'node:module'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
-import { openService } from '../../service.ts'
+import { openService, type ServiceOptions } from '../../service.ts'
 import type { Store } from '../../store/store.ts'
 import { issueFirstToken } from '../../tokens/issue.ts'
 import { waitForSignal } from '../signals.ts'
@@ -11,6 +11,7 @@ import { printToken } from '../tokens/print.ts'
 import { openLogger } from './logger.ts'
 import { requireFreePort } from './port.ts'
 import { describeStart, type Started, toListenUrl } from './welcome.ts'
+import { joinWorkers } from './worker-metrics.ts'
 import { disconnectWorker, isWorker, startWorkers } from './workers.ts'
 
 /** Runs the service until a signal stops it. */
@@ -18,17 +19,19 @@ export async function serve(config: Config, terminal: Terminal): Promise<void> {
   if (!isWorker) await requireFreePort(config)
   const logger = await openLogger(config.logLevel, terminal.errors)
   const print: Print = (started) => terminal.print(describeStart(started, config, terminal.version))
+  const { version } = terminal
   if (isWorker) {
-    await serveAlone(config, logger, async () => {})
+    await serveAlone({ config, logger, version, joinProcesses: joinWorkers }, async () => {})
     disconnectWorker()
-  } else if (config.workers === 1) await serveAlone(config, logger, print)
+  } else if (config.workers === 1) await serveAlone({ config, logger, version }, print)
   else await serveTogether(config, logger, print)
 }
 
 type Print = (started: Started) => Promise<void>
 
-async function serveAlone(config: Config, logger: Logger, print: Print): Promise<void> {
-  const service = await openService({ config, logger })
+async function serveAlone(options: ServiceOptions, print: Print): Promise<void> {
+  const { config, logger } = options
+  const service = await openService(options)
   const signalled = waitForSignal(logger)
   try {
     if (!isWorker) logListening(logger, service.url, config)

@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
 import { toUrl } from '../../service.ts'
 import { waitForSignal } from '../signals.ts'
+import { shareMetrics } from './worker-metrics.ts'
 
 /** A worker that dies sooner than this after its start is replaced only after a pause. */
 const earlyDeathMs = 2_000
@@ -71,6 +72,7 @@ export async function startWorkers(config: Config, logger: Logger): Promise<Work
 
   const ended = waitForSignal(logger).then(stop)
   const listening = waitUntilListening()
+  shareMetrics()
   for (let count = 0; count < config.workers; count++) startWorker()
   return { url: await Promise.race([listening, ended.then(() => undefined)]), ended, stop }
 }

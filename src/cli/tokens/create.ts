@@ -1,5 +1,5 @@
 import { type Config, WrongConfig } from '../../config.ts'
-import { scopes } from '../../contract/scopes.ts'
+import { plantScopes, scopes } from '../../contract/scopes.ts'
 import { issueToken, type TokenRequest } from '../../tokens/issue.ts'
 import { requireExistingOrNamed, toName } from '../stores/location.ts'
 import { withStore } from '../stores/with-store.ts'
@@ -44,7 +44,7 @@ function toRequest({ name, scope, expires }: CreateFlags, now: number): TokenReq
   if (name.length === 0 || name.length > maxNameLength || /\p{C}/u.test(name)) {
     mistakes.push(`--name must have 1 to ${maxNameLength} printable characters.`)
   }
-  const wanted = scope?.split(',').map((part) => part.trim()) ?? scopes
+  const wanted: readonly string[] = scope?.split(',').map((part) => part.trim()) ?? plantScopes
   if (!wanted.every((part) => (scopes as readonly string[]).includes(part))) {
     mistakes.push(`--scope must be one or more of ${scopes.join(', ')}, separated by commas.`)
   }

@@ -39,6 +39,7 @@ export function tooManyWaiting(): Failure {
   return new Failure(
     50300,
     'Too many requests wait on this connection. This one and those after it were not done: send them again.',
+    { reason: 'waiting_on_connection' },
   )
 }
 

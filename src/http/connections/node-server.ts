@@ -11,6 +11,7 @@ import { ignoreUpgrades, isIdleAgain, postponeUpgrade } from './upgrades.ts'
 export interface NodeServer {
   /** It does not listen yet. */
   readonly server: Server
+  countConnections(): number
   /** Answers accepted requests, then closes. Returns how many connections had to be cut. */
   drain(grace: Grace): Promise<number>
 }
@@ -20,6 +21,8 @@ export interface ConnectionHandlers {
   onRequest(request: IncomingMessage, response: ServerResponse): void
   /** Makes the answer, as bytes, to something that is no request. The connection then closes. */
   toRefusal(failure: Failure, socket: TrackedSocket): string
+  /** Called for a connection beyond the bound, which was closed. */
+  onDrop(): void
 }
 
 /**
@@ -70,5 +73,10 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     const isIdle = socket.timeout !== timeouts.stallTimeoutMs
     if (isIdle || socket.writableLength > 0) socket.destroy()
   })
-  return { server, drain: (grace) => drain(server, connections, timeouts, grace) }
+  server.on('drop', handlers.onDrop)
+  return {
+    server,
+    countConnections: connections.count,
+    drain: (grace) => drain(server, connections, timeouts, grace),
+  }
 }

@@ -39,7 +39,7 @@ export function buildLane({ open, connections, queueItems, whenLate }: LaneOptio
 
   function run<Value>(statements: (sql: Sql) => Promise<Value>, timeoutMs: number): Promise<Value> {
     if (isClosed) return Promise.reject(unreachable())
-    if (queue.size >= queueItems) return Promise.reject(overloaded())
+    if (queue.size >= queueItems) return Promise.reject(overloaded('read_queue'))
     const { promise, resolve, reject } = Promise.withResolvers<Value>()
     let connection: LaneConnection | undefined
     let cancelled: Promise<void> | undefined

@@ -22,6 +22,7 @@ import {
   toReadFailure,
   toWriteFailure,
 } from './failures.ts'
+import { measureStore } from './measures.ts'
 import { listIds, listPlants } from './pages.ts'
 import { findPlants, forgetKeys } from './plants.ts'
 import type { Sql } from './pools.ts'
@@ -183,6 +184,7 @@ export function buildPostgresStore(connection: Connection, options: PostgresOpti
     tokenRevision: () => read('lookUps', tokenStatements.revision),
 
     isFull: writes.isFull,
+    measure: () => measureStore(connection.session(), writes.measure()),
 
     async ping() {
       // The session watches its server, so its presence is an answer 250 ms old at most.

@@ -5,6 +5,7 @@ import { limitSnapshots } from '../snapshots.ts'
 import type { Store, Version } from '../store.ts'
 import { randomVersion, toVersioned } from '../version.ts'
 import { toRefusal } from './failures.ts'
+import { readSizes } from './file-sizes.ts'
 import { boundLog, defaultLogBounds, type LogBounds } from './log-bound.ts'
 import { buildStatements, type SqliteChange, type SqliteOutcome } from './transactions.ts'
 import { openWriter, type WriterLocation } from './writer.ts'
@@ -84,6 +85,12 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     isFull: batcher.isFull,
 
     ping: async () => read(() => void selectSchema.get()),
+
+    async measure() {
+      const { queuedItems: queuedWrites, ...measured } = batcher.measure()
+      const { commitSeconds } = writer
+      return { isUp: true, queuedWrites, ...measured, commitSeconds, sizes: readSizes(db) }
+    },
 
     async close() {
       await batcher.drain()

@@ -1,7 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { buildHistogram, type Histogram, observe, secondsBounds } from '../../metrics/histogram.ts'
 import type { Batched } from '../batcher.ts'
 import { locked } from '../failures.ts'
+import type { CommitPlace } from '../store.ts'
 import { busyTimeoutMs, readSettings } from './connection.ts'
 import { openThread, type Thread, type ThreadFile } from './thread.ts'
 import { buildTransactions, type SqliteChange, type Statements } from './transactions.ts'
@@ -27,6 +29,8 @@ export interface Writer {
   commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]>
   /** How long the next batch may wait for more writes to share its commit. */
   commitDelayMs(): number
+  /** How long commits took, with their fsync. */
+  readonly commitSeconds: readonly (readonly [CommitPlace, Histogram])[]
   /** Ends its thread, if there is one. No batch may be under way. */
   close(): Promise<void>
 }
@@ -53,6 +57,8 @@ export function openWriter(
   // Read before the first commit: nothing may fail after a commit has succeeded.
   const file = toFile(db)
   const transactions = buildTransactions(db, statements)
+  const secondsInPlace = buildHistogram(secondsBounds)
+  const secondsInThread = buildHistogram(secondsBounds)
   let thread: Thread | undefined
   let opening: Promise<void> | undefined
   let leaving: Promise<void> | undefined
@@ -70,6 +76,7 @@ export function openWriter(
 
   function runInPlace(batch: readonly SqliteWrite[]): unknown[] {
     const { outcomes, commitMs } = transactions.run(batch.map(toChange))
+    observe(secondsInPlace, commitMs / 1000)
     slowInARow = commitMs < slowMs ? 0 : slowInARow + 1
     if (slowInARow >= slowCommitsNeeded && location === 'adaptive') moveToThread()
     return outcomes
@@ -95,6 +102,7 @@ export function openWriter(
   ): Promise<unknown[]> {
     const waitMs = toDeadline(batch) - performance.now()
     const { outcomes, commitMs } = await current.commit(batch.map(toChange), waitMs)
+    observe(secondsInThread, commitMs / 1000)
     lastCommitMs = commitMs
     quickInARow = commitMs < quickMs ? quickInARow + 1 : 0
     if (quickInARow >= quickCommits && location === 'adaptive') leaveThread(current)
@@ -134,6 +142,10 @@ export function openWriter(
 
   return {
     commit,
+    commitSeconds: [
+      ['main', secondsInPlace],
+      ['thread', secondsInThread],
+    ],
     commitDelayMs() {
       return thread === undefined ? 0 : Math.min(lastCommitMs * commitDelayShare, maxCommitDelayMs)
     },

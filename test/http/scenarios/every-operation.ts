@@ -1,3 +1,4 @@
+import type { Operation } from '../../../src/contract/operation.ts'
 import { type OperationName, operations } from '../../../src/contract/operations.ts'
 import type { Scope } from '../../../src/contract/scopes.ts'
 import type { Request } from '../../support/wire.ts'
@@ -10,6 +11,7 @@ const requests: Record<OperationName, Request> = {
   getPlant: get('/plants/1'),
   replacePlant: put('/plants/1', rose),
   deletePlant: del('/plants/1'),
+  getMetrics: get('/metrics'),
 }
 
 interface OperationRequest {
@@ -17,12 +19,20 @@ interface OperationRequest {
   readonly request: Request
   readonly scope: Scope
   readonly isWrite: boolean
+  readonly isServedUnderLoad: boolean
 }
 
 /** Every operation, for what all of them answer alike. */
 export const everyOperation: OperationRequest[] = (Object.keys(requests) as OperationName[]).map(
   (name) => {
-    const { scope, method } = operations[name]
-    return { name, request: requests[name], scope, isWrite: method !== 'GET' }
+    const { scope, method, isServedUnderLoad }: Operation = operations[name]
+    const isWrite = method !== 'GET'
+    return {
+      name,
+      request: requests[name],
+      scope,
+      isWrite,
+      isServedUnderLoad: isServedUnderLoad === true,
+    }
   },
 )

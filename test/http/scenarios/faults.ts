@@ -15,12 +15,17 @@ const everywhere: Scenario[] = everyOperation.flatMap(({ name, request }) => [
     },
   }),
   refused(50000, `${name} with a bug in the store`, request, { fault: 'bug', ...withoutCause }),
-  refused(50300, `${name} with a full queue`, request, { fault: 'queue full', ...retryAfter }),
   refused(50301, `${name} with a store that does not answer`, request, {
     fault: 'unreachable',
     ...retryAfter,
   }),
 ])
+
+const overload: Scenario[] = everyOperation.map(({ name, request, isServedUnderLoad }) => {
+  const title = `${name} with a full queue`
+  if (isServedUnderLoad) return answered(title, request, { fault: 'queue full' })
+  return refused(50300, title, request, { fault: 'queue full', ...retryAfter })
+})
 
 const writes: Scenario[] = everyOperation
   .filter(({ isWrite }) => isWrite)
@@ -78,4 +83,4 @@ const service: Scenario[] = [
 ]
 
 /** Faults of the store and of the service. */
-export const faults: Scenario[] = [...everywhere, ...writes, ...diskFull, ...service]
+export const faults: Scenario[] = [...everywhere, ...overload, ...writes, ...diskFull, ...service]

@@ -67,6 +67,7 @@ const options: Scenario[] = [
     { path: '/readyz', allow: onPages },
     { path: '/openapi.json', allow: onPages },
     { path: '/docs', allow: onPages },
+    { path: '/metrics', allow: onPages },
     { path: '*', allow: anywhere },
   ].map(({ path, allow }) =>
     answered(`OPTIONS ${path}`, { method: 'OPTIONS', path }, { status: 204, headers: { allow } }),

@@ -35,6 +35,7 @@ type Details = Partial<Scenario>
 export const expiredToken = 'the-expired-token'
 export const readerToken = 'the-token-that-only-reads'
 export const writerToken = 'the-token-that-only-writes'
+export const metricsToken = 'the-token-that-only-reads-metrics'
 
 /** Placeholders for the entity tags of these plants. */
 export const tagOf = { 1: 'the-tag-of-1', 50: 'the-tag-of-50', 52: 'the-tag-of-52' }

@@ -1,0 +1,96 @@
+import type { Failure } from '../contract/errors.ts'
+import type { Store } from '../store/store.ts'
+import type { Metric } from './metric.ts'
+import { toGauge } from './metric.ts'
+import { watchProcess } from './process.ts'
+import { buildRequestMetrics, countAnswer, type Recorder } from './requests.ts'
+import { toStoreMetrics } from './store.ts'
+import { type MetricsMediaType, metricsContentTypes, writeMetrics } from './text.ts'
+
+/** Counts what the service does, and writes it down for the operator. */
+export interface Metrics {
+  /** The recorder of an operation or page; without a name, that of everything else. */
+  recorderOf(name?: string): Recorder
+  /** Counts a failure that is the refusal of a bound. */
+  countRefusal(failure: Failure): void
+  /** Counts the answer to something that is no request. */
+  countBytes(failure: Failure): void
+  /** Counts a connection beyond the bound. */
+  countDrop(): void
+  watchConnections(count: () => number): void
+  /** Writes the metrics of all processes in one of the media types of the operation. */
+  write(mediaType: string): Promise<{ contentType: string; text: string }>
+  close(): void
+}
+
+export interface MetricsParts {
+  readonly version: string
+  readonly engine: string
+  readonly store: Store
+  /** How many tokens were used within the last minutes. */
+  readonly tokensInUse: () => number
+  /** Turns the function that collects the metrics of this process into that of all processes. */
+  readonly joinProcesses?: JoinProcesses
+}
+
+export type Collect = () => Promise<Metric[]>
+export type JoinProcesses = (collectOwn: Collect) => Collect
+
+export function openMetrics(parts: MetricsParts): Metrics {
+  const { version, engine, store, tokensInUse, joinProcesses = (collect) => collect } = parts
+  const requests = buildRequestMetrics()
+  const watch = watchProcess()
+  const collectAll = joinProcesses(collect)
+  let countConnections = () => 0
+  let collecting: Promise<Metric[]> | undefined
+
+  async function collect(): Promise<Metric[]> {
+    const build = [{ version, engine, node: process.versions.node }, 1] as const
+    return [
+      toGauge('plant_store_build_info', 'The release and what it runs on.', [build], 'max'),
+      toGauge('plant_store_processes', 'Processes that serve the port.', 1),
+      ...requests.collect(),
+      toGauge('plant_store_http_connections', 'Open connections.', countConnections()),
+      toGauge(
+        'plant_store_tokens_in_use',
+        'Tokens used within five minutes; with workers, the most that one of them has seen.',
+        tokensInUse(),
+        'max',
+      ),
+      ...toStoreMetrics(await store.measure()),
+      ...watch.collect(),
+    ]
+  }
+
+  return {
+    recorderOf: requests.recorderOf,
+    countRefusal({ number, reason = number === 50300 ? 'other' : undefined }) {
+      if (reason !== undefined) requests.countRefusal(reason)
+    },
+    countBytes(failure) {
+      this.countRefusal(failure)
+      const recorder = requests.recorderOf()
+      recorder.begun++
+      countAnswer(recorder, {
+        outcome: failure.number,
+        seconds: 0,
+        requestBytes: 0,
+        responseBytes: 0,
+      })
+    },
+    countDrop: () => requests.countRefusal('connections'),
+    watchConnections(count) {
+      countConnections = count
+    },
+    async write(mediaType) {
+      // Scrapes at the same time share the work, so that many cost no more than one.
+      collecting ??= collectAll().finally(() => {
+        collecting = undefined
+      })
+      const known = mediaType as MetricsMediaType
+      const text = await writeMetrics(await collecting, known)
+      return { contentType: metricsContentTypes[known], text }
+    },
+    close: watch.close,
+  }
+}

@@ -1,0 +1,125 @@
+import { type ErrorNumber, toStatus } from '../contract/errors.ts'
+import { failuresOf, failuresOfPage } from '../contract/failures.ts'
+import { operations } from '../contract/operations.ts'
+import { pages } from '../contract/pages.ts'
+import { type RefusalReason, refusalReasons } from '../contract/refusals.ts'
+import { buildHistogram, bytesBounds, type Histogram, observe, secondsBounds } from './histogram.ts'
+import { type Metric, toCounter, toGauge, toHistogram } from './metric.ts'
+
+/** The answers of one operation or page, by their status or error number. */
+export interface Recorder {
+  readonly operation: string
+  /** Statuses and error numbers are the contract's, so there are few, whatever clients send. */
+  readonly outcomes: Map<number, { count: number }>
+  readonly seconds: Histogram
+  readonly requestBytes: Histogram
+  readonly responseBytes: Histogram
+  begun: number
+  answered: number
+}
+
+/** One answer, to be counted. */
+export interface Answered {
+  /** The error number of a failure, the status of a success. */
+  readonly outcome: number
+  readonly seconds: number
+  readonly requestBytes: number
+  readonly responseBytes: number
+}
+
+/** Counts an answer. It is on the path of every request, and cheap. */
+export function countAnswer(
+  recorder: Recorder,
+  { outcome, seconds, requestBytes, responseBytes }: Answered,
+): void {
+  const known = recorder.outcomes.get(outcome)
+  if (known === undefined) recorder.outcomes.set(outcome, { count: 1 })
+  else known.count++
+  recorder.answered++
+  observe(recorder.seconds, seconds)
+  if (requestBytes > 0) observe(recorder.requestBytes, requestBytes)
+  observe(recorder.responseBytes, responseBytes)
+}
+
+/** Counts requests by operation, and refusals by reason. */
+export interface RequestMetrics {
+  /** The recorder of an operation or page; without a name, that of everything else. */
+  recorderOf(name?: string): Recorder
+  countRefusal(reason: RefusalReason): void
+  collect(): Metric[]
+}
+
+export function buildRequestMetrics(): RequestMetrics {
+  const recorders = new Map<string, Recorder>()
+  const refusals = new Map<RefusalReason, number>()
+  const unknown = addRecorder('none', [40000, 40400, 40500, 50300])
+  for (const [name, operation] of Object.entries(operations)) {
+    addRecorder(name, [...Object.keys(operation.successes).map(Number), ...failuresOf(operation)])
+  }
+  for (const [name, page] of Object.entries(pages))
+    addRecorder(name, [200, ...failuresOfPage(page)])
+
+  // Successes and faults of ours are there from the start, so that the first one is an increase.
+  function addRecorder(operation: string, outcomes: readonly number[]): Recorder {
+    const expected = outcomes.filter((outcome) => outcome < 400 || outcome >= 50000)
+    const recorder: Recorder = {
+      operation,
+      outcomes: new Map(expected.map((outcome) => [outcome, { count: 0 }])),
+      seconds: buildHistogram(secondsBounds),
+      requestBytes: buildHistogram(bytesBounds),
+      responseBytes: buildHistogram(bytesBounds),
+      begun: 0,
+      answered: 0,
+    }
+    recorders.set(operation, recorder)
+    return recorder
+  }
+
+  return {
+    recorderOf: (name = '') => recorders.get(name) ?? unknown,
+    countRefusal(reason) {
+      refusals.set(reason, (refusals.get(reason) ?? 0) + 1)
+    },
+    collect() {
+      const all = [...recorders.values()]
+      const used = all.filter(({ answered }) => answered > 0)
+      const inFlight = all.reduce((sum, { begun, answered }) => sum + begun - answered, 0)
+      return [
+        toCounter(
+          'plant_store_http_requests_total',
+          'Answers by operation, status and error number.',
+          all.flatMap(({ operation, outcomes }) =>
+            [...outcomes].map(([outcome, { count }]) => [toLabels(operation, outcome), count]),
+          ),
+        ),
+        toGauge('plant_store_http_requests_in_flight', 'Requests that wait for answers.', inFlight),
+        toHistogram(
+          'plant_store_http_request_duration_seconds',
+          'Time from the headers of a request to its answer, or to the end of a streamed one.',
+          used.map(({ operation, seconds }) => [{ operation }, seconds]),
+        ),
+        toHistogram(
+          'plant_store_http_request_size_bytes',
+          'Sizes of the bodies of requests that declare one (Content-Length).',
+          used.map(({ operation, requestBytes }) => [{ operation }, requestBytes]),
+        ),
+        toHistogram(
+          'plant_store_http_response_size_bytes',
+          'Sizes of the bodies of answers.',
+          used.map(({ operation, responseBytes }) => [{ operation }, responseBytes]),
+        ),
+        toCounter(
+          'plant_store_refusals_total',
+          'Requests and connections that were refused to protect the service, by reason.',
+          refusalReasons.map((reason) => [{ reason }, refusals.get(reason) ?? 0]),
+        ),
+      ]
+    },
+  }
+}
+
+function toLabels(operation: string, outcome: number) {
+  const isError = outcome >= 40000
+  const status = isError ? toStatus(outcome as ErrorNumber) : outcome
+  return { operation, status, error: isError ? outcome : 'none' }
+}

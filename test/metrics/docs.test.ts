@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { before, describe, it } from 'node:test'
+import { startService } from '../support/service.ts'
+
+const root = new URL('../../', import.meta.url)
+const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
+const metricName = /\b(?:plant_store|process|nodejs)_[a-z_]+[a-z]/g
+
+describe('the metrics', () => {
+  let names: Set<string>
+  before(async () => {
+    const service = await startService('sqlite::memory:')
+    const { body } = await service.call({ path: '/metrics' })
+    names = new Set([...body.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name))
+  })
+
+  it('are all in the docs, which list no others', () => {
+    const listed =
+      read('docs/operating.md').match(/^\| `(?:plant_store|process|nodejs)_.*$/gm) ?? []
+    const cells = listed.map((line) => line.split('|')[1] ?? '')
+    const documented = new Set(cells.flatMap((cell) => cell.match(metricName) ?? []))
+    assert.deepEqual([...documented].sort(), [...names].sort())
+  })
+
+  for (const file of ['deploy/alerts.yml', 'deploy/dashboard.json']) {
+    it(`include every one that ${file} uses`, () => {
+      const used = read(file).match(metricName) ?? []
+      assert.ok(used.length > 10)
+      const base = (name: string) => name.replace(/_(bucket|sum|count)$/, '')
+      const unknown = used.filter((name) => !names.has(name) && !names.has(base(name)))
+      assert.deepEqual(unknown, [])
+    })
+  }
+})

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { buildHistogram, observe } from '../../src/metrics/histogram.ts'
+import { mergeMetrics, toTotals } from '../../src/metrics/merge.ts'
+import { toCounter, toGauge, toHistogram } from '../../src/metrics/metric.ts'
+import { writeMetrics } from '../../src/metrics/text.ts'
+
+function toProcess(value: number) {
+  const histogram = buildHistogram([1, 10])
+  observe(histogram, value)
+  return [
+    toCounter('a_total', 'Counts.', [
+      [{ kind: 'x' }, value],
+      [{ kind: `only ${value}` }, 1],
+    ]),
+    toGauge('b', 'Sums.', value),
+    toGauge('c', 'Takes the most.', value, 'max'),
+    toGauge('d', 'Takes the least.', value, 'min'),
+    toHistogram('e_seconds', 'Spreads.', [[{}, histogram]]),
+  ]
+}
+
+describe('the metrics of several processes', () => {
+  it('are those of one service', async () => {
+    const text = await writeMetrics(mergeMetrics([toProcess(1), toProcess(20)]), 'text/plain')
+    const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+    assert.deepEqual(lines, [
+      'a_total{kind="x"} 21',
+      'a_total{kind="only 1"} 1',
+      'a_total{kind="only 20"} 1',
+      'b 21',
+      'c 20',
+      'd 1',
+      'e_seconds_bucket{le="1"} 1',
+      'e_seconds_bucket{le="10"} 1',
+      'e_seconds_bucket{le="+Inf"} 2',
+      'e_seconds_sum 21',
+      'e_seconds_count 2',
+    ])
+  })
+
+  it('keep the totals of a process that has ended, and nothing else of it', () => {
+    const names = toTotals(toProcess(1)).map(({ name }) => name)
+    assert.deepEqual(names, ['a_total', 'e_seconds'])
+  })
+
+  it('end with a mark in OpenMetrics, where counters have the suffix in their samples only', async () => {
+    const text = await writeMetrics(toProcess(1).slice(0, 1), 'application/openmetrics-text')
+    assert.equal(
+      text,
+      '# HELP a Counts.\n# TYPE a counter\na_total{kind="x"} 1\na_total{kind="only 1"} 1\n# EOF\n',
+    )
+  })
+})

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import { errorNumbers, toStatus } from '../../src/contract/errors.ts'
+import { failuresOf, failuresOfPage } from '../../src/contract/failures.ts'
+import { operations } from '../../src/contract/operations.ts'
+import { pages } from '../../src/contract/pages.ts'
+import { secondsBounds } from '../../src/metrics/histogram.ts'
+import { issueToken } from '../../src/tokens/issue.ts'
+import { scale } from '../faults/scale.ts'
+import { engines } from '../support/engines.ts'
+import { parseMetrics } from '../support/metrics.ts'
+import { json, startService, type TestService } from '../support/service.ts'
+import { exchange, toBytes } from '../support/wire.ts'
+import { sendHostile } from './hostile-traffic.ts'
+
+const memory = 'sqlite::memory:'
+
+async function scrape(service: TestService): Promise<Map<string, number>> {
+  const { status, body } = await service.call({ path: '/metrics' })
+  assert.equal(status, 200, body)
+  return parseMetrics(body)
+}
+
+function requests(operation: string, status: number, error: number | 'none' = 'none'): string {
+  const labels = `operation="${operation}",status="${status}",error="${error}"`
+  return `plant_store_http_requests_total{${labels}}`
+}
+
+describe('the metrics of requests', () => {
+  let service: TestService
+  let atStart: Map<string, number>
+  before(async () => {
+    service = await startService(memory)
+    atStart = await scrape(service)
+  })
+
+  /** How much each sample has grown since the service started. */
+  async function grown(): Promise<(name: string) => number> {
+    const now = await scrape(service)
+    return (name) => (now.get(name) ?? 0) - (atStart.get(name) ?? 0)
+  }
+
+  it('count answers by operation, status and error number', async () => {
+    await service.create('{"id":1,"name":"x"}')
+    await service.create('{"id":1,"name":"x"}')
+    await service.create('{"id":2,"name":"x"}')
+    await service.create('no JSON')
+    await service.call({ method: 'PUT', path: '/plants/3', headers: json, body: '{"name":"y"}' })
+    await service.call({ method: 'HEAD', path: '/plants/1' })
+    await service.call({ path: '/plants/404' })
+    await service.call({ path: '/nothing' })
+    await service.call({ method: 'DELETE', path: '/plants' })
+    await service.call({ path: '/healthz' })
+    await exchange(service.url, Buffer.from('no request\r\n\r\n'))
+    const count = await grown()
+    assert.equal(count(requests('createPlant', 200)), 2)
+    assert.equal(count(requests('createPlant', 409, 40900)), 1)
+    assert.equal(count(requests('createPlant', 400, 40001)), 1)
+    assert.equal(count(requests('replacePlant', 201)), 1)
+    assert.equal(count(requests('getPlant', 200)), 1)
+    assert.equal(count(requests('getPlant', 404, 40401)), 1)
+    assert.equal(count(requests('none', 404, 40400)), 1)
+    assert.equal(count(requests('none', 405, 40500)), 1)
+    assert.equal(count(requests('none', 400, 40000)), 1)
+    assert.equal(count(requests('getHealth', 200)), 1)
+    // A scrape is counted when it is answered.
+    assert.equal(count(requests('getMetrics', 200)), 1)
+  })
+
+  it('have histograms of durations and sizes that agree with the count', async () => {
+    const name = 'x'.repeat(5_000)
+    await service.create(`{"id":10,"name":"${name}"}`)
+    await service.call({ path: '/plants/10' })
+    const count = await grown()
+    const created = '{operation="createPlant"}'
+    const answers = [...(await scrape(service))]
+      .filter(([name]) =>
+        name.startsWith('plant_store_http_requests_total{operation="createPlant"'),
+      )
+      .reduce((sum, [, value]) => sum + value, 0)
+    for (const kind of ['request_duration_seconds', 'request_size_bytes', 'response_size_bytes']) {
+      const histogram = `plant_store_http_${kind}`
+      assert.equal(count(`${histogram}_count${created}`), answers)
+      assert.equal(count(`${histogram}_bucket{operation="createPlant",le="+Inf"}`), answers)
+    }
+    const sizes = 'plant_store_http_request_size_bytes_bucket{operation="createPlant",le='
+    assert.equal(count(`${sizes}"16384"}`) - count(`${sizes}"4096"}`), 1)
+    const got = 'plant_store_http_response_size_bytes_bucket{operation="getPlant",le='
+    assert.equal(count(`${got}"16384"}`) - count(`${got}"4096"}`), 1)
+    assert.ok(count(`plant_store_http_request_duration_seconds_sum${created}`) > 0)
+  })
+
+  it('count a streamed answer once, with its size', async () => {
+    const earlier = await scrape(service)
+    const { status } = await service.call({ path: '/plants', headers: { Accept: 'text/csv' } })
+    assert.equal(status, 200)
+    const now = await scrape(service)
+    const listed = requests('listPlants', 200)
+    assert.equal((now.get(listed) ?? 0) - (earlier.get(listed) ?? 0), 1)
+    assert.ok(
+      (now.get('plant_store_http_response_size_bytes_sum{operation="listPlants"}') ?? 0) > 0,
+    )
+  })
+})
+
+describe('the metrics of refusals', () => {
+  it('name the rate limit', async () => {
+    const service = await startService(memory, { env: { RATE_LIMIT: '2/h' } })
+    const { token } = await issueToken(service.store, {
+      name: 'test',
+      scopes: ['plants:read'],
+      lifetimeMs: undefined,
+    })
+    const headers = { Authorization: `Bearer ${token}` }
+    for (let count = 0; count < 5; count++) await service.call({ path: '/plants', headers })
+    const samples = await scrape(service)
+    assert.equal(samples.get('plant_store_refusals_total{reason="rate_limit"}'), 3)
+    assert.equal(samples.get('plant_store_tokens_in_use'), 2)
+  })
+
+  it('name a full write queue, and are served beside it', async () => {
+    const engine = engines[0] as (typeof engines)[number]
+    const { store } = await engine.openWithFault('queue full')
+    const service = await startService(memory, { store })
+    assert.equal((await service.create('{"id":7,"name":"x"}')).status, 503)
+    const samples = await scrape(service)
+    assert.equal(samples.get('plant_store_refusals_total{reason="write_queue"}'), 1)
+    assert.equal(samples.get('plant_store_refusals_total{reason="rate_limit"}'), 0)
+    assert.equal(samples.get(requests('createPlant', 503, 50300)), 1)
+  })
+})
+
+/** Every series of answers that the contract allows. */
+const known = new Set([
+  ...Object.entries(operations).flatMap(([name, operation]) => [
+    ...Object.keys(operation.successes).map((status) => requests(name, Number(status))),
+    ...failuresOf(operation).map((number) => requests(name, toStatus(number), number)),
+  ]),
+  ...Object.entries(pages).flatMap(([name, page]) => [
+    requests(name, 200),
+    ...failuresOfPage(page).map((number) => requests(name, toStatus(number), number)),
+  ]),
+  requests('none', 204),
+  ...errorNumbers.map((number) => requests('none', toStatus(number), number)),
+])
+
+describe('the metrics under hostile requests', () => {
+  it('have only series that the contract allows, and every request is answered', async () => {
+    const service = await startService(memory)
+    await sendHostile(service.url, scale(3_000, 100_000), 1)
+    const samples = await scrape(service)
+    const others = [...samples.keys()].filter((name) => !known.has(name))
+    assert.deepEqual(
+      others.filter((name) => name.startsWith('plant_store_http_requests_total')),
+      [],
+    )
+    const histogramLines = 3 * (secondsBounds.length + 3) * (Object.keys(operations).length + 10)
+    assert.ok(others.length < histogramLines, String(others.length))
+    assert.equal(samples.get('plant_store_http_requests_in_flight'), 1)
+  })
+
+  it('have no label that a client chooses', async () => {
+    const service = await startService(memory)
+    const secret = 'chosen-by-a-client'
+    await service.call({ path: `/${secret}?${secret}` })
+    await exchange(service.url, toBytes({ method: 'QUERY', path: `/plants/${secret}` }))
+    await service.call({ path: '/plants/1', headers: { Authorization: `Bearer ${secret}` } })
+    const { body } = await service.call({ path: '/metrics' })
+    assert.equal(body.includes(secret), false)
+  })
+})
