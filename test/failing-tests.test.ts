@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { findServer } from './support/engines.ts'
+import { findServer } from './support/databases.ts'
 import { newFolder } from './support/folder.ts'
 
 const file = fileURLToPath(new URL('support/failing-tests.ts', import.meta.url))

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
-import { run } from '../support/command.ts'
+import { run, runProcess } from '../support/command.ts'
 import { type Engine, engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
@@ -38,6 +38,13 @@ async function fill(engine: Engine) {
 }
 
 for (const source of engines) {
+  let shared: string
+  before(async () => {
+    const { url, store } = await fill(source)
+    await store.close()
+    shared = url
+  })
+
   for (const destination of engines) {
     describe(`plant-store copy from ${source.name} to ${destination.name}`, () => {
       it('copies plants, entity tags and tokens, and can be run again', async () => {
@@ -91,13 +98,11 @@ for (const source of engines) {
         ]
       for (const [title, message, add] of strangers) {
         it(`writes nothing to a store with ${title}`, async () => {
-          const { url, store } = await fill(source)
-          await store.close()
           const to = await destination.newUrl()
           const other = await destination.open(to)
           await add(other)
           const before = await readAll(other)
-          const { exitCode, stderr } = await copy(url, to)
+          const { exitCode, stderr } = await copy(shared, to)
           assert.match(stderr, message)
           assert.match(stderr, /the source does not have[^\n]*Nothing was copied[^\n]*\n$/)
           assert.equal(exitCode, 65)
@@ -164,7 +169,7 @@ describe('plant-store copy', () => {
       run(['import', '-', '--format', 'ndjson', '--database', url], { folder, input })
     await importInto(from, lines.join(''))
     await importInto(to, `${lines[0]}${lines[2]}`)
-    const { exitCode, stderr } = await copy(from, to, folder)
+    const { exitCode, stderr } = await runProcess(['copy', '--from', from, '--to', to], { folder })
     assert.match(stderr, /^Copied: 3 plants/)
     assert.equal(exitCode, 0)
   })

@@ -6,6 +6,7 @@ import { gzipSync } from 'node:zlib'
 import { run, start } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
+import { waitUntil } from '../support/wait.ts'
 
 const three =
   '{"id":1,"name":"one"}\n{"id":2,"name":"two","tag":""}\n{"id":9223372036854775807,"name":"🌵"}\n'
@@ -98,13 +99,18 @@ for (const engine of engines) {
     it('stops at Ctrl-C, says how to continue, and completes when it runs again', async () => {
       const { folder, options, readAll } = await newStore()
       const lines = Array.from(
-        { length: 200_000 },
+        { length: 20_000 },
         (_, id) => `{"id":${id},"name":"plant ${id}"}\n`,
       ).join('')
       writeFileSync(join(folder, 'many.ndjson'), lines)
-      const running = start(['import', 'many.ndjson'], options)
-      const isStored = async () => (await run(['export', '--quiet'], options)).stdout !== ''
-      while (!(await isStored())) if (running.child.exitCode !== null) break
+      const running = start(['import', '-', '--format', 'ndjson'], {
+        ...options,
+        input: lines.slice(0, -1),
+        isInputOpen: true,
+      })
+      const store = await engine.open(options.env.DATABASE_URL)
+      const isStored = async () => (await store.getPlant(0n)) !== undefined
+      await waitUntil(isStored, 'the first plant is stored')
       running.child.kill('SIGINT')
       const { exitCode, stderr } = await running.ended
       assert.equal(exitCode, 130, stderr)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { compileShim } from '../faults/shim.ts'
 import { readTrace } from '../faults/trace.ts'
-import { run } from '../support/command.ts'
+import { run, runProcess } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 
 const shim = compileShim()
@@ -18,7 +18,7 @@ describe('a file that export writes', { skip: shim.skip }, () => {
         input: '{"id":1,"name":"a"}\n',
       })
       const env = shim.toEnv?.({ folder, trace }) ?? {}
-      const { exitCode } = await run(['export', join(folder, name)], { folder, env })
+      const { exitCode } = await runProcess(['export', join(folder, name)], { folder, env })
       assert.equal(exitCode, 0)
       const steps = readTrace(trace)
         .filter(({ path }) => path === folder || path.includes('.part-'))

@@ -5,7 +5,7 @@ import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
-import { run, start } from '../support/command.ts'
+import { run, runProcess, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { call } from '../support/wire.ts'
@@ -269,7 +269,7 @@ describe('plant-store', () => {
   it('refuses a Node.js that is too old, with what to do', async () => {
     const older = "Object.defineProperty(process, 'versions', { value: { node: '24.18.0' } })"
     const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(older)}` }
-    const { exitCode, stderr } = await run(['--version'], { folder, env })
+    const { exitCode, stderr } = await runProcess(['--version'], { folder, env })
     assert.match(
       stderr,
       /^plant-store needs Node\.js 24\.18\.1 or newer, but this is 24\.18\.0\..*npm ci[^\n]*\n$/,
@@ -281,7 +281,7 @@ describe('plant-store', () => {
     const { version } = JSON.parse(
       readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
     )
-    assert.deepEqual(await run(['--version'], { folder }), {
+    assert.deepEqual(await runProcess(['--version'], { folder }), {
       exitCode: 0,
       stdout: `${version}\n`,
       stderr: '',

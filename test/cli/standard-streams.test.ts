@@ -30,8 +30,6 @@ async function listTokens(folder: string): Promise<unknown[]> {
 describe('a command whose standard output is closed', () => {
   const commands = [
     ['--help'],
-    ['--version'],
-    ['import', '--help'],
     ['openapi'],
     ['export'],
     ['token', 'list', '--json'],

@@ -50,13 +50,14 @@ for (const engine of engines) {
       assert.equal((await list())[0].lastFour, lastFour)
     })
 
-    it('are pruned when they are expired or revoked', async () => {
+    it('are pruned when they are expired or revoked', async (test) => {
+      test.mock.timers.enable({ apis: ['Date'], now: Date.now() })
       const { options, create, list } = await newStore()
       const kept = await create()
       const revoked = await create()
       const expired = await create('--expires', '1s')
       await run(['token', 'revoke', revoked.id], options)
-      while (Date.now() <= Date.parse(expired.expiresAt)) await new Promise(setImmediate)
+      test.mock.timers.setTime(Date.parse(expired.expiresAt))
       const pruned = await run(['token', 'prune', '--json'], options)
       assert.deepEqual(JSON.parse(pruned.stdout), { pruned: 2 })
       assert.deepEqual(

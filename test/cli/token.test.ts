@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { run, start } from '../support/command.ts'
+import { run, runProcess, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
@@ -73,7 +73,7 @@ describe('plant-store token', () => {
     const ask = () =>
       call(url, { path: '/plants/1', headers: { Authorization: `Bearer ${token}` } })
     assert.equal((await ask()).status, 404)
-    const { exitCode, stderr } = await run(['token', 'revoke', id], { folder })
+    const { exitCode, stderr } = await runProcess(['token', 'revoke', id], { folder })
     assert.equal(stderr, `Token ${id} was revoked.\n`)
     assert.equal(exitCode, 0)
     await waitUntil(async () => (await ask()).status === 401, 'the token is refused')
@@ -82,17 +82,22 @@ describe('plant-store token', () => {
   })
 
   for (const [expires, seconds] of Object.entries({ '1s': 1, '2m': 120, '3h': 10_800 })) {
-    it(`create knows ${expires}`, async () => {
+    it(`create knows ${expires}`, async (test) => {
+      test.mock.timers.enable({ apis: ['Date'], now: Date.now() })
       const folder = newFolder()
       const args = ['token', 'create', '--name', 'x'.repeat(200), '--expires', expires, '--json']
       const created = await run([...args, '--create'], { folder })
       const { createdAt, expiresAt } = JSON.parse(created.stdout)
       assert.equal(Date.parse(expiresAt) - Date.parse(createdAt), seconds * 1000)
       assert.deepEqual(readdirSync(join(folder, 'data')), ['plant-store.db'])
-      while (expires === '1s' && Date.now() <= Date.parse(expiresAt))
-        await new Promise(setImmediate)
-      const [listed] = JSON.parse((await run(['token', 'list', '--json'], { folder })).stdout)
-      assert.equal(listed.state, expires === '1s' ? 'expired' : 'active')
+      for (const [ms, state] of [
+        [-1, 'active'],
+        [0, 'expired'],
+      ] as const) {
+        test.mock.timers.setTime(Date.parse(expiresAt) + ms)
+        const [listed] = JSON.parse((await run(['token', 'list', '--json'], { folder })).stdout)
+        assert.equal(listed.state, state)
+      }
     })
   }
 

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import postgres from 'postgres'
@@ -8,10 +7,11 @@ import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import type { WriterLocation } from '../../src/store/sqlite/writer.ts'
 import type { Store } from '../../src/store/store.ts'
 import { breakSync } from './broken-sync.ts'
+import { newDatabase } from './databases.ts'
 import { newFolder } from './folder.ts'
-import { newCluster, query, startServer } from './postgres.ts'
+import { query } from './postgres.ts'
 import { openProxy } from './proxy.ts'
-import { releaseAfterFile, releaseAfterTest, runOnce } from './release.ts'
+import { releaseAfterTest, runOnce } from './release.ts'
 import { closeAfterTest, openPostgresStore, openSqliteStore } from './stores.ts'
 import { waitUntil } from './wait.ts'
 
@@ -91,12 +91,7 @@ function toPath(url: string): string {
 const postgresql: Engine = {
   name: 'PostgreSQL',
 
-  async newUrl() {
-    const server = await findServer()
-    const database = `plants_${randomBytes(6).toString('hex')}`
-    await query(`${server}postgres`, `CREATE DATABASE ${database}`)
-    return server + database
-  },
+  newUrl: newDatabase,
 
   open: openPostgresStore,
 
@@ -147,20 +142,6 @@ const failingTrigger = `
     $$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = 'disk_full'; END $$;
   CREATE TRIGGER fail BEFORE INSERT OR UPDATE OR DELETE ON plant_store.plants
     EXECUTE FUNCTION plant_store.fail()`
-
-let ownServer: Promise<string> | undefined
-
-/** The server that the whole run shares, or one that this file starts when it runs alone. */
-export function findServer(): Promise<string> {
-  const { TEST_POSTGRES_URL } = process.env
-  if (TEST_POSTGRES_URL) return Promise.resolve(TEST_POSTGRES_URL)
-  ownServer ??= (async () => {
-    const server = await startServer(await newCluster(), { fsync: 'off' })
-    releaseAfterFile(server.stop)
-    return server.toUrl('')
-  })()
-  return ownServer
-}
 
 export const engines: readonly Engine[] = [toSqlite('SQLite', 'adaptive'), postgresql]
 

@@ -55,6 +55,8 @@ export async function newCluster(): Promise<string> {
     '--encoding=UTF8',
     '--no-sync',
     '--locale=C',
+    // The hash of a password is as slow as it is safe, for each of a store's connections.
+    '--set=scram_iterations=1',
   ]
   await run(initdb, [`--pgdata=${folder}`, ...options])
   appendFileSync(join(folder, 'pg_hba.conf'), 'host replication all 127.0.0.1/32 scram-sha-256\n')

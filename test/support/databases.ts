@@ -1,0 +1,74 @@
+import { randomBytes } from 'node:crypto'
+import postgres from 'postgres'
+import { newCluster, startServer } from './postgres.ts'
+import { releaseAfterFile, releaseAfterTest } from './release.ts'
+
+/** Databases that are empty again: to empty one costs a fifth of making one. */
+const empty: string[] = []
+
+/** The URL of an empty database on the server of the tests. It is emptied with the test. */
+export async function newDatabase(): Promise<string> {
+  const url = empty.pop() ?? (await createDatabase())
+  releaseAfterTest(async () => {
+    if (await clear(url)) empty.push(url)
+  })
+  return url
+}
+
+async function createDatabase(): Promise<string> {
+  const name = `plants_${randomBytes(6).toString('hex')}`
+  const sql = await openAdmin()
+  await sql.unsafe(`CREATE DATABASE ${name} STRATEGY FILE_COPY`)
+  return (await findServer()) + name
+}
+
+/** Removes the store from a database. Answers whether nothing else is left in it. */
+async function clear(url: string): Promise<boolean> {
+  const sql = postgres(url, { max: 1, onnotice: () => {} })
+  try {
+    await sql.unsafe(endOthers)
+    await sql.unsafe('DROP SCHEMA IF EXISTS plant_store CASCADE')
+    return (await sql.unsafe(leftovers)).length === 0
+  } finally {
+    await sql.end()
+  }
+}
+
+const endOthers = `
+  SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
+  WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+    AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()`
+
+/** Objects have numbers above 16383 unless they come with the server. */
+const leftovers = `
+  SELECT oid FROM pg_catalog.pg_namespace WHERE oid > 16383
+  UNION ALL SELECT oid FROM pg_catalog.pg_class WHERE oid > 16383
+  UNION ALL SELECT oid FROM pg_catalog.pg_proc WHERE oid > 16383
+  UNION ALL SELECT oid FROM pg_catalog.pg_type WHERE oid > 16383
+  UNION ALL SELECT oid FROM pg_catalog.pg_operator WHERE oid > 16383
+  UNION ALL SELECT setdatabase FROM pg_catalog.pg_db_role_setting WHERE setdatabase <> 0`
+
+let admin: Promise<postgres.Sql> | undefined
+
+function openAdmin(): Promise<postgres.Sql> {
+  admin ??= (async () => {
+    const sql = postgres(`${await findServer()}postgres`, { max: 1, onnotice: () => {} })
+    releaseAfterFile(() => sql.end())
+    return sql
+  })()
+  return admin
+}
+
+let ownServer: Promise<string> | undefined
+
+/** The server that the whole run shares, or one that this file starts when it runs alone. */
+export function findServer(): Promise<string> {
+  const { TEST_POSTGRES_URL } = process.env
+  if (TEST_POSTGRES_URL) return Promise.resolve(TEST_POSTGRES_URL)
+  ownServer ??= (async () => {
+    const server = await startServer(await newCluster(), { fsync: 'off' })
+    releaseAfterFile(server.stop)
+    return server.toUrl('')
+  })()
+  return ownServer
+}
