@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
-import { run } from '../support/command.ts'
+import { runProcess } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { compileShim } from './shim.ts'
 import { readTrace } from './trace.ts'
@@ -15,7 +15,7 @@ describe('a restore', { skip: shim.skip }, () => {
     openConnection(backup).close()
     const folder = newFolder()
     const trace = join(newFolder(), 'trace')
-    const { exitCode, stderr } = await run(['restore', backup], {
+    const { exitCode, stderr } = await runProcess(['restore', backup], {
       folder,
       env: {
         DATABASE_URL: `sqlite:${folder}/a/b/plants.db`,

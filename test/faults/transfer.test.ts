@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import type { Store } from '../../src/store/store.ts'
-import { run, start } from '../support/command.ts'
+import { run, runProcess, start } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -77,7 +77,7 @@ describe('a backup under load', () => {
       await waitUntil(() => writers.count('ok') >= enough, '100 more acknowledged plants')
       const before = writers.attempts.filter(({ outcome }) => outcome === 'ok')
       const env = { DATABASE_URL: database }
-      const backup = await run(['backup', `${round}.db`], { folder, env })
+      const backup = await runProcess(['backup', `${round}.db`], { folder, env })
       assert.equal(backup.exitCode, 0, backup.stderr)
       const to = `sqlite:restored-${round}.db`
       const restored = await run(['restore', `${round}.db`, '--database', to], { folder })

@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test'
 import { openPrimary } from '../../src/store/postgres/connection.ts'
 import { UnusableStore } from '../../src/store/store.ts'
 import { issueCertificate } from '../support/certificates.ts'
-import { run } from '../support/command.ts'
+import { run, runProcess } from '../support/command.ts'
 import { findServer } from '../support/databases.ts'
 import { newFolder } from '../support/folder.ts'
 import { query } from '../support/postgres.ts'
@@ -197,7 +197,10 @@ describe('the files of TLS', () => {
     const folder = newFolder()
     const list = (parameters: Parameters, env: Parameters) => {
       const url = byName(tls.toUrl('plants', parameters))
-      return run(['token', 'list', '--database', url], { folder, env: { HOME: folder, ...env } })
+      return runProcess(['token', 'list', '--database', url], {
+        folder,
+        env: { HOME: folder, ...env },
+      })
     }
     const missing = await list({ sslmode: 'verify-full' }, {})
     assert.equal(missing.exitCode, 78)
