@@ -19,7 +19,7 @@ const imports: Record<string, string[]> = {
     'store/failures.ts',
     'store/store.ts',
     'tokens/verify.ts',
-    'transfer/write.ts',
+    'transfer',
   ],
   'config.ts': [
     'http/cors.ts',

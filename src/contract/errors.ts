@@ -25,9 +25,12 @@ export const errors = {
   40800: 'The request was not complete in time.',
   40900: 'A plant with this id already exists.',
   41200: 'The precondition in `If-Match` or `If-None-Match` does not hold.',
-  41300: 'The body is larger than 1 MiB, or it comes in too many small chunks.',
+  41300:
+    'The body, or a line of an import, is larger than 1 MiB, or the body comes in too many small ' +
+    'chunks.',
   41400: 'The URL is longer than 8 KiB.',
-  41500: 'The body is not `application/json` in UTF-8, or it has a content encoding.',
+  41500:
+    'The body does not have the media type of the operation, in UTF-8, or has a content encoding.',
   41700: 'The `Expect` header asks for something other than `100-continue`.',
   42200: 'This `Idempotency-Key` was already used with a different plant.',
   42900: 'The token has used up its requests for now.',

@@ -7,6 +7,7 @@ export const protocolFailures: readonly ErrorNumber[] = [
 ]
 const operationFailures: readonly ErrorNumber[] = [40100, 40101, 40102, 40300, 42900, 50000, 50301]
 const bodyFailures: readonly ErrorNumber[] = [40001, 40002, 40003, 41500]
+const fileFailures: readonly ErrorNumber[] = [40002, 41500]
 /** A body is read on every write, if only to be discarded. */
 const writeFailures: readonly ErrorNumber[] = [41300, 50400, 50700]
 
@@ -19,7 +20,7 @@ export function failuresOf(operation: Operation): ErrorNumber[] {
     ...(path.includes('{id}') ? [40004 as const] : []),
     ...(parameters.length > 0 ? [40005 as const] : []),
     ...(parameters.includes('If-Match') ? [41200 as const] : []),
-    ...(body ? bodyFailures : []),
+    ...(body ? ('shape' in body ? bodyFailures : fileFailures) : []),
     ...(method === 'GET' ? [] : writeFailures),
     ...failures,
   ])

@@ -3,15 +3,15 @@ export const formats = {
   ndjson: {
     mediaType: 'application/x-ndjson',
     contentType: 'application/x-ndjson; charset=utf-8',
-    description: 'All plants in ascending order of id, as one JSON object per line.',
+    description: 'Plants as one JSON object per line.',
     example: '{"id":1,"name":"Monstera deliciosa","tag":"indoor"}\n',
   },
   csv: {
     mediaType: 'text/csv',
     contentType: 'text/csv; charset=utf-8; header=present',
     description:
-      'All plants in ascending order of id, as one row per plant after a header row. An absent ' +
-      'tag is an empty field; an empty tag is `""`.',
+      'Plants as one row each, after a header row that names the columns. An absent tag is an ' +
+      'empty field; an empty tag is `""`.',
     example: 'id,name,tag\n1,Monstera deliciosa,indoor\n',
   },
 } as const

@@ -44,8 +44,13 @@ export const headers = {
     schema: { ...text, const: 'true' },
     example: 'true',
   },
+  'Content-Disposition': {
+    description: 'Tells a browser to save the body as a file, and under which name.',
+    schema: text,
+    example: 'attachment; filename="plants.csv"',
+  },
   'Content-Encoding': {
-    description: '`gzip` when the request allows it (`Accept-Encoding`) and the body is not JSON.',
+    description: '`gzip` when the request allows it (`Accept-Encoding`).',
     schema: { ...text, const: 'gzip' },
     example: 'gzip',
   },
@@ -102,10 +107,10 @@ export const headers = {
   },
   Vary: {
     description:
-      'The request headers that the response depends on: `Accept` and `Accept-Encoding` for ' +
-      'lists, `Origin` where the operator has named the origins that may call.',
+      'The request headers that the response depends on: `Accept-Encoding` for exports, ' +
+      '`Origin` where the operator has named the origins that may call.',
     schema: text,
-    example: 'Accept, Accept-Encoding',
+    example: 'Accept-Encoding',
   },
   'Access-Control-Allow-Origin': {
     description:
@@ -143,6 +148,7 @@ export type HeaderName = keyof typeof headers
 /** The request headers that a page of another origin may send. */
 export const corsRequestHeaders = [
   'Authorization',
+  'Content-Encoding',
   'Content-Type',
   'Idempotency-Key',
   'If-Match',

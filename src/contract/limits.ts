@@ -11,6 +11,13 @@ export const limits = {
   connections: 20_000,
   /** How many idempotency keys a token may use within the 24 hours that one is kept. */
   keysOfToken: 10_000_000,
+  /** How many imports run at a time. */
+  imports: 4,
+  /** An import whose client sends less than this in the time for a request is too slow. */
+  importBytesInTime: 64 * 1024,
+  /** A gzipped import may expand to this many bytes, and to more by this factor. */
+  gzipFreeBytes: 64 * 1024 * 1024,
+  gzipFactor: 100,
   retryAfterSeconds: 1,
 } as const
 
@@ -28,6 +35,8 @@ export interface Timeouts {
   readonly shutdownMs: number
   /** How long an export may take. While it runs, the store cannot reclaim space. */
   readonly exportMs: number
+  /** How long an import may take. */
+  readonly importMs: number
 }
 
 export const defaultTimeouts: Timeouts = {
@@ -39,4 +48,5 @@ export const defaultTimeouts: Timeouts = {
   idleGraceMs: 1_000,
   shutdownMs: 9_000,
   exportMs: 600_000,
+  importMs: 600_000,
 }

@@ -18,7 +18,7 @@ export function buildComponents() {
     return { $ref: `#/components/${kind}/${name}` }
   }
 
-  /** Refers to a shape by its title, and from an array to the shape of its items. */
+  /** Refers to a shape by its title, and from it to the shapes of its parts. */
   function referToShape(shape: ObjectShape | ArrayShape): Json {
     const { title } = shape
     const known = shapes.get(title) ?? shape
@@ -26,10 +26,16 @@ export function buildComponents() {
       throw new Error(`Two different shapes of the contract have the title "${title}".`)
     }
     shapes.set(title, shape)
-    return refer('schemas', title, () => {
-      const items = shape.type === 'array' ? { items: referToShape(shape.items) } : {}
-      return toSchema({ ...shape, ...items }) as Json
-    })
+    return refer('schemas', title, () => toSchema({ ...shape, ...referToParts(shape) }) as Json)
+  }
+
+  function referToParts(shape: ObjectShape | ArrayShape): Json {
+    if (shape.type === 'array') return { items: referToShape(shape.items) }
+    const properties = Object.entries(shape.properties).map(([name, member]) => [
+      name,
+      member.type === 'array' ? { ...member, ...referToParts(member) } : member,
+    ])
+    return { properties: Object.fromEntries(properties) }
   }
 
   function referToHeaders({ always, sometimes }: CarriedHeaders): Json {

@@ -1,11 +1,11 @@
 import type { Subject } from './carried-headers.ts'
 import { failuresOf, failuresOfPage, protocolFailures } from './failures.ts'
 import { type Components, type Json, toSchema } from './openapi-components.ts'
-import { buildFailures, buildSuccess } from './openapi-responses.ts'
+import { buildContent, buildFailures, buildSuccess } from './openapi-responses.ts'
 import type { Operation, Page, Success } from './operation.ts'
 import { operations } from './operations.ts'
 import { pages } from './pages.ts'
-import { parameters } from './parameters.ts'
+import { parameters, toRequestName } from './parameters.ts'
 import { int64Bounds } from './schema.ts'
 
 /** Every path with its operations or its page, HEAD wherever GET is, and OPTIONS. */
@@ -48,14 +48,14 @@ function describeOperation(
     parameters: [
       ...(path.includes('{id}') ? [idParameter] : []),
       ...operation.parameters.map((parameter) => ({
-        name: parameter,
         ...(toSchema(parameters[parameter]) as Json),
+        name: toRequestName(parameter),
       })),
     ],
     ...(body && {
       requestBody: {
         required: true,
-        content: { [body.mediaType]: { schema: components.referToShape(body.shape) } },
+        content: { [body.mediaType]: buildContent(components, body) },
       },
     }),
     responses: {

@@ -37,24 +37,25 @@ export interface RequestKind {
 
 /** A success. The response to HEAD has the headers of that to GET, and no body. */
 export function buildSuccess(
-  { referToHeaders, referToShape }: Components,
+  components: Components,
   { subject, method }: RequestKind,
   { description, headers, optionalHeaders = [], body, alternatives = [] }: Success,
 ): Json {
   const carried = headersOfSuccess(subject, { always: headers, sometimes: optionalHeaders })
   const bodies = method === 'HEAD' || body === undefined ? [] : [body, ...alternatives]
-  const content = bodies.map((one) => [one.mediaType, toContent(one)])
+  const content = bodies.map((one) => [one.mediaType, buildContent(components, one)])
   return {
     description,
-    headers: referToHeaders(carried),
+    headers: components.referToHeaders(carried),
     ...(content.length > 0 && { content: Object.fromEntries(content) }),
   }
+}
 
-  function toContent(one: JsonBody | TextBody): Json {
-    if ('shape' in one) return { schema: referToShape(one.shape) }
-    const { description, example } = one
-    return { schema: { type: 'string', description }, ...(example && { example }) }
-  }
+/** A body of a request or a response: by its shape, or in words. */
+export function buildContent({ referToShape }: Components, body: JsonBody | TextBody): Json {
+  if ('shape' in body) return { schema: referToShape(body.shape) }
+  const { description, example } = body
+  return { schema: { type: 'string', description }, ...(example && { example }) }
 }
 
 /** One response for each status, with an example for each error number of that status. */

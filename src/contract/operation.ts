@@ -1,4 +1,5 @@
 import type { ErrorNumber } from './errors.ts'
+import type { Format } from './formats.ts'
 import type { cachePolicies, HeaderName } from './headers.ts'
 import type { ParameterName } from './parameters.ts'
 import type { ArrayShape, BodyShape, ObjectShape } from './schema.ts'
@@ -17,6 +18,11 @@ export interface TextBody {
   readonly mediaType: string
   readonly description: string
   readonly example?: string
+}
+
+/** A file of plants as the body of a request: read as it comes, however long it is. */
+export interface FileBody extends TextBody {
+  readonly format: Format
 }
 
 /** A body in the usual media type. */
@@ -44,7 +50,7 @@ export interface Operation {
   /** Whether it is answered while the write queue is full, as pages are. */
   readonly isServedUnderLoad?: true
   readonly parameters: readonly ParameterName[]
-  readonly body?: JsonBody<BodyShape>
+  readonly body?: JsonBody<BodyShape> | FileBody
   readonly successes: Readonly<Record<number, Success>>
   /** The failures of this operation alone; `failuresOf` adds those that it shares with others. */
   readonly failures: readonly ErrorNumber[]

@@ -1,4 +1,4 @@
-import { formats } from './formats.ts'
+import { fileOperations } from './file-operations.ts'
 import { json, type Operation } from './operation.ts'
 import { NewPlant, Plant, StoredPlant, StoredPlants } from './shapes.ts'
 
@@ -37,17 +37,14 @@ export const operations = {
     summary: 'List plants',
     description:
       'Returns plants in ascending order of id. While more follow, the `Link` header carries the ' +
-      'URL of the next page. A plant that exists throughout the walk is on exactly one page. A ' +
-      'client that prefers `application/x-ndjson` or `text/csv` receives all plants in one ' +
-      'response, as of one moment, or at most `limit` of them if that is given.',
+      'URL of the next page. A plant that exists throughout the walk is on exactly one page.',
     parameters: ['limit', 'after', 'tag'],
     successes: {
       200: {
-        description: 'A page of plants, or all of them.',
+        description: 'A page of plants.',
         body: json(StoredPlants),
-        alternatives: [formats.ndjson, formats.csv],
-        headers: ['Vary'],
-        optionalHeaders: ['Link', 'Content-Encoding'],
+        headers: [],
+        optionalHeaders: ['Link'],
       },
     },
     failures: [],
@@ -132,6 +129,7 @@ export const operations = {
     },
     failures: [],
   },
+  ...fileOperations,
 } as const satisfies Record<string, Operation>
 
 export type Operations = typeof operations

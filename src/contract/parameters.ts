@@ -5,6 +5,8 @@ import { int64Bounds, storablePattern } from './schema.ts'
  * them, and a request with an invented condition or key fails.
  */
 interface Parameter {
+  /** Its name in a request, where two parameters have the same one. */
+  readonly name?: string
   readonly in: 'query' | 'header'
   readonly description: string
   readonly schema: Readonly<Record<string, unknown>>
@@ -19,6 +21,10 @@ const entityTags = `(?:${space},)*${space}${entityTag}(?:${space},(?:${space}${e
 /** `*`, or a list of entity tags, in which elements may be empty (RFC 9110, section 5.6.1). */
 const entityTagsPattern = `^(?:\\*|${entityTags}${space})$`
 
+/** What an import may do with a plant whose id has other content. */
+export const conflictRules = ['fail', 'skip', 'replace'] as const
+export type ConflictRule = (typeof conflictRules)[number]
+
 /** The parameters of operations beside the id in the path. A wrong or repeated one is 40005. */
 export const parameters = {
   limit: {
@@ -32,6 +38,12 @@ export const parameters = {
       default: pageLimits.default,
     },
   },
+  exportLimit: {
+    name: 'limit',
+    in: 'query',
+    description: 'The maximum number of plants to return: all of them, unless it is given.',
+    schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 2 ** 31 - 1 },
+  },
   after: {
     in: 'query',
     description: 'Returns only plants whose id is greater than this one.',
@@ -42,6 +54,13 @@ export const parameters = {
     description:
       'Returns only plants with exactly this tag. An empty value (`tag=`) finds the empty tag.',
     schema: { type: 'string', pattern: storablePattern },
+  },
+  'on-conflict': {
+    in: 'query',
+    description:
+      'What happens to a plant whose id has other content: `fail` keeps the stored one and ' +
+      'reports the line, `skip` keeps it and only counts the line, `replace` replaces it.',
+    schema: { type: 'string', enum: conflictRules, default: 'fail' },
   },
   'If-Match': {
     in: 'header',
@@ -67,3 +86,9 @@ export const parameters = {
 } as const satisfies Record<string, Parameter>
 
 export type ParameterName = keyof typeof parameters
+
+/** The name of a parameter in a request. */
+export function toRequestName(name: ParameterName): string {
+  const { name: requestName = name }: Parameter = parameters[name]
+  return requestName
+}

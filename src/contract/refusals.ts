@@ -3,6 +3,7 @@ export const refusalReasons = [
   'body_memory',
   'connections',
   'exports',
+  'imports',
   'keys_of_token',
   'log_size',
   'rate_limit',

@@ -35,12 +35,13 @@ interface Titled extends Described {
   readonly title: string
 }
 
+type MemberShape = TextShape | IntegerShape | ArrayShape
+
 /**
  * An object. Members that are not required may be absent. Members without a shape are ignored, or
  * forbidden where `additionalProperties` is false.
  */
-export interface ObjectShape<Member extends TextShape | IntegerShape = TextShape | IntegerShape>
-  extends Titled {
+export interface ObjectShape<Member extends MemberShape = MemberShape> extends Titled {
   readonly type: 'object'
   readonly required: readonly string[]
   readonly properties: Readonly<Record<string, Member>>

@@ -1,6 +1,7 @@
+import type { ImportReport } from '../contract/import-report.ts'
 import type { Timeouts } from '../contract/limits.ts'
 import type { Plant, StoredPlant } from '../contract/shapes.ts'
-import { toJson, toJsonArray } from '../json/write.ts'
+import { toJson, toJsonArray, toReportJson } from '../json/write.ts'
 import { type Exchange, type Headers, send } from './exchange.ts'
 import { isStreamed, type StreamedBody, sendStreamed } from './streamed-body.ts'
 
@@ -8,13 +9,7 @@ import { isStreamed, type StreamedBody, sendStreamed } from './streamed-body.ts'
 export interface AnyAnswer {
   readonly status: number
   readonly headers: Headers
-  readonly body:
-    | Plant
-    | StoredPlant
-    | readonly StoredPlant[]
-    | StreamedBody
-    | TextContent
-    | undefined
+  readonly body: HeldBody | StreamedBody | TextContent | undefined
 }
 
 /** A body that is no JSON, and small. */
@@ -42,6 +37,10 @@ export function sendAnswer(
   return undefined
 }
 
-function toText(body: Plant | StoredPlant | readonly StoredPlant[]): string {
-  return Array.isArray(body) ? toJsonArray(body) : toJson(body as Plant | StoredPlant)
+/** A body that is sent as a whole. */
+type HeldBody = Plant | StoredPlant | readonly StoredPlant[] | ImportReport
+
+function toText(body: HeldBody): string {
+  if (Array.isArray(body)) return toJsonArray(body)
+  return 'refused' in body ? toReportJson(body) : toJson(body as Plant | StoredPlant)
 }

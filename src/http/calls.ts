@@ -1,7 +1,8 @@
-import type { TextBody } from '../contract/operation.ts'
+import type { FileBody, TextBody } from '../contract/operation.ts'
 import type { OperationName, Operations } from '../contract/operations.ts'
 import type { AnyShape, ArrayShape, ValueOf } from '../contract/schema.ts'
 import type { TextContent } from './answer.ts'
+import type { FileUpload } from './file-upload.ts'
 import type { RequestParameters } from './parameters.ts'
 import type { StreamedBody } from './streamed-body.ts'
 
@@ -12,7 +13,9 @@ type Body<Name extends OperationName> = Operations[Name] extends {
   body: { shape: infer Shape extends AnyShape }
 }
   ? { readonly body: ValueOf<Shape> }
-  : unknown
+  : Operations[Name] extends { body: FileBody }
+    ? { readonly body: FileUpload }
+    : unknown
 type ParametersOf<Name extends OperationName> = Pick<
   RequestParameters,
   Operations[Name]['parameters'][number]
@@ -48,7 +51,7 @@ export type Answer<Name extends OperationName> = {
     }
       ? ContentOf<Shape>
       : Operations[Name]['successes'][Status] extends { body: TextBody }
-        ? TextContent
+        ? TextContent | StreamedBody
         : undefined
   }
 }[keyof Operations[Name]['successes']]

@@ -1,5 +1,4 @@
 import { Failure } from '../contract/errors.ts'
-import { formatNames, formats } from '../contract/formats.ts'
 import { limits } from '../contract/limits.ts'
 import { pageLimits } from '../contract/parameters.ts'
 import { findFailure, type Precondition } from '../contract/precondition.ts'
@@ -7,21 +6,22 @@ import type { Metrics } from '../metrics/metrics.ts'
 import { keyLifetimeMs, type Store, type VersionedPlant } from '../store/store.ts'
 import type { Answer, Handlers } from './calls.ts'
 import { toETag } from './etag.ts'
+import { buildFileHandlers } from './file-handlers.ts'
+import type { Imports } from './imports.ts'
 import type { RequestParameters } from './parameters.ts'
-import { listPage, openExport } from './plant-list.ts'
+import { listPage } from './plant-list.ts'
 import { buildTokenCount } from './rate-limit.ts'
-
-/** The request headers that the format of a list depends on. */
-const Vary = 'Accept, Accept-Encoding'
 
 export interface HandlerParts {
   readonly store: Store
+  readonly imports: Imports
   readonly metrics: Metrics
   readonly maxKeysOfToken?: number
 }
 
 export function buildHandlers({
   store,
+  imports,
   metrics,
   maxKeysOfToken = limits.keysOfToken,
 }: HandlerParts): Handlers {
@@ -62,22 +62,11 @@ export function buildHandlers({
       }
     },
 
-    async listPlants({ parameters, baseUrl, tokenId, mediaType }) {
-      const { after, tag } = parameters
-      const format = formatNames.find((name) => formats[name].mediaType === mediaType)
-      if (format !== undefined) {
-        const body = await openExport(store, tokenId, {
-          format,
-          after,
-          tag,
-          limit: parameters.limit,
-        })
-        return { status: 200, headers: { Vary }, body }
-      }
-      const limit = parameters.limit ?? pageLimits.default
+    async listPlants({ parameters, baseUrl }) {
+      const { after, tag, limit = pageLimits.default } = parameters
       const { body, next } = await listPage(store, { limit, after, tag })
       const Link = next === undefined ? undefined : toLink(baseUrl, { limit, after: next, tag })
-      return { status: 200, headers: Link === undefined ? { Vary } : { Vary, Link }, body }
+      return { status: 200, headers: Link === undefined ? {} : { Link }, body }
     },
 
     getPlant({ id, parameters }) {
@@ -106,6 +95,8 @@ export function buildHandlers({
     async getMetrics({ mediaType }) {
       return { status: 200, headers: { Vary: 'Accept' }, body: await metrics.write(mediaType) }
     },
+
+    ...buildFileHandlers(store, imports),
   }
 }
 

@@ -14,6 +14,7 @@ import { discardBody, readJson } from './body.ts'
 import type { Handlers } from './calls.ts'
 import { addField } from './exchange.ts'
 import { insufficientScope } from './failures.ts'
+import { openFileUpload } from './file-upload.ts'
 import { toPreferred } from './negotiation.ts'
 import { buildParameterReader, type RequestParameters } from './parameters.ts'
 import { buildRateLimit, type RateLimit } from './rate-limit.ts'
@@ -67,10 +68,13 @@ function buildHandle(
   const operation: Operation = operations[name]
   const answer = handlers[name] as unknown as AnyHandler
   const hasId = operation.path.includes('{id}')
-  const expected = operation.body && {
-    mediaType: operation.body.mediaType,
-    read: buildShapeReader(operation.body.shape, hasId ? ['id'] : []),
-  }
+  const { body: declared } = operation
+  const file = declared && 'format' in declared ? declared : undefined
+  const expected = declared &&
+    'shape' in declared && {
+      mediaType: declared.mediaType,
+      read: buildShapeReader(declared.shape, hasId ? ['id'] : []),
+    }
   const readParameters = buildParameterReader(operation.parameters)
   const isWrite = operation.method !== 'GET'
   const { body: usual, alternatives = [] } = operation.successes[200] ?? {}
@@ -95,9 +99,10 @@ function buildHandle(
     const parameters = readParameters(url, headers)
     if (operation.method === 'PUT') refuseRange(headers)
     let body: object | undefined
-    if (expected !== undefined) {
+    if (expected) {
       body = expected.read(await readJson(request, response, expected.mediaType))
-    } else if (isWrite) await discardBody(request, response)
+    } else if (file) body = openFileUpload(exchange, file.mediaType, timeouts, verify)
+    else if (isWrite) await discardBody(request, response)
     if (id !== undefined && body !== undefined) requireSameId(body, id)
     // A token that was revoked or expired while the body was on its way writes nothing.
     if (isWrite && !tokens.isCurrent(grant)) await verify()

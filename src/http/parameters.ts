@@ -1,7 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
-import { type ParameterName, pageLimits, parameters } from '../contract/parameters.ts'
+import {
+  type ConflictRule,
+  conflictRules,
+  type ParameterName,
+  pageLimits,
+  parameters,
+  toRequestName,
+} from '../contract/parameters.ts'
 import type { States } from '../contract/precondition.ts'
 import { isStorable } from '../contract/text.ts'
 import { toVersion } from './etag.ts'
@@ -9,6 +16,8 @@ import { toVersion } from './etag.ts'
 /** The parameters of a request, checked. One that was not sent is undefined. */
 export interface RequestParameters {
   limit: number | undefined
+  exportLimit: number | undefined
+  'on-conflict': ConflictRule | undefined
   after: bigint | undefined
   tag: string | undefined
   'If-Match': States | undefined
@@ -20,7 +29,18 @@ type Reader<Name extends ParameterName> = (text: string) => RequestParameters[Na
 
 /** How each parameter is read, and the values that it may have. */
 const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string } } = {
-  limit: { read: toLimit, expected: `a number from 1 to ${pageLimits.max}` },
+  limit: {
+    read: (text) => toLimit(text, pageLimits.max),
+    expected: `a number from 1 to ${pageLimits.max}`,
+  },
+  exportLimit: {
+    read: (text) => toLimit(text, parameters.exportLimit.schema.maximum),
+    expected: `a number from 1 to ${parameters.exportLimit.schema.maximum}`,
+  },
+  'on-conflict': {
+    read: (text) => conflictRules.find((rule) => rule === text),
+    expected: 'fail, skip or replace',
+  },
   after: { read: toPathId, expected: `an integer ${int64Range}` },
   tag: {
     read: (text) => (isStorable(text) ? text : undefined),
@@ -63,7 +83,8 @@ function readInto(
 }
 
 function findOnly(name: ParameterName, query: [string, string | undefined][]): string | undefined {
-  const found = query.filter(([given]) => given === name)
+  const requestName = toRequestName(name)
+  const found = query.filter(([given]) => given === requestName)
   if (found.length > 1) throw wrong(name, 'is given twice: send it once')
   const [first] = found
   if (first === undefined) return undefined
@@ -95,9 +116,9 @@ function decode(text: string): string | undefined {
   }
 }
 
-function toLimit(text: string): number | undefined {
-  const limit = /^[1-9]\d{0,3}$/.test(text) ? Number(text) : 0
-  return limit >= 1 && limit <= pageLimits.max ? limit : undefined
+function toLimit(text: string, max: number): number | undefined {
+  const limit = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0
+  return limit >= 1 && limit <= max ? limit : undefined
 }
 
 function toKey(text: string): string | undefined {
@@ -125,5 +146,5 @@ function toStates(text: string, comparison: 'strong' | 'weak'): States | undefin
 
 function wrong(name: ParameterName, reason: string): Failure {
   const where = parameters[name].in === 'query' ? 'The query parameter' : 'The header'
-  return new Failure(40005, `${where} ${name} ${reason}.`)
+  return new Failure(40005, `${where} ${toRequestName(name)} ${reason}.`)
 }

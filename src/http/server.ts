@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
-import type { Failure } from '../contract/errors.ts'
+import { Failure } from '../contract/errors.ts'
 import { contentTypeOptions } from '../contract/headers.ts'
 import type { Timeouts } from '../contract/limits.ts'
 import type { Metrics } from '../metrics/metrics.ts'
@@ -15,6 +15,7 @@ import { type AllowedOrigins, allowOrigin } from './cors.ts'
 import { addField, type Exchange, recordAnswer } from './exchange.ts'
 import { sendFailure, toFailure } from './failures.ts'
 import { buildHandlers } from './handlers.ts'
+import { buildImports } from './imports.ts'
 import { buildOperations } from './operations.ts'
 import { buildPages } from './pages.ts'
 import { findEscapeFault, findProtocolFault, isFramedOddly, toOriginForm } from './protocol.ts'
@@ -45,9 +46,10 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   const { recorderOf } = metrics
   const unrouted = recorderOf()
   const log = buildRequestLog(parts)
+  const imports = buildImports(store)
   const findRoute = buildRoutes([
     ...buildOperations({
-      handlers: buildHandlers({ store, metrics }),
+      handlers: buildHandlers({ store, imports, metrics }),
       tokens,
       rateLimit,
       publicUrl,
@@ -132,11 +134,23 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
     server,
     async drain(grace) {
       lifecycle.isDraining = true
+      const endImports = () => imports.endAll(shuttingDown())
+      const timer = setTimeout(endImports, timeouts.shutdownMs * importShareOfShutdown)
       const cut = await drain(grace)
+      clearTimeout(timer)
       log.close()
       return cut
     },
   }
+}
+
+/** Imports that take longer than this part of a shutdown are ended, in time to be answered. */
+const importShareOfShutdown = 0.5
+
+function shuttingDown(): Failure {
+  return new Failure(50300, 'The service is shutting down. Send the file again.', {
+    reason: 'shutdown',
+  })
 }
 
 /** Request ids are unique over restarts and processes: a random start, then a count. */

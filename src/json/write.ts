@@ -1,3 +1,4 @@
+import type { ImportReport, RefusedLine } from '../contract/import-report.ts'
 import type { Plant, StoredPlant } from '../contract/shapes.ts'
 
 declare global {
@@ -15,6 +16,15 @@ export function toJson(plant: Plant | StoredPlant): string {
 /** Plants as a JSON array. V8 is fastest in one call. */
 export function toJsonArray(plants: readonly StoredPlant[]): string {
   return JSON.stringify(plants.map(toWritable))
+}
+
+/** The report of an import as JSON, with all digits of its ids. */
+export function toReportJson(report: ImportReport): string {
+  return JSON.stringify({ ...report, refused: report.refused.map(toWritableLine) })
+}
+
+function toWritableLine({ line, id, error, message }: RefusedLine) {
+  return { line, id: id === undefined ? undefined : toWritableId(id), error, message }
 }
 
 /** The members of a plant and no others. `stringify` leaves out an absent tag. */

@@ -1,7 +1,7 @@
 import { int64Range, toPathId } from '../contract/int64.ts'
 import { isStorable } from '../contract/text.ts'
-import { type Entry, type Reader, UnreadableFile } from './entry.ts'
-import { type Line, maxLineBytes } from './lines.ts'
+import { type Entry, type Reader, type Refusal, UnreadableFile } from './entry.ts'
+import { type Line, linesOfFiles } from './lines.ts'
 
 /**
  * The fields of a record. A field without text is absent; an empty text is written as two quotes.
@@ -36,27 +36,28 @@ export function buildCsvReader(): Reader {
   }
 
   /** Rejects a record. Without a header before it, the whole file is unreadable. */
-  function reject(reason: string, line: number, text: string): Entry {
-    if (columns === undefined) throw new UnreadableFile(line, reason)
-    return { line, text, reason }
+  function reject(refusal: Refusal, line: number, text: string): Entry {
+    if (columns === undefined) throw new UnreadableFile(40003, line, refusal.message)
+    return { line, text, refusal }
   }
 
   /** Rejects every line read so far: where the next record begins is unknown. */
   function rejectOpen({ number, lines }: OpenRecord, reason: string): Entry {
     open = undefined
     const through = lines.length === 1 ? '' : ` (through line ${number + lines.length - 1})`
-    return reject(`${reason}${through}.`, number, lines.join('\n'))
+    const refusal = { error: 40001, message: `${reason}${through}.` } as const
+    return reject(refusal, number, lines.join('\n'))
   }
 
   function continueRecord(
     record: OpenRecord,
     text: string,
-    fault: string | undefined,
+    fault: Refusal | undefined,
   ): Entry | undefined {
     record.lines.push(text)
     record.bytes += Buffer.byteLength(text) + 1
-    if (fault !== undefined) return rejectOpen(record, fault.replace(/\.$/, ''))
-    if (record.bytes > maxLineBytes) return rejectOpen(record, neverEnds)
+    if (fault !== undefined) return rejectOpen(record, fault.message.replace(/\.$/, ''))
+    if (record.bytes > linesOfFiles.maxBytes) return rejectOpen(record, neverEnds)
     // A line with an even number of quotes ends as it began: inside the quoted field.
     if (countQuotes(text) % 2 === 0) return undefined
     open = undefined
@@ -71,6 +72,7 @@ export function buildCsvReader(): Reader {
       return undefined
     }
     if (fields === 'malformed') return reject(unexpectedQuote, number, text)
+    if (columns === undefined && record.trim() === '') return undefined
     if (columns === undefined) columns = toColumns(fields, number)
     else if (record !== '') return toEntry(fields, columns, number, text)
     return undefined
@@ -80,15 +82,17 @@ export function buildCsvReader(): Reader {
     read: readLine,
     end() {
       if (open !== undefined) return rejectOpen(open, neverEnds)
-      if (columns === undefined) throw new UnreadableFile(1, noHeader)
+      if (columns === undefined) throw new UnreadableFile(40003, 1, noHeader)
       return undefined
     },
   }
 }
 
 const neverEnds = 'A quoted field starts here and does not end'
-const unexpectedQuote =
-  'Unexpected quote: put the whole field in quotes and double the quotes inside.'
+const unexpectedQuote: Refusal = {
+  error: 40001,
+  message: 'Unexpected quote: put the whole field in quotes and double the quotes inside.',
+}
 const noHeader = 'The header row is missing: the first line must name the columns id,name,tag.'
 
 function countQuotes(text: string): number {
@@ -129,12 +133,13 @@ function findClosingQuote(record: string, from: number): number {
 function toColumns(fields: Fields, line: number): Columns {
   const indexes = new Map<string, number>()
   for (const [index, name = ''] of fields.entries()) {
-    if (indexes.has(name)) throw new UnreadableFile(line, namedTwice(name))
+    if (indexes.has(name)) throw new UnreadableFile(40003, line, namedTwice(name))
     indexes.set(name, index)
   }
   const missing = ['id', 'name'].find((name) => !indexes.has(name))
   if (missing !== undefined) {
     throw new UnreadableFile(
+      40003,
       line,
       `The header has no column "${missing}": id and name are required, tag is optional.`,
     )
@@ -150,20 +155,20 @@ function namedTwice(name: string): string {
 
 function toEntry(fields: Fields, columns: Columns, line: number, text: string): Entry {
   if (fields.length !== columns.count) {
-    const reason = `The row has ${fields.length} fields, but the header has ${columns.count}.`
-    return { line, text, reason }
+    const message = `The row has ${fields.length} fields, but the header has ${columns.count}.`
+    return { line, text, refusal: { error: 40003, message } }
   }
   const id = toPathId(fields[columns.id] ?? '')
   const name = fields[columns.name]
   const tag = fields[columns.tag]
+  const refuse = (message: string) =>
+    ({ line, text, id, refusal: { error: 40003, message } }) as const
   if (id === undefined) {
-    return { line, text, reason: `Column "id" must be an integer ${int64Range}, in digits.` }
+    return refuse(`Column "id" must be an integer ${int64Range}, in digits.`)
   }
-  if (name === undefined) {
-    return { line, text, reason: 'Column "name" is absent: write "" for an empty name.' }
-  }
+  if (name === undefined) return refuse('Column "name" is absent: write "" for an empty name.')
   if (!isStorable(name) || (tag !== undefined && !isStorable(tag))) {
-    return { line, text, reason: 'Columns "name" and "tag" must not have NUL characters.' }
+    return refuse('Columns "name" and "tag" must not have NUL characters.')
   }
   return { line, text, plant: tag === undefined ? { id, name } : { id, name, tag } }
 }

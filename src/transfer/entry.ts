@@ -1,12 +1,19 @@
+import type { ErrorNumber } from '../contract/errors.ts'
 import type { NewPlant } from '../contract/shapes.ts'
 import type { Line } from './lines.ts'
+
+/** Why a line was not taken: the error that the plant alone would have got, in words. */
+export interface Refusal {
+  readonly error: ErrorNumber
+  readonly message: string
+}
 
 /**
  * One record of a file: its plant, or the reason why it has none. A record may have several lines.
  */
 export type Entry = { readonly line: number; readonly text: string } & (
-  | { readonly plant: NewPlant; readonly reason?: undefined }
-  | { readonly plant?: undefined; readonly reason: string }
+  | { readonly plant: NewPlant; readonly refusal?: undefined }
+  | { readonly plant?: undefined; readonly id?: bigint | undefined; readonly refusal: Refusal }
 )
 
 /** Turns the lines of one format into entries. */
@@ -17,10 +24,13 @@ export interface Reader {
   end(): Entry | undefined
 }
 
-/** The file as a whole cannot be read. */
+/** The file as a whole cannot be read, or no further than to this line. */
 export class UnreadableFile extends Error {
-  constructor(line: number, reason: string, options?: ErrorOptions) {
+  readonly error: ErrorNumber
+
+  constructor(error: ErrorNumber, line: number, reason: string, options?: ErrorOptions) {
     super(`line ${line}: ${reason}`, options)
     this.name = 'UnreadableFile'
+    this.error = error
   }
 }

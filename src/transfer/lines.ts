@@ -1,68 +1,101 @@
 import { isUtf8 } from 'node:buffer'
+import { Failure } from '../contract/errors.ts'
+import { maxLines } from '../contract/import-report.ts'
 import { limits } from '../contract/limits.ts'
+import type { Refusal } from './entry.ts'
 
 /** A line of a file. A line that cannot be used has a fault, and only the beginning of its text. */
 export interface Line {
   readonly number: number
   readonly text: string
-  readonly fault?: string
+  readonly fault?: Refusal
 }
 
-/** A line may be as long as the body of a request, plus the id that a PUT has in its path. */
-export const maxLineBytes = limits.bodyBytes + 64
+/** How long a line may be, and whether a longer one is refused or ends the reading. */
+export interface LineRule {
+  readonly maxBytes: number
+  readonly longLine: 'is refused' | 'ends the file'
+}
+
+/** The body of a request, plus the id that a PUT has in its path: every export can be imported. */
+export const linesOfFiles: LineRule = {
+  maxBytes: limits.bodyBytes + 64,
+  longLine: 'is refused',
+}
+export const linesOfRequests: LineRule = { maxBytes: limits.bodyBytes, longLine: 'ends the file' }
+
 const shownBytes = 1_000
 const newline = 0x0a
 
-/** Splits bytes into lines without their newlines. It holds at most `maxLineBytes` of a line. */
-export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Line[]> {
+/** Splits bytes into lines without their newlines. It holds at most the longest line. */
+export async function* readLines(
+  chunks: AsyncIterable<Buffer>,
+  { maxBytes, longLine }: LineRule,
+): AsyncGenerator<Line[]> {
   let number = 0
   let pieces: Buffer[] = []
   let heldBytes = 0
   let isTooLong = false
+  const tooLong = `The line is longer than ${maxBytes} bytes.`
 
   function hold(piece: Buffer): void {
     if (isTooLong) return
     pieces.push(piece)
     heldBytes += piece.length
-    if (heldBytes <= maxLineBytes) return
+    if (heldBytes <= maxBytes) return
     isTooLong = true
     pieces = [Buffer.from(Buffer.concat(pieces).subarray(0, shownBytes))]
+  }
+
+  /** Ends with the first line that may not be skipped. */
+  function checkBounds(): void {
+    if (number > maxLines) throw new Failure(41300, `The body has more than ${maxLines} lines.`)
+    if (isTooLong && longLine === 'ends the file') {
+      throw new Failure(41300, `Line ${number + 1} is longer than ${maxBytes} bytes.`)
+    }
   }
 
   function takeHeld(): Line {
     const held = Buffer.concat(pieces)
     const isMarked = number === 0 && held.subarray(0, byteOrderMark.length).equals(byteOrderMark)
     const bytes = isMarked ? held.subarray(byteOrderMark.length) : held
-    const line = isTooLong ? toFaulty(++number, bytes, tooLong) : toLine(++number, bytes)
+    const line = isTooLong ? toFaulty(++number, bytes, 41300, tooLong) : toLine(bytes)
     pieces = []
     heldBytes = 0
     isTooLong = false
     return line
   }
 
+  function toLine(bytes: Buffer): Line {
+    if (bytes.length > maxBytes) return toFaulty(++number, bytes, 41300, tooLong)
+    return isUtf8(bytes)
+      ? { number: ++number, text: bytes.toString('utf8') }
+      : toFaulty(++number, bytes, 40001, 'The line is not UTF-8.')
+  }
+
   /** Decodes the lines that are complete in one chunk together. Nearly all lines are. */
   function decode(block: Buffer): Line[] {
-    if (isUtf8(block)) {
-      return block
-        .toString('utf8')
-        .split('\n')
-        .map((text) => ({ number: ++number, text }))
-    }
-    return split(block).map((bytes) => toLine(++number, bytes))
+    if (!isUtf8(block)) return split(block).map(toLine)
+    const lines: Line[] = []
+    for (const text of block.toString('utf8').split('\n')) lines.push({ number: ++number, text })
+    return lines
   }
 
   for await (const chunk of chunks) {
     const first = chunk.indexOf(newline)
     if (first === -1) {
       hold(chunk)
+      checkBounds()
       continue
     }
     hold(chunk.subarray(0, first))
+    checkBounds()
     const lines = [takeHeld()]
     const last = chunk.lastIndexOf(newline)
     if (last > first) for (const line of decode(chunk.subarray(first + 1, last))) lines.push(line)
     if (last + 1 < chunk.length) hold(Buffer.from(chunk.subarray(last + 1)))
     yield lines
+    checkBounds()
   }
   if (heldBytes > 0) yield [takeHeld()]
 }
@@ -72,17 +105,8 @@ export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<
  */
 const byteOrderMark = Buffer.from('\ufeff')
 
-const tooLong = `The line is longer than ${maxLineBytes} bytes.`
-
-function toLine(number: number, bytes: Buffer): Line {
-  if (bytes.length > maxLineBytes) return toFaulty(number, bytes, tooLong)
-  return isUtf8(bytes)
-    ? { number, text: bytes.toString('utf8') }
-    : toFaulty(number, bytes, 'The line is not UTF-8.')
-}
-
-function toFaulty(number: number, bytes: Buffer, fault: string): Line {
-  return { number, text: bytes.toString('utf8', 0, shownBytes), fault }
+function toFaulty(number: number, bytes: Buffer, error: Refusal['error'], message: string): Line {
+  return { number, text: bytes.toString('utf8', 0, shownBytes), fault: { error, message } }
 }
 
 function split(block: Buffer): Buffer[] {

@@ -1,36 +1,36 @@
 import { Failure } from '../contract/errors.ts'
 import { NewPlant } from '../contract/shapes.ts'
 import { buildShapeReader } from '../json/shape.ts'
-import { type Entry, type Reader, UnreadableFile } from './entry.ts'
+import type { Entry, Reader } from './entry.ts'
 import type { Line } from './lines.ts'
 
+const { id } = NewPlant.properties
 const readPlant = buildShapeReader(NewPlant)
+const readId = buildShapeReader({ ...NewPlant, required: ['id'], properties: { id } })
 
 /** Reads one JSON object per line, under the rules of `POST /plants`. */
 export function buildNdjsonReader(): Reader {
-  let isFirst = true
-
-  function read({ number: line, text, fault }: Line): Entry | undefined {
-    if (fault === undefined && text.trim() === '') return undefined
-    // A file that does not begin with an object is another format: one message instead of one per
-    // line.
-    if (isFirst && !/^[ \t\r]*\{/.test(text)) throw new UnreadableFile(line, explain(text))
-    isFirst = false
-    if (fault !== undefined) return { line, text, reason: fault }
-    try {
-      return { line, text, plant: readPlant(text) }
-    } catch (error) {
-      if (error instanceof Failure) return { line, text, reason: error.message }
-      throw error
-    }
-  }
-
   return { read, end: () => undefined }
 }
 
-function explain(text: string): string {
-  const hint = text.trimStart().startsWith('[')
-    ? "Convert a JSON array with: jq -c '.[]'"
-    : 'For CSV, add --format csv.'
-  return `This is not NDJSON, which has one JSON object per line. ${hint}`
+function read({ number: line, text, fault }: Line): Entry | undefined {
+  if (fault !== undefined) return { line, text, refusal: fault }
+  if (!text.startsWith('{') && text.trim() === '') return undefined
+  try {
+    return { line, text, plant: readPlant(text) }
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    const { number, message } = error
+    return { line, text, id: findId(text, error), refusal: { error: number, message } }
+  }
+}
+
+/** The id of an object that is no plant, if it has one. */
+function findId(text: string, { number }: Failure): bigint | undefined {
+  if (number !== 40003) return undefined
+  try {
+    return readId(text).id
+  } catch {
+    return undefined
+  }
 }

@@ -63,7 +63,7 @@ async function walk(client: Client, url: string): Promise<Plants> {
 }
 
 async function readExport(client: Client, url: string): Promise<Plants> {
-  const { body } = await ask(client, `${url}/plants`, { Accept: 'application/x-ndjson' })
+  const { body } = await ask(client, `${url}/plants.ndjson`)
   const lines = body.split('\n').filter((line) => line !== '')
   return lines.map((line) => {
     const { id, name } = parseExactly<ListedPlant>(line)

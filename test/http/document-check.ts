@@ -70,6 +70,8 @@ function toRequest(sent: string): IHttpRequest {
   const [pathname = '', query = ''] = path.split(/\?(.*)/)
   const headers = toRecord(lines.map((field) => field.split(/: ?(.*)/) as [string, string]))
   const text = headers['transfer-encoding'] ? dechunk(rest.join('\r\n\r\n')) : rest.join('\r\n\r\n')
+  const isJson = headers['content-type']?.trim().toLowerCase().startsWith('application/json')
+  const decoded = Buffer.from(text, 'latin1').toString()
   return {
     method: method.toLowerCase() as IHttpRequest['method'],
     url: {
@@ -77,7 +79,7 @@ function toRequest(sent: string): IHttpRequest {
       query: toRecord([...new URLSearchParams(query)]),
     },
     headers,
-    ...(text !== '' && { body: toValue(Buffer.from(text, 'latin1').toString()) }),
+    ...(text !== '' && { body: isJson ? toValue(decoded) : decoded }),
   }
 }
 

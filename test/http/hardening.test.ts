@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
 import { scopes } from '../../src/contract/scopes.ts'
 import { buildHandlers } from '../../src/http/handlers.ts'
+import { buildImports } from '../../src/http/imports.ts'
 import { diskFull } from '../../src/store/failures.ts'
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
@@ -138,12 +139,8 @@ describe('a token that is revoked during its request', () => {
         lifetimeMs: undefined,
       })
       const authorization = { Authorization: `Bearer ${token}` }
-      const response = await fetch(`${service.url}/plants`, {
-        headers: {
-          ...authorization,
-          Accept: 'application/x-ndjson',
-          'Accept-Encoding': 'identity',
-        },
+      const response = await fetch(`${service.url}/plants.ndjson`, {
+        headers: { ...authorization, 'Accept-Encoding': 'identity' },
       })
       assert.equal(response.status, 200)
       await store.revokeToken(record.id, Date.now())
@@ -189,6 +186,7 @@ describe('an idempotency key', () => {
     const store = await engine.open(await engine.newUrl())
     const { createPlant } = buildHandlers({
       store,
+      imports: buildImports(store),
       metrics: openTestMetrics(store),
       maxKeysOfToken: 2,
     })

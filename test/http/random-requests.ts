@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { type Format, formats } from '../../src/contract/formats.ts'
 import type { OperationName } from '../../src/contract/operations.ts'
 import { authorized, json } from '../support/service.ts'
 import type { Request } from '../support/wire.ts'
@@ -136,6 +137,28 @@ const query = fc
   .map((parameters) => new URLSearchParams(parameters as Record<string, string>).toString())
 const list = query.map((text) => ({ path: `/plants?${text}`, headers: authorized }))
 
+function toExport(format: Format, text: string): Request {
+  return { path: `/plants.${format}?${text}`, headers: authorized }
+}
+
+const row = fc
+  .tuple(id, text, tag)
+  .map((fields) => fields.map((field) => (field === null ? '' : quote(field))).join(','))
+
+function quote(field: string): string {
+  return /["\n]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field
+}
+
+function imported(format: Format, line: fc.Arbitrary<string>): fc.Arbitrary<Request> {
+  const rule = fc.constantFrom('', '?on-conflict=skip', '?on-conflict=replace', '?on-conflict=no')
+  return fc.tuple(fc.array(line, { maxLength: 8 }), rule).map(([lines, query]) => ({
+    method: 'POST',
+    path: `/plants.${format}${query}`,
+    headers: { ...authorized, 'Content-Type': formats[format].mediaType },
+    body: Buffer.from([...(format === 'csv' ? ['id,name,tag'] : []), ...lines].join('\n')),
+  }))
+}
+
 /** Requests for each operation. One without any does not compile. */
 const byOperation: Record<OperationName, fc.WeightedArbitrary<RandomRequest>> = {
   createPlant: { weight: 6, arbitrary: withCondition(create) },
@@ -144,6 +167,10 @@ const byOperation: Record<OperationName, fc.WeightedArbitrary<RandomRequest>> = 
   replacePlant: { weight: 5, arbitrary: withCondition(replace) },
   deletePlant: { weight: 3, arbitrary: withCondition(bare('DELETE')) },
   getMetrics: { weight: 0, arbitrary: fc.constant({ path: '/metrics', headers: authorized }) },
+  exportPlantsAsNdjson: { weight: 1, arbitrary: query.map((text) => toExport('ndjson', text)) },
+  exportPlantsAsCsv: { weight: 1, arbitrary: query.map((text) => toExport('csv', text)) },
+  importPlantsAsNdjson: { weight: 2, arbitrary: imported('ndjson', newPlant) },
+  importPlantsAsCsv: { weight: 2, arbitrary: imported('csv', row) },
 }
 
 /** Any request, right or wrong. */

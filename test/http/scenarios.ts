@@ -2,6 +2,7 @@ import { changes } from './scenarios/changes.ts'
 import { creates } from './scenarios/creates.ts'
 import { credentials } from './scenarios/credentials.ts'
 import { faults } from './scenarios/faults.ts'
+import { imports } from './scenarios/imports.ts'
 import { metrics } from './scenarios/metrics.ts'
 import { pages } from './scenarios/pages.ts'
 import { protocol } from './scenarios/protocol.ts'
@@ -14,6 +15,7 @@ export const scenarios: readonly Scenario[] = [
   ...creates,
   ...reads,
   ...changes,
+  ...imports,
   ...credentials,
   ...metrics,
   ...pages,

@@ -53,8 +53,8 @@ describe('a request for an upgrade', () => {
     const service = await startService(memory, { timeouts: { exportMs: 10_000 } })
     await fill(service, 9_000_000)
     const { socket, received } = connectTo(service.url)
-    const headers = { ...authorized, ...upgrade, Accept: 'application/x-ndjson' }
-    socket.write(toBytes({ path: '/plants', headers }))
+    const headers = { ...authorized, ...upgrade }
+    socket.write(toBytes({ path: '/plants.ndjson', headers }))
     await waitUntil(() => received().length > 0, 'the start of the export')
     socket.pause()
     // The service fills the buffers of the connection, and waits.

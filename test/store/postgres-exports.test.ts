@@ -14,8 +14,8 @@ import { openSocket, toBytes } from '../support/wire.ts'
 const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
 const rounds = 20
 const exportRequest = toBytes({
-  path: '/plants',
-  headers: { ...authorized, Accept: 'application/x-ndjson', 'Accept-Encoding': 'identity' },
+  path: '/plants.ndjson',
+  headers: { ...authorized, 'Accept-Encoding': 'identity' },
 })
 
 /** Begins an export and goes away after its first bytes. */

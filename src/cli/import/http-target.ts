@@ -1,9 +1,11 @@
 import { WrongConfig } from '../../config.ts'
+import type { ConflictRule } from '../../contract/parameters.ts'
 import { NewPlant } from '../../contract/shapes.ts'
 import { buildShapeReader } from '../../json/shape.ts'
+import { type Outcome, toOutcome } from '../../transfer/outcome.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
 import { type Answer, maxAttempts, openHttpClient, toMessage } from './http-client.ts'
-import { type OnConflictFlag, type Outcome, type Target, toOutcome } from './target.ts'
+import type { Target } from './target.ts'
 
 /** The statuses of a plant that the service refuses, whatever it does with others. */
 const invalidStatuses = [400, 413]
@@ -14,7 +16,7 @@ const readPlant = buildShapeReader(NewPlant)
 export function openHttpTarget(
   address: string,
   token: string,
-  onConflict: OnConflictFlag,
+  onConflict: ConflictRule,
   signal: AbortSignal,
 ): Target {
   const url = toBaseUrl(address)
@@ -34,7 +36,7 @@ export function openHttpTarget(
       const created = await put(plant, { 'If-None-Match': '*' })
       if (created.status === 201) return { is: 'stored' }
       if (invalidStatuses.includes(created.status)) {
-        return { is: 'invalid', reason: toMessage(created) }
+        return { is: 'invalid', refusal: { error: 40003, message: toMessage(created) } }
       }
       if (created.status !== 412) throw unexpected(url, created)
       const outcome = await compare(plant)

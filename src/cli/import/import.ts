@@ -1,9 +1,21 @@
 import { type Config, WrongConfig } from '../../config.ts'
 import { Failure } from '../../contract/errors.ts'
 import type { Format } from '../../contract/formats.ts'
+import type { ConflictRule } from '../../contract/parameters.ts'
 import { explainFile } from '../../store/file-errors.ts'
+import { type BatchBounds, putBatches, toBatches } from '../../transfer/batches.ts'
 import { type Entry, UnreadableFile } from '../../transfer/entry.ts'
+import { decompress } from '../../transfer/gunzip.ts'
+import { linesOfFiles } from '../../transfer/lines.ts'
 import { readPlants } from '../../transfer/read.ts'
+import {
+  countFailed,
+  countRefused,
+  countSettled,
+  describeRest,
+  newTally,
+  type Tally,
+} from '../../transfer/tally.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
 import { type Input, toFormat, withInput } from '../files/input.ts'
 import { expectManyShortLives } from '../memory.ts'
@@ -11,16 +23,15 @@ import { startProgress } from '../progress.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
 import { requireExistingOrNamed } from '../stores/location.ts'
 import type { Terminal } from '../terminal.ts'
-import { putBatches, toBatches } from './batches.ts'
 import { openHttpTarget } from './http-target.ts'
 import { openRejects, requireRejectsFile } from './rejects.ts'
-import { countRejected, describeReport, newReport } from './report.ts'
+import { describeReport } from './report.ts'
 import { openStoreTarget } from './store-target.ts'
-import type { OnConflictFlag, Target } from './target.ts'
+import type { Target } from './target.ts'
 
 export interface ImportFlags {
   readonly format?: string
-  readonly onConflict: OnConflictFlag
+  readonly onConflict: ConflictRule
   readonly rejects?: string
   readonly url?: string
   readonly token?: string
@@ -61,35 +72,41 @@ async function importInput(
     requireRejectsFile(flags.rejects, input, config.storeLocation)
   }
   const target = await openTarget(flags, config, signal)
-  const report = newReport()
+  const tally = newTally()
+  const startedAt = performance.now()
   const progress = startProgress('import', 'lines', terminal, flags)
   try {
-    const batches = toBatches(readPlants(input.chunks, format))
+    const entries = readPlants(decompress(input.chunks), format, linesOfFiles)
+    const batches = toBatches(refuseOtherFormats(entries, format), bounds)
     const rejects = await openRejects(flags.rejects, progress)
-    await putBatches(batches, target, signal, async (entries, outcomes) => {
-      for (const [index, { is, reason }] of outcomes.entries()) {
-        const entry = entries[index] as Entry
-        report.counts[is]++
-        if (reason !== undefined) await rejects.add(entry, reason)
-        report.lastLine = entry.line
-      }
-      progress.report(report.lastLine, input.part())
+    await putBatches(batches, target.put, bounds, signal, {
+      async onSettled(settled, outcomes) {
+        countSettled(tally, settled, outcomes)
+        for (const [index, { refusal }] of outcomes.entries()) {
+          if (refusal !== undefined) await rejects.add(settled[index] as Entry, refusal.message)
+        }
+        progress.report(tally.lastLine, input.part())
+      },
+      onFailed: (failed, error) => countFailed(tally, failed, error),
     }).finally(rejects.close)
   } catch (error) {
-    // A signal also aborts the requests in flight.
-    if (!signal.aborted) throw explain(error, file, report.lastLine)
+    // A signal also ends the reading of the file.
+    if (!signal.aborted) throw explain(error, file, tally)
   } finally {
     progress.stop()
     await target.close()
   }
-  const rejected = countRejected(report)
+  const rejected = countRefused(tally)
   if (!flags.quiet || signal.aborted || rejected > 0) {
     const isWhole = !signal.aborted
-    terminal.tell(describeReport(report, target.name, { isWhole, rejects: flags.rejects }))
+    const { rejects } = flags
+    terminal.tell(describeReport(tally, target.name, { isWhole, rejects, startedAt }))
   }
-  throwIfStopped(signal, `Stopped after line ${report.lastLine}. ${howToContinue}`)
+  throwIfStopped(signal, `Stopped after line ${tally.lastLine}. ${howToContinue}`)
   if (rejected > 0) throw new CommandFailed(exitCodes.data, '')
 }
+
+const bounds: BatchBounds = { entries: 2_000, characters: 256 * 1024, inFlight: 2 }
 
 const howToContinue = 'Run the same command again to continue: stored lines are recognised.'
 
@@ -111,8 +128,32 @@ async function openTarget(
   return openHttpTarget(url, secret, onConflict, signal)
 }
 
-function explain(error: unknown, file: string, lastLine: number): unknown {
-  const rest = `Lines after ${lastLine} were not imported.`
+/** A file that does not begin with an object is another format: one message, not one per line. */
+async function* refuseOtherFormats(
+  groups: AsyncIterable<Entry[]>,
+  format: Format,
+): AsyncGenerator<Entry[]> {
+  let isFirst = format === 'ndjson'
+  for await (const entries of groups) {
+    const [first] = entries
+    if (isFirst && first?.refusal !== undefined && !/^[ \t\r]*\{/.test(first.text)) {
+      throw new UnreadableFile(40001, first.line, explainFormat(first.text))
+    }
+    if (first !== undefined) isFirst = false
+    yield entries
+  }
+}
+
+function explainFormat(text: string): string {
+  const hint = text.trimStart().startsWith('[')
+    ? "Convert a JSON array with: jq -c '.[]'"
+    : 'For CSV, add --format csv.'
+  return `This is not NDJSON, which has one JSON object per line. ${hint}`
+}
+
+function explain(error: unknown, file: string, tally: Tally): unknown {
+  const { lastLine } = tally
+  const rest = describeRest(tally)
   if (error instanceof UnreadableFile) {
     const message = lastLine === 0 ? error.message : `${error.message} ${rest}`
     return new CommandFailed(exitCodes.data, message)

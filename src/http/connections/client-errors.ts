@@ -26,6 +26,9 @@ export function toClientFailure(error: ClientError, timeouts: Timeouts): Failure
   if (code === 'HPE_INVALID_VERSION' && !hasKnownVersion(error.rawPacket)) {
     return new Failure(50500, 'The request must be HTTP/1.1 or HTTP/1.0.')
   }
+  if (code === 'HPE_INVALID_EOF_STATE') {
+    return malformed('The connection ended before the request did.')
+  }
   return malformed('The request is not well-formed HTTP.')
 }
 

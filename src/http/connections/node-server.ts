@@ -4,8 +4,9 @@ import { limits, type Timeouts } from '../../contract/limits.ts'
 import { malformed } from '../failures.ts'
 import { type ClientError, toClientFailure, tooManyWaiting } from './client-errors.ts'
 import { drain, type Grace } from './drain.ts'
+import { breakLongBody, hasLongBody } from './long-body.ts'
 import { trackConnections } from './port.ts'
-import { buildTurns, refuse, type TrackedSocket } from './turns.ts'
+import { afterRequests, buildTurns, close, refuse, type TrackedSocket } from './turns.ts'
 import { ignoreUpgrades, isIdleAgain, postponeUpgrade } from './upgrades.ts'
 
 export interface NodeServer {
@@ -51,6 +52,12 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     refuse(socket, timeouts.stallTimeoutMs, handlers.toRefusal(failure, socket))
   }
 
+  /** The receiver of a long body answers itself, with what it has done. */
+  function refuseRequest(socket: TrackedSocket, failure: Failure): void {
+    if (breakLongBody(socket, failure)) afterRequests(socket, () => close(socket))
+    else refuseBytes(socket, failure)
+  }
+
   const { receive } = buildTurns(handlers.onRequest, (socket) =>
     refuseBytes(socket, tooManyWaiting()),
   )
@@ -64,8 +71,8 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   )
   server.on('clientError', (error: ClientError, socket: TrackedSocket) => {
     if (error.code === 'ECONNRESET') socket.destroy()
-    else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isIdleAgain(socket)) return
-    else refuseBytes(socket, toClientFailure(error, timeouts))
+    else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isExempt(socket)) return
+    else refuseRequest(socket, toClientFailure(error, timeouts))
   })
   // Drops clients that stop reading and connections that stay idle. Node's other timers answer
   // clients that do not finish a request.
@@ -79,4 +86,9 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     countConnections: connections.count,
     drain: (grace) => drain(server, connections, timeouts, grace),
   }
+}
+
+/** Whether Node's limit on the time of a request does not hold for what a connection is doing. */
+function isExempt(socket: TrackedSocket): boolean {
+  return isIdleAgain(socket) || hasLongBody(socket)
 }

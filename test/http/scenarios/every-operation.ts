@@ -2,7 +2,7 @@ import type { Operation } from '../../../src/contract/operation.ts'
 import { type OperationName, operations } from '../../../src/contract/operations.ts'
 import type { Scope } from '../../../src/contract/scopes.ts'
 import type { Request } from '../../support/wire.ts'
-import { del, fern, get, post, put, rose } from './scenario.ts'
+import { del, fern, get, post, put, rose, upload } from './scenario.ts'
 
 /** A request for each operation that would succeed. One without such a request does not compile. */
 const requests: Record<OperationName, Request> = {
@@ -12,6 +12,10 @@ const requests: Record<OperationName, Request> = {
   replacePlant: put('/plants/1', rose),
   deletePlant: del('/plants/1'),
   getMetrics: get('/metrics'),
+  exportPlantsAsNdjson: get('/plants.ndjson'),
+  exportPlantsAsCsv: get('/plants.csv'),
+  importPlantsAsNdjson: upload('ndjson', `${fern}\n`),
+  importPlantsAsCsv: upload('csv', 'id,name\n7,Fern\n'),
 }
 
 interface OperationRequest {

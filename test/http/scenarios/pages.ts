@@ -63,6 +63,8 @@ const options: Scenario[] = [
     { path: '/plants?x=y', allow: onPlants },
     { path: '/%70lants/1', allow: onPlant },
     { path: '/plants/abc', allow: onPlant },
+    { path: '/plants.ndjson', allow: onPlants },
+    { path: '/plants.csv', allow: onPlants },
     { path: '/healthz', allow: onPages },
     { path: '/readyz', allow: onPages },
     { path: '/openapi.json', allow: onPages },

@@ -72,7 +72,6 @@ const pages: Scenario[] = [
     body: '[{"id":-5,"name":"Cactus"},{"id":1,"name":"Monstera","tag":"indoor"}]',
     headers: {
       link: '</plants?limit=2&after=1>; rel="next"',
-      vary: 'Accept, Accept-Encoding',
     },
   }),
   answered('a list of one plant with a tag', get('/plants?tag=indoor&limit=1'), {
@@ -114,21 +113,36 @@ const pages: Scenario[] = [
   ),
 ]
 
-const forms: Scenario[] = [
-  answered('a list as NDJSON', get('/plants', { Accept: 'application/x-ndjson' }), {
-    headers: { 'content-type': 'application/x-ndjson; charset=utf-8', 'content-encoding': '' },
-  }),
-  answered(
-    'a list as gzipped CSV',
-    get('/plants', { Accept: 'text/csv', 'Accept-Encoding': 'gzip' }),
-    {
-      headers: {
-        'content-type': 'text/csv; charset=utf-8; header=present',
-        'content-encoding': 'gzip',
-      },
-    },
+const exports: Scenario[] = [
+  ...['text/csv', 'application/x-ndjson, */*;q=0.1', 'text/html', ';;;,q=', ''].map((Accept) =>
+    answered(`a list for a client that accepts "${Accept}"`, get('/plants', { Accept }), {
+      headers: { 'content-type': 'application/json; charset=utf-8', vary: '' },
+    }),
   ),
+  answered('an export as NDJSON', get('/plants.ndjson'), {
+    headers: {
+      'content-type': 'application/x-ndjson; charset=utf-8',
+      'content-disposition': 'attachment; filename="plants.ndjson"',
+      'content-encoding': '',
+      vary: 'Accept-Encoding',
+    },
+  }),
+  answered('an export as gzipped CSV', get('/plants.csv', { 'Accept-Encoding': 'gzip' }), {
+    headers: {
+      'content-type': 'text/csv; charset=utf-8; header=present',
+      'content-disposition': 'attachment; filename="plants.csv"',
+      'content-encoding': 'gzip',
+    },
+  }),
+  ...['/plants.ndjson', '/plants.csv'].flatMap((path) => [
+    answered(`${path} with parameters`, get(`${path}?limit=2147483647&after=0&tag=indoor`)),
+    ...['limit=0', 'limit=2147483648', 'limit=1&limit=1', 'after=x', 'tag=%00'].map((query) =>
+      refused(40005, `${path}?${query}`, get(`${path}?${query}`), {
+        body: /The query parameter (limit|after|tag) (must be|is given twice)/,
+      }),
+    ),
+  ]),
 ]
 
-/** Gets and lists. */
-export const reads: Scenario[] = [...gets, ...conditions, ...pages, ...forms]
+/** Gets, lists and exports. */
+export const reads: Scenario[] = [...gets, ...conditions, ...pages, ...exports]

@@ -1,5 +1,6 @@
 import type { Environment } from '../../../src/config.ts'
 import { type ErrorNumber, toStatus } from '../../../src/contract/errors.ts'
+import { type Format, formats } from '../../../src/contract/formats.ts'
 import type { Timeouts } from '../../../src/contract/limits.ts'
 import type { StoreFault } from '../../support/engines.ts'
 import { authorized, json } from '../../support/service.ts'
@@ -78,6 +79,18 @@ export function put(path: string, body: string, headers: Request['headers'] = {}
 
 export function del(path: string, headers: Request['headers'] = {}): Request {
   return { method: 'DELETE', path, headers: { ...authorized, ...headers } }
+}
+
+/** An import. */
+export function upload(
+  format: Format,
+  body: string | Buffer,
+  headers: Request['headers'] = {},
+  query = '',
+): Request {
+  const type = { 'Content-Type': formats[format].mediaType }
+  const path = `/plants.${format}${query}`
+  return { method: 'POST', path, body, headers: { ...authorized, ...type, ...headers } }
 }
 
 /** A create whose body comes in chunks. */

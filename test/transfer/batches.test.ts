@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { putBatches, toBatches } from '../../src/cli/import/batches.ts'
-import type { Target } from '../../src/cli/import/target.ts'
+import { type BatchBounds, type Put, putBatches, toBatches } from '../../src/transfer/batches.ts'
 import type { Entry } from '../../src/transfer/entry.ts'
 
 const { signal } = new AbortController()
+const bounds: BatchBounds = { entries: 2_000, characters: 256 * 1024, inFlight: 2 }
 
 function toEntry(id: number, text = ''): Entry {
   return { line: id, text, plant: { id: BigInt(id), name: 'a' } }
@@ -17,25 +17,27 @@ async function* toGroups(...groups: Entry[][]): AsyncGenerator<Entry[]> {
 /** A target that answers late, and the order in which its batches began and ended. */
 function newTarget() {
   const events: string[] = []
-  const target: Target = {
-    name: 'a target that answers late',
-    async put(plants) {
-      const ids = plants.map(({ id }) => id).join('+')
-      events.push(`begin ${ids}`)
-      for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
-      events.push(`end ${ids}`)
-      if (ids === '13') throw new Error('the target failed')
-      return plants.map(() => ({ is: 'stored' }))
-    },
-    async close() {},
+  const put: Put = async (plants) => {
+    const ids = plants.map(({ id }) => id).join('+')
+    events.push(`begin ${ids}`)
+    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+    events.push(`end ${ids}`)
+    if (ids === '13') throw new Error('the target failed')
+    return plants.map(() => ({ is: 'stored' }))
   }
-  return { target, events }
+  return { put, events }
 }
 
 async function put(...groups: Entry[][]): Promise<string[]> {
-  const { target, events } = newTarget()
-  await putBatches(toGroups(...groups), target, signal, async (entries) => {
-    events.push(`settle ${entries.map(({ line }) => line).join('+')}`)
+  return putAll(toGroups(...groups))
+}
+
+async function putAll(groups: AsyncIterable<Entry[]>): Promise<string[]> {
+  const { put, events } = newTarget()
+  const lines = (entries: readonly Entry[]) => entries.map(({ line }) => line).join('+')
+  await putBatches(groups, put, bounds, signal, {
+    onSettled: (entries) => void events.push(`settle ${lines(entries)}`),
+    onFailed: (entries) => void events.push(`fail ${lines(entries)}`),
   }).catch((error: Error) => events.push(error.message))
   return events
 }
@@ -74,16 +76,27 @@ describe('the batches of an import', () => {
       'begin 13',
       'begin 2',
       'end 13',
+      'fail 13',
       'end 2',
+      'settle 2',
       'the target failed',
     ])
+  })
+
+  it('are stored and settled before the failure of their source is thrown', async () => {
+    async function* cutShort(): AsyncGenerator<Entry[]> {
+      yield [toEntry(1), toEntry(2)]
+      throw new Error('the source failed')
+    }
+    const stored = await putAll(toBatches(cutShort(), bounds))
+    assert.deepEqual(stored, ['begin 1+2', 'end 1+2', 'settle 1+2', 'the source failed'])
   })
 
   it('are bounded in entries and in text', async () => {
     const small = Array.from({ length: 4_500 }, (_, id) => toEntry(id))
     const large = Array.from({ length: 5 }, (_, id) => toEntry(id, 'x'.repeat(100_000)))
     const sizes = async (entries: Entry[]) =>
-      (await Array.fromAsync(toBatches(toGroups(entries)))).map(({ length }) => length)
+      (await Array.fromAsync(toBatches(toGroups(entries), bounds))).map(({ length }) => length)
     assert.deepEqual(await sizes(small), [2_000, 2_000, 500])
     assert.deepEqual(await sizes(large), [3, 2])
   })

@@ -1,0 +1,169 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { Failure } from '../../contract/errors.ts'
+import { limits, type Timeouts } from '../../contract/limits.ts'
+import { malformed } from '../failures.ts'
+import { discardRest, hasNoBody } from './incoming-body.ts'
+
+/** A body of any length, read as it comes. */
+export interface LongBody {
+  /** Its bytes. If its client fails, they come first, and then the failure is thrown. */
+  readonly chunks: AsyncIterable<Buffer>
+  /** Aborts with the `Failure` for which nothing more may be done with the body. */
+  readonly signal: AbortSignal
+  end(failure: Failure): void
+}
+
+/** While this much waits to be taken, nothing more is read from the connection. */
+const maxHeldBytes = 128 * 1024
+/** How often the token of the request is checked. */
+const tokenCheckMs = 50
+
+/** The bodies that are being received, so that they hear of faults of their connections. */
+const bodies = new WeakMap<Socket, (failure: Failure) => void>()
+
+/**
+ * Opens the body of a request. It has time limits of its own, and is released with the response:
+ * what is left of it is discarded then, so that the next request can be read.
+ */
+export function openLongBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  timeouts: Timeouts,
+  verifyToken: () => unknown,
+): LongBody {
+  const { socket } = request
+  const controller = new AbortController()
+  const { signal } = controller
+  let pieces: Buffer[] = []
+  let heldBytes = 0
+  let state: 'coming' | 'whole' | Failure = hasNoBody(request) ? 'whole' : 'coming'
+  let wake = () => {}
+  let mustContinue = request.headers.expect !== undefined && request.httpVersion === '1.1'
+  const patience = buildPatience(timeouts, () => stop(tooSlow(timeouts)))
+
+  function stop(next: 'whole' | Failure): void {
+    if (state === 'coming') state = next
+    wake()
+  }
+
+  function end(failure: Failure): void {
+    controller.abort(failure)
+    wake()
+  }
+
+  async function* read(): AsyncGenerator<Buffer> {
+    for (;;) {
+      signal.throwIfAborted()
+      if (heldBytes > 0) {
+        const chunk = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)
+        pieces = []
+        heldBytes = 0
+        request.resume()
+        yield chunk
+      } else if (state === 'whole') return
+      else if (state !== 'coming') throw state
+      else {
+        if (mustContinue) response.writeContinue()
+        mustContinue = false
+        patience.begin()
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+        patience.pause()
+      }
+    }
+  }
+
+  const deadline = setTimeout(end, timeouts.importMs, tooLong(timeouts))
+  const watch = setInterval(() => checkToken(verifyToken).catch(end), tokenCheckMs)
+  if (state === 'coming') {
+    bodies.set(socket, stop)
+    request.on('data', (chunk: Buffer) => {
+      pieces.push(chunk)
+      heldBytes += chunk.length
+      patience.note(chunk.length)
+      if (heldBytes >= maxHeldBytes) request.pause()
+      wake()
+    })
+    request.on('end', () => {
+      bodies.delete(socket)
+      stop('whole')
+    })
+    request.on('error', () => stop(endedEarly()))
+  }
+  response.once('close', () => {
+    clearTimeout(deadline)
+    clearInterval(watch)
+    patience.pause()
+    stop(endedEarly())
+    if (request.complete) return
+    // The client may still be sending. Node's own limit on a request has been ignored.
+    discardRest(request)
+    const cut = setTimeout(() => socket.destroy(), timeouts.requestTimeoutMs)
+    request.once('close', () => {
+      clearTimeout(cut)
+      bodies.delete(socket)
+    })
+  })
+  return { chunks: read(), signal, end }
+}
+
+/** Tells a body that is being received that its bytes are broken. Returns whether there is one. */
+export function breakLongBody(socket: Socket, failure: Failure): boolean {
+  const fail = bodies.get(socket)
+  fail?.(failure)
+  return fail !== undefined
+}
+
+/** Whether a body with time limits of its own is being received. */
+export function hasLongBody(socket: Socket): boolean {
+  return bodies.has(socket)
+}
+
+/** Measures how long a client keeps us waiting: so long as for a request, for each few bytes. */
+function buildPatience({ requestTimeoutMs }: Timeouts, onLost: () => void) {
+  let leftMs = requestTimeoutMs
+  let bytes = 0
+  let beganAt = 0
+  let timer: NodeJS.Timeout | undefined
+
+  return {
+    begin(): void {
+      beganAt = performance.now()
+      timer = setTimeout(onLost, leftMs)
+    },
+    pause(): void {
+      if (timer === undefined) return
+      clearTimeout(timer)
+      timer = undefined
+      leftMs -= performance.now() - beganAt
+    },
+    note(received: number): void {
+      bytes += received
+      if (bytes < limits.importBytesInTime) return
+      bytes = 0
+      leftMs = requestTimeoutMs
+      beganAt = performance.now()
+    },
+  }
+}
+
+async function checkToken(verifyToken: () => unknown): Promise<void> {
+  await verifyToken()
+}
+
+function tooSlow({ requestTimeoutMs }: Timeouts): Failure {
+  return new Failure(
+    40800,
+    `The client must send ${limits.importBytesInTime} bytes, or the rest, within ${requestTimeoutMs / 1000} s.`,
+  )
+}
+
+function tooLong({ importMs }: Timeouts): Failure {
+  return new Failure(40800, `The import must end within ${importMs / 1000} s.`)
+}
+
+function endedEarly(): Failure {
+  return malformed('The connection ended before the body did.')
+}

@@ -1,0 +1,39 @@
+import type { Format } from '../contract/formats.ts'
+import type { Store } from '../store/store.ts'
+import type { Answer, Call, Handlers } from './calls.ts'
+import type { Imports } from './imports.ts'
+import { openExport } from './plant-list.ts'
+
+type Export = 'exportPlantsAsNdjson' | 'exportPlantsAsCsv'
+type Import = 'importPlantsAsNdjson' | 'importPlantsAsCsv'
+
+/** The handlers of exports and imports. */
+export function buildFileHandlers(store: Store, imports: Imports): Pick<Handlers, Export | Import> {
+  async function exportPlants(
+    { parameters, tokenId }: Call<Export>,
+    format: Format,
+  ): Promise<Answer<Export>> {
+    const { after, tag, exportLimit: limit } = parameters
+    const headers = {
+      'Content-Disposition': `attachment; filename="plants.${format}"`,
+      Vary: 'Accept-Encoding',
+    }
+    const body = await openExport(store, tokenId, { format, after, tag, limit })
+    return { status: 200, headers, body }
+  }
+
+  async function importPlants(
+    { parameters, body }: Call<Import>,
+    format: Format,
+  ): Promise<Answer<Import>> {
+    const rule = parameters['on-conflict'] ?? 'fail'
+    return { status: 200, headers: {}, body: await imports.run(body, format, rule) }
+  }
+
+  return {
+    exportPlantsAsNdjson: (call) => exportPlants(call, 'ndjson'),
+    exportPlantsAsCsv: (call) => exportPlants(call, 'csv'),
+    importPlantsAsNdjson: (call) => importPlants(call, 'ndjson'),
+    importPlantsAsCsv: (call) => importPlants(call, 'csv'),
+  }
+}

@@ -1,0 +1,73 @@
+import { Failure } from '../contract/errors.ts'
+import { limits, type Timeouts } from '../contract/limits.ts'
+import { isBlank } from '../json/decode.ts'
+import { gunzip } from '../transfer/gunzip.ts'
+import { type LongBody, openLongBody } from './connections/long-body.ts'
+import type { Exchange } from './exchange.ts'
+import { isMediaType } from './media-type.ts'
+
+/** A file that a client is sending, decompressed. */
+export type FileUpload = LongBody
+
+/** Opens the body of a request as a file of this media type. Its headers are judged first. */
+export function openFileUpload(
+  { request, response }: Exchange,
+  mediaType: string,
+  timeouts: Timeouts,
+  verifyToken: () => unknown,
+): FileUpload {
+  const { 'content-type': type, 'content-encoding': encoding = 'identity' } = request.headers
+  if (type !== undefined && !isMediaType(type, mediaType)) throw otherType(mediaType)
+  const isGzip = /^(x-)?gzip$/i.test(encoding)
+  if (!isGzip && encoding.toLowerCase() !== 'identity') throw otherEncoding()
+  const body = openLongBody(request, response, timeouts, verifyToken)
+  const chunks = isGzip ? boundedGunzip(body.chunks) : body.chunks
+  return { ...body, chunks: requireContent(chunks, type === undefined ? mediaType : undefined) }
+}
+
+/** A body that says nothing of its type is refused when it is not blank. */
+async function* requireContent(
+  chunks: AsyncIterable<Buffer>,
+  missingType: string | undefined,
+): AsyncGenerator<Buffer> {
+  let hasContent = false
+  for await (const chunk of chunks) {
+    hasContent ||= !isBlank(chunk)
+    if (hasContent && missingType !== undefined) throw otherType(missingType)
+    yield chunk
+  }
+  if (!hasContent) throw new Failure(40002, 'The body is missing or blank.')
+}
+
+async function* boundedGunzip(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let bytesIn = 0
+  let bytesOut = 0
+
+  async function* count(): AsyncGenerator<Buffer> {
+    for await (const chunk of chunks) {
+      bytesIn += chunk.length
+      yield chunk
+    }
+  }
+
+  for await (const piece of gunzip(count())) {
+    bytesOut += piece.length
+    if (bytesOut > limits.gzipFreeBytes + limits.gzipFactor * bytesIn) throw tooDense()
+    yield piece
+  }
+}
+
+function otherType(mediaType: string): Failure {
+  return new Failure(41500, `The header Content-Type must be "${mediaType}", in UTF-8.`)
+}
+
+function otherEncoding(): Failure {
+  return new Failure(41500, 'The header Content-Encoding must be "gzip", or be left out.')
+}
+
+function tooDense(): Failure {
+  return new Failure(
+    41300,
+    `The gzipped body expands to more than ${limits.gzipFactor} times its size.`,
+  )
+}

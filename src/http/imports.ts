@@ -1,0 +1,153 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Failure } from '../contract/errors.ts'
+import type { Format } from '../contract/formats.ts'
+import { type ImportReport, maxRefused } from '../contract/import-report.ts'
+import { limits } from '../contract/limits.ts'
+import type { ConflictRule } from '../contract/parameters.ts'
+import type { NewPlant } from '../contract/shapes.ts'
+import type { Store } from '../store/store.ts'
+import { type BatchBounds, putBatches, toBatches } from '../transfer/batches.ts'
+import { type Entry, UnreadableFile } from '../transfer/entry.ts'
+import { linesOfRequests } from '../transfer/lines.ts'
+import { type Outcome, toOutcome } from '../transfer/outcome.ts'
+import { readPlants } from '../transfer/read.ts'
+import {
+  countFailed,
+  countLines,
+  countRefused,
+  countSettled,
+  describeCounts,
+  describeRest,
+  newTally,
+  type Tally,
+} from '../transfer/tally.ts'
+import type { FileUpload } from './file-upload.ts'
+
+/** Small batches: creates of other clients wait for one at most. */
+const bounds: BatchBounds = { entries: 500, characters: 64 * 1024, inFlight: 2 }
+/** How many batches of all imports together are in the store. */
+const maxPuts = 2
+/** The pause before an import looks again whether the queue of the store has room. */
+const fullPauseMs = 5
+
+/** The imports of a server. */
+export interface Imports {
+  run(upload: FileUpload, format: Format, rule: ConflictRule): Promise<ImportReport>
+  /** Ends every import with this failure. What they have stored stays. */
+  endAll(failure: Failure): void
+}
+
+export function buildImports(store: Store): Imports {
+  const running = new Set<FileUpload>()
+  const takeTurn = buildGate(maxPuts)
+
+  async function put(
+    plants: readonly NewPlant[],
+    rule: ConflictRule,
+    signal: AbortSignal,
+  ): Promise<Outcome[]> {
+    const release = await takeTurn()
+    try {
+      // Single creates are refused while the queue is full. An import has time.
+      while (store.isFull() && !signal.aborted) await sleep(fullPauseMs)
+      signal.throwIfAborted()
+      const onConflict = rule === 'replace' ? 'replace' : 'keep'
+      const outcomes = await store.importPlants(plants, onConflict)
+      return outcomes.map((outcome) => toOutcome(outcome, rule))
+    } finally {
+      release()
+    }
+  }
+
+  async function importFile(
+    { chunks, signal }: FileUpload,
+    format: Format,
+    rule: ConflictRule,
+  ): Promise<ImportReport> {
+    const tally = newTally()
+    const refused: ImportReport['refused'] = []
+    const batches = toBatches(readPlants(chunks, format, linesOfRequests), bounds)
+    try {
+      await putBatches(batches, (plants) => put(plants, rule, signal), bounds, signal, {
+        onSettled(entries, outcomes) {
+          countSettled(tally, entries, outcomes)
+          for (let index = 0; refused.length < maxRefused && index < entries.length; index++) {
+            const { refusal } = outcomes[index] as Outcome
+            if (refusal !== undefined) refused.push(toRefused(entries[index] as Entry, refusal))
+          }
+        },
+        onFailed: (entries, error) => countFailed(tally, entries, error),
+      })
+      signal.throwIfAborted()
+    } catch (error) {
+      throw explain(error, tally)
+    }
+    const lines = countLines(tally)
+    return { lines, ...tally.counts, refused, refusedInAll: countRefused(tally) }
+  }
+
+  return {
+    async run(upload, format, rule) {
+      if (running.size >= limits.imports) throw tooManyImports()
+      running.add(upload)
+      try {
+        return await importFile(upload, format, rule)
+      } finally {
+        running.delete(upload)
+      }
+    },
+
+    endAll(failure) {
+      for (const upload of running) upload.end(failure)
+    },
+  }
+}
+
+/** Lets a few through at a time, in the order of their arrival. */
+function buildGate(max: number) {
+  let open = max
+  const waiting: (() => void)[] = []
+
+  function release(): void {
+    const next = waiting.shift()
+    if (next === undefined) open++
+    else next()
+  }
+
+  return async (): Promise<() => void> => {
+    if (open > 0) open--
+    else await new Promise<void>((resolve) => waiting.push(resolve))
+    return release
+  }
+}
+
+function toRefused(
+  entry: Entry,
+  { error, message }: NonNullable<Outcome['refusal']>,
+): ImportReport['refused'][number] {
+  const id = entry.plant === undefined ? entry.id : entry.plant.id
+  return id === undefined
+    ? { line: entry.line, error, message }
+    : { line: entry.line, id, error, message }
+}
+
+/** Adds to a failure what the import has done before it. */
+function explain(error: unknown, tally: Tally): unknown {
+  const isKnown = error instanceof Failure || error instanceof UnreadableFile
+  if (!isKnown) return error
+  const done = countLines(tally) === 0 ? '' : ` Imported before that: ${describeCounts(tally)}.`
+  const number = error instanceof Failure ? error.number : error.error
+  const message = error.message.replace(/^line/, 'Line')
+  return new Failure(number, `${message}${done} ${describeRest(tally)}`, {
+    cause: error,
+    ...(error instanceof Failure && { headers: error.headers }),
+  })
+}
+
+function tooManyImports(): Failure {
+  return new Failure(
+    50300,
+    `The service runs ${limits.imports} imports already. Try again when one has ended.`,
+    { reason: 'imports' },
+  )
+}

@@ -1,0 +1,29 @@
+import type { ConflictRule } from '../contract/parameters.ts'
+import type { ImportOutcome } from '../store/store.ts'
+import type { Refusal } from './entry.ts'
+
+/** What happened to a line. A refusal says why it was not taken. */
+export interface Outcome {
+  readonly is: 'stored' | 'alreadyThere' | 'replaced' | 'skipped' | 'conflicts' | 'invalid'
+  readonly refusal?: Refusal
+}
+
+/** The outcome of a plant, under the rule for ids that have other content. */
+export function toOutcome(outcome: ImportOutcome, rule: ConflictRule): Outcome {
+  if (outcome !== 'conflict') return plainOutcomes[outcome]
+  return rule === 'skip' ? skipped : conflict
+}
+
+const plainOutcomes = {
+  stored: { is: 'stored' },
+  'already there': { is: 'alreadyThere' },
+  replaced: { is: 'replaced' },
+} as const satisfies Record<string, Outcome>
+const skipped: Outcome = { is: 'skipped' }
+const conflict: Outcome = {
+  is: 'conflicts',
+  refusal: {
+    error: 40900,
+    message: 'The store has a plant with this id and different content, which was kept.',
+  },
+}

@@ -1,0 +1,82 @@
+import { Failure } from '../contract/errors.ts'
+import type { Entry } from './entry.ts'
+import type { Outcome } from './outcome.ts'
+
+/** What an import has done so far: true at every moment, and whatever ends it. */
+export interface Tally {
+  readonly counts: Record<Outcome['is'], number>
+  /** The last line that was stored or refused, or that failed. */
+  lastLine: number
+  /** Lines that failed, and whether some of them may be stored all the same. */
+  readonly failed: FailedLines[]
+}
+
+interface FailedLines {
+  readonly first: number
+  readonly last: number
+  readonly mayBeStored: boolean
+}
+
+export function newTally(): Tally {
+  return {
+    counts: { stored: 0, alreadyThere: 0, replaced: 0, skipped: 0, conflicts: 0, invalid: 0 },
+    lastLine: 0,
+    failed: [],
+  }
+}
+
+export function countSettled(
+  tally: Tally,
+  entries: readonly Entry[],
+  outcomes: readonly Outcome[],
+): void {
+  for (const { is } of outcomes) tally.counts[is]++
+  tally.lastLine = entries.at(-1)?.line ?? tally.lastLine
+}
+
+export function countFailed(tally: Tally, entries: readonly Entry[], error: unknown): void {
+  const [first] = entries
+  if (first === undefined) return
+  const last = entries.at(-1)?.line ?? first.line
+  // Any other failure says that nothing was stored.
+  const mayBeStored = !(error instanceof Failure) || error.number === 50400
+  tally.failed.push({ first: first.line, last, mayBeStored })
+  tally.lastLine = last
+}
+
+/** How many lines were refused. */
+export function countRefused({ counts: { conflicts, invalid } }: Tally): number {
+  return conflicts + invalid
+}
+
+/** How many lines had an outcome. */
+export function countLines({ counts }: Tally): number {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0)
+}
+
+const words: Record<Outcome['is'], string> = {
+  stored: 'stored',
+  alreadyThere: 'already there',
+  replaced: 'replaced',
+  skipped: 'skipped',
+  conflicts: 'in conflict',
+  invalid: 'invalid',
+}
+
+/** The counts in words: `3 stored, 1 in conflict`. */
+export function describeCounts({ counts }: Tally): string {
+  return (Object.keys(counts) as Outcome['is'][])
+    .filter((kind) => kind === 'stored' || counts[kind] > 0)
+    .map((kind) => `${counts[kind].toLocaleString('en')} ${words[kind]}`)
+    .join(', ')
+}
+
+/** What an import that ended early has done and not done, in sentences. */
+export function describeRest({ lastLine, failed }: Tally): string {
+  if (lastLine === 0) return 'Nothing was imported.'
+  const failures = failed.map(({ first, last, mayBeStored }) => {
+    const lines = first === last ? `Line ${first}` : `Lines ${first} to ${last}`
+    return `${lines} ${mayBeStored ? 'may or may not be stored' : 'were not stored'}.`
+  })
+  return [...failures, `Lines after ${lastLine} were not imported.`].join(' ')
+}

@@ -1,0 +1,103 @@
+import { gzipSync } from 'node:zlib'
+import { formatNames } from '../../../src/contract/formats.ts'
+import { answered, refused, type Scenario, upload } from './scenario.ts'
+
+const gzip = { 'Content-Encoding': 'gzip' }
+const nothing = '"replaced":0,"skipped":0,"conflicts":0,"invalid":0,"refused":[],"refusedInAll":0}'
+const longName = 'x'.repeat(1024 * 1024)
+
+const doubleRule = '?on-conflict=fail&on-conflict=fail'
+
+const taken: Scenario[] = [
+  answered('an import', upload('ndjson', '{"id":80,"name":"a"}\n{"id":81,"name":"b","tag":""}'), {
+    body: `{"lines":2,"stored":2,"alreadyThere":0,${nothing}`,
+  }),
+  answered('the same import', upload('csv', 'tag,id,name\r\n,80,a\r\n"",81,b\r\n'), {
+    body: `{"lines":2,"stored":0,"alreadyThere":2,${nothing}`,
+  }),
+  answered(
+    'a gzipped import with a byte order mark',
+    upload('csv', gzipSync('\ufeffid,name\n80,a\n'), { 'Content-Encoding': 'GZip' }),
+    { body: `{"lines":1,"stored":0,"alreadyThere":1,${nothing}` },
+  ),
+  answered(
+    'an import with a charset',
+    upload('csv', 'id,name\n80,a\n', {
+      'Content-Type': 'Text/CSV; header=present; charset="UTF-8"',
+      'Content-Encoding': 'identity',
+    }),
+  ),
+  answered('an import of a header row', upload('csv', 'id,name\n'), {
+    body: `{"lines":0,"stored":0,"alreadyThere":0,${nothing}`,
+  }),
+  answered('an import with lines that hold no plant', upload('ndjson', 'x\n{"id":82}\n[]\n'), {
+    body: /^{"lines":3,"stored":0,.*"invalid":3,"refused":\[{"line":1,"error":40001,"message":".*{"line":2,"id":82,"error":40003,.*{"line":3,"error":40003,.*"refusedInAll":3}$/,
+  }),
+  answered('an import with a conflict', upload('ndjson', '{"id":80,"name":"other"}'), {
+    body: /"conflicts":1,"invalid":0,"refused":\[{"line":1,"id":80,"error":40900,"message":"[^"]*"}\],"refusedInAll":1}$/,
+  }),
+  answered(
+    'an import that skips conflicts',
+    upload('ndjson', '{"id":80,"name":"other"}', {}, '?on-conflict=skip'),
+    { body: /"skipped":1,"conflicts":0,"invalid":0,"refused":\[\],"refusedInAll":0}$/ },
+  ),
+  answered(
+    'an import that replaces',
+    upload('csv', 'id,name\n80,other\n', {}, '?on-conflict=replace'),
+    { body: /"alreadyThere":0,"replaced":1,/ },
+  ),
+]
+
+const everyFormat: Scenario[] = formatNames.flatMap((format) => {
+  const start = format === 'csv' ? 'id,name\n83,a\n' : '{"id":83,"name":"a"}\n'
+  const long = format === 'csv' ? `84,${longName}\n` : `{"id":84,"name":"${longName}"}\n`
+  return [
+    ...['', ' \r\n\t\n'].map((body) =>
+      refused(40002, `${format} that is blank: ${JSON.stringify(body)}`, upload(format, body)),
+    ),
+    refused(40002, `no body and no media type for ${format}`, {
+      ...upload(format, ''),
+      headers: { Authorization: upload(format, '').headers?.Authorization ?? '' },
+    }),
+    refused(40005, `${format} with an unknown rule`, upload(format, start, {}, '?on-conflict=x')),
+    refused(40005, `${format} with two rules`, upload(format, start, {}, doubleRule)),
+    refused(41300, `${format} with a line that is too long`, upload(format, start + long), {
+      body: /Line \d is longer than 1048576 bytes\. Imported before that: \d stored.* Lines after \d/,
+    }),
+    ...[
+      { 'Content-Type': 'application/json' },
+      { 'Content-Type': 'application/x-www-form-urlencoded' },
+      { 'Content-Type': format === 'csv' ? 'application/x-ndjson' : 'text/csv' },
+      {
+        'Content-Type': `${format === 'csv' ? 'text/csv' : 'application/x-ndjson'};charset=latin1`,
+      },
+      { 'Content-Encoding': 'br' },
+      { 'Content-Encoding': 'gzip, gzip' },
+    ].map((headers) =>
+      refused(
+        41500,
+        `${format} with ${JSON.stringify(headers)}`,
+        upload(format, start, headers as Record<string, string>),
+      ),
+    ),
+    refused(41500, `${format} without a media type`, {
+      ...upload(format, start),
+      headers: { Authorization: upload(format, '').headers?.Authorization ?? '' },
+    }),
+    refused(
+      40000,
+      `half a gzipped ${format}`,
+      upload(format, gzipSync(start).subarray(0, 30), gzip),
+    ),
+    refused(40000, `${format} that is not gzip`, upload(format, start, gzip)),
+  ]
+})
+
+const headers: Scenario[] = ['1,a\n', 'id;name\n1;a\n', 'id,id,name\n', '"id\n'].map((body) =>
+  refused(40003, `CSV without a usable header: ${JSON.stringify(body)}`, upload('csv', body), {
+    body: /Line 1: .* Nothing was imported\./,
+  }),
+)
+
+/** Files of plants as bodies. */
+export const imports: Scenario[] = [...taken, ...everyFormat, ...headers]
