@@ -40,7 +40,7 @@ export function buildHandlers({
       if (key !== undefined) requireKeysLeft(tokenId)
       const outcome =
         key === undefined
-          ? await store.createPlant(plant)
+          ? await store.createPlant(plant, tokenId)
           : await store.createPlantOnce(plant, { tokenId, key })
       if (outcome === 'exists') {
         // Without a condition, the state of the stored plant does not matter.
@@ -76,17 +76,17 @@ export function buildHandlers({
         : toPlantAnswer(id, found, parameters)
     },
 
-    async replacePlant({ id, body: { name, tag }, parameters, baseUrl }) {
+    async replacePlant({ id, body: { name, tag }, parameters, baseUrl, tokenId }) {
       const plant = tag === undefined ? { id, name } : { id, name, tag }
-      const outcome = await store.replacePlant(plant, toPrecondition(parameters))
+      const outcome = await store.replacePlant(plant, toPrecondition(parameters), tokenId)
       if (outcome === 'condition failed') throw conditionFailed()
       const ETag = toETag(outcome.version)
       if (outcome.is === 'replaced') return { status: 200, headers: { ETag }, body: plant }
       return { status: 201, headers: { ETag, Location: toLocation(baseUrl, id) }, body: plant }
     },
 
-    async deletePlant({ id, parameters }) {
-      const outcome = await store.deletePlant(id, toPrecondition(parameters))
+    async deletePlant({ id, parameters, tokenId }) {
+      const outcome = await store.deletePlant(id, toPrecondition(parameters), tokenId)
       if (outcome === 'absent') throw absent(id)
       if (outcome === 'condition failed') throw conditionFailed()
       return { status: 204, headers: {}, body: undefined }

@@ -26,7 +26,8 @@ export interface Rows {
   /** Adds the plant unless its id is taken. */
   insert(plant: VersionedPlant): boolean
   update(plant: VersionedPlant): void
-  delete(id: bigint): void
+  /** Deletes the plant that `find` returned. */
+  delete(plant: VersionedPlant): void
   findKey(key: CreateKey): KeyUse | undefined
   /** Records the use of a key, in place of an expired one. */
   putKey(use: KeyUse): void
@@ -35,12 +36,17 @@ export interface Rows {
 /** A write as data, so that it can be sent to a thread. Versions and times are already chosen. */
 export type Change = Create | CreateOnce | Replace | Delete | Import
 
-export interface Create {
+/** The token that asked for a change, for the journal. */
+interface Asked {
+  readonly tokenId: string | undefined
+}
+
+export interface Create extends Asked {
   readonly kind: 'create'
   readonly plant: VersionedPlant
 }
 
-export interface CreateOnce {
+export interface CreateOnce extends Asked {
   readonly kind: 'create once'
   readonly plant: VersionedPlant
   readonly key: CreateKey
@@ -48,45 +54,47 @@ export interface CreateOnce {
   readonly usedAt: number
 }
 
-export interface Replace {
+export interface Replace extends Asked {
   readonly kind: 'replace'
   readonly plant: VersionedPlant
   readonly condition: Precondition
 }
 
-export interface Delete {
+export interface Delete extends Asked {
   readonly kind: 'delete'
   readonly id: bigint
   readonly condition: Precondition
 }
 
-export interface Import {
+export interface Import extends Asked {
   readonly kind: 'import'
   readonly plants: readonly VersionedPlant[]
   readonly onConflict: OnConflict
 }
 
 export function toCreateOnce(plant: VersionedPlant, key: CreateKey): CreateOnce {
+  const { tokenId } = key
   const fingerprint = toFingerprint(plant)
-  return { kind: 'create once', plant, key, fingerprint, usedAt: Date.now() }
+  return { kind: 'create once', plant, key, fingerprint, usedAt: Date.now(), tokenId }
 }
 
 export function toImport(
   plants: readonly ImportedPlant[],
   onConflict: OnConflict,
   newVersion: () => Version,
+  tokenId: string | undefined,
 ): Import {
   const versioned = plants.map((plant) => ({ version: newVersion(), ...plant }))
-  return { kind: 'import', plants: versioned, onConflict }
+  return { kind: 'import', plants: versioned, onConflict, tokenId }
 }
 
 /** The outcome of a change. */
 export type Outcome<One extends Change> = ReturnType<(typeof appliers)[One['kind']]>
 
 /** Makes a change to the rows of a transaction. */
-export function apply(rows: Rows, change: Change): Outcome<Change> {
+export function apply<One extends Change>(rows: Rows, change: One): Outcome<One> {
   const applyOne: (rows: Rows, change: never) => Outcome<Change> = appliers[change.kind]
-  return applyOne(rows, change as never)
+  return applyOne(rows, change as never) as Outcome<One>
 }
 
 /** The effect of each kind of change on the rows, defined once for both engines. */
@@ -120,7 +128,7 @@ const appliers = {
     const current = rows.find(id)
     if (current === undefined) return 'absent'
     if (findFailure(condition, current.version) !== undefined) return 'condition failed'
-    rows.delete(id)
+    rows.delete(current)
     return 'deleted'
   },
 

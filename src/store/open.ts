@@ -1,5 +1,5 @@
 import { splitAddress } from './postgres/address.ts'
-import type { Store, StoreEvents } from './store.ts'
+import type { Journaling, Store, StoreEvents } from './store.ts'
 
 /** Where DATABASE_URL says the store is. The label can be shown: it has no password. */
 export type StoreLocation =
@@ -27,15 +27,16 @@ const silent: StoreEvents = { onLost() {}, onFound() {} }
 export async function openStore(
   location: StoreLocation,
   events: StoreEvents = silent,
+  journaling: Journaling = 'as before',
 ): Promise<Store> {
   // Only the engine in use is loaded, so that a start on SQLite does not wait for the driver of
   // PostgreSQL.
   if (location.engine === 'sqlite') {
     const { openConnection } = await import('./sqlite/connection.ts')
     const { buildSqliteStore } = await import('./sqlite/store.ts')
-    return buildSqliteStore(openConnection(location.path))
+    return buildSqliteStore(openConnection(location.path), { journaling })
   }
   const { openPrimary } = await import('./postgres/connection.ts')
   const { buildPostgresStore } = await import('./postgres/store.ts')
-  return buildPostgresStore(await openPrimary(location.url, events))
+  return buildPostgresStore(await openPrimary(location.url, events, undefined, journaling))
 }

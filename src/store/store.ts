@@ -2,6 +2,15 @@ import type { Precondition } from '../contract/precondition.ts'
 import type { Scope } from '../contract/scopes.ts'
 import type { NewPlant, StoredPlant } from '../contract/shapes.ts'
 import type { Histogram } from '../metrics/histogram.ts'
+import type { JournalPage, Position } from './journal-types.ts'
+
+export type {
+  EventType,
+  JournalEvent,
+  Journaling,
+  JournalPage,
+  Position,
+} from './journal-types.ts'
 
 /** Names one state of one plant. It is random, so it never recurs, even after a restore. */
 export type Version = bigint
@@ -109,7 +118,8 @@ export interface StoreMeasures {
  * it may have been done all the same.
  */
 export interface Store {
-  createPlant(plant: NewPlant): Promise<Version | 'exists'>
+  /** The id of the token that asks for a write is kept in the journal. */
+  createPlant(plant: NewPlant, tokenId?: string): Promise<Version | 'exists'>
   /** Creates the plant once for this key. A repeat with the same plant gets the first outcome. */
   createPlantOnce(plant: NewPlant, key: CreateKey): Promise<CreatedOnce | 'exists' | 'key reused'>
   /** Returns the plant itself where it is at hand, and a promise where it has to be fetched. */
@@ -118,17 +128,41 @@ export interface Store {
   listPlants(query: PlantQuery): Promise<PlantPage>
   /** The ids that a list of plants would have, whatever the size of the plants. */
   listIds(query: PlantQuery): Promise<bigint[]>
-  replacePlant(plant: StoredPlant, condition: Precondition): Promise<Replaced | 'condition failed'>
+  replacePlant(
+    plant: StoredPlant,
+    condition: Precondition,
+    tokenId?: string,
+  ): Promise<Replaced | 'condition failed'>
   deletePlant(
     id: bigint,
     condition: Precondition,
+    tokenId?: string,
   ): Promise<'deleted' | 'absent' | 'condition failed'>
   /** Imports many plants. If it fails, some of them may be stored; a repeat finds them there. */
-  importPlants(plants: readonly ImportedPlant[], onConflict: OnConflict): Promise<ImportOutcome[]>
+  importPlants(
+    plants: readonly ImportedPlant[],
+    onConflict: OnConflict,
+    tokenId?: string,
+  ): Promise<ImportOutcome[]>
   /** Opens a snapshot, which the caller closes. Few may be open at once, and fewer per token. */
   openSnapshot(tokenId?: string): Promise<Snapshot>
   /** Forgets some of the keys used before this time. Returns whether none are left. */
   forgetKeys(usedBefore: number): Promise<boolean>
+
+  /**
+   * Reads the changes after a position, oldest first: up to the limit, or fewer when they are
+   * large. "gone" is a position that is no longer kept, or was never one of this store.
+   */
+  readJournal(after: Position | 'oldest', limit: number): Promise<JournalPage | 'gone' | 'off'>
+  /** The position after every change that is there now. */
+  journalEnd(): Promise<Position | 'off'>
+  /**
+   * Calls `onChange` after each commit: at once for those of this process, within 1 s for those of
+   * others. Returns a function that ends it. The store looks for others only while it is watched.
+   */
+  watchJournal(onChange: () => void): () => void
+  /** Deletes some of the changes from before this time, oldest first. Returns whether all are. */
+  trimJournal(before: number): Promise<boolean>
 
   addToken(token: TokenRecord): Promise<void>
   /** Adds the token only to a store that holds no plant and no token yet. */

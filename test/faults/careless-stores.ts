@@ -9,7 +9,7 @@ export type Carefulness =
   | 'refuses what it stored'
 
 export function toCareless(store: Store, carefulness: Carefulness): Store {
-  const createPlant = async (plant: Parameters<Store['createPlant']>[0]) => store.createPlant(plant)
+  const createPlant: Store['createPlant'] = async (...create) => store.createPlant(...create)
   const creates: Record<Carefulness, typeof createPlant> = {
     careful: createPlant,
     'swallows failures': (plant) => createPlant(plant).catch(() => 1n),

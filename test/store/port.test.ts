@@ -4,15 +4,17 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 
 const port = readFileSync(join(import.meta.dirname, '../../src/store/store.ts'), 'utf8')
-const suite = readFileSync(join(import.meta.dirname, 'conformance.test.ts'), 'utf8')
+const suite = ['conformance.test.ts', 'journal.test.ts']
+  .map((name) => readFileSync(join(import.meta.dirname, name), 'utf8'))
+  .join('')
 
-describe('the conformance suite', () => {
+describe('the conformance suites', () => {
   const [methods = ''] = /^export interface Store \{$[\s\S]*?^\}$/m.exec(port) ?? []
   const names = [...methods.matchAll(/^ {2}(\w+)\(/gm)].map(([, name = '']) => name)
   // The queue is the same for both engines: see batcher.test.ts.
   const elsewhere = ['isFull']
 
-  it('calls every method of the port', () => {
+  it('call every method of the port', () => {
     assert.ok(names.includes('createPlant'), 'no method was found in the port')
     const missing = names.filter((name) => !suite.includes(`.${name}(`))
     assert.deepEqual(missing, elsewhere)

@@ -6,7 +6,12 @@ import { openPrimary } from '../../src/store/postgres/connection.ts'
 import { migrations } from '../../src/store/postgres/migrations.ts'
 import { listPlants } from '../../src/store/postgres/pages.ts'
 import { buildPostgresStore } from '../../src/store/postgres/store.ts'
-import { type PlantQuery, type Store, UnusableStore } from '../../src/store/store.ts'
+import {
+  type Journaling,
+  type PlantQuery,
+  type Store,
+  UnusableStore,
+} from '../../src/store/store.ts'
 import { findCollidingTags } from '../support/colliding-tags.ts'
 import { engines } from '../support/engines.ts'
 import { countCalls, fillWithTraps } from '../support/hostile-schema.ts'
@@ -71,6 +76,15 @@ async function useEverything(opened: Store): Promise<void> {
   assert.equal(await store.tokenRevision(), 1n)
   assert.equal(await store.deleteTokens(['one']), 1)
   assert.equal(await store.forgetKeys(Date.now() + 1), true)
+  const stopWatching = store.watchJournal(() => {})
+  // Some of these ids are taken.
+  await Promise.all([5n, 40n, 6n, 41n].map((id) => store.createPlant({ id, name: 'Elder' })))
+  stopWatching()
+  const page = await store.readJournal('oldest', 1_000)
+  assert.ok(typeof page === 'object' && page.events.length > 0)
+  assert.notEqual(await store.readJournal(page.end, 1_000), 'gone')
+  assert.notEqual(await store.journalEnd(), page.begin)
+  while (!(await store.trimJournal(Date.now() + 60_000)));
   assert.deepEqual([...unused], ['isFull', 'ping', 'close'])
 }
 
@@ -115,14 +129,20 @@ async function newHostileDatabase() {
   }
 }
 
-async function open(url: string): Promise<Store & AsyncDisposable> {
-  const store = buildPostgresStore(await openPrimary(url, quiet))
+async function open(url: string, journaling?: Journaling): Promise<Store & AsyncDisposable> {
+  const store = buildPostgresStore(await openPrimary(url, quiet, undefined, journaling))
   return { ...store, [Symbol.asyncDispose]: store.close }
 }
 
 async function useEverythingAt(url: string): Promise<void> {
-  await using store = await open(url)
-  await useEverything(store)
+  {
+    await using store = await open(url)
+    await useEverything(store)
+  }
+  for (const journaling of ['off', 'on'] as const) {
+    await using store = await open(url, journaling)
+    assert.equal(await store.createPlant({ id: 1n, name: 'Aloe' }), 'exists')
+  }
 }
 
 describe('objects of other users of the database', () => {

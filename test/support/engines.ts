@@ -5,7 +5,7 @@ import type { BatcherBounds } from '../../src/store/batcher.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import type { WriterLocation } from '../../src/store/sqlite/writer.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { Journaling, Store } from '../../src/store/store.ts'
 import { breakSync } from './broken-sync.ts'
 import { newDatabase } from './databases.ts'
 import { newFolder } from './folder.ts'
@@ -25,7 +25,10 @@ export interface FaultyStore {
 }
 
 /** What a test may set on every engine. */
-export type StoreOptions = Partial<BatcherBounds> & { readonly newVersion?: () => bigint }
+export type StoreOptions = Partial<BatcherBounds> & {
+  readonly newVersion?: () => bigint
+  readonly journaling?: Journaling
+}
 
 /** An engine under test: each suite about a store runs once for each. */
 export interface Engine {

@@ -2,7 +2,7 @@ import { openPrimary } from '../../src/store/postgres/connection.ts'
 import { buildPostgresStore, type PostgresOptions } from '../../src/store/postgres/store.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/store.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { Journaling, Store } from '../../src/store/store.ts'
 import { releaseAfterTest, runOnce } from './release.ts'
 
 const quiet = { onLost() {}, onFound() {} }
@@ -16,10 +16,12 @@ export function openSqliteStore(path: string, options?: SqliteStoreOptions): Sto
 const answerTimeoutMs = 60_000
 
 /** Opens a store on a PostgreSQL database. It is closed with the test. */
-export async function openPostgresStore(url: string, options?: PostgresOptions): Promise<Store> {
-  return closeAfterTest(
-    buildPostgresStore(await openPrimary(url, quiet), { answerTimeoutMs, ...options }),
-  )
+export async function openPostgresStore(
+  url: string,
+  { journaling, ...options }: PostgresOptions & { readonly journaling?: Journaling } = {},
+): Promise<Store> {
+  const connection = await openPrimary(url, quiet, undefined, journaling)
+  return closeAfterTest(buildPostgresStore(connection, { answerTimeoutMs, ...options }))
 }
 
 /** Closes a store when the test ends, unless the test or a service has closed it by then. */

@@ -1,7 +1,9 @@
 import type { Batched } from '../batcher.ts'
-import { apply, type Change, type Create, type Import } from '../changes.ts'
-import type { ImportOutcome, VersionedPlant } from '../store.ts'
-import { loadRows, unnest } from './plants.ts'
+import type { Change, Create, Import } from '../changes.ts'
+import { recordChanges, toLine, toRow } from '../journal.ts'
+import type { ImportOutcome } from '../store.ts'
+import { insertPlants } from './inserts.ts'
+import { loadRows } from './plants.ts'
 import { inTransaction, type Sql } from './session.ts'
 
 /** A write that waits for its batch. */
@@ -14,11 +16,17 @@ export interface PostgresWrite<One extends Change = Change> extends Batched {
 type Outcomes = Map<PostgresWrite, unknown>
 
 /** Sends a batch in the cheapest way for its changes. */
-export function sendWrites(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
-  if (writes.every(isCreate)) return createAll(sql, writes)
+export function sendWrites(
+  sql: Sql,
+  writes: PostgresWrite[],
+  journaling: 'on' | 'off',
+): Promise<Outcomes> {
+  if (writes.every(isCreate)) return createAll(sql, writes, journaling)
   const [write] = writes
   const isAlone = writes.length === 1 && write !== undefined
-  return isAlone && isImport(write) ? importAll(sql, write) : runAll(sql, writes)
+  return isAlone && isImport(write)
+    ? importAll(sql, write, journaling)
+    : runAll(sql, writes, journaling)
 }
 
 function isCreate(write: PostgresWrite): write is PostgresWrite<Create> {
@@ -30,15 +38,22 @@ function isImport(write: PostgresWrite): write is PostgresWrite<Import> {
 }
 
 /** Sends plain creates as one statement. The first of several with the same id wins. */
-async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Outcomes> {
+async function createAll(
+  sql: Sql,
+  writes: PostgresWrite<Create>[],
+  journaling: 'on' | 'off',
+): Promise<Outcomes> {
   const firsts = new Map<bigint, PostgresWrite<Create>>()
   for (const write of writes) {
     const { id } = write.change.plant
     if (!firsts.has(id)) firsts.set(id, write)
   }
-  const taken = await insert(
+  const creates = [...firsts.values()].map(({ change }) => change)
+  const entry = journaling === 'on' ? toRow(creates.map(toCreatedLine)) : undefined
+  const taken = await insertPlants(
     sql,
-    [...firsts.values()].map(({ change }) => change.plant),
+    creates.map(({ plant }) => plant),
+    entry,
   )
   return new Map(
     writes.map((write) => {
@@ -49,66 +64,47 @@ async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Out
   )
 }
 
-/** Inserts plants. Returns the ids that were taken; undefined if there were none. */
-async function insert(
-  sql: Sql,
-  plants: readonly VersionedPlant[],
-): Promise<Set<bigint> | undefined> {
-  const [plant] = plants
-  if (plant === undefined) return undefined
-  if (plants.length === 1) return (await insertOne(sql, plant)) ? undefined : new Set([plant.id])
-  const [row] = await sql<[{ ids: string | null; inserted: string }]>`
-    WITH inserted AS (
-      INSERT INTO plant_store.plants (id, name, tag, version) SELECT * FROM ${unnest(sql, plants)}
-      ON CONFLICT (id) DO NOTHING RETURNING id
-    )
-    SELECT CASE WHEN pg_catalog.count(*) < ${plants.length}::bigint
-             THEN pg_catalog.string_agg(id::text, ',') END AS ids,
-           pg_catalog.count(*) AS inserted
-    FROM inserted`
-  if (Number(row.inserted) === plants.length) return undefined
-  const inserted = new Set(row.ids?.split(','))
-  return new Set(plants.map(({ id }) => id).filter((id) => !inserted.has(String(id))))
-}
-
-/** Inserts one plant, as plain values: they cost the server less than arrays. */
-async function insertOne(sql: Sql, { id, name, tag, version }: VersionedPlant): Promise<boolean> {
-  const rows = await sql`
-    INSERT INTO plant_store.plants (id, name, tag, version)
-    VALUES (${String(id)}::bigint, ${name}, ${tag ?? null}, ${String(version)}::bigint)
-    ON CONFLICT (id) DO NOTHING RETURNING 1`
-  return rows.length === 1
+function toCreatedLine({ plant, tokenId }: Create): string {
+  return toLine('c', tokenId, plant)
 }
 
 /**
  * Inserts the plants of an import in one statement. If ids were taken, a transaction then applies
  * the import to those rows.
  */
-async function importAll(sql: Sql, write: PostgresWrite<Import>): Promise<Outcomes> {
-  const { plants } = write.change
-  if (new Set(toIds(write.change)).size < plants.length) return runAll(sql, [write])
-  const taken = await insert(sql, plants)
+async function importAll(
+  sql: Sql,
+  write: PostgresWrite<Import>,
+  journaling: 'on' | 'off',
+): Promise<Outcomes> {
+  const { plants, tokenId } = write.change
+  if (new Set(toIds(write.change)).size < plants.length) return runAll(sql, [write], journaling)
+  const entry =
+    journaling === 'on' ? toRow(plants.map((plant) => toLine('c', tokenId, plant))) : undefined
+  const taken = await insertPlants(sql, plants, entry)
   if (taken === undefined) return new Map([[write, plants.map((): ImportOutcome => 'stored')]])
-  const outcomes = await inTransaction(sql, async () => {
-    const rows = await loadRows(sql, [...taken], [])
-    // Plants that the statement inserted count as inserted by the change.
-    const isIn = ({ id }: VersionedPlant) => !taken.has(id)
-    const insertRest = (plant: VersionedPlant) => isIn(plant) || rows.insert(plant)
-    const found = apply({ ...rows, insert: insertRest }, write.change)
-    await rows.save(sql)
-    return found
-  })
-  return new Map([[write, outcomes]])
+  const rest = plants.filter(({ id }) => taken.has(id))
+  const applied = await runAll(
+    sql,
+    [{ ...write, change: { ...write.change, plants: rest } }],
+    journaling,
+  )
+  const [outcomes] = [...applied.values()] as [ImportOutcome[]]
+  let next = 0
+  // Plants that the statement inserted count as inserted by the change.
+  const merged = plants.map(({ id }) => (taken.has(id) ? outcomes[next++] : 'stored'))
+  return new Map([[write, merged]])
 }
 
 /** Runs any writes: locks and reads the rows, changes them in memory, and writes them back. */
-function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
+function runAll(sql: Sql, writes: PostgresWrite[], journaling: 'on' | 'off'): Promise<Outcomes> {
   return inTransaction(sql, async () => {
     const ids = [...new Set(writes.flatMap(({ change }) => toIds(change)))]
     const keys = writes.flatMap(({ change }) => ('key' in change ? change.key : []))
     const rows = await loadRows(sql, ids, keys)
-    const outcomes = new Map(writes.map((write) => [write, apply(rows, write.change)]))
-    await rows.save(sql)
+    const recorder = recordChanges(rows)
+    const outcomes = new Map(writes.map((write) => [write, recorder.apply(write.change)]))
+    await rows.save(sql, journaling === 'on' ? recorder.take() : undefined)
     return outcomes
   })
 }

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { unreachable } from '../failures.ts'
-import { type StoreEvents, UnusableStore } from '../store.ts'
+import { type Journaling, type StoreEvents, UnusableStore } from '../store.ts'
 import { toAddress } from './address.ts'
 import { explain } from './explain.ts'
 import { isLoss } from './failures.ts'
+import { setJournaling } from './journal.ts'
 import type { Sql } from './pools.ts'
 import { prepareSchema } from './schema.ts'
 import { openSession, type Session } from './session.ts'
@@ -14,6 +15,7 @@ export interface Connection {
   session(): Session | undefined
   /** Gives up a session whose server can no longer be used, as a statement has shown. */
   giveUp(session: Session, reason: unknown): void
+  readonly journaling: 'on' | 'off'
   close(): Promise<void>
 }
 
@@ -31,6 +33,7 @@ export async function openPrimary(
   url: string,
   events: StoreEvents,
   startTimeoutMs = defaultStartTimeoutMs,
+  wanted: Journaling = 'as before',
 ): Promise<Connection> {
   const address = toAddress(url)
   const { hosts } = address
@@ -97,8 +100,11 @@ export async function openPrimary(
 
   const first = await start()
   current = first
+  let journaling: 'on' | 'off'
   try {
-    await prepareSchema(first.writers[0] as Sql)
+    const [writer] = first.writers as [Sql]
+    await prepareSchema(writer)
+    journaling = await setJournaling(writer, wanted)
   } catch (error) {
     isClosed = true
     await first.end(0)
@@ -107,6 +113,7 @@ export async function openPrimary(
   return {
     session: () => current,
     giveUp: lose,
+    journaling,
     async close() {
       isClosed = true
       await current?.end(farewellMs)

@@ -81,4 +81,20 @@ export const migrations: readonly string[] = [
        AND NOT EXISTS (SELECT FROM plant_store.plants);
      RETURN FOUND;
    END $$;`,
+  // A row for each commit. The first row of a life has no changes; it is where the life begins.
+  // Rows are short-lived and seldom read: they are not compressed, and mostly kept in one piece.
+  `CREATE SEQUENCE plant_store.journal_seq;
+   CREATE TABLE plant_store.journal (
+     seq bigint PRIMARY KEY,
+     at bigint NOT NULL,
+     nonce integer NOT NULL,
+     count integer NOT NULL,
+     changes text NOT NULL
+   ) WITH (toast_tuple_target = 8160);
+   ALTER TABLE plant_store.journal ALTER COLUMN changes SET STORAGE EXTERNAL;
+   INSERT INTO plant_store.journal VALUES (nextval('plant_store.journal_seq'),
+     extract(epoch FROM now()) * 1000, floor(random() * 2147483647), 0, '');
+   CREATE TABLE plant_store.journal_life (id text, since bigint NOT NULL);
+   INSERT INTO plant_store.journal_life
+   SELECT left(replace(gen_random_uuid()::text, '-', ''), 12), seq FROM plant_store.journal;`,
 ]

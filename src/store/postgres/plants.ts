@@ -1,9 +1,11 @@
 import type { StoredPlant } from '../../contract/shapes.ts'
 import type { KeyUse, Rows } from '../changes.ts'
+import type { JournalRow } from '../journal.ts'
 import { type CreateKey, keyLifetimeMs, type VersionedPlant } from '../store.ts'
 import { toVersioned } from '../version.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
 import { StaleRows } from './failures.ts'
+import { writeRow } from './journal.ts'
 import type { Sql } from './session.ts'
 
 interface PlantRow {
@@ -47,7 +49,8 @@ export async function forgetKeys(sql: Sql, usedBefore: number): Promise<boolean>
 
 /** Rows that were read and locked, changed in memory, and are then written back at once. */
 export interface LoadedRows extends Rows {
-  save(sql: Sql): Promise<void>
+  /** Writes the rows, and last a row of the journal, if there is one. */
+  save(sql: Sql, entry: JournalRow | undefined): Promise<void>
 }
 
 /** Locks the rows of these ids and keys, in the same order in every process. */
@@ -69,14 +72,14 @@ export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Prom
       return true
     },
     update: (plant) => void plants.set(plant.id, plant),
-    delete: (id) => void plants.delete(id),
+    delete: ({ id }) => void plants.delete(id),
     findKey: (key) => uses.get(toName(key)),
     putKey(use) {
       uses.set(toName(use), use)
       newUses.push(use)
     },
 
-    async save(connection) {
+    async save(connection, entry) {
       const changed = [...plants.values()].filter((plant) => plant !== before.get(plant.id))
       const inserted = changed.filter(({ id }) => !before.has(id))
       const updated = changed.filter(({ id }) => before.has(id))
@@ -86,6 +89,7 @@ export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Prom
         updatePlants(connection, updated),
         removePlants(connection, removed),
         insertKeys(connection, newUses),
+        entry && writeRow(connection, entry),
       ])
       // Waits for all of them: a statement after the ROLLBACK would commit on its own.
       for (const outcome of saved) if (outcome.status === 'rejected') throw outcome.reason

@@ -81,6 +81,8 @@ const privileges: Record<string, string> = {
   keys: 'SELECT, INSERT, UPDATE, DELETE',
   tokens: 'SELECT, INSERT, UPDATE, DELETE',
   token_revision: 'SELECT, UPDATE',
+  journal: 'SELECT, INSERT, DELETE',
+  journal_life: 'SELECT, UPDATE',
 }
 
 async function requirePrivileges(sql: Sql): Promise<void> {
@@ -92,6 +94,9 @@ async function requirePrivileges(sql: Sql): Promise<void> {
       if (!row.is_granted) throw readOnly()
     }
   }
+  const [row] = await sql<[{ is_granted: boolean }]>`
+    SELECT pg_catalog.has_sequence_privilege('plant_store.journal_seq', 'USAGE') AS is_granted`
+  if (!row.is_granted) throw readOnly()
 }
 
 function readOnly(cause?: unknown): UnusableStore {

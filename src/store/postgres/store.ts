@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type Batched,
   type BatcherBounds,
@@ -12,16 +11,12 @@ import { unconfirmed, unreachable } from '../failures.ts'
 import { limitSnapshots } from '../snapshots.ts'
 import type { Store, Version, VersionedPlant } from '../store.ts'
 import { randomVersion, toVersioned } from '../version.ts'
+import { attemptWrite } from './attempts.ts'
 import { type PostgresWrite, sendWrites } from './batches.ts'
 import type { Connection } from './connection.ts'
-import {
-  isCollision,
-  isLoss,
-  isTimeout,
-  isUnwritable,
-  toReadFailure,
-  toWriteFailure,
-} from './failures.ts'
+import { toReadFailure } from './failures.ts'
+import { buildFeed } from './feed.ts'
+import { trimJournal } from './journal.ts'
 import { measureStore } from './measures.ts'
 import { listIds, listPlants } from './pages.ts'
 import { findPlants, forgetKeys } from './plants.ts'
@@ -40,8 +35,6 @@ const lookUpBounds: BatcherBounds = {
 }
 /** How long a caller waits for the store, from the arrival of its request. */
 const defaultAnswerTimeoutMs = 5_000
-const maxAttempts = 5
-const collisionPauseMs = 10
 
 interface LookUp extends Batched {
   readonly id: bigint
@@ -64,6 +57,7 @@ export function buildPostgresStore(connection: Connection, options: PostgresOpti
   const writes = buildBatcher(commitBatch, { ...bounds, ...overrides })
   const lookUps = buildBatcher(lookUp, lookUpBounds)
   const busyWriters = new Set<Sql>()
+  const feed = buildFeed(connection, read)
 
   async function commitBatch(batch: PostgresWrite[]): Promise<unknown[]> {
     const session = connection.session()
@@ -82,26 +76,14 @@ export function buildPostgresStore(connection: Connection, options: PostgresOpti
     const live = batch.filter(({ state }) => state !== 'given up')
     for (const write of live) write.state = 'sent'
     const warningsBefore = session.warnings()
-    const outcomes = await attempt(session, () => sendWrites(writer, live))
+    const outcomes = await attempt(session, () => sendWrites(writer, live, connection.journaling))
+    feed.wake()
     if (session.warnings() !== warningsBefore) throw unconfirmed()
     return batch.map((write) => outcomes.get(write))
   }
 
-  async function attempt<Value>(session: Session, run: () => Promise<Value>): Promise<Value> {
-    for (let count = 1; ; count++) {
-      try {
-        return await run()
-      } catch (error) {
-        if (isCollision(error) && count < maxAttempts) {
-          // A random pause, so that the two do not collide again.
-          await sleep(Math.random() * count * collisionPauseMs)
-          continue
-        }
-        const isUseless = isUnwritable(error) || (isLoss(error) && !isTimeout(error))
-        if (isUseless) connection.giveUp(session, error)
-        throw toWriteFailure(error)
-      }
-    }
+  function attempt<Value>(session: Session, run: () => Promise<Value>): Promise<Value> {
+    return attemptWrite(run, (reason) => connection.giveUp(session, reason))
   }
 
   function write<One extends Change>(change: One, bytes = rowBytes): Promise<Outcome<One>> {
@@ -149,21 +131,21 @@ export function buildPostgresStore(connection: Connection, options: PostgresOpti
   }
 
   return {
-    createPlant: (plant) =>
-      write({ kind: 'create', plant: toVersioned(plant, newVersion()) }, toBytes(plant)),
+    createPlant: (plant, tokenId) =>
+      write({ kind: 'create', plant: toVersioned(plant, newVersion()), tokenId }, toBytes(plant)),
     createPlantOnce: (plant, key) =>
       write(toCreateOnce(toVersioned(plant, newVersion()), key), toBytes(plant)),
     getPlant: (id) => lookUps.submit({ id, bytes: rowBytes, arrivedAt: performance.now() }),
     listPlants: (query) => read('pages', (sql) => listPlants(sql, query)),
     listIds: (query) => read('pages', (sql) => listIds(sql, query)),
-    replacePlant(plant, condition) {
+    replacePlant(plant, condition, tokenId) {
       const versioned = toVersioned(plant, newVersion())
-      return write({ kind: 'replace', plant: versioned, condition }, toBytes(plant))
+      return write({ kind: 'replace', plant: versioned, condition, tokenId }, toBytes(plant))
     },
-    deletePlant: (id, condition) => write({ kind: 'delete', id, condition }),
-    importPlants(plants, onConflict) {
+    deletePlant: (id, condition, tokenId) => write({ kind: 'delete', id, condition, tokenId }),
+    importPlants(plants, onConflict, tokenId) {
       const bytes = plants.reduce((sum, plant) => sum + toBytes(plant), 0)
-      return write(toImport(plants, onConflict, newVersion), bytes)
+      return write(toImport(plants, onConflict, newVersion, tokenId), bytes)
     },
 
     openSnapshot: limitSnapshots(async () => {
@@ -173,6 +155,11 @@ export function buildPostgresStore(connection: Connection, options: PostgresOpti
     }),
 
     forgetKeys: (usedBefore) => writeAlone((sql) => forgetKeys(sql, usedBefore)),
+
+    readJournal: feed.read,
+    journalEnd: feed.end,
+    watchJournal: feed.watch,
+    trimJournal: (before) => writeAlone((sql) => trimJournal(sql, before)),
 
     addToken: (token) => writeAlone((sql) => tokenStatements.add(sql, token)),
     addFirstToken: (token) => writeAlone((sql) => tokenStatements.addFirst(sql, token)),

@@ -33,4 +33,15 @@ export const migrations: readonly string[] = [
   `DROP INDEX plants_by_tag;
    CREATE INDEX plants_by_tag ON plants (substr(tag, 1, 100)) WHERE tag IS NOT NULL;`,
   'ALTER TABLE tokens ADD COLUMN last_four TEXT;',
+  // A row for each commit. The first row of a life has no changes; it is where the life begins.
+  `CREATE TABLE journal (
+     seq INTEGER PRIMARY KEY,
+     at INTEGER NOT NULL,
+     nonce INTEGER NOT NULL,
+     count INTEGER NOT NULL,
+     changes TEXT NOT NULL
+   ) STRICT;
+   INSERT INTO journal VALUES (1, unixepoch() * 1000, random() & 0x7fffffff, 0, '');
+   CREATE TABLE journal_life (id TEXT, since INTEGER NOT NULL) STRICT;
+   INSERT INTO journal_life VALUES (lower(hex(randomblob(6))), 1);`,
 ]

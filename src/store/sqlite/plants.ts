@@ -75,7 +75,7 @@ export function buildPlantStatements(db: DatabaseSync) {
       update.run(name, tag ?? null, version, id)
     },
 
-    delete(id) {
+    delete({ id }) {
       remove.run(id)
     },
 
@@ -149,7 +149,8 @@ function readBeginning(rows: Iterable<unknown>): VersionedPage {
   return { plants, isWhole: true }
 }
 
-function prepareRows(db: DatabaseSync, sql: string): StatementSync {
+/** Prepares a statement whose rows come as arrays. */
+export function prepareRows(db: DatabaseSync, sql: string): StatementSync {
   const statement = db.prepare(sql)
   statement.setReturnArrays(true)
   return statement

@@ -2,17 +2,21 @@ import type { DatabaseSync } from 'node:sqlite'
 import { type BatcherBounds, buildBatcher, defaultBounds, rowBytes, toBytes } from '../batcher.ts'
 import { toCreateOnce, toImport } from '../changes.ts'
 import { limitSnapshots } from '../snapshots.ts'
-import type { Store, Version } from '../store.ts'
+import type { Journaling, Store, Version } from '../store.ts'
 import { randomVersion, toVersioned } from '../version.ts'
+import { buildWatch } from '../watch.ts'
 import { toRefusal } from './failures.ts'
 import { readSizes } from './file-sizes.ts'
+import { setJournaling } from './journal.ts'
 import { boundLog, defaultLogBounds, type LogBounds } from './log-bound.ts'
 import { buildStatements, type SqliteChange, type SqliteOutcome } from './transactions.ts'
-import { openWriter, type WriterLocation } from './writer.ts'
+import { openWriter, type SqliteWrite, type WriterLocation } from './writer.ts'
 
 const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: 1 }
 /** How long a batch waits for the lock of another process. */
 const defaultLockTimeoutMs = 5_000
+/** How often a watched journal is looked at for changes of other processes. */
+const lookMs = 100
 
 /** What tests and benchmarks may set. */
 export interface SqliteStoreOptions extends Partial<BatcherBounds> {
@@ -20,6 +24,7 @@ export interface SqliteStoreOptions extends Partial<BatcherBounds> {
   readonly newVersion?: () => Version
   readonly writer?: WriterLocation
   readonly log?: LogBounds
+  readonly journaling?: Journaling
 }
 
 /** The store on an open connection, which it closes when it is closed. */
@@ -29,14 +34,26 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     newVersion = randomVersion,
     writer: location = 'adaptive',
     log = defaultLogBounds,
+    journaling: wanted = 'as before',
     ...overrides
   } = options
   const selectSchema = db.prepare('PRAGMA schema_version')
   const statements = buildStatements(db)
-  const { plants, tokens } = statements
-  const writer = openWriter(db, statements, { location, lockTimeoutMs })
+  const { plants, tokens, journal } = statements
+  const journaling = setJournaling(db, journal, wanted)
+  const writer = openWriter(db, statements, { location, lockTimeoutMs, journaling })
   const openSnapshot = boundLog(db, log)
-  const batcher = buildBatcher(writer.commit, { ...bounds, ...overrides }, writer.commitDelayMs)
+  // Changes with every commit of another connection, and costs no more than a look into memory.
+  const selectCommits = db.prepare('PRAGMA data_version')
+  const watch = buildWatch(() => selectCommits.get()?.data_version, lookMs)
+  const batcher = buildBatcher(commit, { ...bounds, ...overrides }, writer.commitDelayMs)
+
+  function commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
+    const outcomes = writer.commit(batch)
+    if (outcomes instanceof Promise) return outcomes.finally(watch.wake)
+    watch.wake()
+    return outcomes
+  }
 
   function read<Row>(run: () => Row): Row {
     try {
@@ -54,24 +71,29 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   }
 
   return {
-    createPlant: (plant) =>
-      write({ kind: 'create', plant: toVersioned(plant, newVersion()) }, toBytes(plant)),
+    createPlant: (plant, tokenId) =>
+      write({ kind: 'create', plant: toVersioned(plant, newVersion()), tokenId }, toBytes(plant)),
     createPlantOnce: (plant, key) =>
       write(toCreateOnce(toVersioned(plant, newVersion()), key), toBytes(plant)),
     getPlant: (id) => read(() => plants.rows.find(id)),
     listPlants: async (query) => read(() => plants.list(query)),
     listIds: async (query) => read(() => plants.listIds(query)),
-    replacePlant(plant, condition) {
+    replacePlant(plant, condition, tokenId) {
       const versioned = toVersioned(plant, newVersion())
-      return write({ kind: 'replace', plant: versioned, condition }, toBytes(plant))
+      return write({ kind: 'replace', plant: versioned, condition, tokenId }, toBytes(plant))
     },
-    deletePlant: (id, condition) => write({ kind: 'delete', id, condition }),
-    importPlants(imported, onConflict) {
+    deletePlant: (id, condition, tokenId) => write({ kind: 'delete', id, condition, tokenId }),
+    importPlants(imported, onConflict, tokenId) {
       const bytes = imported.reduce((sum, plant) => sum + toBytes(plant), 0)
-      return write(toImport(imported, onConflict, newVersion), bytes)
+      return write(toImport(imported, onConflict, newVersion, tokenId), bytes)
     },
     openSnapshot: limitSnapshots(async () => read(openSnapshot)),
     forgetKeys: (usedBefore) => write({ kind: 'forget keys', usedBefore }),
+
+    readJournal: async (after, limit) => read(() => journal.read(after, limit)),
+    journalEnd: async () => read(journal.end),
+    watchJournal: watch.add,
+    trimJournal: (before) => write({ kind: 'trim journal', before }),
 
     addToken: (token) => write({ kind: 'add token', token }),
     addFirstToken: (token) => write({ kind: 'add first token', token }),

@@ -1,18 +1,32 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { apply, type Change, type Outcome } from '../changes.ts'
+import { type Recorder, recordChanges } from '../journal.ts'
 import type { TokenRecord, TokenUse } from '../store.ts'
 import { isBusy, toCommitFailure, toRefusal } from './failures.ts'
+import { buildJournalStatements } from './journal.ts'
 import { buildPlantStatements } from './plants.ts'
 import { buildTokenStatements } from './tokens.ts'
 
 /** Every write to SQLite: changes of plants, and writes that PostgreSQL makes without a batch. */
 export type SqliteChange = Change | OwnChange
 
-type OwnChange = ForgetKeys | AddToken | AddFirstToken | RevokeToken | DeleteTokens | NoteTokenUses
+type OwnChange =
+  | ForgetKeys
+  | TrimJournal
+  | AddToken
+  | AddFirstToken
+  | RevokeToken
+  | DeleteTokens
+  | NoteTokenUses
 
 interface ForgetKeys {
   readonly kind: 'forget keys'
   readonly usedBefore: number
+}
+
+interface TrimJournal {
+  readonly kind: 'trim journal'
+  readonly before: number
 }
 
 interface AddToken {
@@ -52,7 +66,11 @@ export type SqliteOutcome<One extends SqliteChange> = One extends Change
 export type Statements = ReturnType<typeof buildStatements>
 
 export function buildStatements(db: DatabaseSync) {
-  return { plants: buildPlantStatements(db), tokens: buildTokenStatements(db) }
+  return {
+    plants: buildPlantStatements(db),
+    tokens: buildTokenStatements(db),
+    journal: buildJournalStatements(db),
+  }
 }
 
 /** One outcome for each change, and how long the commit with its fsync took. */
@@ -69,9 +87,14 @@ export interface Transactions {
   run(changes: readonly SqliteChange[]): Committed
 }
 
-export function buildTransactions(db: DatabaseSync, statements: Statements): Transactions {
+export function buildTransactions(
+  db: DatabaseSync,
+  statements: Statements,
+  journaling: 'on' | 'off',
+): Transactions {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
+  const recorder = journaling === 'on' ? recordChanges(statements.plants.rows) : undefined
 
   return {
     tryBegin() {
@@ -88,7 +111,9 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
     run(changes) {
       let explain = toRefusal
       try {
-        const outcomes = changes.map((change) => applyTo(statements, change))
+        const outcomes = changes.map((change) => applyTo(statements, recorder, change))
+        const row = recorder?.take()
+        if (row !== undefined) statements.journal.write(row)
         explain = toCommitFailure
         const startedAt = performance.now()
         commit.run()
@@ -102,14 +127,21 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
 
   // The first failure is the one to report, even if the rollback fails as well.
   function rollBack(): void {
+    recorder?.take()
     try {
       if (db.isTransaction) db.exec('ROLLBACK')
     } catch {}
   }
 }
 
-function applyTo(statements: Statements, change: SqliteChange): unknown {
-  if (!isOwn(change)) return apply(statements.plants.rows, change)
+function applyTo(
+  statements: Statements,
+  recorder: Recorder | undefined,
+  change: SqliteChange,
+): unknown {
+  if (!isOwn(change)) {
+    return recorder === undefined ? apply(statements.plants.rows, change) : recorder.apply(change)
+  }
   const applyOne: (statements: Statements, change: never) => unknown = ownAppliers[change.kind]
   return applyOne(statements, change as never)
 }
@@ -121,6 +153,7 @@ function isOwn(change: SqliteChange): change is OwnChange {
 const ownAppliers = {
   'forget keys': ({ plants }: Statements, change: ForgetKeys) =>
     plants.forgetKeys(change.usedBefore),
+  'trim journal': ({ journal }: Statements, { before }: TrimJournal) => journal.trim(before),
   'add token': ({ tokens }: Statements, { token }: AddToken) => tokens.add(token),
   'add first token': ({ tokens }: Statements, { token }: AddFirstToken) => tokens.addFirst(token),
   'revoke token': ({ tokens }: Statements, { id, at }: RevokeToken) => tokens.revoke(id, at),

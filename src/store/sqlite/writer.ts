@@ -15,6 +15,7 @@ export interface WriterOptions {
   readonly location: WriterLocation
   /** How long a batch waits for the lock of another process. */
   readonly lockTimeoutMs: number
+  readonly journaling: 'on' | 'off'
 }
 
 /** A change that waits for its batch, and when it arrived. */
@@ -52,13 +53,13 @@ const lockRetryMs = 2
 export function openWriter(
   db: DatabaseSync,
   statements: Statements,
-  { location, lockTimeoutMs }: WriterOptions,
+  { location, lockTimeoutMs, journaling }: WriterOptions,
 ): Writer {
   // Read before the first commit: nothing may fail after a commit has succeeded.
-  const file = toFile(db)
-  const transactions = buildTransactions(db, statements)
   const secondsInPlace = buildHistogram(secondsBounds)
   const secondsInThread = buildHistogram(secondsBounds)
+  const file = toFile(db, journaling)
+  const transactions = buildTransactions(db, statements, journaling)
   let thread: Thread | undefined
   let opening: Promise<void> | undefined
   let leaving: Promise<void> | undefined
@@ -162,7 +163,7 @@ function toChange({ change }: SqliteWrite): SqliteChange {
 }
 
 /** The file that a thread can open. A database in memory has one connection only. */
-function toFile(db: DatabaseSync): ThreadFile | undefined {
+function toFile(db: DatabaseSync, journaling: 'on' | 'off'): ThreadFile | undefined {
   const path = db.location()
-  return path === null ? undefined : { path, settings: readSettings(db) }
+  return path === null ? undefined : { path, settings: readSettings(db), journaling }
 }

@@ -1,0 +1,26 @@
+import type { StoredPlant } from '../contract/shapes.ts'
+
+/** Names a place in the journal: 1 to 64 of `[A-Za-z0-9_-]`, for the store alone to read. */
+export type Position = string
+
+export type EventType = 'plant.created' | 'plant.replaced' | 'plant.deleted'
+
+/** A change that succeeded: the plant as it is after it, or as it was before its delete. */
+export interface JournalEvent {
+  readonly position: Position
+  readonly type: EventType
+  readonly at: number
+  readonly plant: StoredPlant
+  /** The token that made the change; undefined for a command on this machine. */
+  readonly tokenId: string | undefined
+}
+
+/** A part of the journal, from a place before its first event to one after its last. */
+export interface JournalPage {
+  readonly begin: Position
+  readonly events: readonly JournalEvent[]
+  readonly end: Position
+}
+
+/** Whether changes are written to the journal. A command leaves this as it is. */
+export type Journaling = 'on' | 'off' | 'as before'

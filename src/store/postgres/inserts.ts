@@ -1,0 +1,106 @@
+import type { JournalRow } from '../journal.ts'
+import type { VersionedPlant } from '../store.ts'
+import { unnest } from './plants.ts'
+import type { Sql } from './pools.ts'
+
+/** What the server did with the plants that it was given. */
+interface Counted {
+  readonly inserted: string
+  /** The ids of those that were inserted, if not all were. */
+  readonly ids: string | null
+}
+
+/**
+ * Inserts plants in one statement, with their row of the journal. Returns the ids that were taken;
+ * undefined if there were none.
+ */
+export async function insertPlants(
+  sql: Sql,
+  plants: readonly VersionedPlant[],
+  entry: JournalRow | undefined,
+): Promise<Set<bigint> | undefined> {
+  const [plant] = plants
+  if (plant === undefined) return undefined
+  if (plants.length === 1) {
+    const isInserted = await (entry ? insertOneWith(sql, plant, entry) : insertOne(sql, plant))
+    return isInserted ? undefined : new Set([plant.id])
+  }
+  const { inserted, ids } = await (entry
+    ? insertManyWith(sql, plants, entry)
+    : insertMany(sql, plants))
+  if (Number(inserted) === plants.length) return undefined
+  const kept = new Set(ids?.split(','))
+  return new Set(plants.map(({ id }) => id).filter((id) => !kept.has(String(id))))
+}
+
+/** Inserts one plant, as plain values: they cost the server less than arrays. */
+async function insertOne(sql: Sql, { id, name, tag, version }: VersionedPlant): Promise<boolean> {
+  const rows = await sql`
+    INSERT INTO plant_store.plants (id, name, tag, version)
+    VALUES (${String(id)}::bigint, ${name}, ${tag ?? null}, ${String(version)}::bigint)
+    ON CONFLICT (id) DO NOTHING RETURNING 1`
+  return rows.length === 1
+}
+
+async function insertOneWith(
+  sql: Sql,
+  { id, name, tag, version }: VersionedPlant,
+  { at, nonce, changes }: JournalRow,
+): Promise<boolean> {
+  const rows = await sql`
+    WITH inserted AS (
+      INSERT INTO plant_store.plants (id, name, tag, version)
+      VALUES (${String(id)}::bigint, ${name}, ${tag ?? null}, ${String(version)}::bigint)
+      ON CONFLICT (id) DO NOTHING RETURNING 1
+    )
+    INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
+    SELECT pg_catalog.nextval('plant_store.journal_seq'), ${at}::bigint, ${nonce}::integer, 1,
+      ${changes}::text
+    FROM inserted RETURNING 1`
+  return rows.length === 1
+}
+
+async function insertMany(sql: Sql, plants: readonly VersionedPlant[]): Promise<Counted> {
+  const [row] = await sql<[Counted]>`
+    WITH inserted AS (
+      INSERT INTO plant_store.plants (id, name, tag, version) SELECT * FROM ${unnest(sql, plants)}
+      ON CONFLICT (id) DO NOTHING RETURNING id
+    )
+    SELECT CASE WHEN pg_catalog.count(*) < ${plants.length}::bigint
+             THEN pg_catalog.string_agg(id::text, ',') END AS ids,
+           pg_catalog.count(*) AS inserted
+    FROM inserted`
+  return row
+}
+
+/**
+ * The number of the row is drawn above the aggregate: when every insert is done, and only if there
+ * was one. The lines of plants that were not inserted are left out.
+ */
+async function insertManyWith(
+  sql: Sql,
+  plants: readonly VersionedPlant[],
+  { at, nonce, changes }: JournalRow,
+): Promise<Counted> {
+  const [row] = await sql<[Counted]>`
+    WITH inserted AS (
+      INSERT INTO plant_store.plants (id, name, tag, version) SELECT * FROM ${unnest(sql, plants)}
+      ON CONFLICT (id) DO NOTHING RETURNING id
+    ), counted AS (
+      SELECT CASE WHEN pg_catalog.count(*) < ${plants.length}::bigint
+               THEN pg_catalog.string_agg(id::text, ',') END AS ids,
+             pg_catalog.count(*) AS inserted
+      FROM inserted
+    ), sent AS (SELECT ${changes}::text AS changes), written AS (
+      INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
+      SELECT pg_catalog.nextval('plant_store.journal_seq'), ${at}::bigint, ${nonce}::integer,
+        inserted::integer,
+        CASE WHEN ids IS NULL THEN sent.changes ELSE (
+          SELECT pg_catalog.string_agg(line, E'\n' ORDER BY place)
+          FROM pg_catalog.string_to_table(sent.changes, E'\n') WITH ORDINALITY AS l(line, place)
+          JOIN inserted ON inserted.id = pg_catalog.split_part(line, E'\t', 3)::bigint) END
+      FROM counted, sent WHERE inserted > 0
+    )
+    SELECT ids, inserted FROM counted`
+  return row
+}

@@ -1,0 +1,154 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isReached, type JournalRow, type Place, readRow, toPlace, toPosition } from '../journal.ts'
+import { type JournalEvent, type JournalPage, type Position, pageBytes } from '../store.ts'
+import { toIntegerArray } from './arrays.ts'
+import type { Horizon } from './horizon.ts'
+import type { Sql } from './pools.ts'
+
+/** A row of the journal. Changes beyond its share of the page are left out. */
+interface SparseRow extends Omit<JournalRow, 'changes'> {
+  readonly place: Place
+  readonly bytes: number
+  readonly changes: string | undefined
+}
+
+/** How many rows are read at first, and at most, for a page. */
+const firstRows = 32
+const maxRows = 1_000
+/** How often a page that would be empty looks again whether changes under way have ended. */
+const maxLooks = 5
+const lookAgainMs = 5
+
+/** A row as the server sends it; without a number when the journal is empty. */
+interface SelectedRow {
+  readonly life: string | null
+  readonly seq: string | null
+  readonly nonce: number
+  readonly count: number
+  readonly at: string
+  readonly bytes: number
+  readonly changes: string | null
+}
+
+/** Reads a page of the changes that nothing can come before any more. */
+export async function readJournal(
+  sql: Sql,
+  horizon: Horizon,
+  after: Position | 'oldest',
+  limit: number,
+): Promise<JournalPage | 'gone' | 'off'> {
+  const asked = after === 'oldest' ? after : toPlace(after)
+  if (asked === undefined) return 'gone'
+  const events: JournalEvent[] = []
+  let begin: Place | undefined
+  let place: Place | 'oldest' = asked
+  let rowsRead = 0
+  let bytes = 0
+  for (let looks = 1; ; ) {
+    const left = limit - events.length
+    const count = toRowCount(left, events.length, rowsRead)
+    const rows = await selectRows(sql, place, count)
+    if (rows === 'off') return rows
+    const from = toBeginning(rows, place)
+    if (from === undefined) break
+    if (place !== 'oldest') horizon.include(from.seq)
+    begin ??= from
+    place = from
+    const settled = rows.slice(0, horizon.countSettled(rows.map((row) => row.place.seq)))
+    const fitting = toFitting(settled, from, left, pageBytes - bytes)
+    const texts = await selectLarge(sql, fitting)
+    for (const row of fitting) {
+      const changes = row.changes ?? texts.get(row.place.seq)
+      // A trim was quicker.
+      if (changes === undefined) return toPage(begin, events)
+      const here = row.place.seq === from.seq ? from : row.place
+      if (here.done < row.count) readRow({ at: row.at, changes }, here, limit, events)
+      bytes += row.bytes
+      place = { ...row.place, done: row.count }
+    }
+    rowsRead += fitting.length
+    if (fitting.length < settled.length || events.length === limit) break
+    if (settled.length < rows.length) {
+      // A change before the next row may still be under way.
+      if (await horizon.settle(sql)) continue
+      if (events.length > 0 || looks++ === maxLooks) break
+      await sleep(lookAgainMs)
+    } else if (rows.length < count) break
+  }
+  return begin === undefined ? 'gone' : toPage(begin, events)
+}
+
+/** How many rows are likely to have this many events, judged by those that were read. */
+function toRowCount(wanted: number, eventsRead: number, rowsRead: number): number {
+  if (eventsRead === 0) return Math.min(wanted + 1, firstRows)
+  return Math.min(maxRows, Math.ceil((wanted * rowsRead) / eventsRead) + 1)
+}
+
+/** The place where a page begins, if it is in the first of these rows. */
+function toBeginning([first]: readonly SparseRow[], wanted: Place | 'oldest'): Place | undefined {
+  if (first === undefined || wanted === 'oldest') return first?.place
+  const end = { ...first.place, done: first.count }
+  return wanted.life === end.life && isReached(wanted, end) ? wanted : undefined
+}
+
+/** The first rows, as many as a page has room for: at least one, whatever its size. */
+function toFitting(
+  rows: readonly SparseRow[],
+  from: Place,
+  limit: number,
+  maxBytes: number,
+): SparseRow[] {
+  let events = -from.done
+  let bytes = 0
+  const end = rows.findIndex((row) => {
+    const isFull = events >= limit || (events > 0 && bytes + row.bytes > maxBytes)
+    events += row.count
+    bytes += row.bytes
+    return isFull
+  })
+  return end === -1 ? [...rows] : rows.slice(0, end)
+}
+
+function toPage(begin: Place, events: readonly JournalEvent[]): JournalPage {
+  const start = toPosition(begin)
+  return { begin: start, events, end: events.at(-1)?.position ?? start }
+}
+
+/** Reads rows from the one with this place on, without changes beyond their share of a page. */
+async function selectRows(
+  sql: Sql,
+  from: Place | 'oldest',
+  limit: number,
+): Promise<SparseRow[] | 'off'> {
+  const first = from === 'oldest' ? null : from.seq
+  const done = from === 'oldest' ? 0 : from.done
+  const share = Math.floor(pageBytes / limit)
+  const rows = await sql<SelectedRow[]>`
+    SELECT life.id AS life, row.seq, row.nonce, row.count, row.at, row.bytes,
+      CASE WHEN row.bytes <= ${share} THEN row.changes END AS changes
+    FROM plant_store.journal_life AS life LEFT JOIN LATERAL (
+      SELECT seq, nonce, count, at, changes,
+        CASE WHEN seq = ${first}::bigint AND count = ${done} THEN 0
+          ELSE pg_catalog.octet_length(changes) END AS bytes
+      FROM plant_store.journal WHERE seq >= coalesce(${first}::bigint, life.since)
+      ORDER BY seq LIMIT ${limit}) AS row ON TRUE
+    ORDER BY row.seq`
+  const found: SparseRow[] = []
+  for (const { life, seq, nonce, count, at, bytes, changes } of rows) {
+    if (life === null) return 'off'
+    if (seq === null) return []
+    const place = { life, seq: Number(seq), nonce, done: 0 }
+    found.push({ place, count, bytes, nonce, at: Number(at), changes: changes ?? undefined })
+  }
+  return found
+}
+
+/** The changes that were left out of these rows, by the numbers of the rows. */
+async function selectLarge(sql: Sql, rows: readonly SparseRow[]): Promise<Map<number, string>> {
+  const seqs = rows.filter(({ changes }) => changes === undefined).map(({ place }) => place.seq)
+  if (seqs.length === 0) return new Map()
+  const found = await sql<{ seq: string; changes: string }[]>`
+    SELECT seq, changes FROM plant_store.journal
+    WHERE seq = ANY(${toIntegerArray(seqs)}::bigint[])`
+  return new Map(found.map(({ seq, changes }) => [Number(seq), changes]))
+}

@@ -1,0 +1,84 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { unreachable } from '../failures.ts'
+import {
+  type JournalRow,
+  newLife,
+  newNonce,
+  planTrim,
+  rowsPerTrim,
+  toPosition,
+} from '../journal.ts'
+import type { Journaling, Position } from '../store.ts'
+import type { Horizon } from './horizon.ts'
+import type { Sql } from './pools.ts'
+import { inTransaction } from './session.ts'
+
+/** How long the end of the journal waits for changes under way, and how often it looks. */
+const endTimeoutMs = 1_000
+const lookAgainMs = 5
+
+/** Writes a row. It must be the last statement that can wait: see `Horizon`. */
+export async function writeRow(sql: Sql, { at, nonce, count, changes }: JournalRow): Promise<void> {
+  await sql`
+    INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
+    VALUES (pg_catalog.nextval('plant_store.journal_seq'), ${at}, ${nonce}, ${count}, ${changes})`
+}
+
+/** Begins or ends the journal as wanted. Returns whether changes are written to it. */
+export async function setJournaling(sql: Sql, wanted: Journaling): Promise<'on' | 'off'> {
+  const [row] = await sql<[{ id: string | null }]>`SELECT id FROM plant_store.journal_life`
+  const current = row.id === null ? 'off' : 'on'
+  if (wanted === 'as before' || wanted === current) return current
+  return inTransaction(sql, async () => {
+    const [locked] = await sql<[{ id: string | null }]>`
+      SELECT id FROM plant_store.journal_life FOR UPDATE`
+    if ((locked.id === null) === (wanted === 'off')) return wanted
+    if (wanted === 'off') await sql`UPDATE plant_store.journal_life SET id = NULL, since = 0`
+    else {
+      const [begun] = await sql<[{ seq: string }]>`
+        INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
+        VALUES (pg_catalog.nextval('plant_store.journal_seq'), ${Date.now()}, ${newNonce()}, 0, '')
+        RETURNING seq`
+      await sql`
+        UPDATE plant_store.journal_life SET id = ${newLife()}, since = ${begun.seq}::bigint`
+    }
+    return wanted
+  })
+}
+
+/** The position after every settled change, once those under way have settled. */
+export async function journalEnd(sql: Sql, horizon: Horizon): Promise<Position | 'off'> {
+  const deadline = performance.now() + endTimeoutMs
+  while (!(await horizon.settle(sql))) {
+    if (performance.now() > deadline) break
+    await sleep(lookAgainMs)
+  }
+  const last = horizon.last()
+  if (last === undefined) throw unreachable()
+  const [row] = await sql<[{ id: string | null; seq: string; nonce: number; count: number }]>`
+    SELECT id, seq, nonce, count FROM plant_store.journal_life LEFT JOIN
+      (SELECT seq, nonce, count FROM plant_store.journal WHERE seq <= ${last}::bigint
+        ORDER BY seq DESC LIMIT 1) AS last ON TRUE`
+  const { id, seq, nonce, count } = row
+  return id === null ? 'off' : toPosition({ life: id, seq: Number(seq), nonce, done: count })
+}
+
+/** The number of the last row that can be seen, to notice another. */
+export async function lastRow(sql: Sql): Promise<string | null> {
+  const [row] = await sql<[{ last: string | null }]>`
+    SELECT pg_catalog.max(seq) AS last FROM plant_store.journal`
+  return row.last
+}
+
+/** Deletes some rows from before this time. Returns whether none are left. */
+export async function trimJournal(sql: Sql, before: number): Promise<boolean> {
+  const rows = await sql<{ seq: string; at: string; bytes: number }[]>`
+    SELECT seq, at, pg_catalog.octet_length(changes) AS bytes FROM plant_store.journal
+    ORDER BY seq LIMIT ${rowsPerTrim}`
+  const oldest = rows.map(({ seq, at, bytes }) => [Number(seq), Number(at), bytes] as const)
+  const { upTo, isDone } = planTrim(oldest, before)
+  if (upTo !== undefined) {
+    await sql`DELETE FROM plant_store.journal WHERE seq <= ${upTo}::bigint`
+  }
+  return isDone
+}

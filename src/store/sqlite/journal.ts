@@ -1,0 +1,130 @@
+import type { DatabaseSync } from 'node:sqlite'
+import {
+  isReached,
+  type JournalRow,
+  newLife,
+  newNonce,
+  type Place,
+  planTrim,
+  readRow,
+  rowsPerTrim,
+  toPlace,
+  toPosition,
+} from '../journal.ts'
+import {
+  type JournalEvent,
+  type Journaling,
+  type JournalPage,
+  type Position,
+  pageBytes,
+} from '../store.ts'
+import { prepareRows } from './plants.ts'
+
+type LifeRow = [id: string | null, since: bigint]
+type EndRow = [seq: bigint, nonce: bigint, count: bigint]
+type ContentRow = [...EndRow, at: bigint, changes: string]
+type AgeRow = [seq: bigint, at: bigint, bytes: bigint]
+
+/** The statements on the journal. Those that write run inside the transaction of a batch. */
+export function buildJournalStatements(db: DatabaseSync) {
+  const selectLife = prepareRows(db, 'SELECT id, since FROM journal_life')
+  const setLife = db.prepare('UPDATE journal_life SET id = ?, since = ?')
+  const insert = db.prepare('INSERT INTO journal (at, nonce, count, changes) VALUES (?, ?, ?, ?)')
+  const selectEnd = prepareRows(
+    db,
+    'SELECT seq, nonce, count FROM journal ORDER BY seq DESC LIMIT 1',
+  )
+  const selectFrom = prepareRows(
+    db,
+    'SELECT seq, nonce, count, at, changes FROM journal WHERE seq >= ? ORDER BY seq',
+  )
+  const selectAges = prepareRows(
+    db,
+    `SELECT seq, at, octet_length(changes) FROM journal ORDER BY seq LIMIT ${rowsPerTrim}`,
+  )
+  const trim = db.prepare('DELETE FROM journal WHERE seq <= ?')
+
+  function write({ at, nonce, count, changes }: JournalRow): bigint {
+    return insert.run(at, nonce, count, changes).lastInsertRowid as bigint
+  }
+
+  function life(): LifeRow {
+    return selectLife.get() as unknown as LifeRow
+  }
+
+  function readFrom(from: Place | 'oldest', life: string, since: bigint, limit: number) {
+    const events: JournalEvent[] = []
+    let begin: Position | undefined
+    let bytes = 0
+    const first = from === 'oldest' ? since : BigInt(from.seq)
+    for (const row of selectFrom.iterate(first) as Iterable<unknown>) {
+      const [seq, nonce, count, at, changes] = row as ContentRow
+      const here = { life, seq: Number(seq), nonce: Number(nonce), done: 0 }
+      let place: Place = here
+      if (begin === undefined) {
+        if (from !== 'oldest') {
+          if (!isReached(from, { ...here, done: Number(count) })) return 'gone'
+          place = from
+        }
+        begin = toPosition(place)
+      }
+      if (place.done === Number(count)) continue
+      bytes += changes.length
+      if (events.length > 0 && bytes > pageBytes) break
+      readRow({ at: Number(at), changes }, place, limit, events)
+      if (events.length === limit) break
+    }
+    return begin === undefined ? 'gone' : { begin, events, end: events.at(-1)?.position ?? begin }
+  }
+
+  return {
+    write,
+
+    /** Starts another life of the journal, or ends this one. */
+    begin(journaling: Exclude<Journaling, 'as before'>): void {
+      if (journaling === 'off') setLife.run(null, 0)
+      else {
+        const since = write({ at: Date.now(), nonce: newNonce(), count: 0, changes: '' })
+        setLife.run(newLife(), since)
+      }
+    },
+
+    isOn: () => life()[0] !== null,
+
+    read(after: Position | 'oldest', limit: number): JournalPage | 'gone' | 'off' {
+      const [id, since] = life()
+      if (id === null) return 'off'
+      const from = after === 'oldest' ? after : toPlace(after)
+      if (from === undefined || (from !== 'oldest' && from.life !== id)) return 'gone'
+      return readFrom(from, id, since, limit)
+    },
+
+    end(): Position | 'off' {
+      const [id] = life()
+      if (id === null) return 'off'
+      const [seq, nonce, count] = selectEnd.get() as unknown as EndRow
+      return toPosition({ life: id, seq: Number(seq), nonce: Number(nonce), done: Number(count) })
+    },
+
+    trim(before: number): boolean {
+      const rows = (selectAges.all() as unknown as AgeRow[]).map((row) => row.map(Number))
+      const { upTo, isDone } = planTrim(rows as [number, number, number][], before)
+      if (upTo !== undefined) trim.run(upTo)
+      return isDone
+    },
+  }
+}
+
+/** Begins or ends the journal as wanted. Returns whether changes are written to it. */
+export function setJournaling(
+  db: DatabaseSync,
+  statements: ReturnType<typeof buildJournalStatements>,
+  wanted: Journaling,
+): 'on' | 'off' {
+  const current = statements.isOn() ? 'on' : 'off'
+  if (wanted === 'as before' || wanted === current) return current
+  db.exec('BEGIN IMMEDIATE')
+  statements.begin(wanted)
+  db.exec('COMMIT')
+  return wanted
+}

@@ -1,0 +1,303 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { toPlace } from '../../src/store/journal.ts'
+import type { JournalEvent, JournalPage, Position, Store } from '../../src/store/store.ts'
+import { everyEngine } from '../support/engines.ts'
+import { releaseAfterTest } from '../support/release.ts'
+import { waitUntil } from '../support/wait.ts'
+
+const anyState = { match: undefined, noneMatch: undefined }
+
+async function readPage(
+  store: Store,
+  after: Position | 'oldest' = 'oldest',
+  limit = 1_000,
+): Promise<JournalPage> {
+  const page = await store.readJournal(after, limit)
+  assert.ok(typeof page === 'object', `the journal answers "${page}"`)
+  return page
+}
+
+/** Every change, read in pages of this size. */
+async function readAll(
+  store: Store,
+  limit: number,
+  after: Position | 'oldest' = 'oldest',
+): Promise<JournalEvent[]> {
+  const events: JournalEvent[] = []
+  for (let from = after; ; ) {
+    const page = await readPage(store, from, limit)
+    if (page.events.length === 0) return events
+    assert.ok(page.events.length <= limit)
+    events.push(...page.events)
+    from = page.end
+  }
+}
+
+function toText({ type, plant, tokenId }: JournalEvent): string {
+  return [type, plant.id, plant.name, plant.tag ?? '-', tokenId ?? '-'].join(' ')
+}
+
+/** The store that the changes, made to an empty one, lead to. */
+function replay(events: readonly JournalEvent[]): Map<bigint, string> {
+  const plants = new Map<bigint, string>()
+  for (const { type, plant } of events) {
+    if ((type === 'plant.created') === plants.has(plant.id)) assert.fail(`${type} of ${plant.id}`)
+    if (type === 'plant.deleted') plants.delete(plant.id)
+    else plants.set(plant.id, `${plant.name} ${plant.tag}`)
+  }
+  return plants
+}
+
+async function readPlants(store: Store): Promise<Map<bigint, string>> {
+  const { plants } = await store.listPlants({ after: undefined, tag: undefined, limit: 1_000 })
+  return new Map(plants.map(({ id, name, tag }) => [id, `${name} ${tag}`]))
+}
+
+function later<Value>(values: readonly Value[], index: number): Value[] {
+  return values.slice(index + 1)
+}
+
+for (const engine of everyEngine) {
+  describe(`the journal on ${engine.name}`, () => {
+    it('has every change once, in order, with the plant and the token', async () => {
+      const store = await engine.open(await engine.newUrl())
+      await store.createPlant({ id: 1n, name: 'tab\t "quote" \\ line\n🌵', tag: '' }, 'token-1')
+      await store.createPlantOnce({ id: 2n, name: 'keyed' }, { tokenId: 'token-2', key: 'a' })
+      await store.replacePlant({ id: 1n, name: 'changed' }, anyState, 'token-3')
+      await store.replacePlant({ id: 1n, name: 'changed' }, anyState, 'token-3')
+      await store.replacePlant({ id: -(2n ** 63n), name: 'put', tag: 'new' }, anyState, 'token-4')
+      await store.importPlants([{ id: 3n, name: 'imported' }], 'keep', 'token-5')
+      await store.deletePlant(1n, anyState, 'token-6')
+      await store.createPlant({ id: 1n, name: 'again' })
+      const { events } = await readPage(store)
+      assert.deepEqual(events.map(toText), [
+        'plant.created 1 tab\t "quote" \\ line\n🌵  token-1',
+        'plant.created 2 keyed - token-2',
+        'plant.replaced 1 changed - token-3',
+        'plant.replaced 1 changed - token-3',
+        'plant.created -9223372036854775808 put new token-4',
+        'plant.created 3 imported - token-5',
+        'plant.deleted 1 changed - token-6',
+        'plant.created 1 again - -',
+      ])
+      const ages = events.map(({ at }) => Date.now() - at)
+      assert.ok(ages.every((age) => age >= 0 && age < 60_000))
+      assert.equal(new Set(events.map(({ position }) => position)).size, events.length)
+      for (const { position } of events) assert.match(position, /^[A-Za-z0-9_-]{1,64}$/)
+    })
+
+    it('has nothing of a write that changed nothing', async () => {
+      const store = await engine.open(await engine.newUrl())
+      await store.createPlant({ id: 1n, name: 'one' })
+      await store.createPlantOnce({ id: 2n, name: 'two' }, { tokenId: 't', key: 'a' })
+      const before = await store.journalEnd()
+      const wrong = { match: [5n], noneMatch: undefined }
+      await store.createPlant({ id: 1n, name: 'other' })
+      await store.createPlantOnce({ id: 2n, name: 'two' }, { tokenId: 't', key: 'a' })
+      await store.createPlantOnce({ id: 3n, name: 'three' }, { tokenId: 't', key: 'a' })
+      await store.createPlantOnce({ id: 1n, name: 'one' }, { tokenId: 't', key: 'b' })
+      await store.replacePlant({ id: 1n, name: 'no' }, wrong)
+      await store.deletePlant(1n, wrong)
+      await store.deletePlant(77n, anyState)
+      const twice = [
+        { id: 1n, name: 'one' },
+        { id: 2n, name: 'not two' },
+      ]
+      await store.importPlants(twice, 'keep')
+      assert.equal(await store.journalEnd(), before)
+      assert.deepEqual((await readPage(store, before as Position)).events, [])
+    })
+
+    it('has exactly the creates and imports of a batch that succeeded', async () => {
+      const store = await engine.open(await engine.newUrl())
+      await store.importPlants(
+        [5n, 6n, 7n].map((id) => ({ id, name: 'there' })),
+        'keep',
+      )
+      const { end } = await readPage(store)
+      const ids = Array.from({ length: 60 }, (_, index) => BigInt(index % 40))
+      const made = await Promise.all(
+        ids.map((id, index) => store.createPlant({ id, name: `${index}` }, `token-${index % 3}`)),
+      )
+      const imported = [6n, 100n, 7n, 101n].map((id) => ({ id, name: 'imported' }))
+      const outcomes = await store.importPlants(imported, 'replace', 'importer')
+      assert.deepEqual(outcomes, ['replaced', 'stored', 'replaced', 'stored'])
+      const created = ids.flatMap((id, index) =>
+        made[index] === 'exists' ? [] : [`plant.created ${id} ${index} - token-${index % 3}`],
+      )
+      assert.equal(created.length, 37)
+      const events = await readAll(store, 7, end)
+      assert.deepEqual(events.slice(0, 37).map(toText).sort(), created.sort())
+      assert.deepEqual(
+        events.slice(37).map(toText).sort(),
+        ['created 100', 'created 101', 'replaced 6', 'replaced 7'].map(
+          (text) => `plant.${text} imported - importer`,
+        ),
+      )
+    })
+
+    it('goes on after any position, in pages of any size', async () => {
+      const store = await engine.open(await engine.newUrl())
+      const plants = Array.from({ length: 50 }, (_, index) => ({ id: BigInt(index), name: 'p' }))
+      await Promise.all(plants.slice(0, 20).map((plant) => store.createPlant(plant)))
+      await store.importPlants(plants.slice(20, 40), 'keep')
+      for (const plant of plants.slice(40)) await store.createPlant(plant)
+      const all = await readAll(store, 1_000)
+      assert.equal(all.length, 50)
+      for (const limit of [1, 3, 20]) assert.deepEqual(await readAll(store, limit), all)
+      for (const [index, { position }] of all.entries()) {
+        assert.deepEqual((await readPage(store, position)).events, later(all, index))
+      }
+      const { begin, events, end } = await readPage(store)
+      assert.deepEqual((await readPage(store, begin)).events, events)
+      assert.equal(end, events.at(-1)?.position)
+      assert.equal(await store.journalEnd(), end)
+      assert.deepEqual(await readPage(store, end), { begin: end, events: [], end })
+    })
+
+    it('ends a page when it is large', async () => {
+      const store = await engine.open(await engine.newUrl())
+      const name = 'x'.repeat(400_000)
+      const plants = Array.from({ length: 6 }, (_, index) => ({ id: BigInt(index), name }))
+      for (const plant of plants.slice(0, 4)) await store.createPlant(plant)
+      const { events } = await readPage(store)
+      assert.ok(events.length < 4, `${events.length} large changes are on one page`)
+      await store.importPlants(plants.slice(4), 'keep')
+      assert.deepEqual(
+        (await readAll(store, 1_000)).map(({ plant }) => plant.id),
+        [0n, 1n, 2n, 3n, 4n, 5n],
+      )
+    })
+
+    it('knows only positions of its own', async () => {
+      const store = await engine.open(await engine.newUrl())
+      const other = await engine.open(await engine.newUrl())
+      await store.createPlant({ id: 1n, name: 'one' })
+      await other.createPlant({ id: 1n, name: 'one' })
+      const { end } = await readPage(store)
+      assert.equal(await other.readJournal(end, 10), 'gone')
+      assert.equal(await other.readJournal('nonsense', 10), 'gone')
+      const place = toPlace(end)
+      assert.ok(place)
+      const [life, seq, done, nonce] = end.split('-')
+      for (const unknown of [
+        `${life}-${(place.seq + 1).toString(36)}-${done}-${nonce}`,
+        `${life}-${seq}-${(place.done + 1).toString(36)}-${nonce}`,
+        `${life}-${seq}-${done}-${(place.nonce ^ 1).toString(36)}`,
+      ]) {
+        assert.equal(await store.readJournal(unknown, 10), 'gone', unknown)
+      }
+    })
+
+    it('forgets the oldest changes in steps, and never the place where it ends', async () => {
+      const store = await engine.open(await engine.newUrl())
+      const { begin } = await readPage(store)
+      for (let id = 1n; id <= 5n; id++) await store.createPlant({ id, name: 'old' })
+      const old = await readAll(store, 1_000)
+      assert.equal(await store.trimJournal(old[0]?.at ?? 0), true)
+      assert.deepEqual(await readAll(store, 1_000), old)
+      while (!(await store.trimJournal(Date.now() + 60_000)));
+      assert.equal(await store.readJournal(begin, 10), 'gone')
+      assert.equal(await store.readJournal(old[2]?.position ?? '', 10), 'gone')
+      const end = old.at(-1)?.position ?? ''
+      assert.equal(await store.journalEnd(), end)
+      assert.deepEqual((await readPage(store, end)).events, [])
+      await store.createPlant({ id: 6n, name: 'new' })
+      const { events } = await readPage(store, end)
+      assert.deepEqual(events.map(toText), ['plant.created 6 new - -'])
+      assert.deepEqual((await readPage(store)).events.at(-1), events[0])
+    })
+
+    it('begins anew when it was off', async () => {
+      const url = await engine.newUrl()
+      const first = await engine.open(url)
+      await first.createPlant({ id: 1n, name: 'before' })
+      const { end } = await readPage(first)
+      await first.close()
+      const off = await engine.open(url, { journaling: 'off' })
+      await off.createPlant({ id: 2n, name: 'unseen' })
+      assert.equal(await off.readJournal('oldest', 10), 'off')
+      assert.equal(await off.journalEnd(), 'off')
+      await off.close()
+      const still = await engine.open(url)
+      assert.equal(await still.journalEnd(), 'off')
+      await still.close()
+      const again = await engine.open(url, { journaling: 'on' })
+      assert.equal(await again.readJournal(end, 10), 'gone')
+      assert.deepEqual((await readPage(again)).events, [])
+      await again.createPlant({ id: 3n, name: 'after' })
+      assert.deepEqual((await readPage(again)).events.map(toText), ['plant.created 3 after - -'])
+    })
+
+    it('wakes its watchers after the commits of any process', async () => {
+      const url = await engine.newUrl()
+      const store = await engine.open(url)
+      const other = await engine.open(url)
+      let wakes = 0
+      const stop = store.watchJournal(() => wakes++)
+      releaseAfterTest(stop)
+      await store.createPlant({ id: 1n, name: 'own' })
+      assert.ok(wakes > 0)
+      await waitUntil(() => wakes > 1, 'the first look has passed')
+      const before = wakes
+      await other.createPlant({ id: 2n, name: 'of another' })
+      await waitUntil(() => wakes > before, 'the change of another is noticed')
+      assert.equal((await readPage(store)).events.length, 2)
+    })
+
+    it('is the same sequence for all, and leads to what the store holds', async () => {
+      const url = await engine.newUrl()
+      const stores = [await engine.open(url), await engine.open(url), await engine.open(url)]
+      const [first] = stores as [Store]
+      let isWriting = true
+
+      async function follow(store: Store): Promise<JournalEvent[]> {
+        const events: JournalEvent[] = []
+        let from: Position | 'oldest' = 'oldest'
+        for (;;) {
+          const isLast = !isWriting
+          const page: JournalPage = await readPage(store, from, 50)
+          events.push(...page.events)
+          from = page.end
+          if (isLast && page.events.length === 0) return events
+          // A page that is at hand leaves no turn to the writers.
+          await nextTurn()
+        }
+      }
+
+      async function write(store: Store, seed: number): Promise<number> {
+        let changes = 0
+        for (let round = 0; round < 40; round++) {
+          const writes = Array.from({ length: 4 }, async (_, index) => {
+            const number = seed * 7 + round * 3 + index
+            const plant = { id: BigInt(number % 11), name: `${seed} ${round} ${index}` }
+            const kind = (number * 13 + round) % 4
+            if (kind < 2) return typeof (await store.createPlant(plant)) === 'bigint'
+            if (kind === 2) return (await store.deletePlant(plant.id, anyState)) === 'deleted'
+            return typeof (await store.replacePlant(plant, anyState)) === 'object'
+          })
+          changes += (await Promise.all(writes)).filter(Boolean).length
+        }
+        return changes
+      }
+
+      const followers = stores.map(follow)
+      const changes = await Promise.all(stores.map(write))
+      isWriting = false
+      const [one, ...others] = await Promise.all(followers)
+      assert.ok(one)
+      for (const events of others) assert.deepEqual(events, one)
+      assert.equal(
+        one.length,
+        changes.reduce((sum, count) => sum + count),
+      )
+      assert.deepEqual(
+        [...replay(one)].sort(([a], [b]) => Number(a - b)),
+        [...(await readPlants(first))],
+      )
+      assert.deepEqual(await readAll(first, 1_000), one)
+    })
+  })
+}
