@@ -4,13 +4,7 @@ import type { NewPlant, StoredPlant } from '../contract/shapes.ts'
 import type { Histogram } from '../metrics/histogram.ts'
 import type { JournalPage, Position } from './journal-types.ts'
 
-export type {
-  EventType,
-  JournalEvent,
-  Journaling,
-  JournalPage,
-  Position,
-} from './journal-types.ts'
+export type * from './journal-types.ts'
 
 /** Names one state of one plant. It is random, so it never recurs, even after a restore. */
 export type Version = bigint
