@@ -85,6 +85,7 @@ async function useEverything(opened: Store): Promise<void> {
   assert.notEqual(await store.readJournal(page.end, 1_000), 'gone')
   assert.notEqual(await store.journalEnd(), page.begin)
   while (!(await store.trimJournal(Date.now() + 60_000)));
+  assert.ok(await store.measure())
   assert.deepEqual([...unused], ['isFull', 'ping', 'close'])
 }
 
