@@ -8,7 +8,13 @@ import { clean, judge } from './checker.ts'
 import { readFinalState } from './final-state.ts'
 import { countOutcomes, longestWaitMs, newHistory, waitForWrites } from './history.ts'
 import { startLoad } from './load.ts'
-import { type Replication, signalServer, stallReplication, startPair } from './replication.ts'
+import {
+  database,
+  type Replication,
+  signalServer,
+  stallReplication,
+  startPair,
+} from './replication.ts'
 import { scale } from './scale.ts'
 import { startProcess, token } from './service-process.ts'
 
@@ -28,10 +34,10 @@ async function failOver(replication: Replication) {
   // From here on nothing reaches the standby: a write that is acknowledged without it is lost.
   stallReplication(pair.primary)
   if (replication === 'asynchronous') await waitForWrites(history, 50)
-  else await waitForStandbyWait(pair.primary.toUrl('plants'))
+  else await waitForStandbyWait(pair.primary.toUrl(database))
   const killedAt = performance.now()
   signalServer(pair.primary, 'SIGKILL')
-  await query(pair.standby.toUrl('plants'), 'SELECT pg_promote()')
+  await query(pair.standby.toUrl(database), 'SELECT pg_promote()')
   const findAcknowledged = () =>
     history.attempts.find(({ outcome, sentAt }) => outcome === 'ok' && sentAt > killedAt)
   await waitUntil(() => findAcknowledged() !== undefined, 'a write is acknowledged again')

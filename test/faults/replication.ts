@@ -1,10 +1,9 @@
-import { spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { appendFileSync, cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import {
+  copyCluster,
+  findFreePort,
   newCluster,
-  newDataFolder,
   type PostgresServer,
   password,
   query,
@@ -23,23 +22,16 @@ export interface Pair {
   readonly url: string
 }
 
-const database = 'plants'
+export const database = 'postgres'
 
 /** Starts a primary, and a standby on a cold copy of its folder. They are stopped with the test. */
 export async function startPair(replication: Replication): Promise<Pair> {
   const folder = await newCluster()
+  const copy = copyCluster(folder)
+  const port = await findFreePort()
   const settings = { hot_standby: 'on', wal_retrieve_retry_interval: '200ms' }
-  const first = await startServer(folder, settings)
-  releaseAfterTest(first.stop)
-  await query(first.toUrl('postgres'), `CREATE DATABASE ${database}`)
-  first.process.kill('SIGINT')
-  await once(first.process, 'exit')
-
-  const copy = newDataFolder()
-  cpSync(folder, copy, { recursive: true, preserveTimestamps: true })
-  takeOver(dirname(copy), dirname(folder))
   writeFileSync(join(copy, 'standby.signal'), '')
-  const address = `host=127.0.0.1 port=${first.port} user=plants password='${password}'`
+  const address = `host=127.0.0.1 port=${port} user=plants password='${password}'`
   const connection = `${address} application_name=standby`
   appendFileSync(
     join(copy, 'postgresql.auto.conf'),
@@ -48,7 +40,7 @@ export async function startPair(replication: Replication): Promise<Pair> {
 
   const names =
     replication === 'synchronous' ? { synchronous_standby_names: 'ANY 1 (standby)' } : {}
-  const primary = await startServer(folder, { ...settings, ...names }, { port: first.port })
+  const primary = await startServer(folder, { ...settings, ...names }, { port })
   releaseAfterTest(primary.stop)
   const standby = await startServer(copy, settings)
   releaseAfterTest(standby.stop)
@@ -93,9 +85,4 @@ function childrenOf(parent: number): number[] {
         return false
       }
     })
-}
-
-// A copy that root makes belongs to root, but the server runs as another user.
-function takeOver(folder: string, like: string): void {
-  spawnSync('chown', ['-R', `--reference=${like}`, folder])
 }

@@ -1,9 +1,8 @@
 import { spawnSync } from 'node:child_process'
-import { accessSync, constants } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { newFolder } from '../support/folder.ts'
+import { findMemory, newFolder } from '../support/folder.ts'
 
 const source = fileURLToPath(new URL('disk-shim.c', import.meta.url))
 
@@ -65,14 +64,5 @@ export function toText({ kind, number, error, times, suffix }: Fault): string {
 
 /** Makes a new empty folder, in memory if possible, which is removed with the test. */
 export function newQuickFolder(): string {
-  return newFolder(findQuickParent())
-}
-
-function findQuickParent(): string {
-  try {
-    accessSync('/dev/shm', constants.W_OK)
-    return '/dev/shm'
-  } catch {
-    return tmpdir()
-  }
+  return newFolder(findMemory() ?? tmpdir())
 }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 
 const port = readFileSync(join(import.meta.dirname, '../../src/store/store.ts'), 'utf8')
-const suite = ['conformance.test.ts', 'journal.test.ts']
-  .map((name) => readFileSync(join(import.meta.dirname, name), 'utf8'))
+const suite = globSync(join(import.meta.dirname, '{conformance/*,journal.test}.ts'))
+  .map((file) => readFileSync(file, 'utf8'))
   .join('')
 
 describe('the conformance suites', () => {

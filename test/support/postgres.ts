@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   appendFileSync,
@@ -40,8 +40,10 @@ export function newDataFolder(): string {
   return join(mkdtempSync(join(tmpdir(), 'plant-store-postgres-')), 'data')
 }
 
-/** Makes a data folder that a server can start on. */
+/** Makes a data folder that a server can start on: a copy, where the whole run shares one. */
 export async function newCluster(): Promise<string> {
+  const { TEST_POSTGRES_CLUSTER } = process.env
+  if (TEST_POSTGRES_CLUSTER) return copyCluster(TEST_POSTGRES_CLUSTER)
   const folder = newDataFolder()
   const root = dirname(folder)
   const passwordFile = join(root, 'password')
@@ -61,6 +63,14 @@ export async function newCluster(): Promise<string> {
   await run(initdb, [`--pgdata=${folder}`, ...options])
   appendFileSync(join(folder, 'pg_hba.conf'), 'host replication all 127.0.0.1/32 scram-sha-256\n')
   return folder
+}
+
+/** Copies the data folder of a server that does not run. */
+export function copyCluster(folder: string): string {
+  const copy = newDataFolder()
+  if (isRoot) chownSync(dirname(copy), nobody, nobody)
+  execFileSync('cp', ['-a', folder, copy])
+  return copy
 }
 
 /** Starts a server on a data folder and on 127.0.0.1, and waits until it accepts connections. */

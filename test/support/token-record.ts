@@ -1,10 +1,11 @@
+import { randomBytes } from 'node:crypto'
 import type { TokenRecord } from '../../src/store/store.ts'
 
-/** A token as a store keeps it, with these members instead of the usual ones. */
+/** A new token as a store keeps it, with these members instead of the usual ones. */
 export function newTokenRecord(members: Partial<TokenRecord> = {}): TokenRecord {
   return {
-    id: 'tok_1',
-    hash: Buffer.alloc(32),
+    id: `tok_${randomBytes(6).toString('hex')}`,
+    hash: randomBytes(32),
     name: 'test',
     scopes: ['plants:read'],
     createdAt: 1,

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import { Failure } from '../../../src/contract/errors.ts'
+import type { Store } from '../../../src/store/store.ts'
+import type { Engine, StoreFault } from '../../support/engines.ts'
+import { newTokenRecord } from '../../support/token-record.ts'
+
+/** A store fails as the port says. */
+export function testFaults(engine: Engine, shared: () => Store): void {
+  describe('faults', () => {
+    let store: Store
+    before(() => {
+      store = shared()
+    })
+
+    it('goes on after a failed write', async () => {
+      const record = newTokenRecord()
+      await store.addToken(record)
+      await assert.rejects(store.addToken(record))
+      assert.equal(typeof (await store.createPlant({ id: 500n, name: '' })), 'bigint')
+    })
+
+    it('refuses writes when the queue holds too many bytes', async () => {
+      const url = await engine.newUrl()
+      const bounded = await engine.open(url, { queueBytes: 1_000_000, batchBytes: 1 })
+      const release = await engine.block(url)
+      const name = 'x'.repeat(200_000)
+      const outcomes = Promise.allSettled(
+        Array.from({ length: 9 }, (_, id) => bounded.createPlant({ id: BigInt(id), name })),
+      )
+      await release()
+      const numbers = (await outcomes).map(numberOf)
+      assert.ok(numbers.includes(50300) && numbers.includes(undefined), String(numbers))
+    })
+
+    const faults: [StoreFault, number][] = [
+      ['disk full', 50700],
+      ['not confirmed', 50400],
+      ['not reachable', 50301],
+      ['queue full', 50300],
+    ]
+    for (const [fault, number] of faults) {
+      it(`fails every waiting write with ${number} when it is ${fault}`, async () => {
+        const { store: broken, witness } = await engine.openWithFault(fault)
+        const outcomes = await Promise.allSettled(
+          [8n, 9n].map((id) => broken.createPlant({ id, name: 'x'.repeat(100_000) })),
+        )
+        for (const outcome of outcomes) assert.equal(numberOf(outcome), number)
+        if (fault !== 'not confirmed') await assertNothingStored(witness)
+      })
+    }
+  })
+}
+
+function numberOf(outcome: PromiseSettledResult<unknown>): number | undefined {
+  return outcome.status === 'rejected' && outcome.reason instanceof Failure
+    ? outcome.reason.number
+    : undefined
+}
+
+async function assertNothingStored(store: Store): Promise<void> {
+  assert.equal(await store.getPlant(8n), undefined)
+  assert.equal(await store.getPlant(9n), undefined)
+  assert.equal((await store.getPlant(1n))?.name, 'Aloe')
+}

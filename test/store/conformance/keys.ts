@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import { keyLifetimeMs, type Store } from '../../../src/store/store.ts'
+import type { Engine } from '../../support/engines.ts'
+
+/** A store creates once for a key. */
+export function testKeys(engine: Engine, shared: () => Store): void {
+  describe('idempotency keys', () => {
+    let store: Store
+    before(() => {
+      store = shared()
+    })
+
+    it('creates once for a key, and repeats the first outcome from then on', async () => {
+      const key = { tokenId: 'tok_a', key: 'k' }
+      const plant = { id: 610n, name: 'a', tag: '' }
+      const first = await store.createPlantOnce(plant, key)
+      assert.ok(typeof first === 'object' && !first.isReplay)
+      await store.deletePlant(610n, {})
+      assert.deepEqual(await store.createPlantOnce(plant, key), {
+        version: first.version,
+        isReplay: true,
+      })
+      assert.equal(await store.getPlant(610n), undefined)
+      assert.equal(await store.createPlantOnce({ id: 610n, name: 'a' }, key), 'key reused')
+      assert.equal(await store.createPlantOnce({ ...plant, id: 611n }, key), 'key reused')
+      const other = await store.createPlantOnce(plant, { ...key, tokenId: 'tok_b' })
+      assert.ok(typeof other === 'object' && !other.isReplay)
+    })
+
+    it('creates again for a key when its lifetime is over, and not before', async (t) => {
+      const now = Date.now()
+      t.mock.timers.enable({ apis: ['Date'], now })
+      const key = { tokenId: 'tok_a', key: 'expiring' }
+      await store.createPlantOnce({ id: 620n, name: 'a' }, key)
+      t.mock.timers.setTime(now + keyLifetimeMs - 1)
+      assert.equal(await store.createPlantOnce({ id: 621n, name: 'b' }, key), 'key reused')
+      t.mock.timers.setTime(now + keyLifetimeMs)
+      const again = await store.createPlantOnce({ id: 621n, name: 'b' }, key)
+      assert.ok(typeof again === 'object' && !again.isReplay)
+      const replay = await store.createPlantOnce({ id: 621n, name: 'b' }, key)
+      assert.deepEqual(replay, { version: again.version, isReplay: true })
+    })
+
+    it('leaves a key free when its create is refused', async () => {
+      const key = { tokenId: 'tok_a', key: 'free' }
+      await store.createPlant({ id: 612n, name: 'taken' })
+      assert.equal(await store.createPlantOnce({ id: 612n, name: 'a' }, key), 'exists')
+      const next = await store.createPlantOnce({ id: 613n, name: 'a' }, key)
+      assert.ok(typeof next === 'object' && !next.isReplay)
+    })
+
+    it('runs one of many creates with one key and gives the others its outcome', async () => {
+      const url = await engine.newUrl()
+      const stores = await Promise.all([
+        engine.open(url, { batchItems: 3 }),
+        engine.open(url, { batchItems: 3 }),
+      ])
+      const outcomes = await Promise.all(
+        Array.from({ length: 30 }, (_, index) =>
+          stores[index % 2]?.createPlantOnce({ id: 1n, name: 'a' }, { tokenId: 'tok', key: 'k' }),
+        ),
+      )
+      const told = outcomes.map((outcome) => (typeof outcome === 'object' ? outcome : undefined))
+      assert.equal(told.filter((outcome) => outcome?.isReplay === false).length, 1)
+      assert.equal(new Set(told.map((outcome) => outcome?.version)).size, 1)
+    })
+
+    it('binds a key to one plant, though two openers use it for two at once', async () => {
+      const url = await engine.newUrl()
+      const stores = await Promise.all([engine.open(url), engine.open(url)])
+      for (let round = 0; round < 12; round++) {
+        const key = { tokenId: 'tok', key: String(round) }
+        const ids = [BigInt(round * 2), BigInt(round * 2 + 1)]
+        const outcomes = await Promise.all(
+          ids.map((id, opener) => stores[opener]?.createPlantOnce({ id, name: '' }, key)),
+        )
+        assert.equal(outcomes.filter((outcome) => outcome === 'key reused').length, 1)
+        const stored = await Promise.all(ids.map((id) => stores[0]?.getPlant(id)))
+        assert.equal(stored.filter((plant) => plant !== undefined).length, 1)
+      }
+    })
+
+    it('forgets old keys, a few at a time, and keeps the others', async () => {
+      const other = await engine.open(await engine.newUrl())
+      const uses = Array.from({ length: 600 }, (_, index) =>
+        other.createPlantOnce(
+          { id: BigInt(index), name: '' },
+          { tokenId: 'tok', key: String(index) },
+        ),
+      )
+      await Promise.all(uses)
+      assert.equal(await other.forgetKeys(0), true)
+      const replay = await other.createPlantOnce({ id: 1n, name: '' }, { tokenId: 'tok', key: '1' })
+      assert.ok(typeof replay === 'object' && replay.isReplay)
+      const later = Date.now() + 1
+      assert.equal(await other.forgetKeys(later), false)
+      assert.equal(await other.forgetKeys(later), true)
+      assert.equal(
+        await other.createPlantOnce({ id: 1n, name: '' }, { tokenId: 'tok', key: '1' }),
+        'exists',
+      )
+    })
+  })
+}
