@@ -80,7 +80,8 @@ export function open(
 ): Promise<Response> {
   const fields: Record<string, string> = { Authorization: authorization }
   if (body !== undefined) fields['Content-Type'] = 'application/json'
-  for (const [name, value] of Object.entries(headers ?? {})) {
+  for (const name in headers) {
+    const value = headers[name]
     if (value !== undefined) fields[name] = String(value)
   }
   // Following a redirect would turn a POST into a GET, and could show the token to another host.
@@ -90,7 +91,8 @@ export function open(
 }
 
 function toQueryString(query: Values | undefined): string {
-  const pairs = Object.entries(query ?? {})
+  if (query === undefined) return ''
+  const pairs = Object.entries(query)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)
   return pairs.length === 0 ? '' : `?${pairs.join('&')}`

@@ -23,10 +23,6 @@ export function iteratePages<Item>(
         throw error
       }
     }
-    return take()
-  }
-
-  function take(): IteratorResult<Item> {
     return isDone ? { done: true, value: undefined } : { done: false, value: page[at++] as Item }
   }
 
@@ -41,7 +37,7 @@ export function iteratePages<Item>(
       return this
     },
     next() {
-      if (at < page.length) return Promise.resolve(take())
+      if (at < page.length) return Promise.resolve({ done: false, value: page[at++] as Item })
       // Calls that do not wait for each other share the page that one of them loads.
       const turn = loading.then(load, load)
       loading = turn
