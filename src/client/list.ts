@@ -11,6 +11,7 @@ export function listPlants(link: Link, options: ListOptions): AsyncIterableItera
   const { tag, pageSize: limit = 1_000, signal } = options
   let after = options.after === undefined ? undefined : requireId(options.after)
   let isLast = false
+  if (tag !== undefined) requireWellFormed(tag)
 
   function loadPage(): Promise<readonly StoredPlant[] | undefined> {
     return run<readonly StoredPlant[] | undefined>(link, {
@@ -33,4 +34,10 @@ export function listPlants(link: Link, options: ListOptions): AsyncIterableItera
     async () => (isLast ? undefined : loadPage()),
     () => {},
   )
+}
+
+/** Refuses a tag that no address can hold. No plant has one. */
+function requireWellFormed(tag: string): void {
+  if (typeof tag === 'string' && tag.isWellFormed()) return
+  throw new TypeError('tag must be a string without lone surrogates.')
 }

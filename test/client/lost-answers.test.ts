@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import { PlantStore, type PlantStoreOptions } from '../../src/client/index.ts'
+import { operatorToken, startService, type TestService } from '../support/service.ts'
+import { type Moment, openDroppingProxy } from './dropping-proxy.ts'
+
+const moments: Moment[] = ['before sending', 'after forwarding', 'before the answer']
+
+describe('a client behind a network that loses connections', () => {
+  let service: TestService
+  let direct: PlantStore
+  let lastId = 0n
+  const newId = () => ++lastId
+
+  before(async () => {
+    service = await startService('sqlite::memory:')
+    direct = new PlantStore({ url: service.url, token: operatorToken })
+  })
+
+  async function openStore(
+    choose: (request: string) => Moment | undefined,
+    options: Partial<PlantStoreOptions> = {},
+  ) {
+    const proxy = await openDroppingProxy(service.url, choose)
+    const store = new PlantStore({ url: proxy.url, token: operatorToken, ...options })
+    return { store, requests: proxy.requests }
+  }
+
+  /** Drops the first request with this method. */
+  function once(method: string, moment: Moment): (request: string) => Moment | undefined {
+    let isDone = false
+    return (request) => {
+      if (isDone || !request.startsWith(`${method} `)) return undefined
+      isDone = true
+      return moment
+    }
+  }
+
+  it('creates 1,000 plants once each although every fifth request is lost', async () => {
+    let asked = 0
+    let dropped = 0
+    const { store } = await openStore(
+      () => {
+        // Every fifth, and never at the same moment in turn.
+        if (++asked % 5 !== 0) return undefined
+        return moments[dropped++ % moments.length]
+      },
+      { retries: 20 },
+    )
+    const first = 1_000_000n
+    const ids = Array.from({ length: 1_000 }, (_, index) => first + BigInt(index))
+    let next = 0
+    const work = async () => {
+      for (let id = ids[next++]; id !== undefined; id = ids[next++]) {
+        const created = await store.create({ id, name: `Plant ${id}` })
+        assert.deepEqual(created, { id, name: `Plant ${id}`, etag: created.etag })
+      }
+    }
+    await Promise.all(Array.from({ length: 50 }, work))
+    const stored = await Array.fromAsync(direct.list({ after: first - 1n }))
+    assert.deepEqual(
+      stored,
+      ids.map((id) => ({ id, name: `Plant ${id}` })),
+    )
+    assert.ok(dropped >= 200, `${dropped} connections were dropped`)
+  })
+
+  for (const moment of moments) {
+    it(`creates a plant whose request is lost ${moment}, and answers its state`, async () => {
+      const id = newId()
+      const { store } = await openStore(once('POST', moment))
+      const created = await store.create({ id, name: 'x' })
+      assert.deepEqual(created, await direct.get(id))
+    })
+
+    it(`updates once although a request is lost ${moment}`, async () => {
+      const id = newId()
+      await direct.create({ id, name: '1' })
+      const { store, requests } = await openStore(once('PUT', moment))
+      const updated = await store.update(id, ({ name }) => ({ name: `${name}0` }))
+      assert.deepEqual(updated, await direct.get(id))
+      assert.equal(updated?.name, '10')
+      const puts = requests.filter((line) => line.startsWith('PUT')).length
+      if (moment === 'before the answer') assert.equal(puts, 1)
+    })
+
+    it(`replaces a state once although a request is lost ${moment}`, async () => {
+      const id = newId()
+      const { etag: ifMatch } = await direct.create({ id, name: 'old' })
+      const { store } = await openStore(once('PUT', moment))
+      const replaced = await store.replace(id, { name: 'new', tag: 't' }, { ifMatch })
+      assert.deepEqual(replaced, { ...(await direct.get(id)), created: false })
+    })
+
+    it(`replaces nothing but creates although a request is lost ${moment}`, async () => {
+      const id = newId()
+      const { store } = await openStore(once('PUT', moment))
+      const replaced = await store.replace(id, { name: 'new' }, { ifNoneMatch: '*' })
+      assert.deepEqual(replaced, { ...(await direct.get(id)), created: true })
+    })
+
+    it(`deletes although a request is lost ${moment}`, async () => {
+      const id = newId()
+      const { etag } = await direct.create({ id, name: 'x' })
+      const { store } = await openStore(once('DELETE', moment))
+      assert.equal(await store.delete(id, { ifMatch: etag }), true)
+      assert.equal(await direct.get(id), undefined)
+      const again = await openStore(once('DELETE', moment))
+      assert.equal(await again.store.delete(id), true, 'nobody knows who deleted it')
+    })
+
+    it(`reads and lists although requests are lost ${moment}`, async () => {
+      const id = newId()
+      const state = await direct.create({ id, name: 'x' })
+      const { store } = await openStore(once('GET', moment))
+      assert.deepEqual(await store.get(id), state)
+      const listing = await openStore(once('GET', moment))
+      const [plant] = await Array.fromAsync(listing.store.list({ after: id - 1n, pageSize: 500 }))
+      assert.deepEqual(plant, { id, name: 'x' })
+    })
+  }
+
+  it('replaces the same content again if its own attempt did not arrive', async () => {
+    const id = newId()
+    const { etag: ifMatch } = await direct.create({ id, name: 'same' })
+    const { store } = await openStore(once('PUT', 'before sending'))
+    const replaced = await store.replace(id, { name: 'same' }, { ifMatch })
+    assert.notEqual(replaced.etag, ifMatch)
+  })
+
+  it('does not apply an update again after somebody else has changed the plant', async () => {
+    const id = newId()
+    await direct.create({ id, name: '0' })
+    let puts = 0
+    const { store } = await openStore(once('PUT', 'before the answer'), {
+      async fetch(input, init) {
+        if (init?.method === 'PUT') puts++
+        // This is the look at the plant after the lost answer.
+        else if (puts > 0) await direct.replace(id, { name: 'other' })
+        return fetch(input, init)
+      },
+    })
+    let calls = 0
+    const update = store.update(id, ({ name }) => {
+      calls++
+      return { name: `${name}+1` }
+    })
+    await assert.rejects(update, {
+      name: 'PlantStoreError',
+      error: undefined,
+      message: /nobody knows whether this write was applied/,
+    })
+    assert.deepEqual({ calls, puts }, { calls: 1, puts: 1 })
+    assert.equal((await direct.get(id))?.name, 'other')
+  })
+
+  it('gives up after as many retries as the options allow, and says what was lost', async () => {
+    const { store, requests } = await openStore(() => 'before sending', { retries: 2 })
+    const error = await store.get(1n).catch((caught: unknown) => caught)
+    assert.ok(error instanceof Error)
+    assert.equal(error.name, 'PlantStoreError')
+    assert.match(error.message, /^The connection to http:\/\/127\.0\.0\.1:\d+ was lost: /)
+    assert.ok(error.cause instanceof Error)
+    assert.equal(requests.length, 3)
+  })
+})

@@ -1,0 +1,46 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { releaseAfterTest } from '../support/release.ts'
+
+export type Script = (request: IncomingMessage, response: ServerResponse) => void
+
+export interface ScriptedServer {
+  readonly url: string
+  readonly requests: IncomingMessage[]
+  /** The connections that are open now. */
+  readonly sockets: ReadonlySet<Socket>
+}
+
+/**
+ * A server that answers the first request by the first script, and so on; the last script goes on.
+ * It is closed when the test ends.
+ */
+export async function openScriptedServer(...scripts: Script[]): Promise<ScriptedServer> {
+  const requests: IncomingMessage[] = []
+  const sockets = new Set<Socket>()
+  const server = createServer((request, response) => {
+    requests.push(request)
+    scripts[Math.min(requests.length, scripts.length) - 1]?.(request, response)
+  })
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  releaseAfterTest(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as { port: number }
+  return { url: `http://127.0.0.1:${port}`, requests, sockets }
+}
+
+/** Answers JSON, or text as it is. */
+export function answer(
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): Script {
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  return (_request, response) => response.writeHead(status, headers).end(text)
+}
