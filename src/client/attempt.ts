@@ -8,6 +8,7 @@ export interface Request {
   readonly query?: Values
   readonly headers?: Values
   readonly body?: string
+  readonly mediaType?: string
 }
 
 type Values = Readonly<Record<string, string | number | bigint | undefined>>
@@ -75,11 +76,11 @@ export async function attempt(
 /** Sends a request and answers the head of the response. */
 export function open(
   { url, authorization, fetch }: Link,
-  { method, path, query, headers, body }: Request,
+  { method, path, query, headers, body, mediaType = 'application/json' }: Request,
   signal: AbortSignal,
 ): Promise<Response> {
   const fields: Record<string, string> = { Authorization: authorization }
-  if (body !== undefined) fields['Content-Type'] = 'application/json'
+  if (body !== undefined) fields['Content-Type'] = mediaType
   for (const name in headers) {
     const value = headers[name]
     if (value !== undefined) fields[name] = String(value)

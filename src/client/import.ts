@@ -1,6 +1,7 @@
 import { readAs } from './answers.ts'
 import { run } from './call.ts'
 import { parse, toNewPlantJson } from './json.ts'
+import type { RequestOf } from './operations.ts'
 import type { Link } from './options.ts'
 import type { ImportOptions, ImportReport, NewPlant } from './types.ts'
 
@@ -43,17 +44,17 @@ function importPart(
   body: string,
   { onConflict, signal }: ImportOptions,
 ): Promise<ImportReport> {
-  return run(link, {
+  return run<ImportReport>(link, {
     request: {
       method: 'POST',
       path: '/plants.ndjson',
       query: { 'on-conflict': onConflict },
-      headers: { 'Content-Type': 'application/x-ndjson' },
       body,
-    },
+      mediaType: 'application/x-ndjson',
+    } satisfies RequestOf<'importPlantsAsNdjson'>,
     signal,
     read: (answer) =>
-      readAs<never, ImportReport>(answer, [200 as never], () =>
+      readAs<'importPlantsAsNdjson', ImportReport>(answer, [200], () =>
         parse(answer.text, (report: ImportReport) => report.refused),
       ),
   })

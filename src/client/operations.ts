@@ -1,7 +1,7 @@
 import type { OperationName, Operations } from '../contract/operations.ts'
 import type { parameters } from '../contract/parameters.ts'
 import type { ValueOf } from '../contract/schema.ts'
-import type { NewPlant, Plant, StoredPlant } from './types.ts'
+import type { ImportReport, NewPlant, Plant, Refusal, StoredPlant } from './types.ts'
 
 /**
  * Requests and answers as the contract types them: an operation that changes in a way that the
@@ -31,6 +31,8 @@ export interface RequestOf<Name extends OperationName> {
   readonly query?: Values<Extract<ParameterOf<Name>, QueryName>>
   readonly headers?: Values<Exclude<ParameterOf<Name>, QueryName>>
   readonly body?: Operations[Name] extends { body: object } ? string : never
+  /** The media type of the body. */
+  readonly mediaType?: Operations[Name] extends { body: { mediaType: infer Type } } ? Type : never
 }
 
 /** The statuses of the successes of an operation. */
@@ -75,5 +77,7 @@ export type FollowsContract = Require<
     Same<StoredPlant, ResultOf<'getPlant'>>,
     Same<StoredPlant, ResultOf<'replacePlant'>>,
     Same<StoredPlant, ResultOf<'listPlants'>[number]>,
+    Same<Omit<ImportReport, 'refused'>, Omit<ResultOf<'importPlantsAsNdjson'>, 'refused'>>,
+    Same<Refusal, ResultOf<'importPlantsAsNdjson'>['refused'][number]>,
   ]
 >

@@ -49,7 +49,8 @@ function toBaseUrl(address: string | URL): string {
   require(url !== undefined &&
     /^https?:$/.test(url.protocol) &&
     `${url.username}${url.password}${url.search}${url.hash}` ===
-      '', 'url must be the http or https address of a service, such as http://127.0.0.1:3000, without credentials, query or fragment.')
+      '', 'url must be the http or https address of a service, such as http://127.0.0.1:3000, ' +
+    'without credentials, query or fragment.')
   return url.href.replace(/\/+$/, '')
 }
 

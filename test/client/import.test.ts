@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import { type NewPlant, PlantStore } from '../../src/client/index.ts'
+import { operatorToken, startService, type TestService } from '../support/service.ts'
+import { openDroppingProxy } from './dropping-proxy.ts'
+import { answer, openScriptedServer } from './scripted-server.ts'
+
+const nothing = {
+  lines: 0,
+  stored: 0,
+  alreadyThere: 0,
+  replaced: 0,
+  skipped: 0,
+  conflicts: 0,
+  invalid: 0,
+  refused: [],
+  refusedInAll: 0,
+}
+
+describe('importPlants', () => {
+  let service: TestService
+  let store: PlantStore
+  before(async () => {
+    service = await startService('sqlite::memory:')
+    store = new PlantStore({ url: service.url, token: operatorToken })
+  })
+
+  it('imports an iterable of several parts, exactly and in order', async () => {
+    const first = 2n ** 62n
+    const count = 30_000
+    let parts = 0
+    const counting = new PlantStore({
+      url: service.url,
+      token: operatorToken,
+      fetch(input, init) {
+        parts++
+        return fetch(input, init)
+      },
+    })
+    async function* plants(): AsyncGenerator<NewPlant> {
+      for (let index = 0; index < count; index++) {
+        const id = first + BigInt(index)
+        yield index % 2 === 0 ? { id, name: `Plant ${index}` } : { id, name: '', tag: '"odd"' }
+      }
+    }
+    const report = await counting.importPlants(plants())
+    assert.deepEqual(report, { ...nothing, lines: count, stored: count })
+    assert.ok(parts > 1, `${parts} requests`)
+    let at = 0n
+    for await (const { id } of store.list({ after: first - 1n })) assert.equal(id, first + at++)
+    assert.equal(at, BigInt(count))
+    const again = await store.importPlants(plants())
+    assert.deepEqual(again, { ...nothing, lines: count, alreadyThere: count })
+  })
+
+  it('names refused plants by their place among all plants, with exact ids', async () => {
+    const id = 2n ** 61n + 1n
+    const name = 'x'.repeat(1024)
+    const plants = Array.from({ length: 2_500 }, (_, index) => ({ id: id + BigInt(index), name }))
+    await store.create({ id: id + 2_000n, name: 'other' })
+    const report = await store.importPlants([
+      ...plants,
+      { id: 2n ** 63n, name: 'too large' },
+      { id: 1n, name: 'a\0b' },
+    ])
+    const { refused, ...counts } = report
+    const { refused: _, ...expected } = { ...nothing, lines: 2_502, stored: 2_499 }
+    assert.deepEqual(counts, { ...expected, conflicts: 1, invalid: 2, refusedInAll: 3 })
+    const shown = refused.map(({ line, id, error }) => ({ line, id, error }))
+    assert.deepEqual(shown, [
+      { line: 2_001, id: id + 2_000n, error: 40900 },
+      { line: 2_501, id: undefined, error: 40003 },
+      { line: 2_502, id: 1n, error: 40003 },
+    ])
+  })
+
+  it('lists the first 1,000 refused plants of all parts', async () => {
+    const name = 'x'.repeat(2048)
+    const wrong = Array.from({ length: 1_500 }, () => ({ id: 5n, name: `${name}\0` }))
+    const { refused, refusedInAll } = await store.importPlants(wrong)
+    assert.equal(refusedInAll, 1_500)
+    assert.deepEqual(
+      refused.map(({ line }) => line),
+      Array.from({ length: 1_000 }, (_, index) => index + 1),
+    )
+  })
+
+  for (const [onConflict, count, name] of [
+    ['fail', { conflicts: 1, refusedInAll: 1 }, 'old'],
+    ['skip', { skipped: 1 }, 'old'],
+    ['replace', { replaced: 1 }, 'new'],
+  ] as const) {
+    it(`does with a plant of other content what onConflict: '${onConflict}' says`, async () => {
+      await store.replace(7n, { name: 'old' })
+      const report = await store.importPlants([{ id: 7n, name: 'new' }], { onConflict })
+      const { refused: _, ...counts } = report
+      const { refused: __, ...expected } = { ...nothing, lines: 1, ...count }
+      assert.deepEqual(counts, expected)
+      assert.equal((await store.get(7n))?.name, name)
+    })
+  }
+
+  it('sends nothing for no plants', async () => {
+    const server = await openScriptedServer(answer(500, 'x'))
+    const other = new PlantStore({ url: server.url, token: 'x' })
+    assert.deepEqual(await other.importPlants([]), nothing)
+    assert.equal(server.requests.length, 0)
+  })
+
+  it('sends a part again whose answer was lost, and finds it there', async () => {
+    let posts = 0
+    const proxy = await openDroppingProxy(service.url, (request) =>
+      request.startsWith('POST') && ++posts === 1 ? 'before the answer' : undefined,
+    )
+    const behind = new PlantStore({ url: proxy.url, token: operatorToken })
+    const report = await behind.importPlants([{ id: 8n, name: 'x' }])
+    assert.equal(report.stored + report.alreadyThere, 1)
+    assert.equal((await store.get(8n))?.name, 'x')
+    assert.equal(posts, 2)
+  })
+
+  it('stops reading its plants when a part fails or the signal aborts', async () => {
+    let isClosed = false
+    function* plants(): Generator<NewPlant> {
+      try {
+        for (let id = 0n; ; id++) yield { id, name: 'x'.repeat(100_000) }
+      } finally {
+        isClosed = true
+      }
+    }
+    const stranger = new PlantStore({ url: service.url, token: 'a-token-that-nobody-knows' })
+    await assert.rejects(stranger.importPlants(plants()), { error: 40101 })
+    assert.equal(isClosed, true)
+
+    isClosed = false
+    const controller = new AbortController()
+    const reason = new Error('enough')
+    const aborting = new PlantStore({
+      url: service.url,
+      token: operatorToken,
+      fetch(input, init) {
+        controller.abort(reason)
+        return fetch(input, init)
+      },
+    })
+    const call = aborting.importPlants(plants(), { signal: controller.signal })
+    await assert.rejects(call, (error) => error === reason)
+    assert.equal(isClosed, true)
+  })
+
+  it('refuses an id that is no bigint', async () => {
+    await assert.rejects(store.importPlants([{ id: 1 as never, name: 'x' }]), TypeError)
+  })
+})
