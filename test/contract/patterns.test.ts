@@ -22,7 +22,7 @@ describe('the patterns of the document', () => {
         fc.property(headerValue, (value) => {
           assert.equal(matches(name, value), isRead(name, value), JSON.stringify(value))
         }),
-        { numRuns: 5_000, examples: [['*'], ['"a", , "b"'], [', "a" ,'], ['']] },
+        { numRuns: 2_000, examples: [['*'], ['"a", , "b"'], [', "a" ,'], ['']] },
       )
     })
   }

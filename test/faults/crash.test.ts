@@ -15,8 +15,8 @@ import { startProcess, token } from './service-process.ts'
 
 const threadService = fileURLToPath(new URL('thread-service.ts', import.meta.url))
 const services = [
-  { name: 'a service on SQLite', cycles: scale(7, 1_000) },
-  { name: 'a service on SQLite with a thread', cycles: scale(3, 200), command: [threadService] },
+  { name: 'a service on SQLite', cycles: scale(4, 1_000) },
+  { name: 'a service on SQLite with a thread', cycles: scale(2, 200), command: [threadService] },
 ]
 /** A kill comes after some writes and a part of the time of a commit, to hit every moment. */
 const maxWrites = 80

@@ -5,7 +5,7 @@ import { buildRandom, seed } from './random.ts'
 import { scale } from './scale.ts'
 import { compileShim } from './shim.ts'
 
-const faults = { adaptive: scale(40, 2_000), thread: scale(20, 500) }
+const faults = { adaptive: scale(24, 2_000), thread: scale(12, 500) }
 const shim = compileShim()
 
 async function strikeAndReport(

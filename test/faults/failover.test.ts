@@ -22,7 +22,7 @@ const rounds = scale(1, 20)
 const stopMs = scale(500, 30_000)
 /** Far more than the time for an answer: only a request that hangs waits for longer. */
 const maxWaitMs = 30_000
-const clients = { token, writers: 8, readers: 2 }
+const clients = { token, writers: 8, readers: 2, thinkMs: scale(5, 0) }
 
 /** Stalls the replication under load, kills the primary, promotes the standby, and judges. */
 async function failOver(replication: Replication) {

@@ -19,6 +19,8 @@ export interface LoadOptions {
   readonly writers: number
   readonly readers: number
   readonly connections?: Connections
+  /** The pause of a client between two requests. */
+  readonly thinkMs?: number
   /** Collects the outcome of each request. */
   readonly sent?: Sent[]
 }
@@ -37,7 +39,7 @@ const recentPlants = 20
 
 /** Starts clients that write, each with ids of its own, and clients that read. */
 export function startLoad(history: History, options: LoadOptions): Load {
-  const { urls, token, writers, readers, connections, sent } = options
+  const { urls, token, writers, readers, connections, thinkMs = 0, sent } = options
   const client = openClient(token, { connections, sent })
   let isStopped = false
   let requests = 0
@@ -47,7 +49,14 @@ export function startLoad(history: History, options: LoadOptions): Load {
   }
 
   async function write(): Promise<void> {
-    while (!isStopped) await live(nextLife(history))
+    while (!isStopped) {
+      await live(nextLife(history))
+      await think()
+    }
+  }
+
+  async function think(): Promise<void> {
+    if (thinkMs > 0) await sleep(thinkMs)
   }
 
   async function live(life: Life): Promise<void> {
@@ -98,6 +107,7 @@ export function startLoad(history: History, options: LoadOptions): Load {
       const id = pickAcknowledged()
       if (id === undefined) await sleep(pauseMs)
       else await readPlant(id)
+      await think()
     }
   }
 

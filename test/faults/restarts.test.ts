@@ -15,6 +15,7 @@ import { scale } from './scale.ts'
 import { startProcess, token } from './service-process.ts'
 
 const rounds = scale(1, 20)
+const thinkMs = scale(5, 0)
 const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
 
 describe('two services on PostgreSQL behind a balancer', () => {
@@ -27,8 +28,8 @@ describe('two services on PostgreSQL behind a balancer', () => {
     const history = newHistory()
     const urls = [balancer.url]
     const loads = [
-      startLoad(history, { urls, token, writers: 6, readers: 2 }),
-      startLoad(history, { urls, token, writers: 2, readers: 1, connections: 'new' }),
+      startLoad(history, { urls, token, writers: 6, readers: 2, thinkMs }),
+      startLoad(history, { urls, token, writers: 2, readers: 1, connections: 'new', thinkMs }),
     ]
     for (let restart = 0; restart < 2 * rounds; restart++) {
       const index = restart % 2
@@ -57,8 +58,16 @@ describe('a service on SQLite that is restarted under load', () => {
     const sent: Sent[] = []
     const urls = [service.url]
     const loads = [
-      startLoad(history, { urls, token, writers: 6, readers: 2, sent }),
-      startLoad(history, { urls, token, writers: 2, readers: 1, connections: 'new', sent }),
+      startLoad(history, { urls, token, writers: 6, readers: 2, thinkMs, sent }),
+      startLoad(history, {
+        urls,
+        token,
+        writers: 2,
+        readers: 1,
+        connections: 'new',
+        thinkMs,
+        sent,
+      }),
     ]
     for (let round = 0; round < rounds; round++) {
       await waitForWrites(history, 100)

@@ -87,7 +87,7 @@ for (const engine of engines) {
     let service: TestService
     let store: Store
     let url: string
-    const count = 60
+    const count = 30
     const name = 'x'.repeat(500_000)
     /** As many tokens as exports may be under way, each as often as it may. */
     let owners: string[]

@@ -142,7 +142,7 @@ for (const engine of engines) {
             sequence,
           )
         }),
-        { numRuns: Number(process.env.MODEL_RUNS ?? 15) },
+        { numRuns: Number(process.env.MODEL_RUNS ?? 8) },
       )
     })
 

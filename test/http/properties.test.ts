@@ -49,7 +49,7 @@ for (const engine of engines) {
             assert.equal(got.headers.get('etag'), created.headers.get('etag'))
           },
         ),
-        { numRuns: 150 },
+        { numRuns: 75 },
       )
     })
 
@@ -68,7 +68,7 @@ for (const engine of engines) {
           if (status !== 200)
             assert.deepEqual(Object.keys(JSON.parse(content)), ['error', 'message'])
         }),
-        { numRuns: 150 },
+        { numRuns: 75 },
       )
     })
   })

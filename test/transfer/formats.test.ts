@@ -65,7 +65,7 @@ describe('a file that is written', () => {
             sorted,
           )
         }),
-        { numRuns: 200, seed: 5 },
+        { numRuns: 80, seed: 5 },
       )
     })
   }
