@@ -30,7 +30,17 @@ const imports: Record<string, string[]> = {
   ],
   'repeat.ts': [],
   'service.ts': ['config.ts', 'contract', 'http', 'metrics', 'repeat.ts', 'store', 'tokens'],
-  cli: ['config.ts', 'contract', 'json', 'metrics', 'service.ts', 'store', 'tokens', 'transfer'],
+  cli: [
+    'client',
+    'config.ts',
+    'contract',
+    'json',
+    'metrics',
+    'service.ts',
+    'store',
+    'tokens',
+    'transfer',
+  ],
   'main.ts': ['cli', 'config.ts', 'contract', 'store'],
 }
 

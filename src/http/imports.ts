@@ -10,7 +10,7 @@ import { type BatchBounds, putBatches, toBatches } from '../transfer/batches.ts'
 import { type Entry, UnreadableFile } from '../transfer/entry.ts'
 import { linesOfRequests } from '../transfer/lines.ts'
 import { type Outcome, toOutcome } from '../transfer/outcome.ts'
-import { readPlants } from '../transfer/read.ts'
+import { buildReader, readPlants } from '../transfer/read.ts'
 import {
   countFailed,
   countLines,
@@ -66,7 +66,7 @@ export function buildImports(store: Store): Imports {
   ): Promise<ImportReport> {
     const tally = newTally()
     const refused: ImportReport['refused'] = []
-    const batches = toBatches(readPlants(chunks, format, linesOfRequests), bounds)
+    const batches = toBatches(readPlants(chunks, buildReader(format), linesOfRequests), bounds)
     try {
       await putBatches(batches, (plants) => put(plants, rule, signal), bounds, signal, {
         onSettled(entries, outcomes) {
@@ -137,7 +137,8 @@ function explain(error: unknown, tally: Tally): unknown {
   if (!isKnown) return error
   const done = countLines(tally) === 0 ? '' : ` Imported before that: ${describeCounts(tally)}.`
   const number = error instanceof Failure ? error.number : error.error
-  const message = error.message.replace(/^line/, 'Line')
+  const hint = 'delimiter' in error && error.delimiter !== undefined ? ' Send it with commas.' : ''
+  const message = `${error.message.replace(/^line/, 'Line')}${hint}`
   return new Failure(number, `${message}${done} ${describeRest(tally)}`, {
     cause: error,
     ...(error instanceof Failure && { headers: error.headers }),

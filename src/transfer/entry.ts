@@ -22,15 +22,25 @@ export interface Reader {
   read(line: Line): Entry | undefined
   /** The entry that the end of the file cut short, if there is one. */
   end(): Entry | undefined
+  /** The header row as it was read, in a format that has one. */
+  header(): string | undefined
 }
 
 /** The file as a whole cannot be read, or no further than to this line. */
 export class UnreadableFile extends Error {
   readonly error: ErrorNumber
+  /** The delimiter that the file has, if it has another one than the reader. */
+  readonly delimiter: string | undefined
 
-  constructor(error: ErrorNumber, line: number, reason: string, options?: ErrorOptions) {
-    super(`line ${line}: ${reason}`, options)
+  constructor(
+    error: ErrorNumber,
+    line: number,
+    reason: string,
+    options: { readonly cause?: unknown; readonly delimiter?: string | undefined } = {},
+  ) {
+    super(`line ${line}: ${reason}`, { cause: options.cause })
     this.name = 'UnreadableFile'
     this.error = error
+    this.delimiter = options.delimiter
   }
 }

@@ -5,15 +5,17 @@ import { isDamagedGzip } from './gunzip.ts'
 import { type LineRule, readLines } from './lines.ts'
 import { buildNdjsonReader } from './ndjson.ts'
 
-const readers: Record<Format, () => Reader> = { ndjson: buildNdjsonReader, csv: buildCsvReader }
+/** Builds the reader of a format. Only CSV has a delimiter: a comma, unless one is given. */
+export function buildReader(format: Format, delimiter?: string): Reader {
+  return format === 'csv' ? buildCsvReader(delimiter) : buildNdjsonReader()
+}
 
 /** Reads a file of plants, some entries at a time. */
 export async function* readPlants(
   chunks: AsyncIterable<Buffer>,
-  format: Format,
+  reader: Reader,
   rule: LineRule,
 ): AsyncGenerator<Entry[]> {
-  const reader = readers[format]()
   let lastLine = 0
   try {
     for await (const lines of readLines(chunks, rule)) {

@@ -31,17 +31,23 @@ export function countSettled(
   outcomes: readonly Outcome[],
 ): void {
   for (const { is } of outcomes) tally.counts[is]++
-  tally.lastLine = entries.at(-1)?.line ?? tally.lastLine
+  tally.lastLine = toLastLine(entries) ?? tally.lastLine
 }
 
 export function countFailed(tally: Tally, entries: readonly Entry[], error: unknown): void {
   const [first] = entries
   if (first === undefined) return
-  const last = entries.at(-1)?.line ?? first.line
+  const last = toLastLine(entries) ?? first.line
   // Any other failure says that nothing was stored.
   const mayBeStored = !(error instanceof Failure) || error.number === 50400
   tally.failed.push({ first: first.line, last, mayBeStored })
   tally.lastLine = last
+}
+
+/** The last line of the last entry, which may have several. */
+function toLastLine(entries: readonly Entry[]): number | undefined {
+  const last = entries.at(-1)
+  return last && last.line + last.text.split('\n').length - 1
 }
 
 /** How many lines were refused. */
@@ -72,11 +78,18 @@ export function describeCounts({ counts }: Tally): string {
 }
 
 /** What an import that ended early has done and not done, in sentences. */
-export function describeRest({ lastLine, failed }: Tally): string {
+export function describeRest(tally: Tally): string {
+  const { lastLine } = tally
   if (lastLine === 0) return 'Nothing was imported.'
-  const failures = failed.map(({ first, last, mayBeStored }) => {
+  return `${describeFailed(tally)}Lines after ${lastLine} were not imported.`
+}
+
+/** The lines that failed, in a sentence for each batch. */
+export function describeFailed({ failed }: Tally): string {
+  const sentences = failed.map(({ first, last, mayBeStored }) => {
     const lines = first === last ? `Line ${first}` : `Lines ${first} to ${last}`
-    return `${lines} ${mayBeStored ? 'may or may not be stored' : 'were not stored'}.`
+    const was = first === last ? 'was' : 'were'
+    return `${lines} ${mayBeStored ? 'may or may not be' : `${was} not`} stored. `
   })
-  return [...failures, `Lines after ${lastLine} were not imported.`].join(' ')
+  return sentences.join('')
 }

@@ -4,8 +4,10 @@ import { describe, it } from 'node:test'
 import { run } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
+import { openProxy } from '../support/proxy.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { operatorToken, startService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
 
 const three =
   '{"id":1,"name":"one"}\n{"id":2,"name":"two","tag":""}\n{"id":9223372036854775807,"name":"🌵"}\n'
@@ -56,21 +58,33 @@ describe('plant-store import --url', () => {
     assert.equal(exitCode, 0)
   })
 
+  const report = JSON.stringify({
+    lines: 1,
+    stored: 1,
+    alreadyThere: 0,
+    replaced: 0,
+    skipped: 0,
+    conflicts: 0,
+    invalid: 0,
+    refused: [],
+    refusedInAll: 0,
+  })
+
   it('does not count a 429 as a failed attempt, however many there are', async () => {
     let requests = 0
     const url = await startStranger((request, response) => {
       requests++
       request.resume()
-      const status = requests <= 12 ? 429 : requests === 13 ? 503 : 201
-      response.writeHead(status, { 'Retry-After': '0' }).end()
+      const status = requests <= 7 ? 429 : requests === 8 ? 503 : 200
+      response.writeHead(status, { 'Retry-After': '0' }).end(report)
     })
     const { exitCode, stderr } = await importInto(url, '{"id":1,"name":"a"}\n')
     assert.match(stderr, /^Imported into http:\S+: 1 stored/)
     assert.equal(exitCode, 0)
-    assert.equal(requests, 14)
+    assert.equal(requests, 9)
   })
 
-  it('gives up after six attempts when the service stays unavailable', async () => {
+  it('gives up an address that never answers after three attempts', async () => {
     let requests = 0
     const url = await startStranger((request, response) => {
       requests++
@@ -78,33 +92,56 @@ describe('plant-store import --url', () => {
       response.writeHead(503, { 'Retry-After': '0' }).end('{"error":50300,"message":"Overloaded."}')
     })
     const { exitCode, stderr } = await importInto(url, '{"id":1,"name":"a"}\n')
-    assert.ok(stderr.startsWith(`The service at ${url} is unavailable: Overloaded. Line 1 may`))
+    assert.match(
+      stderr,
+      /^The service at http:\S+ failed: Overloaded\. Line 1 may or may not be stored\. Lines after 1/,
+    )
     assert.equal(exitCode, 74)
-    assert.equal(requests, 6)
+    assert.equal(requests, 3)
+  })
+
+  it('goes on after lost connections, and finds what it has sent before', async () => {
+    const service = await startService('sqlite::memory:')
+    const { port } = new URL(service.url)
+    const proxy = await openProxy('127.0.0.1', Number(port))
+    const lines = Array.from({ length: 30_000 }, (_, id) => `{"id":${id},"name":"${id}"}\n`)
+    const running = importInto(`http://127.0.0.1:${proxy.port}`, lines.join(''), '--quiet')
+    for (const id of [1_000, 9_000, 17_000]) {
+      const isThere = async () => (await service.store.getPlant(BigInt(id))) !== undefined
+      await waitUntil(isThere, `plant ${id}`)
+      await proxy.cut()
+      await proxy.restore()
+    }
+    const { exitCode, stderr } = await running
+    assert.equal(exitCode, 0, stderr)
+    const stored = await service.call({ path: '/plants?after=29998' })
+    assert.equal(stored.body, '[{"id":29999,"name":"29999"}]')
   })
 
   const hostile = '\u001b[2J\u009b31m\u007f\r\n\u202eImported: 9 stored'
-  const bodies: [title: string, body: string][] = [
-    ['the message of a JSON answer', JSON.stringify({ error: 40000, message: hostile })],
-    ['any other answer', hostile],
-  ]
-  for (const [title, body] of bodies) {
-    it(`shows control characters in ${title} as escapes, on one line`, async () => {
-      const url = await startStranger((request, response) => {
-        request.resume()
-        response.writeHead(400).end(body)
-      })
-      const { stderr } = await importInto(url, '{"id":1,"name":"a"}\n')
-      const [first, second] = stderr.split('\n')
-      assert.equal(
-        first,
-        'line 1: \\u001b[2J\\u009b31m\\u007f\\u000d\\u000a\\u202eImported: 9 stored',
-      )
-      assert.match(second ?? '', /^Imported into http:\S+: 0 stored, 1 invalid/)
-    })
-  }
 
-  it('shows no more than the beginning of an answer that has no end', async () => {
+  it('shows control characters in an answer as escapes, on one line', async () => {
+    const url = await startStranger((request, response) => {
+      request.resume()
+      response.writeHead(400).end(JSON.stringify({ error: 40000, message: hostile }))
+    })
+    const { stderr, exitCode } = await importInto(url, '{"id":1,"name":"a"}\n')
+    const shown = '\\u001b[2J\\u009b31m\\u007f\\u000d\\u000a\\u202eImported: 9 stored'
+    assert.ok(stderr.startsWith(`The service at ${url} failed: ${shown} Line 1 may`), stderr)
+    assert.equal(exitCode, 74)
+  })
+
+  it('shows nothing of an answer that is not that of a Plant Store', async () => {
+    const url = await startStranger((request, response) => {
+      request.resume()
+      response.writeHead(200).end(hostile)
+    })
+    const { stderr, exitCode } = await importInto(url, '{"id":1,"name":"a"}\n')
+    assert.match(stderr, /^http:\S+ failed: The answer \(200\) is not that of a Plant Store/)
+    assert.equal(exitCode, 74)
+  })
+
+  it('reads no more than the beginning of an answer that has no end', async () => {
     const url = await startStranger((request, response) => {
       request.resume()
       response.writeHead(400)
@@ -112,9 +149,20 @@ describe('plant-store import --url', () => {
       write()
     })
     const { exitCode, stderr } = await importInto(url, '{"id":1,"name":"a"}\n')
-    assert.ok(stderr.length < 1_000, stderr.slice(0, 2_000))
-    assert.match(stderr, /The answer is longer than/)
+    assert.match(stderr, /was lost: the answer is longer than 1048576 bytes/)
     assert.equal(exitCode, 74)
+  })
+
+  it('refuses a plant that is too long for a request, and takes the others', async () => {
+    const service = await startService('sqlite::memory:')
+    const long = `{"id":2,"name":"${'x'.repeat(1024 * 1024)}"}`
+    const input = `{"id":1,"name":"a"}\n${long}\n{"id":3,"name":"c"}\n`
+    const { exitCode, stderr } = await importInto(service.url, input)
+    assert.match(
+      stderr,
+      /^line 2: .*more than 1048576 bytes.*\nImported into \S+: 2 stored, 1 invalid/,
+    )
+    assert.equal(exitCode, 65)
   })
 
   it('says that the service rejected the token, without showing it', async () => {

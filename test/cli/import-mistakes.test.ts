@@ -35,7 +35,37 @@ const mistakes: [
     ['-', '--format', 'csv'],
     'id\n1\n',
     65,
-    /^line 1: The header has no column "name"/,
+    /^line 1: The header "id" has no column "name"/,
+  ],
+  ...(
+    [
+      ['semicolons', 'id;name;tag\n', /semicolons, not by commas\. Add: --delimiter ';'\n$/],
+      ['tabs', '"Id"\t"Name"\n', /tabs, not by commas\. Add: --delimiter tab\n$/],
+      ['sep=;', 'sep=;\r\nid;name\r\n', /semicolons, not by commas\. Add: --delimiter ';'\n$/],
+      ['capitals', 'ID,Name,tag\n', /names the column "ID": write it as "id"\.\n$/],
+      ['spaces', 'id, name\n', /names the column " name": write it as "name"\.\n$/],
+      ['no header', '1,Ficus,indoor\n', /"1,Ficus,indoor" is no header: put .*"id,name,tag"/],
+    ] as const
+  ).map(([title, input, message]): (typeof mistakes)[number] => [
+    `CSV with ${title}`,
+    ['-', '--format', 'csv'],
+    input,
+    65,
+    new RegExp(`^line 1: .*${message.source}`, 's'),
+  ]),
+  ...['ab', '"', '\n', ''].map((delimiter): (typeof mistakes)[number] => [
+    `the delimiter ${JSON.stringify(delimiter)}`,
+    ['-', '--format', 'csv', '--delimiter', delimiter],
+    '',
+    78,
+    /^--delimiter must be one character/,
+  ]),
+  [
+    'a delimiter for NDJSON',
+    ['plants.ndjson', '--delimiter', ';'],
+    '',
+    78,
+    /^--delimiter is for CSV only/,
   ],
   [
     'a file in another format',
@@ -113,7 +143,10 @@ describe('plant-store import ends with one clear line for', () => {
   }, async () => {
     const args = ['import', '-', '--format', 'ndjson', '--rejects', '/dev/full', '--create']
     const { exitCode, stderr } = await run(args, { folder: newFolder(), input: '{"id":1}\n' })
-    assert.match(stderr, /^Cannot write --rejects \/dev\/full: the disk is full\. Lines after 1/)
+    assert.match(
+      stderr,
+      /^Imported so far into .*: 0 stored, 1 invalid .*\nCannot write --rejects \/dev\/full: the disk is full\. Lines after 1/,
+    )
     assert.equal(exitCode, 73)
   })
 

@@ -1,98 +1,146 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type ImportReport, PlantStore, PlantStoreError } from '../../client/index.ts'
 import { WrongConfig } from '../../config.ts'
+import type { ErrorNumber } from '../../contract/errors.ts'
+import { limits } from '../../contract/limits.ts'
 import type { ConflictRule } from '../../contract/parameters.ts'
-import { NewPlant } from '../../contract/shapes.ts'
-import { buildShapeReader } from '../../json/shape.ts'
-import { type Outcome, toOutcome } from '../../transfer/outcome.ts'
+import type { NewPlant } from '../../contract/shapes.ts'
+import { toJson } from '../../json/write.ts'
+import type { Outcome } from '../../transfer/outcome.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
-import { type Answer, maxAttempts, openHttpClient, toMessage } from './http-client.ts'
 import type { Target } from './target.ts'
 
-/** The statuses of a plant that the service refuses, whatever it does with others. */
-const invalidStatuses = [400, 413]
+/** As many plants as a report can refuse, so that it names each of them. */
+const bounds = { entries: 1_000, characters: 256 * 1024, inFlight: 2 }
+/** An address that has answered is tried for longer: a service that restarts comes back. */
+const firstRetries = 2
+const laterRetries = 8
+/** The pause after a refusal by the rate limit that the client did not wait out. */
+const limitedPauseMs = 250
+/** How long the requests in flight may take after the first signal. */
+const lastAnswersMs = 5_000
+const maxAnswerBytes = 1024 * 1024
+const maxMessageCharacters = 300
 
-const readPlant = buildShapeReader(NewPlant)
-
-/** A running service as the target of an import: one request per plant, several at a time. */
+/** A running service as the target of an import. */
 export function openHttpTarget(
   address: string,
   token: string,
-  onConflict: ConflictRule,
-  signal: AbortSignal,
+  rule: ConflictRule,
+  stop: AbortSignal,
 ): Target {
-  const url = toBaseUrl(address)
-  const client = openHttpClient(url, token, signal)
+  const first = toClient(address, token, firstRetries)
+  const later = toClient(address, token, laterRetries)
+  let hasAnswered = false
+  const url = address.replace(/\/+$/, '')
+  const controller = new AbortController()
+  let timer: NodeJS.Timeout | undefined
+  // What the service has stored is known only from its answers.
+  stop.addEventListener('abort', () => {
+    timer = setTimeout(() => controller.abort(stop.reason), lastAnswersMs)
+  })
 
-  function put({ id, name, tag }: NewPlant, headers: Record<string, string> = {}): Promise<Answer> {
-    return client.send({
-      method: 'PUT',
-      path: `/plants/${id}`,
-      headers: { 'Content-Type': 'application/json', ...headers },
-      body: JSON.stringify({ name, tag }),
-    })
-  }
-
-  async function putOne(plant: NewPlant): Promise<Outcome> {
-    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
-      const created = await put(plant, { 'If-None-Match': '*' })
-      if (created.status === 201) return { is: 'stored' }
-      if (invalidStatuses.includes(created.status)) {
-        return { is: 'invalid', refusal: { error: 40003, message: toMessage(created) } }
+  async function send(plants: readonly NewPlant[]): Promise<ImportReport> {
+    for (;;) {
+      try {
+        const client = hasAnswered ? later : first
+        const { signal } = controller
+        const report = await client.importPlants(plants, { onConflict: rule, signal })
+        hasAnswered = true
+        return report
+      } catch (error) {
+        if (!(error instanceof PlantStoreError)) throw error
+        // A request that waits for its turn has not failed, however often that happens.
+        if (error.status !== 429 || stop.aborted) throw explain(error, url)
+        await sleep(limitedPauseMs, undefined, { signal: controller.signal })
       }
-      if (created.status !== 412) throw unexpected(url, created)
-      const outcome = await compare(plant)
-      if (outcome !== undefined) return outcome
     }
-    throw new CommandFailed(
-      exitCodes.inputOutput,
-      `Another client keeps creating and deleting plant ${plant.id} at ${url}.`,
-    )
-  }
-
-  /** The outcome for a plant whose id is taken; undefined where it was deleted meanwhile. */
-  async function compare(plant: NewPlant): Promise<Outcome | undefined> {
-    const current = await client.send({ method: 'GET', path: `/plants/${plant.id}` })
-    if (current.status === 404) return undefined
-    if (current.status !== 200) throw unexpected(url, current)
-    const { name, tag } = readPlant(current.body)
-    if (name === plant.name && tag === plant.tag) return toOutcome('already there', onConflict)
-    if (onConflict !== 'replace') return toOutcome('conflict', onConflict)
-    const replaced = await put(plant)
-    if (replaced.status !== 200 && replaced.status !== 201) throw unexpected(url, replaced)
-    return { is: 'replaced' }
   }
 
   return {
     name: url,
+    bounds,
 
-    put(plants) {
-      // Plants with the same id are sent one after the other: their order decides which one stays.
-      const turns = new Map<bigint, Promise<Outcome>>()
-      return Promise.all(
-        plants.map((plant) => {
-          const turn = (turns.get(plant.id) ?? Promise.resolve()).then(() => putOne(plant))
-          turns.set(plant.id, turn)
-          return turn
-        }),
-      )
+    async put(plants) {
+      const short = plants.filter(fits)
+      const outcomes = short.length === 0 ? [] : toOutcomes(await send(short), short.length)
+      const ofShort = outcomes.values()
+      return plants.map((plant) => (fits(plant) ? (ofShort.next().value ?? tooLong) : tooLong))
     },
 
     async close() {
-      client.close()
+      clearTimeout(timer)
     },
   }
 }
 
-function toBaseUrl(address: string): string {
-  const url = URL.parse(address)
-  const isPlain = url !== null && url.username === '' && url.password === ''
-  if (isPlain && /^https?:$/.test(url.protocol)) return url.href.replace(/\/+$/, '')
-  throw new WrongConfig(['--url must be the address of a service, such as http://127.0.0.1:3000.'])
+function toClient(url: string, token: string, retries: number): PlantStore {
+  try {
+    return new PlantStore({ url, token, retries, fetch: fetchBounded })
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error
+    throw new WrongConfig([`--${error.message}`])
+  }
 }
 
-function unexpected(url: string, answer: Answer): CommandFailed {
-  const reason = `${answer.status}: ${toMessage(answer)}`
+/** Reads no more of an answer than a report can have. */
+const fetchBounded: typeof fetch = async (input, init) => {
+  const response = await fetch(input, init)
+  let bytes = 0
+  const bounded = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      bytes += chunk.length
+      if (bytes <= maxAnswerBytes) controller.enqueue(chunk)
+      else controller.error(new Error(`the answer is longer than ${maxAnswerBytes} bytes`))
+    },
+  })
+  return response.body === null
+    ? response
+    : new Response(response.body.pipeThrough(bounded), response)
+}
+
+/** One outcome for each plant. Only those of refused plants have to be at their places. */
+function toOutcomes(report: ImportReport, plants: number): Outcome[] {
+  const refused = new Map(report.refused.map((refusal) => [refusal.line, refusal]))
+  const taken = (['stored', 'alreadyThere', 'replaced', 'skipped'] as const)
+    .flatMap((is) => Array.from({ length: report[is] }, (): Outcome => ({ is })))
+    .values()
+  return Array.from({ length: plants }, (_, index): Outcome => {
+    const refusal = refused.get(index + 1)
+    if (refusal !== undefined) {
+      const { error, message } = refusal
+      const is = error === 40900 ? 'conflicts' : 'invalid'
+      return { is, refusal: { error: error as ErrorNumber, message } }
+    }
+    const outcome = taken.next().value
+    if (outcome === undefined) throw new Error('the report of the service lacks a plant')
+    return outcome
+  })
+}
+
+/** Only a plant that was stored with its id in the path can have a longer line. */
+function fits(plant: NewPlant): boolean {
+  const { name, tag = '' } = plant
+  if (6 * (name.length + tag.length) < limits.bodyBytes / 2) return true
+  return Buffer.byteLength(toJson(plant)) <= limits.bodyBytes
+}
+
+const tooLong: Outcome = {
+  is: 'invalid',
+  refusal: {
+    error: 41300,
+    message: `The plant has more than ${limits.bodyBytes} bytes as JSON, which the service does not take.`,
+  },
+}
+
+function explain({ status, error, message: text }: PlantStoreError, url: string): CommandFailed {
+  const message = text.slice(0, maxMessageCharacters)
+  if (status === 401 || status === 403) {
+    return new CommandFailed(exitCodes.noPermission, `The service rejected the token: ${message}`)
+  }
+  const isOurs = error !== undefined || status === undefined
   return new CommandFailed(
     exitCodes.inputOutput,
-    `${url} does not answer like a Plant Store (${reason}).`,
+    isOurs ? `The service at ${url} failed: ${message}` : `${url} failed: ${message}`,
   )
 }

@@ -1,41 +1,40 @@
 import { type Config, WrongConfig } from '../../config.ts'
-import { Failure } from '../../contract/errors.ts'
-import type { Format } from '../../contract/formats.ts'
 import type { ConflictRule } from '../../contract/parameters.ts'
-import { explainFile } from '../../store/file-errors.ts'
-import { type BatchBounds, putBatches, toBatches } from '../../transfer/batches.ts'
-import { type Entry, UnreadableFile } from '../../transfer/entry.ts'
+import { putBatches, toBatches } from '../../transfer/batches.ts'
+import type { Entry } from '../../transfer/entry.ts'
 import { decompress } from '../../transfer/gunzip.ts'
 import { linesOfFiles } from '../../transfer/lines.ts'
-import { readPlants } from '../../transfer/read.ts'
+import { buildReader, readPlants } from '../../transfer/read.ts'
 import {
   countFailed,
+  countLines,
   countRefused,
   countSettled,
-  describeRest,
+  describeFailed,
   newTally,
-  type Tally,
 } from '../../transfer/tally.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
-import { type Input, toFormat, withInput } from '../files/input.ts'
+import { type Input, withInput } from '../files/input.ts'
 import { expectManyShortLives } from '../memory.ts'
 import { startProgress } from '../progress.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
 import { requireExistingOrNamed } from '../stores/location.ts'
 import type { Terminal } from '../terminal.ts'
-import { openHttpTarget } from './http-target.ts'
+import { explain, howToContinue } from './explain.ts'
+import { type FileForm, refuseOtherFormats, toForm } from './form.ts'
 import { openRejects, requireRejectsFile } from './rejects.ts'
 import { describeReport } from './report.ts'
-import { openStoreTarget } from './store-target.ts'
-import type { Target } from './target.ts'
+import { dryTarget, type Target } from './target.ts'
 
 export interface ImportFlags {
   readonly format?: string
+  readonly delimiter?: string
   readonly onConflict: ConflictRule
   readonly rejects?: string
   readonly url?: string
   readonly token?: string
   readonly create?: boolean
+  readonly dryRun?: boolean
   readonly quiet?: boolean
 }
 
@@ -47,23 +46,23 @@ export async function importPlants(
   terminal: Terminal,
 ): Promise<void> {
   expectManyShortLives()
-  const format = toFormat(file, flags.format)
+  const form = toForm(file, flags)
   const signal = stopOnSignal()
   await withInput(file, terminal, signal, (input) =>
-    importInput({ file, format, input, signal }, flags, config, terminal),
+    importInput({ file, form, input, signal }, flags, config, terminal),
   )
 }
 
 /** The file of an import, open, and the signal that stops it. */
 interface Source {
   readonly file: string
-  readonly format: Format
+  readonly form: FileForm
   readonly input: Input
   readonly signal: AbortSignal
 }
 
 async function importInput(
-  { file, format, input, signal }: Source,
+  { file, form, input, signal }: Source,
   flags: ImportFlags,
   config: Config,
   terminal: Terminal,
@@ -72,13 +71,16 @@ async function importInput(
     requireRejectsFile(flags.rejects, input, config.storeLocation)
   }
   const target = await openTarget(flags, config, signal)
+  const { bounds } = target
   const tally = newTally()
   const startedAt = performance.now()
   const progress = startProgress('import', 'lines', terminal, flags)
+  const reader = buildReader(form.format, form.delimiter)
+  let failure: { readonly error: unknown } | undefined
   try {
-    const entries = readPlants(decompress(input.chunks), format, linesOfFiles)
-    const batches = toBatches(refuseOtherFormats(entries, format), bounds)
-    const rejects = await openRejects(flags.rejects, progress)
+    const entries = readPlants(decompress(input.chunks), reader, linesOfFiles)
+    const batches = toBatches(refuseOtherFormats(entries, form), bounds)
+    const rejects = await openRejects(flags.rejects, form, reader.header, progress)
     await putBatches(batches, target.put, bounds, signal, {
       async onSettled(settled, outcomes) {
         countSettled(tally, settled, outcomes)
@@ -91,83 +93,45 @@ async function importInput(
     }).finally(rejects.close)
   } catch (error) {
     // A signal also ends the reading of the file.
-    if (!signal.aborted) throw explain(error, file, tally)
+    if (!signal.aborted) failure = { error: explain(error, file, tally) }
   } finally {
     progress.stop()
     await target.close()
   }
+  const isWhole = failure === undefined && !signal.aborted
   const rejected = countRefused(tally)
-  if (!flags.quiet || signal.aborted || rejected > 0) {
-    const isWhole = !signal.aborted
+  const hasNews =
+    failure === undefined ? !isWhole || !flags.quiet || rejected > 0 : countLines(tally) > 0
+  if (hasNews) {
+    const state = flags.dryRun ? 'dry run' : isWhole ? 'whole' : 'so far'
     const { rejects } = flags
-    terminal.tell(describeReport(tally, target.name, { isWhole, rejects, startedAt }))
+    terminal.tell(describeReport(tally, target.name, { state, rejects, startedAt }))
   }
-  throwIfStopped(signal, `Stopped after line ${tally.lastLine}. ${howToContinue}`)
+  if (failure !== undefined) throw failure.error
+  throwIfStopped(
+    signal,
+    `Stopped after line ${tally.lastLine}. ${describeFailed(tally)}${howToContinue}`,
+  )
   if (rejected > 0) throw new CommandFailed(exitCodes.data, '')
 }
 
-const bounds: BatchBounds = { entries: 2_000, characters: 256 * 1024, inFlight: 2 }
-
-const howToContinue = 'Run the same command again to continue: stored lines are recognised.'
-
 /** The store of the configuration, or a running service where `--url` names one. */
 async function openTarget(
-  { url, token, onConflict, create }: ImportFlags,
+  { url, token, onConflict, create, dryRun }: ImportFlags,
   config: Config,
   signal: AbortSignal,
 ): Promise<Target> {
+  if (dryRun) return dryTarget
   if (url === undefined) {
     if (token !== undefined) throw new WrongConfig(['--token needs --url.'])
     requireExistingOrNamed(config, { create })
+    const { openStoreTarget } = await import('./store-target.ts')
     return openStoreTarget(config, onConflict)
   }
   const secret = token ?? config.operatorToken
   if (secret === undefined) {
     throw new WrongConfig(['--url needs a token: set PLANT_STORE_TOKEN or --token.'])
   }
+  const { openHttpTarget } = await import('./http-target.ts')
   return openHttpTarget(url, secret, onConflict, signal)
-}
-
-/** A file that does not begin with an object is another format: one message, not one per line. */
-async function* refuseOtherFormats(
-  groups: AsyncIterable<Entry[]>,
-  format: Format,
-): AsyncGenerator<Entry[]> {
-  let isFirst = format === 'ndjson'
-  for await (const entries of groups) {
-    const [first] = entries
-    if (isFirst && first?.refusal !== undefined && !/^[ \t\r]*\{/.test(first.text)) {
-      throw new UnreadableFile(40001, first.line, explainFormat(first.text))
-    }
-    if (first !== undefined) isFirst = false
-    yield entries
-  }
-}
-
-function explainFormat(text: string): string {
-  const hint = text.trimStart().startsWith('[')
-    ? "Convert a JSON array with: jq -c '.[]'"
-    : 'For CSV, add --format csv.'
-  return `This is not NDJSON, which has one JSON object per line. ${hint}`
-}
-
-function explain(error: unknown, file: string, tally: Tally): unknown {
-  const { lastLine } = tally
-  const rest = describeRest(tally)
-  if (error instanceof UnreadableFile) {
-    const message = lastLine === 0 ? error.message : `${error.message} ${rest}`
-    return new CommandFailed(exitCodes.data, message)
-  }
-  if (error instanceof Failure) {
-    const message = `${rest} ${error.message} ${howToContinue}`
-    return new CommandFailed(exitCodes.inputOutput, message)
-  }
-  if (error instanceof CommandFailed && lastLine > 0) {
-    return new CommandFailed(error.exitCode, `${error.message} ${rest} ${howToContinue}`)
-  }
-  if (error instanceof Error && 'syscall' in error) {
-    const message = `Cannot read ${file}: ${explainFile(error)}. ${rest}`
-    return new CommandFailed(exitCodes.inputOutput, message, { cause: error })
-  }
-  return error
 }

@@ -9,6 +9,7 @@ import { isSameFile } from '../files/same.ts'
 import { toPrintable } from '../printable.ts'
 import type { Progress } from '../progress.ts'
 import { toFiles } from '../stores/location.ts'
+import type { FileForm } from './form.ts'
 
 /** Where rejected lines go, each with its number and the reason. */
 export interface Rejects {
@@ -23,9 +24,11 @@ const maxShown = 100
  * A file of rejects must not grow much larger than a small gzip file that expands to long lines.
  */
 const maxTextCharacters = 4_096
+const maxRowCharacters = 64 * 1024
 
-/** The first bytes of every file of rejects. */
-const firstBytes = '{"line":'
+/** The beginning of every file of rejects: the first member, or the names of two columns. */
+const firstMember = '{"line":'
+const addedColumns = ['rejected_line', 'rejected_reason'] as const
 
 /** Refuses a file whose content would be lost: anything but the rejects of an earlier import. */
 export function requireRejectsFile(path: string, input: Input, location: StoreLocation): void {
@@ -41,23 +44,34 @@ function findFault(path: string, input: Input, location: StoreLocation): string 
   if (toFiles(location).some((file) => isSameFile(path, file))) return 'is a file of the store'
   if (isNew) return undefined
   const start = readStart(path)
-  if (start === '' || start.startsWith(firstBytes)) return undefined
+  const isOurs = start.startsWith(firstMember) || start.startsWith(addedColumns[0])
+  if (start === '' || isOurs) return undefined
   return 'holds something other than rejected lines and was not changed'
 }
 
 function readStart(path: string): string {
   const file = openSync(path, 'r')
   try {
-    const start = Buffer.alloc(firstBytes.length)
+    const start = Buffer.alloc(addedColumns[0].length)
     return start.toString('latin1', 0, readSync(file, start))
   } finally {
     closeSync(file)
   }
 }
 
-/** Opens the file for rejected lines, or shows them where none is named. */
-export async function openRejects(path: string | undefined, progress: Progress): Promise<Rejects> {
-  return path === undefined ? showRejects(progress) : writeRejects(path, await openFile(path))
+/**
+ * Opens the file for rejected lines, or shows them where none is named. Rows of CSV stay rows,
+ * under their header, so that the file can be mended and imported.
+ */
+export async function openRejects(
+  path: string | undefined,
+  { format, delimiter = ',' }: FileForm,
+  header: () => string | undefined,
+  progress: Progress,
+): Promise<Rejects> {
+  if (path === undefined) return showRejects(progress)
+  const toLine = format === 'csv' ? buildRowWriter(delimiter, header) : toRejectLine
+  return writeRejects(path, await openFile(path), toLine)
 }
 
 async function openFile(path: string): Promise<FileHandle> {
@@ -73,11 +87,13 @@ function cannotWrite(path: string, error: unknown): CommandFailed {
   return new CommandFailed(exitCodes.cannotCreate, message, { cause: error })
 }
 
-function writeRejects(path: string, file: FileHandle): Rejects {
+type ToLine = (line: number, reason: string, text: string) => string
+
+function writeRejects(path: string, file: FileHandle, toLine: ToLine): Rejects {
   return {
     async add({ line, text }, reason) {
       try {
-        await file.appendFile(`${toRejectLine(line, reason, text)}\n`)
+        await file.appendFile(`${toLine(line, reason, text)}\n`)
       } catch (error) {
         throw cannotWrite(path, error)
       }
@@ -95,6 +111,29 @@ function toRejectLine(line: number, reason: string, text: string): string {
       : { line, reason, text }
   return toPrintable(JSON.stringify(reject))
 }
+
+/** Writes rows of CSV with their numbers and reasons in two columns before them. */
+function buildRowWriter(delimiter: string, header: () => string | undefined): ToLine {
+  const added = addedColumns.join(delimiter) + delimiter
+  let isFirst = true
+
+  return (line, reason, text) => {
+    const head = header() ?? ''
+    // The mended file of an earlier import has these columns already.
+    const isMended = head.startsWith(added)
+    const row = isMended ? text.replace(earlierReason, '') : text
+    const kept = row.slice(0, maxRowCharacters).replace(/\r$/, '')
+    const cut =
+      kept.length < row.length - 1 ? ` The row is cut after ${maxRowCharacters} characters.` : ''
+    const record = `${line}${delimiter}"${(reason + cut).replaceAll('"', '""')}"${delimiter}${kept}`
+    const start = isFirst ? `${isMended ? '' : added}${head}\n` : ''
+    isFirst = false
+    return start + record
+  }
+}
+
+/** The values of the two columns, as they were written. */
+const earlierReason = /^\d+[^\d"]"(?:[^"]|"")*"[^"]/
 
 function showRejects(progress: Progress): Rejects {
   let count = 0

@@ -2,7 +2,7 @@ import { countLines, countRefused, describeCounts, type Tally } from '../../tran
 import { toText } from '../progress.ts'
 
 interface ReportOptions {
-  readonly isWhole: boolean
+  readonly state: 'whole' | 'so far' | 'dry run'
   readonly rejects: string | undefined
   readonly startedAt: number
 }
@@ -11,11 +11,16 @@ interface ReportOptions {
 export function describeReport(
   tally: Tally,
   target: string,
-  { isWhole, rejects, startedAt }: ReportOptions,
+  { state, rejects, startedAt }: ReportOptions,
 ): string {
   const seconds = (performance.now() - startedAt) / 1000
   const hasFile = rejects !== undefined && countRefused(tally) > 0
   const hint = hasFile ? ` The rejected lines are in ${rejects}.` : ''
-  const speed = `${seconds.toFixed(1)} s, ${toText(Math.round(countLines(tally) / seconds))}/s`
-  return `Imported ${isWhole ? '' : 'so far '}into ${target}: ${describeCounts(tally)} (${speed}).${hint}`
+  const speed = `(${seconds.toFixed(1)} s, ${toText(Math.round(countLines(tally) / seconds))}/s)`
+  if (state === 'dry run') {
+    const { stored, invalid } = tally.counts
+    return `Checked, and stored nothing: ${toText(stored)} valid, ${toText(invalid)} invalid ${speed}.${hint}`
+  }
+  const soFar = state === 'so far' ? 'so far ' : ''
+  return `Imported ${soFar}into ${target}: ${describeCounts(tally)} ${speed}.${hint}`
 }

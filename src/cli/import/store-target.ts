@@ -6,14 +6,14 @@ import { toName } from '../stores/location.ts'
 import type { Target } from './target.ts'
 
 /** The store of the configuration as the target of an import. */
-export async function openStoreTarget(config: Config, onConflict: ConflictRule): Promise<Target> {
+export async function openStoreTarget(config: Config, rule: ConflictRule): Promise<Target> {
   const store = await openStore(config.storeLocation)
   return {
     name: toName(config.storeLocation),
+    bounds: { entries: 2_000, characters: 256 * 1024, inFlight: 2 },
     async put(plants) {
-      const rule = onConflict === 'replace' ? 'replace' : 'keep'
-      const outcomes = await store.importPlants(plants, rule)
-      return outcomes.map((outcome) => toOutcome(outcome, onConflict))
+      const outcomes = await store.importPlants(plants, rule === 'replace' ? 'replace' : 'keep')
+      return outcomes.map((outcome) => toOutcome(outcome, rule))
     },
     close: () => store.close(),
   }

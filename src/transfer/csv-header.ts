@@ -1,0 +1,93 @@
+import { type Fields, parseRecord } from './csv-record.ts'
+import { UnreadableFile } from './entry.ts'
+
+/** Where the columns of a plant are; -1 for a tag that the file does not have. */
+export interface Columns {
+  readonly count: number
+  readonly id: number
+  readonly name: number
+  readonly tag: number
+}
+
+/** The delimiters that files have in practice, as messages name them. */
+const delimiters = new Map([
+  [',', 'commas'],
+  [';', 'semicolons'],
+  ['\t', 'tabs'],
+  ['|', 'vertical bars'],
+])
+const known = ['id', 'name', 'tag']
+/** Longer texts are shortened in messages. */
+const maxShown = 100
+
+/** Reads the header row. What is wrong with it is said once, for the whole file. */
+export function toColumns(fields: Fields, text: string, line: number, delimiter: string): Columns {
+  const indexes = new Map<string, number>()
+  for (const [index, name = ''] of fields.entries()) {
+    if (indexes.has(name)) {
+      throw unreadable(line, `The header names the column ${show(name)} twice.`)
+    }
+    indexes.set(name, index)
+  }
+  const missing = ['id', 'name'].find((name) => !indexes.has(name))
+  if (missing !== undefined) throw explain([...indexes.keys()], text, line, delimiter, missing)
+  const [id = 0, name = 0, tag = -1] = known.map((column) => indexes.get(column))
+  return { count: fields.length, id, name, tag }
+}
+
+/** The delimiter in Excel's own first line, such as `sep=;`. */
+export function findDeclaredDelimiter(text: string): string | undefined {
+  return /^"?sep=([^"])"?\r?$/i.exec(text)?.[1]
+}
+
+export function otherDelimiter(line: number, found: string, delimiter: string): UnreadableFile {
+  const [foundName, name] = [found, delimiter].map((one) => delimiters.get(one) ?? show(one))
+  return unreadable(line, `The fields are separated by ${foundName}, not by ${name}.`, found)
+}
+
+/** Says what was found instead of the column, and what to do. */
+function explain(
+  names: readonly string[],
+  text: string,
+  line: number,
+  delimiter: string,
+  missing: string,
+): UnreadableFile {
+  const used = findOtherDelimiter(text, delimiter)
+  if (used !== undefined) return otherDelimiter(line, used, delimiter)
+  const similar = names.find((name) => name.trim().toLowerCase() === missing)
+  if (similar !== undefined) {
+    const reason = `The header names the column ${show(similar)}: write it as ${show(missing)}.`
+    return unreadable(line, reason)
+  }
+  const example = known.join(delimiter)
+  if (names.some((name) => /^-?\d+$/.test(name))) {
+    const reason = `The first line ${show(text.trimEnd())} is no header: put a line such as ${show(example)} before it, with the columns in their order.`
+    return unreadable(line, reason)
+  }
+  return unreadable(
+    line,
+    `The header ${show(text.trimEnd())} has no column ${show(missing)}: id and name are required, tag is optional.`,
+  )
+}
+
+/** The delimiter with which a line is a header, if it is another one. */
+export function findOtherDelimiter(text: string, delimiter: string): string | undefined {
+  return [...delimiters.keys()].find((one) => one !== delimiter && isHeader(text, one))
+}
+
+/** Whether a line names an id and a name when it is split like this. */
+function isHeader(text: string, delimiter: string): boolean {
+  const fields = parseRecord(text.trimEnd(), delimiter)
+  if (typeof fields === 'string') return false
+  const names = fields.map((name = '') => name.trim().toLowerCase())
+  return names.includes('id') && names.includes('name')
+}
+
+function unreadable(line: number, reason: string, delimiter?: string): UnreadableFile {
+  return new UnreadableFile(40003, line, reason, { delimiter })
+}
+
+function show(text: string): string {
+  return JSON.stringify(text.length <= maxShown ? text : `${text.slice(0, maxShown)}…`)
+}

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { run } from '../support/command.ts'
+import { newFolder } from '../support/folder.ts'
+
+const [one, two] = ['{"id":1,"name":"a","tag":"x"}\n', '{"id":2,"name":"b;c"}\n']
+
+/** Imports a file into a new store and answers what the command said and what is stored. */
+async function importFile(name: string, content: string | Buffer, ...flags: string[]) {
+  const folder = newFolder()
+  writeFileSync(join(folder, name), content)
+  const imported = await run(['import', name, '--create', ...flags], { folder })
+  const exported = await run(['export', '--quiet'], { folder })
+  return { ...imported, folder, stored: exported.stdout }
+}
+
+const dialects: [title: string, name: string, content: string, flags: string[]][] = [
+  ['a tab in .tsv', 'p.tsv', 'id\tname\ttag\n1\ta\tx\n2\tb;c\t\n', []],
+  ['a semicolon', 'p.csv', 'id;name;tag\n1;a;x\n2;"b;c";\n', ['--delimiter', ';']],
+  ['what sep= says', 'p.csv', 'sep=;\nid;name;tag\n1;a;x\n2;"b;c";\n', ['--delimiter', ';']],
+  ['a tab by name', 'p.csv', 'tag\tid\tname\nx\t1\ta\n\t2\tb;c\n', ['--delimiter', 'tab']],
+  ['a tab as an escape', 'p.csv', 'tag\tid\tname\nx\t1\ta\n\t2\tb;c\n', ['--delimiter', '\\t']],
+  ['a comma in .tsv', 'p.tsv', 'id,name,tag\n1,a,x\n2,b;c,\n', ['--delimiter', ',']],
+]
+
+describe('plant-store import separates fields by', () => {
+  for (const [title, name, content, flags] of dialects) {
+    it(title, async () => {
+      const { exitCode, stderr, stored } = await importFile(name, content, ...flags)
+      assert.equal(stored, one + two, stderr)
+      assert.equal(exitCode, 0)
+    })
+  }
+})
+
+describe('plant-store import --dry-run', () => {
+  it('counts what is valid and what is not, and makes no store', async () => {
+    const folder = newFolder()
+    const input = `${one}{"id":1}\n${two}`
+    const args = ['import', '-', '--format', 'ndjson', '--dry-run']
+    const { exitCode, stderr } = await run(args, { folder, input })
+    assert.match(
+      stderr,
+      /^line 2: .*"name" is missing.*\nChecked, and stored nothing: 2 valid, 1 in/,
+    )
+    assert.equal(exitCode, 65)
+    assert.equal(existsSync(join(folder, 'data')), false)
+    assert.equal((await run(args, { folder, input: one })).exitCode, 0)
+  })
+})
+
+describe('plant-store import --rejects from CSV', () => {
+  for (const delimiter of [',', ';']) {
+    it(`is a file that can be mended and imported, with "${delimiter}"`, async () => {
+      const csv = (...rows: string[]) => `${rows.join('\n')}\n`.replaceAll(',', delimiter)
+      const flags = ['--rejects', 'bad.csv', '--delimiter', delimiter]
+      const input = csv('tag,id,name', 'x,1,a', 'y,zwei,b', 'z,3', '"w\nw",drei,"c ""d"""')
+      const { folder, exitCode, stored } = await importFile('p.csv', input, ...flags)
+      assert.equal(exitCode, 65)
+      assert.equal(stored, one)
+      const bad = join(folder, 'bad.csv')
+      const rejects = readFileSync(bad, 'utf8')
+      assert.match(rejects, /^rejected_line.rejected_reason.tag.id.name\n3."Column ""id"" must/)
+      assert.equal(rejects.includes(csv('z,3')), true)
+
+      // Two are mended, one is still wrong.
+      writeFileSync(bad, rejects.replace('zwei', '2').replace('drei', '4'))
+      const args = ['import', 'bad.csv', '--delimiter', delimiter, '--rejects', 'worse.csv']
+      const again = await run(args, { folder })
+      assert.match(again.stderr, /Imported into \S+: 2 stored, 1 invalid/)
+      const worse = readFileSync(join(folder, 'worse.csv'), 'utf8')
+      assert.match(worse, /^rejected_line.rejected_reason.tag.id.name\n3."The row has 4 fields/)
+      assert.equal(worse.match(/rejected_line/g)?.length, 1)
+
+      writeFileSync(join(folder, 'worse.csv'), worse.replace(/z.3\n$/, csv('z,3,c')))
+      const last = await run(['import', 'worse.csv', '--delimiter', delimiter], { folder })
+      assert.match(last.stderr, /Imported into \S+: 1 stored \(/)
+      const all = await run(['export', '--quiet', '--format', 'csv'], { folder })
+      assert.equal(all.stdout, 'id,name,tag\n1,a,x\n2,b,y\n3,c,z\n4,"c ""d""","w\nw"\n')
+    })
+  }
+})
+
+describe('the report of an import that ends early', () => {
+  it('counts what is stored when the gzip data ends early', async () => {
+    const lines = Array.from({ length: 60_000 }, (_, id) => `{"id":${id},"name":"${id * 7}"}\n`)
+    const zipped = gzipSync(lines.join(''))
+    const half = zipped.subarray(0, zipped.length * 0.7)
+    const { exitCode, stderr, stored } = await importFile('p.ndjson', half)
+    const [, count = '', last = ''] =
+      /^Imported so far into \S+: ([\d,]+) stored .*\nline \d+: The gzip data .* Lines after (\d+) were/.exec(
+        stderr,
+      ) ?? []
+    assert.equal(exitCode, 65)
+    assert.ok(Number(last) > 10_000, stderr)
+    assert.equal(stored, lines.slice(0, Number(last)).join(''))
+    assert.equal(count.replace(',', ''), last)
+  })
+})
