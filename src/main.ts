@@ -2,14 +2,24 @@ import { readFileSync } from 'node:fs'
 import { runProgram } from './cli/program.ts'
 import { buildTerminal } from './cli/terminal.ts'
 
-/** Runs the command line. The only file that reads the arguments and the environment. */
-export async function main(): Promise<void> {
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+export interface Program {
+  readonly version: string
+  /** What a person types to run it. */
+  readonly command: string
+}
+
+/** Runs the command line. This file and executable.ts alone read arguments and environment. */
+export async function main(program: Program = readPackage()): Promise<void> {
   const terminal = buildTerminal({
-    version,
+    ...program,
     input: process.stdin,
     output: process.stdout,
     errors: process.stderr,
   })
   process.exitCode = await runProgram(process.argv, process.env, terminal)
+}
+
+function readPackage(): Program {
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  return { version, command: 'npx plant-store' }
 }

@@ -9,7 +9,7 @@ const imports: Record<string, string[]> = {
   client: ['contract'],
   json: ['contract'],
   metrics: ['contract', 'store/store.ts'],
-  store: ['contract', 'json/write.ts', 'metrics/histogram.ts'],
+  store: ['contract', 'embedded.ts', 'json/write.ts', 'metrics/histogram.ts'],
   transfer: ['contract', 'json', 'store/snapshots.ts', 'store/store.ts'],
   tokens: ['contract', 'store/file-errors.ts', 'store/store.ts', 'repeat.ts'],
   http: [
@@ -41,6 +41,8 @@ const imports: Record<string, string[]> = {
     'tokens',
     'transfer',
   ],
+  'embedded.ts': [],
+  'executable.ts': ['embedded.ts', 'main.ts'],
   'main.ts': ['cli', 'config.ts', 'contract', 'store'],
 }
 
@@ -49,7 +51,7 @@ const confined: [what: string, pattern: RegExp, where: RegExp][] = [
   ['HTTP requests and responses', /\b(IncomingMessage|ServerResponse)\b/, /^http\//],
   ['SQL', /\b(SELECT|INSERT INTO|PRAGMA|BEGIN)\b/, /^store\//],
   ['node:sqlite', /node:sqlite/, /^store\/sqlite\//],
-  ['the environment and the arguments', /process\.(env|argv)/, /^main\.ts$/],
+  ['the environment and the arguments', /process\.(env|argv)/, /^(executable|main)\.ts$/],
   ['the end of the process', /process\.exit\(/, /^cli\/signals\.ts$/],
 ]
 

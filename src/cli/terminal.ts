@@ -6,6 +6,8 @@ import { toPrintable } from './printable.ts'
 /** Where a command reads from and writes to, and the release that runs it. */
 export interface Terminal {
   readonly version: string
+  /** What a person types to run the program, for lines to paste. */
+  readonly command: string
   readonly input: InputStream
   /** Standard output, for results of any length. */
   readonly output: OutputStream
@@ -31,22 +33,21 @@ export type ErrorStream = Writable & {
 
 export interface TerminalStreams {
   readonly version: string
+  readonly command: string
   readonly input: InputStream
   readonly output: OutputStream
   readonly errors: ErrorStream
 }
 
-export function buildTerminal({ version, input, output, errors }: TerminalStreams): Terminal {
+export function buildTerminal(streams: TerminalStreams): Terminal {
+  const { output, errors } = streams
   // A failed write is reported to its caller. Without a reader, messages are lost, and work goes
   // on.
   output.on('error', () => {})
   errors.on('error', () => {})
 
   return {
-    version,
-    input,
-    output,
-    errors,
+    ...streams,
     print: (text) =>
       new Promise((resolve, reject) => {
         output.write(text, (error) => (error ? reject(cannotPrint(error)) : resolve()))

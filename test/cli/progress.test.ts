@@ -26,6 +26,7 @@ function newErrors(columns?: number) {
 function start(errors: Errors, flags: { quiet?: boolean } = {}, intervals = atOnce) {
   const terminal = buildTerminal({
     version: '1.0.0',
+    command: 'npx plant-store',
     input: Object.assign(new PassThrough(), { fd: 0 }),
     output: new PassThrough(),
     errors,

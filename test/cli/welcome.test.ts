@@ -9,8 +9,10 @@ import { newFolder } from '../support/folder.ts'
 const url = 'http://127.0.0.1:3000'
 const operatorToken = 'a-token-of-the-operator'
 
+const program = { version: '1.0.0', command: 'npx plant-store' }
+
 function show(env: Environment, firstToken?: string): string {
-  return describeStart({ url, firstToken }, readConfig({}, env), '1.0.0')
+  return describeStart({ url, firstToken }, readConfig({}, env), program)
 }
 
 describe('what serve prints', () => {
@@ -36,7 +38,7 @@ describe('what serve prints', () => {
       const text = describeStart(
         { url: `http://${host === '192.0.2.7' ? host : '127.0.0.1'}:3000`, firstToken: undefined },
         readConfig({}, { HOST: host }),
-        '1.0.0',
+        program,
       )
       assert.match(text, new RegExp(`address {3}http://${shown}:3000\\n`))
       assert.match(text, /warning {3}plain HTTP, open to other machines: put a TLS proxy in front/)
@@ -46,7 +48,7 @@ describe('what serve prints', () => {
   it('warns of nothing on a loopback address', () => {
     for (const host of ['127.0.0.1', 'localhost', '::1', '127.1.2.3']) {
       const started = { url, firstToken: undefined }
-      const text = describeStart(started, readConfig({}, { HOST: host }), '1.0.0')
+      const text = describeStart(started, readConfig({}, { HOST: host }), program)
       assert.doesNotMatch(text, /warning/)
     }
   })

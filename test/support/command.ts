@@ -9,7 +9,10 @@ import { buildTerminal } from '../../src/cli/terminal.ts'
 import { killAfterTest } from './child.ts'
 import { releaseAfterTest } from './release.ts'
 
-const program = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url))
+const checkout: readonly [string, ...string[]] = [
+  process.execPath,
+  fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url)),
+]
 
 export interface Run {
   readonly exitCode: number | null
@@ -24,6 +27,8 @@ export interface RunOptions {
   readonly input?: string | Buffer
   /** Whether its standard input stays open after that. */
   readonly isInputOpen?: boolean
+  /** The command line of the program; the checkout's own unless it is given. */
+  readonly program?: readonly [string, ...string[]]
   /** A descriptor that takes its standard error instead. */
   readonly stderr?: number
 }
@@ -31,11 +36,12 @@ export interface RunOptions {
 /** Starts the command as a process with an environment of its own. It is killed with the test. */
 export function start(
   args: string[],
-  { folder, env = {}, input, isInputOpen = false, stderr }: RunOptions,
+  { folder, env = {}, input, isInputOpen = false, stderr, program = checkout }: RunOptions,
 ) {
-  const child: ChildProcess = spawn(process.execPath, [program, ...args], {
+  const [file, ...first] = program
+  const child: ChildProcess = spawn(file, [...first, ...args], {
     cwd: folder,
-    env: { PATH: process.env.PATH, ...env },
+    env: { ...(program === checkout && { PATH: process.env.PATH }), ...env },
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', stderr ?? 'pipe'],
   })
   killAfterTest(child)

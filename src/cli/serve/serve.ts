@@ -18,7 +18,7 @@ import { disconnectWorker, isWorker, startWorkers } from './workers.ts'
 export async function serve(config: Config, terminal: Terminal): Promise<void> {
   if (!isWorker) await requireFreePort(config)
   const logger = await openLogger(config.logLevel, terminal.errors)
-  const print: Print = (started) => terminal.print(describeStart(started, config, terminal.version))
+  const print: Print = (started) => terminal.print(describeStart(started, config, terminal))
   const { version } = terminal
   if (isWorker) {
     await serveAlone({ config, logger, version, joinProcesses: joinWorkers }, async () => {})

@@ -1,4 +1,5 @@
 import { type Config, defaultDatabaseUrl } from '../../config.ts'
+import type { Terminal } from '../terminal.ts'
 
 /** A service that has just started. */
 export interface Started {
@@ -11,7 +12,7 @@ export interface Started {
 export function describeStart(
   { url, firstToken }: Started,
   config: Config,
-  version: string,
+  { version, command }: Pick<Terminal, 'version' | 'command'>,
 ): string {
   const lines = [`Plant Store ${version}`, '', `  address   ${toListenUrl(url, config)}`]
   if (!isLoopback(config.host)) {
@@ -26,7 +27,7 @@ export function describeStart(
   if (firstToken) lines.push(`  token     ${firstToken} (shown once; keep it)`)
   const token = firstToken ?? toTokenText(config)
   if (token === '$TOKEN') {
-    const create = `npx plant-store token create --name me${toFlag(config)}`
+    const create = `${command} token create --name me${toFlag(config)}`
     lines.push('', 'Make a token:', '', `  TOKEN=$(${create})`)
   }
   // The first plant of a new store has the id 1; later, that id may be taken.

@@ -1,5 +1,6 @@
 import { extname } from 'node:path'
-import { Worker } from 'node:worker_threads'
+import { Worker, type WorkerOptions } from 'node:worker_threads'
+import { isExecutable, readEmbedded } from '../../embedded.ts'
 import { unconfirmed } from '../failures.ts'
 import { type ErrorParts, toError } from './error-parts.ts'
 import type { Committed, SqliteChange } from './transactions.ts'
@@ -26,12 +27,16 @@ export interface Thread {
   close(): Promise<void>
 }
 
-// Beside this file, in the source tree and among the compiled files alike.
-const program = new URL(`./thread-program${extname(import.meta.url)}`, import.meta.url)
+/** The program is beside this file, in the source tree and among the compiled files alike. */
+function startWorker(options: WorkerOptions): Worker {
+  if (isExecutable) return new Worker(readEmbedded('thread-program.js'), { ...options, eval: true })
+  const extension = extname(import.meta.url)
+  return new Worker(new URL(`./thread-program${extension}`, import.meta.url), options)
+}
 
 /** Starts a thread and resolves when it can commit. `onLost` is called if it ends by itself. */
 export async function openThread(file: ThreadFile, onLost: () => void): Promise<Thread> {
-  const worker = new Worker(program, {
+  const worker = startWorker({
     workerData: file,
     name: 'plant-store-writer',
     // The flags of this process are for its main program.

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { copyFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { compileShim } from './faults/shim.ts'
+import { run, start } from './support/command.ts'
+import { engines } from './support/engines.ts'
+import { newFolder } from './support/folder.ts'
+import { parseMetrics } from './support/metrics.ts'
+import { operatorToken } from './support/service.ts'
+import { call, type Request } from './support/wire.ts'
+
+const buildProgram = fileURLToPath(new URL('../build/executable.ts', import.meta.url))
+const shim = compileShim()
+
+/** Builds the executable into a folder. */
+async function build(folder: string, ...flags: string[]): Promise<string> {
+  const output = join(folder, 'plant-store')
+  await promisify(execFile)(process.execPath, [buildProgram, '--output', output, ...flags])
+  return output
+}
+
+describe('the executable', { concurrency: false }, () => {
+  let program: [string]
+  let folder: string
+  before(async () => {
+    folder = newFolder()
+    program = [await build(folder)]
+  })
+
+  /** Starts the service in an empty environment: without node, npm and PATH. */
+  async function serve(env: Record<string, string> = {}, ...flags: string[]) {
+    const service = start(['serve', '--port', '0', ...flags], { folder, env, program })
+    const [, url = ''] = await service.waitFor(/address {3}(http:\S+)/)
+    const send = (request: Request, token: string) => {
+      const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
+      return call(url, { ...request, headers })
+    }
+    return { ...service, url, send }
+  }
+
+  it('stores the first plant, and runs every command beside it', async () => {
+    const { waitFor, send, url, child, ended } = await serve()
+    const [, token = ''] = await waitFor(/token {5}(plst_\w{36})/)
+    const [, body = ''] = await waitFor(/-d '(\{.*\})'/)
+    const created = await send({ method: 'POST', path: '/plants', body }, token)
+    assert.equal(created.body, '{"name":"Monstera deliciosa","tag":"indoor"}')
+    assert.equal((await call(url, { path: '/docs' })).status, 200)
+    const issued = await run(['token', 'create', '--name', 'me'], { folder, program })
+    assert.match(issued.stdout, /^plst_\w{36}\n$/)
+    assert.equal((await send({ path: '/plants/1' }, issued.stdout.trim())).status, 200)
+    const exported = await run(['export', '-', '--format', 'ndjson'], { folder, program })
+    assert.equal(exported.stdout, '{"id":1,"name":"Monstera deliciosa","tag":"indoor"}\n')
+    const backup = await run(['backup', 'monday.db'], { folder, program })
+    assert.match(backup.stderr, /^Backed up: 1 plant/)
+    assert.equal((await run(['openapi'], { folder, program })).exitCode, 0)
+    child.kill('SIGTERM')
+    assert.equal((await ended).exitCode, 0)
+  })
+
+  it('prints a line that makes a token with itself', async () => {
+    const { waitFor } = await serve()
+    const [, command = ''] = await waitFor(/TOKEN=\$\((\S+) token create --name me\)/)
+    assert.equal(command, program[0])
+  })
+
+  it('reads the store of a checkout, and the other way round', async () => {
+    const here = newFolder()
+    const input = '{"id":9223372036854775807,"name":"Ficus"}\n'
+    const imported = ['import', '-', '--format', 'ndjson', '--create']
+    await run(imported, { folder: here, input })
+    const first = await run(['export', '-', '--format', 'csv'], { folder: here, program })
+    assert.equal(first.stdout, 'id,name,tag\n9223372036854775807,Ficus,\n')
+    await run(imported, { folder: here, input: '{"id":1,"name":"Fern"}\n', program })
+    const second = await run(['export', '-', '--format', 'csv'], { folder: here })
+    assert.equal(second.stdout, 'id,name,tag\n1,Fern,\n9223372036854775807,Ficus,\n')
+  })
+
+  it('writes with its thread on a slow disk', { skip: shim.skip }, async () => {
+    const here = newFolder()
+    const { send } = await serve({
+      PLANT_STORE_TOKEN: operatorToken,
+      DATABASE_URL: `sqlite:${join(here, 'plants.db')}`,
+      ...shim.toEnv?.({ folder: here, syncMs: 6 }),
+    })
+    const threads = 'plant_store_commit_duration_seconds_count{place="thread"}'
+    for (let id = 1; id <= 200; id++) {
+      const body = `{"id":${id},"name":"x"}`
+      const { status } = await send({ method: 'POST', path: '/plants', body }, operatorToken)
+      assert.equal(status, 200)
+      if (id % 10 > 0) continue
+      const { body: metrics } = await send({ path: '/metrics' }, operatorToken)
+      if ((parseMetrics(metrics).get(threads) ?? 0) > 0) return
+    }
+    assert.fail('no commit was made by the thread')
+  })
+
+  it('serves one port with several processes', async () => {
+    const postgresql = engines.find(({ name }) => name === 'PostgreSQL')
+    const { child, ended, send } = await serve(
+      {
+        PLANT_STORE_TOKEN: operatorToken,
+        DATABASE_URL: (await postgresql?.newUrl()) ?? '',
+      },
+      '--workers',
+      '2',
+    )
+    const { body } = await send({ path: '/metrics' }, operatorToken)
+    assert.equal(parseMetrics(body).get('plant_store_processes'), 2)
+    child.kill('SIGTERM')
+    assert.equal((await ended).exitCode, 0)
+  })
+
+  it('names what it lacks, and ends with 78', async () => {
+    const here = newFolder()
+    const incomplete = await build(here, '--without', 'thread-program.js')
+    const { exitCode, stdout, stderr } = await run(['serve'], {
+      folder: here,
+      program: [incomplete],
+    })
+    assert.equal(
+      stderr,
+      'This executable is incomplete: thread-program.js is not in it. Install it again.\n',
+    )
+    assert.deepEqual({ exitCode, stdout }, { exitCode: 78, stdout: '' })
+  })
+
+  it('needs no file beside it', async () => {
+    const here = newFolder()
+    copyFileSync(program[0], join(here, 'renamed'))
+    const { stdout } = await run(['--version'], { folder: here, program: [join(here, 'renamed')] })
+    assert.match(stdout, /^\d+\.\d+\.\d+\n$/)
+  })
+})
