@@ -6,7 +6,7 @@ import { before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { compileShim } from './faults/shim.ts'
-import { run, start } from './support/command.ts'
+import { runProcess, start } from './support/command.ts'
 import { engines } from './support/engines.ts'
 import { newFolder } from './support/folder.ts'
 import { parseMetrics } from './support/metrics.ts'
@@ -49,14 +49,14 @@ describe('the executable', { concurrency: false }, () => {
     const created = await send({ method: 'POST', path: '/plants', body }, token)
     assert.equal(created.body, '{"name":"Monstera deliciosa","tag":"indoor"}')
     assert.equal((await call(url, { path: '/docs' })).status, 200)
-    const issued = await run(['token', 'create', '--name', 'me'], { folder, program })
+    const issued = await runProcess(['token', 'create', '--name', 'me'], { folder, program })
     assert.match(issued.stdout, /^plst_\w{36}\n$/)
     assert.equal((await send({ path: '/plants/1' }, issued.stdout.trim())).status, 200)
-    const exported = await run(['export', '-', '--format', 'ndjson'], { folder, program })
+    const exported = await runProcess(['export', '-', '--format', 'ndjson'], { folder, program })
     assert.equal(exported.stdout, '{"id":1,"name":"Monstera deliciosa","tag":"indoor"}\n')
-    const backup = await run(['backup', 'monday.db'], { folder, program })
+    const backup = await runProcess(['backup', 'monday.db'], { folder, program })
     assert.match(backup.stderr, /^Backed up: 1 plant/)
-    assert.equal((await run(['openapi'], { folder, program })).exitCode, 0)
+    assert.equal((await runProcess(['openapi'], { folder, program })).exitCode, 0)
     child.kill('SIGTERM')
     assert.equal((await ended).exitCode, 0)
   })
@@ -71,11 +71,11 @@ describe('the executable', { concurrency: false }, () => {
     const here = newFolder()
     const input = '{"id":9223372036854775807,"name":"Ficus"}\n'
     const imported = ['import', '-', '--format', 'ndjson', '--create']
-    await run(imported, { folder: here, input })
-    const first = await run(['export', '-', '--format', 'csv'], { folder: here, program })
+    await runProcess(imported, { folder: here, input })
+    const first = await runProcess(['export', '-', '--format', 'csv'], { folder: here, program })
     assert.equal(first.stdout, 'id,name,tag\n9223372036854775807,Ficus,\n')
-    await run(imported, { folder: here, input: '{"id":1,"name":"Fern"}\n', program })
-    const second = await run(['export', '-', '--format', 'csv'], { folder: here })
+    await runProcess(imported, { folder: here, input: '{"id":1,"name":"Fern"}\n', program })
+    const second = await runProcess(['export', '-', '--format', 'csv'], { folder: here })
     assert.equal(second.stdout, 'id,name,tag\n1,Fern,\n9223372036854775807,Ficus,\n')
   })
 
@@ -117,7 +117,7 @@ describe('the executable', { concurrency: false }, () => {
   it('names what it lacks, and ends with 78', async () => {
     const here = newFolder()
     const incomplete = await build(here, '--without', 'thread-program.js')
-    const { exitCode, stdout, stderr } = await run(['serve'], {
+    const { exitCode, stdout, stderr } = await runProcess(['serve'], {
       folder: here,
       program: [incomplete],
     })
@@ -131,7 +131,10 @@ describe('the executable', { concurrency: false }, () => {
   it('needs no file beside it', async () => {
     const here = newFolder()
     copyFileSync(program[0], join(here, 'renamed'))
-    const { stdout } = await run(['--version'], { folder: here, program: [join(here, 'renamed')] })
+    const { stdout } = await runProcess(['--version'], {
+      folder: here,
+      program: [join(here, 'renamed')],
+    })
     assert.match(stdout, /^\d+\.\d+\.\d+\n$/)
   })
 })

@@ -93,6 +93,7 @@ export async function run(args: string[], { folder, env = {}, input }: RunOption
   const [output, errors] = [collect(), collect()]
   const terminal = buildTerminal({
     version: '0.0.0',
+    command: 'npx plant-store',
     input: Object.assign(Readable.from(input === undefined ? [] : [Buffer.from(input)]), { fd }),
     output: output.stream,
     errors: errors.stream,
