@@ -69,12 +69,13 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
   }
 
   try {
-    const { publicUrl, allowedOrigins, rateLimit, trustedProxies } = config
+    const { host, publicUrl, allowedOrigins, rateLimit, trustedProxies } = config
     const { server, drain } = buildServer({
       store,
       tokens,
       metrics,
       logger,
+      host,
       publicUrl,
       allowedOrigins,
       rateLimit,

@@ -15,6 +15,7 @@ import { type AllowedOrigins, allowOrigin } from './cors.ts'
 import { addField, type Exchange, recordAnswer } from './exchange.ts'
 import { sendFailure, toFailure } from './failures.ts'
 import { buildHandlers } from './handlers.ts'
+import { buildHostCheck } from './host.ts'
 import { buildImports } from './imports.ts'
 import { buildOperations } from './operations.ts'
 import { buildPages } from './pages.ts'
@@ -30,6 +31,7 @@ export interface ServerParts {
   readonly tokens: TokenVerifier
   readonly metrics: Metrics
   readonly logger: Logger
+  readonly host: string
   readonly publicUrl: string | undefined
   readonly allowedOrigins: AllowedOrigins
   readonly rateLimit: RateLimit | undefined
@@ -47,6 +49,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   const unrouted = recorderOf()
   const log = buildRequestLog(parts)
   const imports = buildImports(store)
+  const findForeignHost = buildHostCheck(parts)
   const findRoute = buildRoutes([
     ...buildOperations({
       handlers: buildHandlers({ store, imports, metrics }),
@@ -67,7 +70,8 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
     exchange.recorder = recorderOf(found?.route.entries.get(request.method ?? '')?.name)
     exchange.recorder.begun++
     log.begin(exchange, found)
-    const fault = findProtocolFault(exchange) ?? findEscapeFault(exchange.url, path)
+    const fault =
+      findProtocolFault(exchange) ?? findEscapeFault(exchange.url, path) ?? findForeignHost(request)
     if (fault !== undefined) refuse(exchange, fault)
     else if (store.isFull() && !found?.route.isServedUnderLoad) {
       refuse(exchange, overloaded())

@@ -30,6 +30,7 @@ export async function openWrongApp(store: Store, spoil: SpoilApp): Promise<Wrong
     tokens,
     metrics: openTestMetrics(store),
     logger,
+    host: '127.0.0.1',
     publicUrl: undefined,
     allowedOrigins: '*',
     rateLimit: undefined,

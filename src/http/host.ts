@@ -1,0 +1,57 @@
+import type { IncomingMessage } from 'node:http'
+import { isIP } from 'node:net'
+import { hostname } from 'node:os'
+import type { Failure } from '../contract/errors.ts'
+import { malformed } from './failures.ts'
+
+interface HostParts {
+  /** The address that the service listens on, which may be a name. */
+  readonly host: string
+  readonly publicUrl: string | undefined
+}
+
+/**
+ * Finds requests of browsers that were led here by a foreign name: a page of that name would count
+ * as ours (DNS rebinding). Addresses, `localhost` and the names of this machine cannot be claimed
+ * by others. Programs may use any name, and so may pages of other origins, which CORS judges.
+ */
+export function buildHostCheck(
+  parts: HostParts,
+): (request: IncomingMessage) => Failure | undefined {
+  const ownNames = new Set(['localhost', parts.host, hostname(), `${hostname()}.local`])
+  if (parts.publicUrl !== undefined) ownNames.add(new URL(parts.publicUrl).hostname)
+  let lastOwn = ''
+
+  return ({ headers }) => {
+    const { host } = headers
+    if (host === undefined || host === lastOwn) return undefined
+    const name = toName(host)
+    if (isIP(name) !== 0 || ownNames.has(name) || name.endsWith('.localhost')) {
+      lastOwn = host
+      return undefined
+    }
+    return isOfForeignPage(headers, host) ? foreign() : undefined
+  }
+}
+
+/** The name or the address in a `Host` header, without its port. */
+function toName(host: string): string {
+  const name = host.replace(/:\d*$/, '').toLowerCase()
+  return name.startsWith('[') ? name.slice(1, -1) : name.replace(/\.$/, '')
+}
+
+function isOfForeignPage(headers: IncomingMessage['headers'], host: string): boolean {
+  const { origin } = headers
+  // A page of another origin says so, and reads no more than CORS allows it to.
+  if (origin !== undefined) return origin.replace(/^https?:\/\//, '') === host
+  const isBrowser = headers['user-agent']?.startsWith('Mozilla/') ?? false
+  return (
+    isBrowser || headers['sec-fetch-mode'] !== undefined || headers['sec-fetch-site'] !== undefined
+  )
+}
+
+function foreign(): Failure {
+  return malformed(
+    'The header Host names a host that this service does not know. Open it by its address, or have its operator set PUBLIC_URL to the address that browsers use.',
+  )
+}
