@@ -20,6 +20,7 @@ const imports: Record<string, string[]> = {
     'store/store.ts',
     'tokens/verify.ts',
     'transfer',
+    'web/assets.ts',
   ],
   'config.ts': [
     'http/cors.ts',
@@ -28,6 +29,7 @@ const imports: Record<string, string[]> = {
     'store/open.ts',
     'tokens/operator-token.ts',
   ],
+  web: ['client', 'contract'],
   'repeat.ts': [],
   'service.ts': ['config.ts', 'contract', 'http', 'metrics', 'repeat.ts', 'store', 'tokens'],
   cli: [
@@ -51,7 +53,11 @@ const confined: [what: string, pattern: RegExp, where: RegExp][] = [
   ['HTTP requests and responses', /\b(IncomingMessage|ServerResponse)\b/, /^http\//],
   ['SQL', /\b(SELECT|INSERT INTO|PRAGMA|BEGIN)\b/, /^store\//],
   ['node:sqlite', /node:sqlite/, /^store\/sqlite\//],
-  ['the environment and the arguments', /process\.(env|argv)/, /^(executable|main)\.ts$/],
+  [
+    'the environment and the arguments',
+    /process\.(env|argv)/,
+    /^(executable|main)\.ts$|\/examples\.ts$/,
+  ],
   ['the end of the process', /process\.exit\(/, /^cli\/signals\.ts$/],
 ]
 

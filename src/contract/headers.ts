@@ -1,3 +1,5 @@
+import { contentSecurityPolicy, referrerPolicy } from './web-policy.ts'
+
 interface Header {
   readonly description: string
   readonly schema: Readonly<Record<string, unknown>>
@@ -7,8 +9,16 @@ interface Header {
 /** Keeps browsers from guessing another media type. Every answer carries it. */
 export const contentTypeOptions = 'nosniff'
 
-/** Caches ask again before they reuse an answer of an operation, and never keep a health check. */
-export const cachePolicies = { operation: 'private, no-cache', health: 'no-store' } as const
+/**
+ * Caches ask again before they reuse an answer of an operation or a web page, never keep a health
+ * check, and keep a file whose name contains its hash.
+ */
+export const cachePolicies = {
+  operation: 'private, no-cache',
+  health: 'no-store',
+  page: 'no-cache',
+  asset: 'public, max-age=31536000, immutable',
+} as const
 
 /** How long a browser may cache the answer to a preflight. */
 export const preflightSeconds = 7200
@@ -27,8 +37,9 @@ export const headers = {
   },
   ETag: {
     description:
-      'The strong entity tag of this state of the plant. Every change gives the plant a new ' +
-      'one, and none is ever used again, not even after the plant was deleted and created anew.',
+      'The strong entity tag of this state of the plant, or of this file. Every change gives the ' +
+      'plant a new one, and none is ever used again, not even after the plant was deleted and ' +
+      'created anew.',
     schema: { ...text, pattern: '^"[!#-~]+"$' },
     example: '"1d8f0c5a7b21"',
   },
@@ -72,14 +83,25 @@ export const headers = {
   'Cache-Control': {
     description:
       `\`${cachePolicies.operation}\` on operations: a cache asks again before it reuses the ` +
-      `response. \`${cachePolicies.health}\` on health checks.`,
+      `response. \`${cachePolicies.health}\` on health checks, \`${cachePolicies.page}\` on web ` +
+      `pages, \`${cachePolicies.asset}\` on their files.`,
     schema: { ...text, enum: Object.values(cachePolicies) },
     example: cachePolicies.operation,
   },
   'Content-Security-Policy': {
-    description: 'Allows the page its own style and nothing else: no script, no other host.',
+    description: 'Allows the page this service and nothing else: no inline script, no other host.',
+    schema: { ...text, const: contentSecurityPolicy },
+    example: contentSecurityPolicy,
+  },
+  'Referrer-Policy': {
+    description: 'Keeps browsers from telling other sites where a visitor comes from.',
+    schema: { ...text, const: referrerPolicy },
+    example: referrerPolicy,
+  },
+  'Token-Scopes': {
+    description: 'The scopes of the token, separated by spaces.',
     schema: text,
-    example: "default-src 'none'; frame-ancestors 'none'",
+    example: 'plants:read plants:write',
   },
   'WWW-Authenticate': {
     description: 'How to authenticate (RFC 6750), and what is wrong with the credentials sent.',

@@ -71,15 +71,21 @@ function describeOperation(
 }
 
 function describePage(components: Components, name: string, method: string, page: Page): Json {
-  const { summary, description, success } = page
+  const { summary, description, path, successes } = page
   const subject: Subject = page.cacheControl === undefined ? 'page' : 'health'
   return {
     ...toNames(name, method, summary),
     tags: ['service'],
     description,
     security: [],
+    ...(path.includes('{name}') && { parameters: [nameParameter] }),
     responses: {
-      200: buildSuccess(components, { subject, method }, success),
+      ...Object.fromEntries(
+        Object.entries(successes).map(([status, success]) => [
+          status,
+          buildSuccess(components, { subject, method }, success),
+        ]),
+      ),
       ...buildFailures(components, { subject, method }, failuresOfPage(page)),
     },
   }
@@ -88,7 +94,7 @@ function describePage(components: Components, name: string, method: string, page
 function describeOptions(components: Components, path: string): Json {
   const kind = { subject: 'options', method: 'OPTIONS' } as const
   return {
-    operationId: `${(path.match(/[a-z]+/g) ?? []).join('_')}_options`,
+    operationId: `${(path.match(/[a-z]+/g) ?? ['page']).join('_')}_options`,
     tags: ['service'],
     summary: 'Ask what the path allows',
     description:
@@ -96,6 +102,7 @@ function describeOptions(components: Components, path: string): Json {
       'headers that a page of another origin may send.',
     security: [],
     ...(path.includes('{id}') && { parameters: [anyId] }),
+    ...(path.includes('{name}') && { parameters: [nameParameter] }),
     responses: {
       204: buildSuccess(components, kind, { description: 'See the headers.', headers: [] }),
       ...buildFailures(components, kind, protocolFailures),
@@ -126,6 +133,14 @@ const anyId = {
   description: 'Any text: the methods are the same for every id.',
   schema: { type: 'string' },
   example: '1',
+}
+
+const nameParameter = {
+  name: 'name',
+  in: 'path',
+  required: true,
+  description: 'The name of the file, as a web page refers to it.',
+  schema: { type: 'string' },
 }
 
 const idParameter = {

@@ -56,14 +56,15 @@ export interface Operation {
   readonly failures: readonly ErrorNumber[]
 }
 
-/** A path that needs no token, because its answer reveals nothing about the stored plants. */
+/**
+ * A path that needs no token, because its answer reveals nothing about the stored plants. `{name}`
+ * in it stands for the name of a file.
+ */
 export interface Page {
   readonly path: string
   readonly summary: string
   readonly description: string
-  readonly success: Pick<Success, 'description' | 'headers'> & {
-    readonly body: JsonBody | TextBody
-  }
+  readonly successes: Readonly<Record<number, Success>>
   /** The value of its `Cache-Control`, on successes and failures. */
   readonly cacheControl?: (typeof cachePolicies)['health']
   /** The failures of this page alone; `failuresOfPage` adds those of the protocol. */

@@ -43,7 +43,7 @@ export const operations = {
       200: {
         description: 'A page of plants.',
         body: json(StoredPlants),
-        headers: [],
+        headers: ['Token-Scopes'],
         optionalHeaders: ['Link'],
       },
     },

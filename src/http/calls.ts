@@ -1,6 +1,7 @@
 import type { FileBody, TextBody } from '../contract/operation.ts'
 import type { OperationName, Operations } from '../contract/operations.ts'
 import type { AnyShape, ArrayShape, ValueOf } from '../contract/schema.ts'
+import type { Scope } from '../contract/scopes.ts'
 import type { TextContent } from './answer.ts'
 import type { FileUpload } from './file-upload.ts'
 import type { RequestParameters } from './parameters.ts'
@@ -27,6 +28,7 @@ export type Call<Name extends OperationName> = Id<Name> &
     readonly parameters: ParametersOf<Name>
     readonly baseUrl: string
     readonly tokenId: string
+    readonly scopes: ReadonlySet<Scope>
     /** The media type that the client prefers, among those of the success. */
     readonly mediaType: string
   }

@@ -43,7 +43,7 @@ export function send(
   exchange: Exchange,
   status: number,
   headers: Headers,
-  text?: string,
+  text?: string | Buffer,
   contentType = jsonContentType,
 ): void {
   const fields = joinFields(exchange, headers)

@@ -62,11 +62,12 @@ export function buildHandlers({
       }
     },
 
-    async listPlants({ parameters, baseUrl }) {
+    async listPlants({ parameters, baseUrl, scopes }) {
       const { after, tag, limit = pageLimits.default } = parameters
       const { body, next } = await listPage(store, { limit, after, tag })
       const Link = next === undefined ? undefined : toLink(baseUrl, { limit, after: next, tag })
-      return { status: 200, headers: Link === undefined ? {} : { Link }, body }
+      const headers = { 'Token-Scopes': [...scopes].join(' ') }
+      return { status: 200, headers: Link === undefined ? headers : { ...headers, Link }, body }
     },
 
     getPlant({ id, parameters }) {

@@ -41,6 +41,7 @@ type AnyHandler = (call: {
   readonly body: unknown
   readonly baseUrl: string
   readonly tokenId: string
+  readonly scopes: Grant['scopes']
   readonly mediaType: string
 }) => AnyAnswer | Promise<AnyAnswer>
 
@@ -107,7 +108,7 @@ function buildHandle(
     // A token that was revoked or expired while the body was on its way writes nothing.
     if (isWrite && !tokens.isCurrent(grant)) await verify()
     const mediaType = toPreferred(headers.accept, mediaTypes)
-    const answering = answer({ id, parameters, body, baseUrl, tokenId, mediaType })
+    const answering = answer({ id, parameters, body, baseUrl, tokenId, scopes, mediaType })
     const answered = answering instanceof Promise ? await answering : answering
     if (isWrite) writeHealth.noteSuccess()
     const streaming = sendAnswer(exchange, answered, timeouts, verify)

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import { buildOpenApi } from '../contract/openapi.ts'
 import type { Page } from '../contract/operation.ts'
@@ -6,10 +5,10 @@ import { type PageName, pages } from '../contract/pages.ts'
 import type { Health, Readiness } from '../contract/shapes.ts'
 import type { Store } from '../store/store.ts'
 import type { Lifecycle } from './connections/drain.ts'
-import { buildDocsPage, docsPolicy } from './docs.ts'
-import { addField, type Headers, send } from './exchange.ts'
+import { addField, type Exchange, send } from './exchange.ts'
 import { toBaseUrl } from './protocol.ts'
 import type { Entry } from './routes.ts'
+import { buildWebFiles } from './web-files.ts'
 import type { WriteHealth } from './write-health.ts'
 
 function shuttingDown(): Failure {
@@ -23,12 +22,6 @@ interface PageParts {
   readonly publicUrl: string | undefined
 }
 
-interface PageAnswer {
-  readonly text: string
-  readonly contentType?: string
-  readonly headers?: Headers
-}
-
 /** Stands for the address, so that the document is serialised once and not for every request. */
 const placeholder = 'http://placeholder.invalid'
 
@@ -36,34 +29,30 @@ const placeholder = 'http://placeholder.invalid'
 export function buildPages({ store, lifecycle, writeHealth, publicUrl }: PageParts): Entry[] {
   const document = buildOpenApi({ baseUrl: placeholder })
   const [documentStart = '', documentEnd = ''] = JSON.stringify(document).split(placeholder)
-  const docsPage = buildDocsPage(document)
+  const webFiles = buildWebFiles()
   const healthy: Health = { status: 'ok' }
 
-  const answers: Record<PageName, (request: IncomingMessage) => Promise<PageAnswer>> = {
-    async getHealth() {
-      return { text: JSON.stringify(healthy) }
+  const answers: Record<PageName, (exchange: Exchange, name: string) => void | Promise<void>> = {
+    getHealth(exchange) {
+      sendJson(exchange, JSON.stringify(healthy))
     },
 
-    async getReadiness() {
+    async getReadiness(exchange) {
       if (lifecycle.isDraining) throw shuttingDown()
       await store.ping()
       const full: Readiness = { status: 'ok', writes: 'disk full' }
-      return { text: JSON.stringify(writeHealth.isDiskFull() ? full : healthy) }
+      sendJson(exchange, JSON.stringify(writeHealth.isDiskFull() ? full : healthy))
     },
 
-    async getOpenApi(request) {
-      const baseUrl = publicUrl ?? toBaseUrl(request)
+    getOpenApi(exchange) {
+      const baseUrl = publicUrl ?? toBaseUrl(exchange.request)
       const address = JSON.stringify(baseUrl).slice(1, -1)
-      return { text: documentStart + address + documentEnd }
+      sendJson(exchange, documentStart + address + documentEnd)
     },
 
-    async getDocs() {
-      return {
-        text: docsPage,
-        contentType: 'text/html; charset=utf-8',
-        headers: { 'Content-Security-Policy': docsPolicy },
-      }
-    },
+    getPage: (exchange) => webFiles.sendPage(exchange, 'page'),
+    getDocs: (exchange) => webFiles.sendPage(exchange, 'reference'),
+    getAsset: (exchange, name) => webFiles.sendAsset(exchange, name),
   }
 
   return (Object.keys(pages) as PageName[]).map((name) => {
@@ -73,11 +62,14 @@ export function buildPages({ store, lifecycle, writeHealth, publicUrl }: PagePar
       method: 'GET',
       path,
       isServedUnderLoad: true,
-      async handle(exchange) {
+      async handle(exchange, segment) {
         if (cacheControl !== undefined) addField(exchange, 'Cache-Control', cacheControl)
-        const { text, contentType, headers = {} } = await answers[name](exchange.request)
-        send(exchange, 200, headers, text, contentType)
+        await answers[name](exchange, segment)
       },
     }
   })
+}
+
+function sendJson(exchange: Exchange, text: string): void {
+  send(exchange, 200, {}, text)
 }

@@ -1,7 +1,7 @@
 import { methodsByPath } from '../contract/methods.ts'
 import type { Exchange } from './exchange.ts'
 
-/** Answers a request. The id is the last segment of a path that ends in one. */
+/** Answers a request. The id, or the name, is the last segment of a path that ends in one. */
 export type Handle = (exchange: Exchange, id: string) => Promise<void>
 
 /** An operation or a page, as the routes know it. */
@@ -50,7 +50,7 @@ function toRoute(path: string, entries: readonly Entry[]): Route {
   if (get !== undefined) byMethod.set('HEAD', get)
   return {
     path,
-    prefix: path.endsWith('{id}') ? path.replace('{id}', '') : undefined,
+    prefix: path.endsWith('}') ? path.slice(0, path.lastIndexOf('{')) : undefined,
     entries: byMethod,
     allow: methodsByPath.get(path)?.join(', ') ?? '',
     isServedUnderLoad: entries.every((entry) => entry.isServedUnderLoad),

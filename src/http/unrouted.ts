@@ -23,7 +23,8 @@ export function answerUnrouted(exchange: Exchange, allowedHere: string | undefin
   }
 }
 
-function nothingAt(url: string): Failure {
+/** Nothing exists at this path. */
+export function nothingAt(url: string): Failure {
   const path = toPath(url) ?? ''
   const isKnown = path.endsWith('/') && methodsByPath.has(path.slice(0, -1))
   const hint = isKnown ? 'Leave out the slash at the end.' : 'See /docs.'

@@ -56,7 +56,7 @@ describe('the OpenAPI document', () => {
   })
 
   it('names every number of the catalogue that an operation or a page can answer', () => {
-    const elsewhere = ['40400', '40500']
+    const elsewhere = ['40500']
     const named = new Set(committed.match(/"\d{5}"(?=: \{)/g)?.map((number) => number.slice(1, -1)))
     assert.deepEqual(
       Object.keys(errors).filter((number) => !named.has(number)),

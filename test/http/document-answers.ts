@@ -67,7 +67,7 @@ export function findOperation(sent: string): DocumentedOperation | undefined {
   const [, method = '', target = ''] = /^(\S+) (\S+) HTTP/.exec(sent) ?? []
   const path = decode(target.replace(/^https?:\/\/[^/]*/, '').replace(/[?#].*$/, ''))
   const known = Object.keys(document.paths).find((template) =>
-    new RegExp(`^${template.replace('.', '\\.').replace('{id}', '[^/]+')}$`).test(path),
+    new RegExp(`^${template.replace('.', '\\.').replace(/\{\w+\}/, '[^/]+')}$`).test(path),
   )
   return known === undefined ? undefined : document.paths[known]?.[method.toLowerCase()]
 }

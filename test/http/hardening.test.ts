@@ -200,6 +200,7 @@ describe('an idempotency key', () => {
         },
         baseUrl: '',
         tokenId,
+        scopes: new Set(),
         mediaType: 'application/json',
       })
     await create(1n, 'one')

@@ -110,6 +110,6 @@ describe('the table of scenarios', () => {
  */
 function isExempt(operationId: string, answer: string): boolean {
   const page =
-    /^get(Health|Metrics|OpenApi|Docs)(Head)?$|^(healthz|metrics|readyz|openapi_json|docs)_options$/
+    /^get(Health|Metrics|OpenApi|Page|Docs|Asset)(Head)?$|^(healthz|metrics|readyz|openapi_json|page|docs|assets_name)_options$/
   return answer === '50300' && page.test(operationId)
 }

@@ -19,8 +19,10 @@ export function describeStart(
     lines.push('  warning   plain HTTP, open to other machines: put a TLS proxy in front')
   }
   if (config.publicUrl !== undefined) lines.push(`  public    ${config.publicUrl}`)
+  // The part after # stays in the browser.
   lines.push(
-    `  document  ${url}/openapi.json (to read: ${url}/docs)`,
+    `  page      ${url}/${firstToken ? `#token=${firstToken}` : ''}`,
+    `  document  ${url}/openapi.json (to read and try: ${url}/docs)`,
     `  store     ${describeStore(config)}`,
   )
   if (config.workers > 1) lines.push(`  workers   ${config.workers}`)

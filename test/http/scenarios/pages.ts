@@ -1,3 +1,4 @@
+import { buildAssets } from '../../../src/web/assets.ts'
 import { answered, fern, refused, type Scenario, visit } from './scenario.ts'
 
 /** The methods that `Allow` lists. */
@@ -5,6 +6,14 @@ const onPlants = 'GET, HEAD, OPTIONS, POST'
 const onPlant = 'DELETE, GET, HEAD, OPTIONS, PUT'
 const onPages = 'GET, HEAD, OPTIONS'
 const anywhere = 'DELETE, GET, HEAD, OPTIONS, POST, PUT'
+
+const assets = [...buildAssets().values()]
+const scripts = assets.filter(({ name }) => name.startsWith('assets/'))
+
+function tagOfPage(path: string): string {
+  const file = path === '/' ? 'page.html' : 'reference.html'
+  return `"${assets.find(({ name }) => name === file)?.hash}"`
+}
 
 const withoutToken: Scenario[] = [
   answered('health', visit('/healthz'), {
@@ -18,10 +27,44 @@ const withoutToken: Scenario[] = [
   answered('the OpenAPI document', visit('/openapi.json'), {
     body: /^\{"openapi":"3\.1\.0".*"url":"http:\/\/plants\.test".*"minimum":-9223372036854775808/,
   }),
-  answered('the docs', visit('/docs'), {
-    body: /^<!doctype html>[\s\S]*40401: No plant has this id/,
-    headers: { 'content-security-policy': /default-src 'none'/ },
-  }),
+  ...['/', '/docs'].flatMap((path) => [
+    answered(`the web page ${path}`, visit(path), {
+      body: /^<!doctype html>/,
+      headers: {
+        'content-type': 'text/html; charset=utf-8',
+        'content-security-policy': /default-src 'none'.*require-trusted-types-for 'script'/,
+        'referrer-policy': 'no-referrer',
+        'cache-control': 'no-cache',
+        'content-encoding': '',
+      },
+    }),
+    answered(`the web page ${path} for a browser`, visit(path, { 'Accept-Encoding': 'gzip, br' }), {
+      headers: { 'content-encoding': 'gzip', vary: 'Accept-Encoding' },
+    }),
+    answered(
+      `the web page ${path} that is known`,
+      visit(path, { 'If-None-Match': tagOfPage(path) }),
+      {
+        status: 304,
+        body: '',
+        headers: { etag: tagOfPage(path) },
+      },
+    ),
+  ]),
+  ...scripts.flatMap(({ name, hash }) => [
+    answered(`the file ${name}`, visit(`/${name}`), {
+      headers: { 'cache-control': /immutable/, 'content-type': /./ },
+    }),
+    answered(
+      `the file ${name} that is known`,
+      visit(`/${name}`, { 'If-None-Match': `"${hash}"` }),
+      {
+        status: 304,
+        body: '',
+      },
+    ),
+  ]),
+  refused(40400, 'a file that does not exist', visit('/assets/page.js')),
 ]
 
 const unrouted: Scenario[] = [
@@ -69,6 +112,8 @@ const options: Scenario[] = [
     { path: '/readyz', allow: onPages },
     { path: '/openapi.json', allow: onPages },
     { path: '/docs', allow: onPages },
+    { path: '/', allow: onPages },
+    { path: '/assets/page.js', allow: onPages },
     { path: '/metrics', allow: onPages },
     { path: '*', allow: anywhere },
   ].map(({ path, allow }) =>

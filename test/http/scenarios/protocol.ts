@@ -77,7 +77,7 @@ const framing: Scenario[] = [
 const lines = [...methodsByPath].flatMap(([path, methods]) =>
   methods
     .filter((method) => method !== 'HEAD')
-    .map((method) => `${method} ${path.replace('{id}', '1')}`),
+    .map((method) => `${method} ${path.replace(/\{\w+\}/, '1')}`),
 )
 
 const everywhere = lines.flatMap((line): Scenario[] => [

@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
+import { extname } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { buildOpenApi } from '../contract/openapi.ts'
+import { joinModules } from './join.ts'
+
+/** A file that browsers ask for. */
+export interface Asset {
+  /** Its path without the slash at the start. That of a file with a hash never changes content. */
+  readonly name: string
+  readonly contentType: string
+  readonly bytes: Buffer
+  readonly gzipped: Buffer
+  /** The hash of its content. */
+  readonly hash: string
+}
+
+/** The names of the pages among the assets. */
+export const webPages = { page: 'page.html', reference: 'reference.html' } as const
+
+const contentTypes: Record<string, string> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
+
+/** Builds every file that the pages consist of: this alone knows where they come from. */
+export function buildAssets(): ReadonlyMap<string, Asset> {
+  const files: [name: string, text: string][] = [
+    ['style.css', readFile('style.css')],
+    ['reference.css', readFile('reference.css')],
+    ['icon.svg', readFile('icon.svg')],
+    ['page.js', joinBrowserModules('page')],
+    ['reference.js', joinBrowserModules('reference')],
+    ['openapi.json', JSON.stringify(buildOpenApi({ baseUrl: '.' }))],
+  ]
+  const linked = files.map(([name, text]) => {
+    const { hash } = toAsset(name, text)
+    const extension = extname(name)
+    return {
+      name,
+      asset: toAsset(`assets/${name.replace(extension, `-${hash}${extension}`)}`, text),
+    }
+  })
+  const pages = Object.values(webPages).map((name) => {
+    const text = linked.reduce(
+      (html, { name, asset }) => html.replaceAll(`assets/${name}`, asset.name),
+      readFile(name),
+    )
+    return toAsset(name, text)
+  })
+  return new Map(
+    [...linked.map(({ asset }) => asset), ...pages].map((asset) => [asset.name, asset]),
+  )
+}
+
+function toAsset(name: string, text: string): Asset {
+  const bytes = Buffer.from(text)
+  return {
+    name,
+    contentType: contentTypes[extname(name)] ?? 'application/octet-stream',
+    bytes,
+    gzipped: gzipSync(bytes, { level: 9 }),
+    hash: createHash('sha256').update(bytes).digest('base64url').slice(0, 12),
+  }
+}
+
+function readFile(name: string): string {
+  return readFileSync(new URL(`files/${name}`, import.meta.url), 'utf8')
+}
+
+/** A checkout has the source of these modules; a release has them compiled. */
+function joinBrowserModules(folder: string): string {
+  const extension = extname(import.meta.url)
+  const entry = new URL(`browser/${folder}/main${extension}`, import.meta.url)
+  return joinModules(entry, (url) => {
+    const text = readFileSync(url, 'utf8')
+    return extension === '.ts' ? stripTypes(text) : text
+  })
+}
+
+/** Strips types, as Node does on import, but without the warning that Node prints for this way. */
+function stripTypes(text: string): string {
+  const { emitWarning } = process
+  process.emitWarning = () => {}
+  try {
+    return stripTypeScriptTypes(text)
+  } finally {
+    process.emitWarning = emitWarning
+  }
+}

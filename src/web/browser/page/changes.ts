@@ -1,0 +1,40 @@
+import type { PlantEvent } from '../../../client/index.ts'
+import type { Rows } from './rows.ts'
+import type { Table } from './table.ts'
+
+/** A change of a plant. */
+export type Change = Pick<PlantEvent, 'type' | 'plant'>
+
+interface Target {
+  readonly rows: Rows
+  readonly table: Table
+  /** Only plants with this tag are listed. */
+  readonly tag: string | undefined
+}
+
+/**
+ * Applies changes, oldest first, to the rows that are loaded. What is on the screen stays where it
+ * is. Returns the changes that had an effect.
+ */
+export function applyChanges(
+  changes: readonly Change[],
+  { rows, table, tag }: Target,
+): readonly Change[] {
+  const seen: Change[] = []
+  const firstVisible = table.firstVisible()
+  let shiftedBy = 0
+  for (const change of changes) {
+    const { type, plant } = change
+    const index = rows.indexOf(plant.id)
+    const isGone = type === 'plant.deleted' || (tag !== undefined && plant.tag !== tag)
+    const effect = isGone ? rows.remove(plant.id) && 'removed' : rows.put(plant)
+    if (effect === false || effect === 'outside' || effect === 'same') continue
+    seen.push(change)
+    if (index >= firstVisible + shiftedBy) continue
+    if (effect === 'inserted') shiftedBy++
+    if (effect === 'removed') shiftedBy--
+  }
+  if (seen.length > 0) table.update()
+  table.shift(firstVisible > 0 ? shiftedBy : 0)
+  return seen
+}

@@ -1,0 +1,108 @@
+import { int64Range, toPathId } from '../../../contract/int64.ts'
+import { limits } from '../../../contract/limits.ts'
+import { isStorable } from '../../../contract/text.ts'
+import { element } from '../dom/element.ts'
+import { buildField, buildTextControl, type Field, keepText } from '../dom/field.ts'
+import type { Plant } from './rows.ts'
+
+const mostTextPx = 160
+
+/** The fields of a plant. What was typed into them stays until the dialog is closed. */
+export interface PlantFields {
+  readonly elements: readonly HTMLElement[]
+  readonly first: HTMLElement
+  /** The plant as typed, or undefined: then the fields say what is wrong. */
+  read(): Plant | undefined
+  /** Puts a plant into the fields. */
+  set(plant: Plant): void
+  /** Shows a sentence beside the field that it is about. Returns false if it is about none. */
+  refuse(sentence: string): boolean
+}
+
+/** Builds the fields, empty or with a plant, whose id then stays. */
+export function buildPlantFields(plant: Plant | undefined): PlantFields {
+  const id = buildField(
+    'Id',
+    element('input', {
+      inputmode: 'text',
+      autocomplete: 'off',
+      spellcheck: 'false',
+      value: plant === undefined ? '' : String(plant.id),
+      readonly: plant !== undefined,
+    }),
+  )
+  const name = buildField('Name', buildTextControl(mostTextPx))
+  const empty = element('input', { type: 'checkbox' })
+  const tag = buildField(
+    'Tag',
+    buildTextControl(mostTextPx),
+    element('label', { class: 'check' }, empty, 'Keep it as the empty text'),
+  )
+  const syncEmpty = () => {
+    empty.disabled = tag.control.value !== ''
+  }
+  tag.control.addEventListener('input', syncEmpty)
+  let readName = keepText(name.control, plant?.name ?? '')
+  let readTag = keepText(tag.control, plant?.tag ?? '')
+  empty.checked = plant?.tag === ''
+
+  return {
+    elements: [id.element, name.element, tag.element],
+    first: plant === undefined ? id.control : name.control,
+    read() {
+      const value = toPathId(id.control.value)
+      const texts = { name: readName(), tag: readTag() }
+      id.refuse(findIdFault(id.control.value))
+      name.refuse(findTextFault('name', texts.name))
+      tag.refuse(findTextFault('tag', texts.tag))
+      const refused = [id, name, tag].find(({ control }) => control.ariaInvalid === 'true')
+      refused?.control.focus()
+      if (refused !== undefined || value === undefined) return undefined
+      const isTagged = texts.tag !== '' || empty.checked
+      const read = { id: value, name: texts.name, ...(isTagged && { tag: texts.tag }) }
+      if (isTooLarge(read)) {
+        name.refuse(`The plant must have at most ${limits.bodyBytes} bytes as JSON.`)
+        name.control.focus()
+        return undefined
+      }
+      return read
+    },
+    set(next) {
+      readName = keepText(name.control, next.name)
+      readTag = keepText(tag.control, next.tag ?? '')
+      empty.checked = next.tag === ''
+    },
+    refuse(sentence) {
+      const about = findField(sentence, { id, name, tag })
+      about?.refuse(sentence)
+      about?.control.focus()
+      return about !== undefined
+    },
+  }
+}
+
+/** What is wrong with an id, as far as that can be told without asking the service. */
+export function findIdFault(text: string): string | undefined {
+  if (toPathId(text) !== undefined) return undefined
+  return `The id must be an integer ${int64Range}, in digits, without spaces.`
+}
+
+/** What is wrong with a name or a tag, which can be any text but for what no engine can store. */
+export function findTextFault(kind: string, text: string): string | undefined {
+  if (isStorable(text)) return undefined
+  return `The ${kind} must not contain NUL characters or halves of characters.`
+}
+
+function isTooLarge(plant: Plant): boolean {
+  const text = JSON.stringify({ ...plant, id: String(plant.id) })
+  return new TextEncoder().encode(text).length > limits.bodyBytes
+}
+
+function findField(
+  sentence: string,
+  fields: Readonly<Record<'id' | 'name' | 'tag', Field>>,
+): Field | undefined {
+  const [, member = ''] = /member "(id|name|tag)"/.exec(sentence) ?? []
+  if (member !== '') return fields[member as 'id' | 'name' | 'tag']
+  return /\bid\b/.test(sentence) ? fields.id : undefined
+}

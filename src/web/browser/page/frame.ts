@@ -1,0 +1,143 @@
+import { toPathId } from '../../../contract/int64.ts'
+import { element, fill, icon } from '../dom/element.ts'
+import { buildField } from '../dom/field.ts'
+import { findIdFault, findTextFault } from './fields.ts'
+import type { ListMessage } from './messages.ts'
+import type { PlantList } from './plant-list.ts'
+
+/** Everything around the list: what can be done, and what is going on. */
+export interface Frame {
+  readonly elements: readonly HTMLElement[]
+  allowWriting(mayWrite: boolean): void
+  showList(message: ListMessage): void
+  /** Shows what went wrong, with a button that tries again; or nothing more. */
+  showProblem(sentence: string | undefined, again?: () => void): void
+  /** Shows whether the service answers. */
+  showReach(isReached: boolean): void
+  /** Shows that changes of others do not appear by themselves. */
+  showOff(): void
+  /** Says what happened, also to screen readers. */
+  announce(sentence: string): void
+}
+
+export interface FrameParts {
+  readonly list: PlantList
+  onSignOut(): void
+  onFilter(tag: string | undefined): void
+  onGoTo(id: bigint): void
+  onAdd(): void
+}
+
+/** How long the filter waits for the next letter. */
+const typingMs = 250
+
+export function buildFrame(parts: FrameParts): Frame {
+  const reach = element('p', { class: 'reach', role: 'status', 'data-reach': 'yes' }, 'Live')
+  const news = element('p', { class: 'news', role: 'status' })
+  const problem = element('div', { class: 'problem', role: 'alert' })
+  const empty = element('div', { class: 'empty' })
+  const footer = element('p', { class: 'footer' })
+  const add = element(
+    'button',
+    { type: 'button', class: 'primary', click: parts.onAdd },
+    'Add plant',
+  )
+  let isOff = false
+
+  return {
+    elements: [
+      element(
+        'header',
+        {},
+        element('div', { class: 'brand' }, icon('leaf'), element('h1', {}, 'Plant Store')),
+        reach,
+        element('a', { href: 'docs' }, 'Reference'),
+        element('button', { type: 'button', click: parts.onSignOut }, 'Sign out'),
+      ),
+      element(
+        'main',
+        {},
+        element(
+          'div',
+          { class: 'toolbar' },
+          buildFilter(parts.onFilter),
+          buildGoTo(parts.onGoTo),
+          element('div', { class: 'buttons' }, add),
+        ),
+        problem,
+        news,
+        parts.list.table.element,
+        empty,
+        footer,
+      ),
+    ],
+    allowWriting(mayWrite) {
+      add.hidden = !mayWrite
+      parts.list.table.refill()
+    },
+    showList(message) {
+      fill(footer, message.footer)
+      empty.hidden = message.empty === undefined
+      if (message.empty === undefined) return fill(empty)
+      const { title, text } = message.empty
+      fill(empty, icon('leaf'), element('h2', {}, title), element('p', {}, text))
+    },
+    showProblem(sentence, again) {
+      if (sentence === undefined) return fill(problem)
+      const retry = again && element('button', { type: 'button', click: again }, 'Try again')
+      fill(problem, element('p', {}, sentence), retry)
+    },
+    showReach(isReached) {
+      reach.dataset.reach = isReached ? 'yes' : 'no'
+      const whenReached = isOff ? 'Live updates are off' : 'Live'
+      fill(reach, isReached ? whenReached : 'No answer: trying again')
+    },
+    showOff() {
+      isOff = true
+      fill(reach, 'Live updates are off')
+    },
+    announce(sentence) {
+      fill(news, sentence)
+    },
+  }
+}
+
+function buildFilter(onFilter: (tag: string | undefined) => void): HTMLElement {
+  const input = element('input', { type: 'search', autocomplete: 'off', spellcheck: 'false' })
+  const field = buildField('Filter by tag', input)
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let applied = ''
+  const apply = () => {
+    clearTimeout(timer)
+    const fault = findTextFault('tag', input.value)
+    field.refuse(fault)
+    if (fault !== undefined || input.value === applied) return
+    applied = input.value
+    scrollTo({ top: 0 })
+    onFilter(applied === '' ? undefined : applied)
+  }
+  input.addEventListener('input', () => {
+    clearTimeout(timer)
+    timer = setTimeout(apply, typingMs)
+  })
+  return toForm(field.element, apply)
+}
+
+function buildGoTo(onGoTo: (id: bigint) => void): HTMLElement {
+  const input = element('input', { autocomplete: 'off', spellcheck: 'false', enterkeyhint: 'go' })
+  const field = buildField('Go to id', input)
+  input.addEventListener('input', () => field.refuse(undefined))
+  return toForm(field.element, () => {
+    const id = toPathId(input.value)
+    field.refuse(findIdFault(input.value))
+    if (id !== undefined) onGoTo(id)
+  })
+}
+
+function toForm(field: HTMLElement, onSubmit: () => void): HTMLElement {
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault()
+    onSubmit()
+  }
+  return element('form', { novalidate: true, submit }, field)
+}

@@ -1,0 +1,38 @@
+import { fill } from '../dom/element.ts'
+import { toSentence } from './sentences.ts'
+import { buildSignIn, buildWelcome } from './sign-in.ts'
+import { openStoreView } from './store-view.ts'
+import { forgetToken, keepToken, recallToken, takeTokenFromAddress } from './token.ts'
+
+let leave = () => {}
+
+// Before anything is sent: the token of a link leaves the address bar.
+const given = takeTokenFromAddress()
+void showSignIn(given ?? recallToken())
+// Somebody pasted another link into this tab.
+addEventListener('hashchange', () => {
+  const next = takeTokenFromAddress()
+  if (next !== undefined) void showSignIn(next)
+})
+
+async function showSignIn(token: string | undefined): Promise<void> {
+  leave()
+  const signIn = buildSignIn(async (entered) => {
+    try {
+      leave = await openStoreView(entered, { onSignOut: signOut })
+      keepToken(entered)
+      return undefined
+    } catch (error) {
+      forgetToken()
+      return toSentence(error)
+    }
+  })
+  fill(document.body, buildWelcome(signIn))
+  if (token === undefined) signIn.focus()
+  else await signIn.enter(token)
+}
+
+function signOut(): void {
+  forgetToken()
+  void showSignIn(undefined)
+}

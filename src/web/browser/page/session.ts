@@ -1,0 +1,41 @@
+import { PlantStore } from '../../../client/index.ts'
+
+/** A token at work: the client that carries it, and what its answers tell about the service. */
+export interface Session {
+  readonly token: string
+  readonly client: PlantStore
+  /** Where the service is: the folder of this page, without a slash at the end. */
+  readonly url: string
+  /** Whether the token may write. Known after the first list. */
+  mayWrite(): boolean
+  /** Resolves when a stream of events is open for the first time. */
+  readonly streaming: Promise<void>
+}
+
+/** Opens a session. `onReach` learns of each request whether the service answered it. */
+export function openSession(token: string, onReach: (isReached: boolean) => void): Session {
+  const url = new URL('.', location.href).href.replace(/\/$/, '')
+  const streaming = Promise.withResolvers<void>()
+  let scopes: readonly string[] = []
+
+  const watchedFetch: typeof fetch = async (input, init) => {
+    try {
+      const response = await fetch(input, init)
+      onReach(true)
+      scopes = response.headers.get('Token-Scopes')?.split(' ') ?? scopes
+      if (response.headers.get('Content-Type')?.startsWith('text/event-stream')) streaming.resolve()
+      return response
+    } catch (error) {
+      if (!init?.signal?.aborted) onReach(false)
+      throw error
+    }
+  }
+
+  return {
+    token,
+    client: new PlantStore({ url, token, fetch: watchedFetch }),
+    url,
+    mayWrite: () => scopes.includes('plants:write'),
+    streaming: streaming.promise,
+  }
+}

@@ -1,0 +1,80 @@
+import { whileBusy } from '../dom/dialog.ts'
+import { element, icon } from '../dom/element.ts'
+import { buildField } from '../dom/field.ts'
+import { findTokenFault } from './token.ts'
+
+/** The form that asks for a token. */
+export interface SignIn {
+  readonly element: HTMLElement
+  /** Tries a token as if somebody had typed it. */
+  enter(token: string): Promise<void>
+  refuse(message: string): void
+  focus(): void
+}
+
+/** Builds the form. `onToken` tries a token and says what is wrong with it. */
+export function buildSignIn(onToken: (token: string) => Promise<string | undefined>): SignIn {
+  const input = element('input', {
+    type: 'password',
+    autocomplete: 'off',
+    spellcheck: 'false',
+    class: 'wide',
+    required: false,
+  })
+  const field = buildField('Token', input)
+  const button = element('button', { type: 'submit', class: 'primary' }, 'Sign in')
+
+  async function submit(): Promise<void> {
+    await whileBusy(button, async () => {
+      const fault = findTokenFault(input.value) ?? (await onToken(input.value))
+      field.refuse(fault)
+      if (fault !== undefined) input.focus()
+    })
+  }
+
+  const form = element(
+    'form',
+    {
+      novalidate: true,
+      submit: (event: SubmitEvent) => {
+        event.preventDefault()
+        void submit()
+      },
+    },
+    field.element,
+    button,
+  )
+  return {
+    element: form,
+    async enter(token) {
+      input.value = token
+      const fault = findTokenFault(token)
+      if (fault === undefined) await submit()
+      else field.refuse(fault)
+    },
+    refuse: field.refuse,
+    focus: () => input.focus(),
+  }
+}
+
+/** The first view: what this is, and the form. */
+export function buildWelcome(signIn: SignIn): HTMLElement {
+  return element(
+    'main',
+    { class: 'welcome' },
+    element(
+      'div',
+      { class: 'card' },
+      element('div', { class: 'brand' }, icon('leaf'), element('h1', {}, 'Plant Store')),
+      signIn.element,
+      element(
+        'p',
+        { class: 'note' },
+        'The service prints a token at its first start. For another one, run ',
+        element('code', {}, 'npx plant-store token create --name me'),
+        ' beside it. It is kept in this tab only.',
+      ),
+      element('p', { class: 'note' }, element('a', { href: 'docs' }, 'Reference of the API')),
+    ),
+  )
+}

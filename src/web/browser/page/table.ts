@@ -1,0 +1,175 @@
+import { element, fill, icon } from '../dom/element.ts'
+import type { Plant, Rows } from './rows.ts'
+
+/** What a row offers to tokens that may write. */
+export interface RowActions {
+  onEdit(id: bigint): void
+  onDelete(id: bigint): void
+}
+
+/** The table. It shows the rows around the visible part of the page, and no others. */
+export interface Table {
+  readonly element: HTMLElement
+  /** Shows the rows as they are now. */
+  update(): void
+  /** Shows every row anew, because the token may do more or less than the one before. */
+  refill(): void
+  /** The index of the first row on the screen. */
+  firstVisible(): number
+  /** The number of rows from the last one on the screen to the last one that is loaded. */
+  rowsBelow(): number
+  /** Moves the page by rows, so that what is on the screen stays when rows above it change. */
+  shift(count: number): void
+  /** Scrolls to a row, below the head of the table. */
+  reveal(index: number, align: 'start' | 'nearest'): void
+  /** Marks the row of a plant as changed just now. */
+  mark(id: bigint): void
+  focus(id: bigint): void
+}
+
+/** How many rows are in the document at most, and how many of them lie before the screen. */
+const maxShown = 300
+const shownBefore = 100
+const step = 50
+/** The most characters of a name or a tag that a row shows. */
+const maxShownText = 500
+
+export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => boolean): Table {
+  const body = element('tbody')
+  const corner = element('td', { class: 'actions' })
+  const head = element(
+    'thead',
+    {},
+    element(
+      'tr',
+      {},
+      element('th', { scope: 'col', class: 'id' }, 'Id'),
+      element('th', { scope: 'col', class: 'name' }, 'Name'),
+      element('th', { scope: 'col', class: 'tag' }, 'Tag'),
+      corner,
+    ),
+  )
+  const table = element('table', { 'aria-label': 'Plants' }, head, body)
+  const wrapper = element('div', { class: 'rows' }, table)
+  const marks = new Map<bigint, ReturnType<typeof setTimeout>>()
+  let shown = new Map<bigint, { plant: Plant; row: HTMLTableRowElement }>()
+
+  const lengthOf = (name: '--row' | '--top') =>
+    Number.parseFloat(getComputedStyle(document.documentElement).getPropertyValue(name))
+  const rowHeight = () => lengthOf('--row')
+  /** How far the first row is below the upper edge of what the head of the table leaves free. */
+  const offset = () => wrapper.getBoundingClientRect().top - stickyTop()
+  const stickyTop = () => lengthOf('--top')
+  const firstVisible = () => Math.max(0, Math.floor(-offset() / rowHeight()))
+
+  function update(): void {
+    const all = rows.all()
+    const height = rowHeight()
+    const first = Math.min(firstVisible(), Math.max(0, all.length - 1))
+    const start = Math.max(0, Math.floor(first / step) * step - shownBefore)
+    const end = Math.min(all.length, start + maxShown)
+    const next = new Map<bigint, { plant: Plant; row: HTMLTableRowElement }>()
+    for (const plant of all.slice(start, end)) {
+      const known = shown.get(plant.id)
+      const row = known?.row ?? element('tr')
+      if (known?.plant !== plant) fillRow(row, plant)
+      next.set(plant.id, { plant, row })
+    }
+    for (const [id, { row }] of shown) if (!next.has(id)) row.remove()
+    let present = body.firstElementChild
+    let index = start
+    for (const { row } of next.values()) {
+      row.ariaRowIndex = rows.hasTop() ? String(++index + 1) : null
+      if (row === present) present = present.nextElementSibling
+      else body.insertBefore(row, present)
+    }
+    shown = next
+    table.ariaRowCount = String(rows.hasTop() && rows.hasEnd() ? all.length + 1 : -1)
+    wrapper.style.paddingTop = `${start * height}px`
+    wrapper.style.paddingBottom = `${(all.length - end) * height}px`
+  }
+
+  function fillRow(row: HTMLTableRowElement, { id, name, tag }: Plant): void {
+    row.dataset.mark = marks.has(id) ? 'changed' : ''
+    fill(
+      row,
+      element('td', { class: 'id' }, String(id)),
+      toCell('name', name, 'no name'),
+      tag === undefined
+        ? element('td', { class: 'tag none' }, 'no tag')
+        : toCell('tag', tag, 'empty'),
+      mayWrite()
+        ? element(
+            'td',
+            { class: 'actions' },
+            element(
+              'button',
+              { type: 'button', 'aria-label': `Edit plant ${id}`, click: () => actions.onEdit(id) },
+              icon('edit'),
+            ),
+            element(
+              'button',
+              {
+                type: 'button',
+                'aria-label': `Delete plant ${id}`,
+                click: () => actions.onDelete(id),
+              },
+              icon('delete'),
+            ),
+          )
+        : undefined,
+    )
+  }
+
+  return {
+    element: wrapper,
+    update,
+    refill() {
+      shown = new Map()
+      corner.hidden = !mayWrite()
+      fill(body)
+      update()
+    },
+    firstVisible,
+    rowsBelow() {
+      const screen = Math.ceil(innerHeight / rowHeight())
+      return rows.all().length - firstVisible() - screen
+    },
+    shift(count) {
+      if (count !== 0) scrollBy({ top: count * rowHeight(), behavior: 'instant' })
+    },
+    reveal(index, align) {
+      const height = rowHeight()
+      const headHeight = head.getBoundingClientRect().height
+      const top = offset() + index * height
+      const isVisible = top >= 0 && top + headHeight + height + stickyTop() <= innerHeight
+      if (align === 'start' || !isVisible) scrollBy({ top, behavior: 'instant' })
+    },
+    mark(id) {
+      clearTimeout(marks.get(id))
+      const end = () => {
+        marks.delete(id)
+        const known = shown.get(id)
+        if (known !== undefined) known.row.dataset.mark = ''
+      }
+      marks.set(id, setTimeout(end, markMs))
+      const known = shown.get(id)
+      if (known !== undefined) known.row.dataset.mark = 'changed'
+    },
+    focus(id) {
+      const row = shown.get(id)?.row
+      row?.setAttribute('tabindex', '-1')
+      row?.focus({ preventScroll: true })
+    },
+  }
+}
+
+/** How long a change of somebody else stays marked. */
+const markMs = 6_000
+
+function toCell(kind: string, text: string, whenEmpty: string): HTMLElement {
+  if (text === '') return element('td', { class: `${kind} none` }, `“” ${whenEmpty}`)
+  const isLong = text.length > maxShownText
+  const shown = isLong ? `${text.slice(0, maxShownText).toWellFormed()}…` : text
+  return element('td', { class: kind, dir: 'auto', title: shown }, shown)
+}

@@ -1,0 +1,114 @@
+/** A request as somebody typed it. */
+export interface TypedRequest {
+  readonly operationId: string
+  readonly method: string
+  readonly url: string
+  readonly needsToken: boolean
+  /** The header fields but for the token. */
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly body: string | undefined
+  /** The values of the parameters that are sent, by name. */
+  readonly values: Readonly<Record<string, string>>
+}
+
+/** How to send a request from a shell or a program. The token is in the variable TOKEN. */
+export const examples: Readonly<Record<string, (request: TypedRequest) => string>> = {
+  curl: toCurl,
+  fetch: toFetch,
+  Client: toClient,
+  Python: toPython,
+}
+
+function toCurl({ method, url, needsToken, headers, body }: TypedRequest): string {
+  const flag = { GET: '', HEAD: ' --head', POST: body === undefined ? ' -X POST' : '' }[method]
+  const fields = headers.map(([name, value]) => toShellWord(`${name}: ${value}`))
+  return [
+    `curl${flag ?? ` -X ${method}`} ${toShellWord(url)}`,
+    ...(needsToken ? ['-H "Authorization: Bearer $TOKEN"'] : []),
+    ...fields.map((field) => `-H ${field}`),
+    ...(body === undefined ? [] : [`--data-binary ${toShellWord(body)}`]),
+  ].join(' \\\n  ')
+}
+
+function toFetch({ method, url, needsToken, headers, body }: TypedRequest): string {
+  const fields = [
+    ...(needsToken ? ["Authorization: 'Bearer ' + process.env.TOKEN"] : []),
+    ...headers.map(([name, value]) => `${toScriptText(name)}: ${toScriptText(value)}`),
+  ]
+  const options = [
+    ...(method === 'GET' ? [] : [`method: ${toScriptText(method)}`]),
+    ...(fields.length === 0 ? [] : [`headers: { ${fields.join(', ')} }`]),
+    ...(body === undefined ? [] : [`body: ${toScriptText(body)}`]),
+  ]
+  const rest = options.length === 0 ? '' : `, {\n${options.map((one) => `  ${one},\n`).join('')}}`
+  return `const response = await fetch(${toScriptText(url)}${rest})\nconsole.log(response.status, await response.text())`
+}
+
+function toPython({ method, url, needsToken, headers, body }: TypedRequest): string {
+  const fields = [
+    ...(needsToken ? ["'Authorization': 'Bearer ' + os.environ['TOKEN']"] : []),
+    ...headers.map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}`),
+  ]
+  return `import os, urllib.error, urllib.request
+
+request = urllib.request.Request(
+    ${JSON.stringify(url)},
+    method=${JSON.stringify(method)},
+    headers={${fields.join(', ')}},${body === undefined ? '' : `\n    data=${JSON.stringify(body)}.encode(),`}
+)
+try:
+    response = urllib.request.urlopen(request)
+except urllib.error.HTTPError as error:
+    response = error
+print(response.status, response.read().decode())`
+}
+
+/** The calls of the client, by operation. */
+const calls: Readonly<Record<string, (request: TypedRequest) => string>> = {
+  createPlant: ({ body, values }) =>
+    `console.log(await plants.create(${toLiteral(body)}${toOptions({ idempotencyKey: values['Idempotency-Key'] })}))`,
+  getPlant: ({ values }) => `console.log(await plants.get(${values.id}n))`,
+  replacePlant: ({ body, values }) =>
+    `console.log(await plants.replace(${values.id}n, ${toLiteral(body)}${toOptions({ ifMatch: values['If-Match'], ifNoneMatch: values['If-None-Match'] })}))`,
+  deletePlant: ({ values }) =>
+    `console.log(await plants.delete(${values.id}n${toOptions({ ifMatch: values['If-Match'] })}))`,
+  listPlants: ({ values }) =>
+    `for await (const plant of plants.list({${toMembers({ tag: values.tag })}${values.after ? ` after: ${values.after}n,` : ''}${values.limit ? ` pageSize: ${values.limit},` : ''} })) {\n  console.log(plant)\n}`,
+  listEvents: ({ values }) =>
+    `for await (const event of plants.events({${toMembers({ after: values.after })} })) {\n  console.log(event)\n}`,
+}
+
+function toClient(request: TypedRequest): string {
+  const call = calls[request.operationId.replace(/Head$/, '')]
+  if (call === undefined) return 'The client has no call for this. Use fetch instead.'
+  const base = new URL('.', request.url).href.replace(/\/(?:plants\/)?$/, '')
+  return `import { PlantStore } from 'plant-store/client'
+
+const plants = new PlantStore({ url: ${toScriptText(base)}, token: process.env.TOKEN })
+${call(request)}`
+}
+
+function toOptions(members: Readonly<Record<string, string | undefined>>): string {
+  const text = toMembers(members)
+  return text === '' ? '' : `, {${text} }`
+}
+
+function toMembers(members: Readonly<Record<string, string | undefined>>): string {
+  return Object.entries(members)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => ` ${name}: ${toScriptText(value as string)},`)
+    .join('')
+}
+
+/** A plant in JSON as a literal of JavaScript: its id becomes a bigint with the same digits. */
+function toLiteral(body: string | undefined): string {
+  return (body ?? '{}').trim().replace(/("id"\s*:\s*)(-?\d+)(?=\s*[,}])/, '$1$2n')
+}
+
+function toShellWord(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`
+}
+
+function toScriptText(text: string): string {
+  return `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`
+}

@@ -1,0 +1,17 @@
+import { element } from '../dom/element.ts'
+
+/** Text whose only mark is backticks around code. */
+export function toInline(text: string): (Node | string)[] {
+  return text
+    .split(/`([^`]+)`/)
+    .map((part, index) => (index % 2 === 1 ? element('code', {}, part) : part))
+}
+
+/** Paragraphs, and lists whose items start with a dash. */
+export function toBlocks(text: string): HTMLElement[] {
+  return text.split('\n\n').map((block) => {
+    if (!block.startsWith('- ')) return element('p', {}, ...toInline(block))
+    const items = block.slice(2).split('\n- ')
+    return element('ul', {}, ...items.map((item) => element('li', {}, ...toInline(item))))
+  })
+}

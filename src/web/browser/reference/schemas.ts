@@ -1,0 +1,91 @@
+import { element } from '../dom/element.ts'
+import type { ApiDocument, ApiSchema, Reference } from './document.ts'
+import { toInline } from './rich-text.ts'
+
+/** The sections of the shapes and of the headers, to which the operations link. */
+export function buildShapes({ components: { schemas } }: ApiDocument): HTMLElement[] {
+  return Object.entries(schemas).map(([name, schema]) =>
+    element(
+      'section',
+      { id: `shape-${name}` },
+      element('h3', {}, element('a', { href: `#shape-${name}`, class: 'anchor' }, name)),
+      element('p', {}, ...toInline(schema.description ?? '')),
+      element('p', { class: 'note' }, ...describeSchema(schema)),
+      ...(schema.items === undefined
+        ? []
+        : [element('p', {}, 'Each is ', ...linkToSchema(schema.items))]),
+      toMembers(schema),
+    ),
+  )
+}
+
+export function buildHeaders({ components: { headers } }: ApiDocument): HTMLElement {
+  const known = Object.entries(headers).map(([name, header]) => {
+    return [name.replace(/-Optional$/, ''), header] as const
+  })
+  return element(
+    'dl',
+    {},
+    ...[...new Map(known)].flatMap(([name, { description, schema, example }]) => [
+      element('dt', { id: `header-${name}` }, element('code', {}, name)),
+      element(
+        'dd',
+        {},
+        ...toInline(description),
+        ' ',
+        element('span', { class: 'note' }, ...describeSchema(schema), ' Such as '),
+        element('code', {}, String(example)),
+      ),
+    ]),
+  )
+}
+
+function toMembers({ properties = {}, required = [] }: ApiSchema): HTMLElement {
+  return element(
+    'dl',
+    {},
+    ...Object.entries(properties).flatMap(([name, member]) => [
+      element(
+        'dt',
+        {},
+        element('code', {}, name),
+        element('span', { class: 'note' }, required.includes(name) ? ' required' : ' optional'),
+      ),
+      element(
+        'dd',
+        {},
+        ...('$ref' in member
+          ? linkToSchema(member)
+          : [
+              ...toInline(member.description ?? ''),
+              ' ',
+              element('span', { class: 'note' }, ...describeSchema(member)),
+            ]),
+      ),
+    ]),
+  )
+}
+
+/** The name of a shape as a link, or what a text is. */
+export function linkToSchema(schema: ApiSchema | Reference): (Node | string)[] {
+  if (!('$ref' in schema)) return toInline(schema.description ?? schema.type ?? '')
+  const name = schema.$ref.replace(/^.*\//, '')
+  return [element('a', { href: `#shape-${name}` }, name)]
+}
+
+/** A schema in a few words. */
+export function describeSchema(schema: ApiSchema): (Node | string)[] {
+  const { type = '', format, minimum, maximum, minLength, maxLength, maxItems, pattern } = schema
+  const parts = [
+    format === undefined ? type : `${type} (${format})`,
+    ...(minimum === undefined ? [] : [`${minimum} to ${maximum}`]),
+    ...(maxLength === undefined ? [] : [`${minLength} to ${maxLength} characters`]),
+    ...(maxItems === undefined ? [] : [`at most ${maxItems}`]),
+    ...(schema.const === undefined ? [] : [`always ${schema.const}`]),
+    ...(schema.enum === undefined ? [] : [`one of ${schema.enum.join(', ')}`]),
+    ...(schema.default === undefined ? [] : [`${schema.default} unless given`]),
+  ]
+  const words = parts.filter((part) => part !== '').join(', ')
+  if (pattern === undefined) return words === '' ? [] : [`${words}.`]
+  return [`${words}, matches `, element('code', {}, pattern), '.']
+}

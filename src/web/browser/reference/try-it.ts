@@ -1,0 +1,90 @@
+import { whileBusy } from '../dom/dialog.ts'
+import { element, fill } from '../dom/element.ts'
+import { buildField } from '../dom/field.ts'
+import { findTokenFault } from '../page/token.ts'
+import { showAnswer } from './answer.ts'
+import type { ListedOperation } from './document.ts'
+import { examples, type TypedRequest } from './examples.ts'
+import { buildInputs } from './inputs.ts'
+
+export interface TryParts {
+  readonly operation: ListedOperation
+  /** An example of the body, for each media type. */
+  readonly bodies: ReadonlyMap<string, string>
+  /** The media types of a success, of which one can be asked for. */
+  readonly answers: readonly string[]
+  token(): string
+}
+
+/** Builds the form of an operation: its inputs, ready examples, and the answer as it came. */
+export function buildTryIt({ operation, bodies, answers, token }: TryParts): HTMLElement {
+  const inputs = buildInputs(operation, bodies, answers)
+  const send = element('button', { type: 'submit', class: 'primary' }, 'Try it')
+  const stop = element('button', { type: 'button', hidden: true }, 'Stop')
+  const problem = element('p', { class: 'refusal', role: 'alert' })
+  const answer = element('div', { class: 'answer', 'aria-live': 'polite' })
+  const code = element('code')
+  const kind = buildField(
+    'Example',
+    element('select', {}, ...Object.keys(examples).map((name) => element('option', {}, name))),
+  )
+  const copy = element('button', { type: 'button' }, 'Copy')
+  const needsToken = (operation.security?.length ?? 0) > 0
+
+  function read(): TypedRequest {
+    const { path, headers, body, values } = inputs.read()
+    const url = new URL(`.${path}`, location.href).href
+    const { operationId, method } = operation
+    return { operationId, method, url, needsToken, headers, body, values }
+  }
+
+  function showExample(): void {
+    fill(code, examples[kind.control.value]?.(read()))
+  }
+
+  async function run(): Promise<void> {
+    const request = read()
+    const fault = inputs.findFault() ?? (needsToken ? findTokenFault(token()) : undefined)
+    fill(problem, fault)
+    fill(answer)
+    if (fault !== undefined) return
+    const life = new AbortController()
+    stop.onclick = () => life.abort()
+    stop.hidden = false
+    try {
+      const headers = new Headers(request.headers.map(([name, value]) => [name, value]))
+      if (needsToken) headers.set('Authorization', `Bearer ${token()}`)
+      const { method, body = null } = request
+      await showAnswer(answer, request.url, { method, headers, body, signal: life.signal })
+    } finally {
+      stop.hidden = true
+    }
+  }
+
+  copy.addEventListener('click', async () => {
+    await navigator.clipboard?.writeText(code.textContent ?? '')
+    fill(copy, 'Copied')
+    setTimeout(() => fill(copy, 'Copy'), 2_000)
+  })
+  const form = element(
+    'form',
+    {
+      novalidate: true,
+      class: 'try',
+      input: showExample,
+      change: showExample,
+      submit: (event: SubmitEvent) => {
+        event.preventDefault()
+        void whileBusy(send, run)
+      },
+    },
+    ...inputs.elements,
+    element('div', { class: 'buttons' }, send, stop),
+    problem,
+    answer,
+    element('div', { class: 'example' }, kind.element, copy),
+    element('pre', { tabindex: 0, 'aria-label': 'Example' }, code),
+  )
+  showExample()
+  return form
+}

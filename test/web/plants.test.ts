@@ -1,0 +1,299 @@
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import { issueToken } from '../../src/tokens/issue.ts'
+import { browserMissing } from '../support/browser.ts'
+import { operatorToken, startService, type TestService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
+import {
+  checkAccessibility,
+  dialog,
+  hasFocus,
+  readRows,
+  save,
+  tabTo,
+  visit,
+  visitPlants,
+} from './visit.ts'
+
+const smallest = '-9223372036854775808'
+const largest = '9223372036854775807'
+
+describe('signing in', { skip: browserMissing }, () => {
+  let service: TestService
+  before(async () => {
+    service = await startService('sqlite::memory:')
+    await service.create('{"id":1,"name":"Monstera","tag":"indoor"}')
+  })
+
+  it('takes the token of a link out of the address bar, and sends it in no URL', async () => {
+    const { page, requests, errors } = await visitPlants(service.url)
+    assert.equal(page.url(), `${service.url}/`)
+    assert.deepEqual(
+      requests.filter((request) => request.includes(operatorToken)),
+      [],
+    )
+    assert.deepEqual(
+      requests.filter((request) => !request.includes(` ${service.url}/`)),
+      [],
+    )
+    assert.deepEqual(errors, [])
+  })
+
+  it('keeps the token for the tab: after a reload, not in another tab, not after "Sign out"', async () => {
+    const { page } = await visit(service.url)
+    await checkAccessibility(page)
+    await page.getByLabel('Token').fill(operatorToken)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('cell', { name: 'Monstera' }).waitFor()
+    await page.reload()
+    await page.getByRole('cell', { name: 'Monstera' }).waitFor()
+    const other = await page.context().newPage()
+    await other.goto(service.url)
+    await other.getByLabel('Token').waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('Token').waitFor()
+    await page.reload()
+    await page.getByRole('button', { name: 'Sign in' }).waitFor()
+    assert.equal(await page.evaluate('sessionStorage.length + localStorage.length'), 0)
+  })
+
+  it('shows the refusal of the service, and keeps what was typed', async () => {
+    const { page, errors } = await visit(service.url)
+    await page.getByLabel('Token').fill('plst_of-nobody')
+    await page.keyboard.press('Enter')
+    await page.getByRole('alert').getByText('token').waitFor()
+    assert.equal(await page.getByLabel('Token').inputValue(), 'plst_of-nobody')
+    assert.deepEqual(errors, [])
+  })
+
+  for (const token of ['with%0Aa%20line%20break', 'sp%20ace', 'ünïcode']) {
+    it(`never sends a token that cannot be one: ${token}`, async () => {
+      const { page, requests, errors } = await visit(`${service.url}/#token=${token}`)
+      await page.getByRole('alert').getByText('without spaces').waitFor()
+      assert.deepEqual(
+        requests.filter((request) => request.includes('/plants')),
+        [],
+      )
+      assert.deepEqual(errors, [])
+    })
+  }
+
+  it('shows no way to write to a token that only reads', async () => {
+    const { token } = await issueToken(service.store, {
+      name: 'reader',
+      scopes: ['plants:read'],
+      lifetimeMs: undefined,
+    })
+    const { page } = await visitPlants(service.url, { token })
+    await page.getByRole('cell', { name: 'Monstera' }).waitFor()
+    const buttons = await page.getByRole('button').allTextContents()
+    assert.deepEqual(
+      buttons.filter((name) => !['Sign out', 'Export'].includes(name)),
+      [],
+    )
+  })
+
+  it('says which scope a token lacks to see plants', async () => {
+    const { token } = await issueToken(service.store, {
+      name: 'writer',
+      scopes: ['plants:write'],
+      lifetimeMs: undefined,
+    })
+    const { page } = await visit(`${service.url}/#token=${token}`)
+    await page.getByText('The token lacks the scope plants:read.').waitFor()
+  })
+})
+
+describe('the table', { skip: browserMissing }, () => {
+  let service: TestService
+  before(async () => {
+    service = await startService('sqlite::memory:')
+  })
+
+  it('invites to add a plant while there is none, and stores it by the keyboard alone', async () => {
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByText('No plants yet').waitFor()
+    await checkAccessibility(page)
+    assert.deepEqual(await page.getByRole('columnheader').allTextContents(), ['Id', 'Name', 'Tag'])
+    const add = page.getByRole('button', { name: 'Add plant' })
+    await tabTo(page, add)
+    await page.keyboard.press('Enter')
+    await dialog(page, 'Add plant').waitFor()
+    await checkAccessibility(page)
+    await page.keyboard.type('1')
+    await page.keyboard.press('Tab')
+    await page.keyboard.type('Ficus')
+    await page.keyboard.press('Enter')
+    await page.getByRole('cell', { name: 'Ficus' }).waitFor()
+    assert.equal(await dialog(page, 'Add plant').count(), 0)
+    assert.ok(await hasFocus(page, add))
+    assert.deepEqual(errors, [])
+  })
+
+  it('stores ids at both ends of int64, exactly, and shows them in order', async () => {
+    const { page } = await visitPlants(service.url)
+    for (const id of [largest, smallest, '9007199254740993']) {
+      await page.getByRole('button', { name: 'Add plant' }).click()
+      await save(dialog(page, 'Add plant'), { id, name: `plant ${id}`, tag: 'edge' })
+      await page.getByRole('cell', { name: id, exact: true }).waitFor()
+    }
+    const ids = (await readRows(page)).map(([id]) => id)
+    assert.deepEqual(ids, [smallest, '1', '9007199254740993', largest])
+    await page.getByRole('button', { name: `Edit plant ${largest}` }).click()
+    await save(dialog(page, 'Edit plant'), { name: 'the last' })
+    await page.getByRole('cell', { name: 'the last' }).waitFor()
+    const { body } = await service.call({ path: `/plants/${largest}` })
+    assert.equal(body, `{"id":${largest},"name":"the last","tag":"edge"}`)
+  })
+
+  it('makes plants without a tag and with an empty one, and tells them apart', async () => {
+    const { page } = await visitPlants(service.url)
+    for (const [id, isEmpty] of [
+      ['20', false],
+      ['21', true],
+    ] as const) {
+      await page.getByRole('button', { name: 'Add plant' }).click()
+      const form = dialog(page, 'Add plant')
+      if (isEmpty) await form.getByRole('checkbox').check()
+      await save(form, { id, name: 'x' })
+      await form.waitFor({ state: 'detached' })
+    }
+    assert.equal((await service.call({ path: '/plants/20' })).body, '{"id":20,"name":"x"}')
+    assert.equal((await service.call({ path: '/plants/21' })).body, '{"id":21,"name":"x","tag":""}')
+    const rows = new Map((await readRows(page)).map(([id, , tag]) => [id, tag]))
+    assert.notEqual(rows.get('20'), rows.get('21'))
+    // An edit of the name leaves either as it is.
+    await page.getByRole('button', { name: 'Edit plant 21' }).click()
+    await save(dialog(page, 'Edit plant'), { name: 'y' })
+    await page.getByRole('cell', { name: 'y', exact: true }).waitFor()
+    assert.equal((await service.call({ path: '/plants/21' })).body, '{"id":21,"name":"y","tag":""}')
+  })
+
+  it('keeps the line breaks of a name that nobody touched', async () => {
+    await service.create('{"id":30,"name":"a\\r\\nb","tag":"old"}')
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Edit plant 30' }).click()
+    await save(dialog(page, 'Edit plant'), { tag: 'new' })
+    await dialog(page, 'Edit plant').waitFor({ state: 'detached' })
+    const { body } = await service.call({ path: '/plants/30' })
+    assert.equal(body, '{"id":30,"name":"a\\r\\nb","tag":"new"}')
+  })
+
+  it('shows the refusal of the service in an alert, and what was typed stays', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Add plant' }).click()
+    const form = dialog(page, 'Add plant')
+    await save(form, { id: '1', name: 'the same id', tag: 'again' })
+    await form.getByRole('alert').getByText('A plant with the id 1 exists').waitFor()
+    await checkAccessibility(page)
+    assert.equal(await form.getByLabel('Name').inputValue(), 'the same id')
+    assert.equal(await form.getByLabel('Tag').inputValue(), 'again')
+    await form.getByRole('button', { name: 'Cancel' }).click()
+    assert.equal((await service.call({ path: '/plants/1' })).body, '{"id":1,"name":"Ficus"}')
+  })
+
+  for (const id of ['', ' 1', '+1', '1e3', '1.0', '0x1', '9'.repeat(200), '9223372036854775808']) {
+    it(`never sends what is no id: ${id.slice(0, 22)}`, async () => {
+      const { page, requests, errors } = await visitPlants(service.url)
+      await page.getByRole('button', { name: 'Add plant' }).click()
+      const form = dialog(page, 'Add plant')
+      await save(form, { id, name: 'x' })
+      await form.getByRole('alert').getByText('must be an integer').waitFor()
+      await form.getByRole('button', { name: 'Cancel' }).click()
+      await page.getByLabel('Go to id').fill(id)
+      await page.keyboard.press('Enter')
+      await page.getByRole('alert').getByText('must be an integer').waitFor()
+      assert.deepEqual(
+        requests.filter((request) => request.startsWith('POST')),
+        [],
+      )
+      assert.deepEqual(errors, [])
+    })
+  }
+
+  it('never sends a plant that is too large, and keeps what was typed', async () => {
+    const { page, requests } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Add plant' }).click()
+    const form = dialog(page, 'Add plant')
+    const size = 1024 * 1024
+    // Playwright types a megabyte for half a minute.
+    await form.getByLabel('Name').evaluate(`(field) => {
+      field.value = 'n'.repeat(${size})
+      field.dispatchEvent(new Event('input'))
+    }`)
+    await save(form, { id: '40' })
+    await form.getByRole('alert').getByText('at most').waitFor()
+    assert.equal((await form.getByLabel('Name').inputValue()).length, size)
+    assert.ok(!requests.some((request) => request.startsWith('POST')))
+  })
+
+  it('deletes a plant after a question, and not after "Cancel"', async () => {
+    await service.create('{"id":50,"name":"short-lived"}')
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Delete plant 50' }).click()
+    await checkAccessibility(page)
+    await dialog(page, 'Delete plant').getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('button', { name: 'Delete plant 50' }).click()
+    await dialog(page, 'Delete plant').getByRole('button', { name: 'Delete' }).click()
+    await waitUntil(
+      async () => (await page.getByText('short-lived').count()) === 0,
+      'the row has disappeared',
+    )
+    assert.equal((await service.call({ path: '/plants/50' })).status, 404)
+  })
+
+  it('filters by a tag, letter by letter', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByLabel('Filter by tag').fill('edge')
+    await waitUntil(async () => (await readRows(page)).length === 3, 'only these are listed')
+    await page.getByLabel('Filter by tag').fill('EDGE')
+    await page.getByText('No plant has this tag').waitFor()
+    await page.getByLabel('Filter by tag').fill('')
+    await page.getByRole('cell', { name: 'Ficus' }).waitFor()
+  })
+
+  it('shows hostile texts as text', async () => {
+    const texts = [
+      '<img src=x onerror="document.title=\'hacked\'">',
+      '<script>document.title="hacked"</script>',
+      '{{constructor.constructor("document.title=1")()}}',
+      '</td></tr></table><h1>out</h1>',
+      'javascript:alert(1)',
+      '\u202egnp.exe',
+    ]
+    for (const [index, text] of texts.entries()) {
+      await service.create(JSON.stringify({ id: 100 + index, name: text, tag: text }))
+    }
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByRole('cell', { name: '100', exact: true }).waitFor()
+    const rows = new Map((await readRows(page)).map(([id, ...rest]) => [id, rest]))
+    for (const [index, text] of texts.entries()) {
+      assert.deepEqual(rows.get(String(100 + index)), [text, text])
+      await page.getByRole('button', { name: `Delete plant ${100 + index}` }).click()
+      await dialog(page, 'Delete plant').getByText(text).first().waitFor()
+      await page.keyboard.press('Escape')
+    }
+    assert.equal(await page.title(), 'Plant Store')
+    assert.equal(await page.locator('img, h1:text("out")').count(), 0)
+    assert.deepEqual(errors, [])
+  })
+
+  it('fits a screen of 390 pixels', async () => {
+    const { page } = await visitPlants(service.url, {
+      viewport: { width: 390, height: 844 },
+      hasTouch: true,
+    })
+    await page.getByRole('cell', { name: smallest, exact: true }).waitFor()
+    assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 390)
+    assert.deepEqual(await page.getByRole('columnheader').allTextContents(), ['Id', 'Name', 'Tag'])
+    await checkAccessibility(page)
+    await page.getByRole('button', { name: 'Add plant' }).click()
+    assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 390)
+  })
+
+  it('has enough contrast in the dark', async () => {
+    const { page } = await visitPlants(service.url, { colorScheme: 'dark' })
+    await page.getByRole('cell', { name: 'Ficus' }).waitFor()
+    await checkAccessibility(page)
+  })
+})

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { before, describe, it } from 'node:test'
+import { promisify } from 'node:util'
+import { browserMissing } from '../support/browser.ts'
+import { operatorToken, startService, type TestService } from '../support/service.ts'
+import { checkAccessibility, visit } from './visit.ts'
+
+const document = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'))
+const operations = Object.entries<Record<string, { operationId: string; responses: object }>>(
+  document.paths,
+).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
+)
+
+describe('the reference', { skip: browserMissing }, () => {
+  let service: TestService
+  before(async () => {
+    service = await startService('sqlite::memory:')
+  })
+
+  it('shows every operation, parameter, status, header and error number, without a token', async () => {
+    const { page, requests, errors } = await visit(`${service.url}/docs`)
+    await page.getByRole('heading', { name: 'Create a plant', exact: true }).waitFor()
+    for (const { path, method, operationId, responses } of operations) {
+      const text = (await page.locator(`[id="${operationId}"]`).textContent()) ?? ''
+      assert.ok(text.includes(`${method.toUpperCase()} ${path}`), operationId)
+      for (const expected of listTexts(operationId, responses)) {
+        assert.ok(text.includes(expected), `${operationId}: ${expected}`)
+      }
+    }
+    const all = (await page.locator('main').textContent()) ?? ''
+    for (const name of Object.keys(document.components.schemas)) assert.ok(all.includes(name), name)
+    assert.ok(all.includes('-9223372036854775808 to 9223372036854775807'))
+    assert.deepEqual(
+      requests.filter((request) => !request.includes(` ${service.url}/`)),
+      [],
+    )
+    assert.deepEqual(errors, [])
+    await checkAccessibility(page)
+  })
+
+  it('stores a plant, reads it back with every digit, and shows refusals as they came', async () => {
+    const { page, errors } = await visit(`${service.url}/docs`)
+    await page.getByLabel('Token').fill(operatorToken)
+    const create = page.locator('#createPlant')
+    await create.getByLabel('Body').fill('{"id":9007199254740993,"name":"Ficus"}')
+    await create.getByRole('button', { name: 'Try it' }).click()
+    await create.getByText('200 OK').waitFor()
+    await create.getByText('{"name":"Ficus"}', { exact: true }).waitFor()
+    await create.getByText('location: /plants/9007199254740993').waitFor()
+    await create.getByRole('button', { name: 'Try it' }).click()
+    await create.getByText('"error":40900').waitFor()
+    const get = page.locator('#getPlant')
+    await get.getByLabel('id (path)').fill('9007199254740993')
+    await get.getByRole('button', { name: 'Try it' }).click()
+    await get.getByText('{"id":9007199254740993,"name":"Ficus"}').waitFor()
+    await get.getByLabel('id (path)').fill('1e3')
+    await get.getByRole('button', { name: 'Try it' }).click()
+    await get.getByText('"error":40004').waitFor()
+    assert.deepEqual(errors, [])
+  })
+
+  it('asks for a token before it sends what needs one', async () => {
+    const { page, requests } = await visit(`${service.url}/docs`)
+    const list = page.locator('#listPlants')
+    await list.getByRole('button', { name: 'Try it' }).click()
+    await list.getByRole('alert').getByText('Enter a token').waitFor()
+    assert.ok(!requests.some((request) => request.includes('/plants')))
+    const health = page.locator('#getHealth')
+    await health.getByRole('button', { name: 'Try it' }).click()
+    await health.getByText('{"status":"ok"}').waitFor()
+  })
+
+  it('has examples with the values that were typed, which work', async () => {
+    const { page } = await visit(`${service.url}/docs`)
+    const create = page.locator('#createPlant')
+    const name = `it's "quoted" $HOME \\\\ and <b>ünïcode</b>`
+    await create.getByLabel('Body').fill(JSON.stringify({ id: 7, name }))
+    const examples = new Map<string, string>()
+    for (const kind of ['curl', 'fetch', 'Client', 'Python']) {
+      await create.getByLabel('Example').first().selectOption(kind)
+      const text = (await create.locator('pre[aria-label="Example"]').textContent()) ?? ''
+      assert.ok(!text.includes(operatorToken))
+      examples.set(kind, text)
+    }
+    assert.match(examples.get('Client') ?? '', /plants\.create\(\{"id":7n,/)
+    const env = { ...process.env, TOKEN: operatorToken }
+    const run = promisify(execFile)
+    const curl = await run('sh', ['-c', `${examples.get('curl')} --silent`], { env })
+    assert.deepEqual(JSON.parse(curl.stdout), { name })
+    const script = ['--input-type=module', '--eval', examples.get('fetch') ?? '']
+    assert.match((await run(process.execPath, script, { env })).stdout, /^409 /)
+    assert.equal((await service.call({ path: '/plants/7' })).body, JSON.stringify({ id: 7, name }))
+  })
+
+  it('follows deep links, and finds operations by any word of theirs', async () => {
+    const { page } = await visit(`${service.url}/docs#deletePlant-404`)
+    await page.locator('[id="deletePlant-404"]').waitFor()
+    assert.ok(await page.locator('[id="deletePlant-404"]').isVisible())
+    assert.ok(Number(await page.evaluate('scrollY')) > 0)
+    await page.getByLabel('Search').fill('42200 idempotency')
+    await page.getByText(`1 of ${operations.length} operations`).waitFor()
+    assert.ok(await page.locator('#createPlant').isVisible())
+    assert.ok(!(await page.locator('#listPlants').isVisible()))
+  })
+
+  it('fits a screen of 390 pixels, in the dark, too', async () => {
+    const options = { viewport: { width: 390, height: 844 }, colorScheme: 'dark' } as const
+    const { page } = await visit(`${service.url}/docs`, options)
+    await page.getByRole('heading', { name: 'Create a plant', exact: true }).waitFor()
+    assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 390)
+    await checkAccessibility(page)
+  })
+})
+
+/** Everything that the section of an operation has to mention. */
+function listTexts(operationId: string, responses: object): string[] {
+  const operation = operations.find((one) => one.operationId === operationId) as {
+    parameters?: { name: string }[]
+  }
+  const parameters = (operation.parameters ?? []).map(({ name }) => name)
+  return [
+    ...parameters,
+    ...Object.entries(responses).flatMap(([status, given]) => {
+      const name = given.$ref?.replace(/^.*\//, '')
+      const response = name === undefined ? given : document.components.responses[name]
+      const numbers = response.description.match(/^\d{5}(?=:)/gm) ?? []
+      return [status, ...numbers, ...Object.keys(response.headers ?? {})]
+    }),
+  ]
+}

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { BrowserContextOptions, Locator, Page } from 'playwright-core'
+import { startBrowser } from '../support/browser.ts'
+import { releaseAfterTest } from '../support/release.ts'
+import { operatorToken } from '../support/service.ts'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** A page in a browser of its own. */
+export interface Visit {
+  readonly page: Page
+  /** Every request that the page sent. */
+  readonly requests: readonly string[]
+  /** Exceptions, violations of the policy and whatever else a console calls an error. */
+  readonly errors: readonly string[]
+}
+
+/** Opens a page of the service. It is closed with the test. */
+export async function visit(url: string, options: BrowserContextOptions = {}): Promise<Visit> {
+  let close = async () => {}
+  // Registered before the first wait: Playwright's promises lead out of the context of the test.
+  releaseAfterTest(() => close())
+  const browser = await startBrowser()
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
+  close = () => context.close()
+  context.setDefaultTimeout(20_000)
+  const page = await context.newPage()
+  const requests: string[] = []
+  const errors: string[] = []
+  page.on('request', (request) => requests.push(`${request.method()} ${request.url()}`))
+  page.on('pageerror', (error) => errors.push(error.message))
+  page.on('console', (message) => {
+    // Chromium reports every answer from 400 on, which a page cannot prevent.
+    const isRefusal = message.text().startsWith('Failed to load resource')
+    if (['error', 'warning'].includes(message.type()) && !isRefusal) errors.push(message.text())
+  })
+  await page.goto(url)
+  return { page, requests, errors }
+}
+
+/** Opens the plants of a service, signed in by the link. */
+export async function visitPlants(
+  url: string,
+  { token = operatorToken, ...options }: BrowserContextOptions & { token?: string } = {},
+): Promise<Visit> {
+  const visited = await visit(`${url}/#token=${token}`, options)
+  await visited.page.getByRole('table').waitFor()
+  return visited
+}
+
+/** The cells of every row that is in the document. */
+export async function readRows(page: Page): Promise<string[][]> {
+  const rows = await page.locator('tbody tr').all()
+  return Promise.all(
+    rows.map(async (row) => (await row.locator('td').allTextContents()).slice(0, 3)),
+  )
+}
+
+export function dialog(page: Page, name: string): Locator {
+  return page.getByRole('dialog', { name })
+}
+
+/** Presses Tab until an element has the focus. */
+export async function tabTo(page: Page, target: Locator): Promise<void> {
+  for (let presses = 0; presses < 100; presses++) {
+    if (await hasFocus(page, target)) return
+    await page.keyboard.press('Tab')
+  }
+  assert.fail('the keyboard does not reach it')
+}
+
+export async function hasFocus(page: Page, target: Locator): Promise<boolean> {
+  return (await target.and(page.locator(':focus')).count()) === 1
+}
+
+/** Fills and saves the dialog that is open. */
+export async function save(
+  form: Locator,
+  { id, name, tag }: { id?: string; name?: string; tag?: string },
+): Promise<void> {
+  if (id !== undefined) await form.getByLabel('Id').fill(id)
+  if (name !== undefined) await form.getByLabel('Name').fill(name)
+  if (tag !== undefined) await form.getByLabel('Tag').fill(tag)
+  await form.getByRole('button', { name: 'Save' }).click()
+}
+
+/** Fails for every rule of accessibility that the page breaks as it is now. */
+export async function checkAccessibility(page: Page): Promise<void> {
+  await page.evaluate(axe)
+  const violations = await page.evaluate<string[]>(
+    `axe.run().then(({ violations }) =>
+      violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))`,
+  )
+  assert.deepEqual(violations, [])
+}
