@@ -24,7 +24,8 @@ const contentTypes: Record<string, string> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
-  '.json': 'application/json; charset=utf-8',
+  // The document of the reference: the contract calls these files text.
+  '.txt': 'text/plain; charset=utf-8',
   '.svg': 'image/svg+xml',
 }
 
@@ -36,7 +37,7 @@ export function buildAssets(): ReadonlyMap<string, Asset> {
     ['icon.svg', readFile('icon.svg')],
     ['page.js', joinBrowserModules('page')],
     ['reference.js', joinBrowserModules('reference')],
-    ['openapi.json', JSON.stringify(buildOpenApi({ baseUrl: '.' }))],
+    ['openapi.txt', JSON.stringify(buildOpenApi({ baseUrl: '.' }))],
   ]
   const linked = files.map(([name, text]) => {
     const { hash } = toAsset(name, text)

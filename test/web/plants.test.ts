@@ -217,10 +217,11 @@ describe('the table', { skip: browserMissing }, () => {
     const form = dialog(page, 'Add plant')
     const size = 1024 * 1024
     // Playwright types a megabyte for half a minute.
-    await form.getByLabel('Name').evaluate(`(field) => {
-      field.value = 'n'.repeat(${size})
+    await form.getByLabel('Name').evaluate((element: unknown, length) => {
+      const field = element as EventTarget & { value: string }
+      field.value = 'n'.repeat(length)
       field.dispatchEvent(new Event('input'))
-    }`)
+    }, size)
     await save(form, { id: '40' })
     await form.getByRole('alert').getByText('at most').waitFor()
     assert.equal((await form.getByLabel('Name').inputValue()).length, size)
