@@ -5,6 +5,7 @@ import { UnusableStore } from '../store/store.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { databaseFlag } from './flags.ts'
 import { addImportCommand } from './import/command.ts'
+import { addLogCommand } from './log/command.ts'
 import { addStoreCommands } from './stores/commands.ts'
 import type { Terminal } from './terminal.ts'
 import { addTokenCommands } from './tokens/commands.ts'
@@ -77,6 +78,7 @@ function addCommands(program: Command, env: Environment, terminal: Terminal): vo
   addTokenCommands(program, env, terminal)
   addImportCommand(program, env, terminal)
   addStoreCommands(program, env, terminal)
+  addLogCommand(program, env, terminal)
 
   program
     .command('openapi')

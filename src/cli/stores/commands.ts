@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type Environment, type Flags, readConfig } from '../../config.ts'
-import { databaseFlag, passwordHelp, quietFlag } from '../flags.ts'
+import { databaseFlag, jsonFlag, passwordHelp, quietFlag } from '../flags.ts'
 import type { Terminal } from '../terminal.ts'
 import type { CopyFlags } from './copy.ts'
 import type { ExportFlags } from './export.ts'
@@ -39,6 +39,16 @@ export function addStoreCommands(program: Command, env: Environment, terminal: T
     .action(async (file: string, flags: { quiet?: boolean } & Flags) => {
       const { restoreBackup } = await import('./restore.ts')
       await restoreBackup(file, flags, readConfig(flags, env), terminal)
+    })
+
+  program
+    .command('check')
+    .description('examine the store and say what to do; ends with 1 if there is anything')
+    .option(...jsonFlag)
+    .option(...databaseFlag)
+    .action(async (flags: { json?: boolean } & Flags) => {
+      const { checkStore } = await import('./check.ts')
+      await checkStore(flags, readConfig(flags, env), terminal)
     })
 
   program

@@ -4,7 +4,7 @@ import { migrations } from './migrations.ts'
 import type { Sql } from './pools.ts'
 import { inTransaction } from './session.ts'
 
-const oldestServer = 150_000
+export const oldestServer = 150_000
 /** The advisory lock under which one process migrates while the others wait: "plst". */
 const migrationLock = 0x706c7374
 
@@ -42,7 +42,7 @@ export async function prepareSchema(sql: Sql): Promise<void> {
 }
 
 /** How many steps the schema has; 0 when there is none. */
-async function readVersion(sql: Sql): Promise<number> {
+export async function readVersion(sql: Sql): Promise<number> {
   // From the catalogue: after the wait for the lock, the server may still resolve the name as
   // before it.
   const [found] = await sql<[{ exists: boolean }]>`
@@ -85,7 +85,7 @@ const privileges: Record<string, string> = {
   journal_life: 'SELECT, UPDATE',
 }
 
-async function requirePrivileges(sql: Sql): Promise<void> {
+export async function requirePrivileges(sql: Sql): Promise<void> {
   for (const [table, needed] of Object.entries(privileges)) {
     for (const privilege of needed.split(', ')) {
       const [row] = await sql<[{ is_granted: boolean }]>`

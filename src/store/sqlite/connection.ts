@@ -48,7 +48,7 @@ function openOnDisk(path: string, timeoutMs: number): DatabaseSync {
   try {
     db.exec(`PRAGMA busy_timeout = ${timeoutMs}; PRAGMA cache_size = -${cacheKib}`)
     db.exec(`PRAGMA journal_size_limit = ${keptLogBytes}`)
-    requireRecentSqlite(db)
+    readSqliteVersion(db)
     if (isEmpty(db)) db.exec(`PRAGMA application_id = ${applicationId}`)
     makeDurable(db, path)
     migrate(db, path)
@@ -65,6 +65,11 @@ export function readSettings(db: DatabaseSync): string {
   return ['cache_size', 'wal_autocheckpoint', 'max_page_count', 'journal_size_limit']
     .map((name) => `PRAGMA ${name} = ${Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0]}`)
     .join('; ')
+}
+
+/** Proves that commits to files beside this one are synced. */
+export function proveSyncs(path: string): void {
+  assertCommitsAreSynced(path, openDurably)
 }
 
 /** Opens a second connection to an open file, with these settings. Checks again that it syncs. */
@@ -103,11 +108,12 @@ function openDurably(path: string, parameters: Record<string, string>): Database
   return db
 }
 
-function requireRecentSqlite(db: DatabaseSync): void {
+/** The release of SQLite. Throws for one that can corrupt a database. */
+export function readSqliteVersion(db: DatabaseSync): string {
   const row = db.prepare('SELECT sqlite_version() AS version').get() as { version: string }
   const version = row.version.split('.').map(Number)
   const difference = oldestSqlite.map((part, index) => (version[index] ?? 0) - part).find(Boolean)
-  if ((difference ?? 0) >= 0) return
+  if ((difference ?? 0) >= 0) return row.version
   throw new UnusableStore(
     `This Node.js brings SQLite ${row.version}, which can corrupt a database; ${oldestSqlite.join('.')} or newer is needed. Use the Node.js version that the README names.`,
   )

@@ -1,0 +1,146 @@
+import { type Config, WrongConfig } from '../../config.ts'
+import { toPathId } from '../../contract/int64.ts'
+import type { JournalEvent, Position, Store } from '../../store/store.ts'
+import { toPrintable } from '../printable.ts'
+import { stopOnSignal } from '../signals.ts'
+import { requireExisting } from '../stores/location.ts'
+import { withStore } from '../stores/with-store.ts'
+import type { Terminal } from '../terminal.ts'
+import { buildTokenNames, type TokenNames } from './token-names.ts'
+
+export interface LogFlags {
+  readonly plant?: string
+  readonly token?: string
+  readonly since?: string
+  readonly follow?: boolean
+  readonly json?: boolean
+}
+
+/** Which changes are shown. */
+interface Filter {
+  readonly plantId: bigint | undefined
+  readonly tokenId: string | undefined
+  readonly since: number
+}
+
+const pageEvents = 1_000
+
+/** Shows who changed which plant, from the journal of the store, and goes on with `--follow`. */
+export async function showLog(flags: LogFlags, config: Config, terminal: Terminal): Promise<void> {
+  const filter = toFilter(flags, Date.now())
+  requireExisting(config)
+  await withStore(config, async (store) => {
+    const names = await buildTokenNames(store)
+    const write = flags.json ? toJsonLine : toLine
+    const print = async (events: readonly JournalEvent[]) => {
+      const shown = events.filter((event) => isWanted(event, filter))
+      if (shown.some(({ tokenId }) => names.isUnknown(tokenId))) await names.refresh()
+      const text = shown.map((event) => `${write(event, names)}\n`).join('')
+      if (text !== '') await terminal.print(text)
+    }
+    const end = await readAll(store, 'oldest', print, terminal)
+    if (flags.follow) await follow(store, end, print, terminal)
+  })
+}
+
+type Print = (events: readonly JournalEvent[]) => Promise<void>
+
+/** Reads the journal from a place to its end, and returns where that is. */
+async function readAll(
+  store: Store,
+  from: Position | 'oldest',
+  print: Print,
+  terminal: Terminal,
+): Promise<Position> {
+  let after = from
+  for (;;) {
+    const page = await store.readJournal(after, pageEvents)
+    if (page === 'off') throw journalIsOff()
+    if (page === 'gone') {
+      terminal.tell('Changes in between are not kept any more.')
+      after = 'oldest'
+      continue
+    }
+    await print(page.events)
+    if (page.events.length === 0) return page.end
+    after = page.end
+  }
+}
+
+/** Shows changes as they are made, until a signal comes. */
+async function follow(
+  store: Store,
+  from: Position,
+  print: Print,
+  terminal: Terminal,
+): Promise<void> {
+  const signal = stopOnSignal()
+  let wake: () => void = () => {}
+  let hasChanged = false
+  const stopWatching = store.watchJournal(() => {
+    hasChanged = true
+    wake()
+  })
+  signal.addEventListener('abort', () => wake())
+  // Neither a store that is watched nor a signal that is waited for keeps a process alive.
+  const alive = setInterval(() => {}, 60_000)
+  try {
+    let after = from
+    while (!signal.aborted) {
+      hasChanged = false
+      after = await readAll(store, after, print, terminal)
+      if (hasChanged || signal.aborted) continue
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+  } finally {
+    clearInterval(alive)
+    stopWatching()
+  }
+}
+
+function toFilter({ plant, token, since }: LogFlags, now: number): Filter {
+  const mistakes: string[] = []
+  const plantId = plant === undefined ? undefined : toPathId(plant)
+  if (plant !== undefined && plantId === undefined)
+    mistakes.push('--plant must be the id of a plant.')
+  const ago = since === undefined ? undefined : toMs(since)
+  if (since !== undefined && ago === undefined) {
+    mistakes.push('--since must be a number of s, m, h or d, such as 2h.')
+  }
+  if (mistakes.length > 0) throw new WrongConfig(mistakes)
+  return { plantId, tokenId: token, since: ago === undefined ? 0 : now - ago }
+}
+
+const units: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+function toMs(text: string): number | undefined {
+  const [, digits, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  return digits === undefined ? undefined : Number(digits) * (units[unit] as number)
+}
+
+function isWanted({ at, plant, tokenId }: JournalEvent, filter: Filter): boolean {
+  if (at < filter.since) return false
+  if (filter.plantId !== undefined && plant.id !== filter.plantId) return false
+  return filter.tokenId === undefined || tokenId === filter.tokenId
+}
+
+function toLine({ at, type, plant, tokenId }: JournalEvent, names: TokenNames): string {
+  const change = type.replace('plant.', '').padEnd(8)
+  const cells = [new Date(at).toISOString(), change, String(plant.id), names.nameOf(tokenId)]
+  return cells.map(toPrintable).join('  ')
+}
+
+function toJsonLine({ position, type, at, plant, tokenId }: JournalEvent, names: TokenNames) {
+  const time = JSON.stringify(new Date(at).toISOString())
+  const token = JSON.stringify({ tokenId: tokenId ?? null, tokenName: names.nameOf(tokenId) })
+  // The id is written digit by digit: JSON.stringify takes no bigint.
+  return `{"position":"${position}","at":${time},"type":"${type}","plantId":${plant.id},${token.slice(1)}`
+}
+
+function journalIsOff(): WrongConfig {
+  return new WrongConfig([
+    'This store keeps no journal: JOURNAL_KEEP is off. Set it to 7d, and changes are kept from then on.',
+  ])
+}

@@ -1,0 +1,68 @@
+/** What an examination has found about one subject, and what the operator should do. */
+export interface Finding {
+  readonly subject: string
+  readonly state: 'ok' | 'to do'
+  readonly message: string
+}
+
+export function fine(subject: string, message: string): Finding {
+  return { subject, state: 'ok', message }
+}
+
+export function toDo(subject: string, message: string): Finding {
+  return { subject, state: 'to do', message }
+}
+
+/** A token as far as its end is concerned. */
+export interface TokenEnd {
+  readonly name: string
+  readonly expiresAt: number | undefined
+  readonly revokedAt: number | undefined
+}
+
+const soonMs = 14 * 24 * 60 * 60 * 1000
+const maxNames = 5
+
+/** Finds tokens that are about to expire. */
+export function examineTokens(tokens: readonly TokenEnd[], now: number): Finding {
+  const subject = 'tokens'
+  const valid = tokens.filter(
+    ({ expiresAt, revokedAt }) => revokedAt === undefined && (expiresAt ?? Infinity) > now,
+  )
+  const ending = valid.filter(({ expiresAt }) => (expiresAt ?? Infinity) < now + soonMs)
+  if (ending.length === 0)
+    return fine(subject, `${valid.length} valid, none expires within 14 days`)
+  const names = ending.slice(0, maxNames).map(({ name }) => `"${name}"`)
+  const more = ending.length > maxNames ? ` and ${ending.length - maxNames} more` : ''
+  return toDo(
+    subject,
+    `${names.join(', ')}${more} will expire within 14 days: make new ones with "token create", and give them to their users`,
+  )
+}
+
+/** Compares the schema of a store with the one that this release makes. */
+export function examineSchema(version: number, known: number): Finding {
+  const subject = 'schema'
+  if (version === known) return fine(subject, `release ${known} of the schema, the current one`)
+  if (version > known) {
+    return toDo(
+      subject,
+      `release ${version} of the schema, but this program knows ${known}: use the newer program that wrote it`,
+    )
+  }
+  return toDo(
+    subject,
+    `release ${version} of the schema: make a backup; the next "serve" of this program will bring it to ${known}`,
+  )
+}
+
+/** A time in the store must not lie in the future. */
+export function examineClock(newest: number, now: number, toleranceMs = 60_000): Finding {
+  const subject = 'clock'
+  if (newest <= now + toleranceMs) return fine(subject, 'not behind the times in the store')
+  const behind = Math.round((newest - now) / 1000)
+  return toDo(
+    subject,
+    `${behind} s behind the newest time in the store: set the clock, and keep it right with NTP`,
+  )
+}

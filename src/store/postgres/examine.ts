@@ -1,0 +1,123 @@
+import { examineClock, examineSchema, examineTokens, type Finding, fine, toDo } from '../finding.ts'
+import { UnusableStore } from '../store.ts'
+import { toAddress } from './address.ts'
+import { explain } from './explain.ts'
+import { migrations } from './migrations.ts'
+import type { Sql } from './pools.ts'
+import { oldestServer, readVersion, requirePrivileges } from './schema.ts'
+import { openSession, type Session } from './session.ts'
+
+/** A server whose clock differs by more than this gives tokens another lifetime. */
+const clockToleranceMs = 2_000
+const maxUsedShare = 0.8
+
+interface Settings {
+  readonly version: string
+  readonly name: string
+  readonly encoding: string
+  readonly fsync: string
+  readonly full_page_writes: string
+  readonly synchronous_commit: string
+  readonly connections: string
+  readonly max_connections: string
+  readonly now: string
+}
+
+/** Examines a database and the server that it is on, without changing anything. */
+export async function examineServer(url: string): Promise<Finding[]> {
+  const session = await connect(url)
+  try {
+    return await examine(session.writers[0] as Sql)
+  } finally {
+    await session.end(0)
+  }
+}
+
+async function connect(url: string): Promise<Session> {
+  const address = toAddress(url)
+  const attempts = address.hosts.map((at) => openSession({ address, at, onLost() {} }))
+  try {
+    const session = await Promise.any(attempts)
+    for (const attempt of attempts) {
+      void attempt.then((other) => (other === session ? undefined : other.end(0))).catch(() => {})
+    }
+    return session
+  } catch (error) {
+    throw new UnusableStore(explain(error, address.hosts).message, { cause: error })
+  }
+}
+
+async function examine(sql: Sql): Promise<Finding[]> {
+  const [server] = await sql<[Settings]>`
+    SELECT pg_catalog.current_setting('server_version_num') AS version,
+           pg_catalog.current_setting('server_version') AS name,
+           pg_catalog.current_setting('server_encoding') AS encoding,
+           pg_catalog.current_setting('fsync') AS fsync,
+           pg_catalog.current_setting('full_page_writes') AS full_page_writes,
+           pg_catalog.current_setting('synchronous_commit') AS synchronous_commit,
+           pg_catalog.current_setting('max_connections') AS max_connections,
+           (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity) AS connections,
+           (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000)::bigint AS now`
+  const schema = await readVersion(sql).catch(toNewerSchema)
+  const findings = [examineRelease(server), examineSyncs(server), examineConnections(server)]
+  if (typeof schema !== 'number') return [...findings, schema]
+  if (schema === 0) return [...findings, toDo('schema', 'no store was made here yet: run "serve"')]
+  const now = Date.now()
+  return [
+    ...findings,
+    examineSchema(schema, migrations.length),
+    await examinePrivileges(sql, schema),
+    examineClock(Number(server.now), now, clockToleranceMs),
+    examineTokens(await listTokens(sql), now),
+  ]
+}
+
+/** A schema of a newer release is refused with a message of its own. */
+function toNewerSchema(error: unknown): Finding {
+  if (error instanceof UnusableStore) return toDo('schema', error.message)
+  throw error
+}
+
+function examineRelease({ version, name, encoding }: Settings): Finding {
+  if (Number(version) < oldestServer) return toDo('PostgreSQL', `${name}: use 15 or newer`)
+  if (encoding !== 'UTF8') return toDo('PostgreSQL', `the encoding is ${encoding}: it must be UTF8`)
+  return fine('PostgreSQL', name)
+}
+
+function examineSyncs(server: Settings): Finding {
+  const off = (['fsync', 'full_page_writes', 'synchronous_commit'] as const).filter(
+    (name) => server[name] === 'off',
+  )
+  if (off.length === 0) return fine('syncs', `synchronous_commit = ${server.synchronous_commit}`)
+  return toDo('syncs', `${off.join(' and ')} off: a crash loses plants; switch on in the server`)
+}
+
+function examineConnections({ connections, max_connections }: Settings): Finding {
+  const text = `${connections} of ${max_connections} are in use`
+  if (Number(connections) < maxUsedShare * Number(max_connections)) return fine('connections', text)
+  return toDo('connections', `${text}: raise max_connections, or use a pooler`)
+}
+
+async function examinePrivileges(sql: Sql, schema: number): Promise<Finding> {
+  const subject = 'privileges'
+  // The tables of an older schema are not all there yet.
+  if (schema < migrations.length) return fine(subject, 'examined by the next "serve"')
+  try {
+    await requirePrivileges(sql)
+    return fine(subject, 'all that the service needs')
+  } catch (error) {
+    if (error instanceof UnusableStore) return toDo(subject, error.message)
+    throw error
+  }
+}
+
+async function listTokens(sql: Sql) {
+  const rows = await sql<{ name: string; expires_at: string | null; revoked_at: string | null }[]>`
+    SELECT name, expires_at, revoked_at FROM plant_store.tokens`
+  const toTime = (value: string | null) => (value === null ? undefined : Number(value))
+  return rows.map((row) => ({
+    name: row.name,
+    expiresAt: toTime(row.expires_at),
+    revokedAt: toTime(row.revoked_at),
+  }))
+}

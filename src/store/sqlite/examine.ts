@@ -1,0 +1,139 @@
+import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
+import { explainFile } from '../file-errors.ts'
+import {
+  examineClock,
+  examineSchema,
+  examineTokens,
+  type Finding,
+  fine,
+  type TokenEnd,
+  toDo,
+} from '../finding.ts'
+import { UnusableStore } from '../store.ts'
+import { proveSyncs, readSqliteVersion } from './connection.ts'
+import { explainSqlite, isSqliteError } from './failures.ts'
+import { identifyFile } from './file.ts'
+import { defaultLogBounds } from './log-bound.ts'
+import { migrations } from './migrations.ts'
+
+const gibibyte = 1024 ** 3
+/** Less free space than this, or than this share of the disk, is too little. */
+const minFreeBytes = gibibyte
+const minFreeShare = 0.05
+
+type Row = Readonly<Record<string, number | string | null>>
+
+/** Examines the file of a store, and the disk that it is on. */
+export function examineFile(path: string): Finding[] {
+  const found = attempt('file', () => {
+    if (identifyFile(path) === 'new') return toDo('file', `${path} is empty: no store was made yet`)
+    return fine('file', path)
+  })
+  if (found.state === 'to do') return [found]
+  return [
+    found,
+    attempt('permissions', () => examinePermissions(path)),
+    attempt('SQLite', () => examineVersion(path)),
+    ...examineContent(path),
+    attempt('syncs', () => {
+      proveSyncs(path)
+      return fine('syncs', 'a commit is on the disk when it returns')
+    }),
+    attempt('free space', () => examineSpace(path)),
+    attempt('log', () => examineLog(path)),
+  ]
+}
+
+/** An examination that fails has found something, too. */
+function attempt(subject: string, examine: () => Finding): Finding {
+  try {
+    return examine()
+  } catch (error) {
+    return toDo(subject, explainFailure(error))
+  }
+}
+
+function explainFailure(error: unknown): string {
+  if (error instanceof UnusableStore) return error.message
+  if (isSqliteError(error)) return explainSqlite(error)
+  return error instanceof Error && 'syscall' in error ? explainFile(error) : String(error)
+}
+
+function examinePermissions(path: string): Finding {
+  const subject = 'permissions'
+  accessSync(path, constants.R_OK | constants.W_OK)
+  accessSync(dirname(path), constants.R_OK | constants.W_OK | constants.X_OK)
+  const files = [path, `${path}-wal`, `${path}-shm`].filter(existsSync)
+  const open = files.filter((file) => (statSync(file).mode & 0o077) !== 0)
+  if (open.length === 0) return fine(subject, 'only the owner can read and write the files')
+  return toDo(subject, `other users can read the store: chmod 600 ${open.join(' ')}`)
+}
+
+function examineVersion(path: string): Finding {
+  return withFile(path, (db) => fine('SQLite', `release ${readSqliteVersion(db)}`))
+}
+
+/** Everything that is read from the database itself. */
+function examineContent(path: string): Finding[] {
+  try {
+    return withFile(path, (db) => {
+      const get = (sql: string) => Object.values(db.prepare(sql).get() ?? {})[0] ?? 0
+      const version = Number(get('PRAGMA user_version'))
+      const schema = examineSchema(version, migrations.length)
+      const tokens = db.prepare('SELECT name, expires_at, revoked_at FROM tokens').all() as Row[]
+      const newest = Number(get('SELECT max(created_at) FROM tokens'))
+      const now = Date.now()
+      return [
+        examineIntegrity(db),
+        schema,
+        examineTokens(tokens.map(toTokenEnd), now),
+        examineClock(newest, now),
+      ]
+    })
+  } catch (error) {
+    return [toDo('integrity', `${explainFailure(error)}: restore the last backup`)]
+  }
+}
+
+function examineIntegrity(db: DatabaseSync): Finding {
+  const [first] = db.prepare('PRAGMA integrity_check(1)').all() as Row[]
+  const said = String(first?.integrity_check)
+  if (said === 'ok') return fine('integrity', 'every page and every index is as it should be')
+  return toDo('integrity', `damaged (${said}): stop the service, and restore the last backup`)
+}
+
+function examineSpace(path: string): Finding {
+  const { bavail, blocks, bsize } = statfsSync(dirname(path))
+  const free = bavail * bsize
+  const text = `${(free / gibibyte).toFixed(1)} GiB are free`
+  if (free >= minFreeBytes && bavail / blocks >= minFreeShare) return fine('free space', text)
+  return toDo('free space', `only ${text}: make room, or move the store to a larger disk`)
+}
+
+function examineLog(path: string): Finding {
+  const bytes = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0
+  const text = `${(bytes / 1024 ** 2).toFixed(1)} MiB`
+  if (bytes <= defaultLogBounds.refuseBytes) return fine('log', text)
+  return toDo('log', `${text}: a long export keeps it from shrinking; wait for it, or restart`)
+}
+
+function withFile<Value>(path: string, use: (db: DatabaseSync) => Value): Value {
+  const db = new DatabaseSync(pathToFileURL(path), { readOnly: true, readBigInts: false })
+  try {
+    return use(db)
+  } finally {
+    db.close()
+  }
+}
+
+function toTokenEnd(row: Row): TokenEnd {
+  const toTime = (value: Row[string] | undefined) => (value == null ? undefined : Number(value))
+  return {
+    name: String(row.name),
+    expiresAt: toTime(row.expires_at),
+    revokedAt: toTime(row.revoked_at),
+  }
+}

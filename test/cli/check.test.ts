@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { chmodSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, it } from 'node:test'
+import { run } from '../support/command.ts'
+import { engines } from '../support/engines.ts'
+import { newFolder } from '../support/folder.ts'
+import { query } from '../support/postgres.ts'
+
+const [sqlite, postgresql] = engines as [(typeof engines)[number], (typeof engines)[number]]
+
+/** The subjects that the command finds something to do about, with its exit code. */
+async function check(url: string) {
+  const { stdout, exitCode } = await run(['check', '--json'], {
+    folder: newFolder(),
+    env: { DATABASE_URL: url },
+  })
+  const findings: { subject: string; state: string; message: string }[] = JSON.parse(stdout)
+  const toDo = findings.filter(({ state }) => state === 'to do')
+  return { toDo, findings, exitCode }
+}
+
+async function newStore(engine: (typeof engines)[number]): Promise<string> {
+  const url = await engine.newUrl()
+  const store = await engine.open(url)
+  await store.createPlant({ id: 1n, name: 'Fern' })
+  await store.close()
+  return url
+}
+
+for (const engine of engines) {
+  describe(`plant-store check on ${engine.name}`, () => {
+    it('ends with 0 on a good store, while it is in use, and changes nothing', async () => {
+      const url = await newStore(engine)
+      const store = await engine.open(url)
+      const { findings, toDo, exitCode } = await check(url)
+      // The servers of the tests do without fsync.
+      assert.deepEqual(
+        toDo.filter(({ subject }) => subject !== 'syncs' || engine === sqlite),
+        [],
+      )
+      assert.equal(exitCode, toDo.length === 0 ? 0 : 1)
+      assert.ok(findings.length >= 7)
+      assert.equal((await store.getPlant(1n))?.name, 'Fern')
+    })
+
+    it('names tokens that will expire soon', async () => {
+      const url = await newStore(engine)
+      const options = { folder: newFolder(), env: { DATABASE_URL: url } }
+      await run(['token', 'create', '--name', 'billing', '--expires', '3d'], options)
+      await run(['token', 'create', '--name', 'later', '--expires', '90d'], options)
+      const { toDo, exitCode } = await check(url)
+      const tokens = toDo.find(({ subject }) => subject === 'tokens')
+      assert.match(tokens?.message ?? '', /^"billing" will expire within 14 days: /)
+      assert.equal(exitCode, 1)
+    })
+  })
+}
+
+describe('plant-store check on a file', () => {
+  const toPath = (url: string) => url.replace('sqlite:', '')
+
+  it('finds a damaged page', async () => {
+    const url = await newStore(sqlite)
+    const path = toPath(url)
+    const size = readFileSync(path).length
+    writeSync(openSync(path, 'r+'), Buffer.alloc(4_096, 0xab), 0, 4_096, size - 4_096)
+    const { toDo, exitCode } = await check(url)
+    assert.match(toDo.find(({ subject }) => subject === 'integrity')?.message ?? '', /restore/)
+    assert.equal(exitCode, 1)
+  })
+
+  it('finds a half-copied file', async () => {
+    const url = await newStore(sqlite)
+    const path = toPath(url)
+    writeFileSync(path, readFileSync(path).subarray(0, 6_000))
+    const { toDo, exitCode } = await check(url)
+    assert.notDeepEqual(toDo, [])
+    assert.equal(exitCode, 1)
+  })
+
+  it('finds a file that is not a store', async () => {
+    const path = join(newFolder(), 'notes.txt')
+    writeFileSync(path, 'notes')
+    const { toDo } = await check(`sqlite:${path}`)
+    assert.match(toDo[0]?.message ?? '', /is not a database of Plant Store/)
+  })
+
+  it('finds files that others can read', async () => {
+    const url = await newStore(sqlite)
+    chmodSync(toPath(url), 0o644)
+    const { toDo } = await check(url)
+    assert.deepEqual(
+      toDo.map(({ subject }) => subject),
+      ['permissions'],
+    )
+    assert.match(toDo[0]?.message ?? '', /chmod 600/)
+  })
+
+  for (const [version, pattern] of [
+    [99, /use the newer program/],
+    [3, /make a backup; the next "serve"/],
+  ] as const) {
+    it(`compares the schema of release ${version} with its own`, async () => {
+      const url = await newStore(sqlite)
+      const db = new DatabaseSync(toPath(url))
+      db.exec(`PRAGMA user_version = ${version}`)
+      db.close()
+      const { toDo } = await check(url)
+      assert.deepEqual(
+        toDo.map(({ subject }) => subject),
+        ['schema'],
+      )
+      assert.match(toDo[0]?.message ?? '', pattern)
+    })
+  }
+
+  it('finds a clock that is behind the store', async () => {
+    const url = await newStore(sqlite)
+    const options = { folder: newFolder(), env: { DATABASE_URL: url } }
+    await run(['token', 'create', '--name', 'x'], options)
+    const db = new DatabaseSync(toPath(url))
+    db.exec(`UPDATE tokens SET created_at = ${Date.now() + 3_600_000}`)
+    db.close()
+    const { toDo } = await check(url)
+    assert.deepEqual(
+      toDo.map(({ subject }) => subject),
+      ['clock'],
+    )
+  })
+
+  it('ends with 78 where there is no store', async () => {
+    const { exitCode } = await run(['check'], { folder: newFolder() })
+    assert.equal(exitCode, 78)
+  })
+})
+
+describe('plant-store check on a server', () => {
+  it('finds a schema of a newer release', async () => {
+    const url = await newStore(postgresql)
+    await query(url, 'UPDATE plant_store.schema_version SET version = 99')
+    const { toDo, exitCode } = await check(url)
+    assert.match(toDo.map(({ message }) => message).join(), /written by a newer release/)
+    assert.equal(exitCode, 1)
+  })
+
+  it('finds settings that lose plants', async () => {
+    const url = await newStore(postgresql)
+    const { toDo } = await check(url)
+    assert.match(toDo.map(({ message }) => message).join(), /fsync off: a crash loses plants/)
+  })
+
+  it('finds a database without a store, and makes none', async () => {
+    const url = await postgresql.newUrl()
+    const { toDo } = await check(url)
+    assert.match(toDo.map(({ message }) => message).join(), /no store was made here yet/)
+    const again = await check(url)
+    assert.deepEqual(again.toDo, toDo)
+  })
+})
