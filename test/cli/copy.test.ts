@@ -127,6 +127,24 @@ describe('plant-store copy', () => {
     assert.match(missing.stderr, /^--from: there is no store at sqlite:\/.*\/no\.db\.\n$/)
   })
 
+  it('counts to 100 % once, over the copy and the comparison', async (test) => {
+    const sqlite = engines[0] as Engine
+    const { url, store } = await fill(sqlite)
+    await store.close()
+    let nowMs = performance.now()
+    // Each look at the clock is much later than the one before, so that each report is shown.
+    test.mock.method(performance, 'now', () => {
+      nowMs += 10_000
+      return nowMs
+    })
+    const { stderr } = await copy(url, await sqlite.newUrl())
+    const reports = [...stderr.matchAll(/^copy: ([\d,]+) plants, .* (\d+) %, /gm)]
+    const counts = reports.map(([, count = '']) => Number(count.replace(',', '')))
+    const shares = reports.map(([, , share]) => Number(share))
+    assert.deepEqual(shares, [20, 40, 50, 70, 90, 100])
+    assert.deepEqual(counts, [500, 1_000, 1_250, 1_750, 2_250, 2_500])
+  })
+
   it('notices that tokens are missing in the destination', async () => {
     const folder = newFolder()
     const [from, to] = ['sqlite:from.db', 'sqlite:to.db']
