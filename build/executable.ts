@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
 import { manifestName } from '../src/embedded.ts'
+import { buildAssets, embeddedFolder } from '../src/web/assets.ts'
 
 const root = join(import.meta.dirname, '..')
 const { values } = parseArgs({
@@ -32,6 +33,9 @@ async function buildExecutable(): Promise<void> {
   const assets: Record<string, string> = {
     'package.json': join(root, 'package.json'),
     'thread-program.js': await bundle('src/store/sqlite/thread-program.ts', 'thread-program.js'),
+  }
+  for (const { name, bytes } of buildAssets().values()) {
+    assets[embeddedFolder + name] = write(name.replaceAll('/', '-'), bytes)
   }
   const manifest = write(manifestName, JSON.stringify(Object.keys(assets)))
   if (without !== undefined) delete assets[without]
@@ -71,7 +75,7 @@ async function bundle(entry: string, name: string): Promise<string> {
   return outfile
 }
 
-function write(name: string, text: string): string {
+function write(name: string, text: string | Buffer): string {
   const path = join(folder, name)
   writeFileSync(path, text)
   return path

@@ -1,4 +1,4 @@
-import { getAsset, getAssetKeys, getRawAsset, isSea } from 'node:sea'
+import { getAsset, getAssetKeys, isSea } from 'node:sea'
 
 /**
  * The files inside of the executable that `npm run build:executable` makes. A checkout and the
@@ -12,11 +12,6 @@ export const manifestName = 'manifest.json'
 /** The text of a file inside of the executable. */
 export function readEmbedded(name: string): string {
   return getAsset(name, 'utf8')
-}
-
-/** The bytes of a file inside of the executable, which must not be changed. */
-export function readEmbeddedBytes(name: string): Buffer {
-  return Buffer.from(getRawAsset(name))
 }
 
 /** The names of the files inside of the executable. */

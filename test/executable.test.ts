@@ -48,6 +48,10 @@ describe('the executable', { concurrency: false }, () => {
     const [, body = ''] = await waitFor(/-d '(\{.*\})'/)
     const created = await send({ method: 'POST', path: '/plants', body }, token)
     assert.equal(created.body, '{"name":"Monstera deliciosa","tag":"indoor"}')
+    const page = await call(url, { path: '/' })
+    const [script = ''] = /assets\/page-[\w-]+\.js/.exec(page.body) ?? []
+    const { status, body: code } = await call(url, { path: `/${script}` })
+    assert.deepEqual({ status, isCode: code.length > 1_000 }, { status: 200, isCode: true })
     assert.equal((await call(url, { path: '/docs' })).status, 200)
     const issued = await runProcess(['token', 'create', '--name', 'me'], { folder, program })
     assert.match(issued.stdout, /^plst_\w{36}\n$/)

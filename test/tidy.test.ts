@@ -29,7 +29,7 @@ const imports: Record<string, string[]> = {
     'store/open.ts',
     'tokens/operator-token.ts',
   ],
-  web: ['client', 'contract'],
+  web: ['client', 'contract', 'embedded.ts'],
   'repeat.ts': [],
   'service.ts': ['config.ts', 'contract', 'http', 'metrics', 'repeat.ts', 'store', 'tokens'],
   cli: [

@@ -1,6 +1,6 @@
 import { cachePolicies } from '../contract/headers.ts'
 import { contentSecurityPolicy, referrerPolicy } from '../contract/web-policy.ts'
-import { type Asset, buildAssets, webPages } from '../web/assets.ts'
+import { type Asset, loadAssets, webPages } from '../web/assets.ts'
 import { type Exchange, type Headers, send } from './exchange.ts'
 import { takesGzip } from './negotiation.ts'
 import { nothingAt } from './unrouted.ts'
@@ -16,7 +16,7 @@ const assetHeaders: Headers = { 'Cache-Control': cachePolicies.asset }
 export function buildWebFiles() {
   let built: ReadonlyMap<string, Asset> | undefined
   const find = (name: string): Asset | undefined => {
-    built ??= buildAssets()
+    built ??= loadAssets()
     return built.get(name)
   }
 

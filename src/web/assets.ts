@@ -4,6 +4,7 @@ import { stripTypeScriptTypes } from 'node:module'
 import { extname } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { buildOpenApi } from '../contract/openapi.ts'
+import { isExecutable, listEmbedded, readEmbedded } from '../embedded.ts'
 import { joinModules } from './join.ts'
 
 /** A file that browsers ask for. */
@@ -27,6 +28,21 @@ const contentTypes: Record<string, string> = {
   // The document of the reference: the contract calls these files text.
   '.txt': 'text/plain; charset=utf-8',
   '.svg': 'image/svg+xml',
+}
+
+/** Where the executable keeps these files. */
+export const embeddedFolder = 'web/'
+
+/** Every file that the pages consist of: from inside of the executable, or built. */
+export function loadAssets(): ReadonlyMap<string, Asset> {
+  if (!isExecutable) return buildAssets()
+  const names = listEmbedded().filter((name) => name.startsWith(embeddedFolder))
+  return new Map(
+    names.map((embedded) => {
+      const name = embedded.slice(embeddedFolder.length)
+      return [name, toAsset(name, readEmbedded(embedded))]
+    }),
+  )
 }
 
 /** Builds every file that the pages consist of: this alone knows where they come from. */
