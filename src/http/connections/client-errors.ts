@@ -1,9 +1,9 @@
-import { STATUS_CODES } from 'node:http'
 import { Failure } from '../../contract/errors.ts'
 import { jsonContentType } from '../../contract/formats.ts'
 import { contentTypeOptions } from '../../contract/headers.ts'
 import { limits, type Timeouts } from '../../contract/limits.ts'
 import { malformed, toFailureAnswer } from '../failures.ts'
+import { STATUS_CODES } from './node-http.ts'
 
 /** An error of Node's HTTP parser. */
 export interface ClientError extends NodeJS.ErrnoException {
