@@ -16,6 +16,7 @@ const imports: Record<string, string[]> = {
     'contract',
     'json',
     'metrics',
+    'store/caller.ts',
     'store/failures.ts',
     'store/store.ts',
     'tokens/verify.ts',

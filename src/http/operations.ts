@@ -7,6 +7,7 @@ import type { Operation } from '../contract/operation.ts'
 import { type OperationName, operations } from '../contract/operations.ts'
 import type { Scope } from '../contract/scopes.ts'
 import { buildShapeReader } from '../json/shape.ts'
+import type { Caller } from '../store/caller.ts'
 import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { type AnyAnswer, sendAnswer } from './answer.ts'
 import { authenticate } from './authentication.ts'
@@ -42,6 +43,7 @@ type AnyHandler = (call: {
   readonly baseUrl: string
   readonly tokenId: string
   readonly scopes: Grant['scopes']
+  readonly caller: Caller
   readonly mediaType: string
 }) => AnyAnswer | Promise<AnyAnswer>
 
@@ -108,7 +110,16 @@ function buildHandle(
     // A token that was revoked or expired while the body was on its way writes nothing.
     if (isWrite && !tokens.isCurrent(grant)) await verify()
     const mediaType = toPreferred(headers.accept, mediaTypes)
-    const answering = answer({ id, parameters, body, baseUrl, tokenId, scopes, mediaType })
+    const answering = answer({
+      id,
+      parameters,
+      body,
+      baseUrl,
+      tokenId,
+      scopes,
+      caller: response,
+      mediaType,
+    })
     const answered = answering instanceof Promise ? await answering : answering
     if (isWrite) writeHealth.noteSuccess()
     const streaming = sendAnswer(exchange, answered, timeouts, verify)

@@ -1,18 +1,9 @@
-import type { Plant } from '../contract/shapes.ts'
 import { buildHistogram, type Histogram, observe, secondsBounds } from '../metrics/histogram.ts'
 import { overloaded } from './failures.ts'
 
 /** An item that waits for its batch, and how much memory it holds meanwhile. */
 export interface Batched {
   readonly bytes: number
-}
-
-/** The memory that an item holds beside the text of its plant. */
-export const rowBytes = 64
-
-/** How much memory a plant holds while it waits. */
-export function toBytes({ name, tag = '' }: Plant): number {
-  return rowBytes + 2 * (name.length + tag.length)
 }
 
 export interface BatcherBounds {
@@ -34,6 +25,11 @@ export const defaultBounds = {
 export interface Batcher<Item extends Batched> {
   /** Resolves with the outcome of the item when its batch has run. */
   submit<Outcome>(item: Item): Promise<Outcome>
+  /**
+   * Fails items early, waiting or in a batch, for the reasons that `toReason` finds. Returns
+   * whether any item is still there.
+   */
+  giveUp(toReason: (item: Item) => unknown): boolean
   isFull(): boolean
   /** Resolves when nothing waits any more. */
   drain(): Promise<void>
@@ -74,7 +70,7 @@ export function buildBatcher<Item extends Batched>(
   let queuedBytes = 0
   const batchItems = buildHistogram(itemsBounds)
   const batchSeconds = buildHistogram(secondsBounds)
-  let batchesInFlight = 0
+  const batches = new Set<Waiting<Item>[]>()
   let flushIsScheduled = false
   let lastBatchItems = 0
   let delayedUntil = 0
@@ -99,7 +95,7 @@ export function buildBatcher<Item extends Batched>(
   }
 
   function scheduleFlush(): void {
-    if (flushIsScheduled || batchesInFlight === bounds.batchesInFlight || queue.length === 0) return
+    if (flushIsScheduled || batches.size === bounds.batchesInFlight || queue.length === 0) return
     flushIsScheduled = true
     const isSmall = delayedUntil > 0 && queue.length < lastBatchItems
     const delayMs = isSmall ? delayedUntil - performance.now() : 0
@@ -122,7 +118,7 @@ export function buildBatcher<Item extends Batched>(
     lastBatchItems = batch.length
     observe(batchItems, batch.length)
     const startedAt = performance.now()
-    batchesInFlight++
+    batches.add(batch)
     let outcomes: unknown[] | Promise<unknown[]>
     try {
       outcomes = run(batch.map(({ item }) => item))
@@ -163,27 +159,35 @@ export function buildBatcher<Item extends Batched>(
     batch.forEach(({ resolve }, index) => {
       resolve(outcomes[index] as never)
     })
-    finish(startedAt)
+    finish(batch, startedAt)
   }
 
   function fail(batch: Waiting<Item>[], error: unknown, startedAt: number): void {
     for (const { reject } of batch) reject(error)
-    finish(startedAt)
+    finish(batch, startedAt)
   }
 
-  function finish(startedAt: number): void {
+  function finish(batch: Waiting<Item>[], startedAt: number): void {
     observe(batchSeconds, (performance.now() - startedAt) / 1000)
-    batchesInFlight--
+    batches.delete(batch)
     const delayMs = commitDelayMs()
     delayedUntil = delayMs > 0 ? performance.now() + delayMs : 0
     scheduleFlush()
-    if (batchesInFlight > 0 || queue.length > 0) return
+    if (batches.size > 0 || queue.length > 0) return
     for (const resolve of onDrained) resolve()
     onDrained = []
   }
 
+  function giveUp(toReason: (item: Item) => unknown): boolean {
+    for (const { item, reject } of [...batches, queue].flat()) {
+      const reason = toReason(item)
+      if (reason !== undefined) reject(reason)
+    }
+    return batches.size > 0 || queue.length > 0
+  }
+
   function drain(): Promise<void> {
-    if (batchesInFlight === 0 && queue.length === 0) return Promise.resolve()
+    if (batches.size === 0 && queue.length === 0) return Promise.resolve()
     return new Promise((resolve) => onDrained.push(resolve))
   }
 
@@ -191,5 +195,5 @@ export function buildBatcher<Item extends Batched>(
     return { queuedItems: queue.length, queuedBytes, batchItems, batchSeconds }
   }
 
-  return { submit, isFull, drain, measure }
+  return { submit, giveUp, isFull, drain, measure }
 }

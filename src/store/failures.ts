@@ -50,6 +50,11 @@ export function overloaded(reason: RefusalReason = 'write_queue'): Failure {
   )
 }
 
+/** Nobody waits for the answer any more. */
+export function callerLeft(): Failure {
+  return new Failure(50300, 'The client has left.', { reason: 'other' })
+}
+
 export function tooManySnapshots(max: number): Failure {
   return new Failure(
     50300,

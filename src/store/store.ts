@@ -2,6 +2,7 @@ import type { Precondition } from '../contract/precondition.ts'
 import type { Scope } from '../contract/scopes.ts'
 import type { NewPlant, StoredPlant } from '../contract/shapes.ts'
 import type { Histogram } from '../metrics/histogram.ts'
+import type { Caller } from './caller.ts'
 import type { JournalPage, Position } from './journal-types.ts'
 
 export type * from './journal-types.ts'
@@ -12,6 +13,8 @@ export type Version = bigint
 export interface VersionedPlant extends StoredPlant {
   readonly version: Version
 }
+
+type FoundPlant = VersionedPlant | undefined
 
 /** The idempotency key of a create, and the token that it belongs to. */
 export interface CreateKey {
@@ -117,11 +120,11 @@ export interface Store {
   /** Creates the plant once for this key. A repeat with the same plant gets the first outcome. */
   createPlantOnce(plant: NewPlant, key: CreateKey): Promise<CreatedOnce | 'exists' | 'key reused'>
   /** Returns the plant itself where it is at hand, and a promise where it has to be fetched. */
-  getPlant(id: bigint): VersionedPlant | undefined | Promise<VersionedPlant | undefined>
+  getPlant(id: bigint, caller?: Caller): FoundPlant | Promise<FoundPlant>
   /** Plants in ascending order of their ids: up to the limit, or fewer when they are large. */
-  listPlants(query: PlantQuery): Promise<PlantPage>
+  listPlants(query: PlantQuery, caller?: Caller): Promise<PlantPage>
   /** The ids that a list of plants would have, whatever the size of the plants. */
-  listIds(query: PlantQuery): Promise<bigint[]>
+  listIds(query: PlantQuery, caller?: Caller): Promise<bigint[]>
   replacePlant(
     plant: StoredPlant,
     condition: Precondition,

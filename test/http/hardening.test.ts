@@ -201,6 +201,7 @@ describe('an idempotency key', () => {
         baseUrl: '',
         tokenId,
         scopes: new Set(),
+        caller: { destroyed: false },
         mediaType: 'application/json',
       })
     await create(1n, 'one')

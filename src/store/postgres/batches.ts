@@ -9,6 +9,7 @@ import { inTransaction, type Sql } from './session.ts'
 /** A write that waits for its batch. */
 export interface PostgresWrite<One extends Change = Change> extends Batched {
   readonly change: One
+  readonly arrivedAt: number
   /** A write that its caller has given up must not be sent any more. */
   state: 'waiting' | 'sent' | 'given up'
 }

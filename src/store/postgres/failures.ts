@@ -39,6 +39,11 @@ export function isTimeout(error: unknown): boolean {
   return codeOf(error) === 'TIMEOUT'
 }
 
+/** The server was asked to end the statement. */
+export function isCancelled(error: unknown): boolean {
+  return codeOf(error) === '57014'
+}
+
 /** The connection was lost, or the server ended it. A statement that was sent may have run. */
 export function isLoss(error: unknown): boolean {
   return isServerError(error) ? error.severity !== 'ERROR' : codeOf(error) !== ''

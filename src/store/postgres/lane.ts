@@ -1,14 +1,18 @@
-import { overloaded, unreachable } from '../failures.ts'
+import type { Caller } from '../caller.ts'
+import { callerLeft, overloaded, unreachable } from '../failures.ts'
+import { isCancelled } from './failures.ts'
 import type { Sql } from './pools.ts'
 import { timedOut } from './timeout.ts'
 
 /** A few connections for one kind of statements, with a bounded queue. */
 export interface Lane {
-  /** Lends a connection to `statements`, once one is idle. The time includes the wait for it. */
-  run<Value>(statements: (sql: Sql) => Promise<Value>, timeoutMs: number): Promise<Value>
+  /** Runs `statements` on one of the connections. The time includes the wait for it. */
+  run<Value>(statements: Statements<Value>, timeoutMs: number, caller?: Caller): Promise<Value>
   /** Refuses tasks that wait and new ones. Statements under way go on. */
   close(): void
 }
+
+type Statements<Value> = (sql: Sql) => Promise<Value>
 
 /** One connection of a lane. */
 export interface LaneConnection {
@@ -20,74 +24,108 @@ export interface LaneConnection {
 export interface LaneOptions {
   readonly open: () => Promise<LaneConnection>
   readonly connections: number
+  /** How many tasks may be sent on one connection at a time. Tasks with transactions need 1. */
+  readonly depth: number
   readonly queueItems: number
   /** What happens to a statement that takes too long. A write must never be cancelled. */
   readonly whenLate: 'cancel' | 'go on'
 }
 
 interface Task {
-  start(connection: LaneConnection): Promise<void>
-  reject(reason: unknown): void
+  readonly statements: Statements<unknown>
+  readonly settle: { resolve(value: never): void; reject(reason: unknown): void }
+  readonly timeoutMs: number
+  readonly endsAt: number
+  readonly caller: Caller | undefined
+  /** When it was sent. */
+  sentAt: number
+  /** Its caller has left, or got the answer that it was late. */
+  isUnwanted: boolean
 }
 
+/** One connection with its tasks, the oldest first. */
+interface Track {
+  readonly connection: LaneConnection
+  readonly tasks: Task[]
+  /** How many cancel requests were sent, and whether one is on its way. */
+  cancels: number
+  isCancelling: boolean
+}
+
+/** How often tasks are checked for their time and their callers. */
+const checkMs = 50
+/** After a task that has been under way for this long, none is sent: it would have to wait. */
+const slowMs = 10
+
 /** Builds a lane. Its connections are opened when they are needed, and kept. */
-export function buildLane({ open, connections, queueItems, whenLate }: LaneOptions): Lane {
-  const idle: LaneConnection[] = []
+export function buildLane(options: LaneOptions): Lane {
+  const { open, connections, depth, queueItems, whenLate } = options
+  const tracks: Track[] = []
   const queue = new Set<Task>()
   let openCount = 0
   let isClosed = false
+  let checkTimer: NodeJS.Timeout | undefined
 
-  function run<Value>(statements: (sql: Sql) => Promise<Value>, timeoutMs: number): Promise<Value> {
-    if (isClosed) return Promise.reject(unreachable())
-    if (queue.size >= queueItems) return Promise.reject(overloaded('read_queue'))
-    const { promise, resolve, reject } = Promise.withResolvers<Value>()
-    let connection: LaneConnection | undefined
-    let cancelled: Promise<void> | undefined
-    const timer = setTimeout(() => {
-      queue.delete(task)
-      // A statement that was sent may have been executed; one that was not cannot have been.
-      reject(connection === undefined ? unreachable() : timedOut(timeoutMs))
-      if (whenLate === 'cancel') cancelled = connection?.cancel().catch(() => {})
-    }, timeoutMs)
-    const task: Task = {
-      reject(reason) {
-        clearTimeout(timer)
-        reject(reason)
-      },
-      async start(free) {
-        connection = free
-        try {
-          resolve(await statements(free.sql))
-        } catch (error) {
-          reject(error)
-        }
-        clearTimeout(timer)
-        // A cancel request that is still on its way would hit the next statement.
-        await cancelled
-        idle.push(free)
-        startNext()
-      },
-    }
-    queue.add(task)
-    startNext()
-    return promise
+  function run<Value>(statements: Statements<Value>, timeoutMs: number, caller?: Caller) {
+    return new Promise<Value>((resolve, reject) => {
+      if (isClosed) throw unreachable()
+      if (queue.size >= queueItems) throw overloaded('read_queue')
+      const endsAt = performance.now() + timeoutMs
+      const settle = { resolve, reject }
+      queue.add({ statements, settle, timeoutMs, endsAt, caller, sentAt: 0, isUnwanted: false })
+      checkTimer ??= setInterval(check, Math.min(checkMs, timeoutMs)).unref()
+      startNext()
+    })
   }
 
-  /** Starts a task on each idle connection, and opens another connection while tasks are left. */
+  /** Sends tasks while a connection can take one, and opens another if all have something to do. */
   function startNext(): void {
+    const now = performance.now()
+    let isBusy = queue.size > 0
     for (const task of queue) {
-      const connection = idle.pop()
-      if (connection === undefined) break
+      const track = findTrack(now)
+      isBusy = track === undefined || track.tasks.length > 0
+      if (track === undefined) break
       queue.delete(task)
-      void task.start(connection)
+      void start(track, task, now)
     }
-    if (queue.size > 0 && openCount < connections) void openAnother()
+    if (isBusy && openCount < connections) void openAnother()
+  }
+
+  /** The connection with the fewest tasks, of those that can take another. */
+  function findTrack(now: number): Track | undefined {
+    // While connections are opened, each takes one task: the next may be idle.
+    const maxTasks = tracks.length < connections ? 1 : depth
+    let found: Track | undefined
+    for (const track of tracks) {
+      const { tasks, isCancelling } = track
+      const [oldest] = tasks
+      if (isCancelling || tasks.length >= maxTasks) continue
+      if (oldest !== undefined && now - oldest.sentAt > slowMs) continue
+      if (found === undefined || tasks.length < found.tasks.length) found = track
+    }
+    return found
+  }
+
+  async function start(track: Track, task: Task, now: number): Promise<void> {
+    const { connection, tasks, cancels } = track
+    task.sentAt = now
+    tasks.push(task)
+    try {
+      task.settle.resolve((await task.statements(connection.sql)) as never)
+    } catch (error) {
+      // The cancel request was meant for the task before it: a read can be sent again.
+      if (isCancelled(error) && track.cancels > cancels && !task.isUnwanted) queue.add(task)
+      else task.settle.reject(error)
+    }
+    tasks.splice(tasks.indexOf(task), 1)
+    startNext()
   }
 
   async function openAnother(): Promise<void> {
     openCount++
     try {
-      idle.push(await open())
+      tracks.push({ connection: await open(), tasks: [], cancels: 0, isCancelling: false })
       startNext()
     } catch (error) {
       openCount--
@@ -95,8 +133,45 @@ export function buildLane({ open, connections, queueItems, whenLate }: LaneOptio
     }
   }
 
+  /** Ends tasks that are late or whose callers have left. */
+  function check(): void {
+    const now = performance.now()
+    for (const task of queue) {
+      const reason = findReason(task, now)
+      if (reason === undefined) continue
+      queue.delete(task)
+      // A statement that was sent may have been executed; one that was not cannot have been.
+      task.settle.reject(reason === 'late' ? unreachable() : callerLeft())
+    }
+    for (const track of tracks) endUnwanted(track, now)
+    if (queue.size > 0 || tracks.some(({ tasks }) => tasks.length > 0)) return
+    clearInterval(checkTimer)
+    checkTimer = undefined
+  }
+
+  function endUnwanted(track: Track, now: number): void {
+    for (const task of track.tasks) {
+      const reason = task.isUnwanted ? undefined : findReason(task, now)
+      if (reason === undefined) continue
+      task.isUnwanted = true
+      task.settle.reject(reason === 'late' ? timedOut(task.timeoutMs) : callerLeft())
+    }
+    // The server executes the oldest. The others are cancelled when it is their turn.
+    if (whenLate === 'cancel' && track.tasks[0]?.isUnwanted) void cancel(track)
+  }
+
+  /** Nothing more is sent meanwhile: a request that is on its way would hit the next statement. */
+  async function cancel(track: Track): Promise<void> {
+    if (track.isCancelling) return
+    track.isCancelling = true
+    track.cancels++
+    await track.connection.cancel().catch(() => {})
+    track.isCancelling = false
+    startNext()
+  }
+
   function refuse(reason: unknown): void {
-    for (const task of queue) task.reject(reason)
+    for (const task of queue) task.settle.reject(reason)
     queue.clear()
   }
 
@@ -107,4 +182,9 @@ export function buildLane({ open, connections, queueItems, whenLate }: LaneOptio
       refuse(unreachable())
     },
   }
+}
+
+function findReason({ endsAt, caller }: Task, now: number): 'late' | 'left' | undefined {
+  if (now >= endsAt) return 'late'
+  return caller?.destroyed ? 'left' : undefined
 }

@@ -27,16 +27,15 @@ interface KeyRow {
 
 const keysPerStep = 500
 
-/** The plants with these ids, in the order of the ids; undefined where there is none. */
+/** The plants with these ids, as far as there are any. */
 export async function findPlants(
   sql: Sql,
   ids: readonly bigint[],
-): Promise<(VersionedPlant | undefined)[]> {
+): Promise<ReadonlyMap<bigint, VersionedPlant>> {
   const rows = await sql<PlantRow[]>`
     SELECT id, name, tag, version FROM plant_store.plants
     WHERE id = ANY(${toIntegerArray(ids)}::bigint[])`
-  const byId = toPlantsById(rows)
-  return ids.map((id) => byId.get(id))
+  return toPlantsById(rows)
 }
 
 export async function forgetKeys(sql: Sql, usedBefore: number): Promise<boolean> {

@@ -1,45 +1,30 @@
-import {
-  type Batched,
-  type BatcherBounds,
-  buildBatcher,
-  defaultBounds,
-  rowBytes,
-  toBytes,
-} from '../batcher.ts'
+import { type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
 import { type Change, type Outcome, toCreateOnce, toImport } from '../changes.ts'
 import { unconfirmed, unreachable } from '../failures.ts'
+import { rowBytes, toBytes } from '../held-bytes.ts'
 import { limitSnapshots } from '../snapshots.ts'
-import type { Store, Version, VersionedPlant } from '../store.ts'
+import type { Store, Version } from '../store.ts'
 import { randomVersion, toVersioned } from '../version.ts'
 import { attemptWrite } from './attempts.ts'
 import { type PostgresWrite, sendWrites } from './batches.ts'
 import type { Connection } from './connection.ts'
-import { toReadFailure } from './failures.ts'
 import { buildFeed } from './feed.ts'
 import { trimJournal } from './journal.ts'
 import { measureStore } from './measures.ts'
 import { listIds, listPlants } from './pages.ts'
-import { findPlants, forgetKeys } from './plants.ts'
+import { forgetKeys } from './plants.ts'
 import type { Sql } from './pools.ts'
-import { lookUpConnections, type Session, writerCount } from './session.ts'
+import { buildReads } from './reads.ts'
+import { type Session, writerCount } from './session.ts'
 import { openSnapshot } from './snapshot.ts'
 import { withTimeout } from './timeout.ts'
 import { tokenStatements } from './tokens.ts'
 
 const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: writerCount }
-/** Plants that are requested at the same time share a query, and a few queries run at a time. */
-const lookUpBounds: BatcherBounds = {
-  ...defaultBounds,
-  batchItems: 64,
-  batchesInFlight: lookUpConnections,
-}
 /** How long a caller waits for the store, from the arrival of its request. */
 const defaultAnswerTimeoutMs = 5_000
-
-interface LookUp extends Batched {
-  readonly id: bigint
-  readonly arrivedAt: number
-}
+/** How often writes are checked for their time. */
+const checkMs = 50
 
 /** What tests and benchmarks may set. */
 export interface PostgresOptions extends Partial<BatcherBounds> {
@@ -55,7 +40,8 @@ export function buildPostgresStore(connection: Connection, options: PostgresOpti
     ...overrides
   } = options
   const writes = buildBatcher(commitBatch, { ...bounds, ...overrides })
-  const lookUps = buildBatcher(lookUp, lookUpBounds)
+  const { read, getPlant } = buildReads(connection, answerTimeoutMs)
+  let checkTimer: NodeJS.Timeout | undefined
   const busyWriters = new Set<Sql>()
   const feed = buildFeed(connection, read)
 
@@ -87,40 +73,23 @@ export function buildPostgresStore(connection: Connection, options: PostgresOpti
   }
 
   function write<One extends Change>(change: One, bytes = rowBytes): Promise<Outcome<One>> {
-    return new Promise((resolve, reject) => {
-      if (connection.session() === undefined) {
-        reject(unreachable())
-        return
-      }
-      const waiting: PostgresWrite = { change, bytes, state: 'waiting' }
-      const timer = setTimeout(() => {
-        reject(waiting.state === 'sent' ? unconfirmed() : unreachable())
-        waiting.state = 'given up'
-      }, answerTimeoutMs)
-      const committed = writes.submit<Outcome<One>>(waiting)
-      committed.then(resolve, reject).finally(() => clearTimeout(timer))
+    if (connection.session() === undefined) return Promise.reject(unreachable())
+    checkTimer ??= setInterval(giveUpLate, checkMs)
+    return writes.submit({ change, bytes, arrivedAt: performance.now(), state: 'waiting' })
+  }
+
+  /** One timer for all: a timer and a promise for each write would cost a tenth of a create. */
+  function giveUpLate(): void {
+    const arrivedBefore = performance.now() - answerTimeoutMs
+    const isAnyLeft = writes.giveUp((waiting) => {
+      if (waiting.arrivedAt > arrivedBefore || waiting.state === 'given up') return undefined
+      const reason = waiting.state === 'sent' ? unconfirmed() : unreachable()
+      waiting.state = 'given up'
+      return reason
     })
-  }
-
-  function lookUp(asked: LookUp[]): Promise<(VersionedPlant | undefined)[]> {
-    // Counted from the arrival of the first, so that a queue does not add up its waits.
-    const waitedMs = performance.now() - (asked[0]?.arrivedAt ?? 0)
-    const ids = asked.map(({ id }) => id)
-    return read('lookUps', (sql) => findPlants(sql, ids), answerTimeoutMs - waitedMs)
-  }
-
-  async function read<Value>(
-    lane: 'lookUps' | 'pages',
-    run: (sql: Sql) => Promise<Value>,
-    timeoutMs = answerTimeoutMs,
-  ): Promise<Value> {
-    const session = connection.session()
-    if (session === undefined) throw unreachable()
-    try {
-      return await session[lane].run(run, timeoutMs)
-    } catch (error) {
-      throw toReadFailure(error)
-    }
+    if (isAnyLeft) return
+    clearInterval(checkTimer)
+    checkTimer = undefined
   }
 
   /** A write that is rare enough to need no batch. */
@@ -135,9 +104,9 @@ export function buildPostgresStore(connection: Connection, options: PostgresOpti
       write({ kind: 'create', plant: toVersioned(plant, newVersion()), tokenId }, toBytes(plant)),
     createPlantOnce: (plant, key) =>
       write(toCreateOnce(toVersioned(plant, newVersion()), key), toBytes(plant)),
-    getPlant: (id) => lookUps.submit({ id, bytes: rowBytes, arrivedAt: performance.now() }),
-    listPlants: (query) => read('pages', (sql) => listPlants(sql, query)),
-    listIds: (query) => read('pages', (sql) => listIds(sql, query)),
+    getPlant,
+    listPlants: (query, caller) => read('pages', (sql) => listPlants(sql, query), caller),
+    listIds: (query, caller) => read('pages', (sql) => listIds(sql, query), caller),
     replacePlant(plant, condition, tokenId) {
       const versioned = toVersioned(plant, newVersion())
       return write({ kind: 'replace', plant: versioned, condition, tokenId }, toBytes(plant))

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { type BatcherBounds, buildBatcher, defaultBounds, rowBytes, toBytes } from '../batcher.ts'
+import { type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
 import { toCreateOnce, toImport } from '../changes.ts'
+import { rowBytes, toBytes } from '../held-bytes.ts'
 import { limitSnapshots } from '../snapshots.ts'
 import type { Journaling, Store, Version } from '../store.ts'
 import { randomVersion, toVersioned } from '../version.ts'
