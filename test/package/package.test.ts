@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import {
+  cpSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { before, describe, it } from 'node:test'
+import { killAfterTest } from '../support/child.ts'
+import { newFolder } from '../support/folder.ts'
+import { installPackages, npm, runNode } from '../support/packages.ts'
+
+const root = join(import.meta.dirname, '..', '..')
+const judges = createRequire(join(import.meta.dirname, 'package.json'))
+const token = 'operator-token-of-the-package'
+
+describe('the published package', { timeout: 600_000 }, () => {
+  /** A project that has installed the package. */
+  let project: string
+  let tarball: string
+  const installed = (file: string) => join(project, 'node_modules', 'plant-store', file)
+
+  before(async () => {
+    tarball = await pack()
+    project = newFolder()
+    writeFileSync(join(project, 'package.json'), '{"private":true,"type":"module"}')
+    await npm(project, ['install', '--prefer-offline', '--ignore-scripts', tarball])
+    await installPackages(import.meta.dirname)
+  })
+
+  it('holds what runs, and neither sources nor tests nor a lockfile', () => {
+    const allowed =
+      /^(bin\/plant-store\.js|dist\/.+(\.js|\.js\.map|\.d\.ts|\.css|\.svg|\.html)|[A-Z]+(\.md)?|openapi\.json|package\.json)$/
+    const files = globSync('**/*.*', { cwd: installed('.'), exclude: ['node_modules/**'] })
+    assert.ok(files.includes('dist/client/index.js'))
+    assert.deepEqual(
+      files.filter((file) => !allowed.test(file) || /(^|[/.])test[s.]?/.test(file)),
+      [],
+    )
+  })
+
+  it('has source maps that bring their sources', () => {
+    const map = JSON.parse(readFileSync(installed('dist/client/plant-store.js.map'), 'utf8'))
+    assert.match(map.sourcesContent[0], /export class PlantStore/)
+  })
+
+  it('serves, and its client calls what it serves', async () => {
+    const child = spawn(
+      'npx',
+      ['plant-store', 'serve', '--port', '0', '--database', 'sqlite::memory:'],
+      {
+        cwd: project,
+        env: {
+          ...process.env,
+          PATH: `${join(root, 'node_modules', '.bin')}:${process.env.PATH}`,
+          PLANT_STORE_TOKEN: token,
+        },
+        // npx starts the service as another process, which must end with it.
+        detached: true,
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    )
+    killAfterTest(child)
+    let printed = ''
+    let url: string | undefined
+    for await (const text of child.stdout.setEncoding('utf8')) {
+      printed += text
+      url = /address +(http:\S+)/.exec(printed)?.[1]
+      if (url !== undefined) break
+    }
+    try {
+      cpSync(join(import.meta.dirname, 'use.ts'), join(project, 'use.ts'))
+      const output = await runNode(project, ['use.ts', url ?? '', token])
+      assert.equal(output, 'true string 40900 undefined\n')
+    } finally {
+      process.kill(-(child.pid ?? 0), 'SIGTERM')
+    }
+  })
+
+  const compilers = {
+    'TypeScript 5': join(root, 'test', 'generated-client'),
+    'TypeScript 7': root,
+  }
+  for (const [title, folder] of Object.entries(compilers)) {
+    for (const resolution of ['nodenext', 'bundler']) {
+      it(`has types that ${title} finds under ${resolution}`, async () => {
+        const place = join(project, `${title}-${resolution}`)
+        mkdirSync(place)
+        cpSync(join(import.meta.dirname, 'use.ts'), join(place, 'use.ts'))
+        const options = {
+          strict: true,
+          exactOptionalPropertyTypes: true,
+          // TypeScript 5 would take ten seconds for the libraries of the browser.
+          skipLibCheck: title === 'TypeScript 5',
+          noEmit: true,
+          target: 'es2022',
+          lib: ['es2022', 'dom', 'dom.iterable'],
+          types: [],
+          module: resolution === 'bundler' ? 'preserve' : resolution,
+          moduleResolution: resolution,
+        }
+        writeFileSync(
+          join(place, 'tsconfig.json'),
+          JSON.stringify({ compilerOptions: options, files: ['use.ts'] }),
+        )
+        const tsc = createRequire(join(folder, 'package.json')).resolve('typescript/package.json')
+        const { version } = JSON.parse(readFileSync(tsc, 'utf8'))
+        assert.equal(version.split('.')[0], title.at(-1))
+        await runNode(place, [join(tsc, '..', 'bin', 'tsc')])
+      })
+    }
+  }
+
+  it('has nothing that publint finds', async () => {
+    const { publint } = (await import(judges.resolve('publint'))) as {
+      publint(options: object): Promise<{ messages: unknown[] }>
+    }
+    const { messages } = await publint({ pkgDir: installed('.'), strict: true, pack: false })
+    assert.deepEqual(messages, [])
+  })
+
+  it('has nothing that attw finds', async () => {
+    const attw = join(
+      judges.resolve('@arethetypeswrong/cli/package.json'),
+      '..',
+      'dist',
+      'index.js',
+    )
+    await runNode(project, [attw, tarball, '--config-path', join(root, '.attw.json')])
+  })
+})
+
+/** Packs a copy of the checkout, so that its own files stay as they are. */
+async function pack(): Promise<string> {
+  const copy = newFolder()
+  const { files } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const needed = [
+    'package.json',
+    'package-lock.json',
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'src',
+    'test/package',
+  ]
+  for (const file of [...needed, ...files, 'README.md', 'LICENSE']) {
+    if (file !== 'dist') cpSync(join(root, file), join(copy, file), { recursive: true })
+  }
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
+  await npm(copy, ['pack'])
+  const [name = ''] = globSync('*.tgz', { cwd: copy })
+  const tarball = join(newFolder(), 'plant-store.tgz')
+  renameSync(join(copy, name), tarball)
+  return tarball
+}
