@@ -6,6 +6,7 @@ import { CommandFailed, exitCodes } from './exit.ts'
 import { databaseFlag } from './flags.ts'
 import { addImportCommand } from './import/command.ts'
 import { addLogCommand } from './log/command.ts'
+import type { ReadyFlags } from './serve/ready.ts'
 import { addStoreCommands } from './stores/commands.ts'
 import type { Terminal } from './terminal.ts'
 import { addTokenCommands } from './tokens/commands.ts'
@@ -73,6 +74,16 @@ function addCommands(program: Command, env: Environment, terminal: Terminal): vo
       const config = readConfig(flags, env)
       const { serve } = await import('./serve/serve.ts')
       await serve(config, terminal)
+    })
+
+  program
+    .command('ready')
+    .description('ask a running service whether it is ready; ends with 0 or 1')
+    .option('--url <address>', 'its address (that of HOST and PORT)')
+    .option('--wait <time>', 'how long to wait until it is, such as 30s (0s)')
+    .action(async (flags: ReadyFlags) => {
+      const { askReadiness } = await import('./serve/ready.ts')
+      await askReadiness(flags, readConfig({}, env), terminal)
     })
 
   addTokenCommands(program, env, terminal)

@@ -23,6 +23,15 @@ describe('the metrics', () => {
     assert.deepEqual([...documented].sort(), [...names].sort())
   })
 
+  it('have alerts, each with what to do about it', () => {
+    const alerts = [...read('deploy/alerts.yml').matchAll(/alert: (\w+)/g)].map(([, name]) => name)
+    const rows = [...read('docs/operating.md').matchAll(/^\| `(PlantStore\w+)`/gm)]
+    assert.deepEqual(
+      rows.map(([, name]) => name),
+      alerts,
+    )
+  })
+
   for (const file of ['deploy/alerts.yml', 'deploy/dashboard.json']) {
     it(`include every one that ${file} uses`, () => {
       const used = read(file).match(metricName) ?? []

@@ -69,6 +69,8 @@ function der(tag: number, ...contents: Buffer[]): Buffer {
   const content = Buffer.concat(contents)
   const { length } = content
   if (length < 0x80) return Buffer.concat([Buffer.of(tag, length), content])
+  // DER takes the shortest form of a length; not every reader insists on it.
+  if (length < 0x100) return Buffer.concat([Buffer.of(tag, 0x81, length), content])
   return Buffer.concat([Buffer.of(tag, 0x82, length >> 8, length & 0xff), content])
 }
 

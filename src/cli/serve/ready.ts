@@ -1,0 +1,52 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Config, WrongConfig } from '../../config.ts'
+import { toUrl } from '../../service.ts'
+import { CommandFailed, exitCodes } from '../exit.ts'
+import type { Terminal } from '../terminal.ts'
+
+export interface ReadyFlags {
+  readonly url?: string
+  readonly wait?: string
+}
+
+/** How long one question may take, and the pause before the next. */
+const answerTimeoutMs = 5_000
+const pauseMs = 100
+
+/** Asks a running service whether it is ready, for containers and units. Ends with 0 or 1. */
+export async function askReadiness(
+  flags: ReadyFlags,
+  { host, port }: Pick<Config, 'host' | 'port'>,
+  terminal: Terminal,
+): Promise<void> {
+  const url = flags.url ?? toUrl({ address: host, port })
+  const deadline = performance.now() + toMs(flags.wait ?? '0s')
+  for (;;) {
+    const problem = await ask(`${url}/readyz`)
+    if (problem === undefined) return
+    if (performance.now() >= deadline) {
+      terminal.tell(`${url} is not ready: ${problem}.`)
+      throw new CommandFailed(exitCodes.toDo, '')
+    }
+    await sleep(pauseMs)
+  }
+}
+
+async function ask(url: string): Promise<string | undefined> {
+  try {
+    const signal = AbortSignal.timeout(answerTimeoutMs)
+    const answer = await fetch(url, { signal, redirect: 'error' })
+    await answer.body?.cancel()
+    return answer.status === 200 ? undefined : `it answers ${answer.status}`
+  } catch (error) {
+    const { cause, message } = error as Error
+    return cause instanceof Error ? cause.message : message
+  }
+}
+
+function toMs(text: string): number {
+  const [, digits] = /^(\d{1,4})s$/.exec(text) ?? []
+  if (digits === undefined)
+    throw new WrongConfig(['--wait must be a number of seconds, such as 30s.'])
+  return Number(digits) * 1_000
+}

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { run } from '../support/command.ts'
+import { engines } from '../support/engines.ts'
+import { newFolder } from '../support/folder.ts'
+import { startService } from '../support/service.ts'
+
+describe('plant-store ready', () => {
+  it('ends with 0 when the service is ready', async () => {
+    const { url } = await startService('sqlite::memory:')
+    const env = { PORT: new URL(url).port }
+    const byPort = await run(['ready'], { folder: newFolder(), env })
+    assert.deepEqual(byPort, { exitCode: 0, stdout: '', stderr: '' })
+    const byUrl = await run(['ready', '--url', url, '--wait', '5s'], { folder: newFolder() })
+    assert.equal(byUrl.exitCode, 0)
+  })
+
+  it('ends with 1 and the reason when it is not', async () => {
+    const engine = engines.find(({ name }) => name === 'PostgreSQL')
+    const faulty = await engine?.openWithFault('not reachable')
+    assert.ok(faulty)
+    const { url } = await startService('sqlite::memory:', { store: faulty.store })
+    const { exitCode, stderr } = await run(['ready', '--url', url], { folder: newFolder() })
+    assert.equal(stderr, `${url} is not ready: it answers 503.\n`)
+    assert.equal(exitCode, 1)
+  })
+
+  it('ends with 1 where nothing listens, and with 78 for a wrong time', async () => {
+    const closed = await run(['ready', '--url', 'http://127.0.0.1:9'], { folder: newFolder() })
+    assert.equal(closed.exitCode, 1)
+    assert.match(closed.stderr, /^http:\/\/127\.0\.0\.1:9 is not ready: .+\.\n$/)
+    const wrong = await run(['ready', '--wait', 'long'], { folder: newFolder() })
+    assert.equal(wrong.exitCode, 78)
+  })
+})

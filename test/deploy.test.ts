@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { describe, it } from 'node:test'
+import { issueCertificate } from './support/certificates.ts'
+import { killAfterTest } from './support/child.ts'
+import { newFolder } from './support/folder.ts'
+import { json, startService } from './support/service.ts'
+import { waitUntil } from './support/wait.ts'
+
+const folder = new URL('../deploy/', import.meta.url)
+const read = (name: string) => readFileSync(new URL(name, folder), 'utf8')
+
+function missing(program: string, flag = '--version'): string | false {
+  return spawnSync(program, [flag]).error === undefined ? false : `${program} is not installed`
+}
+
+describe('the unit for systemd', { skip: missing('systemd-analyze') }, () => {
+  it('is valid, and exposes little', () => {
+    const unit = join(newFolder(), 'plant-store.service')
+    writeFileSync(
+      unit,
+      read('plant-store.service').replaceAll('/usr/local/bin/plant-store', '/bin/true'),
+    )
+    const verified = spawnSync('systemd-analyze', ['verify', unit], { encoding: 'utf8' })
+    assert.equal(verified.stderr + verified.stdout, '')
+    const { stdout } = spawnSync('systemd-analyze', ['security', '--offline=true', unit], {
+      encoding: 'utf8',
+    })
+    const [, level] = /exposure level for .*: (\d+\.\d+)/.exec(stdout) ?? []
+    assert.ok(Number(level) <= 2, `exposure level ${level}`)
+  })
+})
+
+describe('the alert rules', { skip: missing('promtool') }, () => {
+  it('are valid, and at least ten', () => {
+    const path = new URL('alerts.yml', folder).pathname
+    const { status, stdout } = spawnSync('promtool', ['check', 'rules', path], { encoding: 'utf8' })
+    assert.equal(status, 0, stdout)
+    assert.ok(Number(/(\d+) rules found/.exec(stdout)?.[1]) >= 10, stdout)
+  })
+})
+
+/** A proxy: its configuration on other ports, and how it is started in the foreground. */
+interface Proxy {
+  readonly program: string
+  readonly skip: string | false
+  toConfig(ports: { readonly tls: number; readonly service: number }, pem: string): string
+  toArguments(config: string): string[]
+}
+
+const proxies: Proxy[] = [
+  {
+    program: 'nginx',
+    skip: missing('nginx', '-v'),
+    toConfig: ({ tls, service }, pem) => `daemon off;
+pid ${pem}.pid;
+error_log stderr;
+events {}
+http {
+  access_log off;
+  ${['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${pem}-${name};`).join('\n  ')}
+  ${read('nginx.conf')
+    .replace('listen 443', `listen 127.0.0.1:${tls}`)
+    .replace('127.0.0.1:3000', `127.0.0.1:${service}`)
+    .replaceAll(/\/etc\/ssl\/plants\.example\.(pem|key)/g, pem)}
+}`,
+    toArguments: (config) => ['-c', config],
+  },
+  {
+    program: 'haproxy',
+    skip: missing('haproxy', '-v'),
+    toConfig: ({ tls, service }, pem) =>
+      read('haproxy.cfg')
+        .replace('bind :443', `bind 127.0.0.1:${tls}`)
+        .replace('127.0.0.1:3000', `127.0.0.1:${service}`)
+        .replace('/etc/ssl/plants.example.pem', pem),
+    toArguments: (config) => ['-db', '-f', config],
+  },
+  {
+    program: 'caddy',
+    skip: missing('caddy', 'version'),
+    toConfig: ({ tls, service }, pem) =>
+      `{\n\tadmin off\n\tauto_https disable_redirects\n\thttp_port ${tls + 1}\n}\n${read(
+        'Caddyfile',
+      )
+        .replace(
+          'plants.example {',
+          `https://plants.example:${tls} {\n\tbind 127.0.0.1\n\ttls ${pem} ${pem}`,
+        )
+        .replace('127.0.0.1:3000', `127.0.0.1:${service}`)}`,
+    toArguments: (config) => ['run', '--adapter', 'caddyfile', '--config', config],
+  },
+]
+
+for (const { program, skip, toConfig, toArguments } of proxies) {
+  describe(`${program} in front of the service`, { skip }, () => {
+    it('passes requests on with TLS, and keeps the metrics inside', async () => {
+      const service = await startService('sqlite::memory:', {
+        env: { PUBLIC_URL: 'https://plants.example', TRUST_PROXY: '1', LOG_LEVEL: 'debug' },
+      })
+      const here = newFolder()
+      const tls = await findFreePort()
+      const { certificate, key } = issueCertificate({
+        subject: 'plants.example',
+        names: ['plants.example'],
+      })
+      const pem = join(here, 'plants.pem')
+      writeFileSync(pem, certificate + key)
+      const config = join(here, 'config')
+      const ports = { tls, service: Number(new URL(service.url).port) }
+      writeFileSync(config, toConfig(ports, pem))
+      const child = spawn(program, toArguments(config), {
+        stdio: ['ignore', 'ignore', 'pipe'],
+        env: { ...process.env, HOME: here, XDG_DATA_HOME: here, XDG_CONFIG_HOME: here },
+      })
+      killAfterTest(child)
+      let said = ''
+      child.stderr.setEncoding('utf8').on('data', (more: string) => {
+        said += more
+      })
+      const call = (path: string, method = 'GET', body?: string) =>
+        send({ tls, certificate, path, method, body })
+      const isUp = async () => {
+        assert.equal(child.exitCode, null, said)
+        return (await call('/readyz').catch(() => undefined))?.status === 200
+      }
+      await waitUntil(isUp, `${program} is up`)
+
+      const created = await call('/plants', 'POST', '{"id":1,"name":"Fern"}')
+      assert.deepEqual(created, {
+        status: 200,
+        location: 'https://plants.example/plants/1',
+        body: '{"name":"Fern"}',
+      })
+      const file = Array.from({ length: 5_000 }, (_, id) => `{"id":${id + 2},"name":"x"}\n`)
+      const imported = await call('/plants.ndjson', 'POST', file.join(''))
+      assert.equal(JSON.parse(imported.body).stored, 5_000, imported.body)
+      const exported = await call('/plants.csv')
+      assert.equal(exported.body.split('\n').length, 5_003)
+      assert.ok([403, 404].includes((await call('/metrics')).status))
+      const lines = service.log.map((line) => JSON.parse(line))
+      assert.ok(lines.some(({ msg, client }) => msg === 'answered' && client === '127.0.0.1'))
+    })
+  })
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+interface Sent {
+  readonly tls: number
+  readonly certificate: string
+  readonly path: string
+  readonly method: string
+  readonly body: string | undefined
+}
+
+function send({ tls, certificate, path, method, body }: Sent) {
+  return new Promise<{ status: number; location: string | undefined; body: string }>(
+    (resolve, reject) => {
+      const headers = {
+        ...json,
+        Host: 'plants.example',
+        ...(path.endsWith('.ndjson') && { 'Content-Type': 'application/x-ndjson' }),
+      }
+      request(
+        {
+          host: '127.0.0.1',
+          port: tls,
+          servername: 'plants.example',
+          ca: certificate,
+          path,
+          method,
+          headers,
+        },
+        async (answer) => {
+          const { statusCode = 0, headers } = answer
+          resolve({ status: statusCode, location: headers.location, body: await text(answer) })
+        },
+      )
+        .on('error', reject)
+        .end(body)
+    },
+  )
+}
