@@ -10,6 +10,8 @@ import { repeat } from './repeat.ts'
 import { openStore } from './store/open.ts'
 import { keyLifetimeMs, type Store, type StoreEvents } from './store/store.ts'
 import { openTokenVerifier } from './tokens/verify.ts'
+import { openSender } from './webhooks/sender.ts'
+import type { SenderSettings } from './webhooks/settings.ts'
 
 export interface Service {
   /** The address to paste, such as http://127.0.0.1:3000. */
@@ -25,6 +27,8 @@ export interface ServiceOptions {
   /** Instead of the store that the configuration names. */
   readonly store?: Store
   readonly timeouts?: Timeouts
+  /** Times of the sender of webhooks, instead of the usual ones. */
+  readonly webhooks?: Partial<SenderSettings>
   /** Which release this is, for the metrics. */
   readonly version?: string
   /** Joins the metrics of this process with those of the others that serve the port. */
@@ -83,13 +87,16 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
       timeouts,
     })
     await once(server.listen({ port: config.port, host: config.host }), 'listening')
+    const { countRequests } = metrics
+    const sender = openSender({ store, logger, countRequests, settings: options.webhooks ?? {} })
 
     return {
       url: toUrl(server.address() as AddressInfo),
       store,
       async close(grace = 'hurry') {
         try {
-          const cut = await drain(grace)
+          // Together, so that slow clients and slow receivers do not add up.
+          const [cut] = await Promise.all([drain(grace), sender.close()])
           await stopBackground()
           return cut
         } finally {

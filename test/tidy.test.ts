@@ -12,6 +12,7 @@ const imports: Record<string, string[]> = {
   store: ['contract', 'embedded.ts', 'json/write.ts', 'metrics/histogram.ts'],
   transfer: ['contract', 'json', 'store/snapshots.ts', 'store/store.ts'],
   tokens: ['contract', 'store/file-errors.ts', 'store/store.ts', 'repeat.ts'],
+  webhooks: ['contract', 'json/write.ts', 'store/receivers.ts', 'store/store.ts'],
   http: [
     'contract',
     'json',
@@ -32,7 +33,16 @@ const imports: Record<string, string[]> = {
   ],
   web: ['client', 'contract', 'embedded.ts'],
   'repeat.ts': [],
-  'service.ts': ['config.ts', 'contract', 'http', 'metrics', 'repeat.ts', 'store', 'tokens'],
+  'service.ts': [
+    'config.ts',
+    'contract',
+    'http',
+    'metrics',
+    'repeat.ts',
+    'store',
+    'tokens',
+    'webhooks',
+  ],
   cli: [
     'client',
     'config.ts',
@@ -43,6 +53,7 @@ const imports: Record<string, string[]> = {
     'store',
     'tokens',
     'transfer',
+    'webhooks',
   ],
   'embedded.ts': [],
   'executable.ts': ['embedded.ts', 'main.ts'],

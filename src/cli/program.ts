@@ -10,6 +10,7 @@ import type { ReadyFlags } from './serve/ready.ts'
 import { addStoreCommands } from './stores/commands.ts'
 import type { Terminal } from './terminal.ts'
 import { addTokenCommands } from './tokens/commands.ts'
+import { addWebhookCommands } from './webhooks/commands.ts'
 
 /** Runs the command that the arguments name, and answers the exit code. */
 export async function runProgram(
@@ -87,6 +88,7 @@ function addCommands(program: Command, env: Environment, terminal: Terminal): vo
     })
 
   addTokenCommands(program, env, terminal)
+  addWebhookCommands(program, env, terminal)
   addImportCommand(program, env, terminal)
   addStoreCommands(program, env, terminal)
   addLogCommand(program, env, terminal)

@@ -1,5 +1,6 @@
 import { buildComponents, type Json } from './openapi-components.ts'
 import { buildPaths } from './openapi-paths.ts'
+import { buildWebhooks } from './openapi-webhooks.ts'
 
 const introduction = `A plant store over HTTP with JSON bodies.
 
@@ -34,8 +35,15 @@ export function buildOpenApi({ baseUrl }: { baseUrl: string }): Json {
     tags: [
       { name: 'plants', description: 'The plants in the store. Every request needs a token.' },
       { name: 'service', description: 'The service itself. Only the metrics need a token.' },
+      {
+        name: 'webhooks',
+        description:
+          'Requests that the service sends to receivers, which the operator names ' +
+          '(`plant-store webhook add`). They are signed as Standard Webhooks says.',
+      },
     ],
     paths: buildPaths(components),
+    webhooks: buildWebhooks(components),
     components: {
       securitySchemes: {
         bearerToken: {

@@ -18,6 +18,8 @@ export interface Metrics {
   /** Counts a connection beyond the bound. */
   countDrop(): void
   watchConnections(count: () => number): void
+  /** How many requests this process has received so far. */
+  countRequests(): number
   /** Writes the metrics of all processes in one of the media types of the operation. */
   write(mediaType: string): Promise<{ contentType: string; text: string }>
   close(): void
@@ -64,6 +66,7 @@ export function openMetrics(parts: MetricsParts): Metrics {
 
   return {
     recorderOf: requests.recorderOf,
+    countRequests: requests.count,
     countRefusal({ number, reason = number === 50300 ? 'other' : undefined }) {
       if (reason !== undefined) requests.countRefusal(reason)
     },

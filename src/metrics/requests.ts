@@ -46,6 +46,8 @@ export interface RequestMetrics {
   /** The recorder of an operation or page; without a name, that of everything else. */
   recorderOf(name?: string): Recorder
   countRefusal(reason: RefusalReason): void
+  /** How many requests have begun. */
+  count(): number
   collect(): Metric[]
 }
 
@@ -77,6 +79,11 @@ export function buildRequestMetrics(): RequestMetrics {
 
   return {
     recorderOf: (name = '') => recorders.get(name) ?? unknown,
+    count() {
+      let begun = 0
+      for (const recorder of recorders.values()) begun += recorder.begun
+      return begun
+    },
     countRefusal(reason) {
       refusals.set(reason, (refusals.get(reason) ?? 0) + 1)
     },

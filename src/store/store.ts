@@ -1,11 +1,13 @@
 import type { Precondition } from '../contract/precondition.ts'
 import type { Scope } from '../contract/scopes.ts'
 import type { NewPlant, StoredPlant } from '../contract/shapes.ts'
-import type { Histogram } from '../metrics/histogram.ts'
 import type { Caller } from './caller.ts'
 import type { JournalPage, Position } from './journal-types.ts'
+import type { StoreMeasures } from './measures.ts'
+import type { ReceiverStore } from './receivers.ts'
 
 export type * from './journal-types.ts'
+export type * from './measures.ts'
 
 /** Names one state of one plant. It is random, so it never recurs, even after a restore. */
 export type Version = bigint
@@ -93,22 +95,6 @@ export interface TokenUse {
   readonly at: number
 }
 
-/** Where a commit runs: on the event loop, in the writer thread, or on the server. */
-export type CommitPlace = 'main' | 'thread' | 'server'
-
-/** The state of a store, and what it has done since it was opened. */
-export interface StoreMeasures {
-  readonly isUp: boolean
-  readonly queuedWrites: number
-  readonly queuedBytes: number
-  readonly batchItems: Histogram
-  readonly batchSeconds: Histogram
-  /** How long commits took, with their fsync. */
-  readonly commitSeconds: readonly (readonly [CommitPlace, Histogram])[]
-  /** Sizes on disk; empty if they are unknown. */
-  readonly sizes: readonly (readonly ['data' | 'log', bytes: number])[]
-}
-
 /**
  * Where plants and tokens are kept. Each method is one atomic step; a write resolves when it is on
  * disk. Expected outcomes are values. A `Failure` says that the store could not do it, and whether
@@ -174,6 +160,7 @@ export interface Store {
   /** A number that changes with every revocation and deletion, in whichever process it was made. */
   tokenRevision(): Promise<bigint>
 
+  readonly receivers: ReceiverStore
   /** Whether the queue of waiting writes is full, so that further ones would be refused. */
   isFull(): boolean
   /** Resolves when the store answers. */

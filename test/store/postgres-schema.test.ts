@@ -6,6 +6,7 @@ import { openPrimary } from '../../src/store/postgres/connection.ts'
 import { migrations } from '../../src/store/postgres/migrations.ts'
 import { listPlants } from '../../src/store/postgres/pages.ts'
 import { buildPostgresStore } from '../../src/store/postgres/store.ts'
+import type { ReceiverStore } from '../../src/store/receivers.ts'
 import {
   type Journaling,
   type PlantQuery,
@@ -17,6 +18,7 @@ import { engines } from '../support/engines.ts'
 import { countCalls, fillWithTraps } from '../support/hostile-schema.ts'
 import { openPooler } from '../support/pooler.ts'
 import { query } from '../support/postgres.ts'
+import { newDelivery, newReceiver, newSaved } from '../support/receiver-record.ts'
 import { newTokenRecord } from '../support/token-record.ts'
 
 const quiet = { onLost() {}, onFound() {} }
@@ -86,11 +88,38 @@ async function useEverything(opened: Store): Promise<void> {
   assert.notEqual(await store.journalEnd(), page.begin)
   while (!(await store.trimJournal(Date.now() + 60_000)));
   assert.ok(await store.measure())
+  await useReceivers(store.receivers)
   assert.deepEqual([...unused], ['isFull', 'ping', 'close'])
 }
 
+async function useReceivers(opened: ReceiverStore): Promise<void> {
+  const { store, unused } = watchUses(opened)
+  await store.add(newReceiver())
+  const [claim] = await store.claim('owner', 60_000)
+  assert.ok(claim)
+  const failed = newDelivery({ position: 'p2', dueAt: undefined })
+  const kept = [newDelivery(), failed, newDelivery({ position: 'p3' })]
+  const saved = newSaved({ ...claim, kept, gap: 'a gap', pause: 'a pause' })
+  assert.deepEqual(await store.save('owner', [saved]), [])
+  const again = [{ ...newDelivery(), plant: undefined }]
+  assert.deepEqual(await store.save('owner', [newSaved({ ...claim, kept: again })]), [])
+  assert.deepEqual(await store.save('owner', [newSaved({ ...claim, done: ['p3'] })]), [])
+  assert.equal((await store.listDeliveries('whk_1', 'waiting')).length, 1)
+  assert.equal((await store.findPlant('whk_1', 'p1'))?.name, 'Aloe')
+  assert.equal(await store.retryFailures('whk_1', 1), 1)
+  await store.addDelivery('whk_1', newDelivery())
+  const { secrets } = newReceiver()
+  await store.change('whk_1', { kind: 'set secrets', secrets })
+  await store.change('whk_1', { kind: 'resume' })
+  await store.release('owner')
+  assert.equal((await store.list()).length, 1)
+  assert.notEqual(await store.revision(), 0n)
+  assert.equal(await store.remove('whk_1'), 'removed')
+  assert.deepEqual([...unused], [])
+}
+
 /** The same store, and which of its methods have not been called. */
-function watchUses(opened: Store): { store: Store; unused: ReadonlySet<string> } {
+function watchUses<Watched extends object>(opened: Watched) {
   const unused = new Set(Object.keys(opened))
   const store = new Proxy(opened, {
     get(target, name) {

@@ -2,6 +2,7 @@ import type { Config } from '../../config.ts'
 import { toPrintable } from '../printable.ts'
 import { requireExisting } from '../stores/location.ts'
 import { withStore } from '../stores/with-store.ts'
+import { toTable } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
 import { type TokenView, toView } from './view.ts'
 
@@ -17,11 +18,11 @@ export async function listTokens(
     if (flags.json) await terminal.print(`${JSON.stringify(views, null, 2)}\n`)
     else if (views.length === 0)
       terminal.tell('There is no token yet. Make one: plant-store token create --name NAME')
-    else await terminal.print(toTable(views))
+    else await terminal.print(toText(views))
   })
 }
 
-function toTable(views: readonly TokenView[]): string {
+function toText(views: readonly TokenView[]): string {
   const titles = ['ID', 'ENDS IN', 'NAME', 'SCOPES', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED']
   const rows = views.map((view) => [
     view.id,
@@ -33,12 +34,5 @@ function toTable(views: readonly TokenView[]): string {
     view.expiresAt ?? 'never',
     view.lastUsedAt ?? 'never',
   ])
-  const table = [titles, ...rows]
-  const widths = titles.map((_, column) =>
-    Math.max(...table.map((row) => row[column]?.length ?? 0)),
-  )
-  const lines = table.map((row) =>
-    row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '),
-  )
-  return `${lines.map((line) => line.trimEnd()).join('\n')}\n`
+  return `${toTable([titles, ...rows]).join('\n')}\n`
 }

@@ -97,4 +97,41 @@ export const migrations: readonly string[] = [
    CREATE TABLE plant_store.journal_life (id text, since bigint NOT NULL);
    INSERT INTO plant_store.journal_life
    SELECT left(replace(gen_random_uuid()::text, '-', ''), 12), seq FROM plant_store.journal;`,
+  `CREATE TABLE plant_store.receivers (
+     id text PRIMARY KEY,
+     url text NOT NULL,
+     types text NOT NULL,
+     secret text NOT NULL,
+     previous_secret text,
+     previous_until bigint,
+     state text NOT NULL,
+     reason text,
+     created_at bigint NOT NULL,
+     position text NOT NULL,
+     ahead text NOT NULL,
+     last_success_at bigint,
+     last_failure_at bigint,
+     last_failure text,
+     failing_since bigint,
+     lease_owner text,
+     lease_until bigint NOT NULL DEFAULT 0,
+     lease_epoch bigint NOT NULL DEFAULT 0
+   );
+   CREATE TABLE plant_store.deliveries (
+     sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+     receiver_id text NOT NULL,
+     position text NOT NULL,
+     type text NOT NULL,
+     at bigint NOT NULL,
+     plant_id bigint NOT NULL,
+     name text NOT NULL,
+     tag text,
+     attempts integer NOT NULL,
+     due_at bigint,
+     last_status integer,
+     last_error text,
+     UNIQUE (receiver_id, position)
+   );
+   CREATE TABLE plant_store.receiver_revision (revision bigint NOT NULL);
+   INSERT INTO plant_store.receiver_revision VALUES (0);`,
 ]

@@ -81,6 +81,9 @@ const privileges: Record<string, string> = {
   keys: 'SELECT, INSERT, UPDATE, DELETE',
   tokens: 'SELECT, INSERT, UPDATE, DELETE',
   token_revision: 'SELECT, UPDATE',
+  receivers: 'SELECT, INSERT, UPDATE, DELETE',
+  deliveries: 'SELECT, INSERT, UPDATE, DELETE',
+  receiver_revision: 'SELECT, UPDATE',
   journal: 'SELECT, INSERT, DELETE',
   journal_life: 'SELECT, UPDATE',
 }

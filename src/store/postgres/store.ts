@@ -15,6 +15,7 @@ import { listIds, listPlants } from './pages.ts'
 import { forgetKeys } from './plants.ts'
 import type { Sql } from './pools.ts'
 import { buildReads } from './reads.ts'
+import { buildReceiverStore } from './receivers.ts'
 import { type Session, writerCount } from './session.ts'
 import { openSnapshot } from './snapshot.ts'
 import { withTimeout } from './timeout.ts'
@@ -139,6 +140,7 @@ export function buildPostgresStore(connection: Connection, options: PostgresOpti
     noteTokenUses: (uses) => writeAlone((sql) => tokenStatements.noteUses(sql, uses)),
     tokenRevision: () => read('lookUps', tokenStatements.revision),
 
+    receivers: buildReceiverStore((run) => read('lookUps', run), writeAlone),
     isFull: writes.isFull,
     measure: () => measureStore(connection.session(), writes.measure()),
 

@@ -44,4 +44,41 @@ export const migrations: readonly string[] = [
    INSERT INTO journal VALUES (1, unixepoch() * 1000, random() & 0x7fffffff, 0, '');
    CREATE TABLE journal_life (id TEXT, since INTEGER NOT NULL) STRICT;
    INSERT INTO journal_life VALUES (lower(hex(randomblob(6))), 1);`,
+  `CREATE TABLE receivers (
+     id TEXT PRIMARY KEY,
+     url TEXT NOT NULL,
+     types TEXT NOT NULL,
+     secret TEXT NOT NULL,
+     previous_secret TEXT,
+     previous_until INTEGER,
+     state TEXT NOT NULL,
+     reason TEXT,
+     created_at INTEGER NOT NULL,
+     position TEXT NOT NULL,
+     ahead TEXT NOT NULL,
+     last_success_at INTEGER,
+     last_failure_at INTEGER,
+     last_failure TEXT,
+     failing_since INTEGER,
+     lease_owner TEXT,
+     lease_until INTEGER NOT NULL DEFAULT 0,
+     lease_epoch INTEGER NOT NULL DEFAULT 0
+   ) STRICT, WITHOUT ROWID;
+   CREATE TABLE deliveries (
+     sequence INTEGER PRIMARY KEY,
+     receiver_id TEXT NOT NULL,
+     position TEXT NOT NULL,
+     type TEXT NOT NULL,
+     at INTEGER NOT NULL,
+     plant_id INTEGER NOT NULL,
+     name TEXT NOT NULL,
+     tag TEXT,
+     attempts INTEGER NOT NULL,
+     due_at INTEGER,
+     last_status INTEGER,
+     last_error TEXT,
+     UNIQUE (receiver_id, position)
+   ) STRICT;
+   CREATE TABLE receiver_revision (revision INTEGER NOT NULL) STRICT;
+   INSERT INTO receiver_revision VALUES (0);`,
 ]

@@ -10,7 +10,12 @@ import { toRefusal } from './failures.ts'
 import { readSizes } from './file-sizes.ts'
 import { setJournaling } from './journal.ts'
 import { boundLog, defaultLogBounds, type LogBounds } from './log-bound.ts'
-import { buildStatements, type SqliteChange, type SqliteOutcome } from './transactions.ts'
+import {
+  buildStatements,
+  type ReceiverWrites,
+  type SqliteChange,
+  type SqliteOutcome,
+} from './transactions.ts'
 import { openWriter, type SqliteWrite, type WriterLocation } from './writer.ts'
 
 const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: 1 }
@@ -40,7 +45,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   } = options
   const selectSchema = db.prepare('PRAGMA schema_version')
   const statements = buildStatements(db)
-  const { plants, tokens, journal } = statements
+  const { plants, tokens, receivers, journal } = statements
   const journaling = setJournaling(db, journal, wanted)
   const writer = openWriter(db, statements, { location, lockTimeoutMs, journaling })
   const openSnapshot = boundLog(db, log)
@@ -69,6 +74,14 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     bytes = rowBytes,
   ): Promise<SqliteOutcome<One>> {
     return batcher.submit({ change, bytes, arrivedAt: performance.now() })
+  }
+
+  function writeReceivers<Name extends keyof ReceiverWrites>(
+    name: Name,
+    ...args: Parameters<ReceiverWrites[Name]>
+  ): Promise<ReturnType<ReceiverWrites[Name]>> {
+    const outcome = write({ kind: 'write receivers', write: name, args })
+    return outcome as Promise<ReturnType<ReceiverWrites[Name]>>
   }
 
   return {
@@ -104,6 +117,21 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     deleteTokens: (ids) => write({ kind: 'delete tokens', ids }),
     noteTokenUses: (uses) => write({ kind: 'note token uses', uses }),
     tokenRevision: async () => read(tokens.revision),
+
+    receivers: {
+      add: (receiver) => writeReceivers('add', receiver),
+      list: async () => read(receivers.list),
+      change: (id, change) => writeReceivers('change', id, change),
+      remove: (id) => writeReceivers('remove', id),
+      revision: async () => read(receivers.revision),
+      claim: (owner, leaseMs) => writeReceivers('claim', owner, leaseMs, Date.now()),
+      release: (owner) => writeReceivers('release', owner),
+      save: (owner, saved) => writeReceivers('save', owner, saved),
+      listDeliveries: async (id, state) => read(() => receivers.listDeliveries(id, state)),
+      findPlant: async (id, position) => read(() => receivers.findPlant(id, position)),
+      retryFailures: (id, dueAt) => writeReceivers('retryFailures', id, dueAt),
+      addDelivery: (id, delivery) => writeReceivers('addDelivery', id, delivery),
+    },
 
     isFull: batcher.isFull,
 

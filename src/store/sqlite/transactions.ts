@@ -5,6 +5,7 @@ import type { TokenRecord, TokenUse } from '../store.ts'
 import { isBusy, toCommitFailure, toRefusal } from './failures.ts'
 import { buildJournalStatements } from './journal.ts'
 import { buildPlantStatements } from './plants.ts'
+import { buildReceiverStatements } from './receivers.ts'
 import { buildTokenStatements } from './tokens.ts'
 
 /** Every write to SQLite: changes of plants, and writes that PostgreSQL makes without a batch. */
@@ -18,6 +19,7 @@ type OwnChange =
   | RevokeToken
   | DeleteTokens
   | NoteTokenUses
+  | WriteReceivers
 
 interface ForgetKeys {
   readonly kind: 'forget keys'
@@ -55,6 +57,15 @@ interface NoteTokenUses {
   readonly uses: readonly TokenUse[]
 }
 
+export type ReceiverWrites = Statements['receivers']['writes']
+
+/** One of the writes to receivers, by its name, with its arguments. */
+interface WriteReceivers {
+  readonly kind: 'write receivers'
+  readonly write: keyof ReceiverWrites
+  readonly args: readonly unknown[]
+}
+
 /** The outcome of a change. */
 export type SqliteOutcome<One extends SqliteChange> = One extends Change
   ? Outcome<One>
@@ -69,6 +80,7 @@ export function buildStatements(db: DatabaseSync) {
   return {
     plants: buildPlantStatements(db),
     tokens: buildTokenStatements(db),
+    receivers: buildReceiverStatements(db),
     journal: buildJournalStatements(db),
   }
 }
@@ -159,4 +171,8 @@ const ownAppliers = {
   'revoke token': ({ tokens }: Statements, { id, at }: RevokeToken) => tokens.revoke(id, at),
   'delete tokens': ({ tokens }: Statements, { ids }: DeleteTokens) => tokens.delete(ids),
   'note token uses': ({ tokens }: Statements, { uses }: NoteTokenUses) => tokens.noteUses(uses),
+  'write receivers'({ receivers }: Statements, { write, args }: WriteReceivers): unknown {
+    const run: (...args: never[]) => unknown = receivers.writes[write]
+    return run(...(args as never[]))
+  },
 }

@@ -1,0 +1,95 @@
+import type { Job } from './job.ts'
+
+/**
+ * The jobs of a receiver, one chain for each plant. Only the first of a chain may be sent, so that
+ * two changes of one plant are never on their way together.
+ */
+export interface Chains {
+  /** Adds a job behind those of its plant. */
+  add(job: Job): void
+  /** Whether a job may be sent now. */
+  hasNext(): boolean
+  /** Takes the next job that may be sent. */
+  next(): Job | undefined
+  /** Puts back the first job of a chain, to be sent at its time. */
+  putBack(job: Job): void
+  /** Removes the first job of a chain. */
+  remove(job: Job): void
+  /** The jobs that wait for this one, which is the first of its chain. */
+  listBehind(job: Job): readonly Job[]
+  /** The first job of a plant. */
+  first(plantId: bigint): Job | undefined
+  close(): void
+}
+
+/** Builds the chains. `onReady` is called when the time of a job has come. */
+export function buildChains(onReady: () => void): Chains {
+  const chains = new Map<bigint, Job[]>()
+  const ready: Job[] = []
+  const delayed = new Set<Job>()
+  let timer: NodeJS.Timeout | undefined
+  let timerAt = Infinity
+
+  function putBack(job: Job): void {
+    if (job.readyAt <= performance.now()) {
+      ready.push(job)
+      return
+    }
+    delayed.add(job)
+    if (job.readyAt < timerAt) arm(job.readyAt)
+  }
+
+  function arm(at: number): void {
+    clearTimeout(timer)
+    timerAt = at
+    timer = setTimeout(release, Math.max(at - performance.now(), 1)).unref()
+  }
+
+  function release(): void {
+    const now = performance.now()
+    let next = Infinity
+    for (const job of delayed) {
+      if (job.readyAt <= now) {
+        delayed.delete(job)
+        ready.push(job)
+      } else next = Math.min(next, job.readyAt)
+    }
+    timerAt = Infinity
+    if (next < Infinity) arm(next)
+    onReady()
+  }
+
+  return {
+    add(job) {
+      const chain = chains.get(job.plantId)
+      if (chain !== undefined) {
+        chain.push(job)
+        return
+      }
+      chains.set(job.plantId, [job])
+      putBack(job)
+    },
+
+    hasNext: () => ready.length > 0,
+    next: () => ready.shift(),
+    putBack,
+
+    remove(job) {
+      const chain = chains.get(job.plantId) ?? []
+      chain.shift()
+      const [next] = chain
+      if (next === undefined) chains.delete(job.plantId)
+      else putBack(next)
+    },
+
+    listBehind: ({ plantId }) => chains.get(plantId)?.slice(1) ?? [],
+    first: (plantId) => chains.get(plantId)?.[0],
+
+    close() {
+      clearTimeout(timer)
+      chains.clear()
+      delayed.clear()
+      ready.length = 0
+    },
+  }
+}

@@ -1,0 +1,40 @@
+import { randomInt } from 'node:crypto'
+import type { WebhookType } from '../contract/webhooks.ts'
+import type { Receiver } from '../store/receivers.ts'
+import { newSecret } from './signature.ts'
+
+export interface ReceiverRequest {
+  readonly url: string
+  readonly types: readonly WebhookType[]
+  /** The position after which it begins. */
+  readonly position: string
+}
+
+/** A new receiver, with a secret of its own. */
+export function newReceiver({ url, types, position }: ReceiverRequest): Receiver {
+  return {
+    id: newId(),
+    url,
+    types,
+    secrets: { current: newSecret(), previous: undefined, previousUntil: undefined },
+    state: 'active',
+    reason: undefined,
+    createdAt: Date.now(),
+    progress: {
+      position,
+      ahead: [],
+      lastSuccessAt: undefined,
+      lastFailureAt: undefined,
+      lastFailure: undefined,
+      failingSince: undefined,
+    },
+  }
+}
+
+const alphabet = '0123456789abcdefghijklmnopqrstuvwxyz'
+
+/** An id by which operators refer to a receiver. It is not a secret. */
+function newId(): string {
+  const letters = Array.from({ length: 12 }, () => alphabet[randomInt(alphabet.length)])
+  return `whk_${letters.join('')}`
+}

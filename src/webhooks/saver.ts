@@ -1,0 +1,79 @@
+import type { ReceiverStore } from '../store/receivers.ts'
+import type { Dispatcher } from './dispatcher.ts'
+
+/** Saves the progress of every receiver together, one save after the other. */
+export interface Saver {
+  /** Something is to be saved: now, or together with what comes soon. */
+  request(urgency: 'now' | 'later'): void
+  /** Resolves when everything announced so far was saved, or could not be. */
+  flush(): Promise<void>
+  close(): void
+}
+
+export interface SaverOptions {
+  readonly store: Pick<ReceiverStore, 'save'>
+  readonly owner: string
+  readonly list: () => Iterable<Dispatcher>
+  /** Called with a dispatcher whose receiver belongs to somebody else now. */
+  readonly onLost: (dispatcher: Dispatcher) => void
+  readonly onError: (error: unknown) => void
+}
+
+/** How long progress waits that only skips changes. */
+const laterMs = 1_000
+/** The pause after a save that failed. */
+const retryMs = 250
+
+export function buildSaver({ store, owner, list, onLost, onError }: SaverOptions): Saver {
+  let last = Promise.resolve()
+  let isQueued = false
+  let timer: NodeJS.Timeout | undefined
+
+  function request(urgency: 'now' | 'later'): void {
+    if (isQueued) return
+    if (urgency === 'now') queue()
+    else timer ??= setTimeout(queue, laterMs).unref()
+  }
+
+  function queue(): void {
+    clearTimeout(timer)
+    timer = undefined
+    isQueued = true
+    last = last.then(toNextTurn).then(save)
+  }
+
+  async function save(): Promise<void> {
+    isQueued = false
+    const unsaved = [...list()].flatMap((dispatcher) => {
+      const saved = dispatcher.takeUnsaved()
+      return saved === undefined ? [] : [{ dispatcher, saved }]
+    })
+    if (unsaved.length === 0) return
+    try {
+      const saved = unsaved.map((one) => one.saved)
+      const lost = new Set(await store.save(owner, saved))
+      for (const { dispatcher } of unsaved) {
+        if (lost.has(dispatcher.id)) onLost(dispatcher)
+        else dispatcher.endSave('saved')
+      }
+    } catch (error) {
+      for (const { dispatcher } of unsaved) dispatcher.endSave('failed')
+      timer ??= setTimeout(queue, retryMs).unref()
+      onError(error)
+    }
+  }
+
+  return {
+    request,
+    flush() {
+      queue()
+      return last
+    },
+    close: () => clearTimeout(timer),
+  }
+}
+
+/** After every answer that this turn of the event loop can read: they share the save. */
+function toNextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}

@@ -1,0 +1,148 @@
+import http, { type RequestOptions } from 'node:http'
+import https from 'node:https'
+import { urlToHttpOptions } from 'node:url'
+import { explainError } from './explain.ts'
+import { toRetryAfterMs } from './schedule.ts'
+
+/** What came back from a receiver. */
+export interface Outcome {
+  /** The status of the answer; undefined where there was none. */
+  readonly status: number | undefined
+  /** Why it is no success, for people. It never repeats the URL or what the receiver wrote. */
+  readonly error: string | undefined
+  /** How long the receiver asks to be left alone. */
+  readonly retryAfterMs: number
+}
+
+export interface Post {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  /** Asked last before anything is written to the connection. */
+  readonly mayWrite: () => boolean
+}
+
+/** Sends requests to one receiver. */
+export interface Transport {
+  post(post: Post): Promise<Outcome>
+  /** Breaks off what is under way, and closes every connection. */
+  close(): void
+}
+
+export interface TransportOptions {
+  readonly url: string
+  readonly connections: number
+  readonly timeoutMs: number
+  /** Certificates to trust instead of the usual ones. */
+  readonly authorities?: readonly string[] | undefined
+}
+
+/** The most that is read of an answer: its headers and its body together. */
+const maxAnswerBytes = 16 * 1024
+/** An idle connection is closed before common servers close it, which takes them 5 s. */
+const idleMs = 4_000
+
+/** Opens a transport. Nothing is connected before the first request. */
+export function openTransport(options: TransportOptions): Transport {
+  const { connections, timeoutMs, authorities } = options
+  const url = new URL(options.url)
+  const { request, Agent } = url.protocol === 'https:' ? https : http
+  const agent = new Agent({ keepAlive: true, maxSockets: connections, timeout: idleMs })
+  const { auth: _, ...target } = urlToHttpOptions(url)
+  const fixed: RequestOptions & https.RequestOptions = {
+    ...target,
+    method: 'POST',
+    agent,
+    maxHeaderSize: maxAnswerBytes,
+    // Said here, because a variable of the environment could turn the check off.
+    rejectUnauthorized: true,
+    ...(authorities && { ca: [...authorities] }),
+  }
+  const underWay = new Set<() => void>()
+
+  function post(one: Post): Promise<Outcome> {
+    return attempt(one, (outcome) => (outcome === 'stale connection' ? attempt(one) : outcome))
+  }
+
+  /** Sends once. A kept connection that the receiver closed meanwhile has delivered nothing. */
+  function attempt(
+    { headers, body, mayWrite }: Post,
+    judge: (outcome: Outcome | 'stale connection') => Outcome | Promise<Outcome> = toReset,
+  ): Promise<Outcome> {
+    return new Promise((resolve) => {
+      const length = Buffer.byteLength(body)
+      const sent = request({ ...fixed, headers: { ...headers, 'content-length': length } })
+      const late = `no answer within ${timeoutMs / 1000} s`
+      const timer = setTimeout(() => finish(toOutcomeOr(late)), timeoutMs)
+      let status: number | undefined
+      let retryAfter: string | undefined
+      let readBefore = 0
+      const breakOff = () => finish(toFailure('broken off'))
+      underWay.add(breakOff)
+
+      function toOutcome(): Outcome {
+        const isSuccess = status !== undefined && status >= 200 && status < 300
+        const error = isSuccess ? undefined : `answered ${status}`
+        return { status, error, retryAfterMs: toRetryAfterMs(retryAfter, Date.now()) }
+      }
+
+      /** Whatever happens after the status, that is the answer. */
+      function toOutcomeOr(error: string): Outcome {
+        return status === undefined ? toFailure(error) : toOutcome()
+      }
+
+      function finish(outcome: Outcome | 'stale connection', connection?: 'keep'): void {
+        if (!underWay.delete(breakOff)) return
+        clearTimeout(timer)
+        sent.socket?.off('data', boundAnswer)
+        if (connection !== 'keep') sent.destroy()
+        resolve(judge(outcome))
+      }
+
+      function write(): void {
+        if (mayWrite()) sent.end(body)
+        else finish(toFailure('broken off'))
+      }
+
+      // Counted on the socket, because the parser skips blank lines and more without a bound.
+      function boundAnswer(): void {
+        if (Number(sent.socket?.bytesRead) - readBefore <= maxAnswerBytes) return
+        finish(toOutcomeOr('the answer is too large'))
+      }
+
+      sent.on('socket', (socket) => {
+        readBefore = socket.bytesRead
+        socket.on('data', boundAnswer)
+        // Written once it is connected: by then, this process may have lost its right to deliver.
+        if (!socket.connecting) write()
+        else socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', write)
+      })
+      sent.on('response', (answer) => {
+        status = answer.statusCode
+        retryAfter = answer.headers['retry-after']
+        answer.resume().on('end', () => finish(toOutcome(), 'keep'))
+        answer.on('error', () => finish(toOutcome()))
+      })
+      sent.on('error', (error: NodeJS.ErrnoException) => {
+        const isStale = sent.reusedSocket && error.code === 'ECONNRESET' && status === undefined
+        if (isStale) finish('stale connection')
+        else finish(toOutcomeOr(explainError(error)))
+      })
+    })
+  }
+
+  return {
+    post,
+    close() {
+      for (const breakOff of underWay) breakOff()
+      agent.destroy()
+    },
+  }
+}
+
+function toReset(outcome: Outcome | 'stale connection'): Outcome {
+  return outcome === 'stale connection' ? toFailure('the connection was closed') : outcome
+}
+
+function toFailure(error: string): Outcome {
+  return { status: undefined, error, retryAfterMs: 0 }
+}

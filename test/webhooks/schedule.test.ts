@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { findUrlMistake } from '../../src/webhooks/address.ts'
+import {
+  defaultRetryDelaysMs,
+  toRetryAfterMs,
+  toRetryDelayMs,
+} from '../../src/webhooks/schedule.ts'
+
+describe('the pause before another attempt', () => {
+  const seconds = [1, 5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800]
+  for (const [index, expected] of seconds.entries()) {
+    it(`is ${expected} s after attempt ${index + 1}, give or take a fifth`, () => {
+      const pauses = Array.from({ length: 500 }, () =>
+        Number(toRetryDelayMs(index + 1, 0, defaultRetryDelaysMs)),
+      )
+      assert.ok(Math.min(...pauses) >= expected * 800)
+      assert.ok(Math.max(...pauses) <= expected * 1_200)
+      assert.ok(Math.max(...pauses) - Math.min(...pauses) > expected * 200, 'no spread')
+    })
+  }
+
+  it('is none after the last attempt', () => {
+    assert.equal(toRetryDelayMs(11, 5_000, defaultRetryDelaysMs), undefined)
+  })
+
+  it('is never shorter than the receiver asks for', () => {
+    assert.equal(toRetryDelayMs(1, 60_000, defaultRetryDelaysMs), 60_000)
+    assert.ok(Number(toRetryDelayMs(3, 1_000, defaultRetryDelaysMs)) >= 24_000)
+  })
+})
+
+describe('Retry-After', () => {
+  const now = Date.UTC(2026, 0, 1)
+  const values: [value: string | undefined, pauseMs: number][] = [
+    [undefined, 0],
+    ['0', 0],
+    ['120', 120_000],
+    ['28800', 28_800_000],
+    ['28801', 28_800_000],
+    ['9'.repeat(400), 28_800_000],
+    [new Date(now + 90_000).toUTCString(), 90_000],
+    [new Date(now - 90_000).toUTCString(), 0],
+    [new Date(now + 90_000_000).toUTCString(), 28_800_000],
+    ['soon', 0],
+    ['-5', 0],
+    ['', 0],
+  ]
+  for (const [value, pauseMs] of values) {
+    it(`asks for ${pauseMs} ms with ${value?.slice(0, 40)}`, () => {
+      assert.equal(toRetryAfterMs(value, now), pauseMs)
+    })
+  }
+})
+
+describe('the URL of a receiver', () => {
+  const refused: [url: string, mistake: RegExp][] = [
+    ['', /whole URL/],
+    ['example.com/hook', /whole URL/],
+    ['/hook', /whole URL/],
+    ['http://', /whole URL/],
+    ['http://exa mple/', /whole URL/],
+    ['http://example.com/a\nb', /whole URL/],
+    ['ftp://example.com/', /http or https/],
+    ['file:///etc/passwd', /http or https/],
+    ['javascript:alert(1)', /http or https/],
+    ['https://user:secret@example.com/', /user or a password/],
+    ['https://user@example.com/', /user or a password/],
+    ['https://:secret@example.com/', /user or a password/],
+    [`https://example.com/${'x'.repeat(2_029)}`, /at most 2048 bytes/],
+  ]
+  for (const [url, mistake] of refused) {
+    it(`is refused: ${JSON.stringify(url.slice(0, 50))}`, () => {
+      assert.match(findUrlMistake(url) ?? '', mistake)
+    })
+  }
+
+  const accepted = [
+    'http://127.0.0.1:8080/',
+    'https://example.com',
+    'https://example.com/a/b?c=d#e',
+    'http://[::1]:9/x',
+    `https://example.com/${'x'.repeat(2_028)}`,
+  ]
+  for (const url of accepted) {
+    it(`is accepted: ${url.slice(0, 50)}`, () => {
+      assert.equal(findUrlMistake(url), undefined)
+    })
+  }
+})

@@ -1,0 +1,86 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { Webhook } from 'standardwebhooks'
+import { releaseAfterTest } from '../support/release.ts'
+import { waitUntil } from '../support/wait.ts'
+
+/** A request that a receiver got. */
+export interface Received {
+  readonly id: string
+  readonly event: string
+  readonly plantId: string
+  readonly body: string
+  readonly headers: http.IncomingHttpHeaders
+  readonly receivedAt: number
+}
+
+/** A status, or one with headers; a promise holds the answer back. */
+export type TestAnswer =
+  | number
+  | { readonly status: number; readonly headers: Record<string, string> }
+
+export interface TestReceiver {
+  readonly url: string
+  readonly received: Received[]
+  /** The most requests that were here at the same time. */
+  mostAtOnce: number
+  /** Plants of which two changes were here at the same time. */
+  readonly together: string[]
+  /** How the next requests are answered. */
+  answer: (received: Received) => TestAnswer | Promise<TestAnswer>
+  /** Resolves when this many different changes were answered with success. */
+  waitFor(changes: number): Promise<void>
+  /** The ids of changes that were answered with success, each once, in order. */
+  taken(): string[]
+}
+
+/** Starts a receiver on a free port. It is closed with the test. */
+export async function openTestReceiver(port = 0): Promise<TestReceiver> {
+  const taken = new Set<string>()
+  const here = new Map<string, number>()
+  const server = http.createServer(async (request, response) => {
+    const body = await text(request)
+    const [, plantId = ''] = /^\{"id":(-?\d+),/.exec(body) ?? []
+    const received = {
+      id: String(request.headers['webhook-id']),
+      event: String(request.headers['plant-event']),
+      plantId,
+      body,
+      headers: request.headers,
+      receivedAt: performance.now(),
+    }
+    receiver.received.push(received)
+    if (here.has(plantId)) receiver.together.push(plantId)
+    here.set(plantId, (here.get(plantId) ?? 0) + 1)
+    receiver.mostAtOnce = Math.max(receiver.mostAtOnce, here.size)
+    const answer = await receiver.answer(received)
+    here.delete(plantId)
+    const { status, headers } =
+      typeof answer === 'number' ? { status: answer, headers: {} } : answer
+    if (status >= 200 && status < 300) taken.add(received.id)
+    response.writeHead(status, headers).end()
+  })
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  releaseAfterTest(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const receiver: TestReceiver = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    received: [],
+    mostAtOnce: 0,
+    together: [],
+    answer: () => 200,
+    waitFor: (changes) => waitUntil(() => taken.size >= changes, `${changes} changes arrive`),
+    taken: () => [...taken],
+  }
+  return receiver
+}
+
+/** Verifies a request as a receiver would. Throws if it is not signed with this secret. */
+export function verify({ body, headers }: Received, secret: string): void {
+  new Webhook(secret).verify(body, headers as Record<string, string>)
+}

@@ -1,0 +1,284 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import http from 'node:http'
+import https from 'node:https'
+import net, { type AddressInfo, type Socket } from 'node:net'
+import { before, describe, it } from 'node:test'
+import { openTransport, type TransportOptions } from '../../src/webhooks/transport.ts'
+import { type Certificate, issueCertificate } from '../support/certificates.ts'
+import { releaseAfterTest } from '../support/release.ts'
+
+const timeoutMs = 60_000
+const post = { headers: { 'plant-event': 'plant.created' }, body: '{"id":1}', mayWrite: () => true }
+
+/** Starts a receiver that does as it likes with each connection. Answers its address. */
+async function openReceiver(onConnection: (socket: Socket) => void): Promise<string> {
+  const sockets = new Set<Socket>()
+  const server = net.createServer((socket) => {
+    sockets.add(socket.on('error', () => {}))
+    onConnection(socket)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  releaseAfterTest(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook?a=b`
+}
+
+function open(url: string, options: Partial<TransportOptions> = {}) {
+  const transport = openTransport({ url, connections: 16, timeoutMs, ...options })
+  releaseAfterTest(transport.close)
+  return transport
+}
+
+/** Writes the text again and again, at the pace of the reader, until the connection ends. */
+function writeForever(socket: Socket, text: string): void {
+  const piece = text.repeat(Math.ceil(16_384 / text.length))
+  const more = () => socket.write(piece, (error) => error ?? setImmediate(more))
+  more()
+}
+
+/** Answers every request that arrives in one piece. */
+const answering = (answer: string) => (socket: Socket) =>
+  socket.on('data', () => socket.write(answer))
+
+describe('a request to a receiver', () => {
+  it('is one POST with the body, its length, and the given headers', async () => {
+    let received = ''
+    const url = await openReceiver((socket) =>
+      socket.on('data', (chunk) => {
+        received += chunk
+        socket.write('HTTP/1.1 204 No Content\r\n\r\n')
+      }),
+    )
+    const outcome = await open(url).post(post)
+    assert.deepEqual(outcome, { status: 204, error: undefined, retryAfterMs: 0 })
+    const [head = '', body] = received.split('\r\n\r\n')
+    assert.match(head, /^POST \/hook\?a=b HTTP\/1\.1\r\n/)
+    assert.match(head, /^plant-event: plant\.created$/im)
+    assert.match(head, /^content-length: 8$/im)
+    assert.equal(body, '{"id":1}')
+  })
+
+  for (const status of [200, 201, 202, 204, 226, 299]) {
+    it(`succeeds with ${status}`, async () => {
+      const url = await openReceiver(answering(`HTTP/1.1 ${status} x\r\nContent-Length: 0\r\n\r\n`))
+      const outcome = await open(url).post(post)
+      assert.deepEqual([outcome.status, outcome.error], [status, undefined])
+    })
+  }
+
+  for (const status of [300, 304, 400, 404, 410, 429, 500, 503, 599]) {
+    it(`fails with ${status}`, async () => {
+      const url = await openReceiver(
+        answering(`HTTP/1.1 ${status} x\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n`),
+      )
+      assert.deepEqual(await open(url).post(post), {
+        status,
+        error: `answered ${status}`,
+        retryAfterMs: 7_000,
+      })
+    })
+  }
+
+  it('does not follow a redirect', async () => {
+    let connections = 0
+    const other = await openReceiver(() => connections++)
+    const url = await openReceiver(
+      answering(`HTTP/1.1 307 x\r\nLocation: ${other}\r\nContent-Length: 0\r\n\r\n`),
+    )
+    assert.equal((await open(url).post(post)).status, 307)
+    assert.equal(connections, 0)
+  })
+
+  it('reuses a connection, and another one when the receiver has closed it', async () => {
+    const sockets: Socket[] = []
+    let isClosing = false
+    const url = await openReceiver((socket) => {
+      sockets.push(socket)
+      socket.on('data', () => {
+        if (isClosing) socket.resetAndDestroy()
+        else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+        isClosing = false
+      })
+    })
+    const transport = open(url)
+    await transport.post(post)
+    await transport.post(post)
+    assert.equal(sockets.length, 1)
+    isClosing = true
+    assert.equal((await transport.post(post)).status, 200)
+    assert.equal(sockets.length, 2)
+  })
+
+  it('is not written once it may not be', async () => {
+    let received = 0
+    const url = await openReceiver((socket) => socket.on('data', () => received++))
+    const outcome = await open(url).post({ ...post, mayWrite: () => false })
+    assert.equal(outcome.error, 'broken off')
+    assert.equal(received, 0)
+  })
+
+  it('is broken off when the transport is closed', async () => {
+    const { promise: connected, resolve } = Promise.withResolvers<Socket>()
+    const transport = open(await openReceiver(resolve))
+    const outcome = transport.post(post)
+    const socket = await connected
+    await once(socket, 'data')
+    transport.close()
+    assert.equal((await outcome).error, 'broken off')
+    await once(socket, 'close')
+  })
+})
+
+describe('a hostile receiver', () => {
+  const short = 300
+  const ok = 'HTTP/1.1 200 OK\r\n'
+  const cases: [what: string, answer: (socket: Socket) => void, error: RegExp | undefined][] = [
+    [
+      'sends an endless body',
+      (s) => s.write(ok) && writeForever(s, `\r\n${'x'.repeat(999)}`),
+      undefined,
+    ],
+    [
+      'sends endless chunks',
+      (s) => s.write(`${ok}Transfer-Encoding: chunked\r\n\r\n`) && writeForever(s, '1\r\nx\r\n'),
+      undefined,
+    ],
+    [
+      'sends an endless chunk extension',
+      (s) =>
+        s.write(`${ok}Transfer-Encoding: chunked\r\n\r\n1;`) && writeForever(s, 'x'.repeat(999)),
+      undefined,
+    ],
+    [
+      'sends endless trailers',
+      (s) => s.write(`${ok}Transfer-Encoding: chunked\r\n\r\n0\r\n`) && writeForever(s, 'a: b\r\n'),
+      undefined,
+    ],
+    ['sends headers and no body', (s) => s.write(`${ok}Content-Length: 5\r\n\r\n`), undefined],
+    ['sends endless headers', (s) => s.write(ok) && writeForever(s, 'a: b\r\n'), /too large/],
+    [
+      'sends a huge header',
+      (s) => s.write(ok) && writeForever(s, `a: ${'b'.repeat(9_999)}`),
+      /too large/,
+    ],
+    [
+      'sends an endless status line',
+      (s) => writeForever(s, `HTTP/1.1 200 ${'x'.repeat(999)}`),
+      /too large/,
+    ],
+    [
+      'sends endless interim answers',
+      (s) => writeForever(s, 'HTTP/1.1 100 Continue\r\n\r\n'),
+      /too large/,
+    ],
+    [
+      'sends endless early hints',
+      (s) => writeForever(s, 'HTTP/1.1 103 x\r\na: b\r\n\r\n'),
+      /too large/,
+    ],
+    [
+      'switches to another protocol',
+      (s) => s.write('HTTP/1.1 101 x\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'),
+      /no answer/,
+    ],
+    ['sends no HTTP', (s) => s.write('SSH-2.0-OpenSSH\r\n'), /not HTTP/],
+    ['sends endless blank lines', (s) => writeForever(s, '\r\n'.repeat(999)), /too large/],
+    [
+      'sends two lengths',
+      (s) => s.write(`${ok}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`),
+      /not HTTP/,
+    ],
+    ['sends nothing', () => {}, /^no answer within 0\.3 s$/],
+    ['sends half a status', (s) => s.write('HTTP/1.1 20'), /no answer/],
+    ['closes the connection', (s) => s.destroy(), /closed before an answer/],
+    ['resets the connection', (s) => s.resetAndDestroy(), /closed before an answer/],
+  ]
+  for (const [what, answer, error] of cases) {
+    it(`that ${what} is ${error === undefined ? 'done with' : 'given up'} in time`, async () => {
+      let ended: Promise<unknown> | undefined
+      let sent: Socket | undefined
+      const url = await openReceiver((socket) => {
+        sent = socket
+        ended = new Promise((resolve) => socket.on('close', resolve))
+        socket.once('data', () => answer(socket))
+      })
+      const outcome = await open(url, { timeoutMs: short }).post(post)
+      if (error === undefined) assert.deepEqual([outcome.status, outcome.error], [200, undefined])
+      else assert.match(outcome.error ?? '', error)
+      await ended
+      assert.ok(Number(sent?.bytesWritten) < 2 * 1024 * 1024, `${sent?.bytesWritten} bytes`)
+    })
+  }
+
+  it('that is not there is given up', async () => {
+    const outcome = await open('http://127.0.0.1:1/').post(post)
+    assert.match(outcome.error ?? '', /refused/)
+  })
+})
+
+describe('a receiver with TLS', () => {
+  let authority: Certificate
+  before(() => {
+    authority = issueCertificate({ subject: 'the authority of the tests' })
+  })
+
+  async function openTls(certificate: Certificate): Promise<string> {
+    const { key } = certificate
+    const server = https.createServer({ key, cert: certificate.certificate }, (_, answer) => {
+      answer.end()
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    releaseAfterTest(() => server.close().closeAllConnections())
+    return `https://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  }
+  const issue = (options: { addresses?: string[]; expiresAt?: number }) =>
+    issueCertificate({
+      subject: 'a receiver',
+      issuer: authority,
+      addresses: ['127.0.0.1'],
+      ...options,
+    })
+
+  it('is trusted by its certificate', async () => {
+    const url = await openTls(issue({}))
+    const outcome = await open(url, { authorities: [authority.certificate] }).post(post)
+    assert.deepEqual([outcome.status, outcome.error], [200, undefined])
+  })
+
+  const wrong: [what: string, options: Parameters<typeof issue>[0], error: RegExp][] = [
+    ['expired', { expiresAt: Date.now() - 1_000 }, /has expired/],
+    ['for another host', { addresses: ['127.0.0.2'] }, /another host/],
+  ]
+  for (const [what, options, error] of wrong) {
+    it(`is not trusted with a certificate that is ${what}`, async () => {
+      const url = await openTls(issue(options))
+      const outcome = await open(url, { authorities: [authority.certificate] }).post(post)
+      assert.match(outcome.error ?? '', error)
+    })
+  }
+
+  it('is not trusted with a certificate of an unknown authority, whatever the environment says', async (t) => {
+    const url = await openTls(issue({}))
+    const { emitWarning } = process
+    process.emitWarning = () => {}
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
+    t.after(() => {
+      delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
+      process.emitWarning = emitWarning
+    })
+    assert.match((await open(url).post(post)).error ?? '', /not trusted/)
+  })
+
+  it('is not spoken to in clear', async () => {
+    const server = http.createServer((_, answer) => answer.end()).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    releaseAfterTest(() => server.close().closeAllConnections())
+    const { port } = server.address() as AddressInfo
+    assert.match((await open(`https://127.0.0.1:${port}/`).post(post)).error ?? '', /TLS|closed/)
+  })
+})
