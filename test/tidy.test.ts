@@ -19,6 +19,7 @@ const imports: Record<string, string[]> = {
     'metrics',
     'store/caller.ts',
     'store/failures.ts',
+    'store/positions.ts',
     'store/store.ts',
     'tokens/verify.ts',
     'transfer',

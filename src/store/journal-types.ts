@@ -20,6 +20,8 @@ export interface JournalPage {
   readonly begin: Position
   readonly events: readonly JournalEvent[]
   readonly end: Position
+  /** Whether it is known that nothing follows now. */
+  readonly isLast: boolean
 }
 
 /** Whether changes are written to the journal. A command leaves this as it is. */

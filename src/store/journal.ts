@@ -1,7 +1,8 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import type { StoredPlant } from '../contract/shapes.ts'
 import { apply, type Change, type Outcome, type Rows } from './changes.ts'
-import type { EventType, JournalEvent, Position } from './store.ts'
+import { type Place, toPosition } from './positions.ts'
+import { type EventType, type JournalEvent, type Position, pageBytes } from './store.ts'
 
 /**
  * A row of the journal: all changes of one commit, a line for each. The nonce tells it from a row
@@ -14,14 +15,6 @@ export interface JournalRow {
   readonly changes: string
 }
 
-/** A place in the journal: how many changes of the row with this number come before it. */
-export interface Place {
-  readonly life: string
-  readonly seq: number
-  readonly nonce: number
-  readonly done: number
-}
-
 const types = { c: 'plant.created', r: 'plant.replaced', d: 'plant.deleted' } as const
 
 /** A new name of a journal. Positions of another life are unknown to it. */
@@ -32,25 +25,6 @@ export function newLife(): string {
 export function newNonce(): number {
   return randomInt(2 ** 31)
 }
-
-export function toPosition({ life, seq, done, nonce }: Place): Position {
-  return `${life}-${seq.toString(36)}-${done.toString(36)}-${nonce.toString(36)}`
-}
-
-/** Reads a position; undefined when the text is none. */
-export function toPlace(text: string): Place | undefined {
-  const [, life = '', seq = '', done = '', nonce = ''] = positionForm.exec(text) ?? []
-  if (life === '') return undefined
-  const [seqNumber, doneNumber, nonceNumber] = [seq, done, nonce].map((part) => parseInt(part, 36))
-  return {
-    life,
-    seq: seqNumber as number,
-    done: doneNumber as number,
-    nonce: nonceNumber as number,
-  }
-}
-
-const positionForm = /^([0-9a-f]{12})-([0-9a-z]{1,10})-([0-9a-z]{1,6})-([0-9a-z]{1,6})$/
 
 /** The line of a change. JSON has no raw tab and no raw line end. */
 export function toLine(
@@ -108,22 +82,36 @@ export function recordChanges(rows: Rows): Recorder {
   }
 }
 
-/** Adds the changes of a row behind a place to the events, as many as there is room for. */
+/** A page that is being read, and how much room it has left. */
+export interface Reading {
+  readonly events: JournalEvent[]
+  readonly limit: number
+  bytes: number
+}
+
+/** Adds the changes of a row behind a place. Returns whether there was room for all of them. */
 export function readRow(
   { at, changes }: Pick<JournalRow, 'at' | 'changes'>,
   from: Place,
-  limit: number,
-  events: JournalEvent[],
-): void {
+  reading: Reading,
+): boolean {
   let start = 0
   for (let skipped = 0; skipped < from.done; skipped++) start = changes.indexOf('\n', start) + 1
-  for (let done = from.done + 1; events.length < limit; done++) {
-    const end = changes.indexOf('\n', start)
-    const line = changes.slice(start, end === -1 ? undefined : end)
-    events.push(toEvent(line, at, toPosition({ ...from, done })))
-    if (end === -1) return
+  for (let done = from.done + 1; ; done++) {
+    const lineEnd = changes.indexOf('\n', start)
+    const end = lineEnd === -1 ? changes.length : lineEnd
+    reading.bytes += end - start
+    if (isFull(reading)) return false
+    const position = toPosition({ ...from, done })
+    reading.events.push(toEvent(changes.slice(start, end), at, position))
+    if (lineEnd === -1) return true
     start = end + 1
   }
+}
+
+/** Whether a page has no room for the change that was counted last. It has room for one. */
+function isFull({ events, limit, bytes }: Reading): boolean {
+  return events.length === limit || (events.length > 0 && bytes > pageBytes)
 }
 
 function toEvent(line: string, at: number, position: Position): JournalEvent {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { toPlace } from '../../src/store/journal.ts'
+import { toPlace } from '../../src/store/positions.ts'
 import type { JournalEvent, JournalPage, Position, Store } from '../../src/store/store.ts'
 import { everyEngine } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
@@ -53,10 +53,6 @@ function replay(events: readonly JournalEvent[]): Map<bigint, string> {
 async function readPlants(store: Store): Promise<Map<bigint, string>> {
   const { plants } = await store.listPlants({ after: undefined, tag: undefined, limit: 1_000 })
   return new Map(plants.map(({ id, name, tag }) => [id, `${name} ${tag}`]))
-}
-
-function later<Value>(values: readonly Value[], index: number): Value[] {
-  return values.slice(index + 1)
 }
 
 for (const engine of everyEngine) {
@@ -148,27 +144,35 @@ for (const engine of everyEngine) {
       assert.equal(all.length, 50)
       for (const limit of [1, 3, 20]) assert.deepEqual(await readAll(store, limit), all)
       for (const [index, { position }] of all.entries()) {
-        assert.deepEqual((await readPage(store, position)).events, later(all, index))
+        assert.deepEqual((await readPage(store, position)).events, all.slice(index + 1))
       }
       const { begin, events, end } = await readPage(store)
       assert.deepEqual((await readPage(store, begin)).events, events)
       assert.equal(end, events.at(-1)?.position)
       assert.equal(await store.journalEnd(), end)
-      assert.deepEqual(await readPage(store, end), { begin: end, events: [], end })
+      assert.deepEqual(await readPage(store, end), {
+        begin: end,
+        events: [],
+        end,
+        isLast: true,
+      })
     })
 
     it('ends a page when it is large', async () => {
       const store = await engine.open(await engine.newUrl())
       const name = 'x'.repeat(400_000)
-      const plants = Array.from({ length: 6 }, (_, index) => ({ id: BigInt(index), name }))
+      const plants = Array.from({ length: 8 }, (_, index) => ({ id: BigInt(index), name }))
       for (const plant of plants.slice(0, 4)) await store.createPlant(plant)
       const { events } = await readPage(store)
       assert.ok(events.length < 4, `${events.length} large changes are on one page`)
       await store.importPlants(plants.slice(4), 'keep')
+      const all = await readAll(store, 1_000)
       assert.deepEqual(
-        (await readAll(store, 1_000)).map(({ plant }) => plant.id),
-        [0n, 1n, 2n, 3n, 4n, 5n],
+        all.map(({ plant }) => plant.id),
+        plants.map(({ id }) => id),
       )
+      const last = await readPage(store, all[3]?.position)
+      assert.ok(last.events.length < 4, `${last.events.length} of one commit are on one page`)
     })
 
     it('knows only positions of its own', async () => {

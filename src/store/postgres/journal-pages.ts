@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isReached, type JournalRow, type Place, readRow, toPlace, toPosition } from '../journal.ts'
+import { isReached, type JournalRow, type Reading, readRow } from '../journal.ts'
+import { type Place, toPlace, toPosition } from '../positions.ts'
 import { type JournalEvent, type JournalPage, type Position, pageBytes } from '../store.ts'
 import { toIntegerArray } from './arrays.ts'
 import type { Horizon } from './horizon.ts'
@@ -39,43 +40,42 @@ export async function readJournal(
 ): Promise<JournalPage | 'gone' | 'off'> {
   const asked = after === 'oldest' ? after : toPlace(after)
   if (asked === undefined) return 'gone'
-  const events: JournalEvent[] = []
+  const reading: Reading = { events: [], limit, bytes: 0 }
+  const { events } = reading
   let begin: Place | undefined
   let place: Place | 'oldest' = asked
   let rowsRead = 0
-  let bytes = 0
   for (let looks = 1; ; ) {
-    const left = limit - events.length
-    const count = toRowCount(left, events.length, rowsRead)
+    const count = toRowCount(limit - events.length, events.length, rowsRead)
     const rows = await selectRows(sql, place, count)
     if (rows === 'off') return rows
     const from = toBeginning(rows, place)
-    if (from === undefined) break
+    // What was read before a trim took the rest is a page all the same.
+    if (from === undefined) return begin === undefined ? 'gone' : toPage(begin, events, false)
     if (place !== 'oldest') horizon.include(from.seq)
     begin ??= from
     place = from
     const settled = rows.slice(0, horizon.countSettled(rows.map((row) => row.place.seq)))
-    const fitting = toFitting(settled, from, left, pageBytes - bytes)
+    const fitting = toFitting(settled, from, limit - events.length, pageBytes - reading.bytes)
     const texts = await selectLarge(sql, fitting)
     for (const row of fitting) {
       const changes = row.changes ?? texts.get(row.place.seq)
-      // A trim was quicker.
-      if (changes === undefined) return toPage(begin, events)
+      if (changes === undefined) return toPage(begin, events, false)
       const here = row.place.seq === from.seq ? from : row.place
-      if (here.done < row.count) readRow({ at: row.at, changes }, here, limit, events)
-      bytes += row.bytes
+      const isDone = here.done === row.count || readRow({ at: row.at, changes }, here, reading)
+      if (!isDone) return toPage(begin, events, false)
       place = { ...row.place, done: row.count }
     }
     rowsRead += fitting.length
-    if (fitting.length < settled.length || events.length === limit) break
+    const isFull = events.length === limit || fitting.length < settled.length
+    if (isFull) return toPage(begin, events, false)
     if (settled.length < rows.length) {
       // A change before the next row may still be under way.
       if (await horizon.settle(sql)) continue
-      if (events.length > 0 || looks++ === maxLooks) break
+      if (events.length > 0 || looks++ === maxLooks) return toPage(begin, events, true)
       await sleep(lookAgainMs)
-    } else if (rows.length < count) break
+    } else if (rows.length < count) return toPage(begin, events, true)
   }
-  return begin === undefined ? 'gone' : toPage(begin, events)
 }
 
 /** How many rows are likely to have this many events, judged by those that were read. */
@@ -109,9 +109,9 @@ function toFitting(
   return end === -1 ? [...rows] : rows.slice(0, end)
 }
 
-function toPage(begin: Place, events: readonly JournalEvent[]): JournalPage {
+function toPage(begin: Place, events: readonly JournalEvent[], isLast: boolean): JournalPage {
   const start = toPosition(begin)
-  return { begin: start, events, end: events.at(-1)?.position ?? start }
+  return { begin: start, events, end: events.at(-1)?.position ?? start, isLast }
 }
 
 /** Reads rows from the one with this place on, without changes beyond their share of a page. */

@@ -1,13 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { unreachable } from '../failures.ts'
-import {
-  type JournalRow,
-  newLife,
-  newNonce,
-  planTrim,
-  rowsPerTrim,
-  toPosition,
-} from '../journal.ts'
+import { type JournalRow, newLife, newNonce, planTrim, rowsPerTrim } from '../journal.ts'
+import { toPosition } from '../positions.ts'
 import type { Journaling, Position } from '../store.ts'
 import type { Horizon } from './horizon.ts'
 import type { Sql } from './pools.ts'

@@ -4,20 +4,13 @@ import {
   type JournalRow,
   newLife,
   newNonce,
-  type Place,
   planTrim,
+  type Reading,
   readRow,
   rowsPerTrim,
-  toPlace,
-  toPosition,
 } from '../journal.ts'
-import {
-  type JournalEvent,
-  type Journaling,
-  type JournalPage,
-  type Position,
-  pageBytes,
-} from '../store.ts'
+import { type Place, toPlace, toPosition } from '../positions.ts'
+import type { Journaling, JournalPage, Position } from '../store.ts'
 import { prepareRows } from './plants.ts'
 
 type LifeRow = [id: string | null, since: bigint]
@@ -53,28 +46,27 @@ export function buildJournalStatements(db: DatabaseSync) {
   }
 
   function readFrom(from: Place | 'oldest', life: string, since: bigint, limit: number) {
-    const events: JournalEvent[] = []
+    const reading: Reading = { events: [], limit, bytes: 0 }
+    const { events } = reading
     let begin: Position | undefined
-    let bytes = 0
+    let isLast = true
     const first = from === 'oldest' ? since : BigInt(from.seq)
     for (const row of selectFrom.iterate(first) as Iterable<unknown>) {
       const [seq, nonce, count, at, changes] = row as ContentRow
-      const here = { life, seq: Number(seq), nonce: Number(nonce), done: 0 }
-      let place: Place = here
+      let place: Place = { life, seq: Number(seq), nonce: Number(nonce), done: 0 }
       if (begin === undefined) {
         if (from !== 'oldest') {
-          if (!isReached(from, { ...here, done: Number(count) })) return 'gone'
+          if (!isReached(from, { ...place, done: Number(count) })) return 'gone'
           place = from
         }
         begin = toPosition(place)
       }
       if (place.done === Number(count)) continue
-      bytes += changes.length
-      if (events.length > 0 && bytes > pageBytes) break
-      readRow({ at: Number(at), changes }, place, limit, events)
-      if (events.length === limit) break
+      isLast = readRow({ at: Number(at), changes }, place, reading)
+      if (!isLast) break
     }
-    return begin === undefined ? 'gone' : { begin, events, end: events.at(-1)?.position ?? begin }
+    if (begin === undefined) return 'gone'
+    return { begin, events, end: events.at(-1)?.position ?? begin, isLast }
   }
 
   return {

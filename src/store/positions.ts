@@ -1,0 +1,29 @@
+import type { Position } from './journal-types.ts'
+
+/** A place in the journal: how many changes of the row with this number come before it. */
+export interface Place {
+  readonly life: string
+  readonly seq: number
+  readonly nonce: number
+  readonly done: number
+}
+
+/** A place as readers name it. */
+export function toPosition({ life, seq, done, nonce }: Place): Position {
+  return `${life}-${seq.toString(36)}-${done.toString(36)}-${nonce.toString(36)}`
+}
+
+/** Reads a position; undefined when the text is none. */
+export function toPlace(text: string): Place | undefined {
+  const [, life = '', seq = '', done = '', nonce = ''] = positionForm.exec(text) ?? []
+  if (life === '') return undefined
+  const [seqNumber, doneNumber, nonceNumber] = [seq, done, nonce].map((part) => parseInt(part, 36))
+  return {
+    life,
+    seq: seqNumber as number,
+    done: doneNumber as number,
+    nonce: nonceNumber as number,
+  }
+}
+
+const positionForm = /^([0-9a-f]{12})-([0-9a-z]{1,10})-([0-9a-z]{1,6})-([0-9a-z]{1,6})$/
