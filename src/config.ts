@@ -21,6 +21,8 @@ export interface Config {
   /** How many proxies in front are trusted to say who their client is. */
   readonly trustedProxies: number
   readonly logLevel: string
+  /** How long changes are kept in the journal. */
+  readonly journalKeepMs: number | 'off'
 }
 
 /** The flags of a command that the configuration knows. A flag wins over its variable. */
@@ -110,6 +112,13 @@ export function readConfig(flags: Flags, env: Environment): Config {
       'a number of requests per s, m or h, such as 600/m',
     ),
     trustedProxies: read(['TRUST_PROXY'], undefined, 0, toProxies, 'a number from 0 to 9'),
+    journalKeepMs: read<number | 'off'>(
+      ['JOURNAL_KEEP'],
+      undefined,
+      7 * dayMs,
+      toJournalKeep,
+      'a time from 1h to 365d, such as 48h or 7d, or off',
+    ),
     logLevel: read(['LOG_LEVEL'], undefined, 'info', toLogLevel, `one of ${logLevels.join(', ')}`),
   }
   if (config.workers > 1 && config.storeLocation.engine === 'sqlite') {
@@ -150,6 +159,16 @@ function toOrigins(text: string): AllowedOrigins | undefined {
   if (text === '*') return '*'
   const origins = text.split(',').map((part) => part.trim())
   return origins.every((origin) => URL.parse(origin)?.origin === origin) ? origins : undefined
+}
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+
+function toJournalKeep(text: string): number | 'off' | undefined {
+  if (text === 'off') return text
+  const [, count, unit] = /^([1-9]\d{0,3})([hd])$/.exec(text) ?? []
+  const keepMs = Number(count) * (unit === 'h' ? hourMs : dayMs)
+  return keepMs <= 365 * dayMs ? keepMs : undefined
 }
 
 const windows: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 }

@@ -37,13 +37,19 @@ export interface ServiceOptions {
 
 /** A token that was used within this time counts as in use. */
 const inUseMs = 5 * 60_000
-/** How often keys that are too old to count are forgotten. */
-const forgetKeysMs = 60_000
+/** How often keys and changes that are too old are forgotten. */
+const forgetMs = 60_000
 
 /** Opens the whole service: the store, the check of tokens, the HTTP side, the port. */
 export async function openService(options: ServiceOptions): Promise<Service> {
   const { config, logger } = options
-  const store = options.store ?? (await openStore(config.storeLocation, toEvents(logger)))
+  const store =
+    options.store ??
+    (await openStore(
+      config.storeLocation,
+      toEvents(logger),
+      config.journalKeepMs === 'off' ? 'off' : 'on',
+    ))
   try {
     return await openOnStore(store, options)
   } catch (error) {
@@ -56,7 +62,8 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
   const { config, logger, timeouts = defaultTimeouts, version = '', joinProcesses } = options
   const onError = (err: unknown) => logger.debug({ err }, 'the store failed in the background')
   const tokens = await openTokenVerifier({ store, operatorToken: config.operatorToken, onError })
-  const stopForgetting = repeat(() => forgetKeys(store), forgetKeysMs, onError)
+  const stopForgetting = repeat(() => forgetKeys(store), forgetMs, onError)
+  const stopTrimming = keepJournal(store, config.journalKeepMs, onError)
 
   const metrics = openMetrics({
     version,
@@ -68,12 +75,13 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
 
   async function stopBackground(): Promise<void> {
     stopForgetting()
+    stopTrimming()
     metrics.close()
     await tokens.close()
   }
 
   try {
-    const { host, publicUrl, allowedOrigins, rateLimit, trustedProxies } = config
+    const { host, publicUrl, allowedOrigins, rateLimit, trustedProxies, journalKeepMs } = config
     const { server, drain } = buildServer({
       store,
       tokens,
@@ -85,6 +93,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
       rateLimit,
       trustedProxies,
       timeouts,
+      isJournaled: journalKeepMs !== 'off',
     })
     await once(server.listen({ port: config.port, host: config.host }), 'listening')
     const { countRequests } = metrics
@@ -113,6 +122,21 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
 /** Forgets every key that is too old to count, in steps between which others get their turn. */
 async function forgetKeys(store: Store): Promise<void> {
   while (!(await store.forgetKeys(Date.now() - keyLifetimeMs)));
+}
+
+/** Forgets changes that are older than this; all of them, once, if the journal is off. */
+function keepJournal(
+  store: Store,
+  keepMs: number | 'off',
+  onError: (error: unknown) => void,
+): () => void {
+  async function trim(): Promise<void> {
+    const before = keepMs === 'off' ? Number.MAX_SAFE_INTEGER : Date.now() - keepMs
+    while (!(await store.trimJournal(before)));
+  }
+  if (keepMs !== 'off') return repeat(trim, forgetMs, onError)
+  trim().catch(onError)
+  return () => {}
 }
 
 function toEvents(logger: Logger): StoreEvents {

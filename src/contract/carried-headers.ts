@@ -53,7 +53,7 @@ export function headersOfFailures(
 function headersOfFailure(subject: Subject, number: ErrorNumber): CarriedHeaders {
   const own = headersOfNumber(number)
   // They are answered before an operation or a page is.
-  if (protocolFailures.includes(number)) return join(own, everyAnswer)
+  if (protocolFailures.includes(number) || number === 40400) return join(own, everyAnswer)
   return join(own, bySubject[subject])
 }
 

@@ -24,6 +24,9 @@ export const errors = {
   40500: 'The path does not support this method.',
   40800: 'The request was not complete in time.',
   40900: 'A plant with this id already exists.',
+  41000:
+    'The position in the journal is older than what is kept, or of another store. List the ' +
+    'plants again, then follow from `latest`.',
   41200: 'The precondition in `If-Match` or `If-None-Match` does not hold.',
   41300:
     'The body, or a line of an import, is larger than 1 MiB, or the body comes in too many small ' +

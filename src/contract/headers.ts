@@ -45,8 +45,9 @@ export const headers = {
   },
   Link: {
     description:
-      'The URL of the next page, as `<URL>; rel="next"`, while more plants follow. It is ' +
-      'relative to that of the request, or absolute where the operator has set a public URL.',
+      'The URL of the next page, as `<URL>; rel="next"`: of plants while more follow, of events ' +
+      'always. Relative to that of the request, or absolute where the operator has set a public ' +
+      'URL.',
     schema: text,
     example: '</plants?limit=100&after=100>; rel="next"',
   },
@@ -129,8 +130,8 @@ export const headers = {
   },
   Vary: {
     description:
-      'The request headers that the response depends on: `Accept-Encoding` for exports, ' +
-      '`Origin` where the operator has named the origins that may call.',
+      'The request headers that the response depends on: `Accept-Encoding` for exports, `Accept` ' +
+      'where there are several media types, `Origin` where the operator has named the origins that may call.',
     schema: text,
     example: 'Accept-Encoding',
   },
@@ -175,6 +176,7 @@ export const corsRequestHeaders = [
   'Idempotency-Key',
   'If-Match',
   'If-None-Match',
+  'Last-Event-ID',
   'traceparent',
   'X-Request-Id',
 ].join(', ')

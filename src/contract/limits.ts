@@ -18,6 +18,10 @@ export const limits = {
   /** A gzipped import may expand to this many bytes, and to more by this factor. */
   gzipFreeBytes: 64 * 1024 * 1024,
   gzipFactor: 100,
+  /** How many streams of events a process sends. */
+  eventStreams: 1_000,
+  /** A stream for whose client this much waits is cut. */
+  eventBytesWaiting: 1024 * 1024,
   retryAfterSeconds: 1,
 } as const
 
@@ -37,6 +41,10 @@ export interface Timeouts {
   readonly exportMs: number
   /** How long an import may take. */
   readonly importMs: number
+  /** How long the client of a stream may read nothing of what waits. */
+  readonly unreadMs: number
+  /** How often a stream has a comment. */
+  readonly commentMs: number
 }
 
 export const defaultTimeouts: Timeouts = {
@@ -49,4 +57,6 @@ export const defaultTimeouts: Timeouts = {
   shutdownMs: 9_000,
   exportMs: 600_000,
   importMs: 600_000,
+  unreadMs: 30_000,
+  commentMs: 10_000,
 }

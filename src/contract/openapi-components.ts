@@ -33,9 +33,14 @@ export function buildComponents() {
     if (shape.type === 'array') return { items: referToShape(shape.items) }
     const properties = Object.entries(shape.properties).map(([name, member]) => [
       name,
-      member.type === 'array' ? { ...member, ...referToParts(member) } : member,
+      referToMember(member),
     ])
     return { properties: Object.fromEntries(properties) }
+  }
+
+  function referToMember(member: ObjectShape['properties'][string]) {
+    if (member.type === 'object') return referToShape(member)
+    return member.type === 'array' ? { ...member, ...referToParts(member) } : member
   }
 
   function referToHeaders({ always, sometimes }: CarriedHeaders): Json {

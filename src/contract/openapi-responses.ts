@@ -14,6 +14,7 @@ const statusNames: Record<ErrorStatus, string> = {
   405: 'MethodNotAllowed',
   408: 'RequestTimeout',
   409: 'Conflict',
+  410: 'Gone',
   412: 'PreconditionFailed',
   413: 'ContentTooLarge',
   414: 'UriTooLong',

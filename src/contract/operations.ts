@@ -1,3 +1,4 @@
+import { eventOperations } from './events.ts'
 import { fileOperations } from './file-operations.ts'
 import { json, type Operation } from './operation.ts'
 import { NewPlant, Plant, StoredPlant, StoredPlants } from './shapes.ts'
@@ -130,6 +131,7 @@ export const operations = {
     failures: [],
   },
   ...fileOperations,
+  ...eventOperations,
 } as const satisfies Record<string, Operation>
 
 export type Operations = typeof operations

@@ -44,6 +44,32 @@ export const parameters = {
     description: 'The maximum number of plants to return: all of them, unless it is given.',
     schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 2 ** 31 - 1 },
   },
+  eventLimit: {
+    name: 'limit',
+    in: 'query',
+    description: 'The maximum number of changes on a page. A stream has no end.',
+    schema: {
+      type: 'integer',
+      format: 'int32',
+      minimum: 1,
+      maximum: pageLimits.max,
+      default: pageLimits.default,
+    },
+  },
+  position: {
+    name: 'after',
+    in: 'query',
+    description:
+      'Returns only changes after this position: that of an event, or one from a `Link`. ' +
+      '`latest` stands for the present end. Without it, the oldest change that is kept is first.',
+    schema: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' },
+  },
+  'Last-Event-ID': {
+    in: 'header',
+    description:
+      'Counts like `after` for a stream, and wins over it: browsers send it when they come back.',
+    schema: { type: 'string' },
+  },
   after: {
     in: 'query',
     description: 'Returns only plants whose id is greater than this one.',

@@ -7,6 +7,7 @@ export const refusalReasons = [
   'keys_of_token',
   'log_size',
   'rate_limit',
+  'event_streams',
   'read_queue',
   'shutdown',
   'waiting_on_connection',

@@ -12,6 +12,8 @@ export interface TextShape extends Described {
   readonly type: 'string'
   readonly const?: string
   readonly pattern?: string
+  readonly format?: 'date-time'
+  readonly enum?: readonly string[]
   readonly examples?: readonly string[]
 }
 
@@ -35,7 +37,7 @@ interface Titled extends Described {
   readonly title: string
 }
 
-type MemberShape = TextShape | IntegerShape | ArrayShape
+type MemberShape = TextShape | IntegerShape | ArrayShape | ObjectShape
 
 /**
  * An object. Members that are not required may be absent. Members without a shape are ignored, or
@@ -60,7 +62,9 @@ export type BodyShape = ObjectShape<TextShape | (IntegerShape & { readonly forma
 export type AnyShape = TextShape | IntegerShape | ObjectShape | ArrayShape
 
 /** The type of the values that have a shape. */
-export type ValueOf<Shape> = Shape extends { const: infer Value }
+export type ValueOf<Shape> = Shape extends
+  | { const: infer Value }
+  | { enum: readonly (infer Value)[] }
   ? Value
   : Shape extends TextShape
     ? string

@@ -2,6 +2,7 @@ import type { ImportReport } from '../contract/import-report.ts'
 import type { Timeouts } from '../contract/limits.ts'
 import type { Plant, StoredPlant } from '../contract/shapes.ts'
 import { toJson, toJsonArray, toReportJson } from '../json/write.ts'
+import type { EventStream } from './event-streams.ts'
 import { type Exchange, type Headers, send } from './exchange.ts'
 import { isStreamed, type StreamedBody, sendStreamed } from './streamed-body.ts'
 
@@ -9,7 +10,7 @@ import { isStreamed, type StreamedBody, sendStreamed } from './streamed-body.ts'
 export interface AnyAnswer {
   readonly status: number
   readonly headers: Headers
-  readonly body: HeldBody | StreamedBody | TextContent | undefined
+  readonly body: HeldBody | StreamedBody | EventStream | TextContent | undefined
 }
 
 /** A body that is no JSON, and small. */
@@ -28,6 +29,7 @@ export function sendAnswer(
   timeouts: Timeouts,
   verifyToken: () => unknown,
 ): Promise<void> | undefined {
+  if (body !== undefined && 'sendTo' in body) return body.sendTo(exchange, headers, verifyToken)
   if (body !== undefined && isStreamed(body)) {
     return sendStreamed(exchange, { status, headers, body }, timeouts, verifyToken)
   }

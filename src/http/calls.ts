@@ -4,6 +4,7 @@ import type { AnyShape, ArrayShape, ValueOf } from '../contract/schema.ts'
 import type { Scope } from '../contract/scopes.ts'
 import type { Caller } from '../store/caller.ts'
 import type { TextContent } from './answer.ts'
+import type { EventStream } from './event-streams.ts'
 import type { FileUpload } from './file-upload.ts'
 import type { RequestParameters } from './parameters.ts'
 import type { StreamedBody } from './streamed-body.ts'
@@ -38,10 +39,10 @@ export type Call<Name extends OperationName> = Id<Name> &
 
 type HeaderOf<Success, Kind extends string> =
   Success extends Record<Kind, readonly (infer Header extends string)[]> ? Header : never
-/** A list may also be streamed. */
+/** A list may also be streamed, or come as text. */
 type ContentOf<Shape extends AnyShape> =
   | ValueOf<Shape>
-  | (Shape extends ArrayShape ? StreamedBody : never)
+  | (Shape extends ArrayShape ? StreamedBody | TextContent | EventStream : never)
 
 /** One of the successes that an operation declares, with all of its headers. */
 export type Answer<Name extends OperationName> = {

@@ -6,6 +6,8 @@ import type { Metrics } from '../metrics/metrics.ts'
 import { keyLifetimeMs, type Store, type VersionedPlant } from '../store/store.ts'
 import type { Answer, Handlers } from './calls.ts'
 import { toETag } from './etag.ts'
+import { buildEventHandlers } from './event-handlers.ts'
+import type { EventStreams } from './event-streams.ts'
 import { buildFileHandlers } from './file-handlers.ts'
 import type { Imports } from './imports.ts'
 import type { RequestParameters } from './parameters.ts'
@@ -15,6 +17,7 @@ import { buildTokenCount } from './rate-limit.ts'
 export interface HandlerParts {
   readonly store: Store
   readonly imports: Imports
+  readonly streams: EventStreams
   readonly metrics: Metrics
   readonly maxKeysOfToken?: number
 }
@@ -22,6 +25,7 @@ export interface HandlerParts {
 export function buildHandlers({
   store,
   imports,
+  streams,
   metrics,
   maxKeysOfToken = limits.keysOfToken,
 }: HandlerParts): Handlers {
@@ -98,6 +102,7 @@ export function buildHandlers({
     },
 
     ...buildFileHandlers(store, imports),
+    ...buildEventHandlers(store, streams),
   }
 }
 

@@ -29,6 +29,7 @@ interface OperationParts {
   readonly writeHealth: WriteHealth
   readonly publicUrl: string | undefined
   readonly timeouts: Timeouts
+  readonly isJournaled: boolean
 }
 
 interface CountRequest {
@@ -52,9 +53,15 @@ export function buildOperations(parts: OperationParts): Entry[] {
   const countRequest = parts.rateLimit && buildRateLimit(parts.rateLimit)
   return (Object.keys(operations) as OperationName[]).map((name) => {
     const { method, path, isServedUnderLoad }: Operation = operations[name]
-    const handle = buildHandle(name, { ...parts, countRequest })
+    const isThere = parts.isJournaled || name !== 'listEvents'
+    const handle = isThere ? buildHandle(name, { ...parts, countRequest }) : refuseEvents
     return { name, method, path, isServedUnderLoad: isServedUnderLoad === true, handle }
   })
+}
+
+/** Without a journal, there is nothing at its path, whoever asks. */
+async function refuseEvents(): Promise<void> {
+  throw new Failure(40400, 'The journal is off (JOURNAL_KEEP), so there are no events.')
 }
 
 function buildHandle(

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Failure } from '../contract/errors.ts'
+import { latest } from '../contract/events.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
 import {
   type ConflictRule,
@@ -11,6 +12,8 @@ import {
 } from '../contract/parameters.ts'
 import type { States } from '../contract/precondition.ts'
 import { isStorable } from '../contract/text.ts'
+import { toPlace } from '../store/positions.ts'
+import type { Position } from '../store/store.ts'
 import { toVersion } from './etag.ts'
 
 /** The parameters of a request, checked. One that was not sent is undefined. */
@@ -18,12 +21,22 @@ export interface RequestParameters {
   limit: number | undefined
   exportLimit: number | undefined
   'on-conflict': ConflictRule | undefined
+  eventLimit: number | undefined
+  position: Position | typeof latest | undefined
+  'Last-Event-ID': string | undefined
   after: bigint | undefined
   tag: string | undefined
   'If-Match': States | undefined
   'If-None-Match': States | undefined
   'Idempotency-Key': string | undefined
 }
+
+/** A position, or the word for the present end of the journal. */
+export function toPosition(text: string): Position | typeof latest | undefined {
+  return text === latest || toPlace(text) !== undefined ? text : undefined
+}
+
+export const expectedPosition = `a position of the journal, or ${latest}`
 
 type Reader<Name extends ParameterName> = (text: string) => RequestParameters[Name] | undefined
 
@@ -41,6 +54,13 @@ const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string
     read: (text) => conflictRules.find((rule) => rule === text),
     expected: 'fail, skip or replace',
   },
+  eventLimit: {
+    read: (text) => toLimit(text, pageLimits.max),
+    expected: `a number from 1 to ${pageLimits.max}`,
+  },
+  position: { read: toPosition, expected: expectedPosition },
+  // A page ignores it; a stream judges it.
+  'Last-Event-ID': { read: (text) => text, expected: expectedPosition },
   after: { read: toPathId, expected: `an integer ${int64Range}` },
   tag: {
     read: (text) => (isStorable(text) ? text : undefined),

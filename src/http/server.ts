@@ -12,6 +12,7 @@ import type { TokenVerifier } from '../tokens/verify.ts'
 import { toRawAnswer } from './connections/client-errors.ts'
 import { buildNodeServer, type NodeServer } from './connections/node-server.ts'
 import { type AllowedOrigins, allowOrigin } from './cors.ts'
+import { buildEventStreams } from './event-streams.ts'
 import { addField, type Exchange, recordAnswer } from './exchange.ts'
 import { sendFailure, toFailure } from './failures.ts'
 import { buildHandlers } from './handlers.ts'
@@ -37,11 +38,14 @@ export interface ServerParts {
   readonly rateLimit: RateLimit | undefined
   readonly trustedProxies: number
   readonly timeouts: Timeouts
+  /** Whether there is a journal to be read. */
+  readonly isJournaled: boolean
 }
 
 /** Builds the HTTP side of the service. */
 export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnections'> {
-  const { store, tokens, metrics, publicUrl, allowedOrigins, rateLimit, timeouts } = parts
+  const { store, tokens, metrics, publicUrl, allowedOrigins, rateLimit, timeouts, isJournaled } =
+    parts
   const lifecycle = { isDraining: false }
   const writeHealth = buildWriteHealth()
   const newRequestId = buildRequestIds()
@@ -50,14 +54,16 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   const log = buildRequestLog(parts)
   const imports = buildImports(store)
   const findForeignHost = buildHostCheck(parts)
+  const streams = buildEventStreams(store, timeouts)
   const findRoute = buildRoutes([
     ...buildOperations({
-      handlers: buildHandlers({ store, imports, metrics }),
+      handlers: buildHandlers({ store, imports, streams, metrics }),
       tokens,
       rateLimit,
       publicUrl,
       timeouts,
       writeHealth,
+      isJournaled,
     }),
     ...buildPages({ store, lifecycle, writeHealth, publicUrl }),
   ])
@@ -138,6 +144,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
     server,
     async drain(grace) {
       lifecycle.isDraining = true
+      streams.endAll()
       const endImports = () => imports.endAll(shuttingDown())
       const timer = setTimeout(endImports, timeouts.shutdownMs * importShareOfShutdown)
       const cut = await drain(grace)

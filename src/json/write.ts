@@ -1,3 +1,4 @@
+import type { Event } from '../contract/events.ts'
 import type { ImportReport, RefusedLine } from '../contract/import-report.ts'
 import type { Plant, StoredPlant } from '../contract/shapes.ts'
 
@@ -25,6 +26,11 @@ export function toReportJson(report: ImportReport): string {
 
 function toWritableLine({ line, id, error, message }: RefusedLine) {
   return { line, id: id === undefined ? undefined : toWritableId(id), error, message }
+}
+
+/** An event as JSON on one line, with all digits of the id. */
+export function toEventJson({ position, type, at, plant }: Event): string {
+  return `{"position":"${position}","type":"${type}","at":"${at}","plant":${toJson(plant)}}`
 }
 
 /** The members of a plant and no others. `stringify` leaves out an absent tag. */

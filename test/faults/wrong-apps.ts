@@ -36,6 +36,7 @@ export async function openWrongApp(store: Store, spoil: SpoilApp): Promise<Wrong
     rateLimit: undefined,
     trustedProxies: 0,
     timeouts: defaultTimeouts,
+    isJournaled: true,
   })
   spoil(server, logger, store)
   await once(server.listen(0, '127.0.0.1'), 'listening')

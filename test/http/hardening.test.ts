@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
+import { defaultTimeouts } from '../../src/contract/limits.ts'
 import { scopes } from '../../src/contract/scopes.ts'
+import { buildEventStreams } from '../../src/http/event-streams.ts'
 import { buildHandlers } from '../../src/http/handlers.ts'
 import { buildImports } from '../../src/http/imports.ts'
 import { diskFull } from '../../src/store/failures.ts'
@@ -187,6 +189,7 @@ describe('an idempotency key', () => {
     const { createPlant } = buildHandlers({
       store,
       imports: buildImports(store),
+      streams: buildEventStreams(store, defaultTimeouts),
       metrics: openTestMetrics(store),
       maxKeysOfToken: 2,
     })

@@ -1,6 +1,7 @@
 import { changes } from './scenarios/changes.ts'
 import { creates } from './scenarios/creates.ts'
 import { credentials } from './scenarios/credentials.ts'
+import { events } from './scenarios/events.ts'
 import { faults } from './scenarios/faults.ts'
 import { imports } from './scenarios/imports.ts'
 import { metrics } from './scenarios/metrics.ts'
@@ -16,6 +17,7 @@ export const scenarios: readonly Scenario[] = [
   ...reads,
   ...changes,
   ...imports,
+  ...events,
   ...credentials,
   ...metrics,
   ...pages,

@@ -14,6 +14,7 @@ const requests: Record<OperationName, Request> = {
   getMetrics: get('/metrics'),
   exportPlantsAsNdjson: get('/plants.ndjson'),
   exportPlantsAsCsv: get('/plants.csv'),
+  listEvents: get('/events'),
   importPlantsAsNdjson: upload('ndjson', `${fern}\n`),
   importPlantsAsCsv: upload('csv', 'id,name\n7,Fern\n'),
 }

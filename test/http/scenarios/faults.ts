@@ -60,7 +60,7 @@ const service: Scenario[] = [
     fault: 'queue full',
     ...retryAfter,
   }),
-  ...['/plants', '/plants/1', '/plants.ndjson', '/plants.csv'].map((path) =>
+  ...['/plants', '/plants/1', '/plants.ndjson', '/plants.csv', '/events'].map((path) =>
     refused(
       50300,
       `OPTIONS ${path} with a full queue`,

@@ -115,6 +115,7 @@ const options: Scenario[] = [
     { path: '/', allow: onPages },
     { path: '/assets/page.js', allow: onPages },
     { path: '/metrics', allow: onPages },
+    { path: '/events', allow: onPages },
     { path: '*', allow: anywhere },
   ].map(({ path, allow }) =>
     answered(`OPTIONS ${path}`, { method: 'OPTIONS', path }, { status: 204, headers: { allow } }),

@@ -1,0 +1,12 @@
+import type { Socket } from 'node:net'
+
+/** Node's own: how much of a write the system has not taken yet. */
+interface Handle {
+  readonly writeQueueSize?: number
+}
+
+/** How many bytes wait to be sent, beside those that a write has not reached yet. */
+export function countUnsent(socket: Socket): number {
+  const { _handle: handle } = socket as Socket & { readonly _handle?: Handle | null }
+  return handle?.writeQueueSize ?? socket.writableLength
+}

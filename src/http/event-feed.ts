@@ -1,0 +1,193 @@
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { toEventJson } from '../json/write.ts'
+import type { JournalEvent, JournalPage, Position, Store } from '../store/store.ts'
+import { buildRecentEvents, type SentEvent } from './recent-events.ts'
+
+/** Somebody that follows the journal. */
+export interface Follower {
+  /** After which change it is. */
+  position: Position
+  /** Takes the changes after its position. Returns whether it can take more at once. */
+  take(events: Buffer): boolean
+  /** Hears of changes that it could not take. */
+  miss(bytes: number): void
+  /** Its position is gone, or the store is away: it has to come again. */
+  cut(): void
+}
+
+/** Gives every follower every change, however far behind it begins. */
+export interface EventFeed {
+  follow(follower: Follower): void
+  /** Goes on with a follower that can take more again. */
+  goOn(follower: Follower): void
+  leave(follower: Follower): void
+}
+
+const pageSize = 1_000
+/** How many followers are served without a turn for others, and how many read at a time. */
+const followersInARow = 50
+const maxReaders = 4
+/** A delivery is followed by a pause of twice its time, in which changes gather for the next. */
+const pauseShare = 2
+const maxPauseMs = 30
+
+/**
+ * Builds the feed of a process. It reads each change once and writes it once, for all followers
+ * that are at the end of the journal; one that is behind reads by itself until it is there, too.
+ */
+export function buildEventFeed(store: Store): EventFeed {
+  const live = new Set<Follower>()
+  const behind = new Set<Follower>()
+  const recent = buildRecentEvents()
+  const inTurn = buildReaders(maxReaders)
+  let end: Position | undefined
+  let stopWatching: (() => void) | undefined
+  let advancing: Promise<void> | undefined
+  let isPumping = false
+  let isWoken = false
+
+  function wake(): void {
+    isWoken = true
+    if (!isPumping) void pump()
+  }
+
+  async function pump(): Promise<void> {
+    isPumping = true
+    while (isWoken && stopWatching !== undefined) {
+      isWoken = false
+      // The answers to those who made the changes go first.
+      await nextTurn()
+      const startedAt = performance.now()
+      // While the store is away, the watch wakes again and again.
+      await advance().catch(() => {})
+      const spentMs = performance.now() - startedAt
+      if (live.size > followersInARow) await sleep(Math.min(spentMs * pauseShare, maxPauseMs))
+    }
+    isPumping = false
+  }
+
+  /** Brings every follower that is at the end to the new end. */
+  function advance(): Promise<void> {
+    advancing ??= readOn().finally(() => {
+      advancing = undefined
+    })
+    return advancing
+  }
+
+  async function readOn(): Promise<void> {
+    while (end !== undefined) {
+      const page = await store.readJournal(end, pageSize)
+      if (end === undefined) return
+      if (typeof page === 'string') return cutAll()
+      if (page.events.length > 0) await deliver(page)
+      if (page.isLast) return
+    }
+  }
+
+  async function deliver(page: JournalPage): Promise<void> {
+    const before = end
+    const sent = page.events.map(toSent)
+    const bytes = toBytes(sent)
+    recent.add(sent)
+    end = page.end
+    for (const follower of behind) follower.miss(bytes.length)
+    let served = 0
+    for (const follower of [...live]) {
+      // One that came meanwhile has these changes already.
+      if (!live.has(follower) || follower.position !== before) continue
+      give(follower, bytes, page.end)
+      if (++served % followersInARow === 0) await nextTurn()
+    }
+  }
+
+  function give(follower: Follower, bytes: Buffer, position: Position): void {
+    follower.position = position
+    if (follower.take(bytes)) return
+    live.delete(follower)
+    behind.add(follower)
+  }
+
+  async function catchUp(follower: Follower): Promise<void> {
+    while (behind.has(follower)) {
+      if (tryJoin(follower)) return
+      const page = await inTurn(() => store.readJournal(follower.position, pageSize))
+      if (!behind.has(follower)) return
+      if (typeof page === 'string') return follower.cut()
+      if (page.events.length > 0) {
+        follower.position = page.end
+        if (!follower.take(toBytes(page.events.map(toSent)))) return
+      } else if (end === undefined) {
+        end = page.end
+        recent.begin(end)
+      } else await advance()
+      await nextTurn()
+    }
+  }
+
+  function tryJoin(follower: Follower): boolean {
+    const missed = end === undefined ? undefined : recent.after(follower.position)
+    if (end === undefined || missed === undefined) return false
+    behind.delete(follower)
+    live.add(follower)
+    if (missed !== '') give(follower, Buffer.from(missed), end)
+    wake()
+    return true
+  }
+
+  function goOn(follower: Follower): void {
+    if (behind.has(follower)) catchUp(follower).catch(() => follower.cut())
+  }
+
+  function cutAll(): void {
+    for (const follower of [...live, ...behind]) follower.cut()
+  }
+
+  return {
+    goOn,
+    follow(follower) {
+      stopWatching ??= store.watchJournal(wake)
+      behind.add(follower)
+      goOn(follower)
+    },
+    leave(follower) {
+      live.delete(follower)
+      behind.delete(follower)
+      if (live.size + behind.size > 0) return
+      stopWatching?.()
+      stopWatching = undefined
+      end = undefined
+    },
+  }
+}
+
+/** An event of the journal as it is shown. */
+export function toJson(event: JournalEvent): string {
+  return toEventJson({ ...event, at: new Date(event.at).toISOString() })
+}
+
+function toSent(event: JournalEvent): SentEvent {
+  const { position, type } = event
+  return { position, text: `id: ${position}\nevent: ${type}\ndata: ${toJson(event)}\n\n` }
+}
+
+function toBytes(sent: readonly SentEvent[]): Buffer {
+  return Buffer.from(sent.map(({ text }) => text).join(''))
+}
+
+/** Lets a few tasks run at a time; the others wait. */
+function buildReaders(max: number) {
+  const waiting: (() => void)[] = []
+  let running = 0
+
+  return async <Value>(task: () => Promise<Value>): Promise<Value> => {
+    if (running === max) await new Promise<void>((resolve) => waiting.push(resolve))
+    else running++
+    try {
+      return await task()
+    } finally {
+      const next = waiting.shift()
+      if (next === undefined) running--
+      else next()
+    }
+  }
+}

@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { before, describe, it } from 'node:test'
+import { defaultTimeouts } from '../../src/contract/limits.ts'
+import { buildEventStreams } from '../../src/http/event-streams.ts'
+import type { Position, Store } from '../../src/store/store.ts'
+import { issueToken } from '../../src/tokens/issue.ts'
+import { engines } from '../support/engines.ts'
+import { readEvents } from '../support/event-stream.ts'
+import { authorized, startService, type TestService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
+import { openSocket, toBytes } from '../support/wire.ts'
+
+function create(service: TestService, id: number, name = 'x') {
+  return service.create(JSON.stringify({ id, name }))
+}
+
+async function createAll(service: TestService, ids: readonly number[]): Promise<void> {
+  for (const { status } of await Promise.all(ids.map((id) => create(service, id)))) {
+    assert.equal(status, 200)
+  }
+}
+
+function range(first: number, count: number): number[] {
+  return Array.from({ length: count }, (_, index) => first + index)
+}
+
+const stream = { Accept: 'text/event-stream', ...authorized }
+
+for (const engine of engines) {
+  describe(`a stream of events on ${engine.name}`, () => {
+    let url: string
+    let service: TestService
+    before(async () => {
+      url = await engine.newUrl()
+      service = await startService(url, { timeouts: { commentMs: 20 } })
+    })
+
+    it('tells where it begins, then every change, and goes on after any of them', async () => {
+      const latest = await readEvents(service.url, '?after=latest')
+      assert.equal(latest.response.headers['content-type'], 'text/event-stream')
+      await waitUntil(() => latest.begin() !== undefined, 'the stream has begun')
+      await create(service, 1, 'line\nend')
+      await service.call({ method: 'DELETE', path: '/plants/1' })
+      await latest.waitFor(2)
+      assert.deepEqual(
+        latest.events.map(({ type, plant }) => [type, plant]),
+        [
+          ['plant.created', { id: 1, name: 'line\nend' }],
+          ['plant.deleted', { id: 1, name: 'line\nend' }],
+        ],
+      )
+      const [first, second] = latest.events
+      const again = await readEvents(service.url, '?after=latest', {
+        'Last-Event-ID': latest.begin() as string,
+      })
+      await again.waitFor(2)
+      assert.deepEqual(again.events, latest.events)
+      const rest = await readEvents(service.url, `?after=${first?.position}`)
+      await rest.waitFor(1)
+      assert.deepEqual(rest.events, [second])
+      const page = await service.call({ path: `/events?after=${latest.begin()}` })
+      assert.deepEqual(JSON.parse(page.body), latest.events)
+      assert.match(page.headers.get('link') ?? '', new RegExp(`after=${second?.position}>`))
+    })
+
+    it('has a comment again and again', async () => {
+      const reader = await readEvents(service.url, '?after=latest')
+      await waitUntil(() => reader.comments() > 2, 'three comments have come')
+    })
+
+    it('is the same for all that come and go, while changes are made', async () => {
+      const from = await readEvents(service.url, '?after=latest')
+      await waitUntil(() => from.begin() !== undefined, 'the stream has begun')
+      const begin = from.begin()
+      const readers = [from]
+      for (let round = 0; round < 6; round++) {
+        const writing = createAll(service, range(1_000 + round * 40, 40))
+        readers.push(await readEvents(service.url, `?after=${begin}`))
+        const left = readers[readers.length - 2]
+        if (round % 2 === 1 && left !== undefined) {
+          left.close()
+          const last = left.events.at(-1)?.position ?? begin
+          const next = await readEvents(service.url, `?after=${last}`)
+          readers.push(next)
+        }
+        await writing
+      }
+      await from.waitFor(240)
+      const positions = from.events.map(({ position }) => position)
+      assert.equal(new Set(positions).size, 240)
+      assert.deepEqual(
+        from.events.map(({ plant }) => plant.id).sort((a, b) => a - b),
+        range(1_000, 240),
+      )
+      for (const reader of readers.filter(({ response }) => !response.destroyed)) {
+        const last = positions.at(-1)
+        const position = () => reader.events.at(-1)?.position ?? reader.begin()
+        await waitUntil(() => position() === last, 'the last event has come')
+        const start = positions.indexOf(reader.begin() ?? '') + 1
+        assert.deepEqual(reader.events, from.events.slice(start))
+      }
+    })
+
+    it('has the changes of other processes, in the same order', async () => {
+      const other = await startService(url)
+      const readers = await Promise.all(
+        [service, other].map((one) => readEvents(one.url, '?after=latest')),
+      )
+      for (const reader of readers) await waitUntil(() => reader.begin() !== undefined, 'begun')
+      await Promise.all([createAll(service, range(2_000, 50)), createAll(other, range(2_050, 50))])
+      for (const reader of readers) await reader.waitFor(100)
+      const [one, two] = readers
+      assert.deepEqual(one?.events.slice(-100), two?.events.slice(-100))
+    })
+
+    it('ends when its token is revoked or expires', async () => {
+      const revoked = await issueToken(service.store, {
+        name: 'revoked',
+        scopes: ['plants:read'],
+        lifetimeMs: undefined,
+      })
+      const expiring = await issueToken(service.store, {
+        name: 'expiring',
+        scopes: ['plants:read'],
+        lifetimeMs: 1_500,
+      })
+      const [first, second] = await Promise.all(
+        [revoked, expiring].map(({ token }) =>
+          readEvents(service.url, '', { Authorization: `Bearer ${token}` }),
+        ),
+      )
+      await service.store.revokeToken(revoked.record.id, Date.now())
+      await first?.ended
+      await second?.ended
+    })
+
+    it('ends as soon as the service shuts down, and none begins after that', async () => {
+      const own = await startService(await engine.newUrl(), { timeouts: { idleGraceMs: 60_000 } })
+      const reader = await readEvents(own.url)
+      const closing = own.close()
+      await reader.ended
+      assert.equal(reader.response.complete, true)
+      const answer = await own.call({ path: '/events', headers: stream })
+      assert.equal(answer.status, 503)
+      assert.equal(await closing, 0)
+    })
+
+    for (const [title, unreadMs] of [
+      ['for 30 s', 300],
+      ['while 1 MiB waits', 60_000],
+    ] as const) {
+      it(`is cut when its client does not read ${title}`, async () => {
+        const own = await startService(await engine.newUrl(), { timeouts: { unreadMs } })
+        const socket = openSocket(own.url)
+        socket.write(toBytes({ path: '/events', headers: stream }))
+        await once(socket, 'readable')
+        const reader = await readEvents(own.url)
+        assert.equal(await countConnections(own), 3)
+        const name = 'x'.repeat(1_000_000)
+        // The buffers of the system take some of it.
+        for (let id = 1; id <= 12; id++) await create(own, id, name)
+        await waitUntil(async () => (await countConnections(own)) === 2, 'the stream is cut')
+        await reader.waitFor(12)
+        assert.equal(reader.response.destroyed, false)
+      })
+    }
+
+    it('is plain text to a client of HTTP/1.0', async () => {
+      const socket = openSocket(service.url)
+      const { Authorization, Accept } = stream
+      socket.write(
+        `GET /events?after=latest HTTP/1.0\r\nAuthorization: ${Authorization}\r\nAccept: ${Accept}\r\n\r\n`,
+      )
+      let text = ''
+      socket.setEncoding('utf8').on('data', (chunk) => {
+        text += chunk
+      })
+      await waitUntil(() => text.includes('\r\n\r\n'), 'the head has come')
+      await create(service, 4_000)
+      await waitUntil(() => /\ndata: .*4000.*\n\n/.test(text), 'the event has come')
+      assert.match(text, /^HTTP\/1.1 200 OK\r\n/)
+      assert.doesNotMatch(text, /transfer-encoding/i)
+    })
+
+    it('goes on beside bytes that its client sends', async () => {
+      const socket = openSocket(service.url)
+      socket.write(toBytes({ path: '/events?after=latest', headers: stream }))
+      let text = ''
+      socket.setEncoding('utf8').on('data', (chunk) => {
+        text += chunk
+      })
+      await waitUntil(() => text.includes('\n\n'), 'the stream has begun')
+      socket.write(toBytes({ method: 'DELETE', path: '/plants/4100', headers: authorized }))
+      await create(service, 4_100)
+      await waitUntil(() => text.includes('"id":4100'), 'the event has come')
+      assert.equal((await service.call({ path: '/plants/4100' })).status, 200)
+      assert.equal(text.split('HTTP/1.1').length, 2)
+    })
+
+    it('is cut when its position is gone, and not begun again', async () => {
+      const own = await startService(await engine.newUrl())
+      await createAll(own, range(1, 5))
+      const { events } = await readAndClose(own)
+      while (!(await own.store.trimJournal(Date.now() + 60_000)));
+      const answer = await own.call({
+        path: `/events?after=${events[0]?.position}`,
+        headers: stream,
+      })
+      assert.equal(answer.status, 410)
+      assert.equal(JSON.parse(answer.body).error, 41000)
+    })
+
+    it('is refused when there are as many as there may be', async () => {
+      const store: Store = await engine.open(await engine.newUrl())
+      const streams = buildEventStreams(store, defaultTimeouts, 2)
+      const end = (await store.journalEnd()) as Position
+      streams.reserve(end)
+      streams.reserve(end)
+      assert.throws(() => streams.reserve(end), { number: 50300, reason: 'event_streams' })
+    })
+  })
+}
+
+async function readAndClose(service: TestService) {
+  const reader = await readEvents(service.url)
+  await reader.waitFor(5)
+  reader.close()
+  return reader
+}
+
+/** The connections of a service, with that of the question. */
+async function countConnections(service: TestService): Promise<number> {
+  const { body } = await service.call({ path: '/metrics' })
+  return Number(/^plant_store_http_connections (\d+)$/m.exec(body)?.[1])
+}

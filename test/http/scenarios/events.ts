@@ -1,0 +1,70 @@
+import { answered, get, refused, type Scenario, visit } from './scenario.ts'
+
+const foreign = '000000000000-1-0-0'
+const next = /^<\/events\?limit=(\d+)&after=[A-Za-z0-9_-]{1,64}>; rel="next"$/
+const off = { env: { JOURNAL_KEEP: 'off' } }
+
+/** Pages of the journal. Streams have a suite of their own. */
+export const events: Scenario[] = [
+  answered('the oldest events', get('/events?limit=2'), {
+    body: /^\[\{"position":"[\w-]+","type":"plant.created","at":"[^"]+Z","plant":\{"id":1,"name":"Monstera","tag":"indoor"\}\},\{[^[]*\}\]$/,
+    headers: { link: next, vary: 'Accept', 'content-type': 'application/json; charset=utf-8' },
+  }),
+  answered('no events after the latest', get('/events?after=latest'), {
+    body: '[]',
+    headers: { link: next },
+  }),
+  ...['text/html', 'text/event-stream;q=0', 'text/*;q=0.1, */*', ''].map((Accept) =>
+    answered(`events for a client that accepts "${Accept}"`, get('/events?limit=1', { Accept }), {
+      headers: { 'content-type': 'application/json; charset=utf-8' },
+    }),
+  ),
+  answered(
+    'a page for a client that has a Last-Event-ID, which is for streams',
+    get('/events?limit=1', { 'Last-Event-ID': 'nonsense' }),
+    { body: /Monstera/ },
+  ),
+  answered(
+    'the headers of a stream',
+    { ...get('/events?after=latest', { Accept: 'text/event-stream' }), method: 'HEAD' },
+    { headers: { 'content-type': 'text/event-stream', link: next, connection: 'close' } },
+  ),
+  answered(
+    'the headers of a stream to a client of HTTP/1.0',
+    'HEAD /events HTTP/1.0\r\nAuthorization: Bearer operator-token-of-the-tests\r\nAccept: text/event-stream\r\n\r\n',
+    { headers: { 'content-type': 'text/event-stream' } },
+  ),
+  refused(41000, 'a position of another store', get(`/events?after=${foreign}`)),
+  refused(
+    41000,
+    'a stream after a position of another store',
+    get(`/events?after=${foreign}`, { Accept: 'text/event-stream' }),
+  ),
+  refused(
+    41000,
+    'a stream that was begun in another store',
+    get('/events?after=latest', { Accept: 'text/event-stream', 'Last-Event-ID': foreign }),
+  ),
+  ...['nonsense', '', `${foreign}, ${foreign}`, `${foreign}-1`].map((id) =>
+    refused(
+      40005,
+      `a stream after the id "${id}"`,
+      get('/events', { Accept: 'text/event-stream', 'Last-Event-ID': id }),
+      { body: /The header Last-Event-ID must be a position/ },
+    ),
+  ),
+  ...['limit=0', 'limit=1001', 'limit=1&limit=1', 'after=', 'after=1', 'after=oldest'].map(
+    (query) => refused(40005, `the events ${query}`, get(`/events?${query}`)),
+  ),
+  refused(40005, 'a position of 8,000 characters', get(`/events?after=${'a'.repeat(8_000)}`)),
+  refused(40005, 'a position twice', get(`/events?after=${foreign}&after=${foreign}`)),
+  refused(41400, 'a position of 9,000 characters', get(`/events?after=${'a'.repeat(9_000)}`)),
+  refused(40400, 'events while the journal is off', get('/events'), off),
+  refused(40400, 'events without a token while the journal is off', visit('/events'), off),
+  refused(
+    40400,
+    'a stream while the journal is off',
+    get('/events', { Accept: 'text/event-stream' }),
+    off,
+  ),
+]
