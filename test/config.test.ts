@@ -72,6 +72,16 @@ describe('the configuration', () => {
     })
   })
 
+  it('keeps the journal for a week, or as long as it is told', () => {
+    const hourMs = 3_600_000
+    const keepMs = (env: Record<string, string>) => readConfig({}, env).journalKeepMs
+    assert.equal(keepMs({}), 7 * 24 * hourMs)
+    assert.equal(keepMs({ JOURNAL_KEEP: '1h' }), hourMs)
+    assert.equal(keepMs({ JOURNAL_KEEP: '8760h' }), 365 * 24 * hourMs)
+    assert.equal(keepMs({ JOURNAL_KEEP: '365d' }), 365 * 24 * hourMs)
+    assert.equal(keepMs({ JOURNAL_KEEP: 'off' }), 'off')
+  })
+
   it('shows a store without its password', () => {
     const labels: Record<string, string> = {
       'sqlite::memory:': 'sqlite::memory:',
@@ -119,6 +129,12 @@ describe('the configuration', () => {
     [{ RATE_LIMIT: '10' }, /^RATE_LIMIT must be/],
     [{ RATE_LIMIT: '0/s' }, /^RATE_LIMIT must be/],
     [{ RATE_LIMIT: '5/d' }, /^RATE_LIMIT must be/],
+    ...['', '0h', '30m', '366d', '9000h', '7', '1.5d', 'OFF'].map(
+      (keep): [Record<string, string>, RegExp] => [
+        { JOURNAL_KEEP: keep },
+        /^JOURNAL_KEEP must be a time from 1h to 365d, such as 48h or 7d, or off\.$/,
+      ],
+    ),
     [{ WORKERS: '0' }, /^WORKERS must be/],
     [{ WORKERS: '2' }, /^--workers above 1 needs PostgreSQL/],
   ]

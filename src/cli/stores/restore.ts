@@ -3,7 +3,13 @@ import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Config } from '../../config.ts'
 import { toRestorePath } from '../../store/backup.ts'
-import { checkBackup, findLog, findObstacle, UnusableBackup } from '../../store/sqlite/backup.ts'
+import {
+  checkBackup,
+  findLog,
+  findObstacle,
+  renameJournal,
+  UnusableBackup,
+} from '../../store/sqlite/backup.ts'
 import { makeFolder } from '../../store/sqlite/folder.ts'
 import type { FileSummary } from '../../store/store.ts'
 import { decompress, isDamagedGzip } from '../../transfer/gunzip.ts'
@@ -64,7 +70,9 @@ async function restoreTo(
   try {
     return await makeFile(path, 'refuse', signal, async (draft) => {
       await pipeline(chunks, createWriteStream(draft), { signal })
-      return checkBackup(draft)
+      const summary = checkBackup(draft)
+      renameJournal(draft)
+      return summary
     })
   } catch (error) {
     for (const folder of newFolders.toReversed()) rmdirSync(folder)

@@ -1,6 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
+import { newLife } from '../journal.ts'
 import { type FileSummary, UnusableStore } from '../store.ts'
 import { explain } from './connection.ts'
 import { isFull, isNotADatabase, isSqliteError } from './failures.ts'
@@ -113,6 +114,18 @@ function check(path: string): FileSummary {
       throw new UnusableBackup('was written by a newer release. Restore it with that release.')
     }
     return summarize(db)
+  } finally {
+    db.close()
+  }
+}
+
+/** Gives the journal of a restored backup a new name: positions of the original are not its own. */
+export function renameJournal(path: string): void {
+  const db = new DatabaseSync(path)
+  try {
+    const known = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'journal_life'").get()
+    if (known === undefined) return
+    db.prepare('UPDATE journal_life SET id = ? WHERE id IS NOT NULL').run(newLife())
   } finally {
     db.close()
   }
