@@ -18,6 +18,7 @@ describe('the configuration', () => {
       allowedOrigins: '*',
       rateLimit: undefined,
       trustedProxies: 0,
+      journalKeepMs: 604_800_000,
       logLevel: 'info',
       isStoreNamed: false,
     })
