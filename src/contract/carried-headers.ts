@@ -1,5 +1,5 @@
 import { type ErrorNumber, toStatus } from './errors.ts'
-import { protocolFailures } from './failures.ts'
+import { bareFailures } from './failures.ts'
 import type { HeaderName } from './headers.ts'
 
 /** The headers of an answer: those that it always carries, and those that it carries at times. */
@@ -53,7 +53,7 @@ export function headersOfFailures(
 function headersOfFailure(subject: Subject, number: ErrorNumber): CarriedHeaders {
   const own = headersOfNumber(number)
   // They are answered before an operation or a page is.
-  if (protocolFailures.includes(number) || number === 40400) return join(own, everyAnswer)
+  if (bareFailures.includes(number)) return join(own, everyAnswer)
   return join(own, bySubject[subject])
 }
 

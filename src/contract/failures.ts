@@ -5,6 +5,8 @@ import type { Operation, Page } from './operation.ts'
 export const protocolFailures: readonly ErrorNumber[] = [
   40000, 40800, 41400, 41700, 43100, 50300, 50500,
 ]
+/** The failures that are answered before an operation or a page adds its headers. */
+export const bareFailures: readonly ErrorNumber[] = [...protocolFailures, 40400]
 const operationFailures: readonly ErrorNumber[] = [40100, 40101, 40102, 40300, 42900, 50000, 50301]
 const bodyFailures: readonly ErrorNumber[] = [40001, 40002, 40003, 41500]
 const fileFailures: readonly ErrorNumber[] = [40002, 41500]

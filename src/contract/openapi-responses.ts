@@ -1,6 +1,6 @@
 import { headersOfFailures, headersOfSuccess, type Subject } from './carried-headers.ts'
 import { type ErrorNumber, type ErrorStatus, errors, toStatus } from './errors.ts'
-import { protocolFailures } from './failures.ts'
+import { bareFailures } from './failures.ts'
 import type { Components, Json } from './openapi-components.ts'
 import type { JsonBody, Success, TextBody } from './operation.ts'
 import { ErrorBody } from './shapes.ts'
@@ -99,7 +99,7 @@ function buildFailure(
 function toName({ subject, method }: RequestKind, numbers: readonly ErrorNumber[]): string {
   const [first = 50000] = numbers
   // The failures of the protocol are the same everywhere.
-  const isShared = numbers.every((number) => protocolFailures.includes(number))
+  const isShared = numbers.every((number) => bareFailures.includes(number))
   return [
     statusNames[String(toStatus(first)) as ErrorStatus],
     ...numbers,
