@@ -1,4 +1,4 @@
-import { toPlace, toPosition } from './journal.ts'
+import { toPlace, toPosition } from './positions.ts'
 import type { JournalEvent, Store } from './store.ts'
 
 /** The change at a position; undefined where there is none, or it is no longer kept. */
