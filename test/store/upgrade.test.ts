@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { run } from '../support/command.ts'
+import { newFolder } from '../support/folder.ts'
+import { startService } from '../support/service.ts'
+import { oldStores } from './old-stores.ts'
+
+for (const { name, expected, newUrl } of oldStores) {
+  describe(`a store of release 1.0.0 on ${name}`, () => {
+    it('holds every plant with its tag and its version after the upgrade', async () => {
+      const service = await startService(await newUrl())
+      const list = await service.call({ path: '/plants?limit=1000' })
+      const wanted = expected.plants
+        .toSorted((one, other) => (BigInt(one.id) < BigInt(other.id) ? -1 : 1))
+        .map(({ id, name, tag }) => {
+          const members = JSON.stringify(tag === undefined ? { name } : { name, tag })
+          return `{"id":${id},${members.slice(1)}`
+        })
+      assert.equal(list.body, `[${wanted.join(',')}]`)
+      for (const { id, etag } of expected.plants) {
+        const { headers } = await service.call({ path: `/plants/${id}` })
+        assert.equal(headers.get('etag'), etag)
+      }
+      for (const tag of ['indoor', '', 'é & +']) {
+        const { body } = await service.call({ path: `/plants?tag=${encodeURIComponent(tag)}` })
+        const count = expected.plants.filter((plant) => plant.tag === tag).length
+        assert.equal(JSON.parse(body).length, count)
+      }
+    })
+
+    it('knows every token, with its scopes and its end', async () => {
+      const service = await startService(await newUrl())
+      const ask = async (token: string, method = 'GET') => {
+        const headers = { Authorization: `Bearer ${token}` }
+        const { status, body } = await service.call({ method, path: '/plants/0', headers })
+        return status < 300 ? status : JSON.parse(body).error
+      }
+      const { reader, revoked, expired } = expected.tokens
+      assert.equal(await ask(reader), 200)
+      assert.equal(await ask(reader, 'DELETE'), 40300)
+      assert.equal(await ask(revoked), 40101)
+      assert.equal(await ask(expired), 40102)
+    })
+
+    it('takes writes, keeps a journal from then on, and passes the check', async () => {
+      const url = await newUrl()
+      const options = { folder: newFolder(), env: { DATABASE_URL: url } }
+      const before = await run(['check', '--json'], options)
+      const schema = JSON.parse(before.stdout).find(
+        (one: { subject: string }) => one.subject === 'schema',
+      )
+      assert.match(schema.message, /^release 2 of the schema: make a backup/)
+      const service = await startService(url)
+      assert.equal((await service.create('{"id":5,"name":"new"}')).status, 200)
+      assert.equal((await service.create('{"id":0,"name":"taken"}')).status, 409)
+      const log = await run(['log'], options)
+      assert.match(log.stdout, /^\S+ {2}created {3}5 {2}PLANT_STORE_TOKEN\n$/)
+      const after = await run(['check', '--json'], options)
+      const found = JSON.parse(after.stdout).filter((one: { state: string }) => one.state !== 'ok')
+      // The servers of the tests do without fsync.
+      assert.deepEqual(
+        found.map((one: { subject: string }) => one.subject),
+        name === 'SQLite' ? [] : ['syncs'],
+      )
+    })
+
+    it('is opened by several processes at once', async () => {
+      const url = await newUrl()
+      const services = await Promise.all([startService(url), startService(url), startService(url)])
+      for (const service of services) {
+        const { body } = await service.call({ path: '/plants?limit=1000' })
+        assert.equal(body.match(/"id":/g)?.length, expected.plants.length)
+      }
+    })
+  })
+}
