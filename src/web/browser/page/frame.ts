@@ -2,6 +2,7 @@ import { toPathId } from '../../../contract/int64.ts'
 import { element, fill, icon } from '../dom/element.ts'
 import { buildField } from '../dom/field.ts'
 import { findIdFault, findTextFault } from './fields.ts'
+import type { FileFormat } from './files.ts'
 import type { ListMessage } from './messages.ts'
 import type { PlantList } from './plant-list.ts'
 
@@ -26,6 +27,8 @@ export interface FrameParts {
   onFilter(tag: string | undefined): void
   onGoTo(id: bigint): void
   onAdd(): void
+  onImport(): void
+  onExport(format: FileFormat): void
 }
 
 /** How long the filter waits for the next letter. */
@@ -41,6 +44,18 @@ export function buildFrame(parts: FrameParts): Frame {
     'button',
     { type: 'button', class: 'primary', click: parts.onAdd },
     'Add plant',
+  )
+  const importing = element('button', { type: 'button', click: parts.onImport }, 'Import')
+  const format = element(
+    'select',
+    { 'aria-label': 'Format' },
+    element('option', { value: 'csv' }, 'CSV'),
+    element('option', { value: 'ndjson' }, 'NDJSON'),
+  )
+  const exporting = element(
+    'button',
+    { type: 'button', click: () => parts.onExport(format.value as FileFormat) },
+    'Export',
   )
   let isOff = false
 
@@ -62,7 +77,7 @@ export function buildFrame(parts: FrameParts): Frame {
           { class: 'toolbar' },
           buildFilter(parts.onFilter),
           buildGoTo(parts.onGoTo),
-          element('div', { class: 'buttons' }, add),
+          element('div', { class: 'buttons' }, add, importing, exporting, format),
         ),
         problem,
         news,
@@ -73,6 +88,7 @@ export function buildFrame(parts: FrameParts): Frame {
     ],
     allowWriting(mayWrite) {
       add.hidden = !mayWrite
+      importing.hidden = !mayWrite
       parts.list.table.refill()
     },
     showList(message) {

@@ -1,7 +1,9 @@
 import { openDialog } from '../dom/dialog.ts'
 import { fill } from '../dom/element.ts'
 import type { Change } from './changes.ts'
+import { downloadPlants } from './files.ts'
 import { buildFrame } from './frame.ts'
+import { acceptDrops, importPlants } from './import-dialog.ts'
 import { followChanges } from './live.ts'
 import { describeChanges, describeList } from './messages.ts'
 import { addPlant, type DialogParts, deletePlant, editPlant } from './plant-dialogs.ts'
@@ -12,6 +14,9 @@ import { openSession, type Session } from './session.ts'
 import { buildSignIn } from './sign-in.ts'
 import { keepToken } from './token.ts'
 
+/** How long changes after an import count as its own. */
+const quietMs = 2_000
+
 /** Opens the view of the plants. Rejects if the service refuses the token. Returns its end. */
 export async function openStoreView(
   token: string,
@@ -21,6 +26,7 @@ export async function openStoreView(
   const { signal } = end
   /** Own changes, which come back as events and are no news. */
   const own = new Set<string>()
+  let isImporting = false
   let session = open(token)
   const list = buildPlantList({
     client: () => session.client,
@@ -37,6 +43,8 @@ export async function openStoreView(
     onFilter: (tag) => attempt(() => list.open({ tag })),
     onGoTo: (id) => attempt(() => goTo(id)),
     onAdd: () => attempt(add),
+    onImport: () => importFile(),
+    onExport: (format) => attempt(() => downloadPlants(session, format, list.describe().tag)),
   })
   const dialogs: DialogParts = { client: () => session.client, onTokenRefused: askForToken }
 
@@ -50,6 +58,7 @@ export async function openStoreView(
   list.fillScreen()
   follow()
   addEventListener('scroll', list.fillScreen, { passive: true, signal })
+  acceptDrops(signal, (file) => session.mayWrite() && importFile(file))
   addEventListener('resize', list.fillScreen, { signal })
 
   function follow(): void {
@@ -68,7 +77,7 @@ export async function openStoreView(
 
   function showChanges(changes: readonly Change[]): void {
     const seen = list.apply(changes)
-    const news = seen.filter((change) => !own.delete(toKey(change)))
+    const news = seen.filter((change) => !own.delete(toKey(change)) && !isImporting)
     for (const { plant } of news) list.table.mark(plant.id)
     if (news.length > 0) frame.announce(describeChanges(news))
   }
@@ -127,6 +136,18 @@ export async function openStoreView(
     const plant = await addPlant(dialogs)
     if (plant === undefined) return
     await show({ type: 'plant.created', plant }, `Plant ${plant.id} is stored.`)
+  }
+
+  function importFile(file?: File): void {
+    if (document.querySelector('dialog') !== null) return
+    const parts = { session: () => session, onTokenRefused: askForToken }
+    isImporting = true
+    void importPlants(parts, file).then(async () => {
+      await attempt(() => list.refresh())
+      setTimeout(() => {
+        isImporting = false
+      }, quietMs)
+    })
   }
 
   async function change(id: bigint, act: (id: bigint) => Promise<void>): Promise<void> {

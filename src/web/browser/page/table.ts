@@ -16,7 +16,7 @@ export interface Table {
   refill(): void
   /** The index of the first row on the screen. */
   firstVisible(): number
-  /** The number of rows from the last one on the screen to the last one that is loaded. */
+  /** After an update: how many rows are loaded below the screen. */
   rowsBelow(): number
   /** Moves the page by rows, so that what is on the screen stays when rows above it change. */
   shift(count: number): void
@@ -54,18 +54,20 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
   const marks = new Map<bigint, ReturnType<typeof setTimeout>>()
   let shown = new Map<bigint, { plant: Plant; row: HTMLTableRowElement }>()
 
-  const lengthOf = (name: '--row' | '--top') =>
-    Number.parseFloat(getComputedStyle(document.documentElement).getPropertyValue(name))
-  const rowHeight = () => lengthOf('--row')
-  /** How far the first row is below the upper edge of what the head of the table leaves free. */
-  const offset = () => wrapper.getBoundingClientRect().top - stickyTop()
-  const stickyTop = () => lengthOf('--top')
-  const firstVisible = () => Math.max(0, Math.floor(-offset() / rowHeight()))
+  /** The lengths that the style fixes. To ask for them costs as much as a layout of the page. */
+  let lengths = readLengths()
+  addEventListener('resize', () => {
+    lengths = readLengths()
+  })
+  /** How far the first row is below the head of the page. */
+  const offset = () => wrapper.getBoundingClientRect().top - lengths.top
+  const firstVisible = () => Math.max(0, Math.floor(-offset() / lengths.row))
+  /** As of the last update, which keeps it. */
+  let first = 0
 
   function update(): void {
     const all = rows.all()
-    const height = rowHeight()
-    const first = Math.min(firstVisible(), Math.max(0, all.length - 1))
+    first = Math.min(firstVisible(), Math.max(0, all.length - 1))
     const start = Math.max(0, Math.floor(first / step) * step - shownBefore)
     const end = Math.min(all.length, start + maxShown)
     const next = new Map<bigint, { plant: Plant; row: HTMLTableRowElement }>()
@@ -85,8 +87,8 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
     }
     shown = next
     table.ariaRowCount = String(rows.hasTop() && rows.hasEnd() ? all.length + 1 : -1)
-    wrapper.style.paddingTop = `${start * height}px`
-    wrapper.style.paddingBottom = `${(all.length - end) * height}px`
+    wrapper.style.paddingTop = `${start * lengths.row}px`
+    wrapper.style.paddingBottom = `${(all.length - end) * lengths.row}px`
   }
 
   function fillRow(row: HTMLTableRowElement, { id, name, tag }: Plant): void {
@@ -132,17 +134,15 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
     },
     firstVisible,
     rowsBelow() {
-      const screen = Math.ceil(innerHeight / rowHeight())
-      return rows.all().length - firstVisible() - screen
+      return rows.all().length - first - Math.ceil(innerHeight / lengths.row)
     },
     shift(count) {
-      if (count !== 0) scrollBy({ top: count * rowHeight(), behavior: 'instant' })
+      if (count !== 0) scrollBy({ top: count * lengths.row, behavior: 'instant' })
     },
     reveal(index, align) {
-      const height = rowHeight()
       const headHeight = head.getBoundingClientRect().height
-      const top = offset() + index * height
-      const isVisible = top >= 0 && top + headHeight + height + stickyTop() <= innerHeight
+      const top = offset() + index * lengths.row
+      const isVisible = top >= 0 && top + headHeight + lengths.row + lengths.top <= innerHeight
       if (align === 'start' || !isVisible) scrollBy({ top, behavior: 'instant' })
     },
     mark(id) {
@@ -162,6 +162,12 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
       row?.focus({ preventScroll: true })
     },
   }
+}
+
+function readLengths(): { readonly row: number; readonly top: number } {
+  const style = getComputedStyle(document.documentElement)
+  const read = (name: string) => Number.parseFloat(style.getPropertyValue(name))
+  return { row: read('--row'), top: read('--top') }
 }
 
 /** How long a change of somebody else stays marked. */

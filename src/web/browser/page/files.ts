@@ -1,0 +1,121 @@
+import { PlantStoreError } from '../../../client/index.ts'
+import { element } from '../dom/element.ts'
+import type { Session } from './session.ts'
+
+export type FileFormat = 'ndjson' | 'csv'
+export type OnConflict = 'fail' | 'skip' | 'replace'
+
+/** What became of the lines of a file, as far as the page shows it. */
+export interface Report {
+  readonly lines: number
+  readonly stored: number
+  readonly alreadyThere: number
+  readonly replaced: number
+  readonly skipped: number
+  readonly refused: readonly { line: number; id?: string | number; message: string }[]
+  readonly refusedInAll: number
+}
+
+const mediaTypes: Record<FileFormat, string> = {
+  ndjson: 'application/x-ndjson',
+  csv: 'text/csv',
+}
+
+/** Downloads all plants, or those with a tag. The client lists plants, but has no files. */
+export async function downloadPlants(
+  { url, token }: Session,
+  format: FileFormat,
+  tag: string | undefined,
+): Promise<void> {
+  const query = tag === undefined ? '' : `?tag=${encodeURIComponent(tag)}`
+  const headers = { Authorization: `Bearer ${token}` }
+  try {
+    const response = await fetch(`${url}/plants.${format}${query}`, { headers })
+    if (!response.ok) throw toRefusal(response.status, await response.text())
+    saveAs(`plants.${format}`, await response.blob())
+  } catch (cause) {
+    throw cause instanceof PlantStoreError ? cause : lost('The export broke off.', cause)
+  }
+}
+
+function saveAs(name: string, content: Blob): void {
+  const href = URL.createObjectURL(content)
+  const link = element('a', { href, download: name, hidden: true })
+  document.body.append(link)
+  link.click()
+  link.remove()
+  setTimeout(() => URL.revokeObjectURL(href), 60_000)
+}
+
+export interface Upload {
+  readonly file: File
+  readonly format: FileFormat
+  readonly onConflict: OnConflict
+  readonly signal: AbortSignal
+  onProgress(share: number): void
+}
+
+/** Sends a file as it is. An XMLHttpRequest, because fetch does not tell how much is sent. */
+export function uploadPlants({ url, token }: Session, upload: Upload): Promise<Report> {
+  const { file, format, onConflict, signal, onProgress } = upload
+  const request = new XMLHttpRequest()
+  request.open('POST', `${url}/plants.${format}?on-conflict=${onConflict}`)
+  request.setRequestHeader('Authorization', `Bearer ${token}`)
+  request.setRequestHeader('Content-Type', mediaTypes[format])
+  if (isGzip(file)) request.setRequestHeader('Content-Encoding', 'gzip')
+  request.upload.addEventListener('progress', ({ loaded, total }) => onProgress(loaded / total))
+  signal.addEventListener('abort', () => request.abort())
+  return new Promise((resolve, reject) => {
+    const broken = (cause: unknown) =>
+      reject(lost('The import broke off. What came before stays: send the file again.', cause))
+    request.addEventListener('load', () => {
+      if (request.status === 200) resolve(parseReport(request.responseText))
+      else reject(toRefusal(request.status, request.responseText))
+    })
+    request.addEventListener('error', broken)
+    request.addEventListener('abort', broken)
+    request.send(file)
+  })
+}
+
+type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown
+
+/** An id that JavaScript would round is kept as its digits. */
+function parseReport(text: string): Report {
+  const keepDigits: Reviver = (key, value, context) =>
+    key === 'id' ? (context?.source ?? value) : value
+  return (JSON.parse as (text: string, reviver: Reviver) => Report)(text, keepDigits)
+}
+
+/** The format of a file: by its name, or by how it begins. A text says why it has none. */
+export async function findFormat(file: File): Promise<FileFormat | { fault: string }> {
+  if (file.size === 0) return { fault: 'The file is empty.' }
+  const name = file.name.toLowerCase().replace(/\.gz$/, '')
+  if (name.endsWith('.csv')) return 'csv'
+  if (/\.(ndjson|jsonl)$/.test(name)) return 'ndjson'
+  const start = (await file.slice(0, 1024).text()).trimStart()
+  if (start.startsWith('{')) return 'ndjson'
+  if (/^"?id"?[,;\t]/i.test(start)) return 'csv'
+  if (start.startsWith('[')) {
+    return { fault: 'The file is a JSON array. NDJSON has one plant on each line, without commas.' }
+  }
+  return { fault: 'The file is neither NDJSON nor CSV with a header such as id,name,tag.' }
+}
+
+function isGzip(file: File): boolean {
+  return file.name.toLowerCase().endsWith('.gz')
+}
+
+function toRefusal(status: number, text: string): PlantStoreError {
+  try {
+    const { error, message } = JSON.parse(text)
+    return new PlantStoreError(message, { status, error })
+  } catch {
+    return new PlantStoreError(`The service answered ${status}.`, { status, error: status * 100 })
+  }
+}
+
+/** A connection that was lost on the way. Its number is that of no answer of the service. */
+function lost(message: string, cause: unknown): PlantStoreError {
+  return new PlantStoreError(message, { error: 0, cause })
+}

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { before, beforeEach, describe, it } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import type { Page } from 'playwright-core'
+import { browserMissing } from '../support/browser.ts'
+import { startService, type TestService } from '../support/service.ts'
+import { checkAccessibility, dialog, visitPlants } from './visit.ts'
+
+describe('files of plants', { skip: browserMissing }, () => {
+  let service: TestService
+  before(async () => {
+    service = await startService('sqlite::memory:')
+  })
+  beforeEach(async () => {
+    const { body } = await service.call({ path: '/plants?limit=1000' })
+    for (const [, id] of body.matchAll(/"id":(-?\d+)/g)) {
+      await service.call({ method: 'DELETE', path: `/plants/${id}` })
+    }
+  })
+
+  async function choose(page: Page, name: string, content: string | Buffer): Promise<void> {
+    const file = { name, mimeType: 'text/plain', buffer: Buffer.from(content) }
+    await dialog(page, 'Import').getByLabel('File').setInputFiles(file)
+  }
+
+  const plants = '{"id":9007199254740993,"name":"a","tag":""}\n{"id":2,"name":"b"}\n'
+  const files: [name: string, content: string | Buffer][] = [
+    ['plants.ndjson', plants],
+    ['plants.csv', 'id,name,tag\n2,b,\n9007199254740993,a,""\n'],
+    ['plants.ndjson.gz', gzipSync(plants)],
+    ['plants', plants],
+  ]
+  for (const [name, content] of files) {
+    it(`imports ${name} and shows its plants`, async () => {
+      const { page, errors } = await visitPlants(service.url)
+      await page.getByRole('button', { name: 'Import' }).click()
+      await checkAccessibility(page)
+      await choose(page, name, content)
+      await dialog(page, 'Import').getByText('2 stored').waitFor()
+      await page.getByRole('button', { name: 'Close' }).click()
+      await page.getByRole('cell', { name: '9007199254740993', exact: true }).waitFor()
+      const { body } = await service.call({ path: '/plants' })
+      assert.equal(body, `[${plants.trim().split('\n').reverse().join(',')}]`)
+      assert.deepEqual(errors, [])
+    })
+  }
+
+  it('reports each line that was refused, and what was stored', async () => {
+    await service.create('{"id":1,"name":"kept"}')
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Import' }).click()
+    await choose(
+      page,
+      'x.ndjson',
+      '{"id":1,"name":"other"}\n{"id":3}\nno JSON\n{"id":4,"name":"d"}\n',
+    )
+    const report = dialog(page, 'Import')
+    await report.getByText('1 stored, 3 refused').waitFor()
+    await report.getByText(/Line 2.*"name"/).waitFor()
+    await report.getByText(/Line 3/).waitFor()
+    await checkAccessibility(page)
+    await report.getByLabel('already').selectOption({ label: 'Replace it' })
+    await choose(page, 'x.ndjson', '{"id":1,"name":"other"}\n')
+    await report.getByText('1 replaced').waitFor()
+  })
+
+  const wrong: [name: string, content: string | Buffer, sentence: RegExp][] = [
+    ['empty.csv', '', /The file is empty/],
+    ['plants.json', '[{"id":1,"name":"a"}]', /JSON array/],
+    ['picture.png', Buffer.from([0x89, 0x50, 0x4e, 0x47]), /neither NDJSON nor CSV/],
+    ['no-gzip.ndjson.gz', 'no gzip', /./],
+    ['no-header.csv', 'a,b\nc,d\n', /./],
+  ]
+  for (const [name, content, sentence] of wrong) {
+    it(`says what is wrong with ${name}`, async () => {
+      const { page, errors } = await visitPlants(service.url)
+      await page.getByRole('button', { name: 'Import' }).click()
+      await choose(page, name, content)
+      await dialog(page, 'Import').getByRole('alert').getByText(sentence).waitFor()
+      assert.deepEqual(errors, [])
+    })
+  }
+
+  it('imports a file that is dropped on the page', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.evaluate(`
+      const carried = new DataTransfer()
+      carried.items.add(new File(['{"id":5,"name":"dropped"}'], 'dropped.ndjson'))
+      document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: carried, bubbles: true, cancelable: true }))`)
+    await dialog(page, 'Import').getByText('1 stored').waitFor()
+  })
+
+  for (const [format, expected] of [
+    ['CSV', 'id,name,tag\n1,a,x\n2,b,\n'],
+    ['NDJSON', '{"id":1,"name":"a","tag":"x"}\n{"id":2,"name":"b"}\n'],
+  ] as const) {
+    it(`exports ${format}, byte for byte what the service sends`, async () => {
+      await service.create('{"id":1,"name":"a","tag":"x"}')
+      await service.create('{"id":2,"name":"b"}')
+      const { page } = await visitPlants(service.url)
+      await page.getByLabel('Format').selectOption(format)
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: 'Export' }).click(),
+      ])
+      assert.equal(download.suggestedFilename(), `plants.${format.toLowerCase()}`)
+      assert.equal(readFileSync(await download.path(), 'utf8'), expected)
+    })
+  }
+})

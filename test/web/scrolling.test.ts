@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import type { Page } from 'playwright-core'
+import { browserMissing } from '../support/browser.ts'
+import { startService, type TestService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
+import { readRows, visitPlants } from './visit.ts'
+
+const count = 100_000
+
+describe('100,000 plants', { skip: browserMissing }, () => {
+  let service: TestService
+  before(async () => {
+    service = await startService('sqlite::memory:')
+    const lines = Array.from({ length: count }, (_, index) => `{"id":${index + 1},"name":"p"}\n`)
+    const { body } = await service.call({
+      method: 'POST',
+      path: '/plants.ndjson',
+      headers: { 'Content-Type': 'application/x-ndjson' },
+      body: lines.join(''),
+    })
+    assert.match(body, /"stored":100000,/)
+  })
+
+  it('are scrolled to the end without losing one, with at most 400 rows in the document', async () => {
+    const { page, errors } = await visitPlants(service.url)
+    // The long form shows each row once; the short one jumps from end to end of what is loaded.
+    const stepPx = process.env.FAULTS === 'long' ? 4_000 : 1_000_000
+    const { seen, most } = await page.evaluate<{ seen: number; most: number }>(`(async () => {
+      const ids = new Set()
+      let most = 0
+      for (let top = 0; !ids.has('${count}'); ) {
+        scrollTo(0, top)
+        dispatchEvent(new Event('scroll'))
+        const rows = document.querySelectorAll('tbody tr')
+        most = Math.max(most, rows.length)
+        for (const row of rows) ids.add(row.cells[0].textContent)
+        const end = document.documentElement.scrollHeight - innerHeight
+        const isAtEnd = top >= end
+        top = Math.min(top + ${stepPx}, end)
+        await new Promise((resolve) => setTimeout(resolve, isAtEnd ? 10 : 0))
+      }
+      return { seen: ids.size, most }
+    })()`)
+    if (process.env.FAULTS === 'long') assert.equal(seen, count)
+    assert.ok(most <= 400, `${most} rows in the document`)
+    // As many rows as plants, in ascending order, up to the last: then none is missing.
+    await page.getByText('100,000 plants').waitFor()
+    const last = page.getByRole('row').last()
+    assert.equal(await last.getAttribute('aria-rowindex'), String(count + 1))
+    assert.match((await last.textContent()) ?? '', new RegExp(`^${count}p`))
+    await page.evaluate('scrollTo(0, document.documentElement.scrollHeight / 2)')
+    await waitUntil(
+      async () => Number((await readRows(page))[0]?.[0]) < count - 1_000,
+      'the middle',
+    )
+    const shown = await readRows(page)
+    const first = await page.locator('tbody tr').first().getAttribute('aria-rowindex')
+    assert.deepEqual(
+      shown.map(([id]) => Number(id)),
+      shown.map((_, index) => Number(first) - 1 + index),
+    )
+    assert.deepEqual(errors, [])
+  })
+
+  it('are reached by id, and scrolled through upwards from there', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByLabel('Go to id').fill('77777')
+    await page.keyboard.press('Enter')
+    await page.getByRole('cell', { name: '77777', exact: true }).waitFor()
+    assert.ok(await isOnScreen(page, '77777'))
+    await page.mouse.move(600, 500)
+    await waitUntil(async () => {
+      await page.mouse.wheel(0, -4_000)
+      return Number((await readRows(page))[0]?.[0]) < 77_000
+    }, 'rows before')
+    const ids = (await readRows(page)).map(([id]) => Number(id))
+    const [first = 0] = ids
+    assert.deepEqual(
+      ids,
+      ids.map((_, index) => first + index),
+    )
+    await page.getByLabel('Go to id').fill('999999999')
+    await page.keyboard.press('Enter')
+    await page.getByText('No plant has the id 999999999').waitFor()
+    assert.ok(await isOnScreen(page, String(count)))
+  })
+})
+
+async function isOnScreen(page: Page, id: string): Promise<boolean> {
+  const box = await page.getByRole('cell', { name: id, exact: true }).boundingBox()
+  return box !== null && box.y > 0 && box.y < 800
+}
