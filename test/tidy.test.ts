@@ -8,7 +8,7 @@ const imports: Record<string, string[]> = {
   contract: [],
   client: ['contract'],
   json: ['contract'],
-  metrics: ['contract', 'store/store.ts'],
+  metrics: ['contract', 'store/positions.ts', 'store/receivers.ts', 'store/store.ts'],
   store: ['contract', 'embedded.ts', 'json/write.ts', 'metrics/histogram.ts'],
   transfer: ['contract', 'json', 'store/snapshots.ts', 'store/store.ts'],
   tokens: ['contract', 'store/file-errors.ts', 'store/store.ts', 'repeat.ts'],

@@ -1,5 +1,6 @@
 import type { Failure } from '../contract/errors.ts'
 import type { Store } from '../store/store.ts'
+import { collectJournal } from './journal.ts'
 import type { Metric } from './metric.ts'
 import { toGauge } from './metric.ts'
 import { watchProcess } from './process.ts'
@@ -60,6 +61,7 @@ export function openMetrics(parts: MetricsParts): Metrics {
         'max',
       ),
       ...toStoreMetrics(await store.measure()),
+      ...(await collectJournal(store, Date.now())),
       ...watch.collect(),
     ]
   }

@@ -90,7 +90,6 @@ export function buildRequestMetrics(): RequestMetrics {
     collect() {
       const all = [...recorders.values()]
       const used = all.filter(({ answered }) => answered > 0)
-      const inFlight = all.reduce((sum, { begun, answered }) => sum + begun - answered, 0)
       return [
         toCounter(
           'plant_store_http_requests_total',
@@ -99,7 +98,11 @@ export function buildRequestMetrics(): RequestMetrics {
             [...outcomes].map(([outcome, { count }]) => [toLabels(operation, outcome), count]),
           ),
         ),
-        toGauge('plant_store_http_requests_in_flight', 'Requests that wait for answers.', inFlight),
+        toGauge(
+          'plant_store_http_requests_in_flight',
+          'Requests that wait for answers, and streams. Those of listEvents are the followers.',
+          all.map(({ operation, begun, answered }) => [{ operation }, begun - answered]),
+        ),
         toHistogram(
           'plant_store_http_request_duration_seconds',
           'Time from the headers of a request to its answer, or to the end of a streamed one.',

@@ -1,0 +1,82 @@
+import { toPlace } from '../store/positions.ts'
+import type { Receiver } from '../store/receivers.ts'
+import type { Store } from '../store/store.ts'
+import { type Metric, toGauge } from './metric.ts'
+
+type Followed = Pick<Store, 'readJournal' | 'journalEnd' | 'receivers'>
+
+/**
+ * How long the journal is, and how far the receivers of webhooks are behind. Both are counted in
+ * commits, of which the journal knows the numbers: counting changes would read all of it.
+ */
+export async function collectJournal(store: Followed, now: number): Promise<Metric[]> {
+  try {
+    const [oldest, end, receivers] = await Promise.all([
+      store.readJournal('oldest', 1),
+      store.journalEnd(),
+      store.receivers.list(),
+    ])
+    if (typeof oldest === 'string') return toReceivers(receivers)
+    const [first] = oldest.events
+    const seconds = first === undefined ? 0 : (now - first.at) / 1000
+    return [
+      toGauge(
+        'plant_store_journal_commits',
+        'Commits in the journal.',
+        toDistance(oldest.begin, end),
+        'max',
+      ),
+      toGauge(
+        'plant_store_journal_age_seconds',
+        'Age of the oldest change in the journal.',
+        seconds,
+        'max',
+      ),
+      ...toReceivers(receivers),
+      ...toProgress(receivers, end, now),
+    ]
+  } catch {
+    // The store is away, which has a metric of its own.
+    return []
+  }
+}
+
+function toReceivers(receivers: readonly Receiver[]): Metric[] {
+  const count = (state: Receiver['state']) =>
+    receivers.filter((receiver) => receiver.state === state).length
+  return [
+    toGauge(
+      'plant_store_webhook_receivers',
+      'Receivers of webhooks.',
+      (['active', 'paused'] as const).map((state) => [{ state }, count(state)]),
+      'max',
+    ),
+  ]
+}
+
+/** The operator names the receivers, a hundred at most, so that each may have a label. */
+function toProgress(receivers: readonly Receiver[], end: string, now: number): Metric[] {
+  const active = receivers.filter(({ state }) => state === 'active')
+  return [
+    toGauge(
+      'plant_store_webhook_behind_commits',
+      'Commits that a receiver has yet to get.',
+      active.map(({ id, progress }) => [{ receiver: id }, toDistance(progress.position, end)]),
+      'max',
+    ),
+    toGauge(
+      'plant_store_webhook_failing_seconds',
+      'For how long every attempt to reach a receiver has failed.',
+      active.map(({ id, progress: { failingSince = now } }) => [
+        { receiver: id },
+        (now - failingSince) / 1000,
+      ]),
+      'max',
+    ),
+  ]
+}
+
+/** How many commits are between two places. */
+function toDistance(from: string, to: string): number {
+  return Math.max(0, (toPlace(to)?.seq ?? 0) - (toPlace(from)?.seq ?? 0))
+}
