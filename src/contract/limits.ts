@@ -16,7 +16,7 @@ export const limits = {
   /** An import whose client sends less than this in the time for a request is too slow. */
   importBytesInTime: 64 * 1024,
   /** A gzipped import may expand to this many bytes, and to more by this factor. */
-  gzipFreeBytes: 64 * 1024 * 1024,
+  gzipFreeBytes: 16 * 1024 * 1024,
   gzipFactor: 100,
   /** How many streams of events a process sends. */
   eventStreams: 1_000,

@@ -23,11 +23,12 @@ export function buildFileHandlers(store: Store, imports: Imports): Pick<Handlers
   }
 
   async function importPlants(
-    { parameters, body }: Call<Import>,
+    { parameters, body, tokenId }: Call<Import>,
     format: Format,
   ): Promise<Answer<Import>> {
     const rule = parameters['on-conflict'] ?? 'fail'
-    return { status: 200, headers: {}, body: await imports.run(body, format, rule) }
+    const report = await imports.run(body, { format, rule, tokenId })
+    return { status: 200, headers: {}, body: report }
   }
 
   return {

@@ -32,9 +32,15 @@ const fullPauseMs = 5
 
 /** The imports of a server. */
 export interface Imports {
-  run(upload: FileUpload, format: Format, rule: ConflictRule): Promise<ImportReport>
+  run(upload: FileUpload, request: ImportRequest): Promise<ImportReport>
   /** Ends every import with this failure. What they have stored stays. */
   endAll(failure: Failure): void
+}
+
+export interface ImportRequest {
+  readonly format: Format
+  readonly rule: ConflictRule
+  readonly tokenId: string
 }
 
 export function buildImports(store: Store): Imports {
@@ -43,7 +49,7 @@ export function buildImports(store: Store): Imports {
 
   async function put(
     plants: readonly NewPlant[],
-    rule: ConflictRule,
+    { rule, tokenId }: ImportRequest,
     signal: AbortSignal,
   ): Promise<Outcome[]> {
     const release = await takeTurn()
@@ -52,7 +58,7 @@ export function buildImports(store: Store): Imports {
       while (store.isFull() && !signal.aborted) await sleep(fullPauseMs)
       signal.throwIfAborted()
       const onConflict = rule === 'replace' ? 'replace' : 'keep'
-      const outcomes = await store.importPlants(plants, onConflict)
+      const outcomes = await store.importPlants(plants, onConflict, tokenId)
       return outcomes.map((outcome) => toOutcome(outcome, rule))
     } finally {
       release()
@@ -61,14 +67,16 @@ export function buildImports(store: Store): Imports {
 
   async function importFile(
     { chunks, signal }: FileUpload,
-    format: Format,
-    rule: ConflictRule,
+    request: ImportRequest,
   ): Promise<ImportReport> {
     const tally = newTally()
     const refused: ImportReport['refused'] = []
-    const batches = toBatches(readPlants(chunks, buildReader(format), linesOfRequests), bounds)
+    const batches = toBatches(
+      readPlants(chunks, buildReader(request.format), linesOfRequests),
+      bounds,
+    )
     try {
-      await putBatches(batches, (plants) => put(plants, rule, signal), bounds, signal, {
+      await putBatches(batches, (plants) => put(plants, request, signal), bounds, signal, {
         onSettled(entries, outcomes) {
           countSettled(tally, entries, outcomes)
           for (let index = 0; refused.length < maxRefused && index < entries.length; index++) {
@@ -87,11 +95,11 @@ export function buildImports(store: Store): Imports {
   }
 
   return {
-    async run(upload, format, rule) {
+    async run(upload, request) {
       if (running.size >= limits.imports) throw tooManyImports()
       running.add(upload)
       try {
-        return await importFile(upload, format, rule)
+        return await importFile(upload, request)
       } finally {
         running.delete(upload)
       }

@@ -25,6 +25,7 @@ export function buildCsvReader(delimiter = ','): Reader {
 
   function readLine({ number, text, fault }: Line): Entry | undefined {
     if (open !== undefined) return continueRecord(open, text, fault)
+    if (text === '') return undefined
     return fault === undefined ? readRecord(number, text) : reject(fault, number, text)
   }
 
@@ -100,6 +101,7 @@ export function buildCsvReader(delimiter = ','): Reader {
   }
 
   return {
+    hasBlankLines: true,
     read: readLine,
     end() {
       if (open !== undefined) return rejectOpen(open, neverEnds)

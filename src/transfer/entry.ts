@@ -18,6 +18,8 @@ export type Entry = { readonly line: number; readonly text: string } & (
 
 /** Turns the lines of one format into entries. */
 export interface Reader {
+  /** Whether blank lines can be a part of an entry. They are not read where they cannot. */
+  readonly hasBlankLines: boolean
   /** The entry that ends with this line, if one does. */
   read(line: Line): Entry | undefined
   /** The entry that the end of the file cut short, if there is one. */

@@ -1,6 +1,6 @@
 import { createGunzip } from 'node:zlib'
 
-const chunkSize = 256 * 1024
+const chunkSize = 64 * 1024
 
 /** Whether reading failed because of the gzip data, not because of the file. */
 export function isDamagedGzip(error: unknown): boolean {

@@ -27,10 +27,13 @@ export const linesOfRequests: LineRule = { maxBytes: limits.bodyBytes, longLine:
 const shownBytes = 1_000
 const newline = 0x0a
 
-/** Splits bytes into lines without their newlines. It holds at most the longest line. */
+/**
+ * Splits bytes into lines without their newlines, and drops empty lines unless they are wanted. It
+ * holds at most the longest line.
+ */
 export async function* readLines(
   chunks: AsyncIterable<Buffer>,
-  { maxBytes, longLine }: LineRule,
+  { maxBytes, longLine, hasBlankLines }: LineRule & { readonly hasBlankLines: boolean },
 ): AsyncGenerator<Line[]> {
   let number = 0
   let pieces: Buffer[] = []
@@ -77,7 +80,10 @@ export async function* readLines(
   function decode(block: Buffer): Line[] {
     if (!isUtf8(block)) return split(block).map(toLine)
     const lines: Line[] = []
-    for (const text of block.toString('utf8').split('\n')) lines.push({ number: ++number, text })
+    for (const text of block.toString('utf8').split('\n')) {
+      number++
+      if (hasBlankLines || text !== '') lines.push({ number, text })
+    }
     return lines
   }
 

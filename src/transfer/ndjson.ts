@@ -10,7 +10,7 @@ const readId = buildShapeReader({ ...NewPlant, required: ['id'], properties: { i
 
 /** Reads one JSON object per line, under the rules of `POST /plants`. */
 export function buildNdjsonReader(): Reader {
-  return { read, end: () => undefined, header: () => undefined }
+  return { hasBlankLines: false, read, end: () => undefined, header: () => undefined }
 }
 
 function read({ number: line, text, fault }: Line): Entry | undefined {

@@ -18,7 +18,8 @@ export async function* readPlants(
 ): AsyncGenerator<Entry[]> {
   let lastLine = 0
   try {
-    for await (const lines of readLines(chunks, rule)) {
+    const { hasBlankLines } = reader
+    for await (const lines of readLines(chunks, { ...rule, hasBlankLines })) {
       lastLine = lines.at(-1)?.number ?? lastLine
       const entries: Entry[] = []
       for (const line of lines) {

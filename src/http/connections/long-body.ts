@@ -15,7 +15,7 @@ export interface LongBody {
 }
 
 /** While this much waits to be taken, nothing more is read from the connection. */
-const maxHeldBytes = 128 * 1024
+const maxHeldBytes = 64 * 1024
 /** How often the token of the request is checked. */
 const tokenCheckMs = 50
 

@@ -1,0 +1,65 @@
+import { once } from 'node:events'
+import { type ClientRequest, type IncomingMessage, request } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { type Format, formats } from '../../src/contract/formats.ts'
+import type { ImportReport } from '../../src/contract/import-report.ts'
+import { releaseAfterTest } from './release.ts'
+import { authorized } from './service.ts'
+
+/** The answer to an import: its status, and the members of a report or of an error. */
+export interface UploadAnswer extends ImportReport {
+  readonly status: number
+  readonly error: number
+  readonly message: string
+}
+
+/** An import whose body is sent piece by piece. */
+export interface Upload {
+  readonly request: ClientRequest
+  /** Resolves when the connection has taken the text, which a stalled service delays. */
+  send(content: string | Buffer): Promise<void>
+  end(): void
+  readonly answer: Promise<UploadAnswer>
+}
+
+/** Starts an import. It is given up with the test. */
+export function startUpload(
+  url: string,
+  format: Format,
+  options: { headers?: Record<string, string>; query?: string } = {},
+): Upload {
+  const { headers = {}, query = '' } = options
+  const sent = request(`${url}/plants.${format}${query}`, {
+    method: 'POST',
+    headers: { ...authorized, 'Content-Type': formats[format].mediaType, ...headers },
+  })
+  sent.on('error', () => {})
+  sent.flushHeaders()
+  releaseAfterTest(() => sent.destroy())
+  const answer = (async () => {
+    const [response] = (await once(sent, 'response')) as [IncomingMessage]
+    return { status: response.statusCode, ...JSON.parse(await text(response)) }
+  })()
+  answer.catch(() => {})
+  return {
+    request: sent,
+    answer,
+    send: (content) =>
+      new Promise((resolve, reject) => {
+        sent.write(content, (error) => (error ? reject(error) : resolve()))
+      }),
+    end: () => void sent.end(),
+  }
+}
+
+/** Lines of NDJSON with these ids. */
+export function toLines(first: number, count: number, name = 'Fern'): string {
+  let lines = ''
+  for (let id = first; id < first + count; id++) lines += `{"id":${id},"name":"${name} ${id}"}\n`
+  return lines
+}
+
+/** How many plants a message says were stored. */
+export function toStored(message: string): number {
+  return Number(/(\d[\d,]*) stored/.exec(message)?.[1]?.replaceAll(',', '') ?? 0)
+}
