@@ -159,7 +159,16 @@ const thrown: Record<ThrownFault, () => Error> = {
 
 /** Everything fails but what a start, a token and a shutdown need. */
 function withThrown(store: Store, toError: () => Error): Store {
-  const kept = ['addFirstToken', 'findToken', 'tokenRevision', 'noteTokenUses', 'isFull', 'close']
+  const kept = [
+    'addFirstToken',
+    'findToken',
+    'tokenRevision',
+    'noteTokenUses',
+    'receivers',
+    'watchJournal',
+    'isFull',
+    'close',
+  ]
   const fail = () => Promise.reject(toError())
   const failing = Object.keys(store).filter((name) => !kept.includes(name))
   return { ...store, ...Object.fromEntries(failing.map((name) => [name, fail])) }
