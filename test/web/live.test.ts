@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { before, describe, it } from 'node:test'
+import { issueToken } from '../../src/tokens/issue.ts'
+import { browserMissing } from '../support/browser.ts'
+import { newFolder } from '../support/folder.ts'
+import { json, startService, type TestService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
+import { checkAccessibility, dialog, readRows, save, visitPlants } from './visit.ts'
+
+const everyScope = { scopes: ['plants:read', 'plants:write'], lifetimeMs: undefined } as const
+
+describe('changes of others', { skip: browserMissing }, () => {
+  let service: TestService
+  before(async () => {
+    service = await startService('sqlite::memory:')
+    for (let id = 1; id <= 5; id++) await service.create(`{"id":${id * 10},"name":"plant ${id}"}`)
+  })
+
+  function put(id: number, plant: object) {
+    const body = JSON.stringify(plant)
+    return service.call({ method: 'PUT', path: `/plants/${id}`, headers: json, body })
+  }
+
+  it('appear by themselves, and one sees that they did', async () => {
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await service.create('{"id":25,"name":"new one","tag":"t"}')
+    await page.getByText('Somebody has added plant 25.').waitFor({ timeout: 10_000 })
+    await page.locator('tr[data-mark="changed"]').getByText('new one').waitFor()
+    assert.deepEqual(
+      (await readRows(page)).map(([id]) => id),
+      ['10', '20', '25', '30', '40', '50'],
+    )
+    await put(30, { name: 'renamed' })
+    await page.locator('tr[data-mark="changed"]').getByText('renamed').waitFor()
+    await service.call({ method: 'DELETE', path: '/plants/25' })
+    await page.getByText('Somebody has deleted plant 25.').waitFor()
+    assert.equal(await page.getByText('new one').count(), 0)
+    await checkAccessibility(page)
+    assert.deepEqual(errors, [])
+  })
+
+  it('are told apart from own ones', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Edit plant 10' }).click()
+    await save(dialog(page, 'Edit plant'), { name: 'mine alone' })
+    await page.getByText('Plant 10 is changed.').waitFor()
+    await put(20, { name: 'theirs alone' })
+    await page.getByText('Somebody has changed plant 20.').waitFor()
+    assert.equal(await page.locator('tr[data-mark="changed"]').count(), 1)
+  })
+
+  it('follow the filter: a plant that gets the tag comes, one that loses it goes', async () => {
+    await put(40, { name: 'tagged', tag: 'special' })
+    const { page } = await visitPlants(service.url)
+    await page.getByLabel('Filter by tag').fill('special')
+    await waitUntil(async () => (await readRows(page)).length === 1, 'only one has the tag')
+    await put(50, { name: 'also tagged', tag: 'special' })
+    await page.getByRole('cell', { name: 'also tagged' }).waitFor()
+    await put(40, { name: 'tagged no more' })
+    await waitUntil(async () => (await readRows(page)).length === 1, 'one has gone')
+  })
+
+  it('come in any number without losing the list', async () => {
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByText('Live', { exact: true }).waitFor()
+    const lines = Array.from(
+      { length: 5_000 },
+      (_, index) => `{"id":${1_000 + index},"name":"x"}\n`,
+    )
+    await service.call({
+      method: 'POST',
+      path: '/plants.ndjson',
+      headers: { 'Content-Type': 'application/x-ndjson' },
+      body: lines.join(''),
+    })
+    await page.getByRole('cell', { name: '1000', exact: true }).waitFor()
+    const { body } = await service.call({ path: '/plants?limit=100' })
+    const expected = JSON.parse(body).map(({ id }: { id: number }) => String(id))
+    await waitUntil(async () => {
+      const ids = (await readRows(page)).slice(0, 100).map(([id]) => id)
+      return JSON.stringify(ids) === JSON.stringify(expected)
+    }, 'the list is that of the service')
+    assert.deepEqual(errors, [])
+  })
+
+  it('keep an edit from overwriting them: both versions are shown, and one chooses', async () => {
+    const { page, errors } = await visitPlants(service.url)
+    for (const [choice, expected] of [
+      ['Overwrite with mine', '{"id":10,"name":"mine"}'],
+      ['Use theirs', '{"id":10,"name":"theirs","tag":"quick"}'],
+    ] as const) {
+      await page.getByRole('button', { name: 'Edit plant 10', exact: true }).click()
+      const form = dialog(page, 'Edit plant')
+      await form.waitFor()
+      await put(10, { name: 'theirs', tag: 'quick' })
+      await save(form, { name: 'mine', tag: '' })
+      await form.getByRole('alert').getByText('Somebody has changed this plant').waitFor()
+      await form.getByRole('heading', { name: 'Yours' }).waitFor()
+      await form.getByText('theirs', { exact: true }).waitFor()
+      await checkAccessibility(page)
+      assert.equal(await form.getByLabel('Name').inputValue(), 'mine')
+      await form.getByRole('button', { name: choice }).click()
+      await form.waitFor({ state: 'detached' })
+      assert.equal((await service.call({ path: '/plants/10' })).body, expected)
+    }
+    assert.deepEqual(errors, [])
+  })
+
+  it('keep an edit of a deleted plant from bringing it back unasked', async () => {
+    await service.create('{"id":60,"name":"doomed"}')
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Edit plant 60' }).click()
+    const form = dialog(page, 'Edit plant')
+    await form.waitFor()
+    await service.call({ method: 'DELETE', path: '/plants/60' })
+    await save(form, { name: 'revived' })
+    await form.getByRole('alert').getByText('Somebody has deleted this plant').waitFor()
+    assert.equal((await service.call({ path: '/plants/60' })).status, 404)
+    await form.getByRole('button', { name: 'Overwrite with mine' }).click()
+    await form.waitFor({ state: 'detached' })
+    assert.equal((await service.call({ path: '/plants/60' })).body, '{"id":60,"name":"revived"}')
+  })
+
+  it('keep a delete from hitting a plant that nobody has seen', async () => {
+    await service.create('{"id":70,"name":"seen"}')
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Delete plant 70' }).click()
+    const form = dialog(page, 'Delete plant')
+    await form.waitFor()
+    await put(70, { name: 'not seen yet' })
+    await form.getByRole('button', { name: 'Delete' }).click()
+    await form.getByText('not seen yet').waitFor()
+    assert.equal((await service.call({ path: '/plants/70' })).status, 200)
+    await form.getByRole('button', { name: 'Delete' }).click()
+    await form.waitFor({ state: 'detached' })
+    assert.equal((await service.call({ path: '/plants/70' })).status, 404)
+  })
+
+  it('are not waited for where the service keeps no journal', async () => {
+    const silent = await startService('sqlite::memory:', { env: { JOURNAL_KEEP: 'off' } })
+    const { page } = await visitPlants(silent.url)
+    await page.getByText('Live updates are off').waitFor()
+  })
+})
+
+describe('the page in bad times', { skip: browserMissing }, () => {
+  it('asks for another token when its own is revoked, and loses nothing that was typed', async () => {
+    const service = await startService('sqlite::memory:')
+    const first = await issueToken(service.store, { name: 'first', ...everyScope })
+    const second = await issueToken(service.store, { name: 'second', ...everyScope })
+    const { page, errors } = await visitPlants(service.url, { token: first.token })
+    await page.getByText('Live', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Add plant' }).click()
+    const form = dialog(page, 'Add plant')
+    await form.getByLabel('Id').fill('1')
+    await form.getByLabel('Name').fill('typed before')
+    await service.store.revokeToken(first.record.id, Date.now())
+    const again = dialog(page, 'Sign in again')
+    await again.getByRole('alert').getByText('revoked').waitFor()
+    await checkAccessibility(page)
+    await again.getByLabel('Token').fill(second.token)
+    await again.getByRole('button', { name: 'Sign in' }).click()
+    await again.waitFor({ state: 'detached' })
+    assert.equal(await form.getByLabel('Name').inputValue(), 'typed before')
+    await form.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('cell', { name: 'typed before' }).waitFor()
+    await service.create('{"id":2,"name":"followed again"}')
+    await page.getByRole('cell', { name: 'followed again' }).waitFor()
+    assert.deepEqual(errors, [])
+  })
+
+  it('says that the service does not answer, and goes on when it does', async () => {
+    const url = `sqlite:${join(newFolder(), 'plants.db')}`
+    const service = await startService(url)
+    await service.create('{"id":1,"name":"before"}')
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Add plant' }).click()
+    const form = dialog(page, 'Add plant')
+    await service.close()
+    await save(form, { id: '2', name: 'saved meanwhile' })
+    await page.getByText('No answer: trying again').waitFor()
+    await startService(url, { env: { PORT: new URL(service.url).port } })
+    await page.getByRole('cell', { name: 'saved meanwhile' }).waitFor({ timeout: 60_000 })
+    const next = new URL(service.url)
+    await fetch(new URL('/plants', next), {
+      method: 'POST',
+      headers: json,
+      body: '{"id":3,"name":"after"}',
+    })
+    await page.getByRole('cell', { name: 'after', exact: true }).waitFor({ timeout: 60_000 })
+    await page.getByText('Live', { exact: true }).waitFor()
+    assert.deepEqual(errors, [])
+  })
+})
