@@ -30,6 +30,8 @@ export interface TestReceiver {
   readonly together: string[]
   /** How the next requests are answered. */
   answer: (received: Received) => TestAnswer | Promise<TestAnswer>
+  /** Breaks off every connection, refuses new ones for a moment, and comes back. */
+  restart(): Promise<void>
   /** Resolves when this many different changes were answered with success. */
   waitFor(changes: number): Promise<void>
   /** The ids of changes that were answered with success, each once, in order. */
@@ -74,6 +76,14 @@ export async function openTestReceiver(port = 0): Promise<TestReceiver> {
     mostAtOnce: 0,
     together: [],
     answer: () => 200,
+    async restart() {
+      const { port } = server.address() as AddressInfo
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+      here.clear()
+      server.listen(port, '127.0.0.1')
+      await once(server, 'listening')
+    },
     waitFor: (changes) => waitUntil(() => taken.size >= changes, `${changes} changes arrive`),
     taken: () => [...taken],
   }
