@@ -10,6 +10,7 @@ import { repeat } from './repeat.ts'
 import { openStore } from './store/open.ts'
 import { keyLifetimeMs, type Store, type StoreEvents } from './store/store.ts'
 import { openTokenVerifier } from './tokens/verify.ts'
+import { toTrimTime } from './webhooks/needed.ts'
 import { openSender } from './webhooks/sender.ts'
 import type { SenderSettings } from './webhooks/settings.ts'
 
@@ -97,7 +98,10 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
     })
     await once(server.listen({ port: config.port, host: config.host }), 'listening')
     const { countRequests } = metrics
-    const sender = openSender({ store, logger, countRequests, settings: options.webhooks ?? {} })
+    const sender =
+      journalKeepMs === 'off'
+        ? undefined
+        : openSender({ store, logger, countRequests, settings: options.webhooks ?? {} })
 
     return {
       url: toUrl(server.address() as AddressInfo),
@@ -105,7 +109,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
       async close(grace = 'hurry') {
         try {
           // Together, so that slow clients and slow receivers do not add up.
-          const [cut] = await Promise.all([drain(grace), sender.close()])
+          const [cut] = await Promise.all([drain(grace), sender?.close()])
           await stopBackground()
           return cut
         } finally {
@@ -124,14 +128,18 @@ async function forgetKeys(store: Store): Promise<void> {
   while (!(await store.forgetKeys(Date.now() - keyLifetimeMs)));
 }
 
-/** Forgets changes that are older than this; all of them, once, if the journal is off. */
+/**
+ * Forgets changes that are older than this and that no receiver needs; all of them, once, if the
+ * journal is off.
+ */
 function keepJournal(
   store: Store,
   keepMs: number | 'off',
   onError: (error: unknown) => void,
 ): () => void {
   async function trim(): Promise<void> {
-    const before = keepMs === 'off' ? Number.MAX_SAFE_INTEGER : Date.now() - keepMs
+    const before =
+      keepMs === 'off' ? Number.MAX_SAFE_INTEGER : await toTrimTime(store, keepMs, Date.now())
     while (!(await store.trimJournal(before)));
   }
   if (keepMs !== 'off') return repeat(trim, forgetMs, onError)

@@ -12,7 +12,13 @@ const imports: Record<string, string[]> = {
   store: ['contract', 'embedded.ts', 'json/write.ts', 'metrics/histogram.ts'],
   transfer: ['contract', 'json', 'store/snapshots.ts', 'store/store.ts'],
   tokens: ['contract', 'store/file-errors.ts', 'store/store.ts', 'repeat.ts'],
-  webhooks: ['contract', 'json/write.ts', 'store/receivers.ts', 'store/store.ts'],
+  webhooks: [
+    'contract',
+    'json/write.ts',
+    'store/find-event.ts',
+    'store/receivers.ts',
+    'store/store.ts',
+  ],
   http: [
     'contract',
     'json',

@@ -295,13 +295,40 @@ describe('plant-store webhook', () => {
     assert.equal((await store.receivers.list()).length, maxReceivers)
   })
 
+  it('is paused in a restored backup, and goes on there where it was', async () => {
+    const store = openStore()
+    await store.createPlant({ id: 1n, name: 'x' })
+    const { id } = await addOne()
+    const failed = newDelivery({ position: await store.journalEnd(), dueAt: undefined })
+    await store.receivers.addDelivery(id, failed)
+    await store.createPlant({ id: 2n, name: 'x' })
+    const env = { DATABASE_URL: `sqlite:${path()}` }
+    assert.equal((await run(['backup', 'backup.db'], { folder, env })).exitCode, 0)
+    const restored = join(folder, 'restored.db')
+    const there = { folder, env: { DATABASE_URL: `sqlite:${restored}` } }
+    assert.equal((await run(['restore', 'backup.db'], there)).exitCode, 0)
+    const [listed] = JSON.parse((await run(['webhook', 'list', '--json'], there)).stdout)
+    assert.deepEqual(
+      [listed.state, listed.reason, listed.behind.changes],
+      ['paused', 'restored from a backup', 1],
+    )
+    const [failure] = JSON.parse((await run(['webhook', 'failures', id, '--json'], there)).stdout)
+    assert.equal(failure.position, listed.position)
+    assert.notEqual(failure.position, failed.position)
+    assert.equal((await json('list'))[0].state, 'active')
+  })
+
   it('says that webhooks are off where the journal is', async () => {
     const off = openSqliteStore(path(), { journaling: 'off' })
     await off.close()
-    for (const args of [['add', 'https://example.com'], ['list'], ['resume', 'whk_0']]) {
+    const commands = [['add', 'https://example.com'], ['list'], ['resume', 'whk_0']]
+    for (const args of commands) {
       const { exitCode, stderr } = await webhook(...args)
       assert.match(stderr, /^Webhooks are off, because JOURNAL_KEEP is off\./)
       assert.equal(exitCode, 78)
     }
+    const env = { DATABASE_URL: `sqlite:${join(folder, 'other.db')}`, JOURNAL_KEEP: 'off' }
+    const { stderr } = await run(['webhook', 'add', 'https://example.com'], { folder, env })
+    assert.match(stderr, /^Webhooks are off/)
   })
 })

@@ -26,8 +26,8 @@ export function unknownReceiver(id: string, { storeLocation }: Config): WrongCon
 }
 
 /** Refuses a store that writes no journal. Returns the end of the journal. */
-export async function requireJournal(store: Store, _config: Config): Promise<string> {
-  const end = await store.journalEnd()
+export async function requireJournal(store: Store, config: Config): Promise<string> {
+  const end = config.journalKeepMs === 'off' ? 'off' : await store.journalEnd()
   if (end !== 'off') return end
   throw new WrongConfig([
     `Webhooks are off, because JOURNAL_KEEP is off. Set it to a time such as 7d and restart the service.`,

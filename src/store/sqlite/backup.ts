@@ -119,13 +119,30 @@ function check(path: string): FileSummary {
   }
 }
 
-/** Gives the journal of a restored backup a new name: positions of the original are not its own. */
+/**
+ * Gives the journal of a restored backup a new name: positions of the original are not its own. Its
+ * receivers are paused, because the original may still send to them.
+ */
 export function renameJournal(path: string): void {
   const db = new DatabaseSync(path)
   try {
-    const known = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'journal_life'").get()
-    if (known === undefined) return
-    db.prepare('UPDATE journal_life SET id = ? WHERE id IS NOT NULL').run(newLife())
+    const has = (table: string) =>
+      db.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(table) !== undefined
+    if (!has('journal_life')) return
+    const life = newLife()
+    if (has('receivers')) {
+      db.prepare(
+        `UPDATE receivers SET state = 'paused', reason = 'restored from a backup',
+           lease_owner = NULL, position = replace(position, journal_life.id, :life),
+           ahead = replace(ahead, journal_life.id, :life)
+         FROM journal_life WHERE journal_life.id IS NOT NULL`,
+      ).run({ life })
+      db.prepare(
+        `UPDATE deliveries SET position = replace(position, journal_life.id, ?)
+         FROM journal_life WHERE journal_life.id IS NOT NULL`,
+      ).run(life)
+    }
+    db.prepare('UPDATE journal_life SET id = ? WHERE id IS NOT NULL').run(life)
   } finally {
     db.close()
   }

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { Store } from '../../src/store/store.ts'
+import { toTrimTime } from '../../src/webhooks/needed.ts'
+import { newReceiver } from '../../src/webhooks/new-receiver.ts'
+import { engines } from '../support/engines.ts'
+
+const hourMs = 60 * 60 * 1000
+const dayMs = 24 * hourMs
+
+for (const engine of engines) {
+  describe(`the journal on ${engine.name}`, () => {
+    it('is trimmed by age, unless an active receiver needs more, and then three days later', async () => {
+      const store = await engine.open(await engine.newUrl())
+      const now = Date.now()
+      const add = async (position: string) => {
+        const receiver = newReceiver({ url: 'http://x/', types: ['plant.created'], position })
+        await store.receivers.add(receiver)
+        return receiver.id
+      }
+      await store.createPlant({ id: 1n, name: 'first' })
+      const [first] = await readAll(store)
+      assert.ok(first)
+      const id = await add(first.position)
+      // It has everything.
+      assert.equal(await toTrimTime(store, hourMs, now), now - hourMs)
+      await store.createPlant({ id: 2n, name: 'second' })
+      // Seen from later, it still needs the second, and the first as its position.
+      assert.equal(await toTrimTime(store, hourMs, now + hourMs), Math.min(first.at, now))
+      assert.equal(await toTrimTime(store, hourMs, now + dayMs), first.at)
+      assert.equal(await toTrimTime(store, hourMs, now + 5 * dayMs), now + 2 * dayMs - hourMs)
+      await store.receivers.change(id, { kind: 'pause', reason: 'x' })
+      assert.equal(await toTrimTime(store, hourMs, now + dayMs), now + dayMs - hourMs)
+    })
+
+    it('keeps the position of a receiver that needs what comes after it', async () => {
+      const store = await engine.open(await engine.newUrl())
+      for (const id of [1n, 2n, 3n]) await store.createPlant({ id, name: 'x' })
+      const [, second] = await readAll(store)
+      assert.ok(second)
+      const { position } = second
+      await store.receivers.add(
+        newReceiver({ url: 'http://x/', types: ['plant.created'], position }),
+      )
+      const before = await toTrimTime(store, hourMs, Date.now() + dayMs)
+      while (!(await store.trimJournal(before)));
+      assert.notEqual(await store.readJournal(position, 1), 'gone')
+    })
+  })
+}
+
+async function readAll(store: Store) {
+  const page = await store.readJournal('oldest', 100)
+  assert.ok(typeof page === 'object')
+  return page.events
+}
