@@ -39,12 +39,17 @@ function findChild(parent: number): number | undefined {
 describe('plant-store serve --workers', () => {
   it('serves one port with several processes, and prints one token and no password', async () => {
     const { create, output, url } = await startWorkers(2)
-    const answers = await Promise.all(Array.from({ length: 40 }, (_, id) => create(id)))
-    assert.ok(answers.every(({ status }) => status === 200))
-    const processes = new Set(
-      answers.map(({ headers }) => headers.get('x-request-id')?.split('-').slice(0, -1).join('-')),
-    )
-    assert.equal(processes.size, 2)
+    const processes = new Set<string | undefined>()
+    let id = 0
+    // The system may give one of them all connections for a while.
+    await waitUntil(async () => {
+      const answers = await Promise.all(Array.from({ length: 20 }, () => create(id++)))
+      for (const { status, headers } of answers) {
+        assert.equal(status, 200)
+        processes.add(headers.get('x-request-id')?.split('-').slice(0, -1).join('-'))
+      }
+      return processes.size === 2
+    }, 'both processes have answered')
     assert.equal(output.stdout.match(/plst_/g)?.length, 2)
     assert.match(output.stdout, /workers {3}2/)
     assert.match(output.stdout, /store {5}postgres:\/\/plants@127\.0\.0\.1/)

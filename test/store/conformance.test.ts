@@ -1,5 +1,4 @@
 import { before, describe } from 'node:test'
-import type { Store } from '../../src/store/store.ts'
 import { everyEngine } from '../support/engines.ts'
 import { testChanges } from './conformance/changes.ts'
 import { testFaults } from './conformance/faults.ts'
@@ -7,6 +6,7 @@ import { testTransfers } from './conformance/imports-and-snapshots.ts'
 import { testKeys } from './conformance/keys.ts'
 import { testLists } from './conformance/lists.ts'
 import { testPlants } from './conformance/plants.ts'
+import type { Shared } from './conformance/shared.ts'
 import { testTokens } from './conformance/tokens.ts'
 
 const subjects = [
@@ -22,11 +22,11 @@ const subjects = [
 /** The definition of an engine: anything that passes these tests. */
 for (const engine of everyEngine) {
   describe(`a store on ${engine.name}`, () => {
-    let store: Store
+    const shared = {} as Shared
     before(async () => {
-      store = await engine.open(await engine.newUrl())
+      shared.store = await engine.open(await engine.newUrl())
     })
 
-    for (const testSubject of subjects) testSubject(engine, () => store)
+    for (const testSubject of subjects) testSubject(engine, shared)
   })
 }

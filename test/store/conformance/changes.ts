@@ -1,32 +1,28 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { Store } from '../../../src/store/store.ts'
 import type { Engine } from '../../support/engines.ts'
+import type { Shared } from './shared.ts'
 
 /** A store changes plants. */
-export function testChanges(engine: Engine, shared: () => Store): void {
+export function testChanges(engine: Engine, shared: Shared): void {
   describe('changes', () => {
-    let store: Store
-    before(() => {
-      store = shared()
-    })
-
     it('creates or replaces a plant, each time with a new version', async () => {
       const none = {}
-      const created = await store.replacePlant({ id: 600n, name: 'a' }, none)
-      const replaced = await store.replacePlant({ id: 600n, name: 'b', tag: 't' }, none)
+      const created = await shared.store.replacePlant({ id: 600n, name: 'a' }, none)
+      const replaced = await shared.store.replacePlant({ id: 600n, name: 'b', tag: 't' }, none)
       assert.ok(created !== 'condition failed' && replaced !== 'condition failed')
       assert.deepEqual([created.is, replaced.is], ['created', 'replaced'])
       assert.notEqual(created.version, replaced.version)
-      assert.deepEqual(await store.getPlant(600n), {
+      assert.deepEqual(await shared.store.getPlant(600n), {
         id: 600n,
         name: 'b',
         tag: 't',
         version: replaced.version,
       })
-      const untagged = await store.replacePlant({ id: 600n, name: 'c' }, none)
+      const untagged = await shared.store.replacePlant({ id: 600n, name: 'c' }, none)
       assert.ok(untagged !== 'condition failed')
-      assert.deepEqual(await store.getPlant(600n), {
+      assert.deepEqual(await shared.store.getPlant(600n), {
         id: 600n,
         name: 'c',
         version: untagged.version,
@@ -34,32 +30,41 @@ export function testChanges(engine: Engine, shared: () => Store): void {
     })
 
     it('changes a plant only if its condition holds', async () => {
-      const version = (await store.createPlant({ id: 601n, name: 'a' })) as bigint
+      const version = (await shared.store.createPlant({ id: 601n, name: 'a' })) as bigint
       const plant = { id: 601n, name: 'b' }
-      assert.equal(await store.replacePlant(plant, { match: [version + 1n] }), 'condition failed')
-      assert.equal(await store.replacePlant(plant, { match: [] }), 'condition failed')
-      assert.equal(await store.replacePlant(plant, { noneMatch: '*' }), 'condition failed')
       assert.equal(
-        await store.replacePlant({ ...plant, id: 602n }, { match: '*' }),
+        await shared.store.replacePlant(plant, { match: [version + 1n] }),
         'condition failed',
       )
-      assert.equal(await store.deletePlant(601n, { match: [version + 1n] }), 'condition failed')
-      assert.equal((await store.getPlant(601n))?.version, version)
-      assert.equal(await store.getPlant(602n), undefined)
-      assert.notEqual(await store.replacePlant(plant, { match: [1n, version] }), 'condition failed')
-      assert.equal(await store.deletePlant(601n, { match: [version] }), 'condition failed')
-      assert.equal(await store.deletePlant(601n, { match: '*' }), 'deleted')
-      assert.equal(await store.deletePlant(601n, { match: '*' }), 'absent')
+      assert.equal(await shared.store.replacePlant(plant, { match: [] }), 'condition failed')
+      assert.equal(await shared.store.replacePlant(plant, { noneMatch: '*' }), 'condition failed')
+      assert.equal(
+        await shared.store.replacePlant({ ...plant, id: 602n }, { match: '*' }),
+        'condition failed',
+      )
+      assert.equal(
+        await shared.store.deletePlant(601n, { match: [version + 1n] }),
+        'condition failed',
+      )
+      assert.equal((await shared.store.getPlant(601n))?.version, version)
+      assert.equal(await shared.store.getPlant(602n), undefined)
+      assert.notEqual(
+        await shared.store.replacePlant(plant, { match: [1n, version] }),
+        'condition failed',
+      )
+      assert.equal(await shared.store.deletePlant(601n, { match: [version] }), 'condition failed')
+      assert.equal(await shared.store.deletePlant(601n, { match: '*' }), 'deleted')
+      assert.equal(await shared.store.deletePlant(601n, { match: '*' }), 'absent')
     })
 
     it('applies the writes of one batch in order', async () => {
       const outcomes = await Promise.all([
-        store.createPlant({ id: 603n, name: 'a' }),
-        store.deletePlant(603n, {}),
-        store.createPlant({ id: 603n, name: 'b' }),
-        store.replacePlant({ id: 603n, name: 'c' }, { match: '*' }),
-        store.createPlant({ id: 603n, name: 'd' }),
-        store.deletePlant(604n, {}),
+        shared.store.createPlant({ id: 603n, name: 'a' }),
+        shared.store.deletePlant(603n, {}),
+        shared.store.createPlant({ id: 603n, name: 'b' }),
+        shared.store.replacePlant({ id: 603n, name: 'c' }, { match: '*' }),
+        shared.store.createPlant({ id: 603n, name: 'd' }),
+        shared.store.deletePlant(604n, {}),
       ])
       assert.deepEqual(
         outcomes.map((outcome) =>
@@ -71,7 +76,7 @@ export function testChanges(engine: Engine, shared: () => Store): void {
         ),
         ['created', 'deleted', 'created', 'replaced', 'exists', 'absent'],
       )
-      assert.equal((await store.getPlant(603n))?.name, 'c')
+      assert.equal((await shared.store.getPlant(603n))?.name, 'c')
     })
 
     it('stores what it acknowledges when two openers create the same plants', async () => {

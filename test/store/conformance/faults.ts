@@ -1,23 +1,19 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { Failure } from '../../../src/contract/errors.ts'
 import type { Store } from '../../../src/store/store.ts'
 import type { Engine, StoreFault } from '../../support/engines.ts'
 import { newTokenRecord } from '../../support/token-record.ts'
+import type { Shared } from './shared.ts'
 
 /** A store fails as the port says. */
-export function testFaults(engine: Engine, shared: () => Store): void {
+export function testFaults(engine: Engine, shared: Shared): void {
   describe('faults', () => {
-    let store: Store
-    before(() => {
-      store = shared()
-    })
-
     it('goes on after a failed write', async () => {
       const record = newTokenRecord()
-      await store.addToken(record)
-      await assert.rejects(store.addToken(record))
-      assert.equal(typeof (await store.createPlant({ id: 500n, name: '' })), 'bigint')
+      await shared.store.addToken(record)
+      await assert.rejects(shared.store.addToken(record))
+      assert.equal(typeof (await shared.store.createPlant({ id: 500n, name: '' })), 'bigint')
     })
 
     it('refuses writes when the queue holds too many bytes', async () => {

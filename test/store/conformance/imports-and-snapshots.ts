@@ -1,24 +1,20 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { maxSnapshots } from '../../../src/store/snapshots.ts'
-import type { PlantQuery, Store } from '../../../src/store/store.ts'
+import type { PlantQuery } from '../../../src/store/store.ts'
 import type { Engine } from '../../support/engines.ts'
 import { releaseAfterTest } from '../../support/release.ts'
+import type { Shared } from './shared.ts'
 
 const smallest = -(2n ** 63n)
 const largest = 2n ** 63n - 1n
 
 /** A store takes many plants in, and gives all of them out. */
-export function testTransfers(engine: Engine, shared: () => Store): void {
+export function testTransfers(engine: Engine, shared: Shared): void {
   describe('imports and snapshots', () => {
-    let store: Store
-    before(() => {
-      store = shared()
-    })
-
     it('imports many plants at once and reports the outcome of each', async () => {
-      await store.createPlant({ id: 700n, name: 'same', tag: 'x' })
-      await store.createPlant({ id: 701n, name: 'other' })
+      await shared.store.createPlant({ id: 700n, name: 'same', tag: 'x' })
+      await shared.store.createPlant({ id: 701n, name: 'other' })
       const imported = [
         { id: 699n, name: 'new' },
         { id: 700n, name: 'same', tag: 'x' },
@@ -27,7 +23,7 @@ export function testTransfers(engine: Engine, shared: () => Store): void {
         { id: 702n, name: 'twice' },
         { id: 702n, name: 'twice', tag: '' },
       ]
-      assert.deepEqual(await store.importPlants(imported, 'keep'), [
+      assert.deepEqual(await shared.store.importPlants(imported, 'keep'), [
         'stored',
         'already there',
         'conflict',
@@ -35,27 +31,27 @@ export function testTransfers(engine: Engine, shared: () => Store): void {
         'already there',
         'conflict',
       ])
-      assert.equal((await store.getPlant(701n))?.name, 'other')
-      assert.deepEqual(await store.importPlants(imported.slice(0, 4), 'replace'), [
+      assert.equal((await shared.store.getPlant(701n))?.name, 'other')
+      assert.deepEqual(await shared.store.importPlants(imported.slice(0, 4), 'replace'), [
         'already there',
         'already there',
         'replaced',
         'already there',
       ])
-      assert.equal((await store.getPlant(701n))?.name, 'mine')
-      assert.equal(Object.hasOwn((await store.getPlant(702n)) ?? {}, 'tag'), false)
+      assert.equal((await shared.store.getPlant(701n))?.name, 'mine')
+      assert.equal(Object.hasOwn((await shared.store.getPlant(702n)) ?? {}, 'tag'), false)
     })
 
     it('gives an imported plant a new version, unless it comes with one', async () => {
-      const created = await store.createPlant({ id: 704n, name: 'first' })
+      const created = await shared.store.createPlant({ id: 704n, name: 'first' })
       const imported = [
         { id: 704n, name: 'again' },
         { id: 703n, name: 'moved', version: 77n },
       ]
-      assert.deepEqual(await store.importPlants(imported, 'replace'), ['replaced', 'stored'])
-      const replaced = (await store.getPlant(704n))?.version
+      assert.deepEqual(await shared.store.importPlants(imported, 'replace'), ['replaced', 'stored'])
+      const replaced = (await shared.store.getPlant(704n))?.version
       assert.notEqual(replaced, created)
-      assert.equal((await store.getPlant(703n))?.version, 77n)
+      assert.equal((await shared.store.getPlant(703n))?.version, 77n)
     })
 
     it('shows one moment in a snapshot, whatever is written meanwhile', async () => {

@@ -1,30 +1,26 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
-import { keyLifetimeMs, type Store } from '../../../src/store/store.ts'
+import { describe, it } from 'node:test'
+import { keyLifetimeMs } from '../../../src/store/store.ts'
 import type { Engine } from '../../support/engines.ts'
+import type { Shared } from './shared.ts'
 
 /** A store creates once for a key. */
-export function testKeys(engine: Engine, shared: () => Store): void {
+export function testKeys(engine: Engine, shared: Shared): void {
   describe('idempotency keys', () => {
-    let store: Store
-    before(() => {
-      store = shared()
-    })
-
     it('creates once for a key, and repeats the first outcome from then on', async () => {
       const key = { tokenId: 'tok_a', key: 'k' }
       const plant = { id: 610n, name: 'a', tag: '' }
-      const first = await store.createPlantOnce(plant, key)
+      const first = await shared.store.createPlantOnce(plant, key)
       assert.ok(typeof first === 'object' && !first.isReplay)
-      await store.deletePlant(610n, {})
-      assert.deepEqual(await store.createPlantOnce(plant, key), {
+      await shared.store.deletePlant(610n, {})
+      assert.deepEqual(await shared.store.createPlantOnce(plant, key), {
         version: first.version,
         isReplay: true,
       })
-      assert.equal(await store.getPlant(610n), undefined)
-      assert.equal(await store.createPlantOnce({ id: 610n, name: 'a' }, key), 'key reused')
-      assert.equal(await store.createPlantOnce({ ...plant, id: 611n }, key), 'key reused')
-      const other = await store.createPlantOnce(plant, { ...key, tokenId: 'tok_b' })
+      assert.equal(await shared.store.getPlant(610n), undefined)
+      assert.equal(await shared.store.createPlantOnce({ id: 610n, name: 'a' }, key), 'key reused')
+      assert.equal(await shared.store.createPlantOnce({ ...plant, id: 611n }, key), 'key reused')
+      const other = await shared.store.createPlantOnce(plant, { ...key, tokenId: 'tok_b' })
       assert.ok(typeof other === 'object' && !other.isReplay)
     })
 
@@ -32,21 +28,21 @@ export function testKeys(engine: Engine, shared: () => Store): void {
       const now = Date.now()
       t.mock.timers.enable({ apis: ['Date'], now })
       const key = { tokenId: 'tok_a', key: 'expiring' }
-      await store.createPlantOnce({ id: 620n, name: 'a' }, key)
+      await shared.store.createPlantOnce({ id: 620n, name: 'a' }, key)
       t.mock.timers.setTime(now + keyLifetimeMs - 1)
-      assert.equal(await store.createPlantOnce({ id: 621n, name: 'b' }, key), 'key reused')
+      assert.equal(await shared.store.createPlantOnce({ id: 621n, name: 'b' }, key), 'key reused')
       t.mock.timers.setTime(now + keyLifetimeMs)
-      const again = await store.createPlantOnce({ id: 621n, name: 'b' }, key)
+      const again = await shared.store.createPlantOnce({ id: 621n, name: 'b' }, key)
       assert.ok(typeof again === 'object' && !again.isReplay)
-      const replay = await store.createPlantOnce({ id: 621n, name: 'b' }, key)
+      const replay = await shared.store.createPlantOnce({ id: 621n, name: 'b' }, key)
       assert.deepEqual(replay, { version: again.version, isReplay: true })
     })
 
     it('leaves a key free when its create is refused', async () => {
       const key = { tokenId: 'tok_a', key: 'free' }
-      await store.createPlant({ id: 612n, name: 'taken' })
-      assert.equal(await store.createPlantOnce({ id: 612n, name: 'a' }, key), 'exists')
-      const next = await store.createPlantOnce({ id: 613n, name: 'a' }, key)
+      await shared.store.createPlant({ id: 612n, name: 'taken' })
+      assert.equal(await shared.store.createPlantOnce({ id: 612n, name: 'a' }, key), 'exists')
+      const next = await shared.store.createPlantOnce({ id: 613n, name: 'a' }, key)
       assert.ok(typeof next === 'object' && !next.isReplay)
     })
 

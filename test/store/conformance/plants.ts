@@ -1,25 +1,20 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { isStorable } from '../../../src/contract/text.ts'
-import type { Store } from '../../../src/store/store.ts'
 import type { Engine } from '../../support/engines.ts'
 import { newTokenRecord } from '../../support/token-record.ts'
+import type { Shared } from './shared.ts'
 
 const smallest = -(2n ** 63n)
 const largest = 2n ** 63n - 1n
 
 /** A store keeps and finds plants. */
-export function testPlants(engine: Engine, shared: () => Store): void {
+export function testPlants(engine: Engine, shared: Shared): void {
   describe('plants', () => {
-    let store: Store
-    before(() => {
-      store = shared()
-    })
-
     it('returns a plant as it was created, with the version that the create returned', async () => {
-      const version = await store.createPlant({ id: 1n, name: 'Monstera', tag: 'indoor' })
-      assert.deepEqual(await store.getPlant(1n), {
+      const version = await shared.store.createPlant({ id: 1n, name: 'Monstera', tag: 'indoor' })
+      assert.deepEqual(await shared.store.getPlant(1n), {
         id: 1n,
         name: 'Monstera',
         tag: 'indoor',
@@ -28,10 +23,10 @@ export function testPlants(engine: Engine, shared: () => Store): void {
     })
 
     it('keeps an absent tag absent and an empty one empty', async () => {
-      await store.createPlant({ id: 2n, name: '' })
-      await store.createPlant({ id: 3n, name: '', tag: '' })
-      assert.equal(Object.hasOwn((await store.getPlant(2n)) ?? {}, 'tag'), false)
-      assert.equal((await store.getPlant(3n))?.tag, '')
+      await shared.store.createPlant({ id: 2n, name: '' })
+      await shared.store.createPlant({ id: 3n, name: '', tag: '' })
+      assert.equal(Object.hasOwn((await shared.store.getPlant(2n)) ?? {}, 'tag'), false)
+      assert.equal((await shared.store.getPlant(3n))?.tag, '')
     })
 
     it('finds each of many plants that are requested at once', async () => {
@@ -50,23 +45,23 @@ export function testPlants(engine: Engine, shared: () => Store): void {
     })
 
     it('finds no plant that was not created', async () => {
-      assert.equal(await store.getPlant(404n), undefined)
+      assert.equal(await shared.store.getPlant(404n), undefined)
     })
 
     it('refuses a second plant with the same id and keeps the first', async () => {
-      const version = await store.createPlant({ id: 4n, name: 'first' })
-      assert.equal(await store.createPlant({ id: 4n, name: 'second', tag: 'x' }), 'exists')
-      assert.deepEqual(await store.getPlant(4n), { id: 4n, name: 'first', version })
+      const version = await shared.store.createPlant({ id: 4n, name: 'first' })
+      assert.equal(await shared.store.createPlant({ id: 4n, name: 'second', tag: 'x' }), 'exists')
+      assert.deepEqual(await shared.store.getPlant(4n), { id: 4n, name: 'first', version })
     })
 
     it('lets the first of two creates in one batch win', async () => {
       const [first, second] = await Promise.all([
-        store.createPlant({ id: 5n, name: 'first' }),
-        store.createPlant({ id: 5n, name: 'second' }),
+        shared.store.createPlant({ id: 5n, name: 'first' }),
+        shared.store.createPlant({ id: 5n, name: 'second' }),
       ])
       assert.equal(typeof first, 'bigint')
       assert.equal(second, 'exists')
-      assert.equal((await store.getPlant(5n))?.name, 'first')
+      assert.equal((await shared.store.getPlant(5n))?.name, 'first')
     })
 
     it('keeps ids at both ends of int64 and beyond 2^53', async () => {
@@ -78,13 +73,13 @@ export function testPlants(engine: Engine, shared: () => Store): void {
         largest - 1n,
         largest,
       ]) {
-        await store.createPlant({ id, name: String(id) })
-        assert.equal((await store.getPlant(id))?.name, String(id))
-        assert.equal((await store.getPlant(id))?.id, id)
+        await shared.store.createPlant({ id, name: String(id) })
+        assert.equal((await shared.store.getPlant(id))?.name, String(id))
+        assert.equal((await shared.store.getPlant(id))?.id, id)
       }
       // SQLite remembers its last rowid: a write after it must not stumble over its size.
-      assert.equal(await store.createPlant({ id: largest, name: '' }), 'exists')
-      assert.equal(typeof (await store.createPlant({ id: 6n, name: '' })), 'bigint')
+      assert.equal(await shared.store.createPlant({ id: largest, name: '' }), 'exists')
+      assert.equal(typeof (await shared.store.createPlant({ id: 6n, name: '' })), 'bigint')
     })
 
     it('keeps every storable text, character by character', async () => {
@@ -96,8 +91,8 @@ export function testPlants(engine: Engine, shared: () => Store): void {
       })
       async function assertKept([name, tag]: [string, string | undefined]): Promise<void> {
         const plant = tag === undefined ? { id: id++, name } : { id: id++, name, tag }
-        const version = await store.createPlant(plant)
-        assert.deepEqual(await store.getPlant(plant.id), { ...plant, version })
+        const version = await shared.store.createPlant(plant)
+        assert.deepEqual(await shared.store.getPlant(plant.id), { ...plant, version })
       }
       // Many at once share a commit.
       await fc.assert(
@@ -109,11 +104,11 @@ export function testPlants(engine: Engine, shared: () => Store): void {
     it('gives each of many writes at once its own outcome', async () => {
       const ids = Array.from({ length: 1_500 }, (_, index) => BigInt(10_000 + (index % 1_000)))
       const outcomes = await Promise.all(
-        ids.map((id) => store.createPlant({ id, name: `plant ${id}` })),
+        ids.map((id) => shared.store.createPlant({ id, name: `plant ${id}` })),
       )
       assert.equal(outcomes.filter((outcome) => outcome === 'exists').length, 500)
       assert.equal(new Set(outcomes).size, 1_001)
-      for (const id of ids) assert.equal((await store.getPlant(id))?.name, `plant ${id}`)
+      for (const id of ids) assert.equal((await shared.store.getPlant(id))?.name, `plant ${id}`)
     })
 
     it('keeps plants and tokens over a restart', async () => {
@@ -153,8 +148,8 @@ export function testPlants(engine: Engine, shared: () => Store): void {
     })
 
     it('measures its queue, batches and size', async () => {
-      await store.createPlant({ id: 559n, name: 'Measured' })
-      const { isUp, queuedWrites, batchItems, commitSeconds, sizes } = await store.measure()
+      await shared.store.createPlant({ id: 559n, name: 'Measured' })
+      const { isUp, queuedWrites, batchItems, commitSeconds, sizes } = await shared.store.measure()
       assert.equal(isUp, true)
       assert.equal(queuedWrites, 0)
       assert.ok(batchItems.sum >= 1)
@@ -165,7 +160,7 @@ export function testPlants(engine: Engine, shared: () => Store): void {
     })
 
     it('answers a ping', async () => {
-      await store.ping()
+      await shared.store.ping()
     })
   })
 }
