@@ -37,6 +37,11 @@ const mockDuties = {
   checksBody: 'yes',
 }
 
+/** A system that performs every duty. */
+function toDurable(title: string, start: Kind['start']): Kind {
+  return { title, duties: allDuties, start }
+}
+
 /** Every system, in the order of the tables. */
 export const kinds = {
   echo: {
@@ -47,26 +52,18 @@ export const kinds = {
       return { server, pids: [server.pid], requests: toRequests(seedCount, 200) }
     },
   },
-  'ours-sqlite': {
-    title: 'Plant Store, SQLite',
-    duties: allDuties,
-    start: (lab) => startOnSqlite(lab, 'ours', servePlantStore, 200),
-  },
-  'baseline-sqlite': {
-    title: 'baseline, SQLite',
-    duties: allDuties,
-    start: (lab) => startOnSqlite(lab, 'baseline', serveBaseline, 201),
-  },
-  'ours-postgres': {
-    title: 'Plant Store, PostgreSQL',
-    duties: allDuties,
-    start: (lab) => startOnPostgres(lab, 'ours', servePlantStore, 200),
-  },
-  'baseline-postgres': {
-    title: 'baseline, PostgreSQL',
-    duties: allDuties,
-    start: (lab) => startOnPostgres(lab, 'baseline', serveBaseline, 201),
-  },
+  'ours-sqlite': toDurable('Plant Store, SQLite', (lab) =>
+    startOnSqlite(lab, 'ours', servePlantStore, 200),
+  ),
+  'baseline-sqlite': toDurable('baseline, SQLite', (lab) =>
+    startOnSqlite(lab, 'baseline', serveBaseline, 201),
+  ),
+  'ours-postgres': toDurable('Plant Store, PostgreSQL', (lab) =>
+    startOnPostgres(lab, 'ours', servePlantStore, 200),
+  ),
+  'baseline-postgres': toDurable('baseline, PostgreSQL', (lab) =>
+    startOnPostgres(lab, 'baseline', serveBaseline, 201),
+  ),
   'json-server': {
     title: 'json-server 0.17.4',
     duties: { ...noDuties, stores: 'rewrites its file on each change' },

@@ -60,7 +60,8 @@ function importPart(
   })
 }
 
-const emptyReport: ImportReport = {
+/** A report of nothing. */
+export const emptyReport: ImportReport = {
   lines: 0,
   stored: 0,
   alreadyThere: 0,

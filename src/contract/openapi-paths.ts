@@ -127,27 +127,25 @@ function buildLinks({ path }: Operation, { headers }: Success): Json {
 
 /** OPTIONS does not look at the id. */
 const anyId = {
-  name: 'id',
-  in: 'path',
-  required: true,
+  ...inPath('id'),
   description: 'Any text: the methods are the same for every id.',
   schema: { type: 'string' },
   example: '1',
 }
 
 const nameParameter = {
-  name: 'name',
-  in: 'path',
-  required: true,
+  ...inPath('name'),
   description: 'The name of the file, as a web page refers to it.',
   schema: { type: 'string' },
 }
 
 const idParameter = {
-  name: 'id',
-  in: 'path',
-  required: true,
+  ...inPath('id'),
   description: 'The id of the plant: digits with an optional minus sign, without leading zeros.',
   schema: toSchema({ type: 'integer', format: 'int64', ...int64Bounds }),
   example: 1,
+}
+
+function inPath(name: string) {
+  return { name, in: 'path', required: true }
 }

@@ -1,21 +1,10 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
+import { emptyReport } from '../../src/client/import.ts'
 import { type NewPlant, PlantStore } from '../../src/client/index.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
 import { openDroppingProxy } from './dropping-proxy.ts'
 import { answer, openScriptedServer } from './scripted-server.ts'
-
-const nothing = {
-  lines: 0,
-  stored: 0,
-  alreadyThere: 0,
-  replaced: 0,
-  skipped: 0,
-  conflicts: 0,
-  invalid: 0,
-  refused: [],
-  refusedInAll: 0,
-}
 
 describe('importPlants', () => {
   let service: TestService
@@ -44,13 +33,13 @@ describe('importPlants', () => {
       }
     }
     const report = await counting.importPlants(plants())
-    assert.deepEqual(report, { ...nothing, lines: count, stored: count })
+    assert.deepEqual(report, { ...emptyReport, lines: count, stored: count })
     assert.ok(parts > 1, `${parts} requests`)
     let at = 0n
     for await (const { id } of store.list({ after: first - 1n })) assert.equal(id, first + at++)
     assert.equal(at, BigInt(count))
     const again = await store.importPlants(plants())
-    assert.deepEqual(again, { ...nothing, lines: count, alreadyThere: count })
+    assert.deepEqual(again, { ...emptyReport, lines: count, alreadyThere: count })
   })
 
   it('names refused plants by their place among all plants, with exact ids', async () => {
@@ -64,7 +53,7 @@ describe('importPlants', () => {
       { id: 1n, name: 'a\0b' },
     ])
     const { refused, ...counts } = report
-    const { refused: _, ...expected } = { ...nothing, lines: 2_502, stored: 2_499 }
+    const { refused: _, ...expected } = { ...emptyReport, lines: 2_502, stored: 2_499 }
     assert.deepEqual(counts, { ...expected, conflicts: 1, invalid: 2, refusedInAll: 3 })
     const shown = refused.map(({ line, id, error }) => ({ line, id, error }))
     assert.deepEqual(shown, [
@@ -94,7 +83,7 @@ describe('importPlants', () => {
       await store.replace(7n, { name: 'old' })
       const report = await store.importPlants([{ id: 7n, name: 'new' }], { onConflict })
       const { refused: _, ...counts } = report
-      const { refused: __, ...expected } = { ...nothing, lines: 1, ...count }
+      const { refused: __, ...expected } = { ...emptyReport, lines: 1, ...count }
       assert.deepEqual(counts, expected)
       assert.equal((await store.get(7n))?.name, name)
     })
@@ -103,7 +92,7 @@ describe('importPlants', () => {
   it('sends nothing for no plants', async () => {
     const server = await openScriptedServer(answer(500, 'x'))
     const other = new PlantStore({ url: server.url, token: 'x' })
-    assert.deepEqual(await other.importPlants([]), nothing)
+    assert.deepEqual(await other.importPlants([]), emptyReport)
     assert.equal(server.requests.length, 0)
   })
 

@@ -4,13 +4,11 @@ import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
 import { maxWaiting, maxWaitingOnConnection } from '../../src/http/connections/turns.ts'
-import { engines } from '../support/engines.ts'
-import { releaseAfterTest } from '../support/release.ts'
-import { json, startService, type TestService } from '../support/service.ts'
+import { json, startService, type TestService, toCreate } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
+import { startGated } from './gated-service.ts'
 
-const sqlite = engines[0] as (typeof engines)[number]
 const tiny = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'
 const last = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
 const statusesOf = (received: string) => received.match(/(?<=HTTP\/1\.1 )\d+/g) ?? []
@@ -87,23 +85,8 @@ describe('clients that ask for much', () => {
   })
 
   it('take no place from others when they leave with requests that wait', async () => {
-    const gate = Promise.withResolvers<void>()
-    const store = await sqlite.open(await sqlite.newUrl())
-    const slow = await startService('sqlite::memory:', {
-      store: {
-        ...store,
-        createPlant: (plant) => gate.promise.then(() => store.createPlant(plant)),
-      },
-      timeouts: { stallTimeoutMs: 600_000 },
-    })
-    releaseAfterTest(gate.resolve)
-    const create = toBytes({
-      method: 'POST',
-      path: '/plants',
-      headers: json,
-      body: '{"id":1,"name":"x"}',
-    })
-    const pipelined = Buffer.concat([create, Buffer.from(tiny.repeat(maxWaitingOnConnection))])
+    const { service: slow, gate } = await startGated()
+    const pipelined = Buffer.concat([toCreate(1), Buffer.from(tiny.repeat(maxWaitingOnConnection))])
     const openBefore = countSockets()
     for (const socket of await openSockets(slow, maxWaiting / maxWaitingOnConnection)) {
       socket.write(pipelined)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import type { ErrorNumber } from '../../src/contract/errors.ts'
 import { engines } from '../support/engines.ts'
-import { json, startService, type TestService } from '../support/service.ts'
+import { json, startService, type TestService, toCreate } from '../support/service.ts'
 import { exchange, openSocket, toBytes } from '../support/wire.ts'
 
 const deep = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
@@ -122,12 +122,7 @@ for (const engine of engines) {
 
     it('keeps the connection after a refused body', async () => {
       const bad = toBytes({ method: 'POST', path: '/plants', headers: json, body: '{"id":' })
-      const good = toBytes({
-        method: 'POST',
-        path: '/plants',
-        headers: json,
-        body: '{"id":34,"name":"x"}',
-      })
+      const good = toCreate(34)
       const answers = await exchange(service.url, Buffer.concat([bad, good]), { answers: 2 })
       assert.deepEqual(
         answers.map(({ status }) => status),
@@ -136,19 +131,9 @@ for (const engine of engines) {
     })
 
     it('answers a complete request before it refuses the broken bytes after it', async () => {
-      const good = toBytes({
-        method: 'POST',
-        path: '/plants',
-        headers: json,
-        body: '{"id":35,"name":"x"}',
-      })
-      const answers = await exchange(
-        service.url,
-        Buffer.concat([good, Buffer.from('broken\r\n\r\n')]),
-        {
-          answers: 2,
-        },
-      )
+      const good = toCreate(35)
+      const bytes = Buffer.concat([good, Buffer.from('broken\r\n\r\n')])
+      const answers = await exchange(service.url, bytes, { answers: 2 })
       assert.deepEqual(
         answers.map(({ status }) => status),
         [200, 400],
@@ -156,12 +141,7 @@ for (const engine of engines) {
     })
 
     it('stores nothing of a create whose connection ends early', async () => {
-      const bytes = toBytes({
-        method: 'POST',
-        path: '/plants',
-        headers: json,
-        body: '{"id":36,"name":"x"}',
-      })
+      const bytes = toCreate(36)
       const socket = openSocket(service.url)
       await new Promise((resolve) => socket.write(bytes.subarray(0, -1), resolve))
       socket.destroy()

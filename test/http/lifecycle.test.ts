@@ -70,12 +70,18 @@ const ready = toBytes({ path: '/readyz' })
 /** Longer than a test takes: a shutdown that ends sooner does not end because of it. */
 const longGrace = { timeouts: { idleGraceMs: 60_000 } }
 
+/** Starts a service with a client whose first request has been answered. */
+async function startAndConnect() {
+  const service = await startService(memory, longGrace)
+  const client = open(service.url)
+  client.socket.write(ready)
+  await client.waitFor(/200 OK[\s\S]*"ok"/)
+  return { service, client }
+}
+
 describe('a shutdown', () => {
   it('is not ready, answers requests that still come, and closes each connection', async () => {
-    const service = await startService(memory, longGrace)
-    const client = open(service.url)
-    client.socket.write(ready)
-    await client.waitFor(/200 OK[\s\S]*"ok"/)
+    const { service, client } = await startAndConnect()
     const closing = service.close()
     client.socket.write(ready)
     const answer = await client.waitFor(/503[\s\S]*\}/)
@@ -86,10 +92,7 @@ describe('a shutdown', () => {
   })
 
   it('closes the connection after a request that no route sees', async () => {
-    const service = await startService(memory, longGrace)
-    const client = open(service.url)
-    client.socket.write(ready)
-    await client.waitFor(/200 OK[\s\S]*"ok"/)
+    const { service, client } = await startAndConnect()
     const closing = service.close()
     client.socket.write(toBytes({ path: '/plants/%zz' }))
     assert.match(await client.waitFor(/400[\s\S]*\}/), /connection: close/i)

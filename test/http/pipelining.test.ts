@@ -3,9 +3,9 @@ import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
 import { maxWaiting, maxWaitingOnConnection } from '../../src/http/connections/turns.ts'
 import { engines } from '../support/engines.ts'
-import { releaseAfterTest } from '../support/release.ts'
 import { authorized, startService, type TestService, toCreate } from '../support/service.ts'
 import { exchange, openSocket, toBytes } from '../support/wire.ts'
+import { startGated } from './gated-service.ts'
 
 const statusesOf = (received: string) => received.match(/(?<=HTTP\/1\.1 )\d+/g)
 
@@ -28,22 +28,11 @@ describe('pipelined requests', () => {
 
   /** Connects to a service whose creates wait at a gate. */
   async function connectToSlow() {
-    const store = await sqlite.open(await sqlite.newUrl())
-    const gate = Promise.withResolvers<void>()
-    const slow = await startService('sqlite::memory:', {
-      store: {
-        ...store,
-        createPlant: (plant) => gate.promise.then(() => store.createPlant(plant)),
-      },
-      // No timer cuts a connection here.
-      timeouts: {
-        stallTimeoutMs: 600_000,
-        headersTimeoutMs: 600_000,
-        requestTimeoutMs: 600_000,
-        keepAliveTimeoutMs: 600_000,
-      },
+    const { service: slow, gate } = await startGated({
+      headersTimeoutMs: 600_000,
+      requestTimeoutMs: 600_000,
+      keepAliveTimeoutMs: 600_000,
     })
-    releaseAfterTest(gate.resolve)
     // The answer on another connection shows that the service has read what was sent before.
     const untilRead = () => slow.call({ path: '/healthz' })
     return { socket: openSocket(slow.url), gate, untilRead }
@@ -104,15 +93,7 @@ describe('pipelined requests', () => {
   })
 
   it('are served on other connections while a client lets as many wait as may wait', async () => {
-    const gate = Promise.withResolvers<void>()
-    const store = await sqlite.open(await sqlite.newUrl())
-    const slow = await startService('sqlite::memory:', {
-      store: {
-        ...store,
-        createPlant: (plant) => gate.promise.then(() => store.createPlant(plant)),
-      },
-      timeouts: { stallTimeoutMs: 600_000 },
-    })
+    const { service: slow, gate } = await startGated()
     const tiny = Buffer.from(
       'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(maxWaitingOnConnection),
     )

@@ -1,10 +1,11 @@
 import { type Command, Option } from 'commander'
-import { type Environment, type Flags, readConfig } from '../../config.ts'
+import type { Environment } from '../../config.ts'
+import { buildActions } from '../action.ts'
 import { createFlag, databaseFlag, quietFlag } from '../flags.ts'
 import type { Terminal } from '../terminal.ts'
-import type { ImportFlags } from './import.ts'
 
 export function addImportCommand(program: Command, env: Environment, terminal: Terminal): void {
+  const act = buildActions(env, terminal)
   program
     .command('import')
     .description('import the plants of a file into the store or a running service')
@@ -23,8 +24,5 @@ export function addImportCommand(program: Command, env: Environment, terminal: T
     .option(...createFlag)
     .option(...quietFlag)
     .option(...databaseFlag)
-    .action(async (file: string, flags: ImportFlags & Flags) => {
-      const { importPlants } = await import('./import.ts')
-      await importPlants(file, flags, readConfig(flags, env), terminal)
-    })
+    .action(act(async () => (await import('./import.ts')).importPlants))
 }

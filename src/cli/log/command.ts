@@ -1,10 +1,11 @@
 import type { Command } from 'commander'
-import { type Environment, type Flags, readConfig } from '../../config.ts'
+import type { Environment } from '../../config.ts'
+import { buildActions } from '../action.ts'
 import { databaseFlag, jsonFlag } from '../flags.ts'
 import type { Terminal } from '../terminal.ts'
-import type { LogFlags } from './log.ts'
 
 export function addLogCommand(program: Command, env: Environment, terminal: Terminal): void {
+  const act = buildActions(env, terminal)
   program
     .command('log')
     .description('show who changed which plant, from the journal')
@@ -14,8 +15,5 @@ export function addLogCommand(program: Command, env: Environment, terminal: Term
     .option('--follow', 'go on with changes as they are made, until Ctrl-C')
     .option(...jsonFlag)
     .option(...databaseFlag)
-    .action(async (flags: LogFlags & Flags) => {
-      const { showLog } = await import('./log.ts')
-      await showLog(flags, readConfig(flags, env), terminal)
-    })
+    .action(act(async () => (await import('./log.ts')).showLog))
 }

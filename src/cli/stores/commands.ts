@@ -1,11 +1,12 @@
 import type { Command } from 'commander'
-import { type Environment, type Flags, readConfig } from '../../config.ts'
+import type { Environment } from '../../config.ts'
+import { buildActions } from '../action.ts'
 import { databaseFlag, jsonFlag, passwordHelp, quietFlag } from '../flags.ts'
 import type { Terminal } from '../terminal.ts'
 import type { CopyFlags } from './copy.ts'
-import type { ExportFlags } from './export.ts'
 
 export function addStoreCommands(program: Command, env: Environment, terminal: Terminal): void {
+  const act = buildActions(env, terminal)
   program
     .command('export')
     .description('write every plant to a file or to standard output')
@@ -14,10 +15,7 @@ export function addStoreCommands(program: Command, env: Environment, terminal: T
     .option('--tag <tag>', 'only plants with this tag')
     .option(...quietFlag)
     .option(...databaseFlag)
-    .action(async (file: string, flags: ExportFlags & Flags) => {
-      const { exportPlants } = await import('./export.ts')
-      await exportPlants(file, flags, readConfig(flags, env), terminal)
-    })
+    .action(act(async () => (await import('./export.ts')).exportPlants))
 
   program
     .command('backup')
@@ -25,10 +23,7 @@ export function addStoreCommands(program: Command, env: Environment, terminal: T
     .argument('<file>', 'a new file; with .gz at its end it is gzipped; - for standard output')
     .option(...quietFlag)
     .option(...databaseFlag)
-    .action(async (file: string, flags: { quiet?: boolean } & Flags) => {
-      const { backUp } = await import('./backup.ts')
-      await backUp(file, flags, readConfig(flags, env), terminal)
-    })
+    .action(act(async () => (await import('./backup.ts')).backUp))
 
   program
     .command('restore')
@@ -36,20 +31,14 @@ export function addStoreCommands(program: Command, env: Environment, terminal: T
     .argument('<file>', 'a file that "backup" made, gzipped or not; - for standard input')
     .option(...quietFlag)
     .option(...databaseFlag)
-    .action(async (file: string, flags: { quiet?: boolean } & Flags) => {
-      const { restoreBackup } = await import('./restore.ts')
-      await restoreBackup(file, flags, readConfig(flags, env), terminal)
-    })
+    .action(act(async () => (await import('./restore.ts')).restoreBackup))
 
   program
     .command('check')
     .description('examine the store and say what to do; ends with 1 if there is anything')
     .option(...jsonFlag)
     .option(...databaseFlag)
-    .action(async (flags: { json?: boolean } & Flags) => {
-      const { checkStore } = await import('./check.ts')
-      await checkStore(flags, readConfig(flags, env), terminal)
-    })
+    .action(act(async () => (await import('./check.ts')).checkStore))
 
   program
     .command('copy')

@@ -1,6 +1,7 @@
 import type { Config } from '../../config.ts'
 import { openStore } from '../../store/open.ts'
 import type { Snapshot, Store } from '../../store/store.ts'
+import { requireExisting } from './location.ts'
 
 /** Opens the store, uses it and closes it. */
 export async function withStore<Value>(
@@ -13,6 +14,15 @@ export async function withStore<Value>(
   } finally {
     await store.close()
   }
+}
+
+/** The same for a store that must exist. */
+export async function withExistingStore<Value>(
+  config: Config,
+  use: (store: Store) => Promise<Value>,
+): Promise<Value> {
+  requireExisting(config)
+  return withStore(config, use)
 }
 
 /** Opens a snapshot of the store, uses it and closes it. */

@@ -1,10 +1,11 @@
 import type { Command } from 'commander'
-import { type Environment, type Flags, readConfig } from '../../config.ts'
+import type { Environment } from '../../config.ts'
+import { buildActions } from '../action.ts'
 import { createFlag, databaseFlag, jsonFlag } from '../flags.ts'
 import type { Terminal } from '../terminal.ts'
-import type { CreateFlags } from './create.ts'
 
 export function addTokenCommands(program: Command, env: Environment, terminal: Terminal): void {
+  const act = buildActions(env, terminal)
   const token = program.command('token').description('create, list, revoke and prune tokens')
 
   token
@@ -16,20 +17,14 @@ export function addTokenCommands(program: Command, env: Environment, terminal: T
     .option(...createFlag)
     .option(...jsonFlag)
     .option(...databaseFlag)
-    .action(async (flags: CreateFlags & Flags) => {
-      const { createToken } = await import('./create.ts')
-      await createToken(flags, readConfig(flags, env), terminal)
-    })
+    .action(act(async () => (await import('./create.ts')).createToken))
 
   token
     .command('list')
     .description('list every token, without its secret')
     .option(...jsonFlag)
     .option(...databaseFlag)
-    .action(async (flags: { json?: boolean } & Flags) => {
-      const { listTokens } = await import('./list.ts')
-      await listTokens(flags, readConfig(flags, env), terminal)
-    })
+    .action(act(async () => (await import('./list.ts')).listTokens))
 
   token
     .command('revoke')
@@ -37,18 +32,12 @@ export function addTokenCommands(program: Command, env: Environment, terminal: T
     .argument('<id>', 'the id that "token list" shows, or the token itself; - for standard input')
     .option(...jsonFlag)
     .option(...databaseFlag)
-    .action(async (id: string, flags: { json?: boolean } & Flags) => {
-      const { revokeToken } = await import('./revoke.ts')
-      await revokeToken(id, flags, readConfig(flags, env), terminal)
-    })
+    .action(act(async () => (await import('./revoke.ts')).revokeToken))
 
   token
     .command('prune')
     .description('forget the tokens that are expired or revoked')
     .option(...jsonFlag)
     .option(...databaseFlag)
-    .action(async (flags: { json?: boolean } & Flags) => {
-      const { pruneTokens } = await import('./prune.ts')
-      await pruneTokens(flags, readConfig(flags, env), terminal)
-    })
+    .action(act(async () => (await import('./prune.ts')).pruneTokens))
 }

@@ -1,7 +1,6 @@
 import type { Config } from '../../config.ts'
 import { toPrintable } from '../printable.ts'
-import { requireExisting } from '../stores/location.ts'
-import { withStore } from '../stores/with-store.ts'
+import { withExistingStore } from '../stores/with-store.ts'
 import { toTable } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
 import { type TokenView, toView } from './view.ts'
@@ -12,8 +11,7 @@ export async function listTokens(
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
-  requireExisting(config)
-  await withStore(config, async (store) => {
+  await withExistingStore(config, async (store) => {
     const views = (await store.listTokens()).map(toView)
     if (flags.json) await terminal.print(`${JSON.stringify(views, null, 2)}\n`)
     else if (views.length === 0)

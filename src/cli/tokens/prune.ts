@@ -1,7 +1,7 @@
 import type { Config } from '../../config.ts'
 import { toCount } from '../progress.ts'
-import { requireExisting, toName } from '../stores/location.ts'
-import { withStore } from '../stores/with-store.ts'
+import { toName } from '../stores/location.ts'
+import { withExistingStore } from '../stores/with-store.ts'
 import type { Terminal } from '../terminal.ts'
 import { toView } from './view.ts'
 
@@ -14,8 +14,7 @@ export async function pruneTokens(
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
-  requireExisting(config)
-  await withStore(config, async (store) => {
+  await withExistingStore(config, async (store) => {
     const ids = (await store.listTokens())
       .map(toView)
       .filter(({ state }) => state !== 'active')

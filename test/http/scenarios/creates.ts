@@ -152,15 +152,11 @@ const keys: Scenario[] = [
       },
     },
   ),
-  refused(
-    42200,
-    'a used key with another id',
-    post('{"id":62,"name":"Key"}', { 'Idempotency-Key': 'used-key' }),
-  ),
-  refused(
-    42200,
-    'a used key with one more tag',
-    post('{"id":60,"name":"Key","tag":""}', { 'Idempotency-Key': 'used-key' }),
+  ...[
+    { what: 'another id', body: '{"id":62,"name":"Key"}' },
+    { what: 'one more tag', body: '{"id":60,"name":"Key","tag":""}' },
+  ].map(({ what, body }) =>
+    refused(42200, `a used key with ${what}`, post(body, { 'Idempotency-Key': 'used-key' })),
   ),
   ...['', ' ', 'a b', 'x'.repeat(256), 'é'].map((key) =>
     refused(40005, `the key "${key.slice(0, 10)}"`, post(fern, { 'Idempotency-Key': key })),

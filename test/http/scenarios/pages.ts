@@ -101,22 +101,16 @@ const unrouted: Scenario[] = [
   }),
 ]
 
+function toPaths(allow: string, paths: string): { path: string; allow: string }[] {
+  return paths.split(' ').map((path) => ({ path, allow }))
+}
+
 const options: Scenario[] = [
   ...[
-    { path: '/plants?x=y', allow: onPlants },
-    { path: '/%70lants/1', allow: onPlant },
-    { path: '/plants/abc', allow: onPlant },
-    { path: '/plants.ndjson', allow: onPlants },
-    { path: '/plants.csv', allow: onPlants },
-    { path: '/healthz', allow: onPages },
-    { path: '/readyz', allow: onPages },
-    { path: '/openapi.json', allow: onPages },
-    { path: '/docs', allow: onPages },
-    { path: '/', allow: onPages },
-    { path: '/assets/page.js', allow: onPages },
-    { path: '/metrics', allow: onPages },
-    { path: '/events', allow: onPages },
-    { path: '*', allow: anywhere },
+    ...toPaths(onPlants, '/plants?x=y /plants.ndjson /plants.csv'),
+    ...toPaths(onPlant, '/%70lants/1 /plants/abc'),
+    ...toPaths(onPages, '/healthz /readyz /openapi.json /docs / /assets/page.js /metrics /events'),
+    ...toPaths(anywhere, '*'),
   ].map(({ path, allow }) =>
     answered(`OPTIONS ${path}`, { method: 'OPTIONS', path }, { status: 204, headers: { allow } }),
   ),
