@@ -107,7 +107,8 @@ describe('pipelined requests', () => {
     }
     assert.equal((await slow.call({ path: '/plants/77' })).status, 404)
     gate.resolve()
-    for (const socket of sockets) socket.end(toBytes({ headers: { Connection: 'close' } }))
+    for (const socket of sockets)
+      socket.end(toBytes({ path: '/nowhere', headers: { Connection: 'close' } }))
     const ends = (await Promise.all(received)).map((answers) => statusesOf(answers)?.at(-1))
     assert.ok(ends.includes('503'), 'no connection was refused')
     assert.ok(ends.includes('404'), 'every connection was refused')
