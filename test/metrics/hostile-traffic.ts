@@ -18,6 +18,9 @@ const versions = ['HTTP/1.1', 'HTTP/1.1', 'HTTP/1.1', 'HTTP/1.0', 'HTTP/3.0', 'x
 const credentials = [`Bearer ${operatorToken}`, 'Bearer no-token', 'Basic x', '']
 const bodies = ['', '{"id":1,"name":"x"}', '{"id":', '{"id":"1"}', 'x'.repeat(70_000)]
 
+/** Many, because each has a bounded number of ports, and a closed one rests for a minute. */
+const addresses = Array.from({ length: 50 }, (_, index) => `127.0.0.${index + 1}`)
+
 /** Sends this many requests of every wrong kind, with paths, headers and bodies never seen before. */
 export async function sendHostile(url: string, count: number, seed: number): Promise<void> {
   let state = seed
@@ -56,7 +59,7 @@ export async function sendHostile(url: string, count: number, seed: number): Pro
 
   async function sendOne(text: string): Promise<void> {
     const { hostname, port } = new URL(url)
-    const socket = connect(Number(port), hostname)
+    const socket = connect({ port: Number(port), host: hostname, localAddress: pick(addresses) })
       .on('error', () => {})
       .resume()
     // Some clients leave before they have an answer.
@@ -67,5 +70,5 @@ export async function sendHostile(url: string, count: number, seed: number): Pro
     if (!socket.closed) await once(socket, 'close')
   }
 
-  await Promise.all(Array.from({ length: 16 }, sendSome))
+  await Promise.all(Array.from({ length: 64 }, sendSome))
 }

@@ -1,9 +1,28 @@
 import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { run } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { startService } from '../support/service.ts'
-import { oldStores } from './old-stores.ts'
+import { oldFile, oldStores } from './old-stores.ts'
+
+describe('half a copy of a store', () => {
+  for (const bytes of [100, 5_000, 20_000]) {
+    it(`of ${bytes} bytes is refused with one line that names it, and stays as it is`, async () => {
+      const path = join(newFolder(), 'half.db')
+      const half = readFileSync(oldFile).subarray(0, bytes)
+      writeFileSync(path, half)
+      const { exitCode, stdout, stderr } = await run(['serve', '--port', '0'], {
+        folder: newFolder(),
+        env: { DATABASE_URL: `sqlite:${path}` },
+      })
+      assert.equal(stderr, `Cannot open the database ${path}: it is damaged; restore a backup.\n`)
+      assert.deepEqual({ exitCode, stdout }, { exitCode: 78, stdout: '' })
+      assert.deepEqual(readFileSync(path), half)
+    })
+  }
+})
 
 for (const { name, expected, newUrl } of oldStores) {
   describe(`a store of release 1.0.0 on ${name}`, () => {
