@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { run, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
+import { waitUntil } from '../support/wait.ts'
 
 /** The arguments, the input, and how the command ends. */
 const mistakes: [
@@ -170,6 +172,18 @@ describe('plant-store import ends with one clear line for', () => {
     })
   }
 
+  it('SIGHUP, even while a named pipe has no writer', {
+    skip: process.platform !== 'linux' && 'only Linux tells which signals a process handles',
+  }, async () => {
+    const folder = newFolder()
+    execFileSync('mkfifo', [join(folder, 'pipe.csv')])
+    const { child, ended } = start(['import', 'pipe.csv', '--create'], { folder })
+    await waitUntil(() => handlesHangUp(Number(child.pid)), 'the command handles SIGHUP')
+    child.kill('SIGHUP')
+    assert.equal((await ended).stderr, 'Stopped before pipe.csv was opened.\n')
+    assert.equal(child.signalCode, 'SIGHUP')
+  })
+
   const isRoot = process.getuid?.() === 0
   it('a file that may not be read', { skip: isRoot && 'root may read everything' }, async () => {
     const folder = newFolder()
@@ -180,3 +194,9 @@ describe('plant-store import ends with one clear line for', () => {
     assert.equal(exitCode, 66)
   })
 })
+
+/** Whether a process has a handler for SIGHUP, the first of the signals in the mask. */
+function handlesHangUp(pid: number): boolean {
+  const mask = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+  return (BigInt(`0x${mask ?? '0'}`) & 1n) === 1n
+}

@@ -6,6 +6,7 @@ import { type Format, formatNames } from '../../contract/formats.ts'
 import { explainFile } from '../../store/file-errors.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
 import type { Part } from '../progress.ts'
+import { throwIfStopped } from '../signals.ts'
 import type { Terminal } from '../terminal.ts'
 
 /** Names standard input or output where a file is expected. */
@@ -56,8 +57,10 @@ async function openInput(
     }
   }
   try {
-    return toInput(path, await openFile(path, 'r'), signal)
+    const fd = await Promise.race([openFile(path, 'r'), rejectOnAbort(signal)])
+    return toInput(path, fd, signal)
   } catch (error) {
+    throwIfStopped(signal, `Stopped before ${path} was opened.`)
     throw new CommandFailed(exitCodes.noInput, `Cannot read ${path}: ${explainFile(error)}.`)
   }
 }
@@ -81,16 +84,21 @@ function toInput(path: string, fd: number, signal: AbortSignal): OpenInput {
   }
 }
 
+/** Rejects with the signal, and never resolves. */
+function rejectOnAbort(signal: AbortSignal): Promise<never> {
+  const aborted = new Promise<never>((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    signal.addEventListener('abort', () => reject(signal.reason))
+  })
+  aborted.catch(() => {})
+  return aborted
+}
+
 /** Ends with the signal, even while it waits for bytes that may never come. */
 async function* readUntilAborted(stream: Readable, signal: AbortSignal): AsyncGenerator<Buffer> {
   const iterator = stream[Symbol.asyncIterator]()
-  const aborted = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => {
-      reject(signal.reason)
-      stream.destroy()
-    })
-  })
-  aborted.catch(() => {})
+  const aborted = rejectOnAbort(signal)
+  aborted.catch(() => stream.destroy())
   for (;;) {
     const next = await Promise.race([iterator.next(), aborted])
     if (next.done) return
