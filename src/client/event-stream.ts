@@ -1,3 +1,5 @@
+import { PlantStoreError } from './errors.ts'
+
 /** What one block of an event stream says; '' for a field that it does not have. */
 export interface Block {
   readonly id: string
@@ -14,19 +16,21 @@ const longestBlock = 8 * 1024 * 1024
 export function buildStreamReader(): (bytes: Uint8Array) => Block[] {
   const decoder = new TextDecoder()
   let rest = ''
+  let lastCharacter = ''
 
   return (bytes) => {
-    // Only what is new can hold the end of a block, and the character before it.
-    const searchFrom = Math.max(rest.length - 1, 0)
-    rest += decoder.decode(bytes, { stream: true })
+    const added = decoder.decode(bytes, { stream: true })
+    // A search in all of it would copy a long block again with each of its pieces.
+    const hasEnd = (lastCharacter + added).includes('\n\n')
+    lastCharacter = added.at(-1) ?? lastCharacter
+    rest += added
     const blocks: Block[] = []
-    let start = 0
-    for (let end = rest.indexOf('\n\n', searchFrom); end >= 0; end = rest.indexOf('\n\n', start)) {
-      blocks.push(toBlock(rest.slice(start, end)))
-      start = end + 2
+    for (let end = hasEnd ? rest.indexOf('\n\n') : -1; end >= 0; end = rest.indexOf('\n\n')) {
+      blocks.push(toBlock(rest.slice(0, end)))
+      rest = rest.slice(end + 2)
     }
-    rest = rest.slice(start)
-    if (rest.length > longestBlock) throw new Error('The event stream has a line without an end.')
+    if (rest.length > longestBlock)
+      throw new PlantStoreError('The event stream has an event without an end.')
     return blocks
   }
 }

@@ -1,19 +1,17 @@
 import { type Answer, type Guard, open, openGuard, toLost } from './attempt.ts'
 import { toFailure, toPauseMs, toRetried } from './call.ts'
 import { PlantStoreError } from './errors.ts'
-import { buildStreamReader } from './event-stream.ts'
+import { type Block, buildStreamReader } from './event-stream.ts'
 import { parse } from './json.ts'
+import type { RequestOf, StreamTypeOf } from './operations.ts'
 import type { Link } from './options.ts'
 import { iteratePages } from './pages.ts'
 import { longestRetryAfterMs, pause } from './pauses.ts'
 import type { EventsOptions, PlantEvent } from './types.ts'
 
-/** The service sends something at least every 15 s, so a longer silence is a dead connection. */
-const silenceMs = 40_000
-
 interface Stream {
-  /** The next events that arrive; undefined once the stream has ended. */
-  read(): Promise<PlantEvent[] | undefined>
+  /** The blocks that arrive next; undefined once the stream has ended. */
+  read(): Promise<Block[] | undefined>
   close(): void
 }
 
@@ -29,14 +27,14 @@ export function followEvents(
   let retry = 0
   let wasConnected = false
 
-  async function load(): Promise<PlantEvent[]> {
+  async function load(): Promise<readonly PlantEvent[]> {
     if (caller?.aborted) abort()
     caller?.addEventListener('abort', abort)
     for (;;) {
       end.signal.throwIfAborted()
       const answer = await readOnce()
-      if (Array.isArray(answer)) {
-        if (answer.length > 0) return answer
+      if ('events' in answer) {
+        if (answer.events.length > 0) return answer.events
         continue
       }
       stream = undefined
@@ -51,24 +49,32 @@ export function followEvents(
   }
 
   /** Events that arrive, or why there are none. */
-  async function readOnce(): Promise<PlantEvent[] | Answer | PlantStoreError> {
+  async function readOnce(): Promise<{ events: PlantEvent[] } | Answer | PlantStoreError> {
+    const isNew = stream === undefined
     try {
       if (stream === undefined) {
-        const opened = await openStream(link, position, end.signal, (next) => {
-          position = next
-        })
+        const opened = await openStream(link, position, end.signal)
         if ('status' in opened) return opened
         stream = opened
         wasConnected = true
       }
-      const events = await stream.read()
-      if (events === undefined) return toLost(link, undefined, 'the stream ended')
-      retry = 0
-      return events
+      const blocks = await stream.read()
+      if (blocks === undefined) return toLost(link, undefined, 'the stream ended')
+      const events = blocks.flatMap(toEvents)
+      // A service that ends each stream at once is asked after ever longer pauses.
+      if (!isNew || events.length > 0) retry = 0
+      return { events }
     } catch (cause) {
       end.signal.throwIfAborted()
-      return cause instanceof PlantStoreError ? cause : toLost(link, undefined, cause)
+      if (cause instanceof PlantStoreError) throw cause
+      return toLost(link, undefined, cause)
     }
+  }
+
+  function toEvents({ id, data }: Block): PlantEvent[] {
+    const isNew = data !== '' && id !== position
+    if (id !== '') position = id
+    return isNew ? [toEvent(data)] : []
   }
 
   return iteratePages(load, () => {
@@ -78,12 +84,20 @@ export function followEvents(
   })
 }
 
+function toEvent(data: string): PlantEvent {
+  try {
+    const event = parse(data, (value: PlantEvent) => [value.plant])
+    if (typeof event.position === 'string' && typeof event.plant.id === 'bigint') return event
+  } catch {}
+  // The same event would come again after a retry.
+  throw new PlantStoreError('The event stream is not that of a Plant Store: check the url.')
+}
+
 /** Opens a stream after a position, or answers why the service did not. */
 async function openStream(
   link: Link,
   after: string | undefined,
   signal: AbortSignal,
-  onPosition: (position: string) => void,
 ): Promise<Stream | Answer> {
   const guard = openGuard(signal)
   guard.arm(link.timeoutMs)
@@ -92,28 +106,22 @@ async function openStream(
       method: 'GET',
       path: '/events',
       query: { after },
-      headers: { Accept: 'text/event-stream' },
-    }
-    const response = await open(link, request, guard.signal)
+    } satisfies RequestOf<'listEvents'>
+    const accept = { Accept: 'text/event-stream' satisfies StreamTypeOf<'listEvents'> }
+    const response = await open(link, { ...request, headers: accept }, guard.signal)
     const { status, headers, body } = response
     const isStream = /^text\/event-stream\b/.test(headers.get('Content-Type') ?? '')
-    if (status !== 200 || !isStream || body === null) {
-      const text = await response.text()
-      guard.close()
-      return { status, headers, text }
-    }
-    return toStream(body, guard, onPosition)
+    if (status === 200 && isStream && body !== null) return toStream(body, guard, link.silenceMs)
+    const text = await response.text()
+    guard.close()
+    return { status, headers, text }
   } catch (error) {
     guard.close()
     throw error
   }
 }
 
-function toStream(
-  body: ReadableStream<Uint8Array>,
-  guard: Guard,
-  onPosition: (position: string) => void,
-): Stream {
+function toStream(body: ReadableStream<Uint8Array>, guard: Guard, silenceMs: number): Stream {
   const reader = body.getReader()
   const readBlocks = buildStreamReader()
 
@@ -121,18 +129,16 @@ function toStream(
     async read() {
       // A caller that takes its time between events is not silence.
       guard.arm(silenceMs)
-      const { done, value } = await reader.read()
-      guard.disarm()
-      if (done) {
+      try {
+        const { done, value } = await reader.read()
+        if (done) guard.close()
+        return done ? undefined : readBlocks(value)
+      } catch (error) {
         guard.close()
-        return undefined
+        throw error
+      } finally {
+        guard.disarm()
       }
-      const events: PlantEvent[] = []
-      for (const { id, data } of readBlocks(value)) {
-        if (data !== '') events.push(parse(data, (event: PlantEvent) => [event.plant]))
-        if (id !== '') onPosition(id)
-      }
-      return events
     },
     close: guard.close,
   }

@@ -1,7 +1,7 @@
 import type { OperationName, Operations } from '../contract/operations.ts'
 import type { parameters } from '../contract/parameters.ts'
 import type { ValueOf } from '../contract/schema.ts'
-import type { ImportReport, NewPlant, Plant, Refusal, StoredPlant } from './types.ts'
+import type { ImportReport, NewPlant, Plant, PlantEvent, Refusal, StoredPlant } from './types.ts'
 
 /**
  * Requests and answers as the contract types them: an operation that changes in a way that the
@@ -12,9 +12,14 @@ type ParameterOf<Name extends OperationName> = Operations[Name]['parameters'][nu
 type SuccessOf<Name extends OperationName> =
   Operations[Name]['successes'][keyof Operations[Name]['successes']]
 
-type QueryName = {
-  [Name in keyof typeof parameters]: (typeof parameters)[Name]['in'] extends 'query' ? Name : never
-}[keyof typeof parameters]
+/** The names of parameters in a request; a parameter may be kept under another one. */
+type Named<Name extends keyof typeof parameters, In extends 'query' | 'header'> = {
+  [Each in Name]: (typeof parameters)[Each] extends { in: In }
+    ? (typeof parameters)[Each] extends { name: infer Given extends string }
+      ? Given
+      : Each
+    : never
+}[Name]
 
 type PathOf<Path extends string> = Path extends `${infer Before}{id}${infer After}`
   ? `${Before}${bigint}${After}`
@@ -28,8 +33,8 @@ type Values<Name extends string> = {
 export interface RequestOf<Name extends OperationName> {
   readonly method: Operations[Name]['method']
   readonly path: PathOf<Operations[Name]['path']>
-  readonly query?: Values<Extract<ParameterOf<Name>, QueryName>>
-  readonly headers?: Values<Exclude<ParameterOf<Name>, QueryName>>
+  readonly query?: Values<Named<ParameterOf<Name>, 'query'>>
+  readonly headers?: Values<Named<ParameterOf<Name>, 'header'>>
   readonly body?: Operations[Name] extends { body: object } ? string : never
   /** The media type of the body. */
   readonly mediaType?: Operations[Name] extends { body: { mediaType: infer Type } } ? Type : never
@@ -45,6 +50,10 @@ export type HeaderOf<Name extends OperationName> =
         | (Success extends { headers: readonly (infer Header)[] } ? Header : never)
         | (Success extends { optionalHeaders: readonly (infer Header)[] } ? Header : never)
     : never
+
+/** The media type of a success that is no JSON. */
+export type StreamTypeOf<Name extends OperationName> =
+  SuccessOf<Name> extends { alternatives: readonly { mediaType: infer Type }[] } ? Type : never
 
 type BodyOf<Name extends OperationName> = Operations[Name] extends { body: { shape: infer Shape } }
   ? ValueOf<Shape>
@@ -78,6 +87,7 @@ export type FollowsContract = Require<
     Same<StoredPlant, ResultOf<'replacePlant'>>,
     Same<StoredPlant, ResultOf<'listPlants'>[number]>,
     Same<Omit<ImportReport, 'refused'>, Omit<ResultOf<'importPlantsAsNdjson'>, 'refused'>>,
+    Same<PlantEvent, ResultOf<'listEvents'>[number]>,
     Same<Refusal, ResultOf<'importPlantsAsNdjson'>['refused'][number]>,
   ]
 >

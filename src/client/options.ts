@@ -19,8 +19,12 @@ export interface Link {
   readonly fetch: typeof fetch
   readonly timeoutMs: number
   readonly retries: number
+  /** How long a stream of events may be silent. */
+  readonly silenceMs: number
 }
 
+/** The service sends something at least every 15 s. */
+const silenceMs = 40_000
 const longestTimeoutMs = 2 ** 31 - 1
 const mostRetries = 100
 
@@ -41,6 +45,7 @@ export function toLink(options: PlantStoreOptions): Link {
       send === undefined ? (input, init) => fetch(input, init) : (input, init) => send(input, init),
     timeoutMs,
     retries,
+    silenceMs,
   }
 }
 

@@ -12,11 +12,13 @@ export interface DroppingProxy {
 
 /**
  * A proxy before a service that asks for each request whether its connection is dropped, and when.
- * Each request must come in one piece. It is closed when the test ends.
+ * `pass` may shorten what the service sends, and the connection ends there. Each request must come
+ * in one piece. It is closed when the test ends.
  */
 export async function openDroppingProxy(
   serviceUrl: string,
   choose: (request: string) => Moment | undefined,
+  pass: (bytes: Buffer) => Buffer = (bytes) => bytes,
 ): Promise<DroppingProxy> {
   const requests: string[] = []
   const { hostname, port } = new URL(serviceUrl)
@@ -36,9 +38,11 @@ export async function openDroppingProxy(
       if (moment !== 'before sending') service.write(bytes)
       if (moment === 'before sending' || moment === 'after forwarding') client.destroy()
     })
-    service.on('data', (bytes) => {
-      if (moment === 'before the answer') client.destroy()
-      else client.write(bytes)
+    service.on('data', (bytes: Buffer) => {
+      if (moment === 'before the answer') return client.destroy()
+      const passed = pass(bytes)
+      if (passed === bytes) client.write(bytes)
+      else client.end(passed)
     })
     releaseAfterTest(() => client.destroy())
   })

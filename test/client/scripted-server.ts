@@ -7,7 +7,7 @@ export type Script = (request: IncomingMessage, response: ServerResponse) => voi
 export interface ScriptedServer {
   readonly url: string
   readonly requests: IncomingMessage[]
-  /** The connections that are open now. */
+  /** The connections of requests that are open now. Node.js opens another after an abort. */
   readonly sockets: ReadonlySet<Socket>
 }
 
@@ -20,12 +20,10 @@ export async function openScriptedServer(...scripts: Script[]): Promise<Scripted
   const sockets = new Set<Socket>()
   const server = createServer((request, response) => {
     requests.push(request)
+    sockets.add(request.socket)
     scripts[Math.min(requests.length, scripts.length) - 1]?.(request, response)
   })
-  server.on('connection', (socket) => {
-    sockets.add(socket)
-    socket.on('close', () => sockets.delete(socket))
-  })
+  server.on('connection', (socket) => socket.on('close', () => sockets.delete(socket)))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   releaseAfterTest(() => {
     server.closeAllConnections()

@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { before, describe, it } from 'node:test'
+import { buildStreamReader } from '../../src/client/event-stream.ts'
+import { followEvents } from '../../src/client/events.ts'
+import { type PlantEvent, PlantStore, PositionGoneError } from '../../src/client/index.ts'
+import { toLink } from '../../src/client/options.ts'
+import { newFolder } from '../support/folder.ts'
+import { startService, type TestService, operatorToken as token } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
+import { openDroppingProxy } from './dropping-proxy.ts'
+import { answer, openScriptedServer, type Script } from './scripted-server.ts'
+
+const large = 2n ** 62n + 1n
+
+const countTimers = () =>
+  process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+
+/** Reads this many events and closes the stream. */
+async function take(events: AsyncIterable<PlantEvent>, count: number): Promise<PlantEvent[]> {
+  const taken: PlantEvent[] = []
+  for await (const event of events) if (taken.push(event) === count) break
+  return taken
+}
+
+describe('events', () => {
+  let service: TestService
+  let store: PlantStore
+  before(async () => {
+    service = await startService('sqlite::memory:')
+    store = new PlantStore({ url: service.url, token })
+  })
+
+  it('come in order, with every digit, from the oldest, after a position and from now on', async () => {
+    await store.create({ id: large, name: 'a' })
+    await store.replace(large, { name: 'b', tag: 't' })
+    await store.delete(large)
+    const all = await take(store.events(), 3)
+    assert.deepEqual(
+      all.map(({ type, plant }) => ({ type, plant })),
+      [
+        { type: 'plant.created', plant: { id: large, name: 'a' } },
+        { type: 'plant.replaced', plant: { id: large, name: 'b', tag: 't' } },
+        { type: 'plant.deleted', plant: { id: large, name: 'b', tag: 't' } },
+      ],
+    )
+    for (const { at } of all) assert.match(at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    const [, second] = all
+    assert.deepEqual(await take(store.events({ after: all[0]?.position }), 1), [second])
+    const latest = store.events({ after: 'latest' })
+    const next = latest.next()
+    // Which of the creates is the first after the beginning is not known.
+    const names = new Set<string>()
+    let isSeen = false
+    next.finally(() => (isSeen = true))
+    for (let id = large + 1n; !isSeen; id++) {
+      names.add(`now ${id}`)
+      await store.create({ id, name: `now ${id}` })
+    }
+    assert.ok(names.has((await next).value?.plant.name))
+    await latest.return?.()
+  })
+
+  it('go on through cut connections, without a gap and without one twice', async () => {
+    const seen: string[] = []
+    const { position } = (await take(store.events(), 1))[0] as PlantEvent
+    const before = await readToEnd(position)
+    let bytesLeft = 2_000
+    const proxy = await openDroppingProxy(
+      service.url,
+      () => undefined,
+      (bytes) => {
+        bytesLeft -= bytes.length
+        if (bytesLeft > 0) return bytes
+        const cut = bytes.subarray(0, bytes.length + bytesLeft)
+        bytesLeft = 2_000
+        return cut
+      },
+    )
+    const behind = new PlantStore({ url: proxy.url, token })
+    const names = Array.from({ length: 60 }, (_, index) => `cut ${index}`)
+    const writing = (async () => {
+      for (const [index, name] of names.entries()) {
+        await store.create({ id: -BigInt(index) - 1n, name })
+      }
+    })()
+    for await (const { plant } of behind.events({ after: before })) {
+      seen.push(plant.name)
+      if (plant.name === names.at(-1)) break
+    }
+    await writing
+    assert.deepEqual(seen, names)
+    assert.ok(proxy.requests.length > 3, `${proxy.requests.length} connections`)
+  })
+
+  /** The position of the last event. */
+  async function readToEnd(after: string): Promise<string> {
+    const mark = `mark ${after}`
+    await store.replace(-(2n ** 40n), { name: mark })
+    for await (const event of store.events({ after })) {
+      if (event.plant.name === mark) return event.position
+    }
+    throw new Error('The stream ended.')
+  }
+
+  it('go on after the service was restarted', async () => {
+    const file = `sqlite:${join(newFolder(), 'plants.db')}`
+    const first = await startService(file)
+    const { port } = new URL(first.url)
+    const client = new PlantStore({ url: first.url, token })
+    const events = client.events()
+    await client.create({ id: 1n, name: 'before' })
+    assert.equal((await events.next()).value?.plant.name, 'before')
+    const next = events.next()
+    await first.close()
+    await startService(file, { env: { PORT: port } })
+    await client.create({ id: 2n, name: 'after' })
+    assert.equal((await next).value?.plant.name, 'after')
+    await events.return?.()
+  })
+
+  it('tell a position that the store does not have from one that is none', async () => {
+    const other = new PlantStore({ url: (await startService('sqlite::memory:')).url, token })
+    await other.create({ id: 1n, name: 'x' })
+    const [event] = await take(other.events(), 1)
+    const error = await store
+      .events({ after: event?.position })
+      .next()
+      .catch((caught: unknown) => caught)
+    assert.ok(error instanceof PositionGoneError)
+    assert.deepEqual([error.status, error.error, error.name], [410, 41000, 'PositionGoneError'])
+    await assert.rejects(store.events({ after: 'no position!' }).next(), { error: 40005 })
+  })
+
+  it('end with the token, which is not tried again', async () => {
+    const stranger = new PlantStore({ url: service.url, token: 'a-token-that-nobody-knows' })
+    const events = stranger.events()
+    await assert.rejects(events.next(), { error: 40101 })
+    assert.deepEqual(await events.next(), { done: true, value: undefined })
+  })
+})
+
+const head: Script = (_request, response) => {
+  response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('id: p0\n\n')
+}
+function toBlock(position: string): string {
+  const plant = { id: 1, name: position }
+  const event = { position, type: 'plant.created', at: '2026-01-01T00:00:00.000Z', plant }
+  return `id: ${position}\nevent: plant.created\ndata: ${JSON.stringify(event)}\n\n`
+}
+function stream(text: string): Script {
+  return (_request, response) => {
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' }).end(text)
+  }
+}
+
+describe('a stream of events', () => {
+  it('is asked for again after the last position, even before the first event', async () => {
+    const { url, requests } = await openScriptedServer(
+      stream('id: p0\n\n'),
+      (_request, response) => {
+        response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+        response.write(':\n\n', () => response.destroy())
+      },
+      stream(`${toBlock('p1')}id: p2\nevent: plant.created\ndata: {"posit`),
+      stream(`${toBlock('p1')}${toBlock('p2')}`),
+    )
+    const client = new PlantStore({ url, token })
+    const timers = countTimers()
+    const events = await take(client.events({ after: 'latest' }), 2)
+    assert.equal(countTimers(), timers)
+    assert.deepEqual(
+      events.map(({ position }) => position),
+      ['p1', 'p2'],
+    )
+    const asked = requests.map((request) => request.url)
+    assert.deepEqual(asked, [
+      '/events?after=latest',
+      '/events?after=p0',
+      '/events?after=p0',
+      '/events?after=p1',
+    ])
+    assert.equal(requests[0]?.headers.accept, 'text/event-stream')
+  })
+
+  it('that is silent for too long is opened again', async () => {
+    const { url, requests } = await openScriptedServer(head, stream(toBlock('p1')))
+    const link = { ...toLink({ url, token }), silenceMs: 50 }
+    const [event] = await take(followEvents(link, {}), 1)
+    assert.equal(event?.position, 'p1')
+    assert.equal(requests[1]?.url, '/events?after=p0')
+    await waitUntil(() => requests[0]?.socket.destroyed === true, 'the silent one is closed')
+  })
+
+  for (const [title, script] of [
+    ['with data that is no event', stream('id: p1\ndata: {}\n\n')],
+    ['with data that is no JSON', stream('id: p1\ndata: {\n\n')],
+    ['with an event without an end', stream(`data: ${'x'.repeat(9 * 1024 * 1024)}`)],
+    ['of another media type', answer(200, '[]', { 'Content-Type': 'application/json' })],
+    ['of a service without a journal', answer(404, { error: 40400, message: 'Off.' })],
+  ] as [string, Script][]) {
+    it(`${title} is a PlantStoreError, and not asked for again`, async () => {
+      const { url, requests } = await openScriptedServer(script)
+      const events = new PlantStore({ url, token }).events()
+      await assert.rejects(events.next(), { name: 'PlantStoreError' })
+      assert.equal(requests.length, 1)
+    })
+  }
+
+  it('that never opens is given up after as many retries as the options allow', async () => {
+    const { url, requests } = await openScriptedServer((request) => request.socket.destroy())
+    const events = new PlantStore({ url, token, retries: 2 }).events()
+    await assert.rejects(events.next(), { name: 'PlantStoreError' })
+    assert.equal(requests.length, 3)
+  })
+
+  it('is closed with break, and with its signal, which gives the reason', async () => {
+    const { url, sockets } = await openScriptedServer((request, response) => {
+      head(request, response)
+      response.write(toBlock('p1'))
+    })
+    const client = new PlantStore({ url, token })
+    const before = countTimers()
+    await take(client.events(), 1)
+    await waitUntil(() => sockets.size === 0, 'no connection left')
+    assert.equal(countTimers(), before)
+
+    const controller = new AbortController()
+    const events = client.events({ signal: controller.signal })
+    await events.next()
+    const reason = new Error('enough')
+    const next = events.next()
+    controller.abort(reason)
+    await assert.rejects(next, (error) => error === reason)
+    await waitUntil(() => sockets.size === 0, 'no connection left')
+    assert.equal(countTimers(), before)
+  })
+
+  it('is read alike wherever its bytes are split', () => {
+    const text = `retry: 1000\nid: p0\n\n:\n\nid: p1\nevent: x\ndata: {"name":"\u{1f33f}ä"}\n\nid: p2`
+    const bytes = new TextEncoder().encode(text)
+    const expected = [
+      { id: 'p0', data: '' },
+      { id: '', data: '' },
+      { id: 'p1', data: ' {"name":"\u{1f33f}ä"}' },
+    ]
+    for (let first = 0; first < bytes.length; first++) {
+      const read = buildStreamReader()
+      const parts = [
+        bytes.subarray(0, first),
+        bytes.subarray(first, first + 1),
+        bytes.subarray(first + 1),
+      ]
+      assert.deepEqual(parts.flatMap(read), expected)
+    }
+  })
+})
