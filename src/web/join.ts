@@ -32,7 +32,7 @@ interface Rewritten {
 const importStatement = /^import\s*\{([^}]*)\}\s*from\s*'(\.[^']+)';?$/gm
 const exportedNames = /^export\s*\{([^}]*)\}(?:\s*from\s*'(\.[^']+)')?;?$/gm
 const exportedDeclaration = /^export (?=(?:async )?(?:function\*?|const|class) ([\w$]+))/gm
-const comment = /^[ \t]*(?:\/\*\*[\s\S]*?\*\/|\/\/.*)[ \t]*\n/gm
+const comment = /^[ \t]*(?:\/\*\*[\s\S]*?\*\/|\/\/.*)[ \t]*(?:\n|$)/gm
 
 function rewrite(source: string, url: URL, resolve: (source: string) => string): Rewritten {
   const exported: string[] = []

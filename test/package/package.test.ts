@@ -78,6 +78,9 @@ describe('the published package', { timeout: 600_000 }, () => {
       cpSync(join(import.meta.dirname, 'use.ts'), join(project, 'use.ts'))
       const output = await runNode(project, ['use.ts', url ?? '', token])
       assert.equal(output, 'true string 40900 undefined\n')
+      const page = await (await fetch(`${url}/`)).text()
+      const [script = ''] = /assets\/page-[\w-]+\.js/.exec(page) ?? []
+      assert.match(await (await fetch(`${url}/${script}`)).text(), /Sign in/)
     } finally {
       process.kill(-(child.pid ?? 0), 'SIGTERM')
     }

@@ -9,9 +9,11 @@ const root = join(import.meta.dirname, '..', '..')
 const cache = join(root, 'node_modules', '.cache')
 const unpacked = join(cache, 'chromium-147.0.0')
 
-/** Why there is no browser on this machine; false if there is one. */
+/** Why there is no browser on this machine; false if there is one. CI does not go without. */
 export const browserMissing =
   process.platform === 'linux' && process.arch === 'x64' ? false : 'Chromium for Linux x64 only'
+
+if (browserMissing && process.env.REQUIRE_BROWSER) throw new Error(browserMissing)
 
 /**
  * Starts Chromium, once in a file; it is closed with the file. Pages of different tests belong in

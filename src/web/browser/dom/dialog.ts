@@ -40,7 +40,7 @@ export function buildButtons(...buttons: readonly HTMLButtonElement[]): HTMLElem
 }
 
 /** Runs a task while a button is busy: a second press does nothing. */
-export async function whileBusy(button: HTMLButtonElement, task: () => Promise<void>) {
+export async function whileBusy(button: HTMLButtonElement, task: () => Promise<unknown>) {
   if (button.ariaBusy === 'true') return
   button.ariaBusy = 'true'
   try {

@@ -36,7 +36,7 @@ export function buildPlantFields(plant: Plant | undefined): PlantFields {
   const tag = buildField(
     'Tag',
     buildTextControl(mostTextPx),
-    element('label', { class: 'check' }, empty, 'Keep it as the empty text'),
+    element('label', { class: 'check' }, empty, 'Store the empty text'),
   )
   const syncEmpty = () => {
     empty.disabled = tag.control.value !== ''

@@ -1,4 +1,4 @@
-import { fill } from '../dom/element.ts'
+import { element, fill } from '../dom/element.ts'
 import { toSentence } from './sentences.ts'
 import { buildSignIn, buildWelcome } from './sign-in.ts'
 import { openStoreView } from './store-view.ts'
@@ -27,9 +27,17 @@ async function showSignIn(token: string | undefined): Promise<void> {
       return toSentence(error)
     }
   })
-  fill(document.body, buildWelcome(signIn))
-  if (token === undefined) signIn.focus()
-  else await signIn.enter(token)
+  const welcome = buildWelcome(signIn)
+  // No flash of the form while a token is tried that is probably right.
+  if (token !== undefined) {
+    fill(
+      document.body,
+      element('main', { class: 'welcome' }, element('p', { role: 'status' }, 'Loading…')),
+    )
+    if (await signIn.enter(token)) return
+  }
+  fill(document.body, welcome)
+  signIn.focus()
 }
 
 function signOut(): void {

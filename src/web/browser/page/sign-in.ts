@@ -6,8 +6,8 @@ import { findTokenFault } from './token.ts'
 /** The form that asks for a token. */
 export interface SignIn {
   readonly element: HTMLElement
-  /** Tries a token as if somebody had typed it. */
-  enter(token: string): Promise<void>
+  /** Tries a token as if somebody had typed it. Resolves to whether it was taken. */
+  enter(token: string): Promise<boolean>
   refuse(message: string): void
   focus(): void
 }
@@ -24,12 +24,11 @@ export function buildSignIn(onToken: (token: string) => Promise<string | undefin
   const field = buildField('Token', input)
   const button = element('button', { type: 'submit', class: 'primary' }, 'Sign in')
 
-  async function submit(): Promise<void> {
-    await whileBusy(button, async () => {
-      const fault = findTokenFault(input.value) ?? (await onToken(input.value))
-      field.refuse(fault)
-      if (fault !== undefined) input.focus()
-    })
+  async function attempt(): Promise<boolean> {
+    const fault = findTokenFault(input.value) ?? (await onToken(input.value))
+    field.refuse(fault)
+    if (fault !== undefined) input.focus()
+    return fault === undefined
   }
 
   const form = element(
@@ -38,7 +37,7 @@ export function buildSignIn(onToken: (token: string) => Promise<string | undefin
       novalidate: true,
       submit: (event: SubmitEvent) => {
         event.preventDefault()
-        void submit()
+        void whileBusy(button, attempt)
       },
     },
     field.element,
@@ -46,11 +45,9 @@ export function buildSignIn(onToken: (token: string) => Promise<string | undefin
   )
   return {
     element: form,
-    async enter(token) {
+    enter(token) {
       input.value = token
-      const fault = findTokenFault(token)
-      if (fault === undefined) await submit()
-      else field.refuse(fault)
+      return attempt()
     },
     refuse: field.refuse,
     focus: () => input.focus(),

@@ -2,6 +2,7 @@ import { element, fill, icon } from '../dom/element.ts'
 import { buildField } from '../dom/field.ts'
 import { keepToken, recallToken, takeTokenFromAddress } from '../page/token.ts'
 import { type ApiDocument, buildResolve, listOperations, parseDocument } from './document.ts'
+import { buildOperation } from './operation.ts'
 import { buildOperations } from './operations.ts'
 import { toBlocks } from './rich-text.ts'
 import { buildHeaders, buildShapes } from './schemas.ts'
@@ -26,9 +27,15 @@ function show(api: ApiDocument): void {
     input: () => keepToken(input.value),
   })
   const token = buildField('Token', input, 'Kept in this tab only. Needed to try operations.')
+  const resolve = buildResolve(api)
   const operations = listOperations(api.paths)
-  const sections = buildOperations(operations, buildResolve(api), () => input.value)
-  const search = buildSearch(operations, sections)
+  const webhooks = listOperations(api.webhooks ?? {})
+  const sections = buildOperations(operations, resolve, () => input.value)
+  for (const webhook of webhooks) {
+    sections.set(webhook.operationId, buildOperation(webhook, resolve, undefined))
+  }
+  const all = [...operations, ...webhooks]
+  const search = buildSearch(all, sections)
   const { title, version, description } = api.info
   const buildGroup = (tag: string, about: string) =>
     element(
@@ -36,7 +43,7 @@ function show(api: ApiDocument): void {
       { class: 'group' },
       element('h2', { id: `tag-${tag}` }, tag),
       ...toBlocks(about),
-      ...operations
+      ...all
         .filter(({ tags }) => tags.includes(tag))
         .map(({ operationId }) => sections.get(operationId)),
     )

@@ -7,7 +7,7 @@ export function buildOperations(
   operations: readonly ListedOperation[],
   resolve: Resolve,
   token: () => string,
-): ReadonlyMap<string, HTMLElement> {
+): Map<string, HTMLElement> {
   return new Map(
     operations.map((operation) => {
       const content = Object.entries(operation.requestBody?.content ?? {})
