@@ -38,3 +38,22 @@ export function applyChanges(
   table.shift(firstVisible > 0 ? shiftedBy : 0)
   return seen
 }
+
+/** The most own changes that are remembered: where no stream tells of them, they would stay. */
+const maxOwn = 1_000
+
+/** Remembers own changes, which come back as events and are no news. */
+export function buildOwnChanges() {
+  const keys = new Set<string>()
+  const toKey = ({ type, plant: { id, name, tag } }: Change) =>
+    JSON.stringify([type, String(id), name, tag])
+
+  return {
+    note(change: Change): void {
+      if (keys.size > maxOwn) keys.clear()
+      keys.add(toKey(change))
+    },
+    /** Whether an event tells of an own change. Each is expected once. */
+    isOwn: (change: Change): boolean => keys.delete(toKey(change)),
+  }
+}

@@ -119,7 +119,7 @@ export function buildFrame(parts: FrameParts): Frame {
 }
 
 function buildFilter(onFilter: (tag: string | undefined) => void): HTMLElement {
-  const input = element('input', { type: 'search', autocomplete: 'off', spellcheck: 'false' })
+  const input = element('input', { type: 'text', autocomplete: 'off', spellcheck: 'false' })
   const field = buildField('Filter by tag', input)
   let timer: ReturnType<typeof setTimeout> | undefined
   let applied = ''

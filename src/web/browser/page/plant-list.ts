@@ -61,35 +61,39 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     return { tag, signal: life.signal }
   }
 
+  /** Ends all that is on its way, because the rows start anew. */
+  function renew(): void {
+    life.abort()
+    life = new AbortController()
+  }
+
   /** Loads rows, one part at a time, and then applies the changes that came in the meantime. */
-  async function load(task: () => Promise<void>): Promise<void> {
+  async function load(task: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const { signal } = life
     isLoading = true
     meanwhile = []
     onChange()
     try {
-      await task()
-      applyToRows(meanwhile)
-    } finally {
-      isLoading = false
-      meanwhile = []
-      table.update()
-      onChange()
-    }
-  }
-
-  async function loadInBackground(task: () => Promise<void>): Promise<void> {
-    const { signal } = life
-    try {
-      await load(task)
+      await task(signal)
+      if (!signal.aborted) applyToRows(meanwhile)
     } catch (error) {
-      if (!signal.aborted) parts.onFailure(error, fillScreen)
-      return
+      // Somebody has asked for other rows: nobody waits for these.
+      if (!signal.aborted) throw error
+    } finally {
+      if (!signal.aborted) {
+        isLoading = false
+        meanwhile = []
+        table.update()
+        onChange()
+      }
     }
-    fillScreen()
   }
 
-  async function loadNext(): Promise<void> {
-    const { signal } = life
+  function loadInBackground(task: (signal: AbortSignal) => Promise<void>): void {
+    load(task).then(fillScreen, (error: unknown) => parts.onFailure(error, fillScreen))
+  }
+
+  async function loadNext(signal: AbortSignal): Promise<void> {
     const count = pageSize
     // Loads more at a time while somebody scrolls on.
     pageSize = Math.min(pageSize * 2, largestPage)
@@ -104,8 +108,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     table.shift(-rows.trim(table.firstVisible()))
   }
 
-  async function loadBefore(): Promise<void> {
-    const { signal } = life
+  async function loadBefore(signal: AbortSignal): Promise<void> {
     const first = rows.all()[0]?.id as bigint
     const { plants, isLast } = await listBefore(parts.client(), first, 200, place())
     if (signal.aborted) return
@@ -118,17 +121,15 @@ export function buildPlantList(parts: PlantListParts): PlantList {
   function fillScreen(): void {
     table.update()
     if (isLoading) return
-    if (!rows.hasEnd() && table.rowsBelow() < ahead) void loadInBackground(loadNext)
-    else if (!rows.hasTop() && table.firstVisible() < ahead) void loadInBackground(loadBefore)
+    if (!rows.hasEnd() && table.rowsBelow() < ahead) loadInBackground(loadNext)
+    else if (!rows.hasTop() && table.firstVisible() < ahead) loadInBackground(loadBefore)
   }
 
   async function open(next: { tag: string | undefined; from?: bigint }): Promise<void> {
-    life.abort()
-    life = new AbortController()
-    const { signal } = life
+    renew()
     tag = next.tag
     pageSize = firstPage
-    await load(async () => {
+    await load(async (signal) => {
       const { from } = next
       const isFirst = from === undefined
       const { plants, isLast } = await listFrom(parts.client(), from, firstPage, place())
@@ -152,11 +153,11 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     open,
     fillScreen,
     async refresh() {
-      const { signal } = life
+      renew()
       const start = Math.max(0, table.firstVisible() - firstPage / 2)
       const isFirst = start === 0 && rows.hasTop()
       const from = isFirst ? undefined : rows.all()[start]?.id
-      await load(async () => {
+      await load(async (signal) => {
         const { plants, isLast } = await listFrom(parts.client(), from, firstPage * 2, place())
         if (signal.aborted) return
         rows.reset(plants, { hasTop: isFirst, hasEnd: isLast })

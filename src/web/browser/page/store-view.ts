@@ -1,6 +1,6 @@
 import { openDialog } from '../dom/dialog.ts'
 import { fill } from '../dom/element.ts'
-import type { Change } from './changes.ts'
+import { buildOwnChanges, type Change } from './changes.ts'
 import { downloadPlants } from './files.ts'
 import { buildFrame } from './frame.ts'
 import { acceptDrops, importPlants } from './import-dialog.ts'
@@ -24,9 +24,9 @@ export async function openStoreView(
 ): Promise<() => void> {
   const end = new AbortController()
   const { signal } = end
-  /** Own changes, which come back as events and are no news. */
-  const own = new Set<string>()
+  const own = buildOwnChanges()
   let isImporting = false
+  let following = new AbortController()
   let session = open(token)
   const list = buildPlantList({
     client: () => session.client,
@@ -62,22 +62,23 @@ export async function openStoreView(
   addEventListener('resize', list.fillScreen, { signal })
 
   function follow(): void {
-    const following = session
+    following.abort()
+    following = new AbortController()
     void followChanges({
       session,
-      signal,
+      signal: AbortSignal.any([signal, following.signal]),
       onChanges: showChanges,
       onGap: () => void attempt(() => list.refresh()),
       onRefused: meetRefusal,
       onOff: () => frame.showOff(),
     })
     // What changed between the first list and the start of the stream.
-    void following.streaming.then(() => attempt(() => list.refresh()))
+    void session.streaming.then(() => attempt(() => list.refresh()))
   }
 
   function showChanges(changes: readonly Change[]): void {
     const seen = list.apply(changes)
-    const news = seen.filter((change) => !own.delete(toKey(change)) && !isImporting)
+    const news = seen.filter((change) => !own.isOwn(change) && !isImporting)
     for (const { plant } of news) list.table.mark(plant.id)
     if (news.length > 0) frame.announce(describeChanges(news))
   }
@@ -177,7 +178,7 @@ export async function openStoreView(
 
   /** Shows an own change at once, before the stream tells of it. */
   async function show(change: Change, sentence: string): Promise<void> {
-    own.add(toKey(change))
+    own.note(change)
     list.apply([change])
     frame.announce(sentence)
     if (change.type === 'plant.deleted') return
@@ -188,8 +189,4 @@ export async function openStoreView(
     end.abort()
     list.close()
   }
-}
-
-function toKey({ type, plant: { id, name, tag } }: Change): string {
-  return JSON.stringify([type, String(id), name, tag])
 }

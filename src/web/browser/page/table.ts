@@ -74,7 +74,8 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
     for (const plant of all.slice(start, end)) {
       const known = shown.get(plant.id)
       const row = known?.row ?? element('tr')
-      if (known?.plant !== plant) fillRow(row, plant)
+      // A row that stays as it is keeps its buttons, and the focus on them.
+      if (known === undefined || !isSame(known.plant, plant)) fillRow(row, plant)
       next.set(plant.id, { plant, row })
     }
     for (const [id, { row }] of shown) if (!next.has(id)) row.remove()
@@ -168,6 +169,10 @@ function readLengths(): { readonly row: number; readonly top: number } {
   const style = getComputedStyle(document.documentElement)
   const read = (name: string) => Number.parseFloat(style.getPropertyValue(name))
   return { row: read('--row'), top: read('--top') }
+}
+
+function isSame(one: Plant, other: Plant): boolean {
+  return one.name === other.name && one.tag === other.tag
 }
 
 /** How long a change of somebody else stays marked. */

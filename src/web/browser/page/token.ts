@@ -12,17 +12,31 @@ export function takeTokenFromAddress(): string | undefined {
   }
 }
 
+/** Where a browser keeps nothing, the token lasts until the page is left. */
+let held: string | undefined
+
 /** The token of this tab. It survives a reload, and ends with the tab. */
 export function recallToken(): string | undefined {
-  return sessionStorage.getItem(key) ?? undefined
+  return withStorage((storage) => storage.getItem(key)) ?? held
 }
 
 export function keepToken(token: string): void {
-  sessionStorage.setItem(key, token)
+  held = token
+  withStorage((storage) => storage.setItem(key, token))
 }
 
 export function forgetToken(): void {
-  sessionStorage.removeItem(key)
+  held = undefined
+  withStorage((storage) => storage.removeItem(key))
+}
+
+/** Browsers that are told to keep nothing throw on any look at the storage. */
+function withStorage<Result>(use: (storage: Storage) => Result): Result | undefined {
+  try {
+    return use(sessionStorage)
+  } catch {
+    return undefined
+  }
 }
 
 /** What is wrong with a token, as far as that can be told without asking the service. */
