@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { before, describe, it } from 'node:test'
+import { refusalReasons } from '../../src/contract/refusals.ts'
 import { startService } from '../support/service.ts'
 
 const root = new URL('../../', import.meta.url)
@@ -21,6 +22,12 @@ describe('the metrics', () => {
     const cells = listed.map((line) => line.split('|')[1] ?? '')
     const documented = new Set(cells.flatMap((cell) => cell.match(metricName) ?? []))
     assert.deepEqual([...documented].sort(), [...names].sort())
+  })
+
+  it('name every reason of a refusal in the docs', () => {
+    const [row = ''] = read('docs/operating.md').match(/^\| `plant_store_refusals_total`.*$/m) ?? []
+    const unnamed = refusalReasons.filter((reason) => !row.includes(`\`${reason}\``))
+    assert.deepEqual(unnamed, [])
   })
 
   it('have alerts, each with what to do about it', () => {
