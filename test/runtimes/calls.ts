@@ -7,6 +7,7 @@ export type Seen = Readonly<Record<string, unknown>>
 export async function makeCalls(url: string, token: string, base: bigint): Promise<Seen> {
   const store = new PlantStore({ url, token })
   const id = base + 1n
+  const from = await findEnd(store, base)
   const created = await store.create({ id, name: 'Ficus "\u{1f33f}"', tag: '' })
   const conflict = await store.create({ id, name: 'x' }).catch((error: unknown) => error)
   const got = await store.get(id)
@@ -31,7 +32,12 @@ export async function makeCalls(url: string, token: string, base: bigint): Promi
   const aborted = store.get(id, { signal: controller.signal }).catch((error: unknown) => error)
   controller.abort(reason)
   const deleted = [await store.delete(id), await store.delete(id), await store.get(id)]
+  const events: string[] = []
+  for await (const { type, plant } of store.events({ after: from })) {
+    if (events.push(`${type} ${plant.id - base} ${plant.name}`) === 4) break
+  }
   return {
+    events,
     created: [created.id === id, created.name, created.tag, typeof created.etag],
     conflict: conflict instanceof PlantStoreError && [conflict.status, conflict.error],
     got: got?.id === id && got.etag === created.etag,
@@ -45,4 +51,13 @@ export async function makeCalls(url: string, token: string, base: bigint): Promi
     aborted: (await aborted) === reason,
     deleted: deleted.map(String),
   }
+}
+
+/** The position of the last event. */
+async function findEnd(store: PlantStore, base: bigint): Promise<string> {
+  const mark = await store.replace(base - 1n, { name: `mark ${base}` })
+  for await (const { position, plant } of store.events()) {
+    if (plant.id === mark.id) return position
+  }
+  throw new Error('The stream ended.')
 }

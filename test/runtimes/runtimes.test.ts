@@ -11,6 +11,12 @@ import { operatorToken, startService, type TestService } from '../support/servic
 import type { Seen } from './calls.ts'
 
 const expected: Seen = {
+  events: [
+    'plant.created 1 Ficus "\u{1f33f}"',
+    'plant.replaced 1 b',
+    'plant.replaced 1 b!',
+    'plant.created 0 first',
+  ],
   created: [true, 'Ficus "\u{1f33f}"', '', 'string'],
   conflict: [409, 40900],
   got: true,
