@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { clean, judge, type Wrong } from './checker.ts'
+import type { FeedEvent } from './feed.ts'
 import type { FinalState, Plants } from './final-state.ts'
 import { type Attempt, type Content, type History, newHistory, noteAttempt } from './history.ts'
 
@@ -22,7 +23,7 @@ function make(id: bigint, ...attempts: Made[]): History {
 
 /** A state on which all three ways to read agree. */
 function holding(...plants: [bigint, string][]): FinalState {
-  return { got: plants, walked: plants, exported: plants }
+  return { got: plants, walked: plants, exported: plants, events: undefined }
 }
 
 function withRead(history: History, sentAt: number, answeredAt: number, content: Content): History {
@@ -42,6 +43,17 @@ const refused: Partial<Attempt> = { ...unknown, outcome: 'refused' }
 const one: [bigint, string] = [id, 'a']
 const two: Plants = [one, one]
 
+/** The same state, with these changes in the journal. */
+function telling(state: FinalState, ...events: [type: string, name: string, id?: bigint][]) {
+  return {
+    ...state,
+    events: events.map(
+      ([type, name, of = id], index) =>
+        ({ position: `${index}`, type: `plant.${type}`, plant: { id: of, name } }) as FeedEvent,
+    ),
+  }
+}
+
 const right: [what: string, history: History, state: FinalState][] = [
   ['an empty history', newHistory(), holding()],
   ['a stored create', make(id, created), holding(one)],
@@ -55,6 +67,11 @@ const right: [what: string, history: History, state: FinalState][] = [
     holding([id, 'b']),
   ],
   ['a deleted plant', make(id, created, removed), holding()],
+  [
+    'a journal of every change',
+    make(id, created, replaced, { ...removed, ...unknown }),
+    telling(holding(), ['created', 'a'], ['replaced', 'b'], ['deleted', 'b']),
+  ],
   ['a repeated key', make(id, keyed, again), holding(one)],
   ['a retried key', make(id, { ...keyed, ...unknown }, keyed), holding(one)],
   ['a repeated key after a delete', make(id, keyed, removed, again), holding()],
@@ -157,6 +174,30 @@ const wrong: [Wrong, what: string, history: History, state: FinalState][] = [
     'a replace that finds nothing',
     make(id, created, { ...replaced, status: 201 }),
     holding([id, 'b']),
+  ],
+  [
+    'missing',
+    'a replace that the journal does not have',
+    make(id, created, { ...replaced, content: 'b' }, { ...replaced, content: 'c' }),
+    telling(holding([id, 'c']), ['created', 'a'], ['replaced', 'c']),
+  ],
+  [
+    'extra',
+    'a change that was refused and is in the journal',
+    make(id, created, { ...replaced, ...refused }, { ...replaced, content: 'c' }),
+    telling(holding([id, 'c']), ['created', 'a'], ['replaced', 'b'], ['replaced', 'c']),
+  ],
+  [
+    'extra',
+    'a change that is in the journal twice',
+    make(id, created, replaced),
+    telling(holding([id, 'b']), ['created', 'a'], ['replaced', 'b'], ['replaced', 'b']),
+  ],
+  [
+    'outOfOrder',
+    'a journal that leads to another content',
+    make(id, created, replaced, { ...replaced, content: 'c' }),
+    telling(holding([id, 'c']), ['created', 'a'], ['replaced', 'c'], ['replaced', 'b']),
   ],
   ['disagreeing', 'a list without a plant', make(id, created), { ...holding(one), walked: [] }],
   [

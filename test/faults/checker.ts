@@ -1,3 +1,4 @@
+import { judgeFeed } from './feed-checker.ts'
 import type { FinalState, Plants } from './final-state.ts'
 import type { Attempt, Content, History, Read } from './history.ts'
 
@@ -15,6 +16,12 @@ export interface Verdict {
   readonly stale: number
   /** Ids on which GET, list and export disagree in the end. */
   readonly disagreeing: number
+  /** Acknowledged, but not in the journal. */
+  readonly missing: number
+  /** In the journal more than once, or though it was refused or never sent. */
+  readonly extra: number
+  /** Where the journal, applied to an empty store, does not lead to what is stored. */
+  readonly outOfOrder: number
 }
 
 export type Wrong = keyof Verdict
@@ -26,6 +33,9 @@ export const clean: Verdict = {
   wrong: 0,
   stale: 0,
   disagreeing: 0,
+  missing: 0,
+  extra: 0,
+  outOfOrder: 0,
 }
 
 /** Compares the answers with what was read, under load and in the end. */
@@ -47,7 +57,7 @@ export function judge(history: History, state: FinalState): Verdict {
     const seen = attempts.length > 0 ? contents[0] : (contents[1] ?? contents[2])
     note(judgeEnd(attempts, seen))
   }
-  return verdict
+  return { ...verdict, ...judgeFeed(history, state) }
 }
 
 function toIds({ got, walked, exported }: FinalState): bigint[] {

@@ -69,6 +69,8 @@ const spoilt: [what: string, spoil: Spoil, caughtAs: Wrong, open: () => Store][]
   ['acknowledges deletes and does nothing', spoilers.deleteNothing, 'invented', openInMemory],
   ['skips a plant at the end of a page', spoilers.skipAtPageEnd, 'disagreeing', openInMemory],
   ['reads from an old cache', spoilers.readFromOldCache, 'stale', openInMemory],
+  ['leaves changes out of its feed', spoilers.skipChanges, 'missing', openInMemory],
+  ['tells changes twice', spoilers.repeatChanges, 'extra', openInMemory],
 ]
 
 describe('the checker', () => {

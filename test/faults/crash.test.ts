@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { newFolder } from '../support/folder.ts'
 import { waitUntil } from '../support/wait.ts'
 import { clean, judge } from './checker.ts'
+import { followFeed } from './feed.ts'
 import { readFinalState } from './final-state.ts'
 import { countOutcomes, newHistory, waitForWrites } from './history.ts'
 import { startLoad } from './load.ts'
@@ -32,8 +33,11 @@ for (const { name, cycles, command } of services) {
       const startedAt = performance.now()
       // The first start fills the compile cache, which a killed process does not write.
       await (await start(database)).end('SIGINT')
+      let url = 'http://127.0.0.1:1'
+      const feed = followFeed(() => url, token)
       for (let cycle = 0; cycle < cycles; cycle++) {
         const service = await start(database)
+        url = service.url
         const load = startLoad(history, { urls: [service.url], token, writers: 8, readers: 2 })
         await waitForWrites(history, Math.ceil(Math.random() * maxWrites))
         await sleep(Math.random() * maxDelayMs)
@@ -41,11 +45,14 @@ for (const { name, cycles, command } of services) {
         await load.stop()
       }
       const service = await start(database)
+      url = service.url
       // Sends the keyed creates again that got no answer.
       const load = startLoad(history, { urls: [service.url], token, writers: 8, readers: 2 })
       await waitUntil(() => history.unfinished.length === 0, 'all keyed creates are answered')
       await load.stop()
-      const verdict = judge(history, await readFinalState(service.url, token, history))
+      const state = await readFinalState(service.url, token, history)
+      const verdict = judge(history, state)
+      await feed.waitFor(state.events.at(-1)?.position)
       await service.end('SIGKILL')
       using db = new DatabaseSync(path)
       const integrity = db.prepare('PRAGMA integrity_check').all()
@@ -58,6 +65,7 @@ for (const { name, cycles, command } of services) {
         }),
       )
       assert.deepEqual(verdict, clean)
+      assert.deepEqual(feed.events, state.events)
       assert.deepEqual(
         integrity.map((row) => row.integrity_check),
         ['ok'],

@@ -5,6 +5,7 @@ import { query } from '../support/postgres.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
 import { clean, judge } from './checker.ts'
+import { followFeed } from './feed.ts'
 import { readFinalState } from './final-state.ts'
 import { countOutcomes, longestWaitMs, newHistory, waitForWrites } from './history.ts'
 import { startLoad } from './load.ts'
@@ -29,6 +30,7 @@ async function failOver(replication: Replication) {
   const pair = await startPair(replication)
   const service = await startProcess({ database: pair.url })
   const history = newHistory()
+  const feed = followFeed(() => service.url, token)
   const load = startLoad(history, { urls: [service.url], ...clients })
   await waitForWrites(history, 100)
   // From here on nothing reaches the standby: a write that is acknowledged without it is lost.
@@ -44,7 +46,13 @@ async function failOver(replication: Replication) {
   const recoveryMs = (findAcknowledged()?.answeredAt ?? 0) - killedAt
   await waitForWrites(history, 50)
   await load.stop()
-  const verdict = judge(history, await readFinalState(service.url, token, history))
+  const state = await readFinalState(service.url, token, history)
+  const verdict = judge(history, state)
+  // What a lost standby never had, its followers have seen: they are told to list again.
+  if (replication === 'synchronous') {
+    await feed.waitFor(state.events.at(-1)?.position)
+    assert.deepEqual(feed.events, state.events)
+  }
   assert.equal(await service.end('SIGTERM'), 0)
   return {
     verdict,

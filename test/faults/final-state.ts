@@ -1,4 +1,5 @@
 import { type Client, openClient, parseExactly, type Reply, toContent } from './client.ts'
+import type { FeedEvent } from './feed.ts'
 import type { History } from './history.ts'
 
 export type Plants = readonly (readonly [id: bigint, content: string])[]
@@ -11,6 +12,8 @@ export interface FinalState {
   readonly walked: Plants
   /** By the export. */
   readonly exported: Plants
+  /** Every change that the journal has. */
+  readonly events: readonly FeedEvent[] | undefined
 }
 
 interface ListedPlant {
@@ -26,13 +29,14 @@ export async function readFinalState(
   url: string,
   token: string,
   { attemptsById }: History,
-): Promise<FinalState> {
+): Promise<FinalState & { readonly events: readonly FeedEvent[] }> {
   const client = openClient(token)
   try {
     return {
       got: await getEach(client, url, [...attemptsById.keys()]),
       walked: await walk(client, url),
       exported: await readExport(client, url),
+      events: await readJournal(client, url),
     }
   } finally {
     client.close()
@@ -69,6 +73,18 @@ async function readExport(client: Client, url: string): Promise<Plants> {
     const { id, name } = parseExactly<ListedPlant>(line)
     return [id, name]
   })
+}
+
+async function readJournal(client: Client, url: string): Promise<FeedEvent[]> {
+  const events: FeedEvent[] = []
+  let next = `/events?limit=${pagePlants}`
+  for (;;) {
+    const { headers, body }: Reply = await ask(client, url + next)
+    const page = parseExactly<FeedEvent[]>(body)
+    if (page.length === 0) return events
+    events.push(...page)
+    next = /<([^>]+)>; rel="next"/.exec(String(headers.link))?.[1] ?? ''
+  }
 }
 
 /** The service works in the end: it answers with a plant or its absence. */

@@ -4,7 +4,8 @@ import type { DatabaseSync } from 'node:sqlite'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { identifyFile } from '../../src/store/sqlite/file.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { JournalEvent, Position, Store } from '../../src/store/store.ts'
+import { countMisplaced } from './feed-checker.ts'
 import { keyedTag } from './traced-history.ts'
 import type { Leftover } from './volatile-disk.ts'
 
@@ -39,7 +40,10 @@ export async function recover(path: string): Promise<Recovered> {
     const db = openConnection(path)
     const store = buildSqliteStore(db)
     try {
-      const damage = findDamage(db) ?? (await readInto(stored, store, db))
+      const damage =
+        findDamage(db) ??
+        (await readInto(stored, store, db)) ??
+        (await findFeedDamage(stored, store))
       if (damage !== undefined) return { stored, damage }
     } finally {
       await store.close()
@@ -52,6 +56,23 @@ export async function recover(path: string): Promise<Recovered> {
   } catch (error) {
     return { stored, damage: String(error) }
   }
+}
+
+/** Whether the journal, applied to an empty store, leads to anything else than what is stored. */
+async function findFeedDamage(
+  stored: ReadonlyMap<bigint, string>,
+  store: Store,
+): Promise<string | undefined> {
+  const events: JournalEvent[] = []
+  for (let from: Position = 'oldest'; ; ) {
+    const page = await store.readJournal(from, 1_000)
+    if (typeof page === 'string') return `the journal is ${page}`
+    if (page.events.length === 0) break
+    events.push(...page.events)
+    from = page.end
+  }
+  const misplaced = countMisplaced(events, stored)
+  return misplaced === 0 ? undefined : `${misplaced} changes of the journal are misplaced`
 }
 
 function findDamage(db: DatabaseSync): string | undefined {

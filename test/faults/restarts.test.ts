@@ -7,6 +7,7 @@ import { findFreePort } from '../support/postgres.ts'
 import { openNotes, toAccount } from './accepted.ts'
 import { openBalancer } from './balancer.ts'
 import { clean, judge } from './checker.ts'
+import { followFeed } from './feed.ts'
 import { readFinalState } from './final-state.ts'
 import { countOutcomes, newHistory, waitForWrites } from './history.ts'
 import { startLoad } from './load.ts'
@@ -27,6 +28,9 @@ describe('two services on PostgreSQL behind a balancer', () => {
     await balancer.waitForReady(2)
     const history = newHistory()
     const urls = [balancer.url]
+    const feeds = [0, 1].map((index) =>
+      followFeed(() => services[index]?.url ?? balancer.url, token),
+    )
     const loads = [
       startLoad(history, { urls, token, writers: 6, readers: 2, thinkMs }),
       startLoad(history, { urls, token, writers: 2, readers: 1, connections: 'new', thinkMs }),
@@ -40,7 +44,12 @@ describe('two services on PostgreSQL behind a balancer', () => {
       await balancer.waitForReady(2)
     }
     await Promise.all(loads.map((load) => load.stop()))
-    const verdict = judge(history, await readFinalState(balancer.url, token, history))
+    const state = await readFinalState(balancer.url, token, history)
+    const verdict = judge(history, state)
+    for (const feed of feeds) {
+      await feed.waitFor(state.events.at(-1)?.position)
+      assert.deepEqual(feed.events, state.events)
+    }
     test.diagnostic(JSON.stringify({ ...countOutcomes(history), ...verdict }))
     assert.deepEqual(verdict, clean)
     assert.equal(countOutcomes(history).ok, history.attempts.length)
@@ -57,6 +66,7 @@ describe('a service on SQLite that is restarted under load', () => {
     const history = newHistory()
     const sent: Sent[] = []
     const urls = [service.url]
+    const feed = followFeed(() => service.url, token)
     const loads = [
       startLoad(history, { urls, token, writers: 6, readers: 2, thinkMs, sent }),
       startLoad(history, {
@@ -79,7 +89,10 @@ describe('a service on SQLite that is restarted under load', () => {
     // A request over a connection that was never accepted must not be executed.
     for (const attempt of history.attempts)
       if (attempt.outcome === 'unknown') attempt.outcome = 'refused'
-    const verdict = judge(history, await readFinalState(service.url, token, history))
+    const state = await readFinalState(service.url, token, history)
+    const verdict = judge(history, state)
+    await feed.waitFor(state.events.at(-1)?.position)
+    assert.deepEqual(feed.events, state.events)
     test.diagnostic(JSON.stringify({ account, ...countOutcomes(history), ...verdict }))
     assert.deepEqual(verdict, clean)
     const { answered, refused, neverAccepted, ...wrong } = account

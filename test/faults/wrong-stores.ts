@@ -97,6 +97,28 @@ function skipAtPageEnd(store: Store): Store {
   }
 }
 
+/** Leaves out the last change of a page, as a reader of an unsettled journal would. */
+function skipChanges(store: Store): Store {
+  return {
+    ...store,
+    async readJournal(after, limit) {
+      const page = await store.readJournal(after, limit)
+      return typeof page === 'string' ? page : { ...page, events: page.events.slice(0, -1) }
+    },
+  }
+}
+
+function repeatChanges(store: Store): Store {
+  return {
+    ...store,
+    async readJournal(after, limit) {
+      const page = await store.readJournal(after, limit)
+      if (typeof page === 'string') return page
+      return { ...page, events: page.events.flatMap((event) => [event, event]) }
+    },
+  }
+}
+
 function readFromOldCache(store: Store): Store {
   const cache = new Map<bigint, VersionedPlant | undefined>()
   return {
@@ -118,6 +140,8 @@ export const spoilers = {
   deleteNothing,
   skipAtPageEnd,
   readFromOldCache,
+  skipChanges,
+  repeatChanges,
 } satisfies Record<string, Spoil>
 
 export type Spoiler = keyof typeof spoilers
