@@ -11,6 +11,8 @@ export function judgeFeed(
   if (events === undefined) return { missing: 0, extra: 0, outOfOrder: 0 }
   const counts = new Map<string, number>()
   for (const event of events) {
+    // Plants that a test made by itself are none of the history.
+    if (!history.attemptsById.has(event.plant.id)) continue
     const name = toEventName(event)
     counts.set(name, (counts.get(name) ?? 0) + 1)
   }

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { copyFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import postgres from 'postgres'
+import type { JournalPage, Position, Store } from '../../src/store/store.ts'
+import { engines } from '../support/engines.ts'
+import { newFolder } from '../support/folder.ts'
+import { query } from '../support/postgres.ts'
+import { releaseAfterTest } from '../support/release.ts'
+import { openSqliteStore } from '../support/stores.ts'
+import { waitUntil } from '../support/wait.ts'
+
+const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
+
+async function readPage(store: Store, after: Position | 'oldest'): Promise<JournalPage> {
+  const page = await store.readJournal(after, 1_000)
+  assert.ok(typeof page === 'object', `the journal answers "${page}"`)
+  return page
+}
+
+async function readIds(store: Store, after: Position | 'oldest'): Promise<bigint[]> {
+  return (await readPage(store, after)).events.map(({ plant }) => plant.id)
+}
+
+describe('a position from after the moment of a backup', () => {
+  it('is gone when a file of SQLite is copied back, though its number is used again', async () => {
+    const path = join(newFolder(), 'plants.db')
+    const first = openSqliteStore(path)
+    await first.createPlant({ id: 1n, name: 'before' })
+    const { end: before } = await readPage(first, 'oldest')
+    await first.close()
+    copyFileSync(path, `${path}.copy`)
+    const second = openSqliteStore(path)
+    await second.createPlant({ id: 2n, name: 'lost' })
+    const { end: after } = await readPage(second, 'oldest')
+    await second.close()
+    copyFileSync(`${path}.copy`, path)
+    const third = openSqliteStore(path)
+    assert.equal(await third.readJournal(after, 10), 'gone')
+    await third.createPlant({ id: 3n, name: 'in its place' })
+    assert.equal(await third.readJournal(after, 10), 'gone')
+    assert.deepEqual(await readIds(third, before), [3n])
+  })
+
+  it('is gone when rows of PostgreSQL are restored, though their numbers are used again', async () => {
+    const url = await postgresql.newUrl()
+    const store = await postgresql.open(url)
+    await store.createPlant({ id: 1n, name: 'before' })
+    const { end: before } = await readPage(store, 'oldest')
+    await store.createPlant({ id: 2n, name: 'lost' })
+    const { end: after } = await readPage(store, 'oldest')
+    await store.close()
+    // As a dump from before brings it back.
+    await query(
+      url,
+      `DELETE FROM plant_store.plants WHERE id = 2;
+       DELETE FROM plant_store.journal WHERE seq = (SELECT max(seq) FROM plant_store.journal);
+       SELECT setval('plant_store.journal_seq', (SELECT max(seq) FROM plant_store.journal))`,
+    )
+    const restored = await postgresql.open(url)
+    assert.equal(await restored.readJournal(after, 10), 'gone')
+    await restored.createPlant({ id: 3n, name: 'in its place' })
+    assert.equal(await restored.readJournal(after, 10), 'gone')
+    assert.deepEqual(await readIds(restored, before), [3n])
+  })
+})
+
+describe('the journal of PostgreSQL beside a transaction that has drawn a number', () => {
+  /** A transaction that has its number and does not commit yet, after others have begun. */
+  async function openWriter(url: string, id: number) {
+    const sql = postgres(url, { max: 1, onnotice: () => {} })
+    releaseAfterTest(() => sql.end({ timeout: 0 }))
+    await sql.unsafe(`BEGIN;
+      INSERT INTO plant_store.plants VALUES (${id}, 'slow', NULL, 1);
+      INSERT INTO plant_store.journal
+      VALUES (nextval('plant_store.journal_seq'), 0, 7, 1, E'c\\t\\t${id}\\t"slow"')`)
+    return sql
+  }
+
+  for (const [ending, expected] of [
+    ['COMMIT', [1n, 50n, 2n]],
+    ['ROLLBACK', [1n, 2n]],
+  ] as const) {
+    it(`shows nothing after it until its ${ending}, and then all in order`, async () => {
+      const url = await postgresql.newUrl()
+      const store = await postgresql.open(url)
+      await store.createPlant({ id: 1n, name: 'first' })
+      const { end: begin } = await readPage(store, 'oldest')
+      let wakes = 0
+      releaseAfterTest(store.watchJournal(() => wakes++))
+      // A transaction of somebody else, which never ends, does not matter.
+      const foreign = postgres(url, { max: 1, onnotice: () => {} })
+      releaseAfterTest(() => foreign.end({ timeout: 0 }))
+      await foreign.unsafe('BEGIN; CREATE TABLE other (x integer)')
+      const slow = await openWriter(url, 50)
+      await store.createPlant({ id: 2n, name: 'second' })
+      const before = wakes
+      assert.deepEqual(await readIds(store, begin), [])
+      const other = await postgresql.open(url)
+      // It cannot know yet what came before the slow one.
+      assert.deepEqual(await readIds(other, 'oldest'), [])
+      await waitUntil(() => wakes > before, 'watchers are told to look again')
+      await slow.unsafe(ending)
+      await waitUntil(async () => (await readIds(store, begin)).length > 0, 'it has settled')
+      assert.deepEqual(await readIds(store, 'oldest'), expected)
+      assert.deepEqual(await readIds(other, 'oldest'), expected)
+      assert.equal(await other.journalEnd(), await store.journalEnd())
+    })
+  }
+})
