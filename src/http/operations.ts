@@ -59,7 +59,7 @@ export function buildOperations(parts: OperationParts): Entry[] {
   })
 }
 
-/** Without a journal, there is nothing at its path, whoever asks. */
+/** Without a journal, its path answers 404 to every caller. */
 async function refuseEvents(): Promise<void> {
   throw new Failure(40400, 'The journal is off (JOURNAL_KEEP), so there are no events.')
 }

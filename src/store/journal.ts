@@ -89,7 +89,7 @@ export interface Reading {
   bytes: number
 }
 
-/** Adds the changes of a row behind a place. Returns whether there was room for all of them. */
+/** Adds the changes of a row after a place. Returns whether there was room for all of them. */
 export function readRow(
   { at, changes }: Pick<JournalRow, 'at' | 'changes'>,
   from: Place,

@@ -20,7 +20,7 @@ const known = ['id', 'name', 'tag']
 /** Longer texts are shortened in messages. */
 const maxShown = 100
 
-/** Reads the header row. What is wrong with it is said once, for the whole file. */
+/** Reads the header row. A mistake in it is reported once, for the whole file. */
 export function toColumns(fields: Fields, text: string, line: number, delimiter: string): Columns {
   const indexes = new Map<string, number>()
   for (const [index, name = ''] of fields.entries()) {

@@ -1,7 +1,7 @@
 /** The longest URL of a receiver, in bytes. */
 export const maxUrlBytes = 2_048
 
-/** What is wrong with the URL of a receiver; undefined if nothing is. It never repeats the URL. */
+/** The mistake in the URL of a receiver, if there is one. It never repeats the URL. */
 export function findUrlMistake(text: string): string | undefined {
   if (Buffer.byteLength(text) > maxUrlBytes) return `must have at most ${maxUrlBytes} bytes`
   const url = URL.parse(text)

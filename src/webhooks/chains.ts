@@ -5,7 +5,7 @@ import type { Job } from './job.ts'
  * two changes of one plant are never on their way together.
  */
 export interface Chains {
-  /** Adds a job behind those of its plant. */
+  /** Adds a job after those of its plant. */
   add(job: Job): void
   /** Whether a job may be sent now. */
   hasNext(): boolean

@@ -17,7 +17,7 @@ export interface Dispatcher extends Claim {
   pump(): void
   /** Takes over what an operator has changed: secrets, and changes to send again. */
   update(secrets: Secrets, waiting: readonly Delivery[]): void
-  /** What is to be saved; undefined if nothing is, or a save is under way. */
+  /** The state to save; undefined if there is none, or a save is under way. */
   takeUnsaved(): SavedProgress | undefined
   /** Ends the save that is under way. What could not be saved is saved again. */
   endSave(outcome: 'saved' | 'failed'): void
@@ -70,7 +70,7 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
   function pump(): void {
     if (isStopped()) return
     void read()
-    // What a crash would send twice stays below this bound.
+    // Bounds the changes that a crash would send twice.
     while (onTheirWay + ledger.countSent() < maxOnTheirWay && work.hasNext() && !isStopped()) {
       if (!isHeld() || !options.takeTurn()) return
       void send(work.next())

@@ -21,7 +21,7 @@ export interface IntakeOptions {
 export function buildIntake({ receiver, readPage, isKept, onChange }: IntakeOptions): Intake {
   const types = new Set<string>(receiver.types)
   const window = buildWindow(receiver.progress.position)
-  /** Finished by whoever delivered before. */
+  /** Finished by the process that delivered before. */
   const finished = new Set(receiver.progress.ahead)
   let cursor = receiver.progress.position
   let mayHaveMore = true

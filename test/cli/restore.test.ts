@@ -23,7 +23,7 @@ async function newBackup() {
   return { folder, backup: readFileSync(join(folder, 'good.db')) }
 }
 
-/** What is wrong with the file, its content made from a good backup, and the message. */
+/** The damage, the file made from a good backup, and the message. */
 const broken: [title: string, spoil: (backup: Buffer) => Buffer, message: string][] = [
   [
     'a file of another program',

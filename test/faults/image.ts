@@ -25,7 +25,7 @@ export function change(image: Image, { offset, data }: Change): void {
   data.copy(image.bytes, offset)
 }
 
-/** Resizes an image. What is new is filled with zeros. */
+/** Resizes an image. New bytes are zeros. */
 export function resize(image: Image, length: number): void {
   if (length < image.length) image.bytes.fill(0, length, image.length)
   if (length > image.bytes.length) {

@@ -12,7 +12,7 @@ import type { Leftover } from './volatile-disk.ts'
 /** What the service finds when it opens a database after a fault. */
 export interface Recovered {
   readonly stored: ReadonlyMap<bigint, string>
-  /** What is wrong with the database itself. */
+  /** The damage to the database itself. */
   readonly damage: string | undefined
 }
 

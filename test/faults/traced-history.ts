@@ -115,7 +115,7 @@ export async function write(history: History, clients: Clients): Promise<number>
   }
 }
 
-/** What is wrong with the plants after a power cut. */
+/** The damage to the plants after a power cut. */
 export interface Losses {
   /** An acknowledged state is gone: a plant is missing, older, or back again. */
   lost: number

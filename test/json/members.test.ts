@@ -78,7 +78,7 @@ describe('the JSON reader', () => {
   })
 
   it('tells 100,000 names apart, though some of their hashes are equal', () => {
-    // Among so many names, about one pair has the same hash of 32 bits.
+    // Among this many names, about one pair has the same hash of 32 bits.
     for (let round = 0; round < 5; round++) {
       const members = Array.from({ length: 100_000 }, (_, index) => `"${round}-${index}":0`)
       assert.deepEqual(readMembers(`{${members.join(',')}}`, names), {})

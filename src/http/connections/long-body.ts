@@ -121,7 +121,7 @@ export function hasLongBody(socket: Socket): boolean {
   return bodies.has(socket)
 }
 
-/** Measures how long a client keeps us waiting: so long as for a request, for each few bytes. */
+/** Bounds the wait for a client: each few bytes may take as long as a whole request. */
 function buildPatience({ requestTimeoutMs }: Timeouts, onLost: () => void) {
   let leftMs = requestTimeoutMs
   let bytes = 0

@@ -15,7 +15,7 @@ import {
 const Origin = 'https://garden.example'
 const preflight = { Origin, 'Access-Control-Request-Method': 'POST' }
 
-/** What a page of another origin hears, where any may call and where the operator names some. */
+/** Answers to a page of another origin, where any may call and where the operator names some. */
 const crossOrigin = [
   { whose: 'any origin', headers: { 'access-control-allow-origin': '*' } },
   {

@@ -13,8 +13,8 @@ interface Target {
 }
 
 /**
- * Applies changes, oldest first, to the rows that are loaded. What is on the screen stays where it
- * is. Returns the changes that had an effect.
+ * Applies changes, oldest first, to the loaded rows. Visible rows stay in place. Returns those
+ * that had an effect.
  */
 export function applyChanges(
   changes: readonly Change[],

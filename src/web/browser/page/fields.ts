@@ -81,13 +81,13 @@ export function buildPlantFields(plant: Plant | undefined): PlantFields {
   }
 }
 
-/** What is wrong with an id, as far as that can be told without asking the service. */
+/** The mistake in an id, if one shows without asking the service. */
 export function findIdFault(text: string): string | undefined {
   if (toPathId(text) !== undefined) return undefined
   return `The id must be an integer ${int64Range}, in digits, without spaces.`
 }
 
-/** What is wrong with a name or a tag, which can be any text but for what no engine can store. */
+/** The mistake in a name or a tag, which may be any text that every engine can store. */
 export function findTextFault(kind: string, text: string): string | undefined {
   if (isStorable(text)) return undefined
   return `The ${kind} must not contain NUL characters or halves of characters.`

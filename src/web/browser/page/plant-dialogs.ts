@@ -116,7 +116,7 @@ interface FormParts {
   isDone(): boolean
 }
 
-/** Opens a dialog with a form. What is refused is shown in it, and what was typed stays. */
+/** Opens a dialog with a form. It shows a refusal and keeps the typed text. */
 async function openForm({ title, fields, parts, send, isDone }: FormParts): Promise<void> {
   const problem = element('div', { class: 'refusal', role: 'alert' })
   const submit =

@@ -13,7 +13,7 @@ export interface PlantList {
   fillScreen(): void
   /** Shows a plant: scrolls to it, or to the next one. Resolves to the plant that it shows. */
   goTo(id: bigint): Promise<Plant | undefined>
-  /** Reads the rows around the screen again and drops the others, for what nobody told. */
+  /** Reads the visible rows again and drops the others, after changes that were not reported. */
   refresh(): Promise<void>
   /** Scrolls to a plant that somebody has just changed here, if it is not on the screen. */
   show(plant: Plant): Promise<void>

@@ -39,7 +39,7 @@ function withStorage<Result>(use: (storage: Storage) => Result): Result | undefi
   }
 }
 
-/** What is wrong with a token, as far as that can be told without asking the service. */
+/** The mistake in a token, if one shows without asking the service. */
 export function findTokenFault(token: string): string | undefined {
   if (token === '') return 'Enter a token.'
   if (/^[!-~]+$/.test(token)) return undefined
