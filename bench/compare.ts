@@ -4,6 +4,7 @@
  * in turn in short slices. About a minute for 60 rounds.
  *
  *   npx node bench/compare.ts --before <checkout> [--rounds 60] [--engine sqlite|postgres]
+ *     [--after-env NAME=value]...
  */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -29,6 +30,8 @@ interface Options {
   readonly folders: Readonly<Record<'before' | 'after', string>>
   readonly rounds: number
   readonly engine: string
+  /** Settings of this checkout alone, which the other may not know. */
+  readonly afterEnv: Readonly<Record<string, string>>
 }
 
 /** One workload during one start: the same rounds of both checkouts. */
@@ -65,7 +68,8 @@ function readOptions(): Options {
   if (values.engine !== 'sqlite' && values.engine !== 'postgres') {
     refuse(`--engine takes sqlite or postgres, not ${values.engine}.`)
   }
-  return { folders, rounds, engine: values.engine }
+  const afterEnv = Object.fromEntries(values['after-env'].map(toSetting))
+  return { folders, rounds, engine: values.engine, afterEnv }
 }
 
 function parseArguments() {
@@ -73,12 +77,18 @@ function parseArguments() {
     before: { type: 'string' },
     rounds: { type: 'string', default: '60' },
     engine: { type: 'string', default: 'sqlite' },
+    'after-env': { type: 'string', multiple: true, default: [] as string[] },
   } as const
   try {
     return parseArgs({ options: known }).values
   } catch (error) {
     return refuse((error as Error).message)
   }
+}
+
+function toSetting(text: string): [string, string] {
+  const [name = '', value] = text.split(/=(.*)/s)
+  return value === undefined ? refuse('--after-env takes NAME=value.') : [name, value]
 }
 
 function refuse(reason: string): never {
@@ -107,7 +117,9 @@ async function startSubject(lab: Lab, name: 'before' | 'after', store: string): 
   const isSqlite = options.engine === 'sqlite'
   const url = isSqlite ? `sqlite:${join(lab.folder, `${store}.db`)}` : await lab.newDatabase(store)
   const args = [join(options.folders[name], 'bin', 'plant-store.js'), 'serve']
-  const server = await lab.serve({ args, env: { DATABASE_URL: url, PLANT_STORE_TOKEN: token } })
+  const own = name === 'after' ? options.afterEnv : {}
+  const env = { DATABASE_URL: url, PLANT_STORE_TOKEN: token, ...own }
+  const server = await lab.serve({ args, env })
   const database = isSqlite ? [] : [Number((await lab.findPostgres()).process.pid)]
   const pids = [server.pid, ...database]
   const subject = { name, server, pids, requests: toRequests(seedCount, 200) }
