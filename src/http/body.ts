@@ -44,8 +44,8 @@ export async function discardBody(
 }
 
 /**
- * A large body takes tens of milliseconds to judge. They are judged one at a time, with as long a
- * pause after each as it took, so that other requests are served and connections accepted.
+ * A large body takes tens of milliseconds to judge. They are judged one at a time, with a pause
+ * after each of twice the time that it took: other requests are served and connections accepted.
  */
 const largeBytes = 64 * 1024
 let lastTurn: Promise<void> = Promise.resolve()
@@ -55,7 +55,7 @@ function takeTurn(): Promise<void> {
   lastTurn = turn.then(async () => {
     const startedAt = performance.now()
     await nextTurn()
-    await sleep(performance.now() - startedAt)
+    await sleep(2 * (performance.now() - startedAt))
   })
   return turn
 }
