@@ -70,7 +70,8 @@ export function buildBatcher<Item extends Batched>(
   let queuedBytes = 0
   const batchItems = buildHistogram(itemsBounds)
   const batchSeconds = buildHistogram(secondsBounds)
-  const batches = new Set<Waiting<Item>[]>()
+  // No set: V8 links its outgrown tables, and the garbage collector would keep what they hold.
+  const batches: Waiting<Item>[][] = []
   let flushIsScheduled = false
   let lastBatchItems = 0
   let delayedUntil = 0
@@ -95,7 +96,7 @@ export function buildBatcher<Item extends Batched>(
   }
 
   function scheduleFlush(): void {
-    if (flushIsScheduled || batches.size === bounds.batchesInFlight || queue.length === 0) return
+    if (flushIsScheduled || batches.length === bounds.batchesInFlight || queue.length === 0) return
     flushIsScheduled = true
     const isSmall = delayedUntil > 0 && queue.length < lastBatchItems
     const delayMs = isSmall ? delayedUntil - performance.now() : 0
@@ -118,7 +119,7 @@ export function buildBatcher<Item extends Batched>(
     lastBatchItems = batch.length
     observe(batchItems, batch.length)
     const startedAt = performance.now()
-    batches.add(batch)
+    batches.push(batch)
     let outcomes: unknown[] | Promise<unknown[]>
     try {
       outcomes = run(batch.map(({ item }) => item))
@@ -169,11 +170,11 @@ export function buildBatcher<Item extends Batched>(
 
   function finish(batch: Waiting<Item>[], startedAt: number): void {
     observe(batchSeconds, (performance.now() - startedAt) / 1000)
-    batches.delete(batch)
+    batches.splice(batches.indexOf(batch), 1)
     const delayMs = commitDelayMs()
     delayedUntil = delayMs > 0 ? performance.now() + delayMs : 0
     scheduleFlush()
-    if (batches.size > 0 || queue.length > 0) return
+    if (batches.length > 0 || queue.length > 0) return
     for (const resolve of onDrained) resolve()
     onDrained = []
   }
@@ -183,11 +184,11 @@ export function buildBatcher<Item extends Batched>(
       const reason = toReason(item)
       if (reason !== undefined) reject(reason)
     }
-    return batches.size > 0 || queue.length > 0
+    return batches.length > 0 || queue.length > 0
   }
 
   function drain(): Promise<void> {
-    if (batches.size === 0 && queue.length === 0) return Promise.resolve()
+    if (batches.length === 0 && queue.length === 0) return Promise.resolve()
     return new Promise((resolve) => onDrained.push(resolve))
   }
 

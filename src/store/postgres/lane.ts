@@ -36,7 +36,7 @@ interface Task {
   readonly settle: { resolve(value: never): void; reject(reason: unknown): void }
   readonly timeoutMs: number
   readonly endsAt: number
-  readonly caller: Caller | undefined
+  caller: Caller | undefined
   /** When it was sent. */
   sentAt: number
   /** Its caller has left, or got the answer that it was late. */
@@ -61,7 +61,8 @@ const slowMs = 10
 export function buildLane(options: LaneOptions): Lane {
   const { open, connections, depth, queueItems, whenLate } = options
   const tracks: Track[] = []
-  const queue = new Set<Task>()
+  // No set: V8 links its outgrown tables, and the garbage collector would keep what they hold.
+  let queue: Task[] = []
   let openCount = 0
   let isClosed = false
   let checkTimer: NodeJS.Timeout | undefined
@@ -69,10 +70,10 @@ export function buildLane(options: LaneOptions): Lane {
   function run<Value>(statements: Statements<Value>, timeoutMs: number, caller?: Caller) {
     return new Promise<Value>((resolve, reject) => {
       if (isClosed) throw unreachable()
-      if (queue.size >= queueItems) throw overloaded('read_queue')
+      if (queue.length >= queueItems) throw overloaded('read_queue')
       const endsAt = performance.now() + timeoutMs
       const settle = { resolve, reject }
-      queue.add({ statements, settle, timeoutMs, endsAt, caller, sentAt: 0, isUnwanted: false })
+      queue.push({ statements, settle, timeoutMs, endsAt, caller, sentAt: 0, isUnwanted: false })
       checkTimer ??= setInterval(check, Math.min(checkMs, timeoutMs)).unref()
       startNext()
     })
@@ -81,12 +82,12 @@ export function buildLane(options: LaneOptions): Lane {
   /** Sends tasks while a connection can take one, and opens another if all have something to do. */
   function startNext(): void {
     const now = performance.now()
-    let isBusy = queue.size > 0
-    for (const task of queue) {
+    let isBusy = false
+    for (let task = queue[0]; task !== undefined; task = queue[0]) {
       const track = findTrack(now)
       isBusy = track === undefined || track.tasks.length > 0
       if (track === undefined) break
-      queue.delete(task)
+      queue.shift()
       void start(track, task, now)
     }
     if (isBusy && openCount < connections) void openAnother()
@@ -113,9 +114,11 @@ export function buildLane(options: LaneOptions): Lane {
     tasks.push(task)
     try {
       task.settle.resolve((await task.statements(connection.sql)) as never)
+      // The driver holds on to old queries for a while: they must not hold requests.
+      task.caller = undefined
     } catch (error) {
       // The cancel request was meant for the task before it: a read can be sent again.
-      if (isCancelled(error) && track.cancels > cancels && !task.isUnwanted) queue.add(task)
+      if (isCancelled(error) && track.cancels > cancels && !task.isUnwanted) queue.push(task)
       else task.settle.reject(error)
     }
     tasks.splice(tasks.indexOf(task), 1)
@@ -136,15 +139,14 @@ export function buildLane(options: LaneOptions): Lane {
   /** Ends tasks that are late or whose callers have left. */
   function check(): void {
     const now = performance.now()
-    for (const task of queue) {
+    queue = queue.filter((task) => {
       const reason = findReason(task, now)
-      if (reason === undefined) continue
-      queue.delete(task)
       // A statement that was sent may have been executed; one that was not cannot have been.
-      task.settle.reject(reason === 'late' ? unreachable() : callerLeft())
-    }
+      if (reason !== undefined) task.settle.reject(reason === 'late' ? unreachable() : callerLeft())
+      return reason === undefined
+    })
     for (const track of tracks) endUnwanted(track, now)
-    if (queue.size > 0 || tracks.some(({ tasks }) => tasks.length > 0)) return
+    if (queue.length > 0 || tracks.some(({ tasks }) => tasks.length > 0)) return
     clearInterval(checkTimer)
     checkTimer = undefined
   }
@@ -172,7 +174,7 @@ export function buildLane(options: LaneOptions): Lane {
 
   function refuse(reason: unknown): void {
     for (const task of queue) task.settle.reject(reason)
-    queue.clear()
+    queue = []
   }
 
   return {

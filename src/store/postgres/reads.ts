@@ -18,7 +18,7 @@ const lookUpBounds: BatcherBounds = {
 interface LookUp extends Batched {
   readonly id: bigint
   readonly arrivedAt: number
-  readonly caller: Caller | undefined
+  caller: Caller | undefined
 }
 
 /** The reads of plants and tokens. One whose caller has left is dropped or cancelled. */
@@ -32,8 +32,13 @@ export function buildReads(connection: Connection, answerTimeoutMs: number) {
     if (ids.length === 0) throw callerLeft()
     const callers = toOneCaller(asked)
     const run = (sql: Sql) => findPlants(sql, ids)
-    const found = await read('lookUps', run, callers, answerTimeoutMs - waitedMs)
-    return asked.map(({ id }) => found.get(id))
+    try {
+      const found = await read('lookUps', run, callers, answerTimeoutMs - waitedMs)
+      return asked.map(({ id }) => found.get(id))
+    } finally {
+      // The driver holds on to old queries for a while: they must not hold requests.
+      for (const one of asked) one.caller = undefined
+    }
   }
 
   async function read<Value>(
