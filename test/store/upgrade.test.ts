@@ -61,6 +61,19 @@ for (const { name, expected, newUrl } of oldStores) {
       assert.equal(await ask(expired), 40102)
     })
 
+    it('knows the idempotency keys', async () => {
+      const { store } = await startService(await newUrl())
+      const keyed = expected.plants.find(({ id }) => id === '7919')
+      assert.ok(keyed?.tag !== undefined)
+      const plant = { id: 7919n, name: keyed.name, tag: keyed.tag }
+      const key = { tokenId: 'operator', key: 'key-7919' }
+      const other = await store.createPlantOnce({ ...plant, name: 'another' }, key)
+      const again = await store.createPlantOnce(plant, key)
+      // After a day a service forgets its keys. Then the id is taken, as it is without a key.
+      const answers = [other, typeof again === 'object' ? again.isReplay : again]
+      assert.ok(['key reused,true', 'exists,exists'].includes(answers.join()), answers.join())
+    })
+
     it('takes writes, keeps a journal from then on, and passes the check', async () => {
       const url = await newUrl()
       const options = { folder: newFolder(), env: { DATABASE_URL: url } }
