@@ -47,6 +47,60 @@ for (const engine of engines) {
   })
 }
 
+for (const engine of engines) {
+  describe(`an import into a service on ${engine.name}`, () => {
+    const env = { PLANT_STORE_TOKEN: token }
+
+    /** Starts a service and an import into it, and waits for a random number of plants. */
+    async function begin(folder: string) {
+      const database = await engine.newUrl()
+      const service = await startProcess({ database })
+      const args = ['import', 'plants.ndjson', ...flags, '--url', service.url]
+      const running = start(args, { folder, env })
+      const store = await engine.open(database)
+      const enough = 1 + Math.floor(Math.random() * 0.4 * lineCount)
+      await waitUntil(async () => (await countPlants(store)) >= enough, `${enough} plants`)
+      await store.close()
+      return { database, service, running, args }
+    }
+
+    async function read(database: string, folder: string): Promise<string> {
+      const exported = await run(['export', '--quiet'], { folder, env: { DATABASE_URL: database } })
+      return exported.stdout
+    }
+
+    it('ends with the same store when the service is killed and started again', async () => {
+      const folder = newFolder()
+      writeFileSync(join(folder, 'plants.ndjson'), lines.join(''))
+      const expected = await importInto(await engine.newUrl(), folder)
+      for (let round = 0; round < scale(1, 20); round++) {
+        const { database, service, running } = await begin(folder)
+        await service.end('SIGKILL')
+        const again = await startProcess({ database, port: Number(new URL(service.url).port) })
+        const { exitCode, stderr } = await running.ended
+        assert.equal(exitCode, 0, stderr)
+        await again.end('SIGTERM')
+        assert.ok((await read(database, folder)) === expected, 'the stores differ')
+      }
+    })
+
+    it('ends with the same store when the client is killed and run again', async () => {
+      const folder = newFolder()
+      writeFileSync(join(folder, 'plants.ndjson'), lines.join(''))
+      const expected = await importInto(await engine.newUrl(), folder)
+      for (let round = 0; round < scale(1, 20); round++) {
+        const { database, service, running, args } = await begin(folder)
+        running.child.kill('SIGKILL')
+        await running.ended
+        const again = await run(args, { folder, env })
+        assert.equal(again.exitCode, 0, again.stderr)
+        await service.end('SIGTERM')
+        assert.ok((await read(database, folder)) === expected, 'the stores differ')
+      }
+    })
+  })
+}
+
 async function countPlants(store: Store): Promise<number> {
   const snapshot = await store.openSnapshot()
   try {

@@ -29,9 +29,12 @@ export function openHttpTarget(
   rule: ConflictRule,
   stop: AbortSignal,
 ): Target {
-  const first = toClient(address, token, firstRetries)
-  const later = toClient(address, token, laterRetries)
-  let hasAnswered = false
+  let isReached = false
+  const onReached = () => {
+    isReached = true
+  }
+  const first = toClient(address, token, firstRetries, onReached)
+  const later = toClient(address, token, laterRetries, onReached)
   const url = address.replace(/\/+$/, '')
   const controller = new AbortController()
   let timer: NodeJS.Timeout | undefined
@@ -42,14 +45,14 @@ export function openHttpTarget(
 
   async function send(plants: readonly NewPlant[]): Promise<ImportReport> {
     for (;;) {
+      const client = isReached ? later : first
+      const { signal } = controller
       try {
-        const client = hasAnswered ? later : first
-        const { signal } = controller
-        const report = await client.importPlants(plants, { onConflict: rule, signal })
-        hasAnswered = true
-        return report
+        return await client.importPlants(plants, { onConflict: rule, signal })
       } catch (error) {
         if (!(error instanceof PlantStoreError)) throw error
+        const isLost = error.status === undefined || error.status >= 500
+        if (client === first && isReached && isLost) continue
         // A request that waits for its turn has not failed, however often that happens.
         if (error.status !== 429 || stop.aborted) throw explain(error, url)
         await sleep(limitedPauseMs, undefined, { signal: controller.signal })
@@ -74,18 +77,33 @@ export function openHttpTarget(
   }
 }
 
-function toClient(url: string, token: string, retries: number): PlantStore {
+function toClient(url: string, token: string, retries: number, onReached: () => void): PlantStore {
+  const send: typeof fetch = async (input, init) => {
+    try {
+      const response = await fetch(input, init)
+      onReached()
+      return boundBody(response)
+    } catch (error) {
+      if (!isUnreachable(error)) onReached()
+      throw error
+    }
+  }
   try {
-    return new PlantStore({ url, token, retries, fetch: fetchBounded })
+    return new PlantStore({ url, token, retries, fetch: send })
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
     throw new WrongConfig([`--${error.message}`])
   }
 }
 
+/** Whether no connection was made at all. */
+function isUnreachable(error: unknown): boolean {
+  const { cause } = error as { cause?: { code?: string } }
+  return /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/.test(cause?.code ?? '')
+}
+
 /** Reads no more of an answer than a report can have. */
-const fetchBounded: typeof fetch = async (input, init) => {
-  const response = await fetch(input, init)
+function boundBody(response: Response): Response {
   let bytes = 0
   const bounded = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
