@@ -40,7 +40,7 @@ describe('the published package', { timeout: 600_000 }, () => {
     const files = globSync('**/*.*', { cwd: installed('.'), exclude: ['node_modules/**'] })
     assert.ok(files.includes('dist/client/index.js'))
     assert.deepEqual(
-      files.filter((file) => !allowed.test(file) || /(^|[/.])test[s.]?/.test(file)),
+      files.filter((file) => !allowed.test(file) || /(^|\/)tests?\/|\.test\./.test(file)),
       [],
     )
   })
@@ -78,6 +78,10 @@ describe('the published package', { timeout: 600_000 }, () => {
       cpSync(join(import.meta.dirname, 'use.ts'), join(project, 'use.ts'))
       const output = await runNode(project, ['use.ts', url ?? '', token])
       assert.equal(output, 'true string 40900 undefined\n')
+      for (const path of ['/', '/docs']) {
+        const { status, headers } = await fetch(`${url}${path}`)
+        assert.deepEqual([status, headers.get('Content-Type')], [200, 'text/html; charset=utf-8'])
+      }
       const page = await (await fetch(`${url}/`)).text()
       const [script = ''] = /assets\/page-[\w-]+\.js/.exec(page) ?? []
       assert.match(await (await fetch(`${url}/${script}`)).text(), /Sign in/)
@@ -152,7 +156,7 @@ async function pack(): Promise<string> {
     'test/package',
   ]
   for (const file of [...needed, ...files, 'README.md', 'LICENSE']) {
-    if (file !== 'dist') cpSync(join(root, file), join(copy, file), { recursive: true })
+    if (!/^!|^dist$/.test(file)) cpSync(join(root, file), join(copy, file), { recursive: true })
   }
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
   await npm(copy, ['pack'])
