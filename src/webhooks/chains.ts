@@ -9,7 +9,9 @@ export interface Chains {
   add(job: Job): void
   /** Whether a job may be sent now. */
   hasNext(): boolean
-  /** Takes the next job that may be sent. */
+  /** The next job that may be sent. */
+  peek(): Job | undefined
+  /** Takes it. */
   next(): Job | undefined
   /** Puts back the first job of a chain, to be sent at its time. */
   putBack(job: Job): void
@@ -32,11 +34,17 @@ export function buildChains(onReady: () => void): Chains {
 
   function putBack(job: Job): void {
     if (job.readyAt <= performance.now()) {
-      ready.push(job)
+      makeReady(job)
       return
     }
     delayed.add(job)
     if (job.readyAt < timerAt) arm(job.readyAt)
+  }
+
+  /** What was tried before comes before what is new: its time has come. */
+  function makeReady(job: Job): void {
+    if (job.attempts > 0) ready.unshift(job)
+    else ready.push(job)
   }
 
   function arm(at: number): void {
@@ -51,7 +59,7 @@ export function buildChains(onReady: () => void): Chains {
     for (const job of delayed) {
       if (job.readyAt <= now) {
         delayed.delete(job)
-        ready.push(job)
+        makeReady(job)
       } else next = Math.min(next, job.readyAt)
     }
     timerAt = Infinity
@@ -71,6 +79,7 @@ export function buildChains(onReady: () => void): Chains {
     },
 
     hasNext: () => ready.length > 0,
+    peek: () => ready[0],
     next: () => ready.shift(),
     putBack,
 

@@ -1,5 +1,6 @@
 import type { Claim, Delivery, Receiver, SavedProgress, Secrets } from '../store/receivers.ts'
 import type { Store } from '../store/store.ts'
+import { buildCaution } from './caution.ts'
 import { deliver } from './delivery.ts'
 import { buildIntake, type IntakeOptions } from './intake.ts'
 import { type Job, noteFailure } from './job.ts'
@@ -58,6 +59,7 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
   const { position: _, ahead: __, ...times } = receiver.progress
   const ledger = buildLedger(times, settings.keptDeliveries)
   const work = buildWorkload(ledger, pump)
+  const caution = buildCaution(pump)
   const intake = buildIntake({ receiver, readPage, isKept: work.has, onChange: work.add })
   const onIdle: (() => void)[] = []
   let { secrets } = receiver
@@ -72,7 +74,7 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
     void read()
     // Bounds the changes that a crash would send twice.
     while (onTheirWay + ledger.countSent() < maxOnTheirWay && work.hasNext() && !isStopped()) {
-      if (!isHeld() || !options.takeTurn()) return
+      if (!isHeld() || (work.isNextNew() && !caution.mayBegin()) || !options.takeTurn()) return
       void send(work.next())
     }
   }
@@ -125,6 +127,7 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
     }
     const { fate, delayMs, times, pause } = judge(outcome, job.attempts, ledger.times, settings)
     ledger.times = times
+    caution.note(fate === 'done' ? 'success' : 'failure')
     ledger.pause ??= pause
     if (fate === 'refused') {
       work.putBack(job)
@@ -189,6 +192,7 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
     },
     close() {
       isClosed = true
+      caution.close()
       work.close()
       transport.close()
     },

@@ -2,6 +2,8 @@
 export interface Pace {
   /** Takes the right to start one delivery. After a refusal, `onFree` is called later. */
   take(): boolean
+  /** Whether requests of clients come first. */
+  isBusy(): boolean
   close(): void
 }
 
@@ -11,25 +13,27 @@ export interface PaceOptions {
   readonly onFree: () => void
 }
 
-const intervalMs = 100
-/** Above this share of its time the event loop has no room left. */
-const busyUtilization = 0.9
+const intervalMs = 50
+/** Above this share of its time, the event loop is for the requests of clients. */
+const busyUtilization = 0.5
 /** With fewer requests per second than this, only the deliveries themselves keep it busy. */
 const fewRequests = 100
-/** The fewest deliveries while it is busy: this share of the requests. */
+/** The deliveries while it is busy: this share of the requests. */
 const leastShare = 0.05
 const leastPerInterval = 1
-const mostPerInterval = 2_000
-const slower = 0.5
-const faster = 1.5
+const mostPerInterval = 1_000
+/** After a rest nobody knows yet how busy the process will be. */
+const firstPerInterval = 25
+const faster = 2
 
 /**
- * Builds a pace. Deliveries give way when the event loop has no time left, down to a small share
- * of the requests, and speed up again when there is room.
+ * Builds a pace. While the event loop is busy, deliveries get a small share of it; when there is
+ * room again, they speed up step by step.
  */
 export function buildPace({ countRequests, onFree }: PaceOptions): Pace {
-  let perInterval = mostPerInterval
-  let left = mostPerInterval
+  let perInterval = firstPerInterval
+  let left = firstPerInterval
+  let isBusy = false
   let isRefused = false
   let timer: NodeJS.Timeout | undefined
   let requestsBefore = 0
@@ -41,16 +45,15 @@ export function buildPace({ countRequests, onFree }: PaceOptions): Pace {
     const loop = performance.eventLoopUtilization()
     const came = requests - requestsBefore
     const { utilization } = performance.eventLoopUtilization(loop, loopBefore)
-    const isBusy = utilization > busyUtilization && came * (1000 / intervalMs) > fewRequests
+    isBusy = utilization > busyUtilization && came * (1000 / intervalMs) > fewRequests
     const least = Math.max(leastPerInterval, came * leastShare)
-    perInterval = isBusy
-      ? Math.max(perInterval * slower, least)
-      : Math.min(perInterval * faster, mostPerInterval)
+    perInterval = isBusy ? least : Math.min(perInterval * faster, mostPerInterval)
     requestsBefore = requests
     loopBefore = loop
     left = Math.ceil(perInterval)
     // At rest nothing is measured.
-    const isIdle = performance.now() - takenAt > intervalMs && perInterval === mostPerInterval
+    const isIdle = performance.now() - takenAt > intervalMs && !isBusy
+    if (isIdle) perInterval = firstPerInterval
     timer = isIdle ? undefined : setTimeout(measure, intervalMs).unref()
     if (isRefused) {
       isRefused = false
@@ -73,6 +76,7 @@ export function buildPace({ countRequests, onFree }: PaceOptions): Pace {
       isRefused = true
       return false
     },
+    isBusy: () => isBusy,
     close: () => clearTimeout(timer),
   }
 }

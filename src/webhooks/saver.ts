@@ -17,27 +17,40 @@ export interface SaverOptions {
   /** Called with a dispatcher whose receiver belongs to somebody else now. */
   readonly onLost: (dispatcher: Dispatcher) => void
   readonly onError: (error: unknown) => void
+  /** Whether requests of clients come first: each save may cost them a commit. */
+  readonly isBusy: () => boolean
 }
 
-/** How long progress waits that only skips changes. */
+/** How long progress waits that only skips changes, and any while clients come first. */
 const laterMs = 1_000
+const busyMs = 100
 /** The pause after a save that failed. */
 const retryMs = 250
 
-export function buildSaver({ store, owner, list, onLost, onError }: SaverOptions): Saver {
+export function buildSaver(options: SaverOptions): Saver {
+  const { store, owner, list, onLost, onError, isBusy } = options
   let last = Promise.resolve()
   let isQueued = false
   let timer: NodeJS.Timeout | undefined
+  let timerMs = Infinity
 
   function request(urgency: 'now' | 'later'): void {
     if (isQueued) return
-    if (urgency === 'now') queue()
-    else timer ??= setTimeout(queue, laterMs).unref()
+    if (urgency === 'later') schedule(laterMs)
+    else if (isBusy()) schedule(busyMs)
+    else queue()
+  }
+
+  function schedule(delayMs: number): void {
+    if (timerMs <= delayMs) return
+    clearTimeout(timer)
+    timerMs = delayMs
+    timer = setTimeout(queue, delayMs).unref()
   }
 
   function queue(): void {
     clearTimeout(timer)
-    timer = undefined
+    timerMs = Infinity
     isQueued = true
     last = last.then(toNextTurn).then(save)
   }
@@ -58,7 +71,7 @@ export function buildSaver({ store, owner, list, onLost, onError }: SaverOptions
       }
     } catch (error) {
       for (const { dispatcher } of unsaved) dispatcher.endSave('failed')
-      timer ??= setTimeout(queue, retryMs).unref()
+      schedule(retryMs)
       onError(error)
     }
   }

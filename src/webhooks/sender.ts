@@ -49,6 +49,7 @@ export function openSender({ store, logger, countRequests, ...options }: SenderO
     owner,
     list: roster.list,
     onLost: roster.drop,
+    isBusy: pace.isBusy,
     onError,
   })
   let isClosed = false

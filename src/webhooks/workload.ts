@@ -12,6 +12,8 @@ export interface Workload extends Pick<Chains, 'hasNext' | 'putBack' | 'close'> 
   /** Adds deliveries that the store keeps, except those that are known. */
   addWaiting(waiting: readonly Delivery[]): void
   has(position: string): boolean
+  /** Whether the next job was never sent. */
+  isNextNew(): boolean
   /** Takes the next job to send. */
   next(): Job
   /** Keeps a change beside the journal, so that it does not hold up the position. */
@@ -63,6 +65,8 @@ export function buildWorkload(
     },
 
     has: (position) => jobs.has(position),
+
+    isNextNew: () => chains.peek()?.attempts === 0,
 
     next() {
       const job = chains.next() as Job

@@ -10,6 +10,7 @@ import { toRefusal } from './failures.ts'
 import { readSizes } from './file-sizes.ts'
 import { setJournaling } from './journal.ts'
 import { boundLog, defaultLogBounds, type LogBounds } from './log-bound.ts'
+import { buildProgressWriter } from './progress.ts'
 import {
   buildStatements,
   type ReceiverWrites,
@@ -23,6 +24,12 @@ const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: 1 }
 const defaultLockTimeoutMs = 5_000
 /** How often a watched journal is looked at for changes of other processes. */
 const lookMs = 100
+
+/**
+ * For this long after other writes, the progress of receivers shares their commits: a commit of
+ * another connection would empty the cache of this one.
+ */
+const sharedMs = 100
 
 /** What tests and benchmarks may set. */
 export interface SqliteStoreOptions extends Partial<BatcherBounds> {
@@ -48,6 +55,9 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   const { plants, tokens, receivers, journal } = statements
   const journaling = setJournaling(db, journal, wanted)
   const writer = openWriter(db, statements, { location, lockTimeoutMs, journaling })
+  const path = db.location()
+  const progress = path === null ? undefined : buildProgressWriter(path)
+  let busyUntil = 0
   const openSnapshot = boundLog(db, log)
   // Changes with every commit of another connection, and costs no more than a look into memory.
   const selectCommits = db.prepare('PRAGMA data_version')
@@ -55,6 +65,9 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   const batcher = buildBatcher(commit, { ...bounds, ...overrides }, writer.commitDelayMs)
 
   function commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
+    if (batch.some(({ change }) => change.kind !== 'write receivers')) {
+      busyUntil = performance.now() + sharedMs
+    }
     const outcomes = writer.commit(batch)
     if (outcomes instanceof Promise) return outcomes.finally(watch.wake)
     watch.wake()
@@ -126,7 +139,10 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
       revision: async () => read(receivers.revision),
       claim: (owner, leaseMs) => writeReceivers('claim', owner, leaseMs, Date.now()),
       release: (owner) => writeReceivers('release', owner),
-      save: (owner, saved) => writeReceivers('save', owner, saved),
+      save: (owner, saved) =>
+        progress === undefined || performance.now() < busyUntil
+          ? writeReceivers('save', owner, saved)
+          : progress.save(owner, saved),
       listDeliveries: async (id, state) => read(() => receivers.listDeliveries(id, state)),
       findPlant: async (id, position) => read(() => receivers.findPlant(id, position)),
       retryFailures: (id, dueAt) => writeReceivers('retryFailures', id, dueAt),
@@ -146,6 +162,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     async close() {
       await batcher.drain()
       await writer.close()
+      progress?.close()
       // The last connection to close empties the log.
       db.close()
     },
