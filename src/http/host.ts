@@ -20,15 +20,24 @@ export function buildHostCheck(
 ): (request: IncomingMessage) => Failure | undefined {
   const ownNames = new Set(['localhost', parts.host, hostname(), `${hostname()}.local`])
   if (parts.publicUrl !== undefined) ownNames.add(new URL(parts.publicUrl).hostname)
+  // Most requests have the host of the one before.
   let lastOwn = ''
+  let lastForeign = ''
+
+  function isOwn(host: string): boolean {
+    const name = toName(host)
+    return isIP(name) !== 0 || ownNames.has(name) || name.endsWith('.localhost')
+  }
 
   return ({ headers }) => {
     const { host } = headers
     if (host === undefined || host === lastOwn) return undefined
-    const name = toName(host)
-    if (isIP(name) !== 0 || ownNames.has(name) || name.endsWith('.localhost')) {
-      lastOwn = host
-      return undefined
+    if (host !== lastForeign) {
+      if (isOwn(host)) {
+        lastOwn = host
+        return undefined
+      }
+      lastForeign = host
     }
     return isOfForeignPage(headers, host) ? foreign() : undefined
   }
