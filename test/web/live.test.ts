@@ -49,6 +49,17 @@ describe('changes of others', { skip: browserMissing }, () => {
     await put(20, { name: 'theirs alone' })
     await page.getByText('Somebody has changed plant 20.').waitFor()
     assert.equal(await page.locator('tr[data-mark="changed"]').count(), 1)
+    // The stream may tell of an own change before its answer arrives.
+    await page.route('**/plants', async (route) => {
+      const response = await route.fetch()
+      await page.getByRole('cell', { name: 'quick', exact: true }).waitFor({ state: 'attached' })
+      await route.fulfill({ response })
+    })
+    await page.getByRole('button', { name: 'Add plant' }).click()
+    await save(dialog(page, 'Add plant'), { id: '11', name: 'quick' })
+    await page.getByText('Plant 11 is stored.').waitFor()
+    assert.equal(await page.locator('tr[data-mark="changed"]').getByText('quick').count(), 0)
+    await service.call({ method: 'DELETE', path: '/plants/11' })
   })
 
   it('follow the filter: a plant that gets the tag comes, one that loses it goes', async () => {

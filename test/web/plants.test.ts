@@ -250,8 +250,9 @@ describe('the table', { skip: browserMissing }, () => {
     await waitUntil(async () => (await readRows(page)).length === 3, 'only these are listed')
     await page.getByLabel('Filter by tag').fill('EDGE')
     await page.getByText('No plant has this tag').waitFor()
-    // Each letter is another question; the answers to the others are not waited for.
-    for (const tag of ['e', 'ed', 'edg', 'edge', '']) {
+    // A question that is not answered is not waited for.
+    await page.route(/tag=slow/, () => {})
+    for (const tag of ['slow', '']) {
       await page.getByLabel('Filter by tag').fill(tag)
       await page.keyboard.press('Enter')
     }

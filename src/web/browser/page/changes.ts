@@ -49,7 +49,7 @@ export function buildOwnChanges() {
     JSON.stringify([type, String(id), name, tag])
 
   return {
-    note(change: Change): void {
+    note: (change: Change): void => {
       if (keys.size > maxOwn) keys.clear()
       keys.add(toKey(change))
     },

@@ -1,6 +1,7 @@
 import type { PlantState, PlantStore } from '../../../client/index.ts'
 import { buildButtons, openDialog, whileBusy } from '../dom/dialog.ts'
 import { element, fill } from '../dom/element.ts'
+import type { Change } from './changes.ts'
 import { buildVersions } from './conflict.ts'
 import { buildPlantFields, type PlantFields } from './fields.ts'
 import type { Plant } from './rows.ts'
@@ -8,6 +9,8 @@ import { isNumber, isTokenRefused, toSentence } from './sentences.ts'
 
 export interface DialogParts {
   readonly client: () => PlantStore
+  /** Announces an own change before it is sent: the stream may tell of it before its answer. */
+  expect(change: Change): void
   /** The token was refused: asks for another one over the dialog, which stays as it is. */
   onTokenRefused(error: unknown): void
 }
@@ -27,6 +30,7 @@ export async function addPlant(parts: DialogParts): Promise<Plant | undefined> {
   const send = async () => {
     const plant = fields.read()
     if (plant === undefined) return
+    parts.expect({ type: 'plant.created', plant })
     await parts.client().create(plant)
     stored = plant
   }
@@ -52,6 +56,8 @@ export async function editPlant(
   async function save(form: FormDialog, mine: Plant): Promise<void> {
     try {
       const conditions = ifMatch === undefined ? { ifNoneMatch: '*' as const } : { ifMatch }
+      const type = ifMatch === undefined ? 'plant.created' : 'plant.replaced'
+      parts.expect({ type, plant: mine })
       await parts.client().replace(mine.id, mine, conditions)
       finish(mine)
     } catch (error) {
@@ -93,6 +99,7 @@ export async function deletePlant(parts: DialogParts, found: PlantState): Promis
   const fields = { elements: [shown], first: undefined, refuse: () => false }
   const send = async () => {
     try {
+      parts.expect({ type: 'plant.deleted', plant })
       await parts.client().delete(plant.id, { ifMatch: plant.etag })
       isGone = true
     } catch (error) {

@@ -46,7 +46,11 @@ export async function openStoreView(
     onImport: () => importFile(),
     onExport: (format) => attempt(() => downloadPlants(session, format, list.describe().tag)),
   })
-  const dialogs: DialogParts = { client: () => session.client, onTokenRefused: askForToken }
+  const dialogs: DialogParts = {
+    client: () => session.client,
+    expect: own.note,
+    onTokenRefused: askForToken,
+  }
 
   function open(next: string): Session {
     return openSession(next, (isReached) => frame.showReach(isReached))
@@ -178,7 +182,6 @@ export async function openStoreView(
 
   /** Shows an own change at once, before the stream tells of it. */
   async function show(change: Change, sentence: string): Promise<void> {
-    own.note(change)
     list.apply([change])
     frame.announce(sentence)
     if (change.type === 'plant.deleted') return
