@@ -32,8 +32,7 @@ export function serveInPlace(
   url: string,
   { env = {} }: ProcessOptions = {},
 ): Promise<Server> {
-  const args = [toPath('systems/in-place.ts')]
-  return lab.serve({ args, env: { ...env, ...toSettings(url) } })
+  return lab.serve({ args: [toPath('systems/in-place.ts')], env: { ...env, ...toSettings(url) } })
 }
 
 /** Starts the baseline on the engine that the URL names. */

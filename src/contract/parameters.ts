@@ -25,18 +25,20 @@ const entityTagsPattern = `^(?:\\*|${entityTags}${space})$`
 export const conflictRules = ['fail', 'skip', 'replace'] as const
 export type ConflictRule = (typeof conflictRules)[number]
 
+const pageLimit = {
+  type: 'integer',
+  format: 'int32',
+  minimum: 1,
+  maximum: pageLimits.max,
+  default: pageLimits.default,
+} as const
+
 /** The parameters of operations beside the id in the path. A wrong or repeated one is 40005. */
 export const parameters = {
   limit: {
     in: 'query',
     description: 'The maximum number of plants to return.',
-    schema: {
-      type: 'integer',
-      format: 'int32',
-      minimum: 1,
-      maximum: pageLimits.max,
-      default: pageLimits.default,
-    },
+    schema: pageLimit,
   },
   exportLimit: {
     name: 'limit',
@@ -48,13 +50,7 @@ export const parameters = {
     name: 'limit',
     in: 'query',
     description: 'The maximum number of changes on a page. A stream has no end.',
-    schema: {
-      type: 'integer',
-      format: 'int32',
-      minimum: 1,
-      maximum: pageLimits.max,
-      default: pageLimits.default,
-    },
+    schema: pageLimit,
   },
   position: {
     name: 'after',

@@ -103,8 +103,8 @@ async function judge(
   choose: Choose,
   use: number,
 ): Promise<Verdict> {
-  const startedAt = performance.now()
   const random = buildRandom(seed, use)
+  const startedAt = performance.now()
   const verdict = await cutPower(recording, choose(recording, random), random)
   const seconds = Math.round((performance.now() - startedAt) / 100) / 10
   const { acknowledged, operations, path } = recording

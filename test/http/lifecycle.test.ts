@@ -100,10 +100,7 @@ describe('a shutdown', () => {
   })
 
   it('answers new connections, too, while there are clients', async () => {
-    const service = await startService(memory, longGrace)
-    const client = open(service.url)
-    client.socket.write(ready)
-    await client.waitFor(/200 OK/)
+    const { service, client } = await startAndConnect()
     const closing = service.close()
     assert.equal((await service.call({ path: '/readyz' })).status, 503)
     client.socket.destroy()
@@ -150,10 +147,7 @@ describe('a shutdown', () => {
   })
 
   it('gives a client that is about to send a request the time to do so', async () => {
-    const service = await startService(memory, longGrace)
-    const client = open(service.url)
-    client.socket.write(ready)
-    await client.waitFor(/200 OK/)
+    const { service, client } = await startAndConnect()
     const closing = service.close()
     // The port is open for as long as the grace lasts.
     for (let turn = 0; turn < 50; turn++) await service.call({ path: '/readyz' })

@@ -42,7 +42,7 @@ export const oldStores: readonly OldStore[] = [
     async newUrl() {
       const postgresql = engines.find(({ name }) => name === 'PostgreSQL')
       const url = (await postgresql?.newUrl()) ?? ''
-      await query(url, read('release-1.0.0-postgres.sql'))
+      await query(url, read('release-1.0.0-postgres.dump'))
       return url
     },
   },
