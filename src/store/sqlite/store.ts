@@ -58,6 +58,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   const path = db.location()
   const progress = path === null ? undefined : buildProgressWriter(path)
   let busyUntil = 0
+  const waiting = new Set<() => void>()
   const openSnapshot = boundLog(db, log)
   // Changes with every commit of another connection, and costs no more than a look into memory.
   const selectCommits = db.prepare('PRAGMA data_version')
@@ -86,7 +87,22 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     change: One,
     bytes = rowBytes,
   ): Promise<SqliteOutcome<One>> {
+    // In a microtask, so that they come into the same batch.
+    if (waiting.size > 0) for (const resolve of waiting) resolve()
     return batcher.submit({ change, bytes, arrivedAt: performance.now() })
+  }
+
+  /** Resolves with the next write, whose commit can be shared, or after a while. */
+  function waitForOthers(): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        clearTimeout(timer)
+        waiting.delete(end)
+        resolve()
+      }
+      const timer = setTimeout(end, sharedMs)
+      waiting.add(end)
+    })
   }
 
   function writeReceivers<Name extends keyof ReceiverWrites>(
@@ -141,7 +157,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
       release: (owner) => writeReceivers('release', owner),
       save: (owner, saved) =>
         progress === undefined || performance.now() < busyUntil
-          ? writeReceivers('save', owner, saved)
+          ? waitForOthers().then(() => writeReceivers('save', owner, saved))
           : progress.save(owner, saved),
       listDeliveries: async (id, state) => read(() => receivers.listDeliveries(id, state)),
       findPlant: async (id, position) => read(() => receivers.findPlant(id, position)),
