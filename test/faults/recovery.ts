@@ -33,8 +33,14 @@ export function layOut(folder: string, root: string, files: ReadonlyMap<string, 
   }
 }
 
+/** Whether the journal has every change of the store, or only those since an upgrade. */
+export type JournalReach = 'complete' | 'since an upgrade'
+
 /** Opens a database as the service does, and reads and checks all of it. */
-export async function recover(path: string): Promise<Recovered> {
+export async function recover(
+  path: string,
+  journal: JournalReach = 'complete',
+): Promise<Recovered> {
   const stored = new Map<bigint, string>()
   try {
     const db = openConnection(path)
@@ -43,7 +49,7 @@ export async function recover(path: string): Promise<Recovered> {
       const damage =
         findDamage(db) ??
         (await readInto(stored, store, db)) ??
-        (await findFeedDamage(stored, store))
+        (journal === 'complete' ? await findFeedDamage(stored, store) : undefined)
       if (damage !== undefined) return { stored, damage }
     } finally {
       await store.close()

@@ -45,7 +45,7 @@ describe('an upgrade from release 1.0.0', { skip: shim.skip }, () => {
       for (let round = 0; round < scale(1, 20); round++) {
         for (const cut of cuts) {
           layOut(folder, root, disk.cutPower(cut, random))
-          const { stored, damage } = await recover(copy)
+          const { stored, damage } = await recover(copy, 'since an upgrade')
           const at = `FAULTS_SEED=${seed}: ${operation.kind} of ${operation.path}, ${cut}`
           assert.equal(damage, undefined, at)
           const wanted = expected.plants.map(({ id, name }) => [BigInt(id), name] as const)

@@ -29,6 +29,7 @@ const pageEvents = 1_000
 export async function showLog(flags: LogFlags, config: Config, terminal: Terminal): Promise<void> {
   const filter = toFilter(flags, Date.now())
   requireExisting(config)
+  const signal = flags.follow ? stopOnSignal() : undefined
   await withStore(config, async (store) => {
     const names = await buildTokenNames(store)
     const write = flags.json ? toJsonLine : toLine
@@ -39,7 +40,7 @@ export async function showLog(flags: LogFlags, config: Config, terminal: Termina
       if (text !== '') await terminal.print(text)
     }
     const end = await readAll(store, 'oldest', print, terminal)
-    if (flags.follow) await follow(store, end, print, terminal)
+    if (signal) await follow(store, end, { print, terminal, signal })
   })
 }
 
@@ -67,14 +68,18 @@ async function readAll(
   }
 }
 
+interface Following {
+  readonly print: Print
+  readonly terminal: Terminal
+  readonly signal: AbortSignal
+}
+
 /** Shows changes as they are made, until a signal comes. */
 async function follow(
   store: Store,
   from: Position,
-  print: Print,
-  terminal: Terminal,
+  { print, terminal, signal }: Following,
 ): Promise<void> {
-  const signal = stopOnSignal()
   let wake: () => void = () => {}
   let hasChanged = false
   const stopWatching = store.watchJournal(() => {
