@@ -74,7 +74,7 @@ export const eventOperations = {
               'for each change `id`, its position, `event`, its type, and `data`, the `Event` in ' +
               'one line. A comment comes at least every 15 s.',
             example:
-              'retry: 1000\nid: 5f3a9c01d2e4-1y-0-0\n\n' +
+              'id: 5f3a9c01d2e4-1y-0-0\nretry: 1000\n\n' +
               'id: 5f3a9c01d2e4-1z-1-k9x2m\nevent: plant.created\n' +
               'data: {"position":"5f3a9c01d2e4-1z-1-k9x2m","type":"plant.created",' +
               '"at":"2026-01-31T12:00:00.000Z","plant":{"id":1,"name":"Monstera deliciosa"}}\n\n',

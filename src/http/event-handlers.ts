@@ -28,7 +28,7 @@ export function buildEventHandlers(
     async listEvents({ parameters, baseUrl, mediaType }) {
       const { eventLimit: limit = pageLimits.default } = parameters
       const headers = (position: Position) => ({
-        Link: `<${baseUrl}/events?limit=${limit}&after=${position}>; rel="next"`,
+        Link: `<${baseUrl}/events?after=${position}&limit=${limit}>; rel="next"`,
         Vary: 'Accept',
       })
       if (mediaType === eventStreamType) {

@@ -93,7 +93,7 @@ export function buildEventStreams(
       const { follower, stream } = openStream(exchange, begin, verifyToken)
       const closed = new Promise((resolve) => response.once('close', resolve))
       response.on('drain', () => feed.goOn(follower))
-      response.write(`retry: 1000\nid: ${begin}\n\n`)
+      response.write(`id: ${begin}\nretry: 1000\n\n`)
       add(stream)
       feed.follow(follower)
       if (isEnding) stream.end()

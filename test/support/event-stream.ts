@@ -51,6 +51,9 @@ export async function readEvents(
         return [name, line.slice(name.length + 2)]
       }),
     )
+    if (begin === undefined && !/^id: [\w-]+\nretry: 1000$/.test(block)) {
+      throw new Error(`another beginning: ${block}`)
+    }
     begin ??= fields.get('id')
     const data = fields.get('data')
     if (data === undefined) return

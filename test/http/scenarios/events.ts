@@ -1,7 +1,7 @@
 import { answered, get, refused, type Scenario, visit } from './scenario.ts'
 
 const foreign = '000000000000-1-0-0'
-const next = /^<\/events\?limit=(\d+)&after=[A-Za-z0-9_-]{1,64}>; rel="next"$/
+const next = /^<\/events\?after=[A-Za-z0-9_-]{1,64}&limit=\d+>; rel="next"$/
 const off = { env: { JOURNAL_KEEP: 'off' } }
 
 /** Pages of the journal. Streams have a suite of their own. */
