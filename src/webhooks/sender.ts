@@ -102,7 +102,11 @@ export function openSender({ store, logger, countRequests, ...options }: SenderO
   /** Watches the journal while there is somebody to tell. */
   function watchAndPump(): void {
     if (roster.size() === 0 || isClosed) stopWatch()
-    else stopWatching ??= store.watchJournal(onCommit)
+    else if (stopWatching === undefined) {
+      stopWatching = store.watchJournal(onCommit)
+      // Nobody has told of what was committed before.
+      pages.forget()
+    }
     pumpAll()
   }
 

@@ -189,10 +189,23 @@ for (const engine of engines) {
       const receiver = await openTestReceiver()
       const { id } = await add(store, receiver.url)
       receiver.answer = () => 410
-      start(store)
+      let watchers = 0
+      start({
+        ...store,
+        watchJournal(onChange) {
+          const stop = store.watchJournal(onChange)
+          watchers++
+          return () => {
+            watchers--
+            stop()
+          }
+        },
+      })
       await createMany(store, 700n, 3)
       await waitUntil(async () => (await find(store, id)).state === 'paused', 'it is paused')
       assert.match((await find(store, id)).reason ?? '', /410/)
+      // Nobody tells the sender of the next changes.
+      await waitUntil(() => watchers === 0, 'nothing is delivered any more')
       await createMany(store, 703n, 2)
       receiver.answer = () => 200
       await store.receivers.change(id, { kind: 'resume' })
