@@ -5,6 +5,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
+import { installPackages } from './support/packages.ts'
 import { operatorToken, startService, type TestService } from './support/service.ts'
 
 const project = join(import.meta.dirname, 'generated-client')
@@ -15,8 +16,9 @@ function run(file: string, args: string[]) {
   return promisify(execFile)(process.execPath, [file, ...args], { cwd: project })
 }
 
-describe('clients generated from openapi.json', () => {
+describe('clients generated from openapi.json', { timeout: 600_000 }, () => {
   before(async () => {
+    await installPackages(project)
     const types = ['--output', join(project, 'generated.d.ts')]
     const typescript = dirname(require.resolve('openapi-typescript/package.json'))
     await run(join(typescript, 'bin', 'cli.js'), [document, ...types])

@@ -91,7 +91,7 @@ describe('the published package', { timeout: 600_000 }, () => {
   })
 
   const compilers = {
-    'TypeScript 5': join(root, 'test', 'generated-client'),
+    'TypeScript 5': import.meta.dirname,
     'TypeScript 7': root,
   }
   for (const [title, folder] of Object.entries(compilers)) {
