@@ -143,8 +143,28 @@ describe('the published package', { timeout: 600_000 }, () => {
   })
 })
 
+describe('a checkout', () => {
+  it('has the client under the name of the package, once it is installed', async () => {
+    const checkout = copyCheckout()
+    await npm(checkout, ['run', 'prepare'])
+    const script = "console.log(typeof (await import('plant-store/client')).PlantStore)"
+    const output = await runNode(checkout, ['--input-type=module', '--eval', script])
+    assert.equal(output, 'function\n')
+  })
+})
+
 /** Packs a copy of the checkout, so that its own files stay as they are. */
 async function pack(): Promise<string> {
+  const copy = copyCheckout()
+  await npm(copy, ['pack'])
+  const [name = ''] = globSync('*.tgz', { cwd: copy })
+  const tarball = join(newFolder(), 'plant-store.tgz')
+  renameSync(join(copy, name), tarball)
+  return tarball
+}
+
+/** What a package is made of, without what was built before. */
+function copyCheckout(): string {
   const copy = newFolder()
   const { files } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   const needed = [
@@ -159,9 +179,5 @@ async function pack(): Promise<string> {
     if (!/^!|^dist$/.test(file)) cpSync(join(root, file), join(copy, file), { recursive: true })
   }
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
-  await npm(copy, ['pack'])
-  const [name = ''] = globSync('*.tgz', { cwd: copy })
-  const tarball = join(newFolder(), 'plant-store.tgz')
-  renameSync(join(copy, name), tarball)
-  return tarball
+  return copy
 }
