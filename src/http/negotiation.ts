@@ -1,4 +1,7 @@
-/** The media type that a client prefers. The first one is the default, and wins a tie. */
+/**
+ * The media type that a client prefers. The first one is the default, and wins a tie, except
+ * against a type that the client names, where `Accept` covers the default by a wildcard only.
+ */
 export function toPreferred(accept: string | undefined, mediaTypes: readonly string[]): string {
   const [usual = '', ...others] = mediaTypes
   if (others.length === 0 || accept === undefined || accept === '*/*') return usual
@@ -8,7 +11,8 @@ export function toPreferred(accept: string | undefined, mediaTypes: readonly str
   let bestQuality = qualityOf(usual, ranges)
   for (const mediaType of others) {
     const quality = qualityOf(mediaType, ranges)
-    if (quality <= bestQuality) continue
+    const isNamed = quality === bestQuality && ranges.has(mediaType) && !ranges.has(best)
+    if (quality === 0 || (quality <= bestQuality && !isNamed)) continue
     best = mediaType
     bestQuality = quality
   }

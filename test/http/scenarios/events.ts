@@ -14,7 +14,14 @@ export const events: Scenario[] = [
     body: '[]',
     headers: { link: next },
   }),
-  ...['text/html', 'text/event-stream;q=0', 'text/*;q=0.1, */*', ''].map((Accept) =>
+  ...[
+    'text/html',
+    'text/event-stream;q=0',
+    'text/*;q=0.1, */*',
+    'text/*, */*',
+    'text/event-stream, application/json, */*',
+    '',
+  ].map((Accept) =>
     answered(`events for a client that accepts "${Accept}"`, get('/events?limit=1', { Accept }), {
       headers: { 'content-type': 'application/json; charset=utf-8' },
     }),
@@ -23,6 +30,11 @@ export const events: Scenario[] = [
     'a page for a client that has a Last-Event-ID, which is for streams',
     get('/events?limit=1', { 'Last-Event-ID': 'nonsense' }),
     { body: /Monstera/ },
+  ),
+  answered(
+    'a stream for a client that names it and takes all else',
+    { ...get('/events', { Accept: 'text/event-stream, */*' }), method: 'HEAD' },
+    { headers: { 'content-type': 'text/event-stream' } },
   ),
   answered(
     'the headers of a stream',
