@@ -70,7 +70,7 @@ describe('plant-store import --url', () => {
       response.writeHead(status, { 'Retry-After': '0' }).end(report)
     })
     const { exitCode, stderr } = await importInto(url, '{"id":1,"name":"a"}\n')
-    assert.match(stderr, /^Imported into http:\S+: 1 stored/)
+    assert.match(stderr, /^Imported into http:\S+: 1 stored/m)
     assert.equal(exitCode, 0)
     assert.equal(requests, 9)
   })
