@@ -4,7 +4,7 @@ import { buildWindow, type Entry, type Window } from './window.ts'
 
 /** Reads the changes for one receiver out of the journal. */
 export interface Intake extends Pick<Window, 'progress' | 'size'> {
-  /** Reads a page, if there may be one and no other is being read. Returns what it found. */
+  /** Reads a page, if there may be one and no other is being read. After "changes", read again. */
   read(): Promise<'changes' | 'gap' | 'nothing'>
   /** There may be more in the journal. */
   wake(): void
@@ -38,7 +38,7 @@ export function buildIntake({ receiver, readPage, isKept, onChange }: IntakeOpti
       for (const event of page.events) take(event)
       // What was committed during the read has set this again.
       mayHaveMore ||= page.events.length > 0
-      return page.events.length > 0 ? 'changes' : 'nothing'
+      return mayHaveMore ? 'changes' : 'nothing'
     } catch (error) {
       mayHaveMore = true
       throw error

@@ -218,7 +218,8 @@ for (const engine of engines) {
       const receiver = await openTestReceiver()
       const { id } = await add(store, receiver.url)
       receiver.answer = () => 500
-      start(store, { patienceMs: 30 })
+      // More retries than fit into the patience, or the change would be given up first.
+      start(store, { patienceMs: 30, retryDelaysMs: Array(1_000).fill(1) })
       await store.createPlant({ id: 750n, name: 'x' })
       await waitUntil(async () => (await find(store, id)).state === 'paused', 'it is paused')
       assert.match((await find(store, id)).reason ?? '', /every attempt has failed/)
