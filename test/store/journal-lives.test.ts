@@ -107,4 +107,26 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
       assert.equal(await other.journalEnd(), await store.journalEnd())
     })
   }
+
+  it('has a plant that came and went in one commit after it, not beside it', async () => {
+    const url = await postgresql.newUrl()
+    const store = await postgresql.open(url)
+    const slow = await openWriter(url, 50)
+    const plant = { id: 50n, name: 'quick' }
+    const writing = Promise.all([
+      store.createPlant(plant),
+      store.deletePlant(50n, {}),
+      store.createPlant({ ...plant, id: 51n }),
+    ])
+    const isWaiting = `SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`
+    await waitUntil(async () => (await query(url, isWaiting)).length > 0, 'the commit waits')
+    await slow.unsafe('COMMIT')
+    const [created, deleted] = await writing
+    assert.deepEqual([created, deleted], ['exists', 'deleted'])
+    const { events } = await readPage(store, 'oldest')
+    assert.deepEqual(
+      events.map(({ type, plant: { id } }) => `${type} ${id}`),
+      ['plant.created 50', 'plant.deleted 50', 'plant.created 51'],
+    )
+  })
 })

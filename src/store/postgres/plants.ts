@@ -62,11 +62,13 @@ export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Prom
   const plants = new Map(before)
   const uses = new Map(keyRows.map(toKeyUse).map((use) => [toName(use), use]))
   const newUses: KeyUse[] = []
+  const created = new Map<bigint, VersionedPlant>()
 
   return {
     find: (id) => plants.get(id),
     insert(plant) {
       if (plants.has(plant.id)) return false
+      if (!before.has(plant.id)) created.set(plant.id, plant)
       plants.set(plant.id, plant)
       return true
     },
@@ -79,10 +81,12 @@ export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Prom
     },
 
     async save(connection, entry) {
-      const changed = [...plants.values()].filter((plant) => plant !== before.get(plant.id))
-      const inserted = changed.filter(({ id }) => !before.has(id))
-      const updated = changed.filter(({ id }) => before.has(id))
-      const removed = [...before.keys()].filter((id) => !plants.has(id))
+      // One that came and went is inserted, too: others wait for its id, or have to be noticed.
+      const inserted = [...created].map(([id, plant]) => plants.get(id) ?? plant)
+      const updated = [...plants.values()].filter(
+        (plant) => before.has(plant.id) && plant !== before.get(plant.id),
+      )
+      const removed = [...before.keys(), ...created.keys()].filter((id) => !plants.has(id))
       const saved = await Promise.allSettled([
         insertPlants(connection, inserted),
         updatePlants(connection, updated),
