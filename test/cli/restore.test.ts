@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -12,6 +13,7 @@ import { describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { run } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
+import { startService } from '../support/service.ts'
 import { runShell } from './shell.ts'
 
 /** A folder with a store at the default path, and a backup of it. */
@@ -116,6 +118,43 @@ describe('plant-store restore', () => {
     assert.match(log.stderr, /^plants\.db-wal exists/)
     assert.equal(log.exitCode, 73)
     assert.deepEqual(readdirSync(folder), ['data', 'good.db', 'plants.db-wal'])
+  })
+})
+
+/** Creates plants at a service on this store, and answers its positions, the oldest first. */
+async function createAt(url: string, ids: readonly number[]): Promise<string[]> {
+  const service = await startService(url)
+  for (const id of ids) await service.create(JSON.stringify({ id, name: 'x' }))
+  const { body } = await service.call({ path: '/events' })
+  await service.close()
+  return JSON.parse(body).map(({ position }: { position: string }) => position)
+}
+
+describe('the journal of a store that was restored', () => {
+  it('has the changes of the backup and knows no position from before', async () => {
+    const folder = newFolder()
+    const url = `sqlite:${join(folder, 'plants.db')}`
+    await createAt(url, [1, 2])
+    await run(['backup', 'good.db', '--database', url], { folder })
+    const before = await createAt(url, [3, 4])
+    assert.equal(before.length, 4)
+    rmSync(join(folder, 'plants.db'))
+    const { exitCode } = await run(['restore', 'good.db', '--database', url], { folder })
+    assert.equal(exitCode, 0)
+    // The new changes have the numbers of those that are lost.
+    for (const ids of [[], [5, 6]]) {
+      const now = await createAt(url, ids)
+      const service = await startService(url)
+      for (const position of before) {
+        const { status, body } = await service.call({ path: `/events?after=${position}` })
+        assert.equal(status, 410)
+        assert.equal(JSON.parse(body).error, 41000)
+      }
+      const { body } = await service.call({ path: `/events?after=${now[0]}` })
+      const rest = JSON.parse(body).map(({ plant }: { plant: { id: number } }) => plant.id)
+      assert.deepEqual(rest, [2, ...ids])
+      await service.close()
+    }
   })
 })
 

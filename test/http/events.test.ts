@@ -211,6 +211,27 @@ for (const engine of engines) {
       assert.equal(JSON.parse(answer.body).error, 41000)
     })
 
+    it('is refused after a position from before the journal was off', async () => {
+      const own = await engine.newUrl()
+      const positions: string[] = []
+      for (const [id, JOURNAL_KEEP] of ['1h', 'off', '1h'].entries()) {
+        const one = await startService(own, { env: { JOURNAL_KEEP } })
+        await create(one, id)
+        for (const position of positions) {
+          const path = `/events?after=${position}`
+          for (const headers of [authorized, stream]) {
+            const { status, body } = await one.call({ path, headers })
+            assert.equal(status, JOURNAL_KEEP === 'off' ? 404 : 410)
+            assert.equal(JSON.parse(body).error, JOURNAL_KEEP === 'off' ? 40400 : 41000)
+          }
+        }
+        const { body } = await one.call({ path: '/events' })
+        if (id === 0) positions.push(JSON.parse(body)[0].position)
+        if (id === 2) assert.equal(JSON.parse(body)[0].plant.id, 2)
+        await one.close()
+      }
+    })
+
     it('is refused when there are as many as there may be', async () => {
       const store: Store = await engine.open(await engine.newUrl())
       const streams = buildEventStreams(store, defaultTimeouts, 2)
