@@ -129,4 +129,18 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
       ['plant.created 50', 'plant.deleted 50', 'plant.created 51'],
     )
   })
+
+  it('ends after every change that is there, though a page waited for less', async () => {
+    const url = await postgresql.newUrl()
+    const store = await postgresql.open(url)
+    const begin = (await store.journalEnd()) as Position
+    const slow = await openWriter(url, 50)
+    await store.createPlant({ id: 1n, name: 'first' })
+    assert.deepEqual(await readIds(store, begin), [])
+    await slow.unsafe('COMMIT')
+    await store.createPlant({ id: 2n, name: 'second' })
+    const end = (await store.journalEnd()) as Position
+    assert.deepEqual(await readIds(store, end), [])
+    assert.deepEqual(await readIds(store, begin), [50n, 1n, 2n])
+  })
 })

@@ -43,7 +43,9 @@ export async function setJournaling(sql: Sql, wanted: Journaling): Promise<'on' 
 /** The position after every settled change, once those under way have settled. */
 export async function journalEnd(sql: Sql, horizon: Horizon): Promise<Position | 'off'> {
   const deadline = performance.now() + endTimeoutMs
-  while (!(await horizon.settle(sql))) {
+  const newest = Number(await lastRow(sql))
+  // What a page still waited for settles first, and may have been less than is there now.
+  while (!(await horizon.settle(sql)) || (horizon.last() ?? 0) < newest) {
     if (performance.now() > deadline) break
     await sleep(lookAgainMs)
   }
