@@ -1,9 +1,9 @@
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * Tunes V8 for commands that pass millions of rows through. Without it, V8 sees that some rows
- * survive a few collections, allocates all of them in the old space, and holds a hundred megabytes
- * of garbage there.
+ * Tunes V8 for commands that pass millions of rows or requests through. Without it, V8 sees that
+ * some survive a few collections, allocates all of them in the old space, and holds a hundred
+ * megabytes of garbage there.
  */
 export function expectShortLives(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')

@@ -4,6 +4,7 @@ import type { Config } from '../../config.ts'
 import { openService, type ServiceOptions } from '../../service.ts'
 import type { Store } from '../../store/store.ts'
 import { issueFirstToken } from '../../tokens/issue.ts'
+import { expectShortLives } from '../memory.ts'
 import { waitForSignal } from '../signals.ts'
 import { withStore } from '../stores/with-store.ts'
 import type { Terminal } from '../terminal.ts'
@@ -16,6 +17,7 @@ import { disconnectWorker, isWorker, startWorkers } from './workers.ts'
 
 /** Runs the service until a signal stops it. */
 export async function serve(config: Config, terminal: Terminal): Promise<void> {
+  expectShortLives()
   if (!isWorker) await requireFreePort(config)
   const logger = await openLogger(config.logLevel, terminal.errors)
   const print: Print = (started) => terminal.print(describeStart(started, config, terminal))
