@@ -122,6 +122,7 @@ function mountSmallDisk(kibibytes: number): { folder: string } | { skip: string 
 describe('a disk that is full', () => {
   it('makes the service refuse creates with 507 and go on reading', async (test) => {
     const disk = mountSmallDisk(2_048)
+    // Only where nobody may mount a small disk; the reason says so. As root it runs.
     if ('skip' in disk) {
       test.skip(disk.skip)
       return
