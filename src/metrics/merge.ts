@@ -9,9 +9,12 @@ export function mergeMetrics(processes: readonly (readonly Metric[])[]): Metric[
   })
 }
 
-/** The part of the metrics of an ended process that still counts: a total must never fall. */
+/**
+ * The part of the metrics of an ended process that still counts: a total must never fall. Totals
+ * that are not summed are those of a server, which the other processes report as well.
+ */
 export function toTotals(metrics: readonly Metric[]): Metric[] {
-  return metrics.filter(({ type }) => type !== 'gauge')
+  return metrics.filter(({ type, aggregator }) => type !== 'gauge' && aggregator === 'sum')
 }
 
 function mergeSamples(metrics: readonly Metric[], aggregator: Metric['aggregator']): Sample[] {

@@ -39,9 +39,10 @@ export function toHistogram(
   name: string,
   help: string,
   histograms: readonly (readonly [Labels, Histogram])[],
+  aggregator: Metric['aggregator'] = 'sum',
 ): Metric {
   const values = histograms.flatMap(([labels, histogram]) => toBuckets(name, labels, histogram))
-  return { name, help, type: 'histogram', aggregator: 'sum', values }
+  return { name, help, type: 'histogram', aggregator, values }
 }
 
 function toSamples(values: Values): Sample[] {

@@ -1,9 +1,10 @@
-import type { StoreMeasures } from '../store/store.ts'
+import type { PlacedSeconds, StoreMeasures } from '../store/store.ts'
 import { type Metric, toGauge, toHistogram } from './metric.ts'
 
 /** What a store measures, as metrics. The names are the same for every engine. */
 export function toStoreMetrics(measures: StoreMeasures): Metric[] {
   const { isUp, queuedWrites, queuedBytes, batchItems, batchSeconds } = measures
+  const { commitSeconds, fsyncSeconds } = measures
   return [
     toGauge('plant_store_store_up', 'Whether the store can be reached.', isUp ? 1 : 0, 'min'),
     toGauge('plant_store_write_queue_changes', 'Writes that wait for a batch.', queuedWrites),
@@ -18,8 +19,15 @@ export function toStoreMetrics(measures: StoreMeasures): Metric[] {
     ),
     toHistogram(
       'plant_store_commit_duration_seconds',
-      'Time that a commit took with its fsync, by the place where it ran.',
-      measures.commitSeconds.map(([place, seconds]) => [{ place }, seconds]),
+      'Time that a transaction took: its statements and its commit, by the place where it ran.',
+      toLabelled(commitSeconds),
+    ),
+    toHistogram(
+      'plant_store_fsync_duration_seconds',
+      'Time that writing the log and its fsync took, by the place where it ran.',
+      toLabelled(fsyncSeconds),
+      // A server reports its own totals to every process.
+      fsyncSeconds.some(([place]) => place === 'server') ? 'max' : 'sum',
     ),
     toGauge(
       'plant_store_store_size_bytes',
@@ -28,4 +36,8 @@ export function toStoreMetrics(measures: StoreMeasures): Metric[] {
       'max',
     ),
   ]
+}
+
+function toLabelled(placed: PlacedSeconds) {
+  return placed.map(([place, seconds]) => [{ place }, seconds] as const)
 }

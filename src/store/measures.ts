@@ -3,6 +3,9 @@ import type { Histogram } from '../metrics/histogram.ts'
 /** Where a commit runs: on the event loop, in the writer thread, or on the server. */
 export type CommitPlace = 'main' | 'thread' | 'server'
 
+/** Times by the place where they were taken. */
+export type PlacedSeconds = readonly (readonly [CommitPlace, Histogram])[]
+
 /** The state of a store, and what it has done since it was opened. */
 export interface StoreMeasures {
   readonly isUp: boolean
@@ -10,8 +13,10 @@ export interface StoreMeasures {
   readonly queuedBytes: number
   readonly batchItems: Histogram
   readonly batchSeconds: Histogram
-  /** How long commits took, with their fsync. */
-  readonly commitSeconds: readonly (readonly [CommitPlace, Histogram])[]
+  /** How long transactions took: their statements and their commit. */
+  readonly commitSeconds: PlacedSeconds
+  /** The part in which the log was written and synced; empty if the server does not tell. */
+  readonly fsyncSeconds: PlacedSeconds
   /** Sizes on disk; empty if they are unknown. */
   readonly sizes: readonly (readonly ['data' | 'log', bytes: number])[]
 }

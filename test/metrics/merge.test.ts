@@ -17,6 +17,7 @@ function toProcess(value: number) {
     toGauge('c', 'Takes the most.', value, 'max'),
     toGauge('d', 'Takes the least.', value, 'min'),
     toHistogram('e_seconds', 'Spreads.', [[{}, histogram]]),
+    toHistogram('f_seconds', 'Comes from a server.', [[{}, histogram]], 'max'),
   ]
 }
 
@@ -36,6 +37,11 @@ describe('the metrics of several processes', () => {
       'e_seconds_bucket{le="+Inf"} 2',
       'e_seconds_sum 21',
       'e_seconds_count 2',
+      'f_seconds_bucket{le="1"} 1',
+      'f_seconds_bucket{le="10"} 1',
+      'f_seconds_bucket{le="+Inf"} 1',
+      'f_seconds_sum 20',
+      'f_seconds_count 1',
     ])
   })
 

@@ -1,14 +1,28 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { describe, it } from 'node:test'
+import { toStoreMetrics } from '../../src/metrics/store.ts'
+import { writeMetrics } from '../../src/metrics/text.ts'
+import { newDatabase } from '../support/databases.ts'
 import { everyEngine } from '../support/engines.ts'
 import { parseMetrics } from '../support/metrics.ts'
+import { newCluster, startServer } from '../support/postgres.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { startService } from '../support/service.ts'
+import { openPostgresStore } from '../support/stores.ts'
+import { waitUntil } from '../support/wait.ts'
 
 const places: Record<string, string> = {
   SQLite: 'main',
   PostgreSQL: 'server',
   'SQLite with a thread': 'thread',
+}
+
+/** How many there were, and how long all of them took. */
+function toTimes(samples: Map<string, number>, of: 'commit' | 'fsync', place: string) {
+  const name = `plant_store_${of}_duration_seconds`
+  const read = (suffix: string) => samples.get(`${name}_${suffix}${place}`) ?? 0
+  return { count: read('count'), sum: read('sum') }
 }
 
 const hasPromtool = spawnSync('promtool', ['--version']).status === 0
@@ -27,7 +41,14 @@ for (const engine of everyEngine) {
       assert.ok((samples.get('plant_store_batch_changes_sum') ?? 0) >= 20)
       assert.equal(samples.get('plant_store_batch_duration_seconds_count'), batches)
       const place = `{place="${places[engine.name]}"}`
-      assert.equal(samples.get(`plant_store_commit_duration_seconds_count${place}`), batches)
+      const commits = toTimes(samples, 'commit', place)
+      const fsyncs = toTimes(samples, 'fsync', place)
+      assert.equal(commits.count, batches)
+      if (engine.name !== 'PostgreSQL') {
+        assert.equal(fsyncs.count, batches)
+        // A part of the commit, without its statements.
+        assert.ok(fsyncs.sum > 0 && fsyncs.sum < commits.sum, `${fsyncs.sum} of ${commits.sum}`)
+      }
       assert.ok((samples.get('plant_store_store_size_bytes{part="data"}') ?? 0) > 4_000)
       assert.equal(samples.get('plant_store_store_up'), 1)
       assert.equal(samples.get('plant_store_write_queue_changes'), 0)
@@ -46,6 +67,29 @@ for (const engine of everyEngine) {
     })
   })
 }
+
+describe('the metrics of PostgreSQL', () => {
+  it('tell the syncs of its log where the server times them, and leave them out elsewhere', async () => {
+    const server = await startServer(await newCluster(), { track_wal_io_timing: 'on' })
+    releaseAfterTest(server.stop)
+    const timed = await openPostgresStore(server.toUrl('postgres'))
+    await timed.createPlant({ id: 1n, name: 'x' })
+    const read = async () => {
+      const measured = await timed.measure()
+      return parseMetrics(await writeMetrics(toStoreMetrics(measured), 'text/plain'))
+    }
+    // The server reports what a connection did a moment later.
+    await waitUntil(
+      async () => toTimes(await read(), 'fsync', '{place="server"}').sum > 0,
+      'the syncs are told',
+    )
+    const samples = await read()
+    const syncs = toTimes(samples, 'fsync', '{place="server"}')
+    assert.ok(syncs.count >= 1 && syncs.sum < 60, JSON.stringify(syncs))
+    const untimed = await openPostgresStore(await newDatabase())
+    assert.deepEqual((await untimed.measure()).fsyncSeconds, [])
+  })
+})
 
 describe('the metrics of a store that is away', () => {
   it('say so, and come all the same', async () => {

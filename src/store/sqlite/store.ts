@@ -171,8 +171,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
 
     async measure() {
       const { queuedItems: queuedWrites, ...measured } = batcher.measure()
-      const { commitSeconds } = writer
-      return { isUp: true, queuedWrites, ...measured, commitSeconds, sizes: readSizes(db) }
+      return { isUp: true, queuedWrites, ...measured, ...writer.measures, sizes: readSizes(db) }
     },
 
     async close() {

@@ -3,10 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { buildHistogram, type Histogram, observe, secondsBounds } from '../../metrics/histogram.ts'
 import type { Batched } from '../batcher.ts'
 import { locked } from '../failures.ts'
-import type { CommitPlace } from '../store.ts'
+import type { StoreMeasures } from '../store.ts'
 import { busyTimeoutMs, readSettings } from './connection.ts'
 import { openThread, type Thread, type ThreadFile } from './thread.ts'
-import { buildTransactions, type SqliteChange, type Statements } from './transactions.ts'
+import {
+  buildTransactions,
+  type Committed,
+  type SqliteChange,
+  type Statements,
+} from './transactions.ts'
 
 /** Where batches are committed. `adaptive` uses a thread on slow disks only. */
 export type WriterLocation = 'adaptive' | 'in place' | 'thread'
@@ -30,8 +35,7 @@ export interface Writer {
   commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]>
   /** How long the next batch may wait for more writes to share its commit. */
   commitDelayMs(): number
-  /** How long commits took, with their fsync. */
-  readonly commitSeconds: readonly (readonly [CommitPlace, Histogram])[]
+  readonly measures: Pick<StoreMeasures, 'commitSeconds' | 'fsyncSeconds'>
   /** Ends its thread, if there is one. No batch may be under way. */
   close(): Promise<void>
 }
@@ -56,8 +60,8 @@ export function openWriter(
   { location, lockTimeoutMs, journaling }: WriterOptions,
 ): Writer {
   // Read before the first commit: nothing may fail after a commit has succeeded.
-  const secondsInPlace = buildHistogram(secondsBounds)
-  const secondsInThread = buildHistogram(secondsBounds)
+  const inPlace = buildTimes()
+  const inThread = buildTimes()
   const file = toFile(db, journaling)
   const transactions = buildTransactions(db, statements, journaling)
   let thread: Thread | undefined
@@ -66,7 +70,7 @@ export function openWriter(
   let slowInARow = 0
   let quickInARow = 0
   let slowCommitsNeeded = slowCommits
-  let lastCommitMs = 0
+  let lastSyncMs = 0
   if (location === 'thread') moveToThread()
 
   function commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
@@ -76,11 +80,11 @@ export function openWriter(
   }
 
   function runInPlace(batch: readonly SqliteWrite[]): unknown[] {
-    const { outcomes, commitMs } = transactions.run(batch.map(toChange))
-    observe(secondsInPlace, commitMs / 1000)
-    slowInARow = commitMs < slowMs ? 0 : slowInARow + 1
+    const committed = transactions.run(batch.map(toChange))
+    note(inPlace, committed)
+    slowInARow = committed.syncMs < slowMs ? 0 : slowInARow + 1
     if (slowInARow >= slowCommitsNeeded && location === 'adaptive') moveToThread()
-    return outcomes
+    return committed.outcomes
   }
 
   async function commitWhenUnlocked(batch: readonly SqliteWrite[]): Promise<unknown[]> {
@@ -102,12 +106,12 @@ export function openWriter(
     batch: readonly SqliteWrite[],
   ): Promise<unknown[]> {
     const waitMs = toDeadline(batch) - performance.now()
-    const { outcomes, commitMs } = await current.commit(batch.map(toChange), waitMs)
-    observe(secondsInThread, commitMs / 1000)
-    lastCommitMs = commitMs
-    quickInARow = commitMs < quickMs ? quickInARow + 1 : 0
+    const committed = await current.commit(batch.map(toChange), waitMs)
+    note(inThread, committed)
+    lastSyncMs = committed.syncMs
+    quickInARow = lastSyncMs < quickMs ? quickInARow + 1 : 0
     if (quickInARow >= quickCommits && location === 'adaptive') leaveThread(current)
-    return outcomes
+    return committed.outcomes
   }
 
   // Counted from the arrival of the first write, so that a queue does not add up its waits.
@@ -143,12 +147,18 @@ export function openWriter(
 
   return {
     commit,
-    commitSeconds: [
-      ['main', secondsInPlace],
-      ['thread', secondsInThread],
-    ],
+    measures: {
+      commitSeconds: [
+        ['main', inPlace.commitSeconds],
+        ['thread', inThread.commitSeconds],
+      ],
+      fsyncSeconds: [
+        ['main', inPlace.fsyncSeconds],
+        ['thread', inThread.fsyncSeconds],
+      ],
+    },
     commitDelayMs() {
-      return thread === undefined ? 0 : Math.min(lastCommitMs * commitDelayShare, maxCommitDelayMs)
+      return thread === undefined ? 0 : Math.min(lastSyncMs * commitDelayShare, maxCommitDelayMs)
     },
     async close() {
       await opening
@@ -156,6 +166,24 @@ export function openWriter(
       await leaving
     },
   }
+}
+
+/** How long the commits of one place took. */
+interface Times {
+  readonly commitSeconds: Histogram
+  readonly fsyncSeconds: Histogram
+}
+
+function buildTimes(): Times {
+  return {
+    commitSeconds: buildHistogram(secondsBounds),
+    fsyncSeconds: buildHistogram(secondsBounds),
+  }
+}
+
+function note({ commitSeconds, fsyncSeconds }: Times, { commitMs, syncMs }: Committed): void {
+  observe(commitSeconds, commitMs / 1000)
+  observe(fsyncSeconds, syncMs / 1000)
 }
 
 function toChange({ change }: SqliteWrite): SqliteChange {
