@@ -4,6 +4,7 @@ import { type Journaling, type StoreEvents, UnusableStore } from '../store.ts'
 import { toAddress } from './address.ts'
 import { explain } from './explain.ts'
 import { isLoss } from './failures.ts'
+import { pauseIfCopied } from './home.ts'
 import { setJournaling } from './journal.ts'
 import type { Sql } from './pools.ts'
 import { prepareSchema } from './schema.ts'
@@ -104,6 +105,7 @@ export async function openPrimary(
   try {
     const [writer] = first.writers as [Sql]
     await prepareSchema(writer)
+    await pauseIfCopied(writer)
     journaling = await setJournaling(writer, wanted)
   } catch (error) {
     isClosed = true

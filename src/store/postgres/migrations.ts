@@ -134,4 +134,6 @@ export const migrations: readonly string[] = [
    );
    CREATE TABLE plant_store.receiver_revision (revision bigint NOT NULL);
    INSERT INTO plant_store.receiver_revision VALUES (0);`,
+  // The database for which the receivers were added. In a copy of it they are paused.
+  'ALTER TABLE plant_store.receiver_revision ADD COLUMN home text;',
 ]

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { newDatabase } from '../support/databases.ts'
+import { query } from '../support/postgres.ts'
+import { newReceiver } from '../support/receiver-record.ts'
+import { releaseAfterTest } from '../support/release.ts'
+import { openPostgresStore } from '../support/stores.ts'
+
+describe('a copy of a database on PostgreSQL', () => {
+  it('has its receivers paused once, and leaves those of the original alone', async () => {
+    const url = await newDatabase()
+    const store = await openPostgresStore(url)
+    await store.receivers.add(newReceiver({ id: 'whk_1' }))
+    await store.receivers.add(newReceiver({ id: 'whk_2', state: 'paused', reason: 'by hand' }))
+    await store.receivers.claim('the original', 60_000)
+    await store.close()
+    const copy = await openPostgresStore(await copyDatabase(url))
+    assert.deepEqual(await readStates(copy), [
+      'whk_1 paused: the database was copied or moved',
+      'whk_2 paused: by hand',
+    ])
+    await copy.receivers.change('whk_1', { kind: 'resume' })
+    const original = await openPostgresStore(url)
+    assert.deepEqual(await readStates(original), ['whk_1 active', 'whk_2 paused: by hand'])
+  })
+
+  it('sends again once its receivers are resumed, also after the next start', async () => {
+    const url = await newDatabase()
+    const store = await openPostgresStore(url)
+    await store.receivers.add(newReceiver({ id: 'whk_1' }))
+    await store.close()
+    const copyUrl = await copyDatabase(url)
+    const copy = await openPostgresStore(copyUrl)
+    const revision = await copy.receivers.revision()
+    await copy.receivers.change('whk_1', { kind: 'resume' })
+    const again = await openPostgresStore(copyUrl)
+    assert.deepEqual(await readStates(again), ['whk_1 active'])
+    assert.equal(await again.receivers.revision(), revision + 1n)
+  })
+
+  it('is not told from the original where the server does not say which one it is', async () => {
+    const url = await newDatabase()
+    const role = `service_${randomBytes(6).toString('hex')}`
+    const database = new URL(url).pathname.slice(1)
+    await query(
+      url,
+      `REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC;
+       CREATE ROLE ${role} LOGIN PASSWORD 'pw';
+       GRANT CREATE ON DATABASE ${database} TO ${role}`,
+    )
+    releaseAfterTest(async () => {
+      await query(
+        url,
+        `GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC;
+         DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`,
+      )
+    })
+    const { host } = new URL(url)
+    const store = await openPostgresStore(`postgres://${role}:pw@${host}/${database}`)
+    await store.receivers.add(newReceiver({ id: 'whk_1' }))
+    assert.deepEqual(await readStates(store), ['whk_1 active'])
+    await store.close()
+  })
+})
+
+type Opened = Awaited<ReturnType<typeof openPostgresStore>>
+
+async function readStates({ receivers }: Opened): Promise<string[]> {
+  const found = await receivers.list()
+  return found.map(({ id, state, reason }) => `${id} ${state}${reason ? `: ${reason}` : ''}`)
+}
+
+/** Copies a database that nobody uses, as a dump that is restored would. */
+async function copyDatabase(url: string): Promise<string> {
+  const original = new URL(url).pathname.slice(1)
+  const copy = `${original}_copy`
+  const server = url.replace(original, 'postgres')
+  await query(server, `CREATE DATABASE ${copy} TEMPLATE ${original} STRATEGY FILE_COPY`)
+  releaseAfterTest(async () => {
+    await query(server, `DROP DATABASE ${copy} WITH (FORCE)`)
+  })
+  return url.replace(original, copy)
+}
