@@ -1,42 +1,35 @@
 import type { Config } from '../../config.ts'
-import type { Receiver } from '../../store/receivers.ts'
-import type { Store } from '../../store/store.ts'
+import type { ReceiverStore } from '../../store/receivers.ts'
 import type { Terminal } from '../terminal.ts'
 import { unknownReceiver, withReceiver } from './receiver.ts'
 
-type Flags = { readonly json?: boolean }
-
 /** Stops sending until the receiver is resumed. */
-export function pauseReceiver(id: string, flags: Flags, config: Config, terminal: Terminal) {
-  const change = { kind: 'pause', reason: 'paused by the operator' } as const
-  return run(id, flags, config, terminal, 'paused', (_, store) =>
-    store.receivers.change(id, change),
-  )
-}
+export const pauseReceiver = buildChange('paused', (receivers, id) =>
+  receivers.change(id, { kind: 'pause', reason: 'paused by the operator' }),
+)
 
 /** Goes on where a paused receiver stopped. */
-export function resumeReceiver(id: string, flags: Flags, config: Config, terminal: Terminal) {
-  return run(id, flags, config, terminal, 'active', (_, store) =>
-    store.receivers.change(id, { kind: 'resume' }),
-  )
-}
+export const resumeReceiver = buildChange('active', (receivers, id) =>
+  receivers.change(id, { kind: 'resume' }),
+)
 
 /** Forgets a receiver and what it has yet to get. */
-export function removeReceiver(id: string, flags: Flags, config: Config, terminal: Terminal) {
-  return run(id, flags, config, terminal, 'removed', (_, store) => store.receivers.remove(id))
-}
+export const removeReceiver = buildChange('removed', (receivers, id) => receivers.remove(id))
 
-async function run(
-  id: string,
-  flags: Flags,
-  config: Config,
-  terminal: Terminal,
+/** A command that brings a receiver into a state. */
+function buildChange(
   state: 'active' | 'paused' | 'removed',
-  change: (receiver: Receiver, store: Store) => Promise<'changed' | 'removed' | 'unknown'>,
-): Promise<void> {
-  await withReceiver(id, config, async (receiver, store) => {
-    if ((await change(receiver, store)) === 'unknown') throw unknownReceiver(id, config)
-    if (flags.json) await terminal.print(`${JSON.stringify({ id, state })}\n`)
-    else terminal.tell(`Receiver ${id} is ${state}.`)
-  })
+  change: (receivers: ReceiverStore, id: string) => Promise<'changed' | 'removed' | 'unknown'>,
+) {
+  return (
+    id: string,
+    flags: { readonly json?: boolean },
+    config: Config,
+    terminal: Terminal,
+  ): Promise<void> =>
+    withReceiver(id, config, async (_, { receivers }) => {
+      if ((await change(receivers, id)) === 'unknown') throw unknownReceiver(id, config)
+      if (flags.json) await terminal.print(`${JSON.stringify({ id, state })}\n`)
+      else terminal.tell(`Receiver ${id} is ${state}.`)
+    })
 }

@@ -1,12 +1,11 @@
 import type { Command } from 'commander'
-import { type Environment, type Flags, readConfig } from '../../config.ts'
+import type { Environment } from '../../config.ts'
+import { buildActions } from '../action.ts'
 import { createFlag, databaseFlag, jsonFlag } from '../flags.ts'
 import type { Terminal } from '../terminal.ts'
-import type { AddFlags } from './add.ts'
-
-type JsonFlags = Flags & { readonly json?: boolean }
 
 export function addWebhookCommands(program: Command, env: Environment, terminal: Terminal): void {
+  const act = buildActions(env, terminal)
   const webhook = program.command('webhook').description('tell other services about new plants')
 
   webhook
@@ -18,71 +17,45 @@ export function addWebhookCommands(program: Command, env: Environment, terminal:
     .option(...createFlag)
     .option(...jsonFlag)
     .option(...databaseFlag)
-    .action(async (url: string, flags: AddFlags & Flags) => {
-      const { addReceiver } = await import('./add.ts')
-      await addReceiver(url, flags, readConfig(flags, env), terminal)
-    })
+    .action(act(async () => (await import('./add.ts')).addReceiver))
 
   webhook
     .command('list')
     .description('list every receiver, how far it is, and what failed last')
     .option(...jsonFlag)
     .option(...databaseFlag)
-    .action(async (flags: JsonFlags) => {
-      const { listReceivers } = await import('./list.ts')
-      await listReceivers(flags, readConfig(flags, env), terminal)
-    })
+    .action(act(async () => (await import('./list.ts')).listReceivers))
 
-  webhook
-    .command('failures')
-    .description('list the changes that a receiver did not take')
-    .argument('<id>', receiverId)
-    .option(...jsonFlag)
-    .option(...databaseFlag)
-    .action(async (id: string, flags: JsonFlags) => {
-      const { listFailures } = await import('./failures.ts')
-      await listFailures(id, flags, readConfig(flags, env), terminal)
-    })
-
-  webhook
-    .command('resend')
-    .description('send every failure again, or one change of the journal')
-    .argument('<id>', receiverId)
+  addCommand('failures', 'list the changes that a receiver did not take').action(
+    act(async () => (await import('./failures.ts')).listFailures),
+  )
+  addCommand('resend', 'send every failure again, or one change of the journal')
     .argument('[position]', 'the position of a change that is still kept (all failures)')
-    .option(...jsonFlag)
-    .option(...databaseFlag)
-    .action(async (id: string, position: string | undefined, flags: JsonFlags) => {
-      const { resend } = await import('./resend.ts')
-      await resend(id, position, flags, readConfig(flags, env), terminal)
-    })
+    .action(act(async () => (await import('./resend.ts')).resend))
+  addCommand('test', 'send a signed sample, and print what came back').action(
+    act(async () => (await import('./test.ts')).testReceiver),
+  )
+  addCommand(
+    'rotate',
+    'make a new secret and print it, once; the old one signs as well for 24 h',
+  ).action(act(async () => (await import('./rotate.ts')).rotateSecret))
+  addCommand('pause', 'send nothing more until the receiver is resumed').action(
+    act(async () => (await import('./change.ts')).pauseReceiver),
+  )
+  addCommand('resume', 'go on where a paused receiver stopped').action(
+    act(async () => (await import('./change.ts')).resumeReceiver),
+  )
+  addCommand('remove', 'forget a receiver and what it has yet to get').action(
+    act(async () => (await import('./change.ts')).removeReceiver),
+  )
 
-  for (const [name, description] of Object.entries(changes)) {
-    webhook
+  /** Adds a command about one receiver. */
+  function addCommand(name: string, description: string): Command {
+    return webhook
       .command(name)
       .description(description)
-      .argument('<id>', receiverId)
+      .argument('<id>', 'the id that "webhook list" shows')
       .option(...jsonFlag)
       .option(...databaseFlag)
-      .action(async (id: string, flags: JsonFlags) => {
-        const change = await loadChange(name as keyof typeof changes)
-        await change(id, flags, readConfig(flags, env), terminal)
-      })
   }
-}
-
-const receiverId = 'the id that "webhook list" shows'
-
-const changes = {
-  test: 'send a signed sample, and print what came back',
-  rotate: 'make a new secret and print it, once; the old one signs as well for 24 h',
-  pause: 'send nothing more until the receiver is resumed',
-  resume: 'go on where a paused receiver stopped',
-  remove: 'forget a receiver and what it has yet to get',
-}
-
-async function loadChange(name: keyof typeof changes) {
-  if (name === 'test') return (await import('./test.ts')).testReceiver
-  if (name === 'rotate') return (await import('./rotate.ts')).rotateSecret
-  const { pauseReceiver, resumeReceiver, removeReceiver } = await import('./change.ts')
-  return { pause: pauseReceiver, resume: resumeReceiver, remove: removeReceiver }[name]
 }

@@ -1,11 +1,9 @@
 import type { Config } from '../../config.ts'
 import { toPrintable } from '../printable.ts'
-import { requireExisting } from '../stores/location.ts'
-import { withStore } from '../stores/with-store.ts'
 import { toTable } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
 import { countBehind, maxCounted } from './behind.ts'
-import { requireJournal } from './receiver.ts'
+import { withReceivers } from './receiver.ts'
 import { type ReceiverView, toView } from './view.ts'
 
 /** The width of an ordinary terminal, and of the table. */
@@ -17,9 +15,7 @@ export async function listReceivers(
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
-  requireExisting(config)
-  await withStore(config, async (store) => {
-    await requireJournal(store, config)
+  await withReceivers(config, async (store) => {
     const now = Date.now()
     const views: ReceiverView[] = []
     for (const receiver of await store.receivers.list()) {

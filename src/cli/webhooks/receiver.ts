@@ -1,8 +1,19 @@
 import { type Config, WrongConfig } from '../../config.ts'
 import type { Receiver } from '../../store/receivers.ts'
 import type { Store } from '../../store/store.ts'
-import { requireExisting, toName } from '../stores/location.ts'
-import { withStore } from '../stores/with-store.ts'
+import { toName } from '../stores/location.ts'
+import { withExistingStore } from '../stores/with-store.ts'
+
+/** Opens a store that exists and writes a journal, and uses it. */
+export function withReceivers<Value>(
+  config: Config,
+  use: (store: Store) => Promise<Value>,
+): Promise<Value> {
+  return withExistingStore(config, async (store) => {
+    await requireJournal(store, config)
+    return use(store)
+  })
+}
 
 /** Opens the store, finds a receiver in it, and uses both. */
 export async function withReceiver<Value>(
@@ -10,9 +21,7 @@ export async function withReceiver<Value>(
   config: Config,
   use: (receiver: Receiver, store: Store) => Promise<Value>,
 ): Promise<Value> {
-  requireExisting(config)
-  return withStore(config, async (store) => {
-    await requireJournal(store, config)
+  return withReceivers(config, async (store) => {
     const receiver = (await store.receivers.list()).find((one) => one.id === id)
     if (receiver === undefined) throw unknownReceiver(id, config)
     return use(receiver, store)

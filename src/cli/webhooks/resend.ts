@@ -1,6 +1,7 @@
 import { type Config, WrongConfig } from '../../config.ts'
 import { findEvent } from '../../store/find-event.ts'
 import type { Store } from '../../store/store.ts'
+import { toCount } from '../progress.ts'
 import type { Terminal } from '../terminal.ts'
 import { withReceiver } from './receiver.ts'
 
@@ -18,9 +19,8 @@ export async function resend(
       : resendOne(id, position, store))
     if (flags.json) await terminal.print(`${JSON.stringify({ resent })}\n`)
     else {
-      const changes = resent === 1 ? '1 change' : `${resent} changes`
       const when = receiver.state === 'paused' ? 'once it is resumed' : 'now'
-      terminal.tell(`Receiver ${id} gets ${changes} again ${when}.`)
+      terminal.tell(`Receiver ${id} gets ${toCount(resent, 'changes')} again ${when}.`)
     }
   })
 }
