@@ -14,25 +14,24 @@ export interface PaceOptions {
 }
 
 const intervalMs = 50
-/** Above this share of its time, the event loop is for the requests of clients. */
-const busyUtilization = 0.5
-/** With fewer requests per second than this, only the deliveries themselves keep it busy. */
-const fewRequests = 100
-/** The deliveries while it is busy: this share of the requests. */
-const leastShare = 0.05
-const leastPerInterval = 1
-const mostPerInterval = 1_000
-/** After a rest nobody knows yet how busy the process will be. */
-const firstPerInterval = 25
+/** How many deliveries may start in an interval. After a rest nobody knows how busy it will be. */
+const perInterval = { least: 1, first: 25, most: 1_000 }
 const faster = 2
+/**
+ * Clients come first while the event loop is used for more than this share of its time and more
+ * requests arrive than this, so that it is not the deliveries that keep it busy.
+ */
+const busy = { utilization: 0.5, requestsPerS: 100 }
+/** The deliveries while clients come first: this share of their requests. */
+const leastShare = 0.05
 
 /**
  * Builds a pace. While the event loop is busy, deliveries get a small share of it; when there is
  * room again, they speed up step by step.
  */
 export function buildPace({ countRequests, onFree }: PaceOptions): Pace {
-  let perInterval = firstPerInterval
-  let left = firstPerInterval
+  let allowed = perInterval.first
+  let left = allowed
   let isBusy = false
   let isRefused = false
   let timer: NodeJS.Timeout | undefined
@@ -41,34 +40,34 @@ export function buildPace({ countRequests, onFree }: PaceOptions): Pace {
   let takenAt = 0
 
   function measure(): void {
-    const requests = countRequests()
-    const loop = performance.eventLoopUtilization()
-    const came = requests - requestsBefore
-    const { utilization } = performance.eventLoopUtilization(loop, loopBefore)
-    isBusy = utilization > busyUtilization && came * (1000 / intervalMs) > fewRequests
-    const least = Math.max(leastPerInterval, came * leastShare)
-    perInterval = isBusy ? least : Math.min(perInterval * faster, mostPerInterval)
-    requestsBefore = requests
-    loopBefore = loop
-    left = Math.ceil(perInterval)
+    const came = countRequests() - requestsBefore
+    const { utilization } = performance.eventLoopUtilization(loopBefore)
+    isBusy = utilization > busy.utilization && came * (1000 / intervalMs) > busy.requestsPerS
+    allowed = isBusy
+      ? Math.max(perInterval.least, came * leastShare)
+      : Math.min(allowed * faster, perInterval.most)
     // At rest nothing is measured.
     const isIdle = performance.now() - takenAt > intervalMs && !isBusy
-    if (isIdle) perInterval = firstPerInterval
-    timer = isIdle ? undefined : setTimeout(measure, intervalMs).unref()
+    if (isIdle) allowed = perInterval.first
+    left = Math.ceil(allowed)
+    timer = undefined
+    if (!isIdle) start()
     if (isRefused) {
       isRefused = false
       onFree()
     }
   }
 
+  function start(): void {
+    requestsBefore = countRequests()
+    loopBefore = performance.eventLoopUtilization()
+    timer = setTimeout(measure, intervalMs).unref()
+  }
+
   return {
     take() {
       takenAt = performance.now()
-      if (timer === undefined) {
-        requestsBefore = countRequests()
-        loopBefore = performance.eventLoopUtilization()
-        timer = setTimeout(measure, intervalMs).unref()
-      }
+      if (timer === undefined) start()
       if (left > 0) {
         left--
         return true
