@@ -97,6 +97,9 @@ export function buildEventStreams(
       add(stream)
       feed.follow(follower)
       if (isEnding) stream.end()
+      // A client that has left ends its side, and would hold its place until the next comment.
+      if (request.socket.readableEnded) response.end()
+      else request.socket.once('end', stream.end)
       if (!response.closed) await closed
       feed.leave(follower)
       remove(stream)

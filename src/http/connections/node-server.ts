@@ -4,6 +4,7 @@ import { limits, type Timeouts } from '../../contract/limits.ts'
 import { malformed } from '../failures.ts'
 import { type ClientError, toClientFailure, tooManyWaiting } from './client-errors.ts'
 import { drain, type Grace } from './drain.ts'
+import { answerHalfClosed } from './half-closed.ts'
 import { breakLongBody, hasLongBody } from './long-body.ts'
 import { createServer } from './node-http.ts'
 import { trackConnections } from './port.ts'
@@ -67,6 +68,7 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   server.on('checkContinue', receive)
   server.on('checkExpectation', receive)
   ignoreUpgrades(server)
+  answerHalfClosed(server)
   server.on('connect', (_, socket: TrackedSocket) =>
     refuseBytes(socket, malformed('The method CONNECT is for proxies, and this is not one.')),
   )

@@ -113,7 +113,17 @@ function queueOf(socket: TrackedSocket): RequestQueue {
 /** The response to the last request of a connection; undefined if it was sent or broken off. */
 function lastOf({ current, waiting }: RequestQueue): ServerResponse | undefined {
   if (waiting.length > 0) return waiting.at(-1)
-  return current?.writableFinished || current?.destroyed ? undefined : current
+  return isOpen(current) ? current : undefined
+}
+
+function isOpen(response: ServerResponse | undefined): response is ServerResponse {
+  return response !== undefined && !response.writableFinished && !response.destroyed
+}
+
+/** The response that is being made on a connection, if there is one. */
+export function findOpen(socket: TrackedSocket): ServerResponse | undefined {
+  const { current } = queueOf(socket)
+  return isOpen(current) ? current : undefined
 }
 
 /** Calls `run` when every request on a connection has been answered, or at once if none is open. */
