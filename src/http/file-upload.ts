@@ -1,7 +1,8 @@
 import { Failure } from '../contract/errors.ts'
 import { limits, type Timeouts } from '../contract/limits.ts'
 import { isBlank } from '../json/decode.ts'
-import { gunzip } from '../transfer/gunzip.ts'
+import { gunzip, isDamagedGzip } from '../transfer/gunzip.ts'
+import { skipMark } from '../transfer/lines.ts'
 import { type LongBody, openLongBody } from './connections/long-body.ts'
 import type { Exchange } from './exchange.ts'
 import { isMediaType } from './media-type.ts'
@@ -31,8 +32,10 @@ async function* requireContent(
   missingType: string | undefined,
 ): AsyncGenerator<Buffer> {
   let hasContent = false
+  let isFirst = true
   for await (const chunk of chunks) {
-    hasContent ||= !isBlank(chunk)
+    hasContent ||= !isBlank(isFirst ? skipMark(chunk) : chunk)
+    isFirst = false
     if (hasContent && missingType !== undefined) throw otherType(missingType)
     yield chunk
   }
@@ -50,10 +53,15 @@ async function* boundedGunzip(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buf
     }
   }
 
-  for await (const piece of gunzip(count())) {
-    bytesOut += piece.length
-    if (bytesOut > limits.gzipFreeBytes + limits.gzipFactor * bytesIn) throw tooDense()
-    yield piece
+  try {
+    for await (const piece of gunzip(count())) {
+      bytesOut += piece.length
+      if (bytesOut > limits.gzipFreeBytes + limits.gzipFactor * bytesIn) throw tooDense()
+      yield piece
+    }
+  } catch (error) {
+    // No bytes at all are no damaged file, but none.
+    if (bytesIn > 0 || !isDamagedGzip(error)) throw error
   }
 }
 

@@ -26,6 +26,7 @@ export const linesOfRequests: LineRule = { maxBytes: limits.bodyBytes, longLine:
 
 const shownBytes = 1_000
 const newline = 0x0a
+const carriageReturn = 0x0d
 
 /**
  * Splits bytes into lines without their newlines, and drops empty lines unless they are wanted. It
@@ -45,9 +46,19 @@ export async function* readLines(
     if (isTooLong) return
     pieces.push(piece)
     heldBytes += piece.length
-    if (heldBytes <= maxBytes) return
+    // The carriage return of a newline does not count.
+    if (heldBytes > maxBytes + 1) markTooLong()
+  }
+
+  function markTooLong(): void {
     isTooLong = true
     pieces = [Buffer.from(Buffer.concat(pieces).subarray(0, shownBytes))]
+  }
+
+  /** Judges the length of the line that is held, which is complete. */
+  function endLine(): void {
+    if (heldBytes === maxBytes + 1 && pieces.at(-1)?.at(-1) !== carriageReturn) markTooLong()
+    checkBounds()
   }
 
   /** Ends with the first line that may not be skipped. */
@@ -60,8 +71,7 @@ export async function* readLines(
 
   function takeHeld(): Line {
     const held = Buffer.concat(pieces)
-    const isMarked = number === 0 && held.subarray(0, byteOrderMark.length).equals(byteOrderMark)
-    const bytes = isMarked ? held.subarray(byteOrderMark.length) : held
+    const bytes = number === 0 ? skipMark(held) : held
     const line = isTooLong ? toFaulty(++number, bytes, 41300, tooLong) : toLine(bytes)
     pieces = []
     heldBytes = 0
@@ -70,7 +80,6 @@ export async function* readLines(
   }
 
   function toLine(bytes: Buffer): Line {
-    if (bytes.length > maxBytes) return toFaulty(++number, bytes, 41300, tooLong)
     return isUtf8(bytes)
       ? { number: ++number, text: bytes.toString('utf8') }
       : toFaulty(++number, bytes, 40001, 'The line is not UTF-8.')
@@ -95,7 +104,7 @@ export async function* readLines(
       continue
     }
     hold(chunk.subarray(0, first))
-    checkBounds()
+    endLine()
     const lines = [takeHeld()]
     const last = chunk.lastIndexOf(newline)
     if (last > first) for (const line of decode(chunk.subarray(first + 1, last))) lines.push(line)
@@ -103,13 +112,21 @@ export async function* readLines(
     yield lines
     checkBounds()
   }
-  if (heldBytes > 0) yield [takeHeld()]
+  if (heldBytes === 0) return
+  endLine()
+  yield [takeHeld()]
 }
 
 /**
  * Spreadsheets mark a file as UTF-8 with a byte order mark, which is not part of its first line.
  */
 const byteOrderMark = Buffer.from('\ufeff')
+
+/** The beginning of a file without its byte order mark. */
+export function skipMark(bytes: Buffer): Buffer {
+  const isMarked = bytes.subarray(0, byteOrderMark.length).equals(byteOrderMark)
+  return isMarked ? bytes.subarray(byteOrderMark.length) : bytes
+}
 
 function toFaulty(number: number, bytes: Buffer, error: Refusal['error'], message: string): Line {
   return { number, text: bytes.toString('utf8', 0, shownBytes), fault: { error, message } }

@@ -6,6 +6,14 @@ const gzip = { 'Content-Encoding': 'gzip' }
 const nothing = '"replaced":0,"skipped":0,"conflicts":0,"invalid":0,"refused":[],"refusedInAll":0}'
 const longName = 'x'.repeat(1024 * 1024)
 
+/** A head, and two plants of exactly 1 MiB each. */
+const ndjsonLines = [
+  '',
+  `{"id":85,"name":"${longName.slice(19)}"}`,
+  `{"id":86,"name":"${longName.slice(19)}"}`,
+]
+const csvLines = ['id,name\n', `87,${longName.slice(3)}`, `88,${longName.slice(3)}`]
+
 const doubleRule = '?on-conflict=fail&on-conflict=fail'
 
 const taken: Scenario[] = [
@@ -51,9 +59,19 @@ const taken: Scenario[] = [
 const everyFormat: Scenario[] = formatNames.flatMap((format) => {
   const start = format === 'csv' ? 'id,name\n83,a\n' : '{"id":83,"name":"a"}\n'
   const long = format === 'csv' ? `84,${longName}\n` : `{"id":84,"name":"${longName}"}\n`
+  const [head, first, second] = format === 'csv' ? csvLines : ndjsonLines
+  const longest = `${head}${first}\r\n${second}`
   return [
-    ...['', ' \r\n\t\n'].map((body) =>
+    ...['', ' \r\n\t\n', '\ufeff', '\ufeff\r\n'].map((body) =>
       refused(40002, `${format} that is blank: ${JSON.stringify(body)}`, upload(format, body)),
+    ),
+    ...[Buffer.of(), gzipSync('\n')].map((body) =>
+      refused(40002, `${format} that is ${body.length} bytes of gzip`, upload(format, body, gzip)),
+    ),
+    answered(
+      `${format} with a line that is just short enough, and one without a newline`,
+      upload(format, longest),
+      { body: /^{"lines":2,"stored":2,/ },
     ),
     refused(40002, `no body and no media type for ${format}`, {
       ...upload(format, ''),
