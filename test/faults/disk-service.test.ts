@@ -1,19 +1,9 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
-import {
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
-import { releaseAfterTest } from '../support/release.ts'
+import { mountSmallDisk } from '../support/small-disk.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
 import { recover } from './recovery.ts'
@@ -27,6 +17,7 @@ const numbers = scale(1, 12)
 const slowWrites = scale(500, 16_000)
 const syncMs = 20
 const shim = compileShim()
+const disk = mountSmallDisk(2_048)
 
 /** Opens a copy of the files that the service left, and judges. */
 async function judgeFolder(folder: string, attempts: readonly Attempt[]) {
@@ -100,33 +91,8 @@ describe('a service whose disk fails', { skip: shim.skip }, () => {
   })
 })
 
-/** Mounts a file system of this size until the test ends, or says why it cannot. */
-function mountSmallDisk(kibibytes: number): { folder: string } | { skip: string } {
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-test-'))
-  const { error, status, stderr } = spawnSync(
-    'mount',
-    ['-t', 'tmpfs', '-o', `size=${kibibytes}k`, 'tmpfs', folder],
-    { encoding: 'utf8' },
-  )
-  const isMounted = error === undefined && status === 0
-  releaseAfterTest(() => {
-    if (isMounted) spawnSync('umount', [folder])
-    rmdirSync(folder)
-  })
-  if (!isMounted) {
-    return { skip: `cannot mount a small disk: ${error?.message ?? stderr.trim()}` }
-  }
-  return { folder }
-}
-
-describe('a disk that is full', () => {
+describe('a disk that is full', { skip: disk.skip }, () => {
   it('makes the service refuse creates with 507 and go on reading', async (test) => {
-    const disk = mountSmallDisk(2_048)
-    // Only where nobody may mount a small disk; the reason says so. As root it runs.
-    if ('skip' in disk) {
-      test.skip(disk.skip)
-      return
-    }
     const filler = join(disk.folder, 'filler')
     writeFileSync(filler, Buffer.alloc(512 * 1024))
     const service = await startProcess({ database: `sqlite:${join(disk.folder, 'plants.db')}` })

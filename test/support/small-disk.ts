@@ -1,0 +1,29 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { releaseAfterFile } from './release.ts'
+
+/** A disk that is full soon, or the reason why none can be had here. */
+export type SmallDisk =
+  | { readonly folder: string; readonly skip: false }
+  | { readonly folder: ''; readonly skip: string }
+
+/** Mounts a disk of this size for the tests of a file. Root may; others get the reason. */
+export function mountSmallDisk(kibibytes: number): SmallDisk {
+  const folder = mkdtempSync(join(tmpdir(), 'plant-store-test-'))
+  const { error, status, stderr } = spawnSync(
+    'mount',
+    ['-t', 'tmpfs', '-o', `size=${kibibytes}k`, 'tmpfs', folder],
+    { encoding: 'utf8' },
+  )
+  if (error !== undefined || status !== 0) {
+    rmdirSync(folder)
+    return { folder: '', skip: `cannot mount a small disk: ${error?.message ?? stderr.trim()}` }
+  }
+  releaseAfterFile(() => {
+    spawnSync('umount', [folder])
+    rmdirSync(folder)
+  })
+  return { folder, skip: false }
+}
