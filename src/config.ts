@@ -122,8 +122,9 @@ export function readConfig(flags: Flags, env: Environment): Config {
     logLevel: read(['LOG_LEVEL'], undefined, 'info', toLogLevel, `one of ${logLevels.join(', ')}`),
   }
   if (config.workers > 1 && config.storeLocation.engine === 'sqlite') {
+    const name = flags.workers === undefined ? 'WORKERS' : '--workers'
     mistakes.push(
-      '--workers above 1 needs PostgreSQL, because SQLite lets only one process write at a time. Set DATABASE_URL to postgres://….',
+      `${name} above 1 needs PostgreSQL, because SQLite lets only one process write at a time. Set DATABASE_URL to postgres://….`,
     )
   }
   if (mistakes.length > 0) throw new WrongConfig(mistakes)

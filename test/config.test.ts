@@ -137,7 +137,7 @@ describe('the configuration', () => {
       ],
     ),
     [{ WORKERS: '0' }, /^WORKERS must be/],
-    [{ WORKERS: '2' }, /^--workers above 1 needs PostgreSQL/],
+    [{ WORKERS: '2' }, /^WORKERS above 1 needs PostgreSQL/],
   ]
   for (const [env, message] of wrong) {
     it(`refuses ${JSON.stringify(env)} with one line`, () => {

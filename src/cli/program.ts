@@ -109,7 +109,8 @@ function explainUsage(command: Command, path: string, terminal: Terminal): void 
     if (error.exitCode !== 0 && error.code !== 'commander.help') {
       const [first = '', ...rest] = error.message.replace(/^error: /, '').split('\n')
       const message = `${first.charAt(0).toUpperCase()}${first.slice(1)}`
-      terminal.tell(`${[message, ...rest].join(' ')}. See: ${path} --help`)
+      const sentence = [message, ...rest].join(' ').replace(/\.?$/, '.')
+      terminal.tell(`${sentence} See: ${path} --help`)
     }
     throw error
   })

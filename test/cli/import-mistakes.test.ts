@@ -30,7 +30,7 @@ const mistakes: [
     ['-', '--on-conflict', 'merge'],
     '',
     64,
-    /Allowed choices are fail, skip, replace/,
+    /Allowed choices are fail, skip, replace\. See: /,
   ],
   [
     'a missing column',
