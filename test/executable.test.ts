@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { copyFileSync } from 'node:fs'
+import { chmodSync, copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -10,6 +10,7 @@ import { runProcess, start } from './support/command.ts'
 import { engines } from './support/engines.ts'
 import { newFolder } from './support/folder.ts'
 import { parseMetrics } from './support/metrics.ts'
+import { nobody } from './support/rights.ts'
 import { operatorToken } from './support/service.ts'
 import { call, type Request } from './support/wire.ts'
 
@@ -130,6 +131,21 @@ describe('the executable', { concurrency: false }, () => {
       'This executable is incomplete: thread-program.js is not in it. Install it again.\n',
     )
     assert.deepEqual({ exitCode, stdout }, { exitCode: 78, stdout: '' })
+  })
+
+  it('names a store in a folder without rights', async () => {
+    const here = newFolder()
+    await runProcess(['token', 'create', '--name', 'me', '--create'], { folder: here, program })
+    chmodSync(join(here, 'data'), 0)
+    for (const open of [here, folder]) chmodSync(open, 0o755)
+    // The permissions of files do not apply to root.
+    const user = process.getuid?.() === 0 ? { uid: nobody } : {}
+    for (const command of ['serve', 'token list', 'webhook list', 'log', 'export -']) {
+      const args = command.split(' ')
+      const { exitCode, stderr } = await runProcess(args, { folder: here, program, ...user })
+      assert.match(stderr, /^Cannot open the database .*plant-store\.db: permission denied\.\n$/)
+      assert.equal(exitCode, 78)
+    }
   })
 
   it('needs no file beside it', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { run, start } from '../support/command.ts'
@@ -52,6 +53,37 @@ describe('plant-store backup', () => {
     assert.equal(readFileSync(join(folder, 'mine'), 'utf8'), 'mine')
     assert.deepEqual(readdirSync(folder), ['data', 'mine'])
   })
+
+  const wrong: [what: string, spoil: (path: string) => void, message: RegExp][] = [
+    [
+      'of a newer release',
+      (path) => {
+        using db = new DatabaseSync(path)
+        db.exec('PRAGMA user_version = 99')
+      },
+      /^\S+plant-store\.db was written by a newer release \(schema 99, this one knows \d+\)\./,
+    ],
+    [
+      'with a damaged page',
+      (path) => {
+        const bytes = readFileSync(path)
+        bytes.fill(0xab, bytes.length - 4_096)
+        writeFileSync(path, bytes)
+      },
+      /^\S+plant-store\.db is damaged: nothing was kept\. Restore its last backup\.\n$/,
+    ],
+  ]
+  for (const [what, spoil, message] of wrong) {
+    it(`refuses a store ${what} in one line`, async () => {
+      const folder = await newStore()
+      spoil(join(folder, 'data/plant-store.db'))
+      const { exitCode, stderr } = await run(['backup', 'backup.db'], { folder })
+      assert.match(stderr, message)
+      assert.equal(stderr.trim().split('\n').length, 1)
+      assert.equal(exitCode, 78)
+      assert.deepEqual(readdirSync(folder), ['data'])
+    })
+  }
 
   it('names the tools of PostgreSQL instead', async () => {
     const url = (await engines.find(({ name }) => name === 'PostgreSQL')?.newUrl()) ?? ''

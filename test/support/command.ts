@@ -29,6 +29,8 @@ export interface RunOptions {
   readonly isInputOpen?: boolean
   /** The command line of the program; the checkout's own unless it is given. */
   readonly program?: readonly [string, ...string[]]
+  /** The user that runs it, if it is not the one of the tests. */
+  readonly uid?: number
   /** A descriptor that takes its standard error instead. */
   readonly stderr?: number
 }
@@ -36,10 +38,11 @@ export interface RunOptions {
 /** Starts the command as a process with an environment of its own. It is killed with the test. */
 export function start(
   args: string[],
-  { folder, env = {}, input, isInputOpen = false, stderr, program = checkout }: RunOptions,
+  { folder, env = {}, input, isInputOpen = false, stderr, program = checkout, ...user }: RunOptions,
 ) {
   const [file, ...first] = program
   const child: ChildProcess = spawn(file, [...first, ...args], {
+    ...user,
     cwd: folder,
     env: { ...(program === checkout && { PATH: process.env.PATH }), ...env },
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', stderr ?? 'pipe'],

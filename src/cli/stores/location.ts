@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Config, WrongConfig } from '../../config.ts'
 import type { StoreLocation } from '../../store/open.ts'
@@ -33,9 +33,17 @@ export function requireExistingOrNamed(
   ])
 }
 
-/** Whether there is a store, as far as that shows without opening it. */
+/**
+ * Whether there is a store, as far as that shows without opening it. In a folder that may not be
+ * searched there may be one: opening it says why not.
+ */
 export function exists(location: StoreLocation): boolean {
-  return location.engine === 'postgres' || existsSync(location.path)
+  if (location.engine === 'postgres') return true
+  try {
+    return statSync(location.path, { throwIfNoEntry: false }) !== undefined
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EACCES'
+  }
 }
 
 /** The store as messages name it: with its whole path, and without a password. */

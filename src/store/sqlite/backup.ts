@@ -3,7 +3,7 @@ import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { newLife } from '../journal.ts'
 import { type FileSummary, UnusableStore } from '../store.ts'
-import { explain } from './connection.ts'
+import { explain, readVersion } from './connection.ts'
 import { isFull, isNotADatabase, isSqliteError } from './failures.ts'
 import { identifyFile } from './file.ts'
 import { migrations } from './migrations.ts'
@@ -40,7 +40,8 @@ export async function backUp(
     requireSame(before, check(draft), draft)
     return before
   } catch (error) {
-    throw isFull(error) ? diskFull(error) : explain(error, path)
+    if (isFull(error)) throw diskFull(error)
+    throw error instanceof UnusableBackup ? damagedSource(path, error) : explain(error, path)
   } finally {
     db.close()
   }
@@ -51,10 +52,17 @@ function openSource(path: string): DatabaseSync {
     identifyFile(path)
     const db = new DatabaseSync(path, { readOnly: true })
     db.exec('BEGIN')
+    readVersion(db, path)
     return db
   } catch (error) {
     throw explain(error, path)
   }
+}
+
+function damagedSource(path: string, cause: unknown): UnusableStore {
+  return new UnusableStore(`${path} is damaged: nothing was kept. Restore its last backup.`, {
+    cause,
+  })
 }
 
 /** The error that the system gives for a full disk: the draft has no space, not the source. */

@@ -140,16 +140,20 @@ export function makeDurable(db: DatabaseSync, path: string): void {
   db.exec('PRAGMA synchronous = FULL')
 }
 
+/** How many steps the schema has. Throws for the schema of a newer release. */
+export function readVersion(db: DatabaseSync, path: string): number {
+  const row = db.prepare('PRAGMA user_version').get() as { user_version: bigint }
+  const version = Number(row.user_version)
+  if (version <= migrations.length) return version
+  throw new UnusableStore(
+    `${path} was written by a newer release (schema ${version}, this one knows ${migrations.length}). Use that release, or another DATABASE_URL.`,
+  )
+}
+
 function migrate(db: DatabaseSync, path: string): void {
   db.exec('BEGIN IMMEDIATE')
   try {
-    const row = db.prepare('PRAGMA user_version').get() as { user_version: bigint }
-    const current = Number(row.user_version)
-    if (current > migrations.length) {
-      throw new UnusableStore(
-        `${path} was written by a newer release (schema ${current}, this one knows ${migrations.length}). Use that release, or another DATABASE_URL.`,
-      )
-    }
+    const current = readVersion(db, path)
     for (const step of migrations.slice(current)) db.exec(step)
     if (current < migrations.length) db.exec(`PRAGMA user_version = ${migrations.length}`)
     db.exec('COMMIT')

@@ -59,7 +59,8 @@ function attempt(subject: string, examine: () => Finding): Finding {
 function explainFailure(error: unknown): string {
   if (error instanceof UnusableStore) return error.message
   if (isSqliteError(error)) return explainSqlite(error)
-  return error instanceof Error && 'syscall' in error ? explainFile(error) : String(error)
+  if (!(error instanceof Error) || !('syscall' in error)) return String(error)
+  return 'path' in error ? `${error.path}: ${explainFile(error)}` : explainFile(error)
 }
 
 function examinePermissions(path: string): Finding {
