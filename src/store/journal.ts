@@ -2,11 +2,11 @@ import { randomBytes, randomInt } from 'node:crypto'
 import type { StoredPlant } from '../contract/shapes.ts'
 import { apply, type Change, type Outcome, type Rows } from './changes.ts'
 import { type Place, toPosition } from './positions.ts'
-import { type EventType, type JournalEvent, type Position, pageBytes } from './store.ts'
+import { type JournalEvent, type Position, pageBytes } from './store.ts'
 
 /**
- * A row of the journal: all changes of one commit, a line for each. The nonce tells it from a row
- * that took its number in another life of the store, such as one before a restore.
+ * A row of the journal: all changes of one commit, as JSON. The nonce tells it from a row that took
+ * its number in another life of the store, such as one before a restore.
  */
 export interface JournalRow {
   readonly at: number
@@ -26,19 +26,21 @@ export function newNonce(): number {
   return randomInt(2 ** 31)
 }
 
-/** The line of a change. JSON has no raw tab and no raw line end. */
+/** A change in a row: its kind, token, id, name and, if it has one, tag. */
+type Line = readonly string[]
+
 export function toLine(
   kind: keyof typeof types,
   tokenId: string | undefined,
   { id, name, tag }: StoredPlant,
-): string {
-  const line = `${kind}\t${tokenId ?? ''}\t${id}\t${JSON.stringify(name)}`
-  return tag === undefined ? line : `${line}\t${JSON.stringify(tag)}`
+): Line {
+  const token = tokenId ?? ''
+  return tag === undefined ? [kind, token, String(id), name] : [kind, token, String(id), name, tag]
 }
 
-/** A row for these lines. */
-export function toRow(lines: readonly string[]): JournalRow {
-  const changes = lines.join('\n')
+/** A row for these lines. Their texts are joined at once: one by one would take twice as long. */
+export function toRow(lines: readonly Line[]): JournalRow {
+  const changes = JSON.stringify(lines)
   return { at: Date.now(), nonce: newNonce(), count: lines.length, changes }
 }
 
@@ -50,7 +52,7 @@ export interface Recorder {
 }
 
 export function recordChanges(rows: Rows): Recorder {
-  let lines: string[] = []
+  let lines: Line[] = []
   let tokenId: string | undefined
   const recorded: Rows = {
     ...rows,
@@ -91,22 +93,35 @@ export interface Reading {
 
 /** Adds the changes of a row after a place. Returns whether there was room for all of them. */
 export function readRow(
-  { at, changes }: Pick<JournalRow, 'at' | 'changes'>,
+  row: Pick<JournalRow, 'at' | 'changes'>,
   from: Place,
   reading: Reading,
 ): boolean {
-  let start = 0
-  for (let skipped = 0; skipped < from.done; skipped++) start = changes.indexOf('\n', start) + 1
+  const changes = row.changes.startsWith('[') ? row.changes : toJson(row.changes)
+  let start = 1
+  for (let skipped = 0; skipped < from.done; skipped++) start = findEnd(changes, start) + 1
   for (let done = from.done + 1; ; done++) {
-    const lineEnd = changes.indexOf('\n', start)
-    const end = lineEnd === -1 ? changes.length : lineEnd
+    const end = findEnd(changes, start)
     reading.bytes += end - start
     if (isFull(reading)) return false
     const position = toPosition({ ...from, done })
-    reading.events.push(toEvent(changes.slice(start, end), at, position))
-    if (lineEnd === -1) return true
+    reading.events.push(toEvent(changes.slice(start, end), row.at, position))
+    if (changes[end] === ']') return true
     start = end + 1
   }
+}
+
+/** Finds the end of a line without parsing it. No letter follows a quote that ends a text. */
+function findEnd(changes: string, start: number): number {
+  lineEnd.lastIndex = start
+  return lineEnd.test(changes) ? lineEnd.lastIndex - 3 : changes.length - 1
+}
+
+const lineEnd = /"\],\["(?=[crd])/g
+
+/** A row of release 1.1.0: lines of texts between tabs, of which only name and tag are JSON. */
+function toJson(changes: string): string {
+  return `[["${changes.replaceAll(/"?\t"?/g, '","').replaceAll('"\n', '"],["')}]]`
 }
 
 /** Whether a page has no room for the change that was counted last. It has room for one. */
@@ -115,15 +130,10 @@ function isFull({ events, limit, bytes }: Reading): boolean {
 }
 
 function toEvent(line: string, at: number, position: Position): JournalEvent {
-  const idAt = line.indexOf('\t', 2) + 1
-  const nameAt = line.indexOf('\t', idAt) + 1
-  const tagAt = line.indexOf('\t', nameAt) + 1
-  const id = BigInt(line.slice(idAt, nameAt - 1))
-  const name: string = JSON.parse(tagAt === 0 ? line.slice(nameAt) : line.slice(nameAt, tagAt - 1))
-  const tokenId = idAt === 3 ? undefined : line.slice(2, idAt - 1)
-  const type: EventType = types[line[0] as keyof typeof types]
-  const plant = tagAt === 0 ? { id, name } : { id, name, tag: JSON.parse(line.slice(tagAt)) }
-  return { position, type, at, plant, tokenId }
+  const [kind, tokenId, id, name, tag]: [keyof typeof types, string, string, string, string?] =
+    JSON.parse(line)
+  const plant = tag === undefined ? { id: BigInt(id), name } : { id: BigInt(id), name, tag }
+  return { position, type: types[kind], at, plant, tokenId: tokenId || undefined }
 }
 
 /** Whether a place is in the row that ends here, and not in one that had its number before. */

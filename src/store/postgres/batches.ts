@@ -65,7 +65,7 @@ async function createAll(
   )
 }
 
-function toCreatedLine({ plant, tokenId }: Create): string {
+function toCreatedLine({ plant, tokenId }: Create) {
   return toLine('c', tokenId, plant)
 }
 

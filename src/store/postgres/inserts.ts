@@ -96,9 +96,9 @@ async function insertManyWith(
       SELECT pg_catalog.nextval('plant_store.journal_seq'), ${at}::bigint, ${nonce}::integer,
         inserted::integer,
         CASE WHEN ids IS NULL THEN sent.changes ELSE (
-          SELECT pg_catalog.string_agg(line, E'\n' ORDER BY place)
-          FROM pg_catalog.string_to_table(sent.changes, E'\n') WITH ORDINALITY AS l(line, place)
-          JOIN inserted ON inserted.id = pg_catalog.split_part(line, E'\t', 3)::bigint) END
+          SELECT '[' || pg_catalog.string_agg(line::text, ',' ORDER BY place) || ']'
+          FROM pg_catalog.json_array_elements(sent.changes::json) WITH ORDINALITY AS l(line, place)
+          JOIN inserted ON inserted.id = (line ->> 2)::bigint) END
       FROM counted, sent WHERE inserted > 0
     )
     SELECT ids, inserted FROM counted`
