@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import type { BrowserContextOptions, Locator, Page } from 'playwright-core'
+import type { BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { startBrowser } from '../support/browser.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { operatorToken } from '../support/service.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** A page in a browser of its own. */
+/** A page in a tab of its own. */
 export interface Visit {
   readonly page: Page
   /** Every request that the page sent. */
@@ -17,16 +17,14 @@ export interface Visit {
   readonly errors: readonly string[]
 }
 
-/** Opens a page of the service. It is closed with the test. */
+/** Opens a page of the service in a tab of its own. It is closed with the test. */
 export async function visit(url: string, options: BrowserContextOptions = {}): Promise<Visit> {
   let close = async () => {}
   // Registered before the first wait: Playwright's promises lead out of the context of the test.
   releaseAfterTest(() => close())
-  const browser = await startBrowser()
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
-  close = () => context.close()
-  context.setDefaultTimeout(20_000)
+  const context = await findContext(options)
   const page = await context.newPage()
+  close = () => page.close()
   const requests: string[] = []
   const errors: string[] = []
   page.on('request', (request) => requests.push(`${request.method()} ${request.url()}`))
@@ -38,6 +36,23 @@ export async function visit(url: string, options: BrowserContextOptions = {}): P
   })
   await page.goto(url)
   return { page, requests, errors }
+}
+
+/** Tabs share a profile, which costs as much as the page: the page keeps nothing beyond its tab. */
+const contexts = new Map<string, Promise<BrowserContext>>()
+
+function findContext(options: BrowserContextOptions): Promise<BrowserContext> {
+  const key = JSON.stringify(options)
+  const context = contexts.get(key) ?? openContext(options)
+  contexts.set(key, context)
+  return context
+}
+
+async function openContext(options: BrowserContextOptions): Promise<BrowserContext> {
+  const browser = await startBrowser()
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
+  context.setDefaultTimeout(20_000)
+  return context
 }
 
 /** Opens the plants of a service, signed in by the link. */
@@ -86,10 +101,12 @@ export async function save(
 }
 
 /** Fails for every rule of accessibility that the page breaks as it is now. */
-export async function checkAccessibility(page: Page): Promise<void> {
+export async function checkAccessibility(page: Page, disabled: readonly string[] = []) {
   await page.evaluate(axe)
+  const rules = Object.fromEntries(disabled.map((rule) => [rule, { enabled: false }]))
+  const options = JSON.stringify({ resultTypes: ['violations'], rules })
   const violations = await page.evaluate<string[]>(
-    `axe.run().then(({ violations }) =>
+    `axe.run(${options}).then(({ violations }) =>
       violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))`,
   )
   assert.deepEqual(violations, [])
