@@ -15,11 +15,9 @@ const root = join(import.meta.dirname, '..')
 const { values } = parseArgs({
   options: {
     output: { type: 'string', default: join(root, 'dist', 'plant-store') },
-    // For the test that an incomplete executable says so.
-    without: { type: 'string' },
   },
 })
-const { output, without } = values
+const { output } = values
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-build-'))
 try {
   await buildExecutable()
@@ -38,7 +36,6 @@ async function buildExecutable(): Promise<void> {
     assets[embeddedFolder + name] = write(name.replaceAll('/', '-'), bytes)
   }
   const manifest = write(manifestName, JSON.stringify(Object.keys(assets)))
-  if (without !== undefined) delete assets[without]
   mkdirSync(join(output, '..'), { recursive: true })
   const config = {
     main: await bundle('src/executable.ts', 'main.js'),
