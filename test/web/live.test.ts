@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { before, describe, it } from 'node:test'
+import { before, describe, it, mock } from 'node:test'
+import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { browserMissing } from '../support/browser.ts'
 import { newFolder } from '../support/folder.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { json, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { checkAccessibility, dialog, readRows, save, visitPlants } from './visit.ts'
 
+const dayMs = 24 * 60 * 60 * 1000
 const everyScope = { scopes: ['plants:read', 'plants:write'], lifetimeMs: undefined } as const
 
 describe('changes of others', { skip: browserMissing }, () => {
@@ -157,30 +160,41 @@ describe('changes of others', { skip: browserMissing }, () => {
 })
 
 describe('the page in bad times', { skip: browserMissing }, () => {
-  it('asks for another token when its own is revoked, and loses nothing that was typed', async () => {
-    const service = await startService('sqlite::memory:')
-    const first = await issueToken(service.store, { name: 'first', ...everyScope })
-    const second = await issueToken(service.store, { name: 'second', ...everyScope })
-    const { page, errors } = await visitPlants(service.url, { token: first.token })
-    await page.getByText('Live', { exact: true }).waitFor()
-    await page.getByRole('button', { name: 'Add plant' }).click()
-    const form = dialog(page, 'Add plant')
-    await form.getByLabel('Id').fill('1')
-    await form.getByLabel('Name').fill('typed before')
-    await service.store.revokeToken(first.record.id, Date.now())
-    const again = dialog(page, 'Sign in again')
-    await again.getByRole('alert').getByText('revoked').waitFor()
-    await checkAccessibility(page)
-    await again.getByLabel('Token').fill(second.token)
-    await again.getByRole('button', { name: 'Sign in' }).click()
-    await again.waitFor({ state: 'detached' })
-    assert.equal(await form.getByLabel('Name').inputValue(), 'typed before')
-    await form.getByRole('button', { name: 'Save' }).click()
-    await page.getByRole('cell', { name: 'typed before' }).waitFor()
-    await service.create('{"id":2,"name":"followed again"}')
-    await page.getByRole('cell', { name: 'followed again' }).waitFor()
-    assert.deepEqual(errors, [])
-  })
+  const ends = {
+    revoked: (store: Store, id: string) => store.revokeToken(id, Date.now()),
+    expired: () => mock.timers.enable({ apis: ['Date'], now: Date.now() + 2 * dayMs }),
+  }
+  for (const [state, end] of Object.entries(ends)) {
+    it(`asks for another token when its own is ${state}, and loses nothing that was typed`, async () => {
+      releaseAfterTest(() => mock.timers.reset())
+      const service = await startService('sqlite::memory:')
+      const first = await issueToken(service.store, {
+        ...everyScope,
+        name: 'first',
+        lifetimeMs: dayMs,
+      })
+      const second = await issueToken(service.store, { ...everyScope, name: 'second' })
+      const { page, errors } = await visitPlants(service.url, { token: first.token })
+      await page.getByText('Live', { exact: true }).waitFor()
+      await page.getByRole('button', { name: 'Add plant' }).click()
+      const form = dialog(page, 'Add plant')
+      await form.getByLabel('Id').fill('1')
+      await form.getByLabel('Name').fill('typed before')
+      await end(service.store, first.record.id)
+      const again = dialog(page, 'Sign in again')
+      await again.getByRole('alert').getByText(state).waitFor()
+      await checkAccessibility(page)
+      await again.getByLabel('Token').fill(second.token)
+      await again.getByRole('button', { name: 'Sign in' }).click()
+      await again.waitFor({ state: 'detached' })
+      assert.equal(await form.getByLabel('Name').inputValue(), 'typed before')
+      await form.getByRole('button', { name: 'Save' }).click()
+      await page.getByRole('cell', { name: 'typed before' }).waitFor()
+      await service.create('{"id":2,"name":"followed again"}')
+      await page.getByRole('cell', { name: 'followed again' }).waitFor()
+      assert.deepEqual(errors, [])
+    })
+  }
 
   it('says that the service does not answer, and goes on when it does', async () => {
     const url = `sqlite:${join(newFolder(), 'plants.db')}`
