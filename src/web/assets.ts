@@ -66,7 +66,7 @@ export function buildAssets(): ReadonlyMap<string, Asset> {
   const pages = Object.values(webPages).map((name) => {
     const text = linked.reduce(
       (html, { name, asset }) => html.replaceAll(`assets/${name}`, asset.name),
-      readFile(name),
+      readFile('frame.html').replace('<!-- head -->', () => readFile(name).trim()),
     )
     return toAsset(name, text)
   })

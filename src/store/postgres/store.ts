@@ -1,10 +1,11 @@
 import { type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
-import { type Change, type Outcome, toCreateOnce, toImport } from '../changes.ts'
+import type { Change, Outcome } from '../changes.ts'
 import { unconfirmed, unreachable } from '../failures.ts'
-import { rowBytes, toBytes } from '../held-bytes.ts'
+import { rowBytes } from '../held-bytes.ts'
+import { buildPlantWrites } from '../plant-writes.ts'
 import { limitSnapshots } from '../snapshots.ts'
 import type { Store, Version } from '../store.ts'
-import { randomVersion, toVersioned } from '../version.ts'
+import { randomVersion } from '../version.ts'
 import { attemptWrite } from './attempts.ts'
 import { type PostgresWrite, sendWrites } from './batches.ts'
 import type { Connection } from './connection.ts'
@@ -101,22 +102,10 @@ export function buildPostgresStore(connection: Connection, options: PostgresOpti
   }
 
   return {
-    createPlant: (plant, tokenId) =>
-      write({ kind: 'create', plant: toVersioned(plant, newVersion()), tokenId }, toBytes(plant)),
-    createPlantOnce: (plant, key) =>
-      write(toCreateOnce(toVersioned(plant, newVersion()), key), toBytes(plant)),
+    ...buildPlantWrites(write, newVersion),
     getPlant,
     listPlants: (query, caller) => read('pages', (sql) => listPlants(sql, query), caller),
     listIds: (query, caller) => read('pages', (sql) => listIds(sql, query), caller),
-    replacePlant(plant, condition, tokenId) {
-      const versioned = toVersioned(plant, newVersion())
-      return write({ kind: 'replace', plant: versioned, condition, tokenId }, toBytes(plant))
-    },
-    deletePlant: (id, condition, tokenId) => write({ kind: 'delete', id, condition, tokenId }),
-    importPlants(plants, onConflict, tokenId) {
-      const bytes = plants.reduce((sum, plant) => sum + toBytes(plant), 0)
-      return write(toImport(plants, onConflict, newVersion, tokenId), bytes)
-    },
 
     openSnapshot: limitSnapshots(async () => {
       const session = connection.session()

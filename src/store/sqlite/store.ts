@@ -1,10 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
-import { toCreateOnce, toImport } from '../changes.ts'
-import { rowBytes, toBytes } from '../held-bytes.ts'
+import { rowBytes } from '../held-bytes.ts'
+import { buildPlantWrites } from '../plant-writes.ts'
 import { limitSnapshots } from '../snapshots.ts'
 import type { Journaling, Store, Version } from '../store.ts'
-import { randomVersion, toVersioned } from '../version.ts'
+import { randomVersion } from '../version.ts'
 import { buildWatch } from '../watch.ts'
 import { toRefusal } from './failures.ts'
 import { readSizes } from './file-sizes.ts'
@@ -114,22 +114,10 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   }
 
   return {
-    createPlant: (plant, tokenId) =>
-      write({ kind: 'create', plant: toVersioned(plant, newVersion()), tokenId }, toBytes(plant)),
-    createPlantOnce: (plant, key) =>
-      write(toCreateOnce(toVersioned(plant, newVersion()), key), toBytes(plant)),
+    ...buildPlantWrites(write, newVersion),
     getPlant: (id) => read(() => plants.rows.find(id)),
     listPlants: async (query) => read(() => plants.list(query)),
     listIds: async (query) => read(() => plants.listIds(query)),
-    replacePlant(plant, condition, tokenId) {
-      const versioned = toVersioned(plant, newVersion())
-      return write({ kind: 'replace', plant: versioned, condition, tokenId }, toBytes(plant))
-    },
-    deletePlant: (id, condition, tokenId) => write({ kind: 'delete', id, condition, tokenId }),
-    importPlants(imported, onConflict, tokenId) {
-      const bytes = imported.reduce((sum, plant) => sum + toBytes(plant), 0)
-      return write(toImport(imported, onConflict, newVersion, tokenId), bytes)
-    },
     openSnapshot: limitSnapshots(async () => read(openSnapshot)),
     forgetKeys: (usedBefore) => write({ kind: 'forget keys', usedBefore }),
 

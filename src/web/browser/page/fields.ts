@@ -13,8 +13,6 @@ export interface PlantFields {
   readonly first: HTMLElement
   /** The plant as typed, or undefined: then the fields say what is wrong. */
   read(): Plant | undefined
-  /** Puts a plant into the fields. */
-  set(plant: Plant): void
   /** Shows a sentence beside the field that it is about. Returns false if it is about none. */
   refuse(sentence: string): boolean
 }
@@ -42,8 +40,8 @@ export function buildPlantFields(plant: Plant | undefined): PlantFields {
     empty.disabled = tag.control.value !== ''
   }
   tag.control.addEventListener('input', syncEmpty)
-  let readName = keepText(name.control, plant?.name ?? '')
-  let readTag = keepText(tag.control, plant?.tag ?? '')
+  const readName = keepText(name.control, plant?.name ?? '')
+  const readTag = keepText(tag.control, plant?.tag ?? '')
   empty.checked = plant?.tag === ''
 
   return {
@@ -66,11 +64,6 @@ export function buildPlantFields(plant: Plant | undefined): PlantFields {
         return undefined
       }
       return read
-    },
-    set(next) {
-      readName = keepText(name.control, next.name)
-      readTag = keepText(tag.control, next.tag ?? '')
-      empty.checked = next.tag === ''
     },
     refuse(sentence) {
       const about = findField(sentence, { id, name, tag })
