@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { before, describe, it, mock } from 'node:test'
+import type { Locator, Page } from 'playwright-core'
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { browserMissing } from '../support/browser.ts'
@@ -105,9 +106,7 @@ describe('changes of others', { skip: browserMissing }, () => {
       ['Overwrite with mine', '{"id":10,"name":"mine"}'],
       ['Use theirs', '{"id":10,"name":"theirs","tag":"quick"}'],
     ] as const) {
-      await page.getByRole('button', { name: 'Edit plant 10', exact: true }).click()
-      const form = dialog(page, 'Edit plant')
-      await form.waitFor()
+      const form = await openForm(page, 'Edit plant', 10)
       await put(10, { name: 'theirs', tag: 'quick' })
       await save(form, { name: 'mine', tag: '' })
       await form.getByRole('alert').getByText('Somebody has changed this plant').waitFor()
@@ -125,9 +124,7 @@ describe('changes of others', { skip: browserMissing }, () => {
   it('keep an edit of a deleted plant from bringing it back unasked', async () => {
     await service.create('{"id":60,"name":"doomed"}')
     const { page } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Edit plant 60' }).click()
-    const form = dialog(page, 'Edit plant')
-    await form.waitFor()
+    const form = await openForm(page, 'Edit plant', 60)
     await service.call({ method: 'DELETE', path: '/plants/60' })
     await save(form, { name: 'revived' })
     await form.getByRole('alert').getByText('Somebody has deleted this plant').waitFor()
@@ -140,9 +137,7 @@ describe('changes of others', { skip: browserMissing }, () => {
   it('keep a delete from hitting a plant that nobody has seen', async () => {
     await service.create('{"id":70,"name":"seen"}')
     const { page } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Delete plant 70' }).click()
-    const form = dialog(page, 'Delete plant')
-    await form.waitFor()
+    const form = await openForm(page, 'Delete plant', 70)
     await put(70, { name: 'not seen yet' })
     await form.getByRole('button', { name: 'Delete' }).click()
     await form.getByText('not seen yet').waitFor()
@@ -158,6 +153,14 @@ describe('changes of others', { skip: browserMissing }, () => {
     await page.getByText('Live updates are off').waitFor()
   })
 })
+
+/** Opens the dialog of this name for a plant. */
+async function openForm(page: Page, name: string, id: number): Promise<Locator> {
+  await page.getByRole('button', { name: `${name} ${id}`, exact: true }).click()
+  const form = dialog(page, name)
+  await form.waitFor()
+  return form
+}
 
 describe('the page in bad times', { skip: browserMissing }, () => {
   const ends = {
