@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import type { Store } from '../../src/store/store.ts'
 import { run, runProcess, start } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
@@ -20,12 +20,18 @@ const lines = Array.from({ length: lineCount }, (_, line) => {
 })
 const flags = ['--on-conflict', 'replace', '--quiet']
 
+/** A folder with the file, and what a store holds after the file was imported, on any engine. */
+let folder: string
+let expected: string
+before(async () => {
+  folder = newFolder()
+  writeFileSync(join(folder, 'plants.ndjson'), lines.join(''))
+  expected = await importInto(`sqlite:${join(folder, 'expected.db')}`)
+})
+
 for (const engine of engines) {
   describe(`an import into ${engine.name} that is killed`, () => {
     it('ends with the same store when the same command is run again', async () => {
-      const folder = newFolder()
-      writeFileSync(join(folder, 'plants.ndjson'), lines.join(''))
-      const expected = await importInto(await engine.newUrl(), folder)
       for (let round = 0; round < scale(2, 20); round++) {
         const url = await engine.newUrl()
         const store = await engine.open(url)
@@ -41,7 +47,7 @@ for (const engine of engines) {
         running.child.kill('SIGKILL')
         assert.equal((await running.ended).exitCode, null)
         await store.close()
-        assert.ok((await importInto(url, folder)) === expected, 'the stores differ')
+        assert.ok((await importInto(url)) === expected, 'the stores differ')
       }
     })
   })
@@ -52,7 +58,7 @@ for (const engine of engines) {
     const env = { PLANT_STORE_TOKEN: token }
 
     /** Starts a service and an import into it, and waits for a random number of plants. */
-    async function begin(folder: string) {
+    async function begin() {
       const database = await engine.newUrl()
       const service = await startProcess({ database })
       const args = ['import', 'plants.ndjson', ...flags, '--url', service.url]
@@ -64,38 +70,32 @@ for (const engine of engines) {
       return { database, service, running, args }
     }
 
-    async function read(database: string, folder: string): Promise<string> {
+    async function read(database: string): Promise<string> {
       const exported = await run(['export', '--quiet'], { folder, env: { DATABASE_URL: database } })
       return exported.stdout
     }
 
     it('ends with the same store when the service is killed and started again', async () => {
-      const folder = newFolder()
-      writeFileSync(join(folder, 'plants.ndjson'), lines.join(''))
-      const expected = await importInto(await engine.newUrl(), folder)
       for (let round = 0; round < scale(1, 20); round++) {
-        const { database, service, running } = await begin(folder)
+        const { database, service, running } = await begin()
         await service.end('SIGKILL')
         const again = await startProcess({ database, port: Number(new URL(service.url).port) })
         const { exitCode, stderr } = await running.ended
         assert.equal(exitCode, 0, stderr)
         await again.end('SIGTERM')
-        assert.ok((await read(database, folder)) === expected, 'the stores differ')
+        assert.ok((await read(database)) === expected, 'the stores differ')
       }
     })
 
     it('ends with the same store when the client is killed and run again', async () => {
-      const folder = newFolder()
-      writeFileSync(join(folder, 'plants.ndjson'), lines.join(''))
-      const expected = await importInto(await engine.newUrl(), folder)
       for (let round = 0; round < scale(1, 20); round++) {
-        const { database, service, running, args } = await begin(folder)
+        const { database, service, running, args } = await begin()
         running.child.kill('SIGKILL')
         await running.ended
         const again = await run(args, { folder, env })
         assert.equal(again.exitCode, 0, again.stderr)
         await service.end('SIGTERM')
-        assert.ok((await read(database, folder)) === expected, 'the stores differ')
+        assert.ok((await read(database)) === expected, 'the stores differ')
       }
     })
   })
@@ -111,7 +111,7 @@ async function countPlants(store: Store): Promise<number> {
 }
 
 /** Runs the import to its end, and answers everything that is stored then. */
-async function importInto(url: string, folder: string): Promise<string> {
+async function importInto(url: string): Promise<string> {
   const env = { DATABASE_URL: url }
   const imported = await run(['import', 'plants.ndjson', ...flags], { folder, env })
   assert.equal(imported.exitCode, 0, imported.stderr)
