@@ -22,7 +22,7 @@ export interface Judgement {
   readonly repeated: number
 }
 
-const pauseMs = 2
+const pauseMs = 5
 
 /** Starts to write to plants of their own each. `url` is asked for before each write. */
 export function startNumberedWrites(url: () => string, writers = 6): NumberedWrites {
@@ -44,7 +44,9 @@ export function startNumberedWrites(url: () => string, writers = 6): NumberedWri
         body: `{"name":"${number}"}`,
       }).catch(() => undefined)
       if (answer?.status === 200 || answer?.status === 201) {
-        acknowledged.set(plant, [...(acknowledged.get(plant) ?? []), number])
+        const numbers = acknowledged.get(plant) ?? []
+        acknowledged.set(plant, numbers)
+        numbers.push(number)
       } else assert.ok(answer === undefined || answer.status >= 500, `answered ${answer?.status}`)
       await new Promise((resolve) => setTimeout(resolve, pauseMs))
     }
@@ -64,8 +66,9 @@ export function startNumberedWrites(url: () => string, writers = 6): NumberedWri
       let misplaced = 0
       for (const [plant, numbers] of acknowledged) {
         const arrived = byPlant.get(plant)?.map(({ body }) => Number(JSON.parse(body).name)) ?? []
-        const firsts = [...new Set(arrived)]
-        lost += numbers.filter((number) => !firsts.includes(number)).length
+        const known = new Set(arrived)
+        const firsts = [...known]
+        lost += numbers.filter((number) => !known.has(number)).length
         misplaced += firsts.filter((number, index) => number < (firsts[index - 1] ?? 0)).length
       }
       const repeated = received.length - new Set(received.map(({ id }) => id)).size
