@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { defaultTimeouts } from '../../src/contract/limits.ts'
 import { scopes } from '../../src/contract/scopes.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
@@ -180,6 +181,35 @@ describe('an import', () => {
     }
     upload.end()
     assert.equal((await upload.answer).lines, parts * 10)
+  })
+
+  it('leaves nothing behind that would hold up a shutdown, whatever its sender does', async () => {
+    const countTimers = () =>
+      process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+    const before = countTimers()
+    const service = await startService('sqlite::memory:', { timeouts: { shutdownMs: 400 } })
+    const socket = openSocket(service.url)
+    const upload = toBytes({
+      method: 'POST',
+      path: '/plants.ndjson',
+      headers: {
+        ...authorized,
+        'Content-Type': 'application/x-ndjson',
+        'Transfer-Encoding': 'chunked',
+      },
+    })
+    socket.write(upload)
+    await waitUntil(
+      async () =>
+        /_in_flight{operation="importPlantsAsNdjson"} 1/.test(
+          (await service.call({ path: '/metrics' })).body,
+        ),
+      'the import',
+    )
+    await service.close()
+    const closedAt = performance.now()
+    await waitUntil(() => countTimers() <= before, 'no timer that holds up the end')
+    assert.ok(performance.now() - closedAt < defaultTimeouts.requestTimeoutMs / 2)
   })
 
   it('is cut when its sender is too slow, and keeps what came before', async () => {

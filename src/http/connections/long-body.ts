@@ -101,10 +101,13 @@ export function openLongBody(
     // The client may still be sending. Node's own limit on a request has been ignored.
     discardRest(request)
     const cut = setTimeout(() => socket.destroy(), timeouts.requestTimeoutMs)
-    request.once('close', () => {
+    const forget = () => {
       clearTimeout(cut)
       bodies.delete(socket)
-    })
+    }
+    request.once('close', forget)
+    // Node does not close a discarded request with its connection.
+    socket.once('close', forget)
   })
   return { chunks: read(), signal, end }
 }
