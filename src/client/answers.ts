@@ -2,6 +2,7 @@ import type { HeaderName } from '../contract/headers.ts'
 import type { OperationName } from '../contract/operations.ts'
 import type { Answer } from './attempt.ts'
 import { toFailure } from './call.ts'
+import type { PlantStoreError } from './errors.ts'
 import { parse } from './json.ts'
 import type { HeaderOf, StatusOf } from './operations.ts'
 import type { PlantState, StoredPlant } from './types.ts'
@@ -34,13 +35,17 @@ export function readPlants(answer: Answer): readonly StoredPlant[] {
   })
 }
 
-/** Reads an answer that must have one of these statuses. Any other answer is thrown. */
+/**
+ * Reads an answer that must have one of these statuses. Any other answer is thrown, caused by the
+ * attempt before it whose answer was lost, if any.
+ */
 export function readAs<Name extends OperationName, Result>(
   answer: Answer,
   statuses: readonly StatusOf<Name>[],
   toResult: () => Result,
+  lost?: PlantStoreError,
 ): Result {
-  if (!(statuses as readonly number[]).includes(answer.status)) throw toFailure(answer)
+  if (!(statuses as readonly number[]).includes(answer.status)) throw toFailure(answer, lost)
   try {
     return toResult()
   } catch (cause) {

@@ -106,7 +106,7 @@ export function toLost(
   cause: unknown,
 ): PlantStoreError {
   const reason = cause instanceof Error ? cause.message : String(cause)
-  return new PlantStoreError(`The connection to ${url} was lost: ${reason}`, {
+  return new PlantStoreError(`The connection to ${url} was lost: ${reason.replace(/\.?$/, '.')}`, {
     status: response?.status,
     requestId: response?.headers.get('X-Request-Id') ?? undefined,
     cause,

@@ -58,7 +58,7 @@ export function toFailure({ status, headers, text }: Answer, cause?: unknown): P
     )
   }
   const Kind = error === 41000 ? PositionGoneError : PlantStoreError
-  return new Kind(message, { status, error, requestId })
+  return new Kind(message, { status, error, requestId, cause })
 }
 
 function toErrorBody(text: string): ErrorBody | { error: undefined; message: undefined } {

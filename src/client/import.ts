@@ -53,9 +53,12 @@ function importPart(
       mediaType: 'application/x-ndjson',
     } satisfies RequestOf<'importPlantsAsNdjson'>,
     signal,
-    read: (answer) =>
-      readAs<'importPlantsAsNdjson', ImportReport>(answer, [200], () =>
-        parse(answer.text, (report: ImportReport) => report.refused),
+    read: (answer, lost) =>
+      readAs<'importPlantsAsNdjson', ImportReport>(
+        answer,
+        [200],
+        () => parse(answer.text, (report: ImportReport) => report.refused),
+        lost,
       ),
   })
 }

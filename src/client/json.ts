@@ -5,11 +5,10 @@ interface Parsed {
   id?: unknown
 }
 
+type ToPlants<Value> = (value: Value) => readonly Parsed[]
 type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown
 type Parse = (text: string, reviver: Reviver) => unknown
 
-/** An id that a number may not hold: one of more than 15 digits. */
-const longId = /"id"\s*:\s*-?\d{16}/
 /** The ids of a text. Quotes inside a string of JSON are escaped, so no match is in a string. */
 const ids = /([{,]\s*"id"\s*:\s*)(-?\d+)(?=\s*[,}])/g
 /** In longer texts, quotes around the ids are several times faster than a reviver. */
@@ -17,26 +16,30 @@ const mostRevivedCharacters = 4_096
 
 /**
  * Parses JSON in which the ids of plants become exact bigints. `toPlants` finds the plants in the
- * parsed value.
+ * parsed value. Most ids fit into a number, so only a text with one that does not is parsed again.
  */
-export function parse<Value>(text: string, toPlants: (value: Value) => readonly Parsed[]): Value {
-  const value = parseIds(text) as Value
+export function parse<Value>(text: string, toPlants: ToPlants<Value>): Value {
+  const value = JSON.parse(text) as Value
   for (const plant of toPlants(value)) {
     const { id } = plant
-    if (typeof id === 'string' || Number.isSafeInteger(id)) plant.id = BigInt(id as string | number)
+    if (typeof id !== 'number') continue
+    if (!Number.isSafeInteger(id)) return parseLongIds(text, toPlants)
+    plant.id = BigInt(id)
   }
   return value
 }
 
-/** Parses JSON whose long ids become bigints or, if the text is large, strings. */
-function parseIds(text: string): unknown {
-  if (!longId.test(text)) return JSON.parse(text)
-  if (text.length > mostRevivedCharacters || !hasSource()) {
-    return JSON.parse(text.replace(ids, '$1"$2"'))
+function parseLongIds<Value>(text: string, toPlants: ToPlants<Value>): Value {
+  if (text.length <= mostRevivedCharacters && hasSource()) {
+    return (JSON.parse as Parse)(text, (key, value, context) =>
+      key === 'id' && typeof value === 'number' ? BigInt(context?.source ?? '') : value,
+    ) as Value
   }
-  return (JSON.parse as Parse)(text, (key, value, context) =>
-    key === 'id' && typeof value === 'number' ? BigInt(context?.source ?? '') : value,
-  )
+  const value = JSON.parse(text.replace(ids, '$1"$2"')) as Value
+  for (const plant of toPlants(value)) {
+    if (typeof plant.id === 'string') plant.id = BigInt(plant.id)
+  }
+  return value
 }
 
 /** Whether JSON.parse passes on the source text of a number, as current runtimes do. */

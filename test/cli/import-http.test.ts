@@ -86,7 +86,7 @@ describe('plant-store import --url', () => {
     )
     assert.match(
       stderr,
-      /^The service at http:\S+ failed: .* was lost: fetch failed Line 1 may or may not be stored\./,
+      /^The service at http:\S+ failed: .* was lost: fetch failed\. Line 1 may or may not be stored\./,
     )
     assert.equal(exitCode, 74)
   })
@@ -159,8 +159,24 @@ describe('plant-store import --url', () => {
   it('says that the service rejected the token, without showing it', async () => {
     const service = await startService('sqlite::memory:')
     const { exitCode, stderr } = await importInto(service.url, three, '--token', 'wrong')
-    assert.match(stderr, /^The service rejected the token: /)
+    assert.match(stderr, /^The service rejected the token: .* Lines 1 to 3 were not stored\./)
     assert.equal(stderr.includes('wrong'), false)
+    assert.equal(exitCode, 77)
+  })
+
+  it('does not say that nothing is stored when an answer was lost before the rejection', async () => {
+    let requests = 0
+    const url = await startStranger((request, response) => {
+      requests++
+      request.resume()
+      if (requests === 1) response.destroy()
+      else response.writeHead(401).end(JSON.stringify({ error: 40101, message: 'Unknown.' }))
+    })
+    const { exitCode, stderr } = await importInto(url, three)
+    assert.match(
+      stderr,
+      /^The service rejected the token: Unknown\. Lines 1 to 3 may or may not be/,
+    )
     assert.equal(exitCode, 77)
   })
 })

@@ -57,7 +57,22 @@ describe('the JSON of the client', () => {
     })
   }
 
-  it('keeps an id that is absent absent', () => {
-    assert.deepEqual(parse('[{"name":"x"}]', toPlants), [{ name: 'x' }])
+  it('keeps an id that is absent absent, beside any other', () => {
+    const others: [string, object[]][] = [
+      ['', []],
+      [',{"id":1}', [{ id: 1n }]],
+      [',{"id":9007199254740993}', [{ id: 9007199254740993n }]],
+    ]
+    for (const [other, parsed] of others) {
+      for (const padding of ['', ' '.repeat(5_000)]) {
+        const text = `[{"name":"x"}${other}]${padding}`
+        assert.deepEqual(parse(text, toPlants), [{ name: 'x' }, ...parsed])
+      }
+    }
+  })
+
+  it('keeps an id that is no integer as it is, or refuses it', () => {
+    assert.deepEqual(parse('[{"id":"7"}]', toPlants), [{ id: '7' }])
+    assert.throws(() => parse('[{"id":1.5}]', toPlants))
   })
 })

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ImportReport, PlantStore, PlantStoreError } from '../../client/index.ts'
 import { WrongConfig } from '../../config.ts'
-import type { ErrorNumber } from '../../contract/errors.ts'
+import { type ErrorNumber, Failure } from '../../contract/errors.ts'
 import { limits } from '../../contract/limits.ts'
 import type { ConflictRule } from '../../contract/parameters.ts'
 import type { NewPlant } from '../../contract/shapes.ts'
@@ -151,10 +151,17 @@ const tooLong: Outcome = {
   },
 }
 
-function explain({ status, error, message: text }: PlantStoreError, url: string): CommandFailed {
-  const message = text.slice(0, maxMessageCharacters)
+function explain(failure: PlantStoreError, url: string): CommandFailed {
+  const { status, error } = failure
+  const message = failure.message.slice(0, maxMessageCharacters)
   if (status === 401 || status === 403) {
-    return new CommandFailed(exitCodes.noPermission, `The service rejected the token: ${message}`)
+    // An attempt before this one may have stored plants, if its answer was lost.
+    const isFirst = error !== undefined && failure.cause === undefined
+    return new CommandFailed(
+      exitCodes.noPermission,
+      `The service rejected the token: ${message}`,
+      isFirst ? { cause: new Failure(error as ErrorNumber, message) } : {},
+    )
   }
   const isOurs = error !== undefined || status === undefined
   return new CommandFailed(
