@@ -64,8 +64,11 @@ for (const engine of engines) {
       const { record, options } = await prepare()
       const { stdout } = await run(['log', '--json', '--plant', '9223372036854775807'], options)
       assert.match(stdout, /"plantId":9223372036854775807,/)
-      const { tokenId, type } = JSON.parse(stdout)
-      assert.deepEqual({ tokenId, type }, { tokenId: record.id, type: 'plant.created' })
+      const { tokenId, tokenName, type } = JSON.parse(stdout)
+      assert.deepEqual(
+        { tokenId, tokenName, type },
+        { tokenId: record.id, tokenName: 'gardener', type: 'plant.created' },
+      )
     })
 
     it('goes on with changes of a running service, until a signal', async () => {
@@ -106,5 +109,7 @@ describe('plant-store log', () => {
     })
     const { stdout } = await run(['log'], { folder, env })
     assert.match(stdout, /created {3}1 {2}a command on the store\n$/)
+    const asJson = await run(['log', '--json'], { folder, env })
+    assert.match(asJson.stdout, /"tokenId":null,"tokenName":null}\n$/)
   })
 })

@@ -133,7 +133,7 @@ function isWanted({ at, plant, tokenId }: JournalEvent, filter: Filter): boolean
 
 function toLine({ at, type, plant, tokenId }: JournalEvent, names: TokenNames): string {
   const change = type.replace('plant.', '').padEnd(8)
-  const cells = [new Date(at).toISOString(), change, String(plant.id), names.nameOf(tokenId)]
+  const cells = [new Date(at).toISOString(), change, String(plant.id), names.describe(tokenId)]
   return cells.map(toPrintable).join('  ')
 }
 

@@ -4,7 +4,10 @@ import type { Store } from '../../store/store.ts'
 export interface TokenNames {
   isUnknown(tokenId: string | undefined): boolean
   refresh(): Promise<void>
-  nameOf(tokenId: string | undefined): string
+  /** The name of a token; null if nobody used one, or if it was deleted. */
+  nameOf(tokenId: string | undefined): string | null
+  /** Who made a change, in words. */
+  describe(tokenId: string | undefined): string
 }
 
 export async function buildTokenNames(store: Store): Promise<TokenNames> {
@@ -15,15 +18,21 @@ export async function buildTokenNames(store: Store): Promise<TokenNames> {
     names = new Map(tokens.map(({ id, name }) => [id, name]))
   }
 
+  function nameOf(id: string | undefined): string | null {
+    if (id === undefined) return null
+    return isOperator(id) ? 'PLANT_STORE_TOKEN' : (names.get(id) ?? null)
+  }
+
   await refresh()
   return {
     refresh,
     isUnknown: (id) => id !== undefined && !isOperator(id) && !names.has(id),
-    nameOf(id) {
+    nameOf,
+    describe(id) {
       if (id === undefined) return 'a command on the store'
-      if (isOperator(id)) return 'PLANT_STORE_TOKEN'
-      const name = names.get(id)
-      return name === undefined ? `${id} (deleted)` : `${id} "${name}"`
+      const name = nameOf(id)
+      if (name === null) return `${id} (deleted)`
+      return isOperator(id) ? name : `${id} "${name}"`
     },
   }
 }
