@@ -144,3 +144,37 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     assert.deepEqual(await readIds(store, begin), [50n, 1n, 2n])
   })
 })
+
+describe('the journal of PostgreSQL that begins beside a change under way', () => {
+  async function change(url: string) {
+    const sql = postgres(url, { max: 1, onnotice: () => {} })
+    releaseAfterTest(() => sql.end({ timeout: 0 }))
+    await sql.unsafe("BEGIN; INSERT INTO plant_store.plants VALUES (1, 'slow', NULL, 1)")
+    return sql
+  }
+
+  it('begins after it, so that who lists after the begin misses nothing', async () => {
+    const url = await postgresql.newUrl()
+    const off = await postgresql.open(url, { journaling: 'off' })
+    const slow = await change(url)
+    const opening = postgresql.open(url, { journaling: 'on' })
+    const isWaiting = `SELECT FROM pg_locks WHERE NOT granted
+      AND relation = 'plant_store.plants'::regclass`
+    await waitUntil(async () => (await query(url, isWaiting)).length > 0, 'the begin waits')
+    const creating = off.createPlant({ id: 2n, name: 'behind it' })
+    await slow.unsafe('COMMIT')
+    const on = await opening
+    await creating
+    assert.deepEqual(await readIds(on, 'oldest'), [2n])
+  })
+
+  it('is refused with one line when it does not end', async () => {
+    const url = await postgresql.newUrl()
+    await postgresql.open(url, { journaling: 'off' })
+    await change(url)
+    await assert.rejects(postgresql.open(url, { journaling: 'on' }), {
+      name: 'UnusableStore',
+      message: 'The journal cannot begin while a transaction changes plants: end it, or try again.',
+    })
+  })
+})

@@ -261,6 +261,36 @@ for (const engine of everyEngine) {
       assert.deepEqual((await readPage(again)).events.map(toText), ['plant.created 3 after - -'])
     })
 
+    it('has the changes of a process that began when it was off', async () => {
+      const url = await engine.newUrl()
+      const off = await engine.open(url, { journaling: 'off' })
+      await off.createPlant({ id: 1n, name: 'before' })
+      const on = await engine.open(url, { journaling: 'on' })
+      await off.createPlant({ id: 2n, name: 'alone' })
+      await Promise.all([3n, 4n, 1n].map((id) => off.createPlant({ id, name: 'together' })))
+      await off.createPlantOnce({ id: 5n, name: 'keyed' }, { tokenId: 't', key: 'a' })
+      await off.replacePlant({ id: 1n, name: 'replaced' }, anyState)
+      await off.deletePlant(2n, anyState)
+      const imported = [1n, 6n, 7n].map((id) => ({ id, name: 'imported' }))
+      await off.importPlants(imported, 'keep')
+      assert.deepEqual((await readAll(on, 2)).map(toText), [
+        'plant.created 2 alone - -',
+        'plant.created 3 together - -',
+        'plant.created 4 together - -',
+        'plant.created 5 keyed - t',
+        'plant.replaced 1 replaced - -',
+        'plant.deleted 2 alone - -',
+        'plant.created 6 imported - -',
+        'plant.created 7 imported - -',
+      ])
+      await engine.open(url, { journaling: 'off' })
+      await on.createPlant({ id: 8n, name: 'unseen' })
+      assert.equal(await on.readJournal('oldest', 10), 'off')
+      await engine.open(url, { journaling: 'on' })
+      await on.createPlant({ id: 9n, name: 'seen' })
+      assert.deepEqual((await readAll(on, 2)).map(toText), ['plant.created 9 seen - -'])
+    })
+
     it('wakes its watchers after the commits of any process', async () => {
       const url = await engine.newUrl()
       const store = await engine.open(url)

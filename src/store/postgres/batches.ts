@@ -16,7 +16,7 @@ export interface PostgresWrite<One extends Change = Change> extends Batched {
 
 type Outcomes = Map<PostgresWrite, unknown>
 
-/** Sends a batch in the cheapest way for its changes. */
+/** Sends a batch in the cheapest way for its changes, if the journal is on or off as expected. */
 export function sendWrites(
   sql: Sql,
   writes: PostgresWrite[],
@@ -25,9 +25,7 @@ export function sendWrites(
   if (writes.every(isCreate)) return createAll(sql, writes, journaling)
   const [write] = writes
   const isAlone = writes.length === 1 && write !== undefined
-  return isAlone && isImport(write)
-    ? importAll(sql, write, journaling)
-    : runAll(sql, writes, journaling)
+  return isAlone && isImport(write) ? importAll(sql, write, journaling) : runAll(sql, writes)
 }
 
 function isCreate(write: PostgresWrite): write is PostgresWrite<Create> {
@@ -50,12 +48,9 @@ async function createAll(
     if (!firsts.has(id)) firsts.set(id, write)
   }
   const creates = [...firsts.values()].map(({ change }) => change)
-  const entry = journaling === 'on' ? toRow(creates.map(toCreatedLine)) : undefined
-  const taken = await insertPlants(
-    sql,
-    creates.map(({ plant }) => plant),
-    entry,
-  )
+  const plants = creates.map(({ plant }) => plant)
+  const toEntry = () => toRow(creates.map(toCreatedLine))
+  const taken = await insertPlants(sql, plants, journaling, toEntry)
   return new Map(
     writes.map((write) => {
       const { id, version } = write.change.plant
@@ -79,17 +74,12 @@ async function importAll(
   journaling: 'on' | 'off',
 ): Promise<Outcomes> {
   const { plants, tokenId } = write.change
-  if (new Set(toIds(write.change)).size < plants.length) return runAll(sql, [write], journaling)
-  const entry =
-    journaling === 'on' ? toRow(plants.map((plant) => toLine('c', tokenId, plant))) : undefined
-  const taken = await insertPlants(sql, plants, entry)
+  if (new Set(toIds(write.change)).size < plants.length) return runAll(sql, [write])
+  const toEntry = () => toRow(plants.map((plant) => toLine('c', tokenId, plant)))
+  const taken = await insertPlants(sql, plants, journaling, toEntry)
   if (taken === undefined) return new Map([[write, plants.map((): ImportOutcome => 'stored')]])
   const rest = plants.filter(({ id }) => taken.has(id))
-  const applied = await runAll(
-    sql,
-    [{ ...write, change: { ...write.change, plants: rest } }],
-    journaling,
-  )
+  const applied = await runAll(sql, [{ ...write, change: { ...write.change, plants: rest } }])
   const [outcomes] = [...applied.values()] as [ImportOutcome[]]
   let next = 0
   // Plants that the statement inserted count as inserted by the change.
@@ -98,14 +88,14 @@ async function importAll(
 }
 
 /** Runs any writes: locks and reads the rows, changes them in memory, and writes them back. */
-function runAll(sql: Sql, writes: PostgresWrite[], journaling: 'on' | 'off'): Promise<Outcomes> {
+function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
   return inTransaction(sql, async () => {
     const ids = [...new Set(writes.flatMap(({ change }) => toIds(change)))]
     const keys = writes.flatMap(({ change }) => ('key' in change ? change.key : []))
     const rows = await loadRows(sql, ids, keys)
     const recorder = recordChanges(rows)
     const outcomes = new Map(writes.map((write) => [write, recorder.apply(write.change)]))
-    await rows.save(sql, journaling === 'on' ? recorder.take() : undefined)
+    await rows.save(sql, recorder.take())
     return outcomes
   })
 }

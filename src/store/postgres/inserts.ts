@@ -17,36 +17,52 @@ interface Counted {
 export async function insertPlants(
   sql: Sql,
   plants: readonly VersionedPlant[],
-  entry: JournalRow | undefined,
+  journaling: 'on' | 'off',
+  toEntry: () => JournalRow,
 ): Promise<Set<bigint> | undefined> {
-  const [plant] = plants
-  if (plant === undefined) return undefined
-  if (plants.length === 1) {
-    const isInserted = await (entry ? insertOneWith(sql, plant, entry) : insertOne(sql, plant))
-    return isInserted ? undefined : new Set([plant.id])
-  }
-  const { inserted, ids } = await (entry
-    ? insertManyWith(sql, plants, entry)
-    : insertMany(sql, plants))
+  if (plants.length === 0) return undefined
+  const { inserted, ids } =
+    (journaling === 'off' ? await insertUnjournaled(sql, plants) : undefined) ??
+    (await insertWith(sql, plants, toEntry()))
   if (Number(inserted) === plants.length) return undefined
   const kept = new Set(ids?.split(','))
   return new Set(plants.map(({ id }) => id).filter((id) => !kept.has(String(id))))
 }
 
+/** Inserts plants unless the journal is on. Returns undefined if none was inserted. */
+async function insertUnjournaled(
+  sql: Sql,
+  plants: readonly VersionedPlant[],
+): Promise<Counted | undefined> {
+  const [plant] = plants as [VersionedPlant]
+  const counted = await (plants.length === 1 ? insertOne(sql, plant) : insertMany(sql, plants))
+  return counted.inserted === '0' ? undefined : counted
+}
+
+function insertWith(
+  sql: Sql,
+  plants: readonly VersionedPlant[],
+  entry: JournalRow,
+): Promise<Counted> {
+  const [plant] = plants as [VersionedPlant]
+  return plants.length === 1 ? insertOneWith(sql, plant, entry) : insertManyWith(sql, plants, entry)
+}
+
 /** Inserts one plant, as plain values: they cost the server less than arrays. */
-async function insertOne(sql: Sql, { id, name, tag, version }: VersionedPlant): Promise<boolean> {
+async function insertOne(sql: Sql, { id, name, tag, version }: VersionedPlant): Promise<Counted> {
   const rows = await sql`
     INSERT INTO plant_store.plants (id, name, tag, version)
-    VALUES (${String(id)}::bigint, ${name}, ${tag ?? null}, ${String(version)}::bigint)
+    SELECT ${String(id)}::bigint, ${name}::text, ${tag ?? null}::text, ${String(version)}::bigint
+    FROM plant_store.journal_life AS life WHERE life.id IS NULL
     ON CONFLICT (id) DO NOTHING RETURNING 1`
-  return rows.length === 1
+  return { inserted: String(rows.length), ids: null }
 }
 
 async function insertOneWith(
   sql: Sql,
   { id, name, tag, version }: VersionedPlant,
   { at, nonce, changes }: JournalRow,
-): Promise<boolean> {
+): Promise<Counted> {
   const rows = await sql`
     WITH inserted AS (
       INSERT INTO plant_store.plants (id, name, tag, version)
@@ -57,13 +73,14 @@ async function insertOneWith(
     SELECT pg_catalog.nextval('plant_store.journal_seq'), ${at}::bigint, ${nonce}::integer, 1,
       ${changes}::text
     FROM inserted RETURNING 1`
-  return rows.length === 1
+  return { inserted: String(rows.length), ids: null }
 }
 
 async function insertMany(sql: Sql, plants: readonly VersionedPlant[]): Promise<Counted> {
   const [row] = await sql<[Counted]>`
     WITH inserted AS (
       INSERT INTO plant_store.plants (id, name, tag, version) SELECT * FROM ${unnest(sql, plants)}
+      WHERE (SELECT id IS NULL FROM plant_store.journal_life)
       ON CONFLICT (id) DO NOTHING RETURNING id
     )
     SELECT CASE WHEN pg_catalog.count(*) < ${plants.length}::bigint

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { unreachable } from '../failures.ts'
 import { type JournalRow, newLife, newNonce, planTrim, rowsPerTrim } from '../journal.ts'
 import { toPosition } from '../positions.ts'
-import type { Journaling, Position } from '../store.ts'
+import { type Journaling, type Position, UnusableStore } from '../store.ts'
+import { codeOf } from './failures.ts'
 import type { Horizon } from './horizon.ts'
 import type { Sql } from './pools.ts'
 import { inTransaction } from './session.ts'
@@ -10,15 +11,25 @@ import { inTransaction } from './session.ts'
 /** How long the end of the journal waits for changes under way, and how often it looks. */
 const endTimeoutMs = 1_000
 const lookAgainMs = 5
+/** How long the begin of the journal waits for changes under way. All others wait behind it. */
+const switchTimeoutMs = 3_000
 
-/** Writes a row. It must be the last statement that can wait: see `Horizon`. */
+/**
+ * Writes a row, if the journal is on. It must be the last statement that can wait (see `Horizon`),
+ * and come after those that change plants: see `setJournaling`.
+ */
 export async function writeRow(sql: Sql, { at, nonce, count, changes }: JournalRow): Promise<void> {
   await sql`
     INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
-    VALUES (pg_catalog.nextval('plant_store.journal_seq'), ${at}, ${nonce}, ${count}, ${changes})`
+    SELECT pg_catalog.nextval('plant_store.journal_seq'), ${at}::bigint, ${nonce}::integer,
+      ${count}::integer, ${changes}::text
+    FROM plant_store.journal_life WHERE id IS NOT NULL`
 }
 
-/** Begins or ends the journal as wanted. Returns whether changes are written to it. */
+/**
+ * Begins or ends the journal as wanted, for every process of the store. Returns whether it is on.
+ * It begins between two changes: those under way end before it, others wait, and see that it is on.
+ */
 export async function setJournaling(sql: Sql, wanted: Journaling): Promise<'on' | 'off'> {
   const [row] = await sql<[{ id: string | null }]>`SELECT id FROM plant_store.journal_life`
   const current = row.id === null ? 'off' : 'on'
@@ -29,6 +40,7 @@ export async function setJournaling(sql: Sql, wanted: Journaling): Promise<'on' 
     if ((locked.id === null) === (wanted === 'off')) return wanted
     if (wanted === 'off') await sql`UPDATE plant_store.journal_life SET id = NULL, since = 0`
     else {
+      await waitForChanges(sql)
       const [begun] = await sql<[{ seq: string }]>`
         INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
         VALUES (pg_catalog.nextval('plant_store.journal_seq'), ${Date.now()}, ${newNonce()}, 0, '')
@@ -38,6 +50,20 @@ export async function setJournaling(sql: Sql, wanted: Journaling): Promise<'on' 
     }
     return wanted
   })
+}
+
+/** Waits until no change is under way, and keeps others waiting until the transaction ends. */
+async function waitForChanges(sql: Sql): Promise<void> {
+  try {
+    await sql`SELECT pg_catalog.set_config('lock_timeout', ${String(switchTimeoutMs)}, TRUE)`
+    await sql`LOCK TABLE plant_store.plants IN SHARE MODE`
+  } catch (error) {
+    if (codeOf(error) !== '55P03') throw error
+    throw new UnusableStore(
+      'The journal cannot begin while a transaction changes plants: end it, or try again.',
+      { cause: error },
+    )
+  }
 }
 
 /** The position after every settled change, once those under way have settled. */

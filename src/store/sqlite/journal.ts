@@ -107,16 +107,14 @@ export function buildJournalStatements(db: DatabaseSync) {
   }
 }
 
-/** Begins or ends the journal as wanted. Returns whether changes are written to it. */
+/** Begins or ends the journal as wanted, for every process of the store. */
 export function setJournaling(
   db: DatabaseSync,
-  statements: ReturnType<typeof buildJournalStatements>,
+  { isOn, begin }: ReturnType<typeof buildJournalStatements>,
   wanted: Journaling,
-): 'on' | 'off' {
-  const current = statements.isOn() ? 'on' : 'off'
-  if (wanted === 'as before' || wanted === current) return current
+): void {
+  if (wanted === 'as before' || isOn() === (wanted === 'on')) return
   db.exec('BEGIN IMMEDIATE')
-  statements.begin(wanted)
+  if (isOn() !== (wanted === 'on')) begin(wanted)
   db.exec('COMMIT')
-  return wanted
 }

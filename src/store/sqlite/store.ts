@@ -47,14 +47,14 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     newVersion = randomVersion,
     writer: location = 'adaptive',
     log = defaultLogBounds,
-    journaling: wanted = 'as before',
+    journaling = 'as before',
     ...overrides
   } = options
   const selectSchema = db.prepare('PRAGMA schema_version')
   const statements = buildStatements(db)
   const { plants, tokens, receivers, journal } = statements
-  const journaling = setJournaling(db, journal, wanted)
-  const writer = openWriter(db, statements, { location, lockTimeoutMs, journaling })
+  setJournaling(db, journal, journaling)
+  const writer = openWriter(db, statements, { location, lockTimeoutMs })
   const path = db.location()
   const progress = path === null ? undefined : buildProgressWriter(path)
   let busyUntil = 0

@@ -8,9 +8,9 @@ import { buildStatements, buildTransactions, type Transactions } from './transac
 // The program of the writer thread: it commits one batch after the other on its own connection.
 if (parentPort === null) throw new Error('this is a program for a thread')
 const port = parentPort
-const { path, settings, journaling } = workerData as ThreadFile
+const { path, settings } = workerData as ThreadFile
 const db = openBeside(path, settings)
-const transactions = buildTransactions(db, buildStatements(db), journaling)
+const transactions = buildTransactions(db, buildStatements(db))
 
 port.on('message', (order: Order) => {
   if (order === 'close') {

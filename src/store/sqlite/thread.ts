@@ -9,7 +9,6 @@ import type { Committed, SqliteChange } from './transactions.ts'
 export interface ThreadFile {
   readonly path: string
   readonly settings: string
-  readonly journaling: 'on' | 'off'
 }
 
 /** Tells the thread to commit a batch, or to end. */

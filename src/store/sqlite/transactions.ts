@@ -102,14 +102,10 @@ export interface Transactions {
   run(changes: readonly SqliteChange[]): Committed
 }
 
-export function buildTransactions(
-  db: DatabaseSync,
-  statements: Statements,
-  journaling: 'on' | 'off',
-): Transactions {
+export function buildTransactions(db: DatabaseSync, statements: Statements): Transactions {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
-  const recorder = journaling === 'on' ? recordChanges(statements.plants.rows) : undefined
+  const recorder = recordChanges(statements.plants.rows)
 
   return {
     tryBegin() {
@@ -127,8 +123,10 @@ export function buildTransactions(
       let explain = toRefusal
       const startedAt = performance.now()
       try {
-        const outcomes = changes.map((change) => applyTo(statements, recorder, change))
-        const row = recorder?.take()
+        // In the transaction: another process may have switched the journal.
+        const used = statements.journal.isOn() ? recorder : undefined
+        const outcomes = changes.map((change) => applyTo(statements, used, change))
+        const row = used?.take()
         if (row !== undefined) statements.journal.write(row)
         explain = toCommitFailure
         const syncedFrom = performance.now()
@@ -144,7 +142,7 @@ export function buildTransactions(
 
   // The first failure is the one to report, even if the rollback fails as well.
   function rollBack(): void {
-    recorder?.take()
+    recorder.take()
     try {
       if (db.isTransaction) db.exec('ROLLBACK')
     } catch {}

@@ -20,7 +20,6 @@ export interface WriterOptions {
   readonly location: WriterLocation
   /** How long a batch waits for the lock of another process. */
   readonly lockTimeoutMs: number
-  readonly journaling: 'on' | 'off'
 }
 
 /** A change that waits for its batch, and when it arrived. */
@@ -57,13 +56,13 @@ const lockRetryMs = 2
 export function openWriter(
   db: DatabaseSync,
   statements: Statements,
-  { location, lockTimeoutMs, journaling }: WriterOptions,
+  { location, lockTimeoutMs }: WriterOptions,
 ): Writer {
   // Read before the first commit: nothing may fail after a commit has succeeded.
   const inPlace = buildTimes()
   const inThread = buildTimes()
-  const file = toFile(db, journaling)
-  const transactions = buildTransactions(db, statements, journaling)
+  const file = toFile(db)
+  const transactions = buildTransactions(db, statements)
   let thread: Thread | undefined
   let opening: Promise<void> | undefined
   let leaving: Promise<void> | undefined
@@ -191,7 +190,7 @@ function toChange({ change }: SqliteWrite): SqliteChange {
 }
 
 /** The file that a thread can open. A database in memory has one connection only. */
-function toFile(db: DatabaseSync, journaling: 'on' | 'off'): ThreadFile | undefined {
+function toFile(db: DatabaseSync): ThreadFile | undefined {
   const path = db.location()
-  return path === null ? undefined : { path, settings: readSettings(db), journaling }
+  return path === null ? undefined : { path, settings: readSettings(db) }
 }
