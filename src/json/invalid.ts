@@ -22,16 +22,16 @@ export function duplicateMember(text: string, at: number, name: string): Failure
 
 /** Lines and columns count from 1. A text of one line, such as a line of NDJSON, needs no line. */
 function toPosition(text: string, at: number): string {
-  let line = 1
-  let lineStart = 0
-  for (let index = 0; index < at; index++) {
-    if (text.charCodeAt(index) === lineFeed) {
-      line++
-      lineStart = index + 1
-    }
-  }
+  const lineStart = at === 0 ? 0 : text.lastIndexOf('\n', at - 1) + 1
   const column = `column ${at - lineStart + 1}`
-  return line === 1 ? column : `line ${line}, ${column}`
+  return lineStart === 0 ? column : `line ${countLines(text, lineStart) + 1}, ${column}`
+}
+
+/** How many lines end before a position. */
+function countLines(text: string, end: number): number {
+  let lines = 0
+  for (let at = 0; at < end; at++) if (text.charCodeAt(at) === lineFeed) lines++
+  return lines
 }
 
 /** One character, in a form that can be printed anywhere. */

@@ -1,7 +1,7 @@
 import { Failure } from '../contract/errors.ts'
 import { type NotInt64, toInt64 } from '../contract/int64.ts'
-import { duplicateMember, expected } from './invalid.ts'
-import { addName, buildNames, findName, type Names } from './names.ts'
+import { expected } from './invalid.ts'
+import { addName, buildNames, findName } from './names.ts'
 import {
   findFirstMember,
   findMemberValue,
@@ -10,7 +10,7 @@ import {
   skipSpace,
   skipValue,
 } from './scan.ts'
-import { readString, skipString } from './strings.ts'
+import { readString } from './strings.ts'
 
 /** A value that no member of a shape can have. Messages need its kind and nothing else of it. */
 export interface Misfit {
@@ -48,18 +48,14 @@ function readObject(
   wanted: readonly string[],
   members: Members,
 ): number {
-  let others: Names | undefined
+  const names = buildNames()
   let at = findFirstMember(text, start)
   while (isMember(text, at)) {
-    const nameEnd = skipString(text, at)
+    const nameEnd = addName(names, text, at)
     const valueStart = findMemberValue(text, nameEnd)
     const valueEnd = skipValue(text, valueStart, 1)
     const name = findName(wanted, text, at, nameEnd)
-    if (name !== undefined) {
-      if (members[name] !== undefined) throw duplicateMember(text, at, name)
-      members[name] = readValue(text, valueStart, valueEnd)
-    } else if (others === undefined) others = buildNames(text, at)
-    else addName(others, text, at, nameEnd)
+    if (name !== undefined) members[name] = readValue(text, valueStart, valueEnd)
     at = findNextMember(text, valueEnd)
   }
   return at + 1

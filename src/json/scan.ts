@@ -29,43 +29,76 @@ import { skipString } from './strings.ts'
 /** Skips any value. `depth` counts the containers around it. */
 export function skipValue(text: string, start: number, depth: number): number {
   const code = text.charCodeAt(start)
+  if (code === openBrace || code === openBracket) return skipContainer(text, start, depth)
+  return skipScalar(text, start)
+}
+
+/**
+ * Skips an object or an array with all that it contains, in one loop: V8 takes longer to compile
+ * functions that call each other than they take to skip a megabyte.
+ */
+function skipContainer(text: string, start: number, depth: number): number {
+  /** The open containers from the outside in: the names of an object, nothing of an array. */
+  const open: (Names | undefined)[] = []
+  let at = start
+  for (;;) {
+    const code = text.charCodeAt(at)
+    if (code === openBrace) {
+      requireDepth(text, at, depth + open.push(buildNames()))
+      at = findFirstMember(text, at)
+    } else if (code === openBracket) {
+      requireDepth(text, at, depth + open.push(undefined))
+      at = findFirstItem(text, at)
+    } else at = findNext(text, skipScalar(text, at), open)
+
+    while (isClosing(text, at)) {
+      open.pop()
+      if (open.length === 0) return at + 1
+      at = findNext(text, at + 1, open)
+    }
+    const names = open[open.length - 1]
+    if (names !== undefined) at = findMemberValue(text, addName(names, text, at))
+  }
+}
+
+/** Where the innermost container goes on or closes; `start` is the end of a value in it. */
+function findNext(text: string, start: number, open: readonly (Names | undefined)[]): number {
+  const isArray = open[open.length - 1] === undefined
+  return isArray ? findNextItem(text, start) : findNextMember(text, start)
+}
+
+/** Where the first item of an array is or, if it has none, its closing bracket. */
+function findFirstItem(text: string, start: number): number {
+  const at = skipSpace(text, start + 1)
+  if (text.charCodeAt(at) === closeBrace) throw expected(text, at, 'a value')
+  return at
+}
+
+/** Where the next item of an array is, or its closing bracket; `start` is the end of an item. */
+function findNextItem(text: string, start: number): number {
+  const end = skipSpace(text, start)
+  const code = text.charCodeAt(end)
+  if (code === closeBracket) return end
+  if (code !== comma) throw expected(text, end, '"," or "]"')
+  const at = skipSpace(text, end + 1)
+  if (isClosing(text, at)) throw expected(text, at, 'a value')
+  return at
+}
+
+/** Whether a container closes here. */
+function isClosing(text: string, at: number): boolean {
+  const code = text.charCodeAt(at)
+  return code === closeBrace || code === closeBracket
+}
+
+function skipScalar(text: string, start: number): number {
+  const code = text.charCodeAt(start)
   if (code === quote) return skipString(text, start)
   if (code === minus || isDigit(code)) return skipNumber(text, start)
-  if (code === openBrace) return skipObject(text, start, depth + 1)
-  if (code === openBracket) return skipArray(text, start, depth + 1)
   if (text.startsWith('true', start)) return start + 4
   if (text.startsWith('false', start)) return start + 5
   if (text.startsWith('null', start)) return start + 4
   throw expected(text, start, 'a value')
-}
-
-function skipArray(text: string, start: number, depth: number): number {
-  requireDepth(text, start, depth)
-  let at = skipSpace(text, start + 1)
-  if (text.charCodeAt(at) === closeBracket) return at + 1
-  for (;;) {
-    at = skipSpace(text, skipValue(text, at, depth))
-    const code = text.charCodeAt(at)
-    if (code === closeBracket) return at + 1
-    if (code !== comma) throw expected(text, at, '"," or "]"')
-    at = skipSpace(text, at + 1)
-  }
-}
-
-function skipObject(text: string, start: number, depth: number): number {
-  requireDepth(text, start, depth)
-  const first = findFirstMember(text, start)
-  let names: Names | undefined
-  let at = first
-  while (isMember(text, at)) {
-    const nameEnd = skipString(text, at)
-    if (at !== first) {
-      names ??= buildNames(text, first)
-      addName(names, text, at, nameEnd)
-    }
-    at = findNextMember(text, skipValue(text, findMemberValue(text, nameEnd), depth))
-  }
-  return at + 1
 }
 
 /** Where the first member of an object is or, if it has none, its closing brace. */

@@ -18,24 +18,16 @@ export function skipString(text: string, start: number): number {
   for (;;) {
     const code = text.charCodeAt(at)
     if (code === quote) return at + 1
-    if (code === backslash) at = skipEscape(text, at)
-    else if (code >= space) at++
+    if (code === backslash) {
+      decodeAt(text, at)
+      at += widthAt(text, at)
+    } else if (code >= space) at++
     else throw brokenString(text, at)
   }
 }
 
-function skipEscape(text: string, start: number): number {
-  const code = text.charCodeAt(start + 1)
-  if (escapes.has(code)) return start + 2
-  if (code !== letterU) throw expected(text, start + 1, 'one of "\\/bfnrtu after a backslash')
-  const end = start + 6
-  for (let at = start + 2; at < end; at++) {
-    if (!isHexDigit(text.charCodeAt(at))) throw expected(text, at, 'four hexadecimal digits')
-  }
-  return end
-}
-
-function brokenString(text: string, at: number): Failure {
+/** A string that does not end, or has a character that must be escaped. */
+export function brokenString(text: string, at: number): Failure {
   if (at >= text.length) return expected(text, at, 'the closing quote of a string')
   return invalidJson(text, at, 'unescaped control character in a string')
 }
@@ -51,7 +43,10 @@ export function decodeAt(text: string, at: number): number {
   const code = text.charCodeAt(at)
   if (code !== backslash) return code
   const escaped = text.charCodeAt(at + 1)
-  return escaped === letterU ? decodeHex(text, at + 2) : (escapes.get(escaped) as number)
+  if (escaped === letterU) return decodeHex(text, at + 2)
+  const character = escapes.get(escaped)
+  if (character !== undefined) return character
+  throw expected(text, at + 1, 'one of "\\/bfnrtu after a backslash')
 }
 
 /** How many characters the code unit at a position takes. */
@@ -73,16 +68,14 @@ const escapes: ReadonlyMap<number, number> = new Map(
   }).map(([escaped, character]) => [escaped.charCodeAt(0), character.charCodeAt(0)]),
 )
 
-function isHexDigit(code: number): boolean {
-  const letter = toLowerCase(code)
-  return isDigit(code) || (letter >= letterA && letter <= letterF)
-}
-
 function decodeHex(text: string, start: number): number {
   let value = 0
   for (let at = start; at < start + 4; at++) {
     const code = text.charCodeAt(at)
-    value = value * 16 + (isDigit(code) ? code - zero : toLowerCase(code) - letterA + 10)
+    const letter = toLowerCase(code)
+    if (isDigit(code)) value = value * 16 + code - zero
+    else if (letter >= letterA && letter <= letterF) value = value * 16 + letter - letterA + 10
+    else throw expected(text, at, 'four hexadecimal digits')
   }
   return value
 }
