@@ -16,7 +16,7 @@ export interface Exchange {
   error: number | undefined
   /** For the metrics: when the request began, and where its answer is counted. */
   readonly startedAt: number
-  recorder: Recorder
+  readonly recorder: Recorder
 }
 
 export type Headers = Readonly<Record<string, string>>
@@ -52,7 +52,9 @@ export function send(
     bytes = Buffer.byteLength(text)
     fields.push('Content-Type', contentType, 'Content-Length', String(bytes))
   }
-  exchange.response.writeHead(status, fields).end(text)
+  // ASCII is the same in both, and Latin-1 is written faster.
+  const encoding = text?.length === bytes ? 'latin1' : 'utf8'
+  exchange.response.writeHead(status, fields).end(text, encoding)
   recordAnswer(exchange, status, bytes)
 }
 

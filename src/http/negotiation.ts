@@ -3,13 +3,13 @@
  * against a type that the client names, where `Accept` covers the default by a wildcard only.
  */
 export function toPreferred(accept: string | undefined, mediaTypes: readonly string[]): string {
-  const [usual = '', ...others] = mediaTypes
-  if (others.length === 0 || accept === undefined || accept === '*/*') return usual
-  if (accept === usual) return usual
+  const usual = mediaTypes[0] ?? ''
+  const hasChoice = mediaTypes.length > 1 && accept !== undefined
+  if (!hasChoice || accept === '*/*' || accept === usual) return usual
   const ranges = parseList(accept)
   let best = usual
   let bestQuality = qualityOf(usual, ranges)
-  for (const mediaType of others) {
+  for (const mediaType of mediaTypes) {
     const quality = qualityOf(mediaType, ranges)
     const isNamed = quality === bestQuality && ranges.has(mediaType) && !ranges.has(best)
     if (quality === 0 || (quality <= bestQuality && !isNamed)) continue

@@ -1,4 +1,5 @@
 import { methodsByPath } from '../contract/methods.ts'
+import type { Recorder } from '../metrics/requests.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Answers a request. The id, or the name, is the last segment of a path that ends in one. */
@@ -14,37 +15,42 @@ export interface Entry {
   readonly handle: Handle
 }
 
+type RecordedEntry = Entry & { readonly recorder: Recorder }
+
 /** A path of the contract. */
 export interface Route {
   readonly path: string
   /** The part of the path before the id, if it has one. */
   readonly prefix: string | undefined
-  readonly entries: ReadonlyMap<string, Entry>
+  readonly entries: ReadonlyMap<string, RecordedEntry>
   readonly allow: string
   readonly isServedUnderLoad: boolean
 }
 
 export interface FoundRoute {
   readonly route: Route
+  /** Undefined for a method that the contract does not know here. */
+  readonly entry: RecordedEntry | undefined
   readonly id: string
 }
 
-/** Builds the look-up of routes by path: undefined for a path that the contract does not know. */
-export function buildRoutes(entries: readonly Entry[]) {
-  const byPath = Map.groupBy(entries, ({ path }) => path)
+/** Builds the look-up of routes: undefined for a path that the contract does not know. */
+export function buildRoutes(entries: readonly Entry[], recorderOf: (name: string) => Recorder) {
+  const recorded = entries.map((entry) => ({ ...entry, recorder: recorderOf(entry.name) }))
+  const byPath = Map.groupBy(recorded, ({ path }) => path)
   const routes = [...byPath].map(([path, known]) => toRoute(path, known))
 
   // A few comparisons. A map would intern every requested path in V8's string table.
-  return (path: string): FoundRoute | undefined => {
+  return (path: string, method: string): FoundRoute | undefined => {
     for (const route of routes) {
       const id = findId(route, path)
-      if (id !== undefined) return { route, id }
+      if (id !== undefined) return { route, entry: route.entries.get(method), id }
     }
     return undefined
   }
 }
 
-function toRoute(path: string, entries: readonly Entry[]): Route {
+function toRoute(path: string, entries: readonly RecordedEntry[]): Route {
   const byMethod = new Map(entries.map((entry) => [entry.method, entry]))
   const get = byMethod.get('GET')
   if (get !== undefined) byMethod.set('HEAD', get)

@@ -6,6 +6,7 @@ import { Failure } from '../contract/errors.ts'
 import { contentTypeOptions } from '../contract/headers.ts'
 import type { Timeouts } from '../contract/limits.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import type { Recorder } from '../metrics/requests.ts'
 import { overloaded } from '../store/failures.ts'
 import type { Store } from '../store/store.ts'
 import type { TokenVerifier } from '../tokens/verify.ts'
@@ -55,7 +56,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   const imports = buildImports(store)
   const findForeignHost = buildHostCheck(parts)
   const streams = buildEventStreams(store, timeouts)
-  const findRoute = buildRoutes([
+  const entries = [
     ...buildOperations({
       handlers: buildHandlers({ store, imports, streams, metrics }),
       tokens,
@@ -66,27 +67,33 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
       isJournaled,
     }),
     ...buildPages({ store, lifecycle, writeHealth, publicUrl }),
-  ])
+  ]
+  const findRoute = buildRoutes(entries, recorderOf)
 
   /** Answers a request. Those before it on its connection have been answered. */
   function begin(request: IncomingMessage, response: ServerResponse): void {
-    const exchange = toExchange(request, response)
-    const path = toPath(exchange.url)
-    const found = path === undefined ? undefined : findRoute(path)
-    exchange.recorder = recorderOf(found?.route.entries.get(request.method ?? '')?.name)
-    exchange.recorder.begun++
+    const url = toOriginForm(request.url ?? '')
+    const path = toPath(url)
+    const found = path === undefined ? undefined : findRoute(path, request.method ?? '')
+    const recorder = found?.entry?.recorder ?? unrouted
+    recorder.begun++
+    const exchange = toExchange(request, response, url, recorder)
     log.begin(exchange, found)
     const fault =
-      findProtocolFault(exchange) ?? findEscapeFault(exchange.url, path) ?? findForeignHost(request)
+      findProtocolFault(exchange) ?? findEscapeFault(url, path) ?? findForeignHost(request)
     if (fault !== undefined) refuse(exchange, fault)
     else if (store.isFull() && !found?.route.isServedUnderLoad) {
       refuse(exchange, overloaded())
     } else answer(exchange, found)
   }
 
-  function toExchange(request: IncomingMessage, response: ServerResponse): Exchange {
+  function toExchange(
+    request: IncomingMessage,
+    response: ServerResponse,
+    url: string,
+    recorder: Recorder,
+  ): Exchange {
     const id = newRequestId()
-    const url = toOriginForm(request.url ?? '')
     const exchange: Exchange = {
       id,
       request,
@@ -96,7 +103,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
       tokenId: undefined,
       error: undefined,
       startedAt: performance.now(),
-      recorder: unrouted,
+      recorder,
     }
     // Every answer carries these, whatever becomes of the request.
     if (lifecycle.isDraining || isFramedOddly(request)) addField(exchange, 'Connection', 'close')
@@ -105,9 +112,8 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   }
 
   function answer(exchange: Exchange, found: FoundRoute | undefined): void {
-    const entry = found?.route.entries.get(exchange.request.method ?? '')
-    if (found === undefined || entry === undefined) answerUnrouted(exchange, found?.route.allow)
-    else entry.handle(exchange, found.id).catch((error: unknown) => fail(exchange, error))
+    if (found?.entry === undefined) answerUnrouted(exchange, found?.route.allow)
+    else found.entry.handle(exchange, found.id).catch((error: unknown) => fail(exchange, error))
   }
 
   function fail(exchange: Exchange, error: unknown): void {
