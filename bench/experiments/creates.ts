@@ -10,10 +10,13 @@ export interface Tally {
   readonly latenciesMs: number[]
 }
 
-/** Creates plants over kept connections, each sending its next request after an answer. */
+/**
+ * Creates plants over kept connections, each sending its next request after an answer, until the
+ * time or the ids are used up.
+ */
 export async function createPlants(
   port: number,
-  nextId: () => number,
+  nextId: () => number | undefined,
   { connections, forMs }: { connections: number; forMs: number },
 ): Promise<Tally> {
   const tally: Tally = {
@@ -40,8 +43,10 @@ export async function createPlants(
         else socket.destroy()
       })
       function send(): void {
+        const id = nextId()
         sentAt = performance.now()
-        socket.write(toCreate(nextId()))
+        if (id === undefined) socket.destroy()
+        else socket.write(toCreate(id))
       }
     })
   }

@@ -1,9 +1,12 @@
 /** A service under test, which tells its parent its port, its memory and its CPU time over IPC. */
 import { pino } from 'pino'
+import { expectShortLives } from '../../src/cli/memory.ts'
 import { readConfig } from '../../src/config.ts'
 import { openService } from '../../src/service.ts'
 import { token } from '../requests.ts'
 
+// As `serve` does.
+expectShortLives()
 const [url = ''] = process.argv.slice(2)
 const config = readConfig({}, { PORT: '0', PLANT_STORE_TOKEN: token, DATABASE_URL: url })
 const service = await openService({ config, logger: pino({ level: 'silent' }) })

@@ -94,7 +94,11 @@ export function openTransport(options: TransportOptions): Transport {
         if (!underWay.delete(breakOff)) return
         clearTimeout(timer)
         sent.socket?.off('data', boundAnswer)
-        if (connection !== 'keep') sent.destroy()
+        if (connection !== 'keep') {
+          sent.destroy()
+          // A request whose answer is complete leaves its connection open.
+          sent.socket?.destroy()
+        }
         resolve(judge(outcome))
       }
 

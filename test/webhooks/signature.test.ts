@@ -50,6 +50,7 @@ describe('a signature', () => {
       previous: secrets.current,
       previousUntil: now + rotationMs,
     }
+    assert.equal(rotationMs, 24 * 60 * 60 * 1000)
     const during = sign(rotated, signed, now + rotationMs - 1)
     assert.equal(during.split(' ').length, 2)
     new Webhook(rotated.current).verify(body, toHeaders(during))

@@ -34,6 +34,8 @@ export interface TestReceiver {
   restart(): Promise<void>
   /** Resolves when this many different changes were answered with success. */
   waitFor(changes: number): Promise<void>
+  /** Answers a request of the test itself, after all that were sent before. */
+  answerOther(): Promise<void>
   /** The ids of changes that were answered with success, each once, in order. */
   taken(): string[]
 }
@@ -43,6 +45,10 @@ export async function openTestReceiver(port = 0): Promise<TestReceiver> {
   const taken = new Set<string>()
   const here = new Map<string, number>()
   const server = http.createServer(async (request, response) => {
+    if (request.method !== 'POST') {
+      response.end()
+      return
+    }
     const body = await text(request)
     const [, plantId = ''] = /^\{"id":(-?\d+),/.exec(body) ?? []
     const received = {
@@ -85,6 +91,9 @@ export async function openTestReceiver(port = 0): Promise<TestReceiver> {
       await once(server, 'listening')
     },
     waitFor: (changes) => waitUntil(() => taken.size >= changes, `${changes} changes arrive`),
+    async answerOther() {
+      await (await fetch(receiver.url)).text()
+    },
     taken: () => [...taken],
   }
   return receiver

@@ -7,6 +7,7 @@ import { before, describe, it } from 'node:test'
 import { openTransport, type TransportOptions } from '../../src/webhooks/transport.ts'
 import { type Certificate, issueCertificate } from '../support/certificates.ts'
 import { releaseAfterTest } from '../support/release.ts'
+import { waitUntil } from '../support/wait.ts'
 
 const timeoutMs = 60_000
 const post = { headers: { 'plant-event': 'plant.created' }, body: '{"id":1}', mayWrite: () => true }
@@ -111,6 +112,40 @@ describe('a request to a receiver', () => {
     isClosing = true
     assert.equal((await transport.post(post)).status, 200)
     assert.equal(sockets.length, 2)
+  })
+
+  it('has at most as many connections as there may be', async () => {
+    const waiting: Socket[] = []
+    const url = await openReceiver((socket) => socket.on('data', () => waiting.push(socket)))
+    const transport = open(url, { connections: 2 })
+    const outcomes = [1, 2, 3].map(() => transport.post(post))
+    await waitUntil(() => waiting.length === 2, 'two requests arrive')
+    waiting[0]?.write('HTTP/1.1 204 x\r\n\r\n')
+    await waitUntil(() => waiting.length === 3, 'the third arrives')
+    assert.equal(waiting[2], waiting[0])
+    for (const socket of waiting.slice(1)) socket.write('HTTP/1.1 204 x\r\n\r\n')
+    const statuses = (await Promise.all(outcomes)).map(({ status }) => status)
+    assert.deepEqual(statuses, [204, 204, 204])
+  })
+
+  it('keeps the connection after an answer of 16 KiB, and ends it with one byte more', async () => {
+    const sockets = new Set<Socket>()
+    let bytes = 16 * 1024
+    const url = await openReceiver((socket) => {
+      sockets.add(socket)
+      socket.on('data', () => {
+        const length = bytes - 42
+        socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\n${'x'.repeat(length)}`)
+      })
+    })
+    const transport = open(url)
+    await transport.post(post)
+    await transport.post(post)
+    assert.equal(sockets.size, 1)
+    bytes++
+    assert.equal((await transport.post(post)).status, 200)
+    await transport.post(post)
+    assert.equal(sockets.size, 2)
   })
 
   it('is not written once it may not be', async () => {

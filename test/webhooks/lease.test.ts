@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import type { Store } from '../../src/store/store.ts'
+import { defaultSettings } from '../../src/webhooks/settings.ts'
+import { stopClock } from '../support/clock.ts'
+import { engines } from '../support/engines.ts'
+import { waitUntil } from '../support/wait.ts'
+import { openTestReceiver } from './test-receiver.ts'
+import { add, createMany, openStores, start } from './test-sender.ts'
+
+const longLeaseMs = 600_000
+
+for (const engine of engines) {
+  describe(`the lease of a receiver on ${engine.name}`, () => {
+    let stores: { url: string; store: Store }
+    before(async () => {
+      stores = await openStores(engine)
+    })
+
+    it('has one process deliver, and another go on when that one is closed', async () => {
+      const { store, url } = stores
+      const other = await engine.open(url)
+      const receiver = await openTestReceiver()
+      await add(store, receiver.url)
+      const settings = { leaseMs: longLeaseMs }
+      const [one, two] = [start(store, settings), start(other, settings)]
+      await createMany(store, 900n, 20)
+      await receiver.waitFor(20)
+      await createMany(other, 920n, 20)
+      await receiver.waitFor(40)
+      // Whichever it is that holds the lease, the other one has it in the end.
+      await one.close()
+      await createMany(other, 940n, 10)
+      await receiver.waitFor(50)
+      await two.close()
+      assert.equal(receiver.received.length, 50)
+      assert.equal((await store.receivers.claim('the next', longLeaseMs)).length, 1)
+    })
+
+    it('ends with its time: nothing is sent until it is renewed', async (test) => {
+      const { store } = stores
+      const clock = stopClock(test)
+      const receiver = await openTestReceiver()
+      await add(store, receiver.url)
+      const renewal = Promise.withResolvers<void>()
+      let claims = 0
+      let reads = 0
+      start(
+        {
+          ...store,
+          readJournal(...place) {
+            reads++
+            return store.readJournal(...place)
+          },
+          receivers: {
+            ...store.receivers,
+            async claim(...asked) {
+              if (claims++ > 0) await renewal.promise
+              return store.receivers.claim(...asked)
+            },
+          },
+        },
+        { leaseMs: longLeaseMs, renewMs: longLeaseMs / 2 },
+      )
+      await store.createPlant({ id: 1n, name: 'in time' })
+      await receiver.waitFor(1)
+      clock.advance(longLeaseMs)
+      await waitUntil(() => claims === 2, 'the lease is to be renewed')
+      const before = reads
+      await store.createPlant({ id: 2n, name: 'late' })
+      await waitUntil(() => reads > before, 'the journal is read')
+      await receiver.answerOther()
+      assert.equal(receiver.received.length, 1)
+      renewal.resolve()
+      await receiver.waitFor(2)
+    })
+
+    it('is lost with what the store says: nothing is sent for a receiver of another process', async () => {
+      const { store } = stores
+      const receiver = await openTestReceiver()
+      await add(store, receiver.url)
+      let isTaken = false
+      let watchers = 0
+      start({
+        ...store,
+        watchJournal(onChange) {
+          const stop = store.watchJournal(onChange)
+          watchers++
+          return () => {
+            watchers--
+            stop()
+          }
+        },
+        receivers: {
+          ...store.receivers,
+          claim: async (...asked) => (isTaken ? [] : store.receivers.claim(...asked)),
+        },
+      })
+      await store.createPlant({ id: 11n, name: 'mine' })
+      await receiver.waitFor(1)
+      isTaken = true
+      // Nobody tells the sender of the next changes.
+      await waitUntil(() => watchers === 0, 'the receiver is given up')
+      isTaken = false
+      await store.createPlant({ id: 12n, name: 'mine again' })
+      await receiver.waitFor(2)
+    })
+
+    it('is lost when a save is refused: what was not saved is sent again', async () => {
+      const { store } = stores
+      const receiver = await openTestReceiver()
+      const { id } = await add(store, receiver.url)
+      let refused = 0
+      start({
+        ...store,
+        receivers: {
+          ...store.receivers,
+          save: async (...saved) => (refused++ === 0 ? [id] : store.receivers.save(...saved)),
+        },
+      })
+      await store.createPlant({ id: 21n, name: 'twice' })
+      await waitUntil(() => receiver.received.length === 2, 'the change arrives again')
+      assert.equal(new Set(receiver.received.map((one) => one.id)).size, 1)
+    })
+  })
+}
+
+describe('the usual times of the sender', () => {
+  const { lookMs, leaseMs, renewMs } = defaultSettings
+
+  it('let an operator wait less than a second', () => assert.ok(2 * lookMs < 1_000))
+  it('let another process take over within 10 s', () =>
+    assert.ok(leaseMs + renewMs + lookMs < 10_000))
+  it('renew a lease three times before it ends', () => assert.ok(3 * renewMs <= leaseMs))
+})

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import type { WebhookType } from '../../src/contract/webhooks.ts'
+import type { Receiver } from '../../src/store/receivers.ts'
+import type { Store } from '../../src/store/store.ts'
+import { newReceiver } from '../../src/webhooks/new-receiver.ts'
+import { openSender, type Sender } from '../../src/webhooks/sender.ts'
+import type { SenderSettings } from '../../src/webhooks/settings.ts'
+import type { Engine } from '../support/engines.ts'
+import { releaseAfterTest, runOnce } from '../support/release.ts'
+
+/** Times that keep a test short. */
+const short: Partial<SenderSettings> = { retryDelaysMs: Array(10).fill(1), lookMs: 5, renewMs: 50 }
+
+/** A new database with a store on it. */
+export async function openStores(engine: Engine) {
+  const url = await engine.newUrl()
+  return { url, store: await engine.open(url) }
+}
+
+/** Adds a receiver from now on. It is removed with the test. */
+export async function add(
+  store: Store,
+  url: string,
+  { types = ['plant.created'] }: { types?: WebhookType[] } = {},
+): Promise<Receiver> {
+  const position = await store.journalEnd()
+  const receiver = newReceiver({ url, types, position })
+  await store.receivers.add(receiver)
+  releaseAfterTest(() => store.receivers.remove(receiver.id))
+  return receiver
+}
+
+/** Starts a sender with short times. It is closed with the test. */
+export function start(store: Store, settings: Partial<SenderSettings> = {}): Sender {
+  const logger = { debug() {}, warn() {} }
+  const sender = openSender({
+    store,
+    logger: logger as never,
+    countRequests: () => 0,
+    settings: { ...short, ...settings },
+  })
+  const close = runOnce(sender.close)
+  releaseAfterTest(close)
+  return { close }
+}
+
+/** A receiver as the store has it now. */
+export async function find(store: Store, id: string): Promise<Receiver> {
+  const receiver = (await store.receivers.list()).find((one) => one.id === id)
+  assert.ok(receiver)
+  return receiver
+}
+
+/** Creates plants with consecutive ids at once. */
+export async function createMany(store: Store, first: bigint, count: number): Promise<void> {
+  await Promise.all(
+    Array.from({ length: count }, (_, index) =>
+      store.createPlant({ id: first + BigInt(index), name: `plant ${index}` }),
+    ),
+  )
+}
