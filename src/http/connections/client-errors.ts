@@ -32,9 +32,9 @@ export function toClientFailure(error: ClientError, timeouts: Timeouts): Failure
   return malformed('The request is not well-formed HTTP.')
 }
 
-/** Node also complains about the version when a line feed follows it without a carriage return. */
+/** Node also complains about the version when something else than a newline follows it. */
 function hasKnownVersion(packet: Buffer | undefined): boolean {
-  return / HTTP\/1\.[01]\n/.test(packet?.toString('latin1') ?? '')
+  return / HTTP\/1\.[01][^\d\r]/.test(packet?.toString('latin1') ?? '')
 }
 
 /** The failure of the first pipelined request that finds too many before it. */

@@ -27,6 +27,7 @@ const urls: Scenario[] = [
     visit(`http://${'a'.repeat(9000)}/healthz`),
   ),
   refused(50500, 'HTTP/3.0', 'GET / HTTP/3.0\r\nHost: a\r\n\r\n'),
+  refused(40000, 'a space after the version', 'GET / HTTP/1.1 \r\nHost: a\r\n\r\n'),
   refused(50500, 'HTTP/0.9', 'GET /plants/1\r\n\r\n'),
   refused(50500, 'a broken escape over HTTP/2.0', 'GET /plants/%zz HTTP/2.0\r\nHost: a\r\n\r\n'),
 ]
