@@ -80,16 +80,7 @@ describe('changes of others', { skip: browserMissing }, () => {
   it('come in any number without losing the list', async () => {
     const { page, errors } = await visitPlants(service.url)
     await page.getByText('Live', { exact: true }).waitFor()
-    const lines = Array.from(
-      { length: 5_000 },
-      (_, index) => `{"id":${1_000 + index},"name":"x"}\n`,
-    )
-    await service.call({
-      method: 'POST',
-      path: '/plants.ndjson',
-      headers: { 'Content-Type': 'application/x-ndjson' },
-      body: lines.join(''),
-    })
+    await importMany(service)
     await page.getByRole('cell', { name: '1000', exact: true }).waitFor()
     const { body } = await service.call({ path: '/plants?limit=100' })
     const expected = JSON.parse(body).map(({ id }: { id: number }) => String(id))
@@ -98,6 +89,25 @@ describe('changes of others', { skip: browserMissing }, () => {
       return JSON.stringify(ids) === JSON.stringify(expected)
     }, 'the list is that of the service')
     assert.deepEqual(errors, [])
+  })
+
+  it('are read as a list where there are too many to show one by one', async () => {
+    const crowded = await startService('sqlite::memory:')
+    const { page } = await visitPlants(crowded.url)
+    await page.getByText('Live', { exact: true }).waitFor()
+    const session = await page.context().newCDPSession(page)
+    let bytes = 0
+    session.on('Network.dataReceived', ({ dataLength }) => {
+      bytes += dataLength
+    })
+    await session.send('Network.enable')
+    // No timer shows any change before all have arrived.
+    await page.clock.install()
+    await page.clock.pauseAt(Date.now() + 60_000)
+    await importMany(crowded)
+    await waitUntil(() => bytes > 5_000 * 50, 'the changes have arrived')
+    await page.clock.resume()
+    await page.getByRole('cell', { name: '1000', exact: true }).waitFor()
   })
 
   it('keep an edit from overwriting them: both versions are shown, and one chooses', async () => {
@@ -153,6 +163,17 @@ describe('changes of others', { skip: browserMissing }, () => {
     await page.getByText('Live updates are off').waitFor()
   })
 })
+
+/** Makes 5,000 changes at once. */
+async function importMany(service: TestService): Promise<void> {
+  const lines = Array.from({ length: 5_000 }, (_, index) => `{"id":${1_000 + index},"name":"x"}\n`)
+  await service.call({
+    method: 'POST',
+    path: '/plants.ndjson',
+    headers: { 'Content-Type': 'application/x-ndjson' },
+    body: lines.join(''),
+  })
+}
 
 /** Opens the dialog of this name for a plant. */
 async function openForm(page: Page, name: string, id: number): Promise<Locator> {
@@ -220,6 +241,22 @@ describe('the page in bad times', { skip: browserMissing }, () => {
     })
     await page.getByRole('cell', { name: 'after', exact: true }).waitFor({ timeout: 60_000 })
     await page.getByText('Live', { exact: true }).waitFor()
+    assert.deepEqual(errors, [])
+  })
+
+  it('reads everything anew where another store has taken the place of its own', async () => {
+    const service = await startService('sqlite::memory:')
+    await service.create('{"id":1,"name":"of the first store"}')
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await service.close()
+    const env = { PORT: new URL(service.url).port }
+    const next = await startService('sqlite::memory:', { env })
+    await next.create('{"id":2,"name":"of the second store"}')
+    await page.getByRole('cell', { name: 'of the second store' }).waitFor({ timeout: 60_000 })
+    assert.equal(await page.getByRole('cell', { name: 'of the first store' }).count(), 0)
+    await next.create('{"id":3,"name":"followed again"}')
+    await page.getByRole('cell', { name: 'followed again' }).waitFor({ timeout: 60_000 })
     assert.deepEqual(errors, [])
   })
 })
