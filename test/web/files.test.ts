@@ -35,7 +35,7 @@ describe('files of plants', { skip: browserMissing }, () => {
     it(`imports ${name} and shows its plants`, async () => {
       const { page, errors } = await visitPlants(service.url)
       await page.getByRole('button', { name: 'Import' }).click()
-      await checkAccessibility(page)
+      if (name === 'plants.csv') await checkAccessibility(page)
       await choose(page, name, content)
       await dialog(page, 'Import').getByText('2 stored').waitFor()
       await page.getByRole('button', { name: 'Close' }).click()

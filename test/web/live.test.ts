@@ -78,11 +78,12 @@ describe('changes of others', { skip: browserMissing }, () => {
   })
 
   it('come in any number without losing the list', async () => {
-    const { page, errors } = await visitPlants(service.url)
+    const crowded = await startService('sqlite::memory:')
+    const { page, errors } = await visitPlants(crowded.url)
     await page.getByText('Live', { exact: true }).waitFor()
-    await importMany(service)
+    await importMany(crowded)
     await page.getByRole('cell', { name: '1000', exact: true }).waitFor()
-    const { body } = await service.call({ path: '/plants?limit=100' })
+    const { body } = await crowded.call({ path: '/plants?limit=100' })
     const expected = JSON.parse(body).map(({ id }: { id: number }) => String(id))
     await waitUntil(async () => {
       const ids = (await readRows(page)).slice(0, 100).map(([id]) => id)
@@ -122,7 +123,7 @@ describe('changes of others', { skip: browserMissing }, () => {
       await form.getByRole('alert').getByText('Somebody has changed this plant').waitFor()
       await form.getByRole('heading', { name: 'Yours' }).waitFor()
       await form.getByText('theirs', { exact: true }).waitFor()
-      await checkAccessibility(page)
+      if (choice === 'Use theirs') await checkAccessibility(page)
       assert.equal(await form.getByLabel('Name').inputValue(), 'mine')
       await form.getByRole('button', { name: choice }).click()
       await form.waitFor({ state: 'detached' })
