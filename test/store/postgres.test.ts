@@ -223,6 +223,25 @@ describe('a PostgreSQL that hesitates', () => {
     await assert.rejects(async () => store.createPlant({ id: 1n, name: '' }), { number: 50400 })
   })
 
+  it('stores nothing of an import whose second statement fails', async () => {
+    const url = await postgresql.newUrl()
+    const store = await open(url)
+    await store.createPlant({ id: 1n, name: 'old' })
+    await query(
+      url,
+      `CREATE FUNCTION plant_store.fill() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION USING ERRCODE = '53100'; END $$;
+      CREATE TRIGGER fill BEFORE UPDATE ON plant_store.plants
+        EXECUTE FUNCTION plant_store.fill()`,
+    )
+    const plants = [1n, 2n].map((id) => ({ id, name: 'new' }))
+    await assert.rejects(store.importPlants(plants, 'replace'), { number: 50700 })
+    assert.equal(await store.getPlant(2n), undefined)
+    assert.equal((await store.getPlant(1n))?.name, 'old')
+    await query(url, 'DROP TRIGGER fill ON plant_store.plants')
+    assert.deepEqual(await store.importPlants(plants, 'replace'), ['replaced', 'stored'])
+  })
+
   it('commits two batches with the same ids in different orders', async () => {
     const url = await postgresql.newUrl()
     const [one, two] = [await open(url), await open(url)]

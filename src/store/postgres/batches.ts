@@ -65,10 +65,10 @@ function toCreatedLine({ plant, tokenId }: Create) {
 }
 
 /**
- * Inserts the plants of an import in one statement. If ids were taken, a transaction then applies
- * the import to those rows.
+ * Inserts the plants of an import in one statement. If ids were taken, the import is then applied
+ * to those rows, in the same transaction: a batch that fails has stored nothing.
  */
-async function importAll(
+function importAll(
   sql: Sql,
   write: PostgresWrite<Import>,
   journaling: 'on' | 'off',
@@ -76,28 +76,33 @@ async function importAll(
   const { plants, tokenId } = write.change
   if (new Set(toIds(write.change)).size < plants.length) return runAll(sql, [write])
   const toEntry = () => toRow(plants.map((plant) => toLine('c', tokenId, plant)))
-  const taken = await insertPlants(sql, plants, journaling, toEntry)
-  if (taken === undefined) return new Map([[write, plants.map((): ImportOutcome => 'stored')]])
-  const rest = plants.filter(({ id }) => taken.has(id))
-  const applied = await runAll(sql, [{ ...write, change: { ...write.change, plants: rest } }])
-  const [outcomes] = [...applied.values()] as [ImportOutcome[]]
-  let next = 0
-  // Plants that the statement inserted count as inserted by the change.
-  const merged = plants.map(({ id }) => (taken.has(id) ? outcomes[next++] : 'stored'))
-  return new Map([[write, merged]])
+  return inTransaction(sql, async () => {
+    const taken = await insertPlants(sql, plants, journaling, toEntry)
+    if (taken === undefined) return new Map([[write, plants.map((): ImportOutcome => 'stored')]])
+    const rest = plants.filter(({ id }) => taken.has(id))
+    const ofRest = { ...write, change: { ...write.change, plants: rest } }
+    const applied = await applyAll(sql, [ofRest])
+    const outcomes = applied.get(ofRest) as ImportOutcome[]
+    let next = 0
+    // Plants that the statement inserted count as inserted by the change.
+    const merged = plants.map(({ id }) => (taken.has(id) ? outcomes[next++] : 'stored'))
+    return new Map([[write, merged]])
+  })
 }
 
-/** Runs any writes: locks and reads the rows, changes them in memory, and writes them back. */
 function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
-  return inTransaction(sql, async () => {
-    const ids = [...new Set(writes.flatMap(({ change }) => toIds(change)))]
-    const keys = writes.flatMap(({ change }) => ('key' in change ? change.key : []))
-    const rows = await loadRows(sql, ids, keys)
-    const recorder = recordChanges(rows)
-    const outcomes = new Map(writes.map((write) => [write, recorder.apply(write.change)]))
-    await rows.save(sql, recorder.take())
-    return outcomes
-  })
+  return inTransaction(sql, () => applyAll(sql, writes))
+}
+
+/** Applies any writes: locks and reads the rows, changes them in memory, and writes them back. */
+async function applyAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
+  const ids = [...new Set(writes.flatMap(({ change }) => toIds(change)))]
+  const keys = writes.flatMap(({ change }) => ('key' in change ? change.key : []))
+  const rows = await loadRows(sql, ids, keys)
+  const recorder = recordChanges(rows)
+  const outcomes = new Map(writes.map((write) => [write, recorder.apply(write.change)]))
+  await rows.save(sql, recorder.take())
+  return outcomes
 }
 
 /** The ids that a change may touch. */
