@@ -6,7 +6,7 @@ export interface ForkedService {
   readonly port: number
   /** Its CPU time so far in microseconds, or its resident memory in megabytes. */
   read(figure: 'cpuUs' | 'rssMb'): Promise<number>
-  kill(): void
+  kill(signal?: 'SIGKILL'): void
 }
 
 export async function forkService(url: string): Promise<ForkedService> {
@@ -16,5 +16,5 @@ export async function forkService(url: string): Promise<ForkedService> {
       child.once('message', (reply) => resolve(Number(reply)))
       child.send(question)
     })
-  return { port: await ask('port'), read: ask, kill: () => child.kill() }
+  return { port: await ask('port'), read: ask, kill: (signal) => child.kill(signal) }
 }

@@ -4,6 +4,7 @@ import type { Store } from '../../src/store/store.ts'
 import { defaultSettings } from '../../src/webhooks/settings.ts'
 import { stopClock } from '../support/clock.ts'
 import { engines } from '../support/engines.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver } from './test-receiver.ts'
 import { add, createMany, openStores, start } from './test-sender.ts'
@@ -62,6 +63,7 @@ for (const engine of engines) {
         },
         { leaseMs: longLeaseMs, renewMs: longLeaseMs / 2 },
       )
+      releaseAfterTest(() => renewal.resolve())
       await store.createPlant({ id: 1n, name: 'in time' })
       await receiver.waitFor(1)
       clock.advance(longLeaseMs)

@@ -4,6 +4,7 @@ import type { WebhookType } from '../../src/contract/webhooks.ts'
 import type { Store } from '../../src/store/store.ts'
 import { newSecret, rotationMs } from '../../src/webhooks/signature.ts'
 import { engines } from '../support/engines.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver, verify } from './test-receiver.ts'
 import { add, createMany, find, openStores, start } from './test-sender.ts'
@@ -113,6 +114,7 @@ for (const engine of engines) {
           save: (...saved) => gate.promise.then(() => store.receivers.save(...saved)),
         },
       })
+      releaseAfterTest(() => gate.resolve())
       await createMany(store, 250n, 20)
       await receiver.waitFor(16)
       // Whatever wakes the sender makes it send all that it may.
