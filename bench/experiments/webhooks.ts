@@ -1,6 +1,7 @@
 /**
  * Webhooks: how fast changes are delivered beside a bare loop of POST requests, what creates cost
- * beside a receiver that is quick, slow or down, and what 100 receivers cost at rest.
+ * beside a receiver that is quick, slow or down, and what 100 receivers cost at rest. See
+ * webhook-memory.ts for memory, and webhook-times.ts for how soon operators are heard.
  *
  *   npx node bench/experiments/webhooks.ts
  */
@@ -101,14 +102,11 @@ async function compare(name: string, target: string): Promise<void> {
   const without: Slice[] = []
   const beside: Slice[] = []
   await measureCreates()
-  const rssBefore = await service.read('rssMb')
-  let rssMb = 0
   for (let round = 0; round < rounds; round++) {
     without.push(await measureCreates())
     const id = await add(target)
     await sleep(1_000)
     beside.push(await measureCreates())
-    rssMb = Math.max(rssMb, (await service.read('rssMb')) - rssBefore)
     await store.receivers.remove(id)
     await sleep(600)
   }
@@ -120,7 +118,7 @@ async function compare(name: string, target: string): Promise<void> {
   print(
     name,
     `${toRatio('rate')} (${rates.join(' of ')} creates/s), CPU of the service for each create ` +
-      `${toRatio('cpuUs')}, memory +${rssMb.toFixed(0)} MB`,
+      toRatio('cpuUs'),
   )
 }
 
