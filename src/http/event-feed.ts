@@ -160,14 +160,10 @@ export function buildEventFeed(store: Store): EventFeed {
   }
 }
 
-/** An event of the journal as it is shown. */
-export function toJson(event: JournalEvent): string {
-  return toEventJson({ ...event, at: new Date(event.at).toISOString() })
-}
-
 function toSent(event: JournalEvent): SentEvent {
   const { position, type } = event
-  return { position, text: `id: ${position}\nevent: ${type}\ndata: ${toJson(event)}\n\n` }
+  const data = toEventJson(event)
+  return { position, text: `id: ${position}\nevent: ${type}\ndata: ${data}\n\n` }
 }
 
 function toBytes(sent: readonly SentEvent[]): Buffer {

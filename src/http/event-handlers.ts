@@ -2,9 +2,9 @@ import { Failure } from '../contract/errors.ts'
 import { eventStreamType, latest } from '../contract/events.ts'
 import { jsonContentType } from '../contract/formats.ts'
 import { pageLimits } from '../contract/parameters.ts'
+import { toEventArray } from '../json/write.ts'
 import type { JournalPage, Position, Store } from '../store/store.ts'
 import type { Call, Handlers } from './calls.ts'
-import { toJson } from './event-feed.ts'
 import type { EventStreams } from './event-streams.ts'
 import { expectedPosition, toPosition } from './parameters.ts'
 
@@ -36,7 +36,7 @@ export function buildEventHandlers(
         return { status: 200, headers: headers(begin), body: streams.reserve(begin) }
       }
       const { events, end } = await read(parameters.position, limit)
-      const text = `[${events.map(toJson).join(',')}]`
+      const text = toEventArray(events)
       return { status: 200, headers: headers(end), body: { contentType: jsonContentType, text } }
     },
   }

@@ -28,9 +28,31 @@ function toWritableLine({ line, id, error, message }: RefusedLine) {
   return { line, id: id === undefined ? undefined : toWritableId(id), error, message }
 }
 
+/** An event as the store has it. */
+type TimedEvent = Omit<Event, 'at'> & { readonly at: number }
+
 /** An event as JSON on one line, with all digits of the id. */
-export function toEventJson({ position, type, at, plant }: Event): string {
-  return `{"position":"${position}","type":"${type}","at":"${at}","plant":${toJson(plant)}}`
+export function toEventJson(event: TimedEvent): string {
+  return JSON.stringify(toWritableEvent(event))
+}
+
+/** Events as a JSON array. */
+export function toEventArray(events: readonly TimedEvent[]): string {
+  return JSON.stringify(events.map(toWritableEvent))
+}
+
+function toWritableEvent({ position, type, at, plant }: TimedEvent) {
+  return { position, type, at: toTime(at), plant: toWritable(plant) }
+}
+
+let lastAt = 0
+let lastTime = new Date(lastAt).toISOString()
+
+/** A time as text. All changes of a commit have the same. */
+function toTime(at: number): string {
+  if (at !== lastAt) lastTime = new Date(at).toISOString()
+  lastAt = at
+  return lastTime
 }
 
 /** The members of a plant and no others. `stringify` leaves out an absent tag. */

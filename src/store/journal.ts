@@ -1,7 +1,7 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import type { StoredPlant } from '../contract/shapes.ts'
 import { apply, type Change, type Outcome, type Rows } from './changes.ts'
-import { type Place, toPosition } from './positions.ts'
+import { type Place, toPositions } from './positions.ts'
 import { type JournalEvent, type Position, pageBytes } from './store.ts'
 
 /**
@@ -98,17 +98,22 @@ export function readRow(
   reading: Reading,
 ): boolean {
   const changes = row.changes.startsWith('[') ? row.changes : toJson(row.changes)
+  const { events, limit } = reading
   let start = 1
   for (let skipped = 0; skipped < from.done; skipped++) start = findEnd(changes, start) + 1
-  for (let done = from.done + 1; ; done++) {
-    const end = findEnd(changes, start)
-    reading.bytes += end - start
-    if (isFull(reading)) return false
-    const position = toPosition({ ...from, done })
-    reading.events.push(toEvent(changes.slice(start, end), row.at, position))
-    if (changes[end] === ']') return true
-    start = end + 1
+  let end = start - 1
+  for (let count = events.length; changes[end] !== ']'; count++) {
+    const next = findEnd(changes, end + 1)
+    reading.bytes += next - end
+    // There is always room for one.
+    if (count === limit || (count > 0 && reading.bytes > pageBytes)) break
+    end = next
   }
+  const name = toPositions(from)
+  const lines: StoredLine[] = JSON.parse(`[${changes.slice(start, end)}]`)
+  let { done } = from
+  for (const line of lines) events.push(toEvent(line, row.at, name(++done)))
+  return changes[end] === ']'
 }
 
 /** Finds the end of a line without parsing it. No letter follows a quote that ends a text. */
@@ -124,14 +129,16 @@ function toJson(changes: string): string {
   return `[["${changes.replaceAll(/"?\t"?/g, '","').replaceAll('"\n', '"],["')}]]`
 }
 
-/** Whether a page has no room for the change that was counted last. It has room for one. */
-function isFull({ events, limit, bytes }: Reading): boolean {
-  return events.length === limit || (events.length > 0 && bytes > pageBytes)
-}
+type StoredLine = [
+  kind: keyof typeof types,
+  tokenId: string,
+  id: string,
+  name: string,
+  tag?: string,
+]
 
-function toEvent(line: string, at: number, position: Position): JournalEvent {
-  const [kind, tokenId, id, name, tag]: [keyof typeof types, string, string, string, string?] =
-    JSON.parse(line)
+function toEvent(line: StoredLine, at: number, position: Position): JournalEvent {
+  const [kind, tokenId, id, name, tag] = line
   const plant = tag === undefined ? { id: BigInt(id), name } : { id: BigInt(id), name, tag }
   return { position, type: types[kind], at, plant, tokenId: tokenId || undefined }
 }

@@ -9,8 +9,15 @@ export interface Place {
 }
 
 /** A place as readers name it. */
-export function toPosition({ life, seq, done, nonce }: Place): Position {
-  return `${life}-${seq.toString(36)}-${done.toString(36)}-${nonce.toString(36)}`
+export function toPosition(place: Place): Position {
+  return toPositions(place)(place.done)
+}
+
+/** Names the places of one row. */
+export function toPositions({ life, seq, nonce }: Place): (done: number) => Position {
+  const begin = `${life}-${seq.toString(36)}-`
+  const end = `-${nonce.toString(36)}`
+  return (done) => begin + done.toString(36) + end
 }
 
 /** Reads a position; undefined when the text is none. */
