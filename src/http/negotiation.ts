@@ -19,11 +19,12 @@ export function toPreferred(accept: string | undefined, mediaTypes: readonly str
   return best
 }
 
-/** Whether a client accepts a gzipped answer. */
+/** Whether a client accepts a gzipped answer, and does not prefer it as it is. */
 export function takesGzip(acceptEncoding: string | undefined): boolean {
   if (acceptEncoding === undefined) return false
   const codings = parseList(acceptEncoding)
-  return (codings.get('gzip') ?? codings.get('x-gzip') ?? codings.get('*') ?? 0) > 0
+  const quality = codings.get('gzip') ?? codings.get('x-gzip') ?? codings.get('*') ?? 0
+  return quality > 0 && quality >= (codings.get('identity') ?? 0)
 }
 
 /** The quality of a media type: that of the range that names it most closely. */
