@@ -3,11 +3,11 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { before, describe, it } from 'node:test'
-import type { Store } from '../../src/store/store.ts'
 import { run, runProcess, start } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { waitUntil } from '../support/wait.ts'
+import { countPlants } from './plant-count.ts'
 import { scale } from './scale.ts'
 import { startProcess, token } from './service-process.ts'
 import { startWriters } from './writers.ts'
@@ -99,15 +99,6 @@ for (const engine of engines) {
       }
     })
   })
-}
-
-async function countPlants(store: Store): Promise<number> {
-  const snapshot = await store.openSnapshot()
-  try {
-    return await snapshot.countPlants(undefined)
-  } finally {
-    await snapshot.close()
-  }
 }
 
 /** Runs the import to its end, and answers everything that is stored then. */
