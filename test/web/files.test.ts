@@ -46,6 +46,16 @@ describe('files of plants', { skip: browserMissing }, () => {
     })
   }
 
+  it('shows imported plants also where no stream tells of them', async () => {
+    const silent = await startService('sqlite::memory:', { env: { JOURNAL_KEEP: 'off' } })
+    const { page } = await visitPlants(silent.url)
+    await page.getByRole('button', { name: 'Import' }).click()
+    await choose(page, 'plants.ndjson', plants)
+    await dialog(page, 'Import').getByText('2 stored').waitFor()
+    await page.getByRole('button', { name: 'Close' }).click()
+    await page.getByRole('cell', { name: '9007199254740993', exact: true }).waitFor()
+  })
+
   it('reports each line that was refused, and what was stored', async () => {
     await service.create('{"id":1,"name":"kept"}')
     const { page } = await visitPlants(service.url)
