@@ -22,6 +22,17 @@ type Headers = Record<string, string>
 
 const ids = { after: undefined, tag: undefined, limit: 1_000_000 }
 
+/** What comes before the body of an import that is sent in chunks. */
+const chunkedHead = toBytes({
+  method: 'POST',
+  path: '/plants.ndjson',
+  headers: {
+    ...authorized,
+    'Content-Type': 'application/x-ndjson',
+    'Transfer-Encoding': 'chunked',
+  },
+})
+
 async function countPlants(store: Store): Promise<number> {
   return (await store.listIds(ids)).length
 }
@@ -189,16 +200,7 @@ describe('an import', () => {
     const before = countTimers()
     const service = await startService('sqlite::memory:', { timeouts: { shutdownMs: 400 } })
     const socket = openSocket(service.url)
-    const upload = toBytes({
-      method: 'POST',
-      path: '/plants.ndjson',
-      headers: {
-        ...authorized,
-        'Content-Type': 'application/x-ndjson',
-        'Transfer-Encoding': 'chunked',
-      },
-    })
-    socket.write(upload)
+    socket.write(chunkedHead)
     await waitUntil(
       async () =>
         /_in_flight{operation="importPlantsAsNdjson"} 1/.test(
@@ -366,19 +368,9 @@ describe('the connection of an import', () => {
 
   it('gets the answer of the import to broken framing, with what was stored', async () => {
     const service = await startService('sqlite::memory:')
-    const head = toBytes({
-      method: 'POST',
-      path: '/plants.ndjson',
-      headers: {
-        ...authorized,
-        'Content-Type': 'application/x-ndjson',
-        'Transfer-Encoding': 'chunked',
-      },
-      body: '',
-    })
     const chunk = toLines(0, 2)
     const broken = `${chunk.length.toString(16)}\r\n${chunk}\r\nzz\r\n`
-    const [answer] = await exchange(service.url, Buffer.concat([head, Buffer.from(broken)]))
+    const [answer] = await exchange(service.url, Buffer.concat([chunkedHead, Buffer.from(broken)]))
     assert.equal(answer?.status, 400)
     assert.match(answer?.body ?? '', /"error":40000.*Imported before that: 2 stored/)
     assert.match(answer?.headers.get('x-request-id') ?? '', /./)

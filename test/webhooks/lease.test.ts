@@ -7,7 +7,7 @@ import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver } from './test-receiver.ts'
-import { add, createMany, openStores, start } from './test-sender.ts'
+import { add, createMany, openStores, start, watch } from './test-sender.ts'
 
 const longLeaseMs = 600_000
 
@@ -82,17 +82,9 @@ for (const engine of engines) {
       const receiver = await openTestReceiver()
       await add(store, receiver.url)
       let isTaken = false
-      let watchers = 0
+      const watched = watch(store)
       start({
-        ...store,
-        watchJournal(onChange) {
-          const stop = store.watchJournal(onChange)
-          watchers++
-          return () => {
-            watchers--
-            stop()
-          }
-        },
+        ...watched.store,
         receivers: {
           ...store.receivers,
           claim: async (...asked) => (isTaken ? [] : store.receivers.claim(...asked)),
@@ -102,7 +94,7 @@ for (const engine of engines) {
       await receiver.waitFor(1)
       isTaken = true
       // Nobody tells the sender of the next changes.
-      await waitUntil(() => watchers === 0, 'the receiver is given up')
+      await waitUntil(() => watched.watchers() === 0, 'the receiver is given up')
       isTaken = false
       await store.createPlant({ id: 12n, name: 'mine again' })
       await receiver.waitFor(2)

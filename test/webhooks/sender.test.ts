@@ -7,7 +7,7 @@ import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver, verify } from './test-receiver.ts'
-import { add, createMany, find, openStores, start } from './test-sender.ts'
+import { add, createMany, find, openStores, start, watch } from './test-sender.ts'
 
 const anyVersion = { match: undefined, noneMatch: undefined }
 const everyType: WebhookType[] = ['plant.created', 'plant.replaced', 'plant.deleted']
@@ -239,23 +239,13 @@ for (const engine of engines) {
       const receiver = await openTestReceiver()
       const { id } = await add(store, receiver.url)
       receiver.answer = () => 410
-      let watchers = 0
-      start({
-        ...store,
-        watchJournal(onChange) {
-          const stop = store.watchJournal(onChange)
-          watchers++
-          return () => {
-            watchers--
-            stop()
-          }
-        },
-      })
+      const watched = watch(store)
+      start(watched.store)
       await createMany(store, 700n, 3)
       await waitUntil(async () => (await find(store, id)).state === 'paused', 'it is paused')
       assert.match((await find(store, id)).reason ?? '', /410/)
       // Nobody tells the sender of the next changes.
-      await waitUntil(() => watchers === 0, 'nothing is delivered any more')
+      await waitUntil(() => watched.watchers() === 0, 'nothing is delivered any more')
       await createMany(store, 703n, 2)
       receiver.answer = () => 200
       await store.receivers.change(id, { kind: 'resume' })

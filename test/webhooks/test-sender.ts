@@ -44,6 +44,23 @@ export function start(store: Store, settings: Partial<SenderSettings> = {}): Sen
   return { close }
 }
 
+/** The store, and how many watch its journal: a sender does while it has a receiver to serve. */
+export function watch(store: Store): { readonly store: Store; watchers(): number } {
+  let watchers = 0
+  const watched: Store = {
+    ...store,
+    watchJournal(onChange) {
+      const stop = store.watchJournal(onChange)
+      watchers++
+      return () => {
+        watchers--
+        stop()
+      }
+    },
+  }
+  return { store: watched, watchers: () => watchers }
+}
+
 /** A receiver as the store has it now. */
 export async function find(store: Store, id: string): Promise<Receiver> {
   const receiver = (await store.receivers.list()).find((one) => one.id === id)
