@@ -19,7 +19,7 @@ import { startProcess } from './service-process.ts'
 const command = [fileURLToPath(new URL('webhook-service.ts', import.meta.url))]
 const kills = scale(1, 50)
 const rounds = scale(1, 20)
-/** The most that may arrive twice after each end without notice. */
+/** The most that may arrive twice whenever another process takes over. */
 const mostTwice = 16
 
 describe('webhooks', () => {
@@ -80,9 +80,13 @@ describe('webhooks', () => {
     }
     await finish(writes, receiver)
     const judgement = writes.judge(receiver.received)
-    test.diagnostic(`${writes.count()} acknowledged, ${JSON.stringify(judgement)}`)
+    const takeovers = countTakeovers(url)
+    test.diagnostic(
+      `${writes.count()} acknowledged, ${takeovers} takeovers, ${JSON.stringify(judgement)}`,
+    )
     assert.deepEqual(pick(writes, receiver), { lost: 0, misplaced: 0 })
-    assert.ok(judgement.repeated <= mostTwice * rounds, `${judgement.repeated} twice`)
+    assert.ok(takeovers >= rounds)
+    assert.ok(judgement.repeated <= mostTwice * takeovers, `${judgement.repeated} twice`)
   })
 
   it('arrive, though the clock is set back', async (test) => {
@@ -156,6 +160,13 @@ function stopBetweenWrites(child: ChildProcess, path: string): void {
 
 function start(url: string, env: Record<string, string> = {}) {
   return startProcess({ database: url, command, env })
+}
+
+/** How often the lease of the receiver went to another process. A busy machine adds some. */
+function countTakeovers(url: string): number {
+  using db = new DatabaseSync(url.replace('sqlite:', ''), { readOnly: true })
+  const { lease_epoch: epoch } = db.prepare('SELECT lease_epoch FROM receivers').get() ?? {}
+  return Number(epoch) - 1
 }
 
 /** Stops the writers and waits until everything has arrived. */
