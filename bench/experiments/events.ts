@@ -1,8 +1,10 @@
 /**
- * What followers of the journal cost, and how soon they know: the time from a commit to its event,
- * and the CPU time and memory of the service with many followers.
+ * What the journal and its followers cost, and how soon they know: the time from a commit to its
+ * event, the CPU time and memory of the service with many followers, creates beside followers that
+ * do not read, and how fast the whole journal is read back. About 2 minutes.
  *
  *   npx node bench/experiments/events.ts [--followers 1000] [--rate 200] [--seconds 5]
+ *     [--entries 1000000]
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,14 +14,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { quantile } from '../figures.ts'
-import { token } from '../requests.ts'
+import { median, quantile } from '../figures.ts'
+import { token, toNextPath } from '../requests.ts'
+import { createPlants } from './creates.ts'
 
 const { values } = parseArgs({
   options: {
     followers: { type: 'string', default: '1000' },
     rate: { type: 'string', default: '200' },
     seconds: { type: 'string', default: '5' },
+    entries: { type: 'string', default: '1000000' },
   },
 })
 const program = join(import.meta.dirname, 'service.ts')
@@ -28,6 +32,8 @@ const database = `sqlite:${join(folder, 'plants.db')}`
 const Authorization = `Bearer ${token}`
 const agent = new Agent({ keepAlive: true, maxSockets: 16 })
 let lastId = 0
+/** How often each of two things to compare is measured. */
+const rounds = 3
 
 const service = await start()
 try {
@@ -41,6 +47,8 @@ try {
     `${followers} followers, ${rate} changes/s`,
     await measure(service, service, followers, rate, seconds),
   )
+  console.log('50 followers that do not read', await measureIdle(service, 50))
+  console.log('the journal read back', await readBack(service.url, Number(values.entries)))
 } finally {
   service.child.kill()
   agent.destroy()
@@ -134,4 +142,104 @@ function create(url: string, madeAt: Map<string, number>): Promise<void> {
     sent.on('error', reject)
     sent.end(`{"id":${id},"name":"Monstera deliciosa"}`)
   })
+}
+
+/** Creates per second without followers and beside some that never read, until all are cut. */
+async function measureIdle(service: Running, count: number) {
+  const port = Number(new URL(service.url).port)
+  const nextId = () => ++lastId
+  const rates: Record<'without' | 'beside', number[]> = { without: [], beside: [] }
+  let cut = 0
+  async function create(kind: keyof typeof rates): Promise<void> {
+    const forMs = 1_500
+    const { stored } = await createPlants(port, nextId, { connections: 64, forMs })
+    rates[kind].push((stored / forMs) * 1_000)
+  }
+  await createPlants(port, nextId, { connections: 64, forMs: 1_000 })
+  for (let round = 0; round < rounds; round++) {
+    await create('without')
+    for (let opened = 0; opened < count; opened++) {
+      const headers = { Authorization, Accept: 'text/event-stream' }
+      const sent = get(`${service.url}/events?after=latest`, { agent: false, headers })
+      const [response] = await once(sent, 'response')
+      response.on('error', () => {})
+    }
+    let left = count
+    // A reader is cut for what waits, or after 30 s without reading.
+    for (let slice = 0; slice < 30 && left > 0; slice++) {
+      await create('beside')
+      left = await countFollowers(service.url)
+    }
+    cut += count - left
+  }
+  return {
+    opened: rounds * count,
+    cut,
+    createsWithout: Math.round(median(rates.without)),
+    createsBeside: Math.round(median(rates.beside)),
+    ratio: (median(rates.beside) / median(rates.without)).toFixed(2),
+  }
+}
+
+/** The service knows: a client that does not read does not notice that it was cut. */
+async function countFollowers(url: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`, { headers: { Authorization } })).text()
+  return Number(/requests_in_flight\{operation="listEvents"\} (\d+)/.exec(text)?.[1])
+}
+
+/** Reads the journal of an import in pages of 1,000, in turn with an export of as many plants. */
+async function readBack(url: string, entries: number) {
+  const first = await readAll(`${url}/events?after=latest`)
+  const begin = toNextPath(first.link) ?? ''
+  await importPlants(`${url}/plants.ndjson`, entries)
+  const exports: number[] = []
+  const reads: number[] = []
+  const drifts: number[] = []
+  for (let round = 0; round < rounds; round++) {
+    const { ms, bytes } = await readAll(`${url}/plants.ndjson?after=${1_000_000_000}`)
+    if (bytes < entries) throw new Error('the export is too short')
+    exports.push(entries / ms)
+    const times: number[] = []
+    let path = begin.replace(/limit=\d+/, 'limit=1000')
+    for (let read = 0; read < entries; read += 1_000) {
+      const page = await readAll(url + path)
+      times.push(page.ms)
+      path = toNextPath(page.link) ?? ''
+    }
+    reads.push(entries / times.reduce((sum, time) => sum + time, 0))
+    const tenth = Math.ceil(times.length / 10)
+    drifts.push(median(times.slice(-tenth)) / median(times.slice(0, tenth)))
+  }
+  return {
+    entries,
+    readPerSecond: Math.round(median(reads) * 1_000),
+    exportedPerSecond: Math.round(median(exports) * 1_000),
+    ratio: median(reads.map((rate, round) => rate / (exports[round] ?? 0))).toFixed(2),
+    lastPagesToFirst: median(drifts).toFixed(2),
+  }
+}
+
+async function readAll(url: string) {
+  const startedAt = performance.now()
+  const [response] = await once(get(url, { agent, headers: { Authorization } }), 'response')
+  let bytes = 0
+  for await (const chunk of response) bytes += chunk.length
+  if (response.statusCode !== 200) throw new Error(`${url} answered ${response.statusCode}`)
+  return { bytes, link: response.headers.link, ms: performance.now() - startedAt }
+}
+
+async function importPlants(url: string, count: number): Promise<void> {
+  const headers = { Authorization, 'Content-Type': 'application/x-ndjson' }
+  const sent = request(url, { method: 'POST', agent, headers })
+  for (let made = 0; made < count; made += 1_000) {
+    const lines = Array.from({ length: Math.min(1_000, count - made) }, (_, index) => {
+      return `{"id":${1_000_000_001 + made + index},"name":"Monstera deliciosa","tag":"indoor"}\n`
+    })
+    if (!sent.write(lines.join(''))) await once(sent, 'drain')
+  }
+  sent.end()
+  const [response] = await once(sent, 'response')
+  if (response.statusCode !== 200) throw new Error(`the import answered ${response.statusCode}`)
+  response.resume()
+  await once(response, 'end')
 }
