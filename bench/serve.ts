@@ -26,6 +26,11 @@ export function servePlantStore(
   return lab.serve({ args, env: { ...env, ...toSettings(url) } })
 }
 
+/** Starts Plant Store without a journal. */
+export function serveUnjournaled(lab: Lab, url: string): Promise<Server> {
+  return servePlantStore(lab, url, { env: { JOURNAL_KEEP: 'off' } })
+}
+
 /** Starts Plant Store on SQLite with every commit on the event loop, even on a slow disk. */
 export function serveInPlace(
   lab: Lab,
