@@ -93,11 +93,10 @@ export interface Reading {
 
 /** Adds the changes of a row after a place. Returns whether there was room for all of them. */
 export function readRow(
-  row: Pick<JournalRow, 'at' | 'changes'>,
+  { at, changes }: Pick<JournalRow, 'at' | 'changes'>,
   from: Place,
   reading: Reading,
 ): boolean {
-  const changes = row.changes.startsWith('[') ? row.changes : toJson(row.changes)
   const { events, limit } = reading
   let start = 1
   for (let skipped = 0; skipped < from.done; skipped++) start = findEnd(changes, start) + 1
@@ -112,7 +111,7 @@ export function readRow(
   const name = toPositions(from)
   const lines: StoredLine[] = JSON.parse(`[${changes.slice(start, end)}]`)
   let { done } = from
-  for (const line of lines) events.push(toEvent(line, row.at, name(++done)))
+  for (const line of lines) events.push(toEvent(line, at, name(++done)))
   return changes[end] === ']'
 }
 
@@ -123,11 +122,6 @@ function findEnd(changes: string, start: number): number {
 }
 
 const lineEnd = /"\],\["(?=[crd])/g
-
-/** A row of release 1.1.0: lines of texts between tabs, of which only name and tag are JSON. */
-function toJson(changes: string): string {
-  return `[["${changes.replaceAll(/"?\t"?/g, '","').replaceAll('"\n', '"],["')}]]`
-}
 
 type StoredLine = [
   kind: keyof typeof types,

@@ -74,7 +74,7 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     await sql.unsafe(`BEGIN;
       INSERT INTO plant_store.plants VALUES (${id}, 'slow', NULL, 1);
       INSERT INTO plant_store.journal
-      VALUES (nextval('plant_store.journal_seq'), 0, 7, 1, E'c\\t\\t${id}\\t"slow"')`)
+      VALUES (nextval('plant_store.journal_seq'), 0, 7, 1, '[["c","","${id}","slow"]]')`)
     return sql
   }
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { readRow } from '../../src/store/journal.ts'
 import { toPlace } from '../../src/store/positions.ts'
 import type { JournalEvent, JournalPage, Position, Store } from '../../src/store/store.ts'
 import { everyEngine } from '../support/engines.ts'
@@ -58,23 +57,6 @@ async function readPlants(store: Store): Promise<Map<bigint, string>> {
   const { plants } = await store.listPlants({ after: undefined, tag: undefined, limit: 1_000 })
   return new Map(plants.map(({ id, name, tag }) => [id, `${name} ${tag}`]))
 }
-
-describe('a row of release 1.1.0', () => {
-  it('is read from any place on', () => {
-    const lines = ['c\tt-1\t1\t""\t""', 'r\t\t-2\t"a \\"b\\""', 'd\tt-2\t3\t"c\\\\"\t"\\n"']
-    const wanted = [
-      'plant.created 1   t-1',
-      'plant.replaced -2 a "b" - -',
-      'plant.deleted 3 c\\ \n t-2',
-    ]
-    for (const done of [0, 1, 2]) {
-      const reading = { events: [], limit: 10, bytes: 0 }
-      const place = { life: 'a', seq: 1, nonce: 1, done }
-      assert.ok(readRow({ at: 0, changes: lines.join('\n') }, place, reading))
-      assert.deepEqual(reading.events.map(toText), wanted.slice(done))
-    }
-  })
-})
 
 for (const engine of everyEngine) {
   describe(`the journal on ${engine.name}`, () => {
