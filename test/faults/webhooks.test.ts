@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { ChildProcess } from 'node:child_process'
+import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
@@ -71,7 +72,7 @@ describe('webhooks', () => {
       writing = (round + 1) % 2
       const before = receiver.received.length
       await waitUntil(() => receiver.received.length > before + 30, 'changes arrive')
-      stopBetweenWrites(stopped, path)
+      await stopBetweenWrites(stopped, path)
       const stoppedAt = receiver.received.length
       await waitUntil(() => receiver.received.length > stoppedAt + 60, 'another delivers')
       stopped.kill('SIGCONT')
@@ -145,10 +146,11 @@ async function prepare(url = `sqlite:${join(newFolder(), 'plants.db')}`) {
 }
 
 /** Stops a process while it does not hold the lock of the database, which nobody could take over. */
-function stopBetweenWrites(child: ChildProcess, path: string): void {
+async function stopBetweenWrites(child: ChildProcess, path: string): Promise<void> {
   using db = new DatabaseSync(path, { timeout: 1_000 })
   for (;;) {
     child.kill('SIGSTOP')
+    await waitUntil(() => hasStopped(child), 'the process has stopped')
     try {
       db.exec('BEGIN IMMEDIATE; ROLLBACK')
       return
@@ -156,6 +158,12 @@ function stopBetweenWrites(child: ChildProcess, path: string): void {
       child.kill('SIGCONT')
     }
   }
+}
+
+/** Whether every thread has stopped: one inside of a system call stops at its end. */
+function hasStopped({ pid }: ChildProcess): boolean {
+  const states = globSync(`/proc/${pid}/task/*/stat`).map((path) => readFileSync(path, 'utf8'))
+  return states.every((state) => /^\d+ \(.*\) T/.test(state))
 }
 
 function start(url: string, env: Record<string, string> = {}) {
