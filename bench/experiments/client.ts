@@ -5,13 +5,13 @@
  *   npx node bench/experiments/client.ts
  */
 import { PlantStore } from '../../src/client/index.ts'
-import { median } from '../figures.ts'
 import { token, toNextPath } from '../requests.ts'
 import { forkService } from './fork-service.ts'
 
 const count = Number(process.env.PLANTS ?? 100_000)
-const rounds = Number(process.env.ROUNDS ?? 41)
-const getsPerSlice = 200
+const slicesOfGets = Number(process.env.SLICES ?? 400)
+const walks = 40
+const getsPerSlice = 50
 const atATime = 16
 
 const service = await forkService('sqlite::memory:')
@@ -63,26 +63,30 @@ async function measureCpuMs(work: () => Promise<unknown>): Promise<number> {
   return (user + system) / 1_000
 }
 
-/** Slices of both alternate, and the ratio is the median of those of the rounds. */
+/**
+ * Short slices of both alternate. The ratio is that of the sums: a collection of garbage takes as
+ * long as many gets, and falls into the slices of both alike.
+ */
 async function compare(
   title: string,
+  slices: number,
   byClient: () => Promise<unknown>,
   byHand: () => Promise<unknown>,
 ): Promise<void> {
-  const ratios: number[] = []
-  const costs: { client: number[]; hand: number[] } = { client: [], hand: [] }
-  for (let round = -3; round < rounds; round++) {
-    const isClientFirst = round % 2 === 0
+  let clientMs = 0
+  let handMs = 0
+  for (let slice = -slices / 10; slice < slices; slice++) {
+    const isClientFirst = slice % 2 === 0
     const first = await measureCpuMs(isClientFirst ? byClient : byHand)
     const second = await measureCpuMs(isClientFirst ? byHand : byClient)
     const [client, hand] = isClientFirst ? [first, second] : [second, first]
-    if (round < 0) continue
-    costs.client.push(client)
-    costs.hand.push(hand)
-    ratios.push(client / hand)
+    if (slice < 0) continue
+    clientMs += client
+    handMs += hand
   }
-  const figures = [median(ratios), median(costs.client), median(costs.hand)]
-  const [ratio, client, hand] = figures.map((figure) => figure.toFixed(2))
+  const [ratio, client, hand] = [clientMs / handMs, clientMs / slices, handMs / slices].map(
+    (figure) => figure.toFixed(2),
+  )
   console.log(`${title}: ${ratio} (client ${client} ms, by hand ${hand} ms of CPU)`)
 }
 
@@ -90,10 +94,11 @@ await fill()
 for (const parallel of [1, atATime]) {
   await compare(
     `${getsPerSlice} gets, ${parallel} at a time`,
+    slicesOfGets,
     () => getMany((index) => store.get(BigInt(index)), parallel),
     () => getMany(getByHand, parallel),
   )
 }
-await compare(`a walk over ${count} plants`, walk, walkByHand)
+await compare(`a walk over ${count} plants`, walks, walk, walkByHand)
 service.kill()
 process.exit()
