@@ -27,8 +27,8 @@ const pageSize = 1_000
 /** How many followers are served without a turn for others, and how many read at a time. */
 const followersInARow = 50
 const maxReaders = 4
-/** A delivery is followed by a pause of twice its time, in which changes gather for the next. */
-const pauseShare = 2
+/** After a delivery comes a pause of nine times its time: changes gather, and writes go on. */
+const pauseShare = 9
 const maxPauseMs = 30
 
 /**
@@ -61,7 +61,7 @@ export function buildEventFeed(store: Store): EventFeed {
       // While the store is away, the watch wakes again and again.
       await advance().catch(() => {})
       const spentMs = performance.now() - startedAt
-      if (live.size > followersInARow) await sleep(Math.min(spentMs * pauseShare, maxPauseMs))
+      await sleep(Math.min(spentMs * pauseShare, maxPauseMs))
     }
     isPumping = false
   }
