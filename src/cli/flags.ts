@@ -10,7 +10,24 @@ export const quietFlag = ['--quiet', 'show no progress'] as const
 
 export const jsonFlag = ['--json', 'print JSON'] as const
 
+export interface JsonFlags {
+  readonly json?: boolean
+}
+
 /** How to keep a password out of the list of processes. */
 export const passwordHelp = `
 Other users can see the arguments of a command. Leave the password out of postgres://USER@HOST/…
 and set PGPASSWORD, or PGPASSFILE with lines of host:port:database:user:password.`
+
+/** Settings of `serve` that have no flag. */
+export const environmentHelp = `
+Environment variables without a flag:
+  PLANT_STORE_TOKEN  an additional token of your choice: 20 or more visible ASCII characters;
+                     PLANT_STORE_TOKEN_FILE names a file that holds it
+  PGPASSWORD         the password for a postgres:// address without one; PGPASSFILE names a file
+  PUBLIC_URL         the address that clients use, where it differs from the one they send
+  CORS_ORIGIN        origins that may call from a browser: * (all) or a list
+  TRUST_PROXY        number of proxies in front whose X-Forwarded-For the log believes (0)
+  RATE_LIMIT         requests that a token may make, such as 600/m (no limit)
+  JOURNAL_KEEP       how long changes can be read at /events, such as 12h, or off (7d)
+  LOG_LEVEL          fatal, error, warn, info, debug, trace or silent (info)`

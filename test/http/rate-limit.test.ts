@@ -4,7 +4,7 @@ import type { Scope } from '../../src/contract/scopes.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { stopClock } from '../support/clock.ts'
 import { startService } from '../support/service.ts'
-import { call } from '../support/wire.ts'
+import { type Answer, call } from '../support/wire.ts'
 
 /** Starts a service that allows three requests a second, on a clock that only the test moves. */
 async function startLimited(test: TestContext) {
@@ -22,21 +22,22 @@ async function startLimited(test: TestContext) {
   return { clock, service, newCaller }
 }
 
+function toStatusAndRest({ status, headers }: Answer) {
+  return [status, headers.get('ratelimit')]
+}
+
 describe('a rate limit', () => {
   it('lets exactly as many requests pass as it says, and tells how many are left', async (t) => {
     const { newCaller } = await startLimited(t)
     const ask = await newCaller()
     const answers = [await ask(), await ask(), await ask('/plants/404'), await ask(), await ask()]
-    assert.deepEqual(
-      answers.map(({ status, headers }) => [status, headers.get('ratelimit')]),
-      [
-        [200, '"token";r=2;t=1'],
-        [200, '"token";r=1;t=1'],
-        [404, '"token";r=0;t=1'],
-        [429, '"token";r=0;t=1'],
-        [429, '"token";r=0;t=1'],
-      ],
-    )
+    assert.deepEqual(answers.map(toStatusAndRest), [
+      [200, '"token";r=2;t=1'],
+      [200, '"token";r=1;t=1'],
+      [404, '"token";r=0;t=1'],
+      [429, '"token";r=0;t=1'],
+      [429, '"token";r=0;t=1'],
+    ])
     for (const { headers } of answers)
       assert.equal(headers.get('ratelimit-policy'), '"token";q=3;w=1')
     assert.equal(answers[3]?.headers.get('retry-after'), '1')
@@ -58,15 +59,12 @@ describe('a rate limit', () => {
     const { newCaller } = await startLimited(t)
     const ask = await newCaller('plants:write')
     const answers = [await ask(), await ask(), await ask(), await ask()]
-    assert.deepEqual(
-      answers.map(({ status, headers }) => [status, headers.get('ratelimit')]),
-      [
-        [403, '"token";r=2;t=1'],
-        [403, '"token";r=1;t=1'],
-        [403, '"token";r=0;t=1'],
-        [403, '"token";r=0;t=1'],
-      ],
-    )
+    assert.deepEqual(answers.map(toStatusAndRest), [
+      [403, '"token";r=2;t=1'],
+      [403, '"token";r=1;t=1'],
+      [403, '"token";r=0;t=1'],
+      [403, '"token";r=0;t=1'],
+    ])
     assert.equal((await ask('/plants/1', 'DELETE')).status, 429)
   })
 

@@ -7,7 +7,7 @@ import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver } from './test-receiver.ts'
-import { add, createMany, openStores, start, watch } from './test-sender.ts'
+import { add, countReads, createMany, openStores, start, watch } from './test-sender.ts'
 
 const longLeaseMs = 600_000
 
@@ -45,14 +45,10 @@ for (const engine of engines) {
       await add(store, receiver.url)
       const renewal = Promise.withResolvers<void>()
       let claims = 0
-      let reads = 0
+      const counted = countReads(store)
       start(
         {
-          ...store,
-          readJournal(...place) {
-            reads++
-            return store.readJournal(...place)
-          },
+          ...counted.store,
           receivers: {
             ...store.receivers,
             async claim(...asked) {
@@ -68,9 +64,9 @@ for (const engine of engines) {
       await receiver.waitFor(1)
       clock.advance(longLeaseMs)
       await waitUntil(() => claims === 2, 'the lease is to be renewed')
-      const before = reads
+      const before = counted.reads()
       await store.createPlant({ id: 2n, name: 'late' })
-      await waitUntil(() => reads > before, 'the journal is read')
+      await waitUntil(() => counted.reads() > before, 'the journal is read')
       await receiver.answerOther()
       assert.equal(receiver.received.length, 1)
       renewal.resolve()

@@ -7,7 +7,7 @@ import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver, verify } from './test-receiver.ts'
-import { add, createMany, find, openStores, start, watch } from './test-sender.ts'
+import { add, countReads, createMany, find, openStores, start, watch } from './test-sender.ts'
 
 const anyVersion = { match: undefined, noneMatch: undefined }
 const everyType: WebhookType[] = ['plant.created', 'plant.replaced', 'plant.deleted']
@@ -102,13 +102,9 @@ for (const engine of engines) {
       const receiver = await openTestReceiver()
       await add(store, receiver.url)
       const gate = Promise.withResolvers<void>()
-      let reads = 0
+      const counted = countReads(store)
       start({
-        ...store,
-        readJournal(...place) {
-          reads++
-          return store.readJournal(...place)
-        },
+        ...counted.store,
         receivers: {
           ...store.receivers,
           save: (...saved) => gate.promise.then(() => store.receivers.save(...saved)),
@@ -119,9 +115,9 @@ for (const engine of engines) {
       await receiver.waitFor(16)
       // Whatever wakes the sender makes it send all that it may.
       for (let wake = 0; wake < 5; wake++) {
-        const before = reads
+        const before = counted.reads()
         await store.createPlant({ id: 270n + BigInt(wake), name: 'x' })
-        await waitUntil(() => reads > before, 'the journal is read')
+        await waitUntil(() => counted.reads() > before, 'the journal is read')
         await receiver.answerOther()
       }
       assert.equal(receiver.received.length, 16)

@@ -76,3 +76,16 @@ export async function createMany(store: Store, first: bigint, count: number): Pr
     ),
   )
 }
+
+/** The store, and how often its journal was read through it. */
+export function countReads(store: Store): { store: Store; reads: () => number } {
+  let reads = 0
+  const counted: Store = {
+    ...store,
+    readJournal(...place) {
+      reads++
+      return store.readJournal(...place)
+    },
+  }
+  return { store: counted, reads: () => reads }
+}

@@ -1,13 +1,14 @@
 import type { Config } from '../../config.ts'
 import { examineStore } from '../../store/examine.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
+import type { JsonFlags } from '../flags.ts'
 import { toPrintable } from '../printable.ts'
 import type { Terminal } from '../terminal.ts'
 import { requireExisting } from './location.ts'
 
 /** Examines a store, and says what to do. Ends with 1 where there is something to do. */
 export async function checkStore(
-  flags: { readonly json?: boolean },
+  flags: JsonFlags,
   config: Config,
   terminal: Terminal,
 ): Promise<void> {

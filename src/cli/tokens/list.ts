@@ -1,4 +1,5 @@
 import type { Config } from '../../config.ts'
+import type { JsonFlags } from '../flags.ts'
 import { toPrintable } from '../printable.ts'
 import { withExistingStore } from '../stores/with-store.ts'
 import { toTable } from '../table.ts'
@@ -7,7 +8,7 @@ import { type TokenView, toView } from './view.ts'
 
 /** Lists every token: all that is known of it, never the token itself. */
 export async function listTokens(
-  flags: { readonly json?: boolean },
+  flags: JsonFlags,
   config: Config,
   terminal: Terminal,
 ): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Config } from '../../config.ts'
+import type { JsonFlags } from '../flags.ts'
 import { toCount } from '../progress.ts'
 import { toName } from '../stores/location.ts'
 import { withExistingStore } from '../stores/with-store.ts'
@@ -10,7 +11,7 @@ const stepTokens = 1_000
 
 /** Forgets the tokens that are expired or revoked, which no request can use. */
 export async function pruneTokens(
-  flags: { readonly json?: boolean },
+  flags: JsonFlags,
   config: Config,
   terminal: Terminal,
 ): Promise<void> {

@@ -2,6 +2,7 @@ import { type Config, WrongConfig } from '../../config.ts'
 import type { Store } from '../../store/store.ts'
 import { hashToken, isWellFormed, tokenPrefix } from '../../tokens/format.ts'
 import { standardStream } from '../files/input.ts'
+import type { JsonFlags } from '../flags.ts'
 import { requireExisting, toName } from '../stores/location.ts'
 import { withStore } from '../stores/with-store.ts'
 import type { InputStream, Terminal } from '../terminal.ts'
@@ -12,7 +13,7 @@ const maxInputCharacters = 1_000
 /** Revokes a token, by its id or by itself. Every process refuses it within a second. */
 export async function revokeToken(
   argument: string,
-  flags: { readonly json?: boolean },
+  flags: JsonFlags,
   config: Config,
   terminal: Terminal,
 ): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Config } from '../../config.ts'
 import type { ReceiverStore } from '../../store/receivers.ts'
+import type { JsonFlags } from '../flags.ts'
 import type { Terminal } from '../terminal.ts'
 import { unknownReceiver, withReceiver } from './receiver.ts'
 
@@ -21,12 +22,7 @@ function buildChange(
   state: 'active' | 'paused' | 'removed',
   change: (receivers: ReceiverStore, id: string) => Promise<'changed' | 'removed' | 'unknown'>,
 ) {
-  return (
-    id: string,
-    flags: { readonly json?: boolean },
-    config: Config,
-    terminal: Terminal,
-  ): Promise<void> =>
+  return (id: string, flags: JsonFlags, config: Config, terminal: Terminal): Promise<void> =>
     withReceiver(id, config, async (_, { receivers }) => {
       if ((await change(receivers, id)) === 'unknown') throw unknownReceiver(id, config)
       if (flags.json) await terminal.print(`${JSON.stringify({ id, state })}\n`)

@@ -1,5 +1,6 @@
 import type { Config } from '../../config.ts'
 import type { Delivery } from '../../store/receivers.ts'
+import type { JsonFlags } from '../flags.ts'
 import { toTable } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
 import { toTime } from '../tokens/view.ts'
@@ -8,7 +9,7 @@ import { withReceiver } from './receiver.ts'
 /** Lists the changes that a receiver did not take, and why. */
 export async function listFailures(
   id: string,
-  flags: { readonly json?: boolean },
+  flags: JsonFlags,
   config: Config,
   terminal: Terminal,
 ): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Config } from '../../config.ts'
+import type { JsonFlags } from '../flags.ts'
 import { toPrintable } from '../printable.ts'
 import { toTable } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
@@ -11,7 +12,7 @@ const columns = 100
 
 /** Lists every receiver: all that is known of it, never its secrets. */
 export async function listReceivers(
-  flags: { readonly json?: boolean },
+  flags: JsonFlags,
   config: Config,
   terminal: Terminal,
 ): Promise<void> {

@@ -1,6 +1,7 @@
 import { type Config, WrongConfig } from '../../config.ts'
 import { findEvent } from '../../store/find-event.ts'
 import type { Store } from '../../store/store.ts'
+import type { JsonFlags } from '../flags.ts'
 import { toCount } from '../progress.ts'
 import type { Terminal } from '../terminal.ts'
 import { withReceiver } from './receiver.ts'
@@ -9,7 +10,7 @@ import { withReceiver } from './receiver.ts'
 export async function resend(
   id: string,
   position: string | undefined,
-  flags: { readonly json?: boolean },
+  flags: JsonFlags,
   config: Config,
   terminal: Terminal,
 ): Promise<void> {

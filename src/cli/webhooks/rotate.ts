@@ -1,5 +1,6 @@
 import type { Config } from '../../config.ts'
 import { newSecret, rotationMs } from '../../webhooks/signature.ts'
+import type { JsonFlags } from '../flags.ts'
 import type { Terminal } from '../terminal.ts'
 import { toTime } from '../tokens/view.ts'
 import { unknownReceiver, withReceiver } from './receiver.ts'
@@ -7,7 +8,7 @@ import { unknownReceiver, withReceiver } from './receiver.ts'
 /** Makes a new secret and prints it alone on standard output. The old one signs for a day more. */
 export async function rotateSecret(
   id: string,
-  flags: { readonly json?: boolean },
+  flags: JsonFlags,
   config: Config,
   terminal: Terminal,
 ): Promise<void> {

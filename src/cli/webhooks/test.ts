@@ -5,6 +5,7 @@ import { deliver } from '../../webhooks/delivery.ts'
 import { defaultSettings } from '../../webhooks/settings.ts'
 import { openTransport } from '../../webhooks/transport.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
+import type { JsonFlags } from '../flags.ts'
 import type { Terminal } from '../terminal.ts'
 import { withReceiver } from './receiver.ts'
 
@@ -13,7 +14,7 @@ const sample = { id: 1n, name: 'Monstera deliciosa', tag: 'indoor' }
 /** Sends a signed sample to a receiver, and prints what came back. */
 export async function testReceiver(
   id: string,
-  flags: { readonly json?: boolean },
+  flags: JsonFlags,
   config: Config,
   terminal: Terminal,
 ): Promise<void> {

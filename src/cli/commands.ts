@@ -1,0 +1,195 @@
+import { type Command, Option } from 'commander'
+import { type Config, type Environment, type Flags, readConfig } from '../config.ts'
+import { createFlag, environmentHelp, jsonFlag, passwordHelp, quietFlag } from './flags.ts'
+import type { ReadyFlags } from './serve/ready.ts'
+import { addTo, type Run } from './store-command.ts'
+import type { CopyFlags } from './stores/copy.ts'
+import type { Terminal } from './terminal.ts'
+
+/**
+ * Adds every command. The code of each is loaded when it is called: the small ones start without
+ * the HTTP side.
+ */
+export function addCommands(program: Command, env: Environment, terminal: Terminal): void {
+  program
+    .description('A plant store over HTTP with JSON.')
+    .version(terminal.version)
+    .configureHelp({ sortOptions: true })
+  addServiceCommands(program, env, terminal)
+  addTokenCommands(program, env, terminal)
+  addWebhookCommands(program, env, terminal)
+  addStoreCommands(program, env, terminal)
+}
+
+function addServiceCommands(program: Command, env: Environment, terminal: Terminal): void {
+  const add = addTo(program, env, terminal)
+
+  add('serve', async () => {
+    const { serve } = await import('./serve/serve.ts')
+    return (_: Flags, config: Config, shown: Terminal) => serve(config, shown)
+  })
+    .description('run the service')
+    .option('--port <number>', 'port to listen on, 0 for a free one (PORT, 3000)')
+    .option('--host <name>', 'address to listen on (HOST, 127.0.0.1)')
+    .option('--workers <number>', 'processes that share the port; PostgreSQL only (WORKERS, 1)')
+    .addHelpText('after', environmentHelp)
+
+  program
+    .command('ready')
+    .description('ask a running service whether it is ready; ends with 0 or 1')
+    .option('--url <address>', 'its address (that of HOST and PORT)')
+    .option('--wait <time>', 'how long to wait until it is, such as 30s (0s)')
+    .action(async (flags: ReadyFlags) => {
+      const { askReadiness } = await import('./serve/ready.ts')
+      await askReadiness(flags, readConfig({}, env), terminal)
+    })
+
+  program
+    .command('openapi')
+    .description('print the OpenAPI document')
+    .option('--url <address>', 'address of the service, for the document', '/')
+    .action(async ({ url }: { url: string }) => {
+      const { buildOpenApi } = await import('../contract/openapi.ts')
+      await terminal.print(`${JSON.stringify(buildOpenApi({ baseUrl: url }), null, 2)}\n`)
+    })
+}
+
+function addTokenCommands(program: Command, env: Environment, terminal: Terminal): void {
+  const token = program.command('token').description('create, list, revoke and prune tokens')
+  const add = addTo(token, env, terminal)
+
+  add('create', async () => (await import('./tokens/create.ts')).createToken)
+    .description('make a token and print it, once')
+    .requiredOption('--name <name>', 'whose token it is')
+    .option('--scope <scopes>', 'what it may do (plants:read,plants:write)')
+    .option('--expires <time>', 'how long it is valid, such as 12h, 90d, 1y or 2030-01-31 (no end)')
+    .option(...createFlag)
+    .option(...jsonFlag)
+
+  add('list', async () => (await import('./tokens/list.ts')).listTokens)
+    .description('list every token, without its secret')
+    .option(...jsonFlag)
+
+  add('revoke', async () => (await import('./tokens/revoke.ts')).revokeToken)
+    .description('stop a token from working')
+    .argument('<id>', 'the id that "token list" shows, or the token itself; - for standard input')
+    .option(...jsonFlag)
+
+  add('prune', async () => (await import('./tokens/prune.ts')).pruneTokens)
+    .description('forget the tokens that are expired or revoked')
+    .option(...jsonFlag)
+}
+
+function addWebhookCommands(program: Command, env: Environment, terminal: Terminal): void {
+  const webhook = program.command('webhook').description('tell other services about new plants')
+  const add = addTo(webhook, env, terminal)
+
+  add('add', async () => (await import('./webhooks/add.ts')).addReceiver)
+    .description('add a receiver and print its signing secret, once')
+    .argument('<url>', 'where to send changes: http or https, without a password')
+    .option('--types <types>', 'plant.created, plant.replaced, plant.deleted (plant.created)')
+    .option('--from <position>', 'a position in the journal, or latest (latest)')
+    .option(...createFlag)
+    .option(...jsonFlag)
+
+  add('list', async () => (await import('./webhooks/list.ts')).listReceivers)
+    .description('list every receiver, how far it is, and what failed last')
+    .option(...jsonFlag)
+
+  addForOne(
+    'failures',
+    async () => (await import('./webhooks/failures.ts')).listFailures,
+  ).description('list the changes that a receiver did not take')
+  addForOne('resend', async () => (await import('./webhooks/resend.ts')).resend)
+    .description('send every failure again, or one change of the journal')
+    .argument('[position]', 'the position of a change that is still kept (all failures)')
+  addForOne('test', async () => (await import('./webhooks/test.ts')).testReceiver).description(
+    'send a signed sample, and print what came back',
+  )
+  addForOne('rotate', async () => (await import('./webhooks/rotate.ts')).rotateSecret).description(
+    'make a new secret and print it, once; the old one signs as well for 24 h',
+  )
+  addForOne('pause', async () => (await import('./webhooks/change.ts')).pauseReceiver).description(
+    'send nothing more until the receiver is resumed',
+  )
+  addForOne(
+    'resume',
+    async () => (await import('./webhooks/change.ts')).resumeReceiver,
+  ).description('go on where a paused receiver stopped')
+  addForOne(
+    'remove',
+    async () => (await import('./webhooks/change.ts')).removeReceiver,
+  ).description('forget a receiver and what it has yet to get')
+
+  /** Adds a command about one receiver. */
+  function addForOne<Given extends readonly unknown[]>(
+    name: string,
+    load: () => Promise<Run<Given>>,
+  ): Command {
+    return add(name, load)
+      .argument('<id>', 'the id that "webhook list" shows')
+      .option(...jsonFlag)
+  }
+}
+
+function addStoreCommands(program: Command, env: Environment, terminal: Terminal): void {
+  const add = addTo(program, env, terminal)
+
+  add('import', async () => (await import('./import/import.ts')).importPlants)
+    .description('import the plants of a file into the store or a running service')
+    .argument('<file>', 'NDJSON, CSV or TSV, gzipped or not; - for standard input')
+    .option('--format <name>', 'ndjson or csv, where the name of the file does not tell')
+    .option('--delimiter <character>', 'between the fields of CSV, or tab (a comma; a tab in .tsv)')
+    .addOption(
+      new Option('--on-conflict <rule>', 'for an id whose plant has different content')
+        .choices(['fail', 'skip', 'replace'])
+        .default('fail'),
+    )
+    .option('--rejects <file>', 'where rejected lines go: as CSV from CSV (standard error)')
+    .option('--url <address>', 'the service to import into, instead of a store')
+    .option('--token <token>', 'the token for that service (PLANT_STORE_TOKEN)')
+    .option('--dry-run', 'read and check the file, and store nothing')
+    .option(...createFlag)
+    .option(...quietFlag)
+
+  add('export', async () => (await import('./stores/export.ts')).exportPlants)
+    .description('write every plant to a file or to standard output')
+    .argument('[file]', 'the file; a name that ends in .gz is gzipped', '-')
+    .option('--format <name>', 'ndjson or csv, where the name of the file does not tell (ndjson)')
+    .option('--tag <tag>', 'only plants with this tag')
+    .option(...quietFlag)
+
+  add('backup', async () => (await import('./stores/backup.ts')).backUp)
+    .description('copy the store into one file, while the service runs')
+    .argument('<file>', 'a new file; with .gz at its end it is gzipped; - for standard output')
+    .option(...quietFlag)
+
+  add('restore', async () => (await import('./stores/restore.ts')).restoreBackup)
+    .description('make a store from a backup, where there is none')
+    .argument('<file>', 'a file that "backup" made, gzipped or not; - for standard input')
+    .option(...quietFlag)
+
+  add('check', async () => (await import('./stores/check.ts')).checkStore)
+    .description('examine the store and say what to do; ends with 1 if there is anything')
+    .option(...jsonFlag)
+
+  add('log', async () => (await import('./log/log.ts')).showLog)
+    .description('show who changed which plant, from the journal')
+    .option('--plant <id>', 'only changes of this plant')
+    .option('--token <id>', 'only changes by this token, as "token list" shows it')
+    .option('--since <time>', 'only changes of the last 30m, 2h, 7d and so on')
+    .option('--follow', 'go on with changes as they are made, until Ctrl-C')
+    .option(...jsonFlag)
+
+  program
+    .command('copy')
+    .description('copy a store, tokens included, into another one, and compare them')
+    .requiredOption('--from <url>', 'sqlite:PATH or postgres://…')
+    .requiredOption('--to <url>', 'sqlite:PATH or postgres://…')
+    .option(...quietFlag)
+    .addHelpText('after', passwordHelp)
+    .action(async (flags: CopyFlags) => {
+      const { copyStore } = await import('./stores/copy.ts')
+      await copyStore(flags, env, terminal)
+    })
+}
