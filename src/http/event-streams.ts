@@ -119,7 +119,8 @@ export function buildEventStreams(
       position: begin,
       take(events) {
         missedBytes = 0
-        return response.write(events)
+        // A stream that has ended closes a little later, and Node throws for writes meanwhile.
+        return !response.writableEnded && response.write(events)
       },
       miss(bytes) {
         missedBytes += bytes
@@ -131,7 +132,7 @@ export function buildEventStreams(
       verifyToken,
       end: () => void (isWaiting() ? response.destroy() : response.end()),
       comment() {
-        if (!isWaiting()) response.write(':\n\n')
+        if (!isWaiting() && !response.writableEnded) response.write(':\n\n')
       },
       checkReader() {
         const now = performance.now()

@@ -135,6 +135,47 @@ for (const engine of engines) {
       await second?.ended
     })
 
+    it('ends with its token, whatever is to be sent at the same moment', async () => {
+      const { promise: together, resolve: goOn } = Promise.withResolvers<void>()
+      const held = new Set<string>()
+      const ownUrl = await engine.newUrl()
+      const store = await engine.open(ownUrl)
+      const { token, record } = await issueToken(store, {
+        name: 'revoked',
+        scopes: ['plants:read'],
+        lifetimeMs: undefined,
+      })
+      const own = await startService(ownUrl, {
+        store: {
+          ...store,
+          async findToken(hash) {
+            const found = await store.findToken(hash)
+            if (found?.revokedAt === undefined) return found
+            held.add('token')
+            await together
+            return found
+          },
+          async readJournal(...asked) {
+            const page = await store.readJournal(...asked)
+            if (typeof page === 'string' || page.events.length === 0) return page
+            held.add('page')
+            await together
+            // After the stream has ended, in the same turn of the event loop.
+            for (let step = 0; step < 100; step++) await undefined
+            return page
+          },
+        },
+      })
+      const reader = await readEvents(own.url, '', { Authorization: `Bearer ${token}` })
+      await waitUntil(() => reader.begin() !== undefined, 'the stream has begun')
+      await store.createPlant({ id: 1n, name: 'x' })
+      await store.revokeToken(record.id, Date.now())
+      await waitUntil(() => held.size === 2, 'both are on their way')
+      goOn()
+      await reader.ended
+      assert.equal((await own.call({ path: '/healthz' })).status, 200)
+    })
+
     it('ends as soon as the service shuts down, and none begins after that', async () => {
       const own = await startService(await engine.newUrl(), { timeouts: { idleGraceMs: 60_000 } })
       const reader = await readEvents(own.url)
