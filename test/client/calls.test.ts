@@ -206,39 +206,36 @@ describe('a client of a running service', () => {
 
 describe('the options of a client', () => {
   const right = { url: 'http://127.0.0.1:3000', token: 'x' }
-  const wrong: [name: string, options: object][] = [
-    ['url', { url: undefined }],
-    ['url', { url: 3000 }],
-    ['url', { url: '' }],
-    ['url', { url: '/plants' }],
-    ['url', { url: '127.0.0.1:3000' }],
-    ['url', { url: 'ftp://127.0.0.1' }],
-    ['url', { url: 'http://user:secret@127.0.0.1' }],
-    ['url', { url: 'http://127.0.0.1/?a=b' }],
-    ['url', { url: 'http://127.0.0.1/#a' }],
-    ['token', { token: undefined }],
-    ['token', { token: 7 }],
-    ['token', { token: '' }],
-    ['token', { token: 'secret token' }],
-    ['token', { token: 'secret\n' }],
-    ['fetch', { fetch: 'secret' }],
-    ['timeoutMs', { timeoutMs: 0 }],
-    ['timeoutMs', { timeoutMs: '1' }],
-    ['timeoutMs', { timeoutMs: 2 ** 31 }],
-    ['retries', { retries: -1 }],
-    ['retries', { retries: 0.5 }],
-    ['retries', { retries: Number.POSITIVE_INFINITY }],
-  ]
-  for (const [name, options] of wrong) {
-    it(`refuses ${inspect(options)} at once, with a sentence that names ${name}`, () => {
-      assert.throws(
-        () => new PlantStore({ ...right, ...options } as never),
-        (error) =>
-          error instanceof TypeError &&
-          new RegExp(`^${name} must be .+\\.$`).test(error.message) &&
-          !error.message.includes('secret'),
-      )
-    })
+  const wrong: Record<string, unknown[]> = {
+    url: [
+      undefined,
+      3000,
+      '',
+      '/plants',
+      '127.0.0.1:3000',
+      'ftp://127.0.0.1',
+      'http://user:secret@127.0.0.1',
+      'http://127.0.0.1/?a=b',
+      'http://127.0.0.1/#a',
+    ],
+    token: [undefined, 7, '', 'secret token', 'secret\n'],
+    fetch: ['secret'],
+    timeoutMs: [0, '1', 2 ** 31],
+    retries: [-1, 0.5, Number.POSITIVE_INFINITY],
+  }
+  for (const [name, values] of Object.entries(wrong)) {
+    for (const value of values) {
+      const options = { [name]: value }
+      it(`refuses ${inspect(options)} at once, with a sentence that names ${name}`, () => {
+        assert.throws(
+          () => new PlantStore({ ...right, ...options } as never),
+          (error) =>
+            error instanceof TypeError &&
+            new RegExp(`^${name} must be .+\\.$`).test(error.message) &&
+            !error.message.includes('secret'),
+        )
+      })
+    }
   }
 
   it('refuses missing options with a sentence', () => {
