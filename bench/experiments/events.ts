@@ -32,8 +32,8 @@ const database = `sqlite:${join(folder, 'plants.db')}`
 const Authorization = `Bearer ${token}`
 const agent = new Agent({ keepAlive: true, maxSockets: 16 })
 let lastId = 0
-/** How often each of two things to compare is measured. */
-const rounds = 3
+/** How often two things are compared. */
+const rounds = 5
 
 const service = await start()
 try {
@@ -144,41 +144,42 @@ function create(url: string, madeAt: Map<string, number>): Promise<void> {
   })
 }
 
-/** Creates per second without followers and beside some that never read, until all are cut. */
+/** Creates per second without followers, and beside some that never read until all are cut. */
 async function measureIdle(service: Running, count: number) {
   const port = Number(new URL(service.url).port)
   const nextId = () => ++lastId
-  const rates: Record<'without' | 'beside', number[]> = { without: [], beside: [] }
   let cut = 0
-  async function create(kind: keyof typeof rates): Promise<void> {
-    const forMs = 1_500
-    const { stored } = await createPlants(port, nextId, { connections: 64, forMs })
-    rates[kind].push((stored / forMs) * 1_000)
+  async function createForASecond(): Promise<number> {
+    return (await createPlants(port, nextId, { connections: 64, forMs: 1_000 })).stored
   }
-  await createPlants(port, nextId, { connections: 64, forMs: 1_000 })
-  for (let round = 0; round < rounds; round++) {
-    await create('without')
+
+  async function createBeside(): Promise<number> {
     for (let opened = 0; opened < count; opened++) {
       const headers = { Authorization, Accept: 'text/event-stream' }
       const sent = get(`${service.url}/events?after=latest`, { agent: false, headers })
       const [response] = await once(sent, 'response')
       response.on('error', () => {})
     }
+    const rates: number[] = []
     let left = count
     // A reader is cut for what waits, or after 30 s without reading.
-    for (let slice = 0; slice < 30 && left > 0; slice++) {
-      await create('beside')
+    while (left > 0 && rates.length < 40) {
+      rates.push(await createForASecond())
       left = await countFollowers(service.url)
     }
     cut += count - left
+    return median(rates)
   }
-  return {
-    opened: rounds * count,
-    cut,
-    createsWithout: Math.round(median(rates.without)),
-    createsBeside: Math.round(median(rates.beside)),
-    ratio: (median(rates.beside) / median(rates.without)).toFixed(2),
+
+  await createForASecond()
+  const ratios: number[] = []
+  for (let round = 0, before = await createForASecond(); round < rounds; round++) {
+    const beside = await createBeside()
+    const after = await createForASecond()
+    ratios.push(beside / ((before + after) / 2))
+    before = after
   }
+  return { opened: rounds * count, cut, creates: median(ratios).toFixed(2) }
 }
 
 /** The service knows: a client that does not read does not notice that it was cut. */
