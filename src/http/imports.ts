@@ -23,8 +23,11 @@ import {
 } from '../transfer/tally.ts'
 import type { FileUpload } from './file-upload.ts'
 
-/** Small batches: creates of other clients wait for one at most. */
-const bounds: BatchBounds = { entries: 500, characters: 64 * 1024, inFlight: 2 }
+/** The entries of a batch. Other requests wait for one at most, so it is small while they come. */
+const batchEntries = 500
+const batchEntriesBesideOthers = 16
+/** Requests that came this recently count as those that still come. */
+const recentMs = 100
 /** How many batches of all imports together are in the store. */
 const maxPuts = 2
 /** The pause before an import looks again whether the queue of the store has room. */
@@ -43,9 +46,28 @@ export interface ImportRequest {
   readonly tokenId: string
 }
 
-export function buildImports(store: Store): Imports {
+export function buildImports(store: Store, countRequests: () => number): Imports {
   const running = new Set<FileUpload>()
   const takeTurn = buildGate(maxPuts)
+  const bounds: BatchBounds = {
+    get entries() {
+      return othersCome() ? batchEntriesBesideOthers : batchEntries
+    },
+    characters: 64 * 1024,
+    inFlight: 2,
+  }
+  let ownRequests = 0
+  let otherRequests = 0
+  let othersCameAt = -recentMs
+
+  /** Whether there are requests beside those of imports. */
+  function othersCome(): boolean {
+    const now = performance.now()
+    const others = countRequests() - ownRequests
+    if (others !== otherRequests) othersCameAt = now
+    otherRequests = others
+    return now - othersCameAt < recentMs
+  }
 
   async function put(
     plants: readonly NewPlant[],
@@ -96,6 +118,7 @@ export function buildImports(store: Store): Imports {
 
   return {
     async run(upload, request) {
+      ownRequests++
       if (running.size >= limits.imports) throw tooManyImports()
       running.add(upload)
       try {

@@ -53,7 +53,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   const { recorderOf } = metrics
   const unrouted = recorderOf()
   const log = buildRequestLog(parts)
-  const imports = buildImports(store)
+  const imports = buildImports(store, metrics.countRequests)
   const findForeignHost = buildHostCheck(parts)
   const streams = buildEventStreams(store, timeouts)
   const entries = [

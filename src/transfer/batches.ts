@@ -3,6 +3,7 @@ import type { Entry } from './entry.ts'
 import type { Outcome } from './outcome.ts'
 
 export interface BatchBounds {
+  /** Read when a batch begins. */
   readonly entries: number
   readonly characters: number
   /** How many batches are stored at a time. */
@@ -19,15 +20,17 @@ export async function* toBatches(
 ): AsyncGenerator<Entry[]> {
   let batch: Entry[] = []
   let characters = 0
+  let maxEntries = bounds.entries
   try {
     for await (const entries of groups) {
       for (const entry of entries) {
         batch.push(entry)
         characters += entry.text.length
-        if (batch.length < bounds.entries && characters < bounds.characters) continue
+        if (batch.length < maxEntries && characters < bounds.characters) continue
         yield batch
         batch = []
         characters = 0
+        maxEntries = bounds.entries
       }
     }
   } catch (error) {

@@ -186,11 +186,12 @@ describe('an idempotency key', () => {
   it('is refused when its token has used as many as it may', async () => {
     const engine = engines[0] as (typeof engines)[number]
     const store = await engine.open(await engine.newUrl())
+    const metrics = openTestMetrics(store)
     const { createPlant } = buildHandlers({
       store,
-      imports: buildImports(store),
+      imports: buildImports(store, metrics.countRequests),
       streams: buildEventStreams(store, defaultTimeouts),
-      metrics: openTestMetrics(store),
+      metrics,
       maxKeysOfToken: 2,
     })
     const create = async (id: bigint, tokenId: string) =>
