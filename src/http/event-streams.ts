@@ -53,7 +53,7 @@ export function buildEventStreams(
     const byToken = Map.groupBy(streams, ({ token }) => token)
     for (const sharing of byToken.values()) {
       const [{ verifyToken }] = sharing as [OpenStream]
-      checkToken(verifyToken).catch(() => {
+      Promise.try(verifyToken).catch(() => {
         for (const stream of sharing) stream.end()
       })
     }
@@ -160,10 +160,6 @@ export function buildEventStreams(
       for (const stream of streams) stream.end()
     },
   }
-}
-
-async function checkToken(verifyToken: () => unknown): Promise<void> {
-  await verifyToken()
 }
 
 function shuttingDown(): Failure {

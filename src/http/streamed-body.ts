@@ -43,7 +43,7 @@ export async function sendStreamed(
   const end = (reason: Error) => source.destroy(reason)
   const timer = setTimeout(end, timeouts.exportMs, tooSlow(timeouts))
   // By the clock and not by the piece: a client that does not read takes no more pieces.
-  const watch = setInterval(() => checkToken(verifyToken).catch(end), tokenCheckMs)
+  const watch = setInterval(() => Promise.try(verifyToken).catch(end), tokenCheckMs)
   source.once('close', () => {
     clearTimeout(timer)
     clearInterval(watch)
@@ -71,10 +71,6 @@ export async function sendStreamed(
 
 /** How often the token of a streamed answer is checked. */
 const tokenCheckMs = 50
-
-async function checkToken(verifyToken: () => unknown): Promise<void> {
-  await verifyToken()
-}
 
 function tooSlow({ exportMs }: Timeouts): Failure {
   return new Failure(40800, `The answer was not read within ${exportMs / 1000} s.`)

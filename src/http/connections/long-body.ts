@@ -76,7 +76,7 @@ export function openLongBody(
   }
 
   const deadline = setTimeout(end, timeouts.importMs, tooLong(timeouts))
-  const watch = setInterval(() => checkToken(verifyToken).catch(end), tokenCheckMs)
+  const watch = setInterval(() => Promise.try(verifyToken).catch(end), tokenCheckMs)
   if (state === 'coming') {
     bodies.set(socket, stop)
     request.on('data', (chunk: Buffer) => {
@@ -150,10 +150,6 @@ function buildPatience({ requestTimeoutMs }: Timeouts, onLost: () => void) {
       beganAt = performance.now()
     },
   }
-}
-
-async function checkToken(verifyToken: () => unknown): Promise<void> {
-  await verifyToken()
 }
 
 function tooSlow({ requestTimeoutMs }: Timeouts): Failure {
