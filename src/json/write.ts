@@ -29,20 +29,19 @@ function toWritableLine({ line, id, error, message }: RefusedLine) {
 }
 
 /** An event as the store has it. */
-type TimedEvent = Omit<Event, 'at'> & { readonly at: number }
+interface StoredEvent extends Pick<Event, 'position' | 'type'> {
+  readonly at: number
+  readonly plantJson: string
+}
 
-/** An event as JSON on one line, with all digits of the id. */
-export function toEventJson(event: TimedEvent): string {
-  return JSON.stringify(toWritableEvent(event))
+/** An event as JSON on one line. Nothing in it but its plant can have a character to escape. */
+export function toEventJson({ position, type, at, plantJson }: StoredEvent): string {
+  return `{"position":"${position}","type":"${type}","at":"${toTime(at)}","plant":${plantJson}}`
 }
 
 /** Events as a JSON array. */
-export function toEventArray(events: readonly TimedEvent[]): string {
-  return JSON.stringify(events.map(toWritableEvent))
-}
-
-function toWritableEvent({ position, type, at, plant }: TimedEvent) {
-  return { position, type, at: toTime(at), plant: toWritable(plant) }
+export function toEventArray(events: readonly StoredEvent[]): string {
+  return `[${events.map(toEventJson).join(',')}]`
 }
 
 let lastAt = 0

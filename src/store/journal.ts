@@ -2,7 +2,7 @@ import { randomBytes, randomInt } from 'node:crypto'
 import type { StoredPlant } from '../contract/shapes.ts'
 import { apply, type Change, type Outcome, type Rows } from './changes.ts'
 import { type Place, toPositions } from './positions.ts'
-import { type JournalEvent, type Position, pageBytes } from './store.ts'
+import { type JournalEvent, pageBytes } from './store.ts'
 
 /**
  * A row of the journal: all changes of one commit, as JSON. The nonce tells it from a row that took
@@ -98,43 +98,43 @@ export function readRow(
   reading: Reading,
 ): boolean {
   const { events, limit } = reading
-  let start = 1
-  for (let skipped = 0; skipped < from.done; skipped++) start = findEnd(changes, start) + 1
-  let end = start - 1
-  for (let count = events.length; changes[end] !== ']'; count++) {
-    const next = findEnd(changes, end + 1)
-    reading.bytes += next - end
-    // There is always room for one.
-    if (count === limit || (count > 0 && reading.bytes > pageBytes)) break
-    end = next
-  }
   const name = toPositions(from)
-  const lines: StoredLine[] = JSON.parse(`[${changes.slice(start, end)}]`)
-  let { done } = from
-  for (const line of lines) events.push(toEvent(line, at, name(++done)))
-  return changes[end] === ']'
+  for (let start = 1, done = 1; start < changes.length; done++) {
+    // ["c","token","id","name","tag"], of which the tag may be absent.
+    const tokenEnd = findTextEnd(changes, start + 6)
+    const idEnd = findTextEnd(changes, tokenEnd + 3)
+    const nameEnd = findTextEnd(changes, idEnd + 3)
+    const hasTag = changes[nameEnd + 1] === ','
+    const end = hasTag ? findTextEnd(changes, nameEnd + 3) : nameEnd
+    if (done > from.done) {
+      reading.bytes += end - start
+      // There is always room for one.
+      const isFull = events.length === limit || reading.bytes > pageBytes
+      if (isFull && events.length > 0) return false
+      const id = changes.slice(tokenEnd + 3, idEnd)
+      const nameJson = changes.slice(idEnd + 2, nameEnd + 1)
+      const tagMember = hasTag ? `,"tag":${changes.slice(nameEnd + 2, end + 1)}` : ''
+      events.push({
+        position: name(done),
+        type: types[changes[start + 2] as keyof typeof types],
+        at,
+        plantJson: `{"id":${id},"name":${nameJson}${tagMember}}`,
+        tokenId: changes.slice(start + 6, tokenEnd) || undefined,
+      })
+    }
+    start = end + 3
+  }
+  return true
 }
 
-/** Finds the end of a line without parsing it. No letter follows a quote that ends a text. */
-function findEnd(changes: string, start: number): number {
-  lineEnd.lastIndex = start
-  return lineEnd.test(changes) ? lineEnd.lastIndex - 3 : changes.length - 1
-}
-
-const lineEnd = /"\],\["(?=[crd])/g
-
-type StoredLine = [
-  kind: keyof typeof types,
-  tokenId: string,
-  id: string,
-  name: string,
-  tag?: string,
-]
-
-function toEvent(line: StoredLine, at: number, position: Position): JournalEvent {
-  const [kind, tokenId, id, name, tag] = line
-  const plant = tag === undefined ? { id: BigInt(id), name } : { id: BigInt(id), name, tag }
-  return { position, type: types[kind], at, plant, tokenId: tokenId || undefined }
+/** Finds the quote that ends a text of JSON: an even number of backslashes is before it. */
+function findTextEnd(json: string, start: number): number {
+  for (let end = json.indexOf('"', start); end !== -1; end = json.indexOf('"', end + 1)) {
+    let escapes = end
+    while (json[escapes - 1] === '\\') escapes--
+    if ((end - escapes) % 2 === 0) return end
+  }
+  throw new Error('A row of the journal is damaged.')
 }
 
 /** Whether a place is in the row that ends here, and not in one that had its number before. */

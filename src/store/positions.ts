@@ -1,4 +1,4 @@
-import type { Position } from './journal-types.ts'
+import type { Position } from './journal-events.ts'
 
 /** A place in the journal: how many changes of the row with this number come before it. */
 export interface Place {

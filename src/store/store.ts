@@ -2,11 +2,11 @@ import type { Precondition } from '../contract/precondition.ts'
 import type { Scope } from '../contract/scopes.ts'
 import type { NewPlant, StoredPlant } from '../contract/shapes.ts'
 import type { Caller } from './caller.ts'
-import type { JournalPage, Position } from './journal-types.ts'
+import type { JournalPage, Position } from './journal-events.ts'
 import type { StoreMeasures } from './measures.ts'
 import type { ReceiverStore } from './receivers.ts'
 
-export type * from './journal-types.ts'
+export * from './journal-events.ts'
 export type * from './measures.ts'
 
 /** Names one state of one plant. It is random, so it never recurs, even after a restore. */

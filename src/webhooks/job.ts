@@ -1,6 +1,6 @@
 import type { StoredPlant } from '../contract/shapes.ts'
 import type { Delivery, KeptDelivery } from '../store/receivers.ts'
-import type { JournalEvent } from '../store/store.ts'
+import { type JournalEvent, toPlant } from '../store/store.ts'
 import { maxRetryAfterMs } from './schedule.ts'
 import type { Outcome } from './transport.ts'
 import type { Entry } from './window.ts'
@@ -25,7 +25,8 @@ export interface Job extends Pick<Delivery, 'position' | 'type' | 'at' | 'plantI
 }
 
 export function toJob(event: JournalEvent, entry: Entry): Job {
-  const { position, type, at, plant } = event
+  const { position, type, at } = event
+  const plant = toPlant(event)
   return {
     position,
     type,

@@ -4,7 +4,8 @@ import type { DatabaseSync } from 'node:sqlite'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { identifyFile } from '../../src/store/sqlite/file.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
-import type { JournalEvent, Position, Store } from '../../src/store/store.ts'
+import { type Position, type Store, toPlant } from '../../src/store/store.ts'
+import type { FeedEvent } from './feed.ts'
 import { countMisplaced } from './feed-checker.ts'
 import { keyedTag } from './traced-history.ts'
 import type { Leftover } from './volatile-disk.ts'
@@ -69,12 +70,12 @@ async function findFeedDamage(
   stored: ReadonlyMap<bigint, string>,
   store: Store,
 ): Promise<string | undefined> {
-  const events: JournalEvent[] = []
+  const events: FeedEvent[] = []
   for (let from: Position = 'oldest'; ; ) {
     const page = await store.readJournal(from, 1_000)
     if (typeof page === 'string') return `the journal is ${page}`
     if (page.events.length === 0) break
-    events.push(...page.events)
+    events.push(...page.events.map((event) => ({ ...event, plant: toPlant(event) })))
     from = page.end
   }
   const misplaced = countMisplaced(events, stored)

@@ -3,7 +3,7 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import postgres from 'postgres'
-import type { JournalPage, Position, Store } from '../../src/store/store.ts'
+import { type JournalPage, type Position, type Store, toPlant } from '../../src/store/store.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { query } from '../support/postgres.ts'
@@ -20,7 +20,7 @@ async function readPage(store: Store, after: Position | 'oldest'): Promise<Journ
 }
 
 async function readIds(store: Store, after: Position | 'oldest'): Promise<bigint[]> {
-  return (await readPage(store, after)).events.map(({ plant }) => plant.id)
+  return (await readPage(store, after)).events.map((event) => toPlant(event).id)
 }
 
 describe('a position from after the moment of a backup', () => {
@@ -125,7 +125,7 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     assert.deepEqual([created, deleted], ['exists', 'deleted'])
     const { events } = await readPage(store, 'oldest')
     assert.deepEqual(
-      events.map(({ type, plant: { id } }) => `${type} ${id}`),
+      events.map((event) => `${event.type} ${toPlant(event).id}`),
       ['plant.created 50', 'plant.deleted 50', 'plant.created 51'],
     )
   })

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import type { JournalEvent, OnConflict, Position, Store } from '../../src/store/store.ts'
+import {
+  type JournalEvent,
+  type OnConflict,
+  type Position,
+  type Store,
+  toPlant,
+} from '../../src/store/store.ts'
 import { engines } from '../support/engines.ts'
 
 const maxId = 5
@@ -98,7 +104,9 @@ function newFollower(begin: Position): Follower {
   return { begin, position: begin, events: [] }
 }
 
-function toText({ type, plant }: JournalEvent): string {
+function toText(event: JournalEvent): string {
+  const { type } = event
+  const plant = toPlant(event)
   const kind = type.replace('plant.', '')
   return kind === 'deleted' ? `${kind} ${plant.id}` : `${kind} ${plant.id} ${plant.name}`
 }
@@ -106,7 +114,9 @@ function toText({ type, plant }: JournalEvent): string {
 /** Applies the events to an empty map. */
 function replay(events: readonly JournalEvent[]): [bigint, string][] {
   const plants = new Map<bigint, string>()
-  for (const { type, plant } of events) {
+  for (const event of events) {
+    const { type } = event
+    const plant = toPlant(event)
     assert.equal(plants.has(plant.id), type !== 'plant.created', `${type} of ${plant.id}`)
     if (type === 'plant.deleted') assert.equal(plants.get(plant.id), plant.name)
     if (type === 'plant.deleted') plants.delete(plant.id)

@@ -2,13 +2,19 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { toPlace } from '../../src/store/positions.ts'
-import type { JournalEvent, JournalPage, Position, Store } from '../../src/store/store.ts'
+import {
+  type JournalEvent,
+  type JournalPage,
+  type Position,
+  type Store,
+  toPlant,
+} from '../../src/store/store.ts'
 import { everyEngine } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 
-/** Ends of names that look like the end of a change in a row. */
-const deceptive = ['"],[', '"],["c","","1","x', '\\', '","', '\\"],["d', '],["r', '\n"']
+/** Ends of names and tags that look like the end of a text, or of a change, in a row. */
+const deceptive = ['"],[', '"],["c","","1","x', '\\', '","', '",', '\\"],["d', '],["r', '\n"']
 
 const anyState = { match: undefined, noneMatch: undefined }
 
@@ -38,14 +44,18 @@ async function readAll(
   }
 }
 
-function toText({ type, plant, tokenId }: JournalEvent): string {
+function toText(event: JournalEvent): string {
+  const { type, tokenId } = event
+  const plant = toPlant(event)
   return [type, plant.id, plant.name, plant.tag ?? '-', tokenId ?? '-'].join(' ')
 }
 
 /** The store that the changes, made to an empty one, lead to. */
 function replay(events: readonly JournalEvent[]): Map<bigint, string> {
   const plants = new Map<bigint, string>()
-  for (const { type, plant } of events) {
+  for (const event of events) {
+    const { type } = event
+    const plant = toPlant(event)
     if ((type === 'plant.created') === plants.has(plant.id)) assert.fail(`${type} of ${plant.id}`)
     if (type === 'plant.deleted') plants.delete(plant.id)
     else plants.set(plant.id, `${plant.name} ${plant.tag}`)
@@ -120,7 +130,10 @@ for (const engine of everyEngine) {
       const toName = (index: number) => `${index}${deceptive[index % deceptive.length]}`
       const made = await Promise.all(
         ids.map((id, index) =>
-          store.createPlant({ id, name: toName(index) }, `token-${index % 3}`),
+          store.createPlant(
+            { id, name: toName(index), tag: toName(index + 1) },
+            `token-${index % 3}`,
+          ),
         ),
       )
       const imported = [6n, 100n, 7n, 101n].map((id) => ({ id, name: 'imported' }))
@@ -129,7 +142,7 @@ for (const engine of everyEngine) {
       const created = ids.flatMap((id, index) =>
         made[index] === 'exists'
           ? []
-          : [`plant.created ${id} ${toName(index)} - token-${index % 3}`],
+          : [`plant.created ${id} ${toName(index)} ${toName(index + 1)} token-${index % 3}`],
       )
       assert.equal(created.length, 37)
       const events = await readAll(store, 7, end)
@@ -176,7 +189,7 @@ for (const engine of everyEngine) {
       await store.importPlants(plants.slice(4), 'keep')
       const all = await readAll(store, 1_000)
       assert.deepEqual(
-        all.map(({ plant }) => plant.id),
+        all.map((event) => toPlant(event).id),
         plants.map(({ id }) => id),
       )
       const last = await readPage(store, all[3]?.position)

@@ -1,6 +1,6 @@
 import { type Config, WrongConfig } from '../../config.ts'
 import { toPathId } from '../../contract/int64.ts'
-import type { JournalEvent, Position, Store } from '../../store/store.ts'
+import { type JournalEvent, type Position, type Store, toPlant } from '../../store/store.ts'
 import { toPrintable } from '../printable.ts'
 import { stopOnSignal } from '../signals.ts'
 import { requireExisting } from '../stores/location.ts'
@@ -125,23 +125,31 @@ function toMs(text: string): number | undefined {
   return digits === undefined ? undefined : Number(digits) * (units[unit] as number)
 }
 
-function isWanted({ at, plant, tokenId }: JournalEvent, filter: Filter): boolean {
+function isWanted(event: JournalEvent, filter: Filter): boolean {
+  const { at, tokenId } = event
   if (at < filter.since) return false
-  if (filter.plantId !== undefined && plant.id !== filter.plantId) return false
+  if (filter.plantId !== undefined && toPlant(event).id !== filter.plantId) return false
   return filter.tokenId === undefined || tokenId === filter.tokenId
 }
 
-function toLine({ at, type, plant, tokenId }: JournalEvent, names: TokenNames): string {
+function toLine(event: JournalEvent, names: TokenNames): string {
+  const { at, type, tokenId } = event
   const change = type.replace('plant.', '').padEnd(8)
-  const cells = [new Date(at).toISOString(), change, String(plant.id), names.describe(tokenId)]
+  const cells = [
+    new Date(at).toISOString(),
+    change,
+    String(toPlant(event).id),
+    names.describe(tokenId),
+  ]
   return cells.map(toPrintable).join('  ')
 }
 
-function toJsonLine({ position, type, at, plant, tokenId }: JournalEvent, names: TokenNames) {
+function toJsonLine(event: JournalEvent, names: TokenNames): string {
+  const { position, type, at, tokenId } = event
   const time = JSON.stringify(new Date(at).toISOString())
   const token = JSON.stringify({ tokenId: tokenId ?? null, tokenName: names.nameOf(tokenId) })
   // The id is written digit by digit: JSON.stringify takes no bigint.
-  return `{"position":"${position}","at":${time},"type":"${type}","plantId":${plant.id},${token.slice(1)}`
+  return `{"position":"${position}","at":${time},"type":"${type}","plantId":${toPlant(event).id},${token.slice(1)}`
 }
 
 function journalIsOff(): WrongConfig {

@@ -1,6 +1,6 @@
 import { type Config, WrongConfig } from '../../config.ts'
 import { findEvent } from '../../store/find-event.ts'
-import type { Store } from '../../store/store.ts'
+import { type Store, toPlant } from '../../store/store.ts'
 import type { JsonFlags } from '../flags.ts'
 import { toCount } from '../progress.ts'
 import type { Terminal } from '../terminal.ts'
@@ -35,7 +35,7 @@ async function resendOne(id: string, position: string, store: Store): Promise<nu
       `The change at ${position} is no longer kept, or is none of this store. Nothing was sent.`,
     ])
   }
-  const plant = 'plant' in found ? found.plant : undefined
+  const plant = 'plantJson' in found ? toPlant(found) : undefined
   const { type, at } = found
   const plantId = plant?.id ?? (failure?.plantId as bigint)
   const first = { attempts: 0, dueAt: Date.now(), lastStatus: undefined, lastError: undefined }

@@ -29,7 +29,8 @@ export function buildJournalStatements(db: DatabaseSync) {
   )
   const selectFrom = prepareRows(
     db,
-    'SELECT seq, nonce, count, at, changes FROM journal WHERE seq >= ? ORDER BY seq',
+    `SELECT seq, nonce, count, at, iif(seq = ?1 AND count = ?2, '', changes) FROM journal
+     WHERE seq >= ?1 ORDER BY seq`,
   )
   const selectAges = prepareRows(
     db,
@@ -50,8 +51,9 @@ export function buildJournalStatements(db: DatabaseSync) {
     const { events } = reading
     let begin: Position | undefined
     let isLast = true
-    const first = from === 'oldest' ? since : BigInt(from.seq)
-    for (const row of selectFrom.iterate(first) as Iterable<unknown>) {
+    // The first row is often there to be recognised alone: its changes are not read then.
+    const [first, done] = from === 'oldest' ? [since, 0] : [from.seq, from.done]
+    for (const row of selectFrom.iterate(first, done) as Iterable<unknown>) {
       const [seq, nonce, count, at, changes] = row as ContentRow
       let place: Place = { life, seq: Number(seq), nonce: Number(nonce), done: 0 }
       if (begin === undefined) {
@@ -62,7 +64,7 @@ export function buildJournalStatements(db: DatabaseSync) {
         begin = toPosition(place)
       }
       if (place.done === Number(count)) continue
-      isLast = readRow({ at: Number(at), changes }, place, reading)
+      isLast = readRow({ at: Number(at), changes }, place, reading) && events.length < limit
       if (!isLast) break
     }
     if (begin === undefined) return 'gone'

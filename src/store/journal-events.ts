@@ -5,14 +5,21 @@ export type Position = string
 
 export type EventType = 'plant.created' | 'plant.replaced' | 'plant.deleted'
 
-/** A change that succeeded: the plant as it is after it, or as it was before its delete. */
+/** A change that succeeded. */
 export interface JournalEvent {
   readonly position: Position
   readonly type: EventType
   readonly at: number
-  readonly plant: StoredPlant
+  /** The plant as it is after the change, or as it was before its delete. */
+  readonly plantJson: string
   /** The token that made the change; undefined for a command on this machine. */
   readonly tokenId: string | undefined
+}
+
+/** The plant of a change, with all digits of its id. */
+export function toPlant({ plantJson }: JournalEvent): StoredPlant {
+  const id = BigInt(plantJson.slice('{"id":'.length, plantJson.indexOf(',')))
+  return { ...JSON.parse(plantJson), id }
 }
 
 /** A part of the journal, from a place before its first event to one after its last. */
