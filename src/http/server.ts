@@ -52,6 +52,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   const newRequestId = buildRequestIds()
   const { recorderOf } = metrics
   const unrouted = recorderOf()
+  const keepAlive = `timeout=${Math.floor(timeouts.keepAliveTimeoutMs / 1000)}`
   const log = buildRequestLog(parts)
   const imports = buildImports(store, metrics.countRequests)
   const findForeignHost = buildHostCheck(parts)
@@ -107,6 +108,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
     }
     // Every answer carries these, whatever becomes of the request.
     if (lifecycle.isDraining || isFramedOddly(request)) addField(exchange, 'Connection', 'close')
+    else if (response.shouldKeepAlive) addField(exchange, 'Keep-Alive', keepAlive)
     allowOrigin(exchange, allowedOrigins)
     return exchange
   }

@@ -8,6 +8,7 @@ import { answerHalfClosed } from './half-closed.ts'
 import { breakLongBody, hasLongBody } from './long-body.ts'
 import { createServer } from './node-http.ts'
 import { trackConnections } from './port.ts'
+import { dropSilent } from './silence.ts'
 import { afterRequests, buildTurns, close, refuse, type TrackedSocket } from './turns.ts'
 import { ignoreUpgrades, isIdleAgain, postponeUpgrade } from './upgrades.ts'
 
@@ -37,7 +38,6 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     requestTimeout: timeouts.requestTimeoutMs,
     headersTimeout: timeouts.headersTimeoutMs,
     connectionsCheckingInterval: Math.min(1_000, timeouts.headersTimeoutMs / 2),
-    keepAliveTimeout: timeouts.keepAliveTimeoutMs,
     maxHeaderSize: limits.headerBytes,
     // Node would answer the first of these itself, and repair the second.
     requireHostHeader: false,
@@ -46,9 +46,9 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     optimizeEmptyRequests: true,
     shouldUpgradeCallback: postponeUpgrade,
   })
-  server.timeout = timeouts.stallTimeoutMs
   server.maxConnections = limits.connections
   const connections = trackConnections(server)
+  const silence = dropSilent(server, timeouts)
 
   function refuseBytes(socket: TrackedSocket, failure: Failure): void {
     refuse(socket, timeouts.stallTimeoutMs, handlers.toRefusal(failure, socket))
@@ -60,9 +60,11 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     else refuseBytes(socket, failure)
   }
 
-  const { receive } = buildTurns(handlers.onRequest, (socket) =>
-    refuseBytes(socket, tooManyWaiting()),
-  )
+  const turns = buildTurns(handlers.onRequest, (socket) => refuseBytes(socket, tooManyWaiting()))
+  const receive = (request: IncomingMessage, response: ServerResponse) => {
+    silence.end(request.socket)
+    turns.receive(request, response)
+  }
   server.on('request', receive)
   // Node would answer these two itself, without a body.
   server.on('checkContinue', receive)
@@ -76,12 +78,6 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     if (error.code === 'ECONNRESET') socket.destroy()
     else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isExempt(socket)) return
     else refuseRequest(socket, toClientFailure(error, timeouts))
-  })
-  // Drops clients that stop reading and connections that stay idle. Node's other timers answer
-  // clients that do not finish a request.
-  server.on('timeout', (socket: TrackedSocket) => {
-    const isIdle = socket.timeout !== timeouts.stallTimeoutMs
-    if (isIdle || socket.writableLength > 0) socket.destroy()
   })
   server.on('drop', handlers.onDrop)
   return {

@@ -47,13 +47,8 @@ export function postponeUpgrade(request: IncomingMessage): boolean {
 }
 
 function serveAgain(server: Server, socket: UpgradeSocket): void {
-  const idleTimeoutMs = socket.timeout ?? 0
   socket[bytesBefore] = socket.bytesRead - socket.readableLength
   server.emit('connection', socket)
-  if (isIdleAgain(socket)) {
-    socket.setTimeout(idleTimeoutMs)
-    socket.once('data', () => socket.setTimeout(server.timeout))
-  }
   socket.resume()
 }
 
