@@ -37,14 +37,29 @@ type Turn = (request: IncomingMessage, response: ServerResponse) => void
  */
 export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => void) {
   let waitingOnAll = 0
+  let received: ServerResponse[] = []
 
   function receive(request: IncomingMessage, response: ServerResponse): void {
     const socket: TrackedSocket = request.socket
     const requests = queueOf(socket)
     if (lastOf(requests) === undefined) {
       requests.current = response
-      begin(socket, response)
+      if (request.method === 'GET') beginSoon(response)
+      else begin(socket, response)
     } else wait(socket, requests, response)
+  }
+
+  // Reads begin when every connection that has bytes has been read. To parse many requests and
+  // then answer many takes a sixth less CPU than to do both for each. A write has a body, which
+  // Node passes on right after the request, and its answer comes with those of its batch.
+  function beginSoon(response: ServerResponse): void {
+    if (received.push(response) === 1) setImmediate(beginReceived)
+  }
+
+  function beginReceived(): void {
+    const responses = received
+    received = []
+    for (const response of responses) begin(response.req.socket, response)
   }
 
   // A pipelined request sees the effects of the one before it. For a client that does not read,
