@@ -30,10 +30,11 @@ export const errors = {
   41200: 'The precondition in `If-Match` or `If-None-Match` does not hold.',
   41300:
     'The body, or a line of an import, is larger than 1 MiB, or the body comes in too many small ' +
-    'chunks.',
+    'chunks, or its gzip expands too much.',
   41400: 'The URL is longer than 8 KiB.',
   41500:
-    'The body does not have the media type of the operation, in UTF-8, or has a content encoding.',
+    'The body does not have the media type of the operation, in UTF-8, or has a content encoding ' +
+    'other than the gzip of an import.',
   41700: 'The `Expect` header asks for something other than `100-continue`.',
   42200: 'This `Idempotency-Key` was already used with a different plant.',
   42900: 'The token has used up its requests for now.',
