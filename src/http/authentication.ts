@@ -7,12 +7,13 @@ const scheme = 'Bearer '
 export function authenticate(
   authorization: string | undefined,
   tokens: TokenVerifier,
+  now?: number,
 ): Grant | Promise<Grant> {
   const token = toToken(authorization)
   if (token === '') {
     throw new Failure(40100, 'A token is needed: send the header "Authorization: Bearer <token>".')
   }
-  return tokens.verify(token)
+  return tokens.verify(token, now)
 }
 
 function toToken(authorization = ''): string {

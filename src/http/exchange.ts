@@ -14,8 +14,9 @@ export interface Exchange {
   /** For the log: the token of the request, and the error number of its answer. */
   tokenId: string | undefined
   error: number | undefined
-  /** For the metrics: when the request began, and where its answer is counted. */
+  /** When the request began (`performance.now()`). */
   readonly startedAt: number
+  /** Where the answer is counted for the metrics. */
   readonly recorder: Recorder
 }
 

@@ -95,10 +95,10 @@ function buildHandle(
   return async (exchange, segment) => {
     const { request, response, url } = exchange
     const { headers } = request
-    const verify = () => authenticate(headers.authorization, tokens)
+    const verify = (now?: number) => authenticate(headers.authorization, tokens, now)
 
     addField(exchange, 'Cache-Control', cachePolicies.operation)
-    const verified = verify()
+    const verified = verify(exchange.startedAt)
     const grant = verified instanceof Promise ? await verified : verified
     const { scopes, tokenId } = grant
     exchange.tokenId = tokenId

@@ -32,8 +32,7 @@ export function buildRequestLog({ logger, trustedProxies }: RequestLogOptions) {
   return {
     begin(exchange: Exchange, found: FoundRoute | undefined): void {
       if (!logsRequests) return
-      const { id: requestId, request, response, url } = exchange
-      const startedAt = performance.now()
+      const { id: requestId, request, response, url, startedAt } = exchange
       response.once('close', () => {
         const { tokenId, error } = exchange
         const path = found?.route.path ?? toPath(url)?.slice(0, maxPathLength)
