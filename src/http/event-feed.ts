@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { toEventJson } from '../json/write.ts'
 import type { JournalEvent, JournalPage, Position, Store } from '../store/store.ts'
-import { buildRecentEvents, type SentEvent } from './recent-events.ts'
+import { buildRecentEvents } from './recent-events.ts'
 
 /** Somebody that follows the journal. */
 export interface Follower {
@@ -29,7 +29,8 @@ const followersInARow = 50
 const maxReaders = 4
 /** After a delivery comes a pause of nine times its time: changes gather, and writes go on. */
 const pauseShare = 9
-const maxPauseMs = 30
+/** A change waits for the pause and at most two deliveries: all of it should take this long. */
+const sentWithinMs = 35
 
 /**
  * Builds the feed of a process. It reads each change once and writes it once, for all followers
@@ -61,7 +62,8 @@ export function buildEventFeed(store: Store): EventFeed {
       // While the store is away, the watch wakes again and again.
       await advance().catch(() => {})
       const spentMs = performance.now() - startedAt
-      await sleep(Math.min(spentMs * pauseShare, maxPauseMs))
+      const pauseMs = Math.min(spentMs * pauseShare, sentWithinMs - 2 * spentMs)
+      await sleep(Math.max(pauseMs, spentMs))
     }
     isPumping = false
   }
@@ -86,9 +88,8 @@ export function buildEventFeed(store: Store): EventFeed {
 
   async function deliver(page: JournalPage): Promise<void> {
     const before = end
-    const sent = page.events.map(toSent)
-    const bytes = toBytes(sent)
-    recent.add(sent)
+    const bytes = toBytes(page.events)
+    recent.add(page.events)
     end = page.end
     for (const follower of behind) follower.miss(bytes.length)
     let served = 0
@@ -115,7 +116,7 @@ export function buildEventFeed(store: Store): EventFeed {
       if (typeof page === 'string') return follower.cut()
       if (page.events.length > 0) {
         follower.position = page.end
-        if (!follower.take(toBytes(page.events.map(toSent)))) return
+        if (!follower.take(toBytes(page.events))) return
       } else if (end === undefined) {
         end = page.end
         recent.begin(end)
@@ -129,7 +130,7 @@ export function buildEventFeed(store: Store): EventFeed {
     if (end === undefined || missed === undefined) return false
     behind.delete(follower)
     live.add(follower)
-    if (missed !== '') give(follower, Buffer.from(missed), end)
+    if (missed.length > 0) give(follower, toBytes(missed), end)
     wake()
     return true
   }
@@ -160,14 +161,13 @@ export function buildEventFeed(store: Store): EventFeed {
   }
 }
 
-function toSent(event: JournalEvent): SentEvent {
-  const { position, type } = event
-  const data = toEventJson(event)
-  return { position, text: `id: ${position}\nevent: ${type}\ndata: ${data}\n\n` }
+/** Events as they are sent to everybody. */
+function toBytes(events: readonly JournalEvent[]): Buffer {
+  return Buffer.from(events.map(toText).join(''))
 }
 
-function toBytes(sent: readonly SentEvent[]): Buffer {
-  return Buffer.from(sent.map(({ text }) => text).join(''))
+function toText(event: JournalEvent): string {
+  return `id: ${event.position}\nevent: ${event.type}\ndata: ${toEventJson(event)}\n\n`
 }
 
 /** Lets a few tasks run at a time; the others wait. */

@@ -87,6 +87,8 @@ export function buildEventStreams(
     request.socket.setTimeout(0)
     const writtenBefore = request.socket.bytesWritten
     const own = { ...headers, 'Content-Type': eventStreamType, Connection: 'close' }
+    // Without chunks, all followers share the bytes of an event. The connection ends with the body.
+    response.removeHeader('Transfer-Encoding')
     response.writeHead(200, joinFields(exchange, own))
     if (request.method === 'HEAD') response.end()
     else {

@@ -1,10 +1,4 @@
-import type { Position } from '../store/store.ts'
-
-/** An event as it is sent to everybody. */
-export interface SentEvent {
-  readonly position: Position
-  readonly text: string
-}
+import type { JournalEvent, Position } from '../store/store.ts'
 
 const maxEvents = 1_000
 const maxLength = 1024 * 1024
@@ -13,14 +7,14 @@ const maxLength = 1024 * 1024
 export interface RecentEvents {
   /** Starts anew after this position. */
   begin(position: Position): void
-  add(events: readonly SentEvent[]): void
+  add(events: readonly JournalEvent[]): void
   /** What was sent after a position; undefined when that is too long ago, or still to come. */
-  after(position: Position): string | undefined
+  after(position: Position): readonly JournalEvent[] | undefined
 }
 
 export function buildRecentEvents(): RecentEvents {
   let before: Position | undefined
-  let events: SentEvent[] = []
+  let events: JournalEvent[] = []
   let length = 0
 
   return {
@@ -31,22 +25,19 @@ export function buildRecentEvents(): RecentEvents {
     },
     add(added) {
       events.push(...added)
-      for (const { text } of added) length += text.length
+      for (const { plantJson } of added) length += plantJson.length
       let dropped = 0
       while (events.length - dropped > maxEvents || length > maxLength) {
-        const { position, text } = events[dropped++] as SentEvent
+        const { position, plantJson } = events[dropped++] as JournalEvent
         before = position
-        length -= text.length
+        length -= plantJson.length
       }
       events.splice(0, dropped)
     },
     after(position) {
       const last = events.findLastIndex((event) => event.position === position)
       if (last === -1 && position !== before) return undefined
-      return events
-        .slice(last + 1)
-        .map(({ text }) => text)
-        .join('')
+      return events.slice(last + 1)
     },
   }
 }
