@@ -86,20 +86,34 @@ async function measure(
   const readers = await Promise.all(
     Array.from({ length: followers }, () => follow(followed.url, madeAt, delays)),
   )
-  const [cpuBefore, startedAt] = [await followed.ask('cpuUs'), performance.now()]
-  const changes = rate * seconds
-  const creates: Promise<void>[] = []
-  for (let made = 0; made < changes; ) {
-    const due = Math.min(changes, ((performance.now() - startedAt) * rate) / 1000)
-    for (; made < due; made++) creates.push(create(written.url, madeAt))
-    await sleep(2)
+
+  async function createAtRate(count: number): Promise<void> {
+    const startedAt = performance.now()
+    const creates: Promise<void>[] = []
+    for (let made = 0; made < count; ) {
+      const due = Math.min(count, ((performance.now() - startedAt) * rate) / 1000)
+      for (; made < due; made++) creates.push(create(written.url, madeAt))
+      await sleep(2)
+    }
+    await Promise.all(creates)
   }
-  await Promise.all(creates)
+
+  async function waitForAll(count: number): Promise<void> {
+    for (let look = 0; look < 400 && readers.some(({ seen }) => seen() < count); look++) {
+      await sleep(25)
+    }
+  }
+
+  // In the first second, both processes compile their code.
+  await createAtRate(rate)
+  await waitForAll(rate)
+  delays.length = 0
+  const [cpuBefore, startedAt] = [await followed.ask('cpuUs'), performance.now()]
+  await createAtRate(rate * seconds)
   const elapsedMs = performance.now() - startedAt
   const cores = (await followed.ask('cpuUs')) - cpuBefore
-  for (let look = 0; look < 400 && readers.some(({ seen }) => seen() < changes); look++) {
-    await sleep(25)
-  }
+  const changes = rate + rate * seconds
+  await waitForAll(changes)
   const received = readers.map(({ seen }) => seen())
   const rssMb = (await followed.ask('rssMb')) - rssBefore
   for (const { stop } of readers) stop()
@@ -120,8 +134,14 @@ async function follow(url: string, madeAt: ReadonlyMap<string, number>, delays: 
   const sent = get(`${url}/events?after=latest`, { agent: false, headers })
   const [response] = await once(sent, 'response')
   let seen = 0
+  let rest = ''
   response.setEncoding('utf8').on('data', (text: string) => {
-    for (const [, id = ''] of text.matchAll(/"id":(\d+),/g)) {
+    const events = (rest + text).split('\n\n')
+    rest = events.pop() as string
+    for (const event of events) {
+      const [, id] = /"id":(\d+),/.exec(event) ?? []
+      // The beginning of a stream and comments are no changes.
+      if (id === undefined) continue
       seen++
       delays.push(Math.max(0, performance.now() - (madeAt.get(id) ?? performance.now())))
     }
