@@ -1,7 +1,7 @@
 import { Failure } from '../contract/errors.ts'
-import { lineFeed } from './characters.ts'
 
 const maxShown = 40
+const lineFeed = 0x0a
 
 /** A text that is not JSON, or not the JSON that we accept: what is wrong, and where. */
 export function invalidJson(text: string, at: number, problem: string): Failure {

@@ -1,15 +1,7 @@
 import { Failure } from '../contract/errors.ts'
 import { type NotInt64, toInt64 } from '../contract/int64.ts'
-import { expected } from './invalid.ts'
-import { addName, buildNames, findName } from './names.ts'
-import {
-  findFirstMember,
-  findMemberValue,
-  findNextMember,
-  isMember,
-  skipSpace,
-  skipValue,
-} from './scan.ts'
+import type { Wanted } from './names.ts'
+import { scan } from './scan.ts'
 import { readString } from './strings.ts'
 
 /** A value that no member of a shape can have. Messages need its kind and nothing else of it. */
@@ -29,36 +21,15 @@ export type Members = Record<string, Found>
  * Reads the wanted members of a JSON object. Everything else in the text is checked for syntax,
  * depth and duplicates, and no value is built of it.
  */
-export function readMembers(text: string, wanted: readonly string[]): Members {
-  const start = skipSpace(text, 0)
+export function readMembers(text: string, wanted: Wanted): Members {
   const members: Members = {}
-  const isObject = text.startsWith('{', start)
-  const end = isObject ? readObject(text, start, wanted, members) : skipValue(text, start, 0)
-  const rest = skipSpace(text, end)
-  if (rest < text.length) throw expected(text, rest, 'the end of the text')
-  if (isObject) return members
-  const kind = toKind(readValue(text, start, end))
-  throw new Failure(40003, `A JSON object is expected, but this is ${kind}.`)
-}
-
-/** Puts the wanted members of the outermost object into `members`. Returns where it ends. */
-function readObject(
-  text: string,
-  start: number,
-  wanted: readonly string[],
-  members: Members,
-): number {
-  const names = buildNames()
-  let at = findFirstMember(text, start)
-  while (isMember(text, at)) {
-    const nameEnd = addName(names, text, at)
-    const valueStart = findMemberValue(text, nameEnd)
-    const valueEnd = skipValue(text, valueStart, 1)
-    const name = findName(wanted, text, at, nameEnd)
-    if (name !== undefined) members[name] = readValue(text, valueStart, valueEnd)
-    at = findNextMember(text, valueEnd)
+  for (const { name, start, end } of scan(text, wanted)) {
+    members[name] = readValue(text, start, end)
   }
-  return at + 1
+  if (text.trimStart().startsWith('{')) return members
+  const other = text.trim()
+  const kind = toKind(readValue(other, 0, other.length))
+  throw new Failure(40003, `A JSON object is expected, but this is ${kind}.`)
 }
 
 /** What a value is called in messages. */

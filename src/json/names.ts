@@ -1,89 +1,124 @@
 import { randomInt } from 'node:crypto'
-import { backslash, quote, space } from './characters.ts'
+import { limits } from '../contract/limits.ts'
 import { duplicateMember } from './invalid.ts'
-import { brokenString, decodeAt, readString, skipString, widthAt } from './strings.ts'
+import { readString } from './strings.ts'
 
 /**
- * The names that an object has had so far. No strings are made of them: a body can have 100,000,
- * and a set of strings would cost three times as much.
+ * A hash table of the names in an object, for one object after the other. No strings are made: a
+ * body can have 100,000 names. An entry has four numbers, in this order: the object, the hash of a
+ * name, where the name begins and where it ends.
  */
 export interface Names {
-  /** Where the first name is, and its hash. The second one begins the map. */
-  first: number | undefined
-  firstHash: number
-  /** Where the first name with each hash is. */
-  positions: Map<number, number> | undefined
-  /** Names whose hash was taken. There is hardly ever one. */
+  entries: Int32Array
+  /** The number of the object. Entries of earlier ones count as free. */
+  object: number
+  count: number
+  /** Names whose hash was taken, each after its object. There is hardly ever one. */
   others: Set<string> | undefined
 }
 
-export function buildNames(): Names {
-  return { first: undefined, firstHash: 0, positions: undefined, others: undefined }
+const width = 4
+const fewEntries = 16
+// They serve one text after the other, because making one takes longer than scanning a plant.
+const small = Array.from({ length: limits.jsonDepth }, () => new Int32Array(fewEntries * width))
+
+/** Names for an object at this depth. Those in `spare` are for the objects of one text. */
+export function takeNames(spare: Names[], depth: number): Names {
+  spare[depth] ??= buildNames(depth)
+  const names = spare[depth]
+  names.object++
+  names.count = 0
+  return names
 }
 
-// Unknown to clients, so that none can choose names by their hashes.
-const seed = randomInt(2 ** 32)
-
-/** FNV-1a, one code unit at a time. */
-function addToHash(hash: number, code: number): number {
-  return Math.imul(hash ^ code, 0x01000193)
+function buildNames(depth: number): Names {
+  const entries = (small[depth] as Int32Array).fill(0)
+  return { entries, object: 0, count: 0, others: undefined }
 }
 
-/**
- * Skips a name as `skipString` does, and adds it. Refuses one that its object has already, however
- * it is written.
- */
-export function addName(names: Names, text: string, start: number): number {
-  let hash = seed
-  let at = start + 1
-  for (;;) {
-    const code = text.charCodeAt(at)
-    if (code === quote) break
-    if (code === backslash) {
-      hash = addToHash(hash, decodeAt(text, at))
-      at += widthAt(text, at)
-    } else if (code >= space) {
-      hash = addToHash(hash, code)
-      at++
-    } else throw brokenString(text, at)
-  }
-  if (names.first === undefined) {
-    names.first = start
-    names.firstHash = hash
-  } else addFurther(names, text, start, hash)
-  return at + 1
+/** The hash of no characters. Clients do not know it, so that none can choose names by hashes. */
+export const emptyHash = randomInt(2 ** 31)
+
+/** The hash of a name with one more code unit: FNV-1a. */
+export function extendHash(hash: number, unit: number): number {
+  return Math.imul(hash ^ unit, 0x01000193)
 }
 
-function addFurther(names: Names, text: string, start: number, hash: number): void {
-  names.positions ??= new Map().set(names.firstHash, names.first)
-  const earlier = names.positions.get(hash)
-  if (earlier === undefined) {
-    names.positions.set(hash, start)
+/** Adds a name. Refuses one that its object has already, however it is written. */
+export function addName(
+  names: Names,
+  hash: number,
+  text: string,
+  start: number,
+  end: number,
+): void {
+  const { entries, object } = names
+  const at = findEntry(entries, object, hash)
+  if (entries[at] === object) {
+    compareNames(names, at, text, start, end)
     return
   }
-  const name = readString(text, start, skipString(text, start))
-  const earlierName = readString(text, earlier, skipString(text, earlier))
-  if (name === earlierName || names.others?.has(name)) throw duplicateMember(text, start, name)
-  names.others ??= new Set()
-  names.others.add(name)
+  entries[at] = object
+  entries[at + 1] = hash
+  entries[at + 2] = start
+  entries[at + 3] = end
+  names.count++
+  if (2 * names.count * width > entries.length) names.entries = toLarger(entries, object)
 }
 
-/** Which of these names is at a position, if any. */
-export function findName(
-  wanted: readonly string[],
+/** Where the entry of this object with this hash is, or a free one. */
+function findEntry(entries: Int32Array, object: number, hash: number): number {
+  const mixed = Math.imul(hash ^ (hash >>> 16), 0x9e3779b1)
+  let at = Math.imul(mixed ^ (mixed >>> 15), width)
+  for (;;) {
+    at &= entries.length - 1
+    if (entries[at] !== object || entries[at + 1] === hash) return at
+    at += width
+  }
+}
+
+function toLarger(entries: Int32Array, object: number): Int32Array {
+  const larger = new Int32Array(4 * entries.length)
+  for (let at = 0; at < entries.length; at += width) {
+    if (entries[at] !== object) continue
+    const to = findEntry(larger, object, entries[at + 1] as number)
+    for (let index = 0; index < width; index++) larger[to + index] = entries[at + index] as number
+  }
+  return larger
+}
+
+/** Compares a name with an earlier one that has its hash. */
+function compareNames(names: Names, at: number, text: string, start: number, end: number): void {
+  const { entries, object } = names
+  const name = readString(text, start, end)
+  const earlier = readString(text, entries[at + 2] as number, entries[at + 3] as number)
+  const other = `${object} ${name}`
+  if (name === earlier || names.others?.has(other)) throw duplicateMember(text, start, name)
+  names.others ??= new Set()
+  names.others.add(other)
+}
+
+/** Names to look for. Their hashes tell most others apart without making strings of them. */
+export interface Wanted {
+  readonly names: readonly string[]
+  readonly hashes: readonly number[]
+}
+
+export function toWanted(names: readonly string[]): Wanted {
+  return { names, hashes: names.map(toHash) }
+}
+
+function toHash(name: string): number {
+  return name.split('').reduce((hash, unit) => extendHash(hash, unit.charCodeAt(0)), emptyHash)
+}
+
+/** The wanted name that is at a position, if there is one. */
+export function findWanted(
+  { names, hashes }: Wanted,
+  hash: number,
   text: string,
   start: number,
   end: number,
 ): string | undefined {
-  for (const name of wanted) if (isName(name, text, start, end)) return name
-  return undefined
-}
-
-function isName(name: string, text: string, start: number, end: number): boolean {
-  let at = start + 1
-  for (let index = 0; index < name.length; index++) {
-    if (decodeAt(text, at) !== name.charCodeAt(index)) return false
-    at += widthAt(text, at)
-  }
-  return at === end - 1
+  return hashes.includes(hash) ? names[names.indexOf(readString(text, start, end))] : undefined
 }

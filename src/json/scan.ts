@@ -1,166 +1,172 @@
 import { limits } from '../contract/limits.ts'
-import {
-  carriageReturn,
-  closeBrace,
-  closeBracket,
-  colon,
-  comma,
-  dot,
-  isDigit,
-  letterE,
-  lineFeed,
-  minus,
-  openBrace,
-  openBracket,
-  plus,
-  quote,
-  space,
-  tab,
-  toLowerCase,
-  zero,
-} from './characters.ts'
+import { type Action, expectations, findStep, isState, step, toList, toState } from './grammar.ts'
 import { expected, invalidJson } from './invalid.ts'
-import { addName, buildNames, type Names } from './names.ts'
-import { skipString } from './strings.ts'
+import {
+  addName,
+  emptyHash,
+  extendHash,
+  findWanted,
+  type Names,
+  takeNames,
+  type Wanted,
+} from './names.ts'
+import { decodeEscape, widthOfEscape } from './strings.ts'
+import { toUnits, type Units } from './units.ts'
 
-// Each function takes a position in the text and returns a later one, or throws. None builds a
-// value, so that hostile JSON costs no more than its length.
-
-/** Skips any value. `depth` counts the containers around it. */
-export function skipValue(text: string, start: number, depth: number): number {
-  const code = text.charCodeAt(start)
-  if (code === openBrace || code === openBracket) return skipContainer(text, start, depth)
-  return skipScalar(text, start)
+/** Where the value of a member of the outermost object is. */
+export interface Span {
+  readonly name: string
+  start: number
+  end: number
 }
+
+/** A text that is being scanned. */
+interface Scan {
+  readonly text: string
+  readonly units: Units
+  at: number
+  state: number
+  /** The open containers from the outside in: the names of an object, nothing of an array. */
+  readonly open: (Names | undefined)[]
+  /** Names by the depth of their object, for the next object there. */
+  readonly spare: Names[]
+  /** The latest name: where it begins, and the hash of its characters. */
+  nameStart: number
+  hash: number
+  readonly wanted: Wanted
+  readonly spans: Span[]
+  /** The span whose value is being scanned. */
+  span: Span | undefined
+}
+
+const { value, firstItem, afterItem, firstMember, name, afterName, afterMember, afterText } = step
 
 /**
- * Skips an object or an array with all that it contains, in one loop: V8 takes longer to compile
- * functions that call each other than they take to skip a megabyte.
+ * Checks the syntax of a text, its depth and that names are unique, and finds the wanted members
+ * of the outermost object. No value is built, so that hostile JSON costs no more than its length.
  */
-function skipContainer(text: string, start: number, depth: number): number {
-  /** The open containers from the outside in: the names of an object, nothing of an array. */
-  const open: (Names | undefined)[] = []
-  let at = start
-  for (;;) {
-    const code = text.charCodeAt(at)
-    if (code === openBrace) {
-      requireDepth(text, at, depth + open.push(buildNames()))
-      at = findFirstMember(text, at)
-    } else if (code === openBracket) {
-      requireDepth(text, at, depth + open.push(undefined))
-      at = findFirstItem(text, at)
-    } else at = findNext(text, skipScalar(text, at), open)
-
-    while (isClosing(text, at)) {
-      open.pop()
-      if (open.length === 0) return at + 1
-      at = findNext(text, at + 1, open)
-    }
-    const names = open[open.length - 1]
-    if (names !== undefined) at = findMemberValue(text, addName(names, text, at))
+export function scan(text: string, wanted: Wanted): readonly Span[] {
+  const scan: Scan = {
+    text,
+    units: toUnits(text),
+    at: 0,
+    state: value,
+    open: [],
+    spare: [],
+    nameStart: 0,
+    hash: emptyHash,
+    wanted,
+    spans: [],
+    span: undefined,
   }
+  const { units } = scan
+  let { state, hash } = scan
+  for (let at = 0; at <= text.length; at++) {
+    const unit = units[at] as number
+    const next = findStep(state, unit)
+    if (isState(next)) {
+      state = next
+      hash = extendHash(hash, unit)
+    } else {
+      scan.at = at
+      scan.state = state
+      scan.hash = hash
+      state = (handlers[next] as Handler)(scan)
+      at = scan.at
+      hash = scan.hash
+    }
+  }
+  return scan.spans
 }
 
-/** Where the innermost container goes on or closes; `start` is the end of a value in it. */
-function findNext(text: string, start: number, open: readonly (Names | undefined)[]): number {
-  const isArray = open[open.length - 1] === undefined
-  return isArray ? findNextItem(text, start) : findNextMember(text, start)
+/** Does what an action asks for, and returns the next state. */
+type Handler = (scan: Scan) => number
+
+const actions: Readonly<Record<Action, Handler>> = {
+  openObject(scan) {
+    requireDepth(scan)
+    scan.open.push(takeNames(scan.spare, scan.open.length))
+    return firstMember
+  },
+
+  openArray(scan) {
+    requireDepth(scan)
+    scan.open.push(undefined)
+    return firstItem
+  },
+
+  close(scan) {
+    scan.open.pop()
+    return endValue(scan, scan.at + 1)
+  },
+
+  openName(scan) {
+    scan.nameStart = scan.at
+    scan.hash = emptyHash
+    return name
+  },
+
+  endName(scan) {
+    const { text, nameStart, hash, open, wanted } = scan
+    const end = scan.at + 1
+    addName(open[open.length - 1] as Names, hash, text, nameStart, end)
+    const found = open.length === 1 ? findWanted(wanted, hash, text, nameStart, end) : undefined
+    if (found !== undefined) {
+      scan.span = { name: found, start: end, end }
+      scan.spans.push(scan.span)
+    }
+    return afterName
+  },
+
+  escape(scan) {
+    const { text, units, at, hash, state } = scan
+    scan.hash = extendHash(hash, decodeEscape(text, units, at))
+    scan.at += widthOfEscape(units, at) - 1
+    return state
+  },
+
+  endValue: (scan) => endValue(scan, scan.at + 1),
+
+  /** A number ends before a character that is not its own, which comes again in the next state. */
+  endNumber: (scan) => endValue(scan, scan.at--),
+
+  /** The zero after the last code unit, or one that is in the text. */
+  endText: (scan) => (scan.at === scan.text.length ? afterText : fail(scan)),
+
+  fail,
 }
 
-/** Where the first item of an array is or, if it has none, its closing bracket. */
-function findFirstItem(text: string, start: number): number {
-  const at = skipSpace(text, start + 1)
-  if (text.charCodeAt(at) === closeBrace) throw expected(text, at, 'a value')
-  return at
+// V8 puts a function that it finds in a list into no other, so that each is compiled by itself, in
+// a millisecond or two. As one function they took 40, for the first large body of a process.
+const handlers = toList(actions)
+
+/** Refuses a container that opens too deep. */
+function requireDepth({ open, text, at }: Scan): void {
+  if (open.length < limits.jsonDepth) return
+  throw invalidJson(text, at, `nesting deeper than ${limits.jsonDepth} levels`)
 }
 
-/** Where the next item of an array is, or its closing bracket; `start` is the end of an item. */
-function findNextItem(text: string, start: number): number {
-  const end = skipSpace(text, start)
-  const code = text.charCodeAt(end)
-  if (code === closeBracket) return end
-  if (code !== comma) throw expected(text, end, '"," or "]"')
-  const at = skipSpace(text, end + 1)
-  if (isClosing(text, at)) throw expected(text, at, 'a value')
-  return at
+function endValue(scan: Scan, end: number): number {
+  const { units, open, span } = scan
+  if (open.length === 0) return afterText
+  if (span !== undefined && open.length === 1) {
+    while (isBeforeValue(units[span.start] as number)) span.start++
+    span.end = end
+    scan.span = undefined
+  }
+  return open[open.length - 1] === undefined ? afterItem : afterMember
 }
 
-/** Whether a container closes here. */
-function isClosing(text: string, at: number): boolean {
-  const code = text.charCodeAt(at)
-  return code === closeBrace || code === closeBracket
+/** Whether this is white space or a colon. */
+function isBeforeValue(unit: number): boolean {
+  return unit <= 0x20 || unit === 0x3a
 }
 
-function skipScalar(text: string, start: number): number {
-  const code = text.charCodeAt(start)
-  if (code === quote) return skipString(text, start)
-  if (code === minus || isDigit(code)) return skipNumber(text, start)
-  if (text.startsWith('true', start)) return start + 4
-  if (text.startsWith('false', start)) return start + 5
-  if (text.startsWith('null', start)) return start + 4
-  throw expected(text, start, 'a value')
-}
-
-/** Where the first member of an object is or, if it has none, its closing brace. */
-export function findFirstMember(text: string, start: number): number {
-  const at = skipSpace(text, start + 1)
-  const code = text.charCodeAt(at)
-  if (code === quote || code === closeBrace) return at
-  throw expected(text, at, 'a member name in double quotes or "}"')
-}
-
-/** Where the next member is, or the closing brace; `start` is the end of a member's value. */
-export function findNextMember(text: string, start: number): number {
-  const end = skipSpace(text, start)
-  const code = text.charCodeAt(end)
-  if (code === closeBrace) return end
-  if (code !== comma) throw expected(text, end, '"," or "}"')
-  const at = skipSpace(text, end + 1)
-  if (text.charCodeAt(at) === quote) return at
-  throw expected(text, at, 'a member name in double quotes')
-}
-
-/** Where the value of a member is; `start` is the end of its name. */
-export function findMemberValue(text: string, start: number): number {
-  const at = skipSpace(text, start)
-  if (text.charCodeAt(at) !== colon) throw expected(text, at, '":"')
-  return skipSpace(text, at + 1)
-}
-
-/** Whether a member is here, and not the closing brace. */
-export function isMember(text: string, at: number): boolean {
-  return text.charCodeAt(at) === quote
-}
-
-function skipNumber(text: string, start: number): number {
-  let at = text.charCodeAt(start) === minus ? start + 1 : start
-  at = text.charCodeAt(at) === zero ? at + 1 : skipDigits(text, at)
-  if (text.charCodeAt(at) === dot) at = skipDigits(text, at + 1)
-  if (toLowerCase(text.charCodeAt(at)) !== letterE) return at
-  const sign = text.charCodeAt(at + 1)
-  return skipDigits(text, sign === plus || sign === minus ? at + 2 : at + 1)
-}
-
-function skipDigits(text: string, start: number): number {
-  let at = start
-  while (isDigit(text.charCodeAt(at))) at++
-  if (at === start) throw expected(text, at, 'a digit')
-  return at
-}
-
-/** Skips white space, if there is any. */
-export function skipSpace(text: string, start: number): number {
-  let at = start
-  while (isSpace(text.charCodeAt(at))) at++
-  return at
-}
-
-function isSpace(code: number): boolean {
-  if (code > space) return false
-  return code === space || code === lineFeed || code === carriageReturn || code === tab
-}
-
-function requireDepth(text: string, start: number, depth: number): void {
-  if (depth <= limits.jsonDepth) return
-  throw invalidJson(text, start, `nesting deeper than ${limits.jsonDepth} levels`)
+function fail({ text, at, state }: Scan): never {
+  const found = toState(state)
+  if ((found === 'string' || found === 'name') && at < text.length) {
+    throw invalidJson(text, at, 'unescaped control character in a string')
+  }
+  const isInWord = ['true', 'false', 'null'].some((word) => word.startsWith(found))
+  throw expected(text, isInWord ? at - found.length : at, expectations[found])
 }

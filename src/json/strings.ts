@@ -1,81 +1,44 @@
-import type { Failure } from '../contract/errors.ts'
-import {
-  backslash,
-  isDigit,
-  letterA,
-  letterF,
-  letterU,
-  quote,
-  space,
-  toLowerCase,
-  zero,
-} from './characters.ts'
-import { expected, invalidJson } from './invalid.ts'
+import { expected } from './invalid.ts'
+import type { Units } from './units.ts'
 
-/** Skips a string: from its opening quote to the position after the closing one. */
-export function skipString(text: string, start: number): number {
-  let at = start + 1
-  for (;;) {
-    const code = text.charCodeAt(at)
-    if (code === quote) return at + 1
-    if (code === backslash) {
-      decodeAt(text, at)
-      at += widthAt(text, at)
-    } else if (code >= space) at++
-    else throw brokenString(text, at)
-  }
-}
-
-/** A string that does not end, or has a character that must be escaped. */
-export function brokenString(text: string, at: number): Failure {
-  if (at >= text.length) return expected(text, at, 'the closing quote of a string')
-  return invalidJson(text, at, 'unescaped control character in a string')
-}
-
-/** The value of a string that was skipped before. */
+/** The value of a string, from its opening quote to the position after the closing one. */
 export function readString(text: string, start: number, end: number): string {
   const content = text.slice(start + 1, end - 1)
   return content.includes('\\') ? JSON.parse(text.slice(start, end)) : content
 }
 
-/** The code unit at a position in a string, be it written as itself or as an escape. */
-export function decodeAt(text: string, at: number): number {
-  const code = text.charCodeAt(at)
-  if (code !== backslash) return code
-  const escaped = text.charCodeAt(at + 1)
-  if (escaped === letterU) return decodeHex(text, at + 2)
-  const character = escapes.get(escaped)
-  if (character !== undefined) return character
-  throw expected(text, at + 1, 'one of "\\/bfnrtu after a backslash')
+const letterU = 0x75
+const nothing = 0xff
+const escapes = toTable('"\\/bfnrt', (escaped) => JSON.parse(`"\\${escaped}"`).charCodeAt(0))
+const hexDigits = toTable('0123456789abcdefABCDEF', (digit) => Number.parseInt(digit, 16))
+
+/** What characters stand for, by their code units. */
+function toTable(characters: string, toNumber: (character: string) => number): Uint8Array {
+  const table = new Uint8Array(2 ** 16).fill(nothing)
+  for (const character of characters) table[character.charCodeAt(0)] = toNumber(character)
+  return table
 }
 
-/** How many characters the code unit at a position takes. */
-export function widthAt(text: string, at: number): number {
-  if (text.charCodeAt(at) !== backslash) return 1
-  return text.charCodeAt(at + 1) === letterU ? 6 : 2
+/** The code unit that an escape stands for, whose backslash is here. */
+export function decodeEscape(text: string, units: Units, start: number): number {
+  const escaped = units[start + 1] as number
+  if (escaped === letterU) return decodeHex(text, units, start + 2)
+  const unit = escapes[escaped] as number
+  if (unit === nothing) throw expected(text, start + 1, 'one of "\\/bfnrtu after a backslash')
+  return unit
 }
 
-const escapes: ReadonlyMap<number, number> = new Map(
-  Object.entries({
-    '"': '"',
-    '\\': '\\',
-    '/': '/',
-    b: '\b',
-    f: '\f',
-    n: '\n',
-    r: '\r',
-    t: '\t',
-  }).map(([escaped, character]) => [escaped.charCodeAt(0), character.charCodeAt(0)]),
-)
-
-function decodeHex(text: string, start: number): number {
-  let value = 0
+function decodeHex(text: string, units: Units, start: number): number {
+  let unit = 0
   for (let at = start; at < start + 4; at++) {
-    const code = text.charCodeAt(at)
-    const letter = toLowerCase(code)
-    if (isDigit(code)) value = value * 16 + code - zero
-    else if (letter >= letterA && letter <= letterF) value = value * 16 + letter - letterA + 10
-    else throw expected(text, at, 'four hexadecimal digits')
+    const digit = hexDigits[units[at] as number] as number
+    if (digit === nothing) throw expected(text, at, 'four hexadecimal digits')
+    unit = unit * 16 + digit
   }
-  return value
+  return unit
+}
+
+/** How many characters an escape has. */
+export function widthOfEscape(units: Units, start: number): number {
+  return units[start + 1] === letterU ? 6 : 2
 }
