@@ -1,39 +1,38 @@
 import { randomInt } from 'node:crypto'
 import { limits } from '../contract/limits.ts'
 import { duplicateMember } from './invalid.ts'
-import { readString } from './strings.ts'
+import { findStringEnd, readString } from './strings.ts'
 
 /**
  * A hash table of the names in an object, for one object after the other. No strings are made: a
- * body can have 100,000 names. An entry has four numbers, in this order: the object, the hash of a
- * name, where the name begins and where it ends.
+ * body can have 100,000 names. An entry has two numbers: the hash of a name, and where it is.
  */
 export interface Names {
   entries: Int32Array
-  /** The number of the object. Entries of earlier ones count as free. */
-  object: number
+  /** Where the object begins. Entries of names before it count as free. */
+  start: number
   count: number
-  /** Names whose hash was taken, each after its object. There is hardly ever one. */
+  /** Names whose hash was taken, each after the start of its object. There is hardly ever one. */
   others: Set<string> | undefined
 }
 
-const width = 4
+const width = 2
 const fewEntries = 16
 // They serve one text after the other, because making one takes longer than scanning a plant.
 const small = Array.from({ length: limits.jsonDepth }, () => new Int32Array(fewEntries * width))
 
 /** Names for an object at this depth. Those in `spare` are for the objects of one text. */
-export function takeNames(spare: Names[], depth: number): Names {
+export function takeNames(spare: Names[], depth: number, start: number): Names {
   spare[depth] ??= buildNames(depth)
   const names = spare[depth]
-  names.object++
+  names.start = start
   names.count = 0
   return names
 }
 
 function buildNames(depth: number): Names {
   const entries = (small[depth] as Int32Array).fill(0)
-  return { entries, object: 0, count: 0, others: undefined }
+  return { entries, start: 0, count: 0, others: undefined }
 }
 
 /** The hash of no characters. Clients do not know it, so that none can choose names by hashes. */
@@ -52,47 +51,56 @@ export function addName(
   start: number,
   end: number,
 ): void {
-  const { entries, object } = names
-  const at = findEntry(entries, object, hash)
-  if (entries[at] === object) {
-    compareNames(names, at, text, start, end)
+  const { entries } = names
+  const at = findEntry(entries, names.start, hash)
+  if (isTaken(entries, at, names.start)) {
+    compareNames(names, entries[at + 1] as number, text, start, end)
     return
   }
-  entries[at] = object
-  entries[at + 1] = hash
-  entries[at + 2] = start
-  entries[at + 3] = end
+  entries[at] = hash
+  entries[at + 1] = start
   names.count++
-  if (2 * names.count * width > entries.length) names.entries = toLarger(entries, object)
+  if (2 * names.count * width > entries.length) names.entries = toLarger(entries, names.start)
 }
 
-/** Where the entry of this object with this hash is, or a free one. */
-function findEntry(entries: Int32Array, object: number, hash: number): number {
+/** Where the entry with this hash is, or a free one. */
+function findEntry(entries: Int32Array, objectStart: number, hash: number): number {
   const mixed = Math.imul(hash ^ (hash >>> 16), 0x9e3779b1)
   let at = Math.imul(mixed ^ (mixed >>> 15), width)
   for (;;) {
     at &= entries.length - 1
-    if (entries[at] !== object || entries[at + 1] === hash) return at
+    if (entries[at] === hash || !isTaken(entries, at, objectStart)) return at
     at += width
   }
 }
 
-function toLarger(entries: Int32Array, object: number): Int32Array {
+function isTaken(entries: Int32Array, at: number, objectStart: number): boolean {
+  return (entries[at + 1] as number) > objectStart
+}
+
+function toLarger(entries: Int32Array, objectStart: number): Int32Array {
   const larger = new Int32Array(4 * entries.length)
   for (let at = 0; at < entries.length; at += width) {
-    if (entries[at] !== object) continue
-    const to = findEntry(larger, object, entries[at + 1] as number)
-    for (let index = 0; index < width; index++) larger[to + index] = entries[at + index] as number
+    if (!isTaken(entries, at, objectStart)) continue
+    const hash = entries[at] as number
+    const to = findEntry(larger, objectStart, hash)
+    larger[to] = hash
+    larger[to + 1] = entries[at + 1] as number
   }
   return larger
 }
 
 /** Compares a name with an earlier one that has its hash. */
-function compareNames(names: Names, at: number, text: string, start: number, end: number): void {
-  const { entries, object } = names
+function compareNames(
+  names: Names,
+  earlierStart: number,
+  text: string,
+  start: number,
+  end: number,
+): void {
   const name = readString(text, start, end)
-  const earlier = readString(text, entries[at + 2] as number, entries[at + 3] as number)
-  const other = `${object} ${name}`
+  const earlier = readString(text, earlierStart, findStringEnd(text, earlierStart))
+  const other = `${names.start} ${name}`
   if (name === earlier || names.others?.has(other)) throw duplicateMember(text, start, name)
   names.others ??= new Set()
   names.others.add(other)

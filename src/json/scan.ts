@@ -85,7 +85,7 @@ type Handler = (scan: Scan) => number
 const actions: Readonly<Record<Action, Handler>> = {
   openObject(scan) {
     requireDepth(scan)
-    scan.open.push(takeNames(scan.spare, scan.open.length))
+    scan.open.push(takeNames(scan.spare, scan.open.length, scan.at))
     return firstMember
   },
 

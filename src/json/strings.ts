@@ -7,6 +7,13 @@ export function readString(text: string, start: number, end: number): string {
   return content.includes('\\') ? JSON.parse(text.slice(start, end)) : content
 }
 
+/** Where a string ends that begins here. */
+export function findStringEnd(text: string, start: number): number {
+  let at = start + 1
+  while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1
+  return at + 1
+}
+
 const letterU = 0x75
 const nothing = 0xff
 const escapes = toTable('"\\/bfnrt', (escaped) => JSON.parse(`"\\${escaped}"`).charCodeAt(0))
