@@ -14,7 +14,7 @@ import { toRawAnswer } from './connections/client-errors.ts'
 import { buildNodeServer, type NodeServer } from './connections/node-server.ts'
 import { type AllowedOrigins, allowOrigin } from './cors.ts'
 import { buildEventStreams } from './event-streams.ts'
-import { addField, type Exchange, recordAnswer } from './exchange.ts'
+import { type Exchange, recordAnswer } from './exchange.ts'
 import { sendFailure, toFailure } from './failures.ts'
 import { buildHandlers } from './handlers.ts'
 import { buildHostCheck } from './host.ts'
@@ -52,7 +52,6 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   const newRequestId = buildRequestIds()
   const { recorderOf } = metrics
   const unrouted = recorderOf()
-  const keepAlive = `timeout=${Math.floor(timeouts.keepAliveTimeoutMs / 1000)}`
   const log = buildRequestLog(parts)
   const imports = buildImports(store, metrics.countRequests)
   const findForeignHost = buildHostCheck(parts)
@@ -106,9 +105,8 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
       startedAt: performance.now(),
       recorder,
     }
-    // Every answer carries these, whatever becomes of the request.
-    if (lifecycle.isDraining || isFramedOddly(request)) addField(exchange, 'Connection', 'close')
-    else if (response.shouldKeepAlive) addField(exchange, 'Keep-Alive', keepAlive)
+    if (lifecycle.isDraining || isFramedOddly(request)) response.shouldKeepAlive = false
+    // Every answer carries these headers, whatever becomes of the request.
     allowOrigin(exchange, allowedOrigins)
     return exchange
   }

@@ -17,6 +17,8 @@ describe('an idle connection', () => {
     assert.equal(await keepAliveOf(health), 'timeout=72')
     const last = toBytes({ path: '/healthz', headers: { Connection: 'close' } })
     assert.equal(await keepAliveOf(last), null)
+    const stream = { ...authorized, Accept: 'text/event-stream' }
+    assert.equal(await keepAliveOf(toBytes({ path: '/events', headers: stream })), null)
     assert.equal(await keepAliveOf('GET /healthz HTTP/1.0\r\n\r\n'), null)
   })
 
