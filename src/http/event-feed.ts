@@ -89,7 +89,7 @@ export function buildEventFeed(store: Store): EventFeed {
   async function deliver(page: JournalPage): Promise<void> {
     const before = end
     const bytes = toBytes(page.events)
-    recent.add(page.events)
+    recent.add(page.events, bytes.length)
     end = page.end
     for (const follower of behind) follower.miss(bytes.length)
     let served = 0
