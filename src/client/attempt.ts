@@ -1,5 +1,6 @@
 import { PlantStoreError } from './errors.ts'
 import type { Link } from './options.ts'
+import type { TimeLimit } from './time-limit.ts'
 
 /** A request, as `RequestOf` types it for each operation. */
 export interface Request {
@@ -24,7 +25,7 @@ export interface Answer {
 export interface Guard {
   readonly signal: AbortSignal
   /** Starts the time anew. */
-  arm(ms: number): void
+  arm(limit: TimeLimit): void
   disarm(): void
   /** Leaves neither a timer nor a listener behind. */
   close(): void
@@ -33,19 +34,20 @@ export interface Guard {
 export function openGuard(caller: AbortSignal | undefined): Guard {
   const controller = new AbortController()
   const abort = () => controller.abort(caller?.reason)
-  let timer: ReturnType<typeof setTimeout> | undefined
+  let armed: TimeLimit | undefined
   caller?.addEventListener('abort', abort)
   return {
     signal: controller.signal,
-    arm(ms) {
-      clearTimeout(timer)
-      timer = setTimeout(() => controller.abort(new Error(`No answer within ${ms} ms.`)), ms)
+    arm(limit) {
+      armed?.stop(controller)
+      armed = limit
+      limit.start(controller)
     },
     disarm() {
-      clearTimeout(timer)
+      armed?.stop(controller)
     },
     close() {
-      clearTimeout(timer)
+      armed?.stop(controller)
       caller?.removeEventListener('abort', abort)
     },
   }
@@ -59,7 +61,7 @@ export async function attempt(
 ): Promise<Answer | PlantStoreError> {
   caller?.throwIfAborted()
   const guard = openGuard(caller)
-  guard.arm(link.timeoutMs)
+  guard.arm(link.answerLimit)
   let response: Response | undefined
   try {
     response = await open(link, request, guard.signal)

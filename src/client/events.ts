@@ -7,6 +7,7 @@ import type { RequestOf, StreamTypeOf } from './operations.ts'
 import type { Link } from './options.ts'
 import { iteratePages } from './pages.ts'
 import { longestRetryAfterMs, pause } from './pauses.ts'
+import type { TimeLimit } from './time-limit.ts'
 import type { EventsOptions, PlantEvent } from './types.ts'
 
 interface Stream {
@@ -100,7 +101,7 @@ async function openStream(
   signal: AbortSignal,
 ): Promise<Stream | Answer> {
   const guard = openGuard(signal)
-  guard.arm(link.timeoutMs)
+  guard.arm(link.answerLimit)
   try {
     const request = {
       method: 'GET',
@@ -111,7 +112,7 @@ async function openStream(
     const response = await open(link, { ...request, headers: accept }, guard.signal)
     const { status, headers, body } = response
     const isStream = /^text\/event-stream\b/.test(headers.get('Content-Type') ?? '')
-    if (status === 200 && isStream && body !== null) return toStream(body, guard, link.silenceMs)
+    if (status === 200 && isStream && body !== null) return toStream(body, guard, link.silenceLimit)
     const text = await response.text()
     guard.close()
     return { status, headers, text }
@@ -121,14 +122,14 @@ async function openStream(
   }
 }
 
-function toStream(body: ReadableStream<Uint8Array>, guard: Guard, silenceMs: number): Stream {
+function toStream(body: ReadableStream<Uint8Array>, guard: Guard, silenceLimit: TimeLimit): Stream {
   const reader = body.getReader()
   const readBlocks = buildStreamReader()
 
   return {
     async read() {
       // A caller that takes its time between events is not silence.
-      guard.arm(silenceMs)
+      guard.arm(silenceLimit)
       try {
         const { done, value } = await reader.read()
         if (done) guard.close()

@@ -1,3 +1,5 @@
+import { buildTimeLimit, type TimeLimit } from './time-limit.ts'
+
 /** How to reach a service. */
 export interface PlantStoreOptions {
   /** The address of the service, such as `http://127.0.0.1:3000`. It may have a path. */
@@ -17,10 +19,11 @@ export interface Link {
   readonly url: string
   readonly authorization: string
   readonly fetch: typeof fetch
-  readonly timeoutMs: number
   readonly retries: number
+  /** How long one attempt may take. */
+  readonly answerLimit: TimeLimit
   /** How long a stream of events may be silent. */
-  readonly silenceMs: number
+  readonly silenceLimit: TimeLimit
 }
 
 /** The service sends something at least every 15 s. */
@@ -43,9 +46,9 @@ export function toLink(options: PlantStoreOptions): Link {
     // The fetch of a browser must not be called as the method of another object.
     fetch:
       send === undefined ? (input, init) => fetch(input, init) : (input, init) => send(input, init),
-    timeoutMs,
     retries,
-    silenceMs,
+    answerLimit: buildTimeLimit(timeoutMs),
+    silenceLimit: buildTimeLimit(silenceMs),
   }
 }
 

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../../src/client/index.ts'
 import { waitUntil } from '../support/wait.ts'
 import { answer, openScriptedServer, type Script } from './scripted-server.ts'
+import { countTimers } from './timers.ts'
 
 const plant = answer(200, { id: 1, name: 'Ficus' }, { ETag: '"1"' })
 const state = { id: 1n, name: 'Ficus', etag: '"1"' }
@@ -202,10 +203,6 @@ describe('the time-out of an attempt', () => {
 describe('a signal', () => {
   const reason = new Error('changed my mind')
   const isReason = (error: unknown) => error === reason
-
-  /** What keeps the process alive and belongs to a call. */
-  const countTimers = () =>
-    process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
 
   it('that has aborted sends nothing', async () => {
     const { store, server } = await open([plant])

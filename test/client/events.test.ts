@@ -5,16 +5,15 @@ import { buildStreamReader } from '../../src/client/event-stream.ts'
 import { followEvents } from '../../src/client/events.ts'
 import { type PlantEvent, PlantStore, PositionGoneError } from '../../src/client/index.ts'
 import { toLink } from '../../src/client/options.ts'
+import { buildTimeLimit } from '../../src/client/time-limit.ts'
 import { newFolder } from '../support/folder.ts'
 import { startService, type TestService, operatorToken as token } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openDroppingProxy } from './dropping-proxy.ts'
 import { answer, openScriptedServer, type Script } from './scripted-server.ts'
+import { countTimers } from './timers.ts'
 
 const large = 2n ** 62n + 1n
-
-const countTimers = () =>
-  process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
 
 /** Reads this many events and closes the stream. */
 async function take(events: AsyncIterable<PlantEvent>, count: number): Promise<PlantEvent[]> {
@@ -185,7 +184,7 @@ describe('a stream of events', () => {
 
   it('that is silent for too long is opened again', async () => {
     const { url, requests } = await openScriptedServer(head, stream(toBlock('p1')))
-    const link = { ...toLink({ url, token }), silenceMs: 50 }
+    const link = { ...toLink({ url, token }), silenceLimit: buildTimeLimit(50) }
     const [event] = await take(followEvents(link, {}), 1)
     assert.equal(event?.position, 'p1')
     assert.equal(requests[1]?.url, '/events?after=p0')
