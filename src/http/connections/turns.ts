@@ -7,6 +7,8 @@ export const maxWaitingOnConnection = 1_000
 export const maxWaiting = 8_000
 /** How many pipelined requests are begun without a turn for other connections. */
 const maxInARow = 4
+/** On how many connections they go on before new requests are looked for. */
+const maxGoingOn = 16
 /** How long a closing connection lingers, so that its client can read the last answer. */
 const lingerMs = 500
 
@@ -38,6 +40,7 @@ type Turn = (request: IncomingMessage, response: ServerResponse) => void
 export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => void) {
   let waitingOnAll = 0
   let received: ServerResponse[] = []
+  let goingOn: ServerResponse[] = []
 
   function receive(request: IncomingMessage, response: ServerResponse): void {
     const socket: TrackedSocket = request.socket
@@ -62,13 +65,25 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
     for (const response of responses) begin(response.req.socket, response)
   }
 
+  function goOnLater(response: ServerResponse): void {
+    if (goingOn.push(response) === 1) setImmediate(goOn)
+  }
+
+  // A thousand connections that pipeline would else take seconds before others get a turn.
+  function goOn(): void {
+    const responses = goingOn.slice(0, maxGoingOn)
+    goingOn = goingOn.slice(maxGoingOn)
+    if (goingOn.length > 0) setImmediate(goOn)
+    for (const response of responses) begin(response.req.socket, response)
+  }
+
   // A pipelined request sees the effects of the one before it. For a client that does not read,
   // one answer is held in memory, not many.
   function wait(socket: TrackedSocket, requests: RequestQueue, response: ServerResponse): void {
     if (requests.waiting.length === maxWaitingOnConnection || waitingOnAll === maxWaiting) {
-      // Node keeps parsing. Requests that are discarded here are garbage at once, while each
-      // request that waits holds about 2 KB.
-      if (socket.parser) socket.parser.onIncoming = () => 0
+      // As after an upgrade, Node parses no more of the bytes that it has. Each request that waits
+      // holds about 2 KB.
+      if (socket.parser) socket.parser.onIncoming = () => 2
       onOverflow(socket)
       return
     }
@@ -96,7 +111,7 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
     // While an upgrade is pending there is no parser, and bytes that are read would be lost.
     else if (socket.parser) socket.resume()
     // Other connections get their turn in between, however fast this one is answered.
-    if (++requests.inARow % maxInARow === 0) setImmediate(begin, socket, response)
+    if (++requests.inARow % maxInARow === 0) goOnLater(response)
     else begin(socket, response)
   }
 
