@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net'
-import { releaseAfterTest } from '../support/release.ts'
 import { openSocket } from '../support/wire.ts'
 
 /** Many badly behaved connections. */
@@ -48,36 +47,4 @@ export function drip(socket: Socket, start: string): void {
   socket.resume()
   const timer = setInterval(() => socket.write('a'), 1_000)
   socket.on('close', () => clearInterval(timer))
-}
-
-/** Sends one request after the other, as a good client does, until it is stopped. */
-export function startProbe(ask: () => Promise<{ readonly status: number }>) {
-  const times: number[] = []
-  const statuses = new Set<number>()
-  let isStopped = false
-  const running = (async () => {
-    while (!isStopped) {
-      const startedAt = performance.now()
-      statuses.add((await ask()).status)
-      times.push(performance.now() - startedAt)
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
-  })()
-  async function end(): Promise<void> {
-    isStopped = true
-    await running
-  }
-  releaseAfterTest(end)
-  return {
-    statuses,
-    /** How many answers have come. */
-    count: () => times.length,
-    /** Stops, and tells how long the answers took. */
-    async stop(): Promise<string> {
-      await end()
-      times.sort((a, b) => a - b)
-      const at = (part: number) => (times[Math.floor(times.length * part)] ?? 0).toFixed(1)
-      return `${times.length} probes, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`
-    },
-  }
 }

@@ -7,7 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { newFolder } from '../support/folder.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
-import { gather, startProbe } from './crowd.ts'
+import { gather } from './crowd.ts'
+import { startProbeThread } from './probe.ts'
 import { scale } from './scale.ts'
 import { type ServiceProcess, startProcess, token } from './service-process.ts'
 
@@ -61,12 +62,12 @@ describe('a service with a heap of 256 MB', () => {
       const body = `{"id":${++id + 1_000},"name":"x"}`
       const json = { ...headers, 'Content-Type': 'application/json' }
       await call(service.url, { method: 'POST', path: '/plants', headers: json, body })
-      const probe = startProbe(() => call(service.url, { path: `/plants/${id + 1_000}`, headers }))
+      const probe = startProbeThread(service.url, { path: `/plants/${id + 1_000}`, headers })
       await gather(service.url, connections, attack)
       const attackedFrom = probe.count()
       await waitUntil(() => probe.count() >= attackedFrom + scale(30, 300), 'others are served')
       t.diagnostic(`${await probe.stop()}; memory ${readPeakMb(service)} MB at most`)
-      assert.deepEqual([...probe.statuses], [200])
+      assert.deepEqual(probe.statuses(), [200])
       assert.equal(service.child.exitCode, null)
     })
   }
