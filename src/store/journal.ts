@@ -1,4 +1,4 @@
-import { randomBytes, randomInt } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { StoredPlant } from '../contract/shapes.ts'
 import { apply, type Change, type Outcome, type Rows } from './changes.ts'
 import { type Place, toPositions } from './positions.ts'
@@ -22,8 +22,9 @@ export function newLife(): string {
   return randomBytes(6).toString('hex')
 }
 
+/** A nonce tells rows of one number apart. It is no secret. */
 export function newNonce(): number {
-  return randomInt(2 ** 31)
+  return Math.floor(Math.random() * 2 ** 31)
 }
 
 /** A change in a row: its kind, token, id, name and, if it has one, tag. */

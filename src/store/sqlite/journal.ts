@@ -22,7 +22,13 @@ type AgeRow = [seq: bigint, at: bigint, bytes: bigint]
 export function buildJournalStatements(db: DatabaseSync) {
   const selectLife = prepareRows(db, 'SELECT id, since FROM journal_life')
   const setLife = db.prepare('UPDATE journal_life SET id = ?, since = ?')
-  const insert = db.prepare('INSERT INTO journal (at, nonce, count, changes) VALUES (?, ?, ?, ?)')
+  const insert = db.prepare(
+    `INSERT INTO journal (at, nonce, count, changes)
+     SELECT ?, ?, ?, ? FROM journal_life WHERE id IS NOT NULL`,
+  )
+  const insertFirst = db.prepare(
+    `INSERT INTO journal (at, nonce, count, changes) VALUES (?, ?, 0, '')`,
+  )
   const selectEnd = prepareRows(
     db,
     'SELECT seq, nonce, count FROM journal ORDER BY seq DESC LIMIT 1',
@@ -37,10 +43,6 @@ export function buildJournalStatements(db: DatabaseSync) {
     `SELECT seq, at, octet_length(changes) FROM journal ORDER BY seq LIMIT ${rowsPerTrim}`,
   )
   const trim = db.prepare('DELETE FROM journal WHERE seq <= ?')
-
-  function write({ at, nonce, count, changes }: JournalRow): bigint {
-    return insert.run(at, nonce, count, changes).lastInsertRowid as bigint
-  }
 
   function life(): LifeRow {
     return selectLife.get() as unknown as LifeRow
@@ -72,14 +74,17 @@ export function buildJournalStatements(db: DatabaseSync) {
   }
 
   return {
-    write,
+    /** Writes a row if the journal is on, and returns whether it is. */
+    write({ at, nonce, count, changes }: JournalRow): boolean {
+      return insert.run(at, nonce, count, changes).changes === 1n
+    },
 
     /** Starts another life of the journal, or ends this one. */
     begin(journaling: Exclude<Journaling, 'as before'>): void {
       if (journaling === 'off') setLife.run(null, 0)
       else {
-        const since = write({ at: Date.now(), nonce: newNonce(), count: 0, changes: '' })
-        setLife.run(newLife(), since)
+        const { lastInsertRowid } = insertFirst.run(Date.now(), newNonce())
+        setLife.run(newLife(), lastInsertRowid)
       }
     },
 

@@ -106,6 +106,8 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
   const recorder = recordChanges(statements.plants.rows)
+  /** As of the last transaction: another process may have switched the journal. */
+  let wasJournalOn = true
 
   return {
     tryBegin() {
@@ -123,11 +125,11 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
       let explain = toRefusal
       const startedAt = performance.now()
       try {
-        // In the transaction: another process may have switched the journal.
-        const used = statements.journal.isOn() ? recorder : undefined
+        wasJournalOn ||= statements.journal.isOn()
+        const used = wasJournalOn ? recorder : undefined
         const outcomes = changes.map((change) => applyTo(statements, used, change))
-        const row = used?.take()
-        if (row !== undefined) statements.journal.write(row)
+        const row = recorder.take()
+        if (row !== undefined) wasJournalOn = statements.journal.write(row)
         explain = toCommitFailure
         const syncedFrom = performance.now()
         commit.run()
