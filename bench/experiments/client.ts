@@ -9,7 +9,7 @@ import { token, toNextPath } from '../requests.ts'
 import { forkService } from './fork-service.ts'
 
 const count = Number(process.env.PLANTS ?? 100_000)
-const slicesOfGets = Number(process.env.SLICES ?? 400)
+const slicesOfGets = Number(process.env.SLICES ?? 600)
 const walks = 40
 const getsPerSlice = 50
 const atATime = 16
@@ -64,8 +64,9 @@ async function measureCpuMs(work: () => Promise<unknown>): Promise<number> {
 }
 
 /**
- * Short slices of both alternate. The ratio is that of the sums: a collection of garbage takes as
- * long as many gets, and falls into the slices of both alike.
+ * Short slices of all alternate. The ratios are those of the sums: a collection of garbage takes as
+ * long as many gets, and falls into the slices of all alike. By hand runs twice: the ratio of the
+ * two tells the noise.
  */
 async function compare(
   title: string,
@@ -73,21 +74,26 @@ async function compare(
   byClient: () => Promise<unknown>,
   byHand: () => Promise<unknown>,
 ): Promise<void> {
-  let clientMs = 0
-  let handMs = 0
+  const client = { work: byClient, cpuMs: 0 }
+  const hand = { work: byHand, cpuMs: 0 }
+  const again = { work: byHand, cpuMs: 0 }
+  const forms = [hand, client, again]
   for (let slice = -slices / 10; slice < slices; slice++) {
-    const isClientFirst = slice % 2 === 0
-    const first = await measureCpuMs(isClientFirst ? byClient : byHand)
-    const second = await measureCpuMs(isClientFirst ? byHand : byClient)
-    const [client, hand] = isClientFirst ? [first, second] : [second, first]
-    if (slice < 0) continue
-    clientMs += client
-    handMs += hand
+    for (const form of forms) {
+      const ms = await measureCpuMs(form.work)
+      if (slice >= 0) form.cpuMs += ms
+    }
+    forms.reverse()
   }
-  const [ratio, client, hand] = [clientMs / handMs, clientMs / slices, handMs / slices].map(
-    (figure) => figure.toFixed(2),
+  const [ratio, noise, clientMs, handMs] = [
+    (2 * client.cpuMs) / (hand.cpuMs + again.cpuMs),
+    again.cpuMs / hand.cpuMs,
+    client.cpuMs / slices,
+    hand.cpuMs / slices,
+  ].map((figure) => figure.toFixed(2))
+  console.log(
+    `${title}: ${ratio} (client ${clientMs} ms, by hand ${handMs} ms of CPU, again ${noise})`,
   )
-  console.log(`${title}: ${ratio} (client ${client} ms, by hand ${hand} ms of CPU)`)
 }
 
 await fill()
