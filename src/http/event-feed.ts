@@ -27,10 +27,12 @@ const pageSize = 1_000
 /** How many followers are served without a turn for others, and how many read at a time. */
 const followersInARow = 50
 const maxReaders = 4
-/** After a delivery comes a pause of nine times its time: changes gather, and writes go on. */
-const pauseShare = 9
-/** A change waits for the pause and at most two deliveries: all of it should take this long. */
+/** A change waits for a pause and at most two deliveries: all of it should take this long. */
 const sentWithinMs = 35
+/** While the event loop is busy, pauses are this many times as long as deliveries: writes go on. */
+const busyPauses = 14
+const maxBusyPauseMs = 70
+const busyUtilization = 0.9
 
 /**
  * Builds the feed of a process. It reads each change once and writes it once, for all followers
@@ -46,6 +48,7 @@ export function buildEventFeed(store: Store): EventFeed {
   let advancing: Promise<void> | undefined
   let isPumping = false
   let isWoken = false
+  let lastUse = performance.eventLoopUtilization()
 
   function wake(): void {
     isWoken = true
@@ -61,11 +64,17 @@ export function buildEventFeed(store: Store): EventFeed {
       const startedAt = performance.now()
       // While the store is away, the watch wakes again and again.
       await advance().catch(() => {})
-      const spentMs = performance.now() - startedAt
-      const pauseMs = Math.min(spentMs * pauseShare, sentWithinMs - 2 * spentMs)
-      await sleep(Math.max(pauseMs, spentMs))
+      await sleep(toPauseMs(performance.now() - startedAt))
     }
     isPumping = false
+  }
+
+  /** The pause after a delivery, during which changes gather. */
+  function toPauseMs(spentMs: number): number {
+    const { utilization } = performance.eventLoopUtilization(lastUse)
+    lastUse = performance.eventLoopUtilization()
+    const longMs = Math.min(spentMs * busyPauses, maxBusyPauseMs)
+    return utilization > busyUtilization ? longMs : Math.min(longMs, sentWithinMs - 2 * spentMs)
   }
 
   /** Brings every follower that is at the end to the new end. */
