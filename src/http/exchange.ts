@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { jsonContentType } from '../contract/formats.ts'
 import { defaultTimeouts } from '../contract/limits.ts'
 import { countAnswer, type Recorder } from '../metrics/requests.ts'
+import { discardUnread } from './connections/incoming-body.ts'
 
 /** A request and its answer. */
 export interface Exchange {
@@ -61,6 +62,7 @@ export function send(
   }
   // ASCII is the same in both, and Latin-1 is written faster.
   const encoding = text?.length === bytes ? 'latin1' : 'utf8'
+  discardUnread(exchange.request)
   exchange.response.writeHead(status, fields).end(text, encoding)
   recordAnswer(exchange, status, bytes)
 }

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http'
+import { mayReadOn } from './reading-pace.ts'
 
 /** Node's own: its parser pushes each chunk of a body, and null at its end. */
 type Incoming = IncomingMessage & {
   push?: (chunk: Buffer | null) => boolean
-  _dump?: () => void
   _dumpAndCloseReadable?: () => void
 }
 
@@ -23,26 +23,40 @@ export function hasNoBody({ headers }: IncomingMessage): boolean {
 export function listenToBody(request: Incoming, { onChunk, onEnd, onLost }: BodyListener): void {
   request.on('error', onLost)
   if (request.complete || request.readableLength > 0 || !request._dumpAndCloseReadable) {
-    request.on('data', onChunk)
+    request.on('data', (chunk: Buffer) => {
+      onChunk(chunk)
+      if (!mayReadOn(request, chunk)) request.pause()
+    })
     request.on('end', onEnd)
     return
   }
   // Nothing has come yet. Chunks are taken from the parser as they are: on their way through the
   // stream, with its events and ticks, they would take a tenth of the CPU time of a create.
   request.push = (chunk) => {
-    if (chunk !== null) onChunk(chunk)
-    else {
+    if (chunk === null) {
       request._dumpAndCloseReadable?.()
       onEnd()
+      return true
     }
-    return true
+    onChunk(chunk)
+    return mayReadOn(request.socket, chunk)
   }
 }
 
-/** Discards the rest of a body. Node's own way is the cheapest where it comes in tiny chunks. */
+/** Discards the body of a request that is answered without reading it. */
+export function discardUnread(request: Incoming): void {
+  if (request.complete || hasNoBody(request)) return
+  if (request.readableFlowing === null) discardRest(request)
+}
+
+/** Discards the rest of a body at the pace of all bodies: Node would, as fast as it comes. */
 export function discardRest(request: Incoming): void {
   request.removeAllListeners('data')
-  // That of the stream: Node closes the request when the stream has ended.
-  Reflect.deleteProperty(request, 'push')
-  request._dump?.()
+  request.resume()
+  request.push = (chunk) => {
+    if (chunk !== null) return mayReadOn(request.socket, chunk)
+    // That of the stream: Node closes the request when the stream has ended.
+    Reflect.deleteProperty(request, 'push')
+    return request.push?.(null) ?? true
+  }
 }

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { mayReadOn } from '../../src/http/connections/reading-pace.ts'
+import { json, startService } from '../support/service.ts'
+import { openSocket, toBytes } from '../support/wire.ts'
+
+const large = Buffer.alloc(64 * 1024)
+
+describe('the pace at which large bodies are read', () => {
+  it('is 16 chunks in a turn of the event loop, over all connections', async () => {
+    const resumed: number[] = []
+    const sources = Array.from({ length: 40 }, (_, at) => ({ resume: () => resumed.push(at) }))
+    const allowed = sources.filter((source) => mayReadOn(source, large))
+    assert.equal(allowed.length, 16)
+    await nextTurn()
+    assert.deepEqual(
+      resumed,
+      [...Array(16).keys()].map((at) => at + 16),
+    )
+    // They have room to go on before all others.
+    assert.equal(mayReadOn({ resume() {} }, large), false)
+    await nextTurn()
+    assert.equal(resumed.at(-1), 39)
+    await nextTurn()
+    await nextTurn()
+    assert.equal(mayReadOn({ resume() {} }, large), true)
+  })
+
+  it('lets small bodies pass, however many', () => {
+    const small = Buffer.from('{"id":1,"name":"Fern"}')
+    for (let count = 0; count < 1_000; count++) {
+      assert.equal(mayReadOn({ resume: () => assert.fail('it was never paused') }, small), true)
+    }
+  })
+
+  it('keeps every byte, also of bodies after another request and of refused ones', async () => {
+    const service = await startService('sqlite::memory:')
+    const health = toBytes({ path: '/healthz' })
+    const last = toBytes({ path: '/healthz', headers: { Connection: 'close' } })
+    const toPost = (id: number, headers: Record<string, string>) => {
+      const body = `{"id":${id},"name":"${'x'.repeat(1_000_000)}"}`
+      return toBytes({ method: 'POST', path: '/plants', headers, body })
+    }
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, async (_, at) => {
+        const isRefused = at % 4 === 0
+        const headers = isRefused ? { ...json, 'Content-Type': 'text/plain' } : json
+        const socket = openSocket(service.url)
+        socket.write(Buffer.concat([at % 2 === 0 ? health : Buffer.alloc(0), toPost(at, headers)]))
+        socket.write(last)
+        let received = ''
+        for await (const chunk of socket.setEncoding('latin1')) {
+          received = (received + chunk).replaceAll(/x+/g, 'x')
+        }
+        return received.match(/(?<=HTTP\/1\.1 )\d+/g)
+      }),
+    )
+    for (const [at, statuses] of answers.entries()) {
+      const first = at % 2 === 0 ? ['200'] : []
+      assert.deepEqual(statuses, [...first, at % 4 === 0 ? '415' : '200', '200'])
+    }
+    for (const at of answers.keys()) {
+      if (at % 4 === 0) continue
+      const stored = await service.store.getPlant(BigInt(at))
+      assert.equal(stored?.name.length, 1_000_000)
+    }
+  })
+})
