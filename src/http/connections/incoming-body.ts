@@ -21,11 +21,12 @@ export function hasNoBody({ headers }: IncomingMessage): boolean {
 
 /** Listens to a body that is read at the speed of its sender. */
 export function listenToBody(request: Incoming, { onChunk, onEnd, onLost }: BodyListener): void {
+  let count = 0
   request.on('error', onLost)
   if (request.complete || request.readableLength > 0 || !request._dumpAndCloseReadable) {
     request.on('data', (chunk: Buffer) => {
       onChunk(chunk)
-      if (!mayReadOn(request, chunk)) request.pause()
+      if (!mayReadOn(request, chunk, ++count)) request.pause()
     })
     request.on('end', onEnd)
     return
@@ -39,7 +40,7 @@ export function listenToBody(request: Incoming, { onChunk, onEnd, onLost }: Body
       return true
     }
     onChunk(chunk)
-    return mayReadOn(request.socket, chunk)
+    return mayReadOn(request.socket, chunk, ++count)
   }
 }
 
@@ -51,10 +52,11 @@ export function discardUnread(request: Incoming): void {
 
 /** Discards the rest of a body at the pace of all bodies: Node would, as fast as it comes. */
 export function discardRest(request: Incoming): void {
+  let count = 0
   request.removeAllListeners('data')
   request.resume()
   request.push = (chunk) => {
-    if (chunk !== null) return mayReadOn(request.socket, chunk)
+    if (chunk !== null) return mayReadOn(request.socket, chunk, ++count)
     // That of the stream: Node closes the request when the stream has ended.
     Reflect.deleteProperty(request, 'push')
     return request.push?.(null) ?? true
