@@ -8,12 +8,14 @@ import { newFolder } from '../support/folder.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
 import { gather } from './crowd.ts'
-import { startProbeThread } from './probe.ts'
+import { startClients } from './probe.ts'
 import { scale } from './scale.ts'
 import { type ServiceProcess, startProcess, token } from './service-process.ts'
 
 const program = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url))
 const connections = scale(100, 1_000)
+/** How many others are connected before, and send one get after the other. */
+const clients = 20
 const authorization = `Authorization: Bearer ${token}\r\n`
 const postHead = `POST /plants HTTP/1.1\r\nHost: a\r\n${authorization}Content-Type: application/json\r\n`
 
@@ -62,10 +64,12 @@ describe('a service with a heap of 256 MB', () => {
       const body = `{"id":${++id + 1_000},"name":"x"}`
       const json = { ...headers, 'Content-Type': 'application/json' }
       await call(service.url, { method: 'POST', path: '/plants', headers: json, body })
-      const probe = startProbeThread(service.url, { path: `/plants/${id + 1_000}`, headers })
+      const probe = startClients(clients, `${service.url}/plants/${id + 1_000}`, headers)
+      await waitUntil(() => probe.count() >= clients, 'they are connected')
       await gather(service.url, connections, attack)
       const attackedFrom = probe.count()
-      await waitUntil(() => probe.count() >= attackedFrom + scale(30, 300), 'others are served')
+      const served = clients * scale(30, 300)
+      await waitUntil(() => probe.count() >= attackedFrom + served, 'others are served')
       t.diagnostic(`${await probe.stop()}; memory ${readPeakMb(service)} MB at most`)
       assert.deepEqual(probe.statuses(), [200])
       assert.equal(service.child.exitCode, null)

@@ -1,5 +1,6 @@
+import { once } from 'node:events'
+import { Agent, get } from 'node:http'
 import { parentPort, workerData } from 'node:worker_threads'
-import { call } from '../support/wire.ts'
 import { probe } from './probe.ts'
 
 /** Probes the service that it is told of, and posts every answer, until it gets a message. */
@@ -7,8 +8,24 @@ let isStopped = false
 parentPort?.once('message', () => {
   isStopped = true
 })
-await probe(
-  () => call(workerData.url, workerData.request),
-  (answer) => parentPort?.postMessage(answer),
-  () => isStopped,
-)
+
+/** A client that keeps its connection, as most do. */
+async function runClient(): Promise<void> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  await probe(
+    async () => {
+      const [response] = await once(
+        get(workerData.url, { ...workerData.options, agent }),
+        'response',
+      )
+      response.resume()
+      await once(response, 'end')
+      return { status: response.statusCode }
+    },
+    (answer) => parentPort?.postMessage(answer),
+    () => isStopped,
+  )
+  agent.destroy()
+}
+
+await Promise.all(Array.from({ length: workerData.clients }, runClient))

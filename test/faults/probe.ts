@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { releaseAfterTest } from '../support/release.ts'
-import type { Request } from '../support/wire.ts'
 
 /** An answer that a probe got, and how long it took. */
 export interface Probed {
@@ -25,11 +24,14 @@ export function startProbe(ask: () => Promise<{ readonly status: number }>) {
   })
 }
 
-/** The same in a thread of its own: what it measures is the service, and not how busy a test is. */
-export function startProbeThread(url: string, request: Request) {
+/**
+ * Many such clients, each with a connection that it keeps, in a thread of their own: what they
+ * measure is the service, and not how busy a test is.
+ */
+export function startClients(clients: number, url: string, headers: Record<string, string>) {
   const answers: Probed[] = []
   const worker = new Worker(new URL('./probe-thread.ts', import.meta.url), {
-    workerData: { url, request },
+    workerData: { clients, url, options: { headers } },
   })
   worker.on('message', (answer: Probed) => answers.push(answer))
   const exited = once(worker, 'exit')
