@@ -27,12 +27,14 @@ const pageSize = 1_000
 /** How many followers are served without a turn for others, and how many read at a time. */
 const followersInARow = 50
 const maxReaders = 4
-/** A change waits for a pause and at most two deliveries: all of it should take this long. */
-const sentWithinMs = 35
-/** While the event loop is busy, pauses are this many times as long as deliveries: writes go on. */
-const busyPauses = 14
-const maxBusyPauseMs = 70
-const busyUtilization = 0.9
+const pauses = {
+  /** A change waits for a pause and at most two deliveries: all of it should take this long. */
+  sentWithinMs: 35,
+  /** While the event loop is busy, a pause is this many times as long as a delivery. */
+  timesDelivery: 14,
+  maxMs: 70,
+  busyUtilization: 0.9,
+}
 
 /**
  * Builds the feed of a process. It reads each change once and writes it once, for all followers
@@ -73,8 +75,9 @@ export function buildEventFeed(store: Store): EventFeed {
   function toPauseMs(spentMs: number): number {
     const { utilization } = performance.eventLoopUtilization(lastUse)
     lastUse = performance.eventLoopUtilization()
-    const longMs = Math.min(spentMs * busyPauses, maxBusyPauseMs)
-    return utilization > busyUtilization ? longMs : Math.min(longMs, sentWithinMs - 2 * spentMs)
+    const leftMs = pauses.sentWithinMs - 2 * spentMs
+    const maxMs = utilization > pauses.busyUtilization ? pauses.maxMs : leftMs
+    return Math.min(spentMs * pauses.timesDelivery, maxMs)
   }
 
   /** Brings every follower that is at the end to the new end. */
@@ -175,9 +178,8 @@ function toBytes(events: readonly JournalEvent[]): Buffer {
   return Buffer.from(events.map(toText).join(''))
 }
 
-function toText(event: JournalEvent): string {
-  return `id: ${event.position}\nevent: ${event.type}\ndata: ${toEventJson(event)}\n\n`
-}
+const toText = (event: JournalEvent): string =>
+  `id: ${event.position}\nevent: ${event.type}\ndata: ${toEventJson(event)}\n\n`
 
 /** Lets a few tasks run at a time; the others wait. */
 function buildReaders(max: number) {
