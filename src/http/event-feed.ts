@@ -27,14 +27,10 @@ const pageSize = 1_000
 /** How many followers are served without a turn for others, and how many read at a time. */
 const followersInARow = 50
 const maxReaders = 4
-const pauses = {
-  /** A change waits for a pause and at most two deliveries: all of it should take this long. */
-  sentWithinMs: 35,
-  /** While the event loop is busy, a pause is this many times as long as a delivery. */
-  timesDelivery: 14,
-  maxMs: 70,
-  busyUtilization: 0.9,
-}
+/** After a delivery comes a pause of nine times its time: changes gather, and writes go on. */
+const pauseShare = 9
+/** A change waits for the pause and at most two deliveries: all of it should take this long. */
+const sentWithinMs = 35
 
 /**
  * Builds the feed of a process. It reads each change once and writes it once, for all followers
@@ -50,7 +46,6 @@ export function buildEventFeed(store: Store): EventFeed {
   let advancing: Promise<void> | undefined
   let isPumping = false
   let isWoken = false
-  let lastUse = performance.eventLoopUtilization()
 
   function wake(): void {
     isWoken = true
@@ -66,18 +61,11 @@ export function buildEventFeed(store: Store): EventFeed {
       const startedAt = performance.now()
       // While the store is away, the watch wakes again and again.
       await advance().catch(() => {})
-      await sleep(toPauseMs(performance.now() - startedAt))
+      const spentMs = performance.now() - startedAt
+      const pauseMs = Math.min(spentMs * pauseShare, sentWithinMs - 2 * spentMs)
+      await sleep(Math.max(pauseMs, spentMs))
     }
     isPumping = false
-  }
-
-  /** The pause after a delivery, during which changes gather. */
-  function toPauseMs(spentMs: number): number {
-    const { utilization } = performance.eventLoopUtilization(lastUse)
-    lastUse = performance.eventLoopUtilization()
-    const leftMs = pauses.sentWithinMs - 2 * spentMs
-    const maxMs = utilization > pauses.busyUtilization ? pauses.maxMs : leftMs
-    return Math.min(spentMs * pauses.timesDelivery, maxMs)
   }
 
   /** Brings every follower that is at the end to the new end. */
@@ -178,8 +166,9 @@ function toBytes(events: readonly JournalEvent[]): Buffer {
   return Buffer.from(events.map(toText).join(''))
 }
 
-const toText = (event: JournalEvent): string =>
-  `id: ${event.position}\nevent: ${event.type}\ndata: ${toEventJson(event)}\n\n`
+function toText(event: JournalEvent): string {
+  return `id: ${event.position}\nevent: ${event.type}\ndata: ${toEventJson(event)}\n\n`
+}
 
 /** Lets a few tasks run at a time; the others wait. */
 function buildReaders(max: number) {
