@@ -27,7 +27,7 @@ export function mayReadOn(source: Source, chunk: Buffer, count: number): boolean
 }
 
 function beginTurn(): void {
-  const resumed = [...paused].slice(0, chunksPerTurn)
+  const resumed = paused.values().take(chunksPerTurn).toArray()
   for (const source of resumed) {
     paused.delete(source)
     source.resume()

@@ -40,7 +40,7 @@ type Turn = (request: IncomingMessage, response: ServerResponse) => void
 export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => void) {
   let waitingOnAll = 0
   let received: ServerResponse[] = []
-  let goingOn: ServerResponse[] = []
+  const goingOn: ServerResponse[] = []
 
   function receive(request: IncomingMessage, response: ServerResponse): void {
     const socket: TrackedSocket = request.socket
@@ -69,10 +69,9 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
     if (goingOn.push(response) === 1) setImmediate(goOn)
   }
 
-  // A thousand connections that pipeline would else take seconds before others get a turn.
+  // Otherwise a thousand connections that pipeline would take seconds before others get a turn.
   function goOn(): void {
-    const responses = goingOn.slice(0, maxGoingOn)
-    goingOn = goingOn.slice(maxGoingOn)
+    const responses = goingOn.splice(0, maxGoingOn)
     if (goingOn.length > 0) setImmediate(goOn)
     for (const response of responses) begin(response.req.socket, response)
   }
