@@ -4,12 +4,12 @@ export interface TimeLimit {
   stop(work: AbortController): void
 }
 
-/** Browsers number their timers, and have no process that one could keep alive. */
+/** Node.js, Deno and Bun let a timer rest. Browsers number theirs. */
 type Timer = number | { ref(): unknown; unref(): unknown }
 
 /**
  * One timer serves all work under a limit: a timer for each request costs more than its parsing.
- * Between requests it rests, and keeps no process alive.
+ * Between requests it rests, or is cleared: it keeps no process alive.
  */
 export function buildTimeLimit(ms: number): TimeLimit {
   /** The next one to abort comes first, since all have the same time. */
@@ -35,7 +35,12 @@ export function buildTimeLimit(ms: number): TimeLimit {
     },
     stop(work) {
       deadlines.delete(work)
-      if (deadlines.size === 0 && typeof timer === 'object') timer.unref()
+      if (deadlines.size > 0) return
+      if (typeof timer === 'object') timer.unref()
+      else {
+        clearTimeout(timer)
+        timer = undefined
+      }
     },
   }
 }
