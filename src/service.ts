@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, BoundSocket } from 'node:net'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { defaultTimeouts, type Timeouts } from './contract/limits.ts'
@@ -27,6 +27,8 @@ export interface ServiceOptions {
   readonly logger: Logger
   /** Instead of the store that the configuration names. */
   readonly store?: Store
+  /** Bound to the port that the configuration names; without it, the service binds one. */
+  readonly socket?: BoundSocket | undefined
   readonly timeouts?: Timeouts
   /** Times of the sender of webhooks, instead of the usual ones. */
   readonly webhooks?: Partial<SenderSettings>
@@ -82,7 +84,8 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
   }
 
   try {
-    const { host, publicUrl, allowedOrigins, rateLimit, trustedProxies, journalKeepMs } = config
+    const { port, host, publicUrl, allowedOrigins, rateLimit, trustedProxies, journalKeepMs } =
+      config
     const { server, drain } = buildServer({
       store,
       tokens,
@@ -96,7 +99,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
       timeouts,
       isJournaled: journalKeepMs !== 'off',
     })
-    await once(server.listen({ port: config.port, host: config.host }), 'listening')
+    await once(server.listen(options.socket ?? { port, host }), 'listening')
     const { countRequests } = metrics
     const sender =
       journalKeepMs === 'off'

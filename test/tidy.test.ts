@@ -115,6 +115,13 @@ describe('the architecture', () => {
     assert.deepEqual(foreign, [])
   })
 
+  // An import takes 40 ms of every start, because it loads Node's web client as well.
+  it('takes node:http from process.getBuiltinModule', () => {
+    const imported = /^import (?!type\b).* from 'node:http'/m
+    const found = files.filter((file) => imported.test(read(file)))
+    assert.deepEqual(found, [])
+  })
+
   for (const [what, pattern, where] of confined) {
     it(`keeps ${what} in one room`, () => {
       const found = files.filter((file) => pattern.test(read(file)))

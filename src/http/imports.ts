@@ -1,26 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure } from '../contract/errors.ts'
 import type { Format } from '../contract/formats.ts'
-import { type ImportReport, maxRefused } from '../contract/import-report.ts'
+import type { ImportReport } from '../contract/import-report.ts'
 import { limits } from '../contract/limits.ts'
 import type { ConflictRule } from '../contract/parameters.ts'
 import type { NewPlant } from '../contract/shapes.ts'
-import type { Store } from '../store/store.ts'
-import { type BatchBounds, putBatches, toBatches } from '../transfer/batches.ts'
-import { type Entry, UnreadableFile } from '../transfer/entry.ts'
-import { linesOfRequests } from '../transfer/lines.ts'
-import { type Outcome, toOutcome } from '../transfer/outcome.ts'
-import { buildReader, readPlants } from '../transfer/read.ts'
-import {
-  countFailed,
-  countLines,
-  countRefused,
-  countSettled,
-  describeCounts,
-  describeRest,
-  newTally,
-  type Tally,
-} from '../transfer/tally.ts'
+import type { ImportOutcome, Store } from '../store/store.ts'
+import type { BatchBounds } from '../transfer/batches.ts'
 import type { FileUpload } from './file-upload.ts'
 
 /** The entries of a batch. Other requests wait for one at most, so it is small while they come. */
@@ -73,47 +59,17 @@ export function buildImports(store: Store, countRequests: () => number): Imports
     plants: readonly NewPlant[],
     { rule, tokenId }: ImportRequest,
     signal: AbortSignal,
-  ): Promise<Outcome[]> {
+  ): Promise<readonly ImportOutcome[]> {
     const release = await takeTurn()
     try {
       // Single creates are refused while the queue is full. An import has time.
       while (store.isFull() && !signal.aborted) await sleep(fullPauseMs)
       signal.throwIfAborted()
       const onConflict = rule === 'replace' ? 'replace' : 'keep'
-      const outcomes = await store.importPlants(plants, onConflict, tokenId)
-      return outcomes.map((outcome) => toOutcome(outcome, rule))
+      return await store.importPlants(plants, onConflict, tokenId)
     } finally {
       release()
     }
-  }
-
-  async function importFile(
-    { chunks, signal }: FileUpload,
-    request: ImportRequest,
-  ): Promise<ImportReport> {
-    const tally = newTally()
-    const refused: ImportReport['refused'] = []
-    const batches = toBatches(
-      readPlants(chunks, buildReader(request.format), linesOfRequests),
-      bounds,
-    )
-    try {
-      await putBatches(batches, (plants) => put(plants, request, signal), bounds, signal, {
-        onSettled(entries, outcomes) {
-          countSettled(tally, entries, outcomes)
-          for (let index = 0; refused.length < maxRefused && index < entries.length; index++) {
-            const { refusal } = outcomes[index] as Outcome
-            if (refusal !== undefined) refused.push(toRefused(entries[index] as Entry, refusal))
-          }
-        },
-        onFailed: (entries, error) => countFailed(tally, entries, error),
-      })
-      signal.throwIfAborted()
-    } catch (error) {
-      throw explain(error, tally)
-    }
-    const lines = countLines(tally)
-    return { lines, ...tally.counts, refused, refusedInAll: countRefused(tally) }
   }
 
   return {
@@ -122,7 +78,9 @@ export function buildImports(store: Store, countRequests: () => number): Imports
       if (running.size >= limits.imports) throw tooManyImports()
       running.add(upload)
       try {
-        return await importFile(upload, request)
+        const { importFile } = await import('./import-file.ts')
+        const putOwn = (plants: readonly NewPlant[]) => put(plants, request, upload.signal)
+        return await importFile({ ...request, upload, bounds, put: putOwn })
       } finally {
         running.delete(upload)
       }
@@ -150,30 +108,6 @@ function buildGate(max: number) {
     else await new Promise<void>((resolve) => waiting.push(resolve))
     return release
   }
-}
-
-function toRefused(
-  entry: Entry,
-  { error, message }: NonNullable<Outcome['refusal']>,
-): ImportReport['refused'][number] {
-  const id = entry.plant === undefined ? entry.id : entry.plant.id
-  return id === undefined
-    ? { line: entry.line, error, message }
-    : { line: entry.line, id, error, message }
-}
-
-/** Adds to a failure what the import has done before it. */
-function explain(error: unknown, tally: Tally): unknown {
-  const isKnown = error instanceof Failure || error instanceof UnreadableFile
-  if (!isKnown) return error
-  const done = countLines(tally) === 0 ? '' : ` Imported before that: ${describeCounts(tally)}.`
-  const number = error instanceof Failure ? error.number : error.error
-  const hint = 'delimiter' in error && error.delimiter !== undefined ? ' Send it with commas.' : ''
-  const message = `${error.message.replace(/^line/, 'Line')}${hint}`
-  return new Failure(number, `${message}${done} ${describeRest(tally)}`, {
-    cause: error,
-    ...(error instanceof Failure && { headers: error.headers }),
-  })
 }
 
 function tooManyImports(): Failure {

@@ -1,5 +1,4 @@
 import { Failure } from '../contract/errors.ts'
-import { buildOpenApi } from '../contract/openapi.ts'
 import type { Page } from '../contract/operation.ts'
 import { type PageName, pages } from '../contract/pages.ts'
 import type { Health, Readiness } from '../contract/shapes.ts'
@@ -22,13 +21,9 @@ interface PageParts {
   readonly publicUrl: string | undefined
 }
 
-/** Stands for the address, so that the document is serialised once and not for every request. */
-const placeholder = 'http://placeholder.invalid'
-
 /** The pages that need no token, with the functions that answer them. */
 export function buildPages({ store, lifecycle, writeHealth, publicUrl }: PageParts): Entry[] {
-  const document = buildOpenApi({ baseUrl: placeholder })
-  const [documentStart = '', documentEnd = ''] = JSON.stringify(document).split(placeholder)
+  const writeDocument = buildDocument()
   const webFiles = buildWebFiles()
   const healthy: Health = { status: 'ok' }
 
@@ -44,10 +39,8 @@ export function buildPages({ store, lifecycle, writeHealth, publicUrl }: PagePar
       sendJson(exchange, JSON.stringify(writeHealth.isDiskFull() ? full : healthy))
     },
 
-    getOpenApi(exchange) {
-      const baseUrl = publicUrl ?? toBaseUrl(exchange.request)
-      const address = JSON.stringify(baseUrl).slice(1, -1)
-      sendJson(exchange, documentStart + address + documentEnd)
+    async getOpenApi(exchange) {
+      sendJson(exchange, await writeDocument(publicUrl ?? toBaseUrl(exchange.request)))
     },
 
     getPage: (exchange) => webFiles.sendPage(exchange, 'page'),
@@ -68,6 +61,24 @@ export function buildPages({ store, lifecycle, writeHealth, publicUrl }: PagePar
       },
     }
   })
+}
+
+/** Stands for the address, so that the document is serialised once and not for every request. */
+const placeholder = 'http://placeholder.invalid'
+
+/** Writes the OpenAPI document. The first client that asks for it has it built. */
+function buildDocument(): (baseUrl: string) => Promise<string> {
+  let built: Promise<string[]> | undefined
+
+  async function build(): Promise<string[]> {
+    const { buildOpenApi } = await import('../contract/openapi.ts')
+    return JSON.stringify(buildOpenApi({ baseUrl: placeholder })).split(placeholder)
+  }
+
+  return async (baseUrl) => {
+    built ??= build()
+    return (await built).join(JSON.stringify(baseUrl).slice(1, -1))
+  }
 }
 
 function sendJson(exchange: Exchange, text: string): void {

@@ -1,6 +1,6 @@
 import { cachePolicies } from '../contract/headers.ts'
 import { contentSecurityPolicy, referrerPolicy } from '../contract/web-policy.ts'
-import { type Asset, loadAssets, webPages } from '../web/assets.ts'
+import type { Asset } from '../web/assets.ts'
 import { type Exchange, type Headers, send } from './exchange.ts'
 import { takesGzip } from './negotiation.ts'
 import { nothingAt } from './unrouted.ts'
@@ -14,19 +14,25 @@ const assetHeaders: Headers = { 'Cache-Control': cachePolicies.asset }
 
 /** The answers with files for browsers. The files are built for the first browser that asks. */
 export function buildWebFiles() {
-  let built: ReadonlyMap<string, Asset> | undefined
-  const find = (name: string): Asset | undefined => {
-    built ??= loadAssets()
-    return built.get(name)
+  let built: Promise<ReadonlyMap<string, Asset>> | undefined
+
+  async function build(): Promise<ReadonlyMap<string, Asset>> {
+    const { loadAssets } = await import('../web/assets.ts')
+    return loadAssets()
+  }
+
+  async function find(name: string): Promise<Asset | undefined> {
+    built ??= build()
+    return (await built).get(name)
   }
 
   return {
-    sendPage(exchange: Exchange, page: keyof typeof webPages): void {
-      sendFile(exchange, find(webPages[page]) as Asset, pageHeaders)
+    async sendPage(exchange: Exchange, page: 'page' | 'reference'): Promise<void> {
+      sendFile(exchange, (await find(`${page}.html`)) as Asset, pageHeaders)
     },
 
-    sendAsset(exchange: Exchange, name: string): void {
-      const asset = find(`assets/${name}`)
+    async sendAsset(exchange: Exchange, name: string): Promise<void> {
+      const asset = await find(`assets/${name}`)
       if (asset === undefined) throw nothingAt(exchange.url)
       sendFile(exchange, asset, assetHeaders)
     },

@@ -6,7 +6,7 @@ import { toGauge } from './metric.ts'
 import { watchProcess } from './process.ts'
 import { buildRequestMetrics, countAnswer, type Recorder } from './requests.ts'
 import { toStoreMetrics } from './store.ts'
-import { type MetricsMediaType, metricsContentTypes, writeMetrics } from './text.ts'
+import type { MetricsMediaType } from './text.ts'
 
 /** Counts what the service does, and writes it down for the operator. */
 export interface Metrics {
@@ -88,6 +88,7 @@ export function openMetrics(parts: MetricsParts): Metrics {
       countConnections = count
     },
     async write(mediaType) {
+      const { metricsContentTypes, writeMetrics } = await import('./text.ts')
       // Scrapes at the same time share the work, so that many cost no more than one.
       collecting ??= collectAll().finally(() => {
         collecting = undefined

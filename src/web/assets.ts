@@ -18,9 +18,6 @@ export interface Asset {
   readonly hash: string
 }
 
-/** The names of the pages among the assets. */
-export const webPages = { page: 'page.html', reference: 'reference.html' } as const
-
 const contentTypes: Record<string, string> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -63,7 +60,7 @@ export function buildAssets(): ReadonlyMap<string, Asset> {
       asset: toAsset(`assets/${name.replace(extension, `-${hash}${extension}`)}`, text),
     }
   })
-  const pages = Object.values(webPages).map((name) => {
+  const pages = ['page.html', 'reference.html'].map((name) => {
     const text = linked.reduce(
       (html, { name, asset }) => html.replaceAll(`assets/${name}`, asset.name),
       readFile('frame.html').replace('<!-- head -->', () => readFile(name).trim()),

@@ -3,14 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Claim, Receiver } from '../store/receivers.ts'
 import type { Store } from '../store/store.ts'
-import { type Dispatcher, openDispatcher } from './dispatcher.ts'
+import type { Dispatcher } from './dispatcher.ts'
 import type { Job } from './job.ts'
 import { buildPace } from './pace.ts'
 import { buildPageReader } from './page-reader.ts'
 import { buildRoster } from './roster.ts'
 import { buildSaver } from './saver.ts'
 import { defaultSettings, maxOnTheirWay, type SenderSettings } from './settings.ts'
-import { type Outcome, openTransport } from './transport.ts'
+import type { Outcome } from './transport.ts'
 
 /** Sends the changes of the journal to the receivers whose lease this process holds. */
 export interface Sender {
@@ -70,6 +70,9 @@ export function openSender({ store, logger, countRequests, ...options }: SenderO
     const { timeoutMs, authorities } = settings
     const { id, url } = receiver
     const waiting = await store.receivers.listDeliveries(id, 'waiting')
+    // Loaded for the first receiver: a service without any starts sooner.
+    const { openDispatcher } = await import('./dispatcher.ts')
+    const { openTransport } = await import('./transport.ts')
     return openDispatcher({
       receiver,
       claim,

@@ -1,4 +1,4 @@
-import http, { type RequestOptions } from 'node:http'
+import type { RequestOptions } from 'node:http'
 import https from 'node:https'
 import { urlToHttpOptions } from 'node:url'
 import { explainError } from './explain.ts'
@@ -45,6 +45,8 @@ const idleMs = 4_000
 export function openTransport(options: TransportOptions): Transport {
   const { connections, timeoutMs, authorities } = options
   const url = new URL(options.url)
+  // An import of `node:http` would load Node's web client as well.
+  const http = process.getBuiltinModule('node:http')
   const { request, Agent } = url.protocol === 'https:' ? https : http
   const agent = new Agent({ keepAlive: true, maxSockets: connections, timeout: idleMs })
   const { auth: _, ...target } = urlToHttpOptions(url)

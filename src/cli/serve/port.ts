@@ -1,13 +1,17 @@
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
-import net, { createServer } from 'node:net'
+import net, { type BoundSocket, createServer } from 'node:net'
 import { type Config, WrongConfig } from '../../config.ts'
 
-/** Refuses a port that cannot be used before anything else is touched. */
-export async function requireFreePort({ port, host }: Config): Promise<void> {
+/**
+ * Reserves the port before anything else is touched. It does not listen yet: a client that waits
+ * for the service would connect too early. Node.js before 26.4 can only try the port.
+ */
+export async function reservePort({ port, host }: Config): Promise<BoundSocket | undefined> {
   try {
     const { address } = await lookup(host)
-    await tryPort(port, address)
+    if ('BoundSocket' in net) return new net.BoundSocket({ port, host: address })
+    return await tryPort(port, address)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const reason = reasons[code ?? ''] ?? `cannot be used (${code})`
@@ -15,16 +19,7 @@ export async function requireFreePort({ port, host }: Config): Promise<void> {
   }
 }
 
-/**
- * Binds the port and releases it. It does not listen: a client that waits for the service to come
- * back would connect, and be reset at the release.
- */
-async function tryPort(port: number, host: string): Promise<void> {
-  if ('BoundSocket' in net) {
-    new net.BoundSocket({ port, host }).close()
-    return
-  }
-  // Node.js before 26.4 can only listen.
+async function tryPort(port: number, host: string): Promise<undefined> {
   const server = createServer().listen({ port, host })
   await once(server, 'listening')
   await new Promise((resolve) => server.close(resolve))

@@ -10,7 +10,7 @@ import { withStore } from '../stores/with-store.ts'
 import type { Terminal } from '../terminal.ts'
 import { printToken } from '../tokens/print.ts'
 import { openLogger } from './logger.ts'
-import { requireFreePort } from './port.ts'
+import { reservePort } from './port.ts'
 import { describeStart, type Started, toListenUrl } from './welcome.ts'
 import { joinWorkers } from './worker-metrics.ts'
 import { disconnectWorker, isWorker, startWorkers } from './workers.ts'
@@ -18,15 +18,19 @@ import { disconnectWorker, isWorker, startWorkers } from './workers.ts'
 /** Runs the service until a signal stops it. */
 export async function serve(config: Config, terminal: Terminal): Promise<void> {
   expectShortLives()
-  if (!isWorker) await requireFreePort(config)
+  const socket = isWorker ? undefined : await reservePort(config)
   const logger = await openLogger(config.logLevel, terminal.errors)
   const print: Print = (started) => terminal.print(describeStart(started, config, terminal))
   const { version } = terminal
   if (isWorker) {
     await serveAlone({ config, logger, version, joinProcesses: joinWorkers }, async () => {})
     disconnectWorker()
-  } else if (config.workers === 1) await serveAlone({ config, logger, version }, print)
-  else await serveTogether(config, logger, print)
+  } else if (config.workers === 1) await serveAlone({ config, logger, version, socket }, print)
+  else {
+    // Each worker binds the port itself.
+    socket?.close()
+    await serveTogether(config, logger, print)
+  }
 }
 
 type Print = (started: Started) => Promise<void>

@@ -1,0 +1,82 @@
+import { Failure } from '../contract/errors.ts'
+import { type ImportReport, maxRefused } from '../contract/import-report.ts'
+import type { NewPlant } from '../contract/shapes.ts'
+import type { ImportOutcome } from '../store/store.ts'
+import { type BatchBounds, putBatches, toBatches } from '../transfer/batches.ts'
+import { type Entry, UnreadableFile } from '../transfer/entry.ts'
+import { linesOfRequests } from '../transfer/lines.ts'
+import { type Outcome, toOutcome } from '../transfer/outcome.ts'
+import { buildReader, readPlants } from '../transfer/read.ts'
+import {
+  countFailed,
+  countLines,
+  countRefused,
+  countSettled,
+  describeCounts,
+  describeRest,
+  newTally,
+  type Tally,
+} from '../transfer/tally.ts'
+import type { FileUpload } from './file-upload.ts'
+import type { ImportRequest } from './imports.ts'
+
+interface FileImport extends ImportRequest {
+  readonly upload: FileUpload
+  readonly bounds: BatchBounds
+  readonly put: (plants: readonly NewPlant[]) => Promise<readonly ImportOutcome[]>
+}
+
+/** Stores the plants of a file batch by batch, and reports what became of each line. */
+export async function importFile(file: FileImport): Promise<ImportReport> {
+  const { upload, format, rule, bounds, put } = file
+  const { chunks, signal } = upload
+  const tally = newTally()
+  const refused: ImportReport['refused'] = []
+  const batches = toBatches(readPlants(chunks, buildReader(format), linesOfRequests), bounds)
+
+  async function putAndJudge(plants: readonly NewPlant[]): Promise<Outcome[]> {
+    return (await put(plants)).map((outcome) => toOutcome(outcome, rule))
+  }
+
+  try {
+    await putBatches(batches, putAndJudge, bounds, signal, {
+      onSettled(entries, outcomes) {
+        countSettled(tally, entries, outcomes)
+        for (let index = 0; refused.length < maxRefused && index < entries.length; index++) {
+          const { refusal } = outcomes[index] as Outcome
+          if (refusal !== undefined) refused.push(toRefused(entries[index] as Entry, refusal))
+        }
+      },
+      onFailed: (entries, error) => countFailed(tally, entries, error),
+    })
+    signal.throwIfAborted()
+  } catch (error) {
+    throw explain(error, tally)
+  }
+  const lines = countLines(tally)
+  return { lines, ...tally.counts, refused, refusedInAll: countRefused(tally) }
+}
+
+function toRefused(
+  entry: Entry,
+  { error, message }: NonNullable<Outcome['refusal']>,
+): ImportReport['refused'][number] {
+  const id = entry.plant === undefined ? entry.id : entry.plant.id
+  return id === undefined
+    ? { line: entry.line, error, message }
+    : { line: entry.line, id, error, message }
+}
+
+/** Adds to a failure what the import has done before it. */
+function explain(error: unknown, tally: Tally): unknown {
+  const isKnown = error instanceof Failure || error instanceof UnreadableFile
+  if (!isKnown) return error
+  const done = countLines(tally) === 0 ? '' : ` Imported before that: ${describeCounts(tally)}.`
+  const number = error instanceof Failure ? error.number : error.error
+  const hint = 'delimiter' in error && error.delimiter !== undefined ? ' Send it with commas.' : ''
+  const message = `${error.message.replace(/^line/, 'Line')}${hint}`
+  return new Failure(number, `${message}${done} ${describeRest(tally)}`, {
+    cause: error,
+    ...(error instanceof Failure && { headers: error.headers }),
+  })
+}
