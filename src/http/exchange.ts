@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { jsonContentType } from '../contract/formats.ts'
-import { defaultTimeouts } from '../contract/limits.ts'
 import { countAnswer, type Recorder } from '../metrics/requests.ts'
 import { discardUnread } from './connections/incoming-body.ts'
 
@@ -29,14 +28,9 @@ export function addField({ fields }: Exchange, name: string, value: string): voi
   fields.push(name, value)
 }
 
-/** How long the connection is kept. Node says so only if it has a timer of its own. */
-const keepAlive = `timeout=${defaultTimeouts.keepAliveTimeoutMs / 1000}`
-
 /** Joins the fields of every answer with those of this one. `Vary` becomes a single field. */
-export function joinFields({ fields, response }: Exchange, headers: Headers): string[] {
+export function joinFields({ fields }: Exchange, headers: Headers): string[] {
   const joined = fields.slice()
-  const isKept = response.shouldKeepAlive && headers.Connection === undefined
-  if (isKept) joined.push('Keep-Alive', keepAlive)
   for (const name in headers) {
     const value = headers[name] as string
     const vary = name === 'Vary' ? joined.indexOf(name) : -1

@@ -20,6 +20,12 @@ describe('an idle connection', () => {
     const stream = { ...authorized, Accept: 'text/event-stream' }
     assert.equal(await keepAliveOf(toBytes({ path: '/events', headers: stream })), null)
     assert.equal(await keepAliveOf('GET /healthz HTTP/1.0\r\n\r\n'), null)
+    const unmet = { Expect: '100-continue', 'Content-Length': '2' }
+    assert.equal(await keepAliveOf(toBytes({ path: '/plants', headers: unmet })), null)
+    const { Authorization } = authorized
+    const kept = `Connection: keep-alive\r\nAuthorization: ${Authorization}\r\n\r\n`
+    assert.equal(await keepAliveOf(`GET /plants HTTP/1.0\r\n${kept}`), 'timeout=72')
+    assert.equal(await keepAliveOf(`GET /plants.csv HTTP/1.0\r\n${kept}`), null)
   })
 
   it('is kept for longer than a client may stop reading, and then closed', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
-import { authorized, startService } from '../support/service.ts'
+import { authorized, json, startService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 
@@ -47,6 +47,33 @@ describe('a request for an upgrade', () => {
     socket.write(Buffer.concat([get(), get(), get(), get(upgrade), get(), last]))
     const received = await text(socket)
     assert.deepEqual(statusesOf(received), ['404', '404', '404', '404', '404', '200'])
+  })
+
+  it('loses no request that follows its body, however slowly that is read', async () => {
+    const service = await startService(memory, { timeouts: { keepAliveTimeoutMs: 500 } })
+    // The token is known by then: the body is read as it comes.
+    await service.call({ path: '/plants/1' })
+    const headers = { ...json, ...upgrade, 'Transfer-Encoding': 'chunked' }
+    const chunks = [...'{"id":1,"name":"of more bytes than are read in a turn"}']
+    const body = `${chunks.map((byte) => `1\r\n${byte}\r\n`).join('')}0\r\n\r\n`
+    const last = toBytes({ path: '/plants/1', headers: { ...authorized, Connection: 'close' } })
+    const socket = openSocket(service.url)
+    socket.write(Buffer.concat([toBytes({ method: 'POST', path: '/plants', headers, body }), last]))
+    assert.deepEqual(statusesOf(await text(socket)), ['200', '200'])
+  })
+
+  it('may come again and again on one connection', async () => {
+    const warnings: string[] = []
+    const warn = ({ message }: Error) => warnings.push(message)
+    process.on('warning', warn)
+    const service = await startService(memory)
+    const socket = openSocket(service.url)
+    const last = toBytes({ path: '/healthz', headers: { Connection: 'close' } })
+    const again = toBytes({ path: '/healthz', headers: upgrade })
+    socket.write(Buffer.concat([...Array(20).fill(again), last]))
+    assert.equal(statusesOf(await text(socket))?.length, 21)
+    process.off('warning', warn)
+    assert.deepEqual(warnings, [])
   })
 
   it('may read an export slowly', async () => {

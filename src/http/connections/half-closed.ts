@@ -11,8 +11,13 @@ const graceMs = 1_000
 export function answerHalfClosed(server: Server): void {
   Object.assign(server, { httpAllowHalfOpen: true })
   server.on('connection', (socket: TrackedSocket) => {
-    socket.once('end', () => watch(socket))
+    // An old connection comes again after a request for an upgrade.
+    socket.off('end', watchThis).on('end', watchThis)
   })
+}
+
+function watchThis(this: TrackedSocket): void {
+  watch(this)
 }
 
 function watch(socket: TrackedSocket): void {

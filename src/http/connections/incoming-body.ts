@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { mayReadOn } from './reading-pace.ts'
+import { endPace, mayReadOn } from './reading-pace.ts'
 
 /** Node's own: its parser pushes each chunk of a body, and null at its end. */
 type Incoming = IncomingMessage & {
@@ -35,6 +35,7 @@ export function listenToBody(request: Incoming, { onChunk, onEnd, onLost }: Body
   // stream, with its events and ticks, they would take a tenth of the CPU time of a create.
   request.push = (chunk) => {
     if (chunk === null) {
+      endPace(request.socket)
       request._dumpAndCloseReadable?.()
       onEnd()
       return true
@@ -57,6 +58,7 @@ export function discardRest(request: Incoming): void {
   request.resume()
   request.push = (chunk) => {
     if (chunk !== null) return mayReadOn(request.socket, chunk, ++count)
+    endPace(request.socket)
     // That of the stream: Node closes the request when the stream has ended.
     Reflect.deleteProperty(request, 'push')
     return request.push?.(null) ?? true

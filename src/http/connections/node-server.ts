@@ -62,7 +62,7 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
 
   const turns = buildTurns(handlers.onRequest, (socket) => refuseBytes(socket, tooManyWaiting()))
   const receive = (request: IncomingMessage, response: ServerResponse) => {
-    silence.end(request.socket)
+    silence.end(request.socket, response)
     turns.receive(request, response)
   }
   server.on('request', receive)

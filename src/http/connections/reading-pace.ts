@@ -26,6 +26,11 @@ export function mayReadOn(source: Source, chunk: Buffer, count: number): boolean
   return false
 }
 
+/** Ends the pace of a source whose body is whole: from then on, others decide when it is read. */
+export function endPace(source: Source): void {
+  paused.delete(source)
+}
+
 function beginTurn(): void {
   const resumed = paused.values().take(chunksPerTurn).toArray()
   for (const source of resumed) {

@@ -1,9 +1,12 @@
-import type { Server } from 'node:http'
+import type { Server, ServerResponse } from 'node:http'
 import type { Timeouts } from '../../contract/limits.ts'
 import { findOpen, type TrackedSocket } from './turns.ts'
 
 /** How much longer than promised a connection is kept: a request may already be on its way. */
 const marginMs = 1_000
+
+/** Node's own: the time that a response announces if it keeps the connection. */
+type KeepingResponse = ServerResponse & { _keepAliveTimeout?: number }
 
 /**
  * Drops clients that stop reading and connections that stay idle. Node's other timers answer
@@ -13,7 +16,7 @@ const marginMs = 1_000
 export function dropSilent(
   server: Server,
   { stallTimeoutMs, keepAliveTimeoutMs }: Timeouts,
-): { end(socket: TrackedSocket): void } {
+): { end(socket: TrackedSocket, response: KeepingResponse): void } {
   const idleTimeoutMs = keepAliveTimeoutMs + marginMs
   const firstMs = Math.min(stallTimeoutMs, idleTimeoutMs)
   server.timeout = firstMs
@@ -27,8 +30,9 @@ export function dropSilent(
   })
 
   return {
-    end(socket) {
+    end(socket, response) {
       if (socket.timeout !== firstMs) socket.setTimeout(firstMs)
+      response._keepAliveTimeout = keepAliveTimeoutMs
     },
   }
 }
