@@ -32,7 +32,7 @@ export function toClientFailure(error: ClientError, timeouts: Timeouts): Failure
   return malformed('The request is not well-formed HTTP.')
 }
 
-/** Node also complains about the version when something else than a newline follows it. */
+/** Node also complains about a good version when no line break follows it. */
 function hasKnownVersion(packet: Buffer | undefined): boolean {
   return / HTTP\/1\.[01][^\d\r]/.test(packet?.toString('latin1') ?? '')
 }

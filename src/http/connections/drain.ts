@@ -23,9 +23,9 @@ export async function drain(
   timeouts: Timeouts,
   grace: Grace,
 ): Promise<number> {
-  const timer = new AbortController()
-  // It keeps the process alive: connections that are not read from would not.
-  const deadline = sleep(timeouts.shutdownMs, undefined, timer).catch(() => {})
+  const ended = new AbortController()
+  // Its timer keeps the process alive: connections that are not read from would not.
+  const deadline = sleep(timeouts.shutdownMs, undefined, ended).catch(() => {})
   // An answer that was begun earlier does not say that it is the last. Its client may send another
   // request, and has the grace for it.
   server.keepAliveTimeout = Math.max(1, timeouts.idleGraceMs)
@@ -37,7 +37,7 @@ export async function drain(
   }
   const { closed } = await connections.closePort()
   await Promise.race([closed, deadline])
-  timer.abort()
+  ended.abort()
   const cut = connections.cut()
   await closed
   return cut

@@ -1,35 +1,35 @@
 import type { Server, ServerResponse } from 'node:http'
-import { findOpen, type TrackedSocket } from './turns.ts'
+import { type ClientSocket, findOpenResponse } from './turns.ts'
 
 /** How long a read may take for a client that has ended its side. */
-const graceMs = 1_000
+const maxReadMs = 1_000
 
 /**
  * Lets clients end their side after the last request and read on (RFC 9112, 9.6). A client that
- * has left looks the same until it is sent something, so a slow read for it is given up.
+ * has left looks the same until it is sent something, so a read that takes longer is given up.
  */
 export function answerHalfClosed(server: Server): void {
   Object.assign(server, { httpAllowHalfOpen: true })
-  server.on('connection', (socket: TrackedSocket) => {
+  server.on('connection', (socket: ClientSocket) => {
     // An old connection comes again after a request for an upgrade.
     socket.off('end', watchThis).on('end', watchThis)
   })
 }
 
-function watchThis(this: TrackedSocket): void {
+function watchThis(this: ClientSocket): void {
   watch(this)
 }
 
-function watch(socket: TrackedSocket): void {
-  const open = findOpen(socket)
+function watch(socket: ClientSocket): void {
+  const open = findOpenResponse(socket)
   if (open === undefined) return
   const check = () => {
-    if (findOpen(socket) === open && isSlowRead(open)) socket.destroy()
+    if (findOpenResponse(socket) === open && isUnansweredRead(open)) socket.destroy()
     else watch(socket)
   }
-  setTimeout(check, graceMs).unref()
+  setTimeout(check, maxReadMs).unref()
 }
 
-function isSlowRead({ headersSent, req }: ServerResponse): boolean {
+function isUnansweredRead({ headersSent, req }: ServerResponse): boolean {
   return !headersSent && (req.method === 'GET' || req.method === 'HEAD')
 }

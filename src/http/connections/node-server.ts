@@ -9,7 +9,7 @@ import { breakLongBody, hasLongBody } from './long-body.ts'
 import { createServer } from './node-http.ts'
 import { trackConnections } from './port.ts'
 import { dropSilent } from './silence.ts'
-import { afterRequests, buildTurns, close, refuse, type TrackedSocket } from './turns.ts'
+import { afterRequests, buildTurns, type ClientSocket, close, refuse } from './turns.ts'
 import { ignoreUpgrades, isIdleAgain, postponeUpgrade } from './upgrades.ts'
 
 export interface NodeServer {
@@ -23,8 +23,8 @@ export interface NodeServer {
 export interface ConnectionHandlers {
   /** Answers a request. Those before it on its connection have been answered. */
   onRequest(request: IncomingMessage, response: ServerResponse): void
-  /** Makes the answer, as bytes, to something that is no request. The connection then closes. */
-  toRefusal(failure: Failure, socket: TrackedSocket): string
+  /** Makes the raw answer to bytes that are no whole request. The connection then closes. */
+  toRefusal(failure: Failure, socket: ClientSocket): string
   /** Called for a connection beyond the bound, which was closed. */
   onDrop(): void
 }
@@ -39,7 +39,7 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     headersTimeout: timeouts.headersTimeoutMs,
     connectionsCheckingInterval: Math.min(1_000, timeouts.headersTimeoutMs / 2),
     maxHeaderSize: limits.headerBytes,
-    // Node would answer the first of these itself, and repair the second.
+    // Node would answer a request without Host itself, and drop repeated headers.
     requireHostHeader: false,
     joinDuplicateHeaders: true,
     // A request without a body needs no stream for it.
@@ -50,12 +50,12 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   const connections = trackConnections(server)
   const silence = dropSilent(server, timeouts)
 
-  function refuseBytes(socket: TrackedSocket, failure: Failure): void {
+  function refuseBytes(socket: ClientSocket, failure: Failure): void {
     refuse(socket, timeouts.stallTimeoutMs, handlers.toRefusal(failure, socket))
   }
 
-  /** The receiver of a long body answers itself, with what it has done. */
-  function refuseRequest(socket: TrackedSocket, failure: Failure): void {
+  /** A long body has a receiver, which answers itself: it says what was done before. */
+  function refuseRequest(socket: ClientSocket, failure: Failure): void {
     if (breakLongBody(socket, failure)) afterRequests(socket, () => close(socket))
     else refuseBytes(socket, failure)
   }
@@ -71,10 +71,10 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   server.on('checkExpectation', receive)
   ignoreUpgrades(server)
   answerHalfClosed(server)
-  server.on('connect', (_, socket: TrackedSocket) =>
+  server.on('connect', (_, socket: ClientSocket) =>
     refuseBytes(socket, malformed('The method CONNECT is for proxies, and this is not one.')),
   )
-  server.on('clientError', (error: ClientError, socket: TrackedSocket) => {
+  server.on('clientError', (error: ClientError, socket: ClientSocket) => {
     if (error.code === 'ECONNRESET') socket.destroy()
     else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isExempt(socket)) return
     else refuseRequest(socket, toClientFailure(error, timeouts))
@@ -88,6 +88,6 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
 }
 
 /** Whether Node's limit on the time of a request does not hold for what a connection is doing. */
-function isExempt(socket: TrackedSocket): boolean {
+function isExempt(socket: ClientSocket): boolean {
   return isIdleAgain(socket) || hasLongBody(socket)
 }

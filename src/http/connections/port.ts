@@ -1,12 +1,12 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 
 /** How long a new connection may be silent before it counts as idle. Node allows no time at all. */
 const firstByteMs = 500
-/** The port closes after this many checks in a row without a new connection. */
-const quietLooks = 3
-const lookMs = 10
+/** The port closes after this many checks in a row without a new connection, and this far apart. */
+const quietChecks = 3
+const checkMs = 10
 /** How long a stream of new connections may keep the port open. */
 const maxClosingMs = 500
 
@@ -33,18 +33,18 @@ export function trackConnections(server: Server) {
       // An old connection comes again after a request for an upgrade.
       if (openedAt.has(socket)) for (const listener of listeners) listener.call(server, socket)
       else accepted.push(socket)
-      // Node does not listen yet, and a reset would end the process.
+      // Node has no listener for errors on it yet, and a reset would end the process.
       socket.on('error', () => socket.destroy())
     })
     const startedAt = performance.now()
-    const mayBeFirstByte = ([, since]: [Socket, number]) => performance.now() - since < firstByteMs
-    for (let quiet = 0; quiet < quietLooks; quiet++) {
+    const isNew = ([, since]: [Socket, number]) => performance.now() - since < firstByteMs
+    for (let quiet = 0; quiet < quietChecks; quiet++) {
       const before = accepted.length
-      await sleep(lookMs)
+      await sleep(checkMs)
       // One more turn after a commit, during which nothing is accepted or read.
-      await turn()
+      await nextTurn()
       if (performance.now() - startedAt > maxClosingMs) break
-      if (accepted.length > before || findSilent().some(mayBeFirstByte)) quiet = -1
+      if (accepted.length > before || findSilent().some(isNew)) quiet = -1
     }
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
     server.removeAllListeners('connection')

@@ -9,13 +9,14 @@ interface Source {
   resume(): void
 }
 
+/** How many such chunks this turn has read. */
 let chunks = 0
 const paused = new Set<Source>()
 
 /**
- * Returns whether the source of a chunk may be read on, which is the `count`-th of its body.
- * Otherwise pause it: it is resumed in a later turn. libuv would read up to 2 MiB from each
- * connection before any other request gets its turn.
+ * Returns whether to read on after a chunk, the `count`-th of its body. Otherwise the caller pauses
+ * the source, which is resumed in a later turn. libuv would read up to 2 MiB from each connection
+ * before any other request gets its turn.
  */
 export function mayReadOn(source: Source, chunk: Buffer, count: number): boolean {
   if (chunk.length < largeChunkBytes && count <= freeChunks) return true

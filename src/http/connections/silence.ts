@@ -1,6 +1,6 @@
 import type { Server, ServerResponse } from 'node:http'
 import type { Timeouts } from '../../contract/limits.ts'
-import { findOpen, type TrackedSocket } from './turns.ts'
+import { type ClientSocket, findOpenResponse } from './turns.ts'
 
 /** How much longer than promised a connection is kept: a request may already be on its way. */
 const marginMs = 1_000
@@ -16,14 +16,14 @@ type KeepingResponse = ServerResponse & { _keepAliveTimeout?: number }
 export function dropSilent(
   server: Server,
   { stallTimeoutMs, keepAliveTimeoutMs }: Timeouts,
-): { end(socket: TrackedSocket, response: KeepingResponse): void } {
+): { end(socket: ClientSocket, response: KeepingResponse): void } {
   const idleTimeoutMs = keepAliveTimeoutMs + marginMs
   const firstMs = Math.min(stallTimeoutMs, idleTimeoutMs)
   server.timeout = firstMs
   server.keepAliveTimeout = 0
 
-  server.on('timeout', (socket: TrackedSocket) => {
-    const isIdle = findOpen(socket) === undefined
+  server.on('timeout', (socket: ClientSocket) => {
+    const isIdle = findOpenResponse(socket) === undefined
     const restMs = (isIdle ? idleTimeoutMs : stallTimeoutMs) - firstMs
     if (socket.timeout === firstMs && restMs > 0) socket.setTimeout(restMs)
     else if (isIdle || socket.writableLength > 0) socket.destroy()

@@ -5,17 +5,20 @@ import { nextTick } from 'node:process'
 /** How many requests may wait for the one before them: on one connection, and on all of them. */
 export const maxWaitingOnConnection = 1_000
 export const maxWaiting = 8_000
-/** How many pipelined requests are begun without a turn for other connections. */
-const maxInARow = 4
-/** On how many connections they go on before new requests are looked for. */
-const maxGoingOn = 16
+/** One in this many pipelined requests is postponed, so that other connections get a turn. */
+const pipelinedPerTurn = 4
+/** How many postponed requests begin before other connections are read. */
+const maxPostponedPerTurn = 16
 /** How long a closing connection lingers, so that its client can read the last answer. */
 const lingerMs = 500
 
 const queue = Symbol('the requests on this connection')
 
-/** The queue is kept on the socket: a map would cost three look-ups for each request. */
-export type TrackedSocket = Socket & {
+/**
+ * A connection with its requests. They are kept on the socket: a map would cost three look-ups for
+ * each request.
+ */
+export type ClientSocket = Socket & {
   [queue]?: RequestQueue
   /** Node's own. It calls `onIncoming` for each request that it has parsed. */
   parser?: { onIncoming: () => number } | null
@@ -28,7 +31,8 @@ interface RequestQueue {
   waiting: ServerResponse[]
   isPauseScheduled: boolean
   isRefused: boolean
-  inARow: number
+  /** How many requests have waited so far. */
+  pipelined: number
 }
 
 type Turn = (request: IncomingMessage, response: ServerResponse) => void
@@ -37,13 +41,13 @@ type Turn = (request: IncomingMessage, response: ServerResponse) => void
  * Gives each request its turn, when every request before it on its connection was answered.
  * `onOverflow` is called for a connection on which too many wait: no more of its requests are seen.
  */
-export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => void) {
+export function buildTurns(onTurn: Turn, onOverflow: (socket: ClientSocket) => void) {
   let waitingOnAll = 0
   let received: ServerResponse[] = []
-  const goingOn: ServerResponse[] = []
+  const postponed: ServerResponse[] = []
 
   function receive(request: IncomingMessage, response: ServerResponse): void {
-    const socket: TrackedSocket = request.socket
+    const socket: ClientSocket = request.socket
     const requests = queueOf(socket)
     if (lastOf(requests) === undefined) {
       requests.current = response
@@ -65,20 +69,20 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
     for (const response of responses) begin(response.req.socket, response)
   }
 
-  function goOnLater(response: ServerResponse): void {
-    if (goingOn.push(response) === 1) setImmediate(goOn)
+  function postpone(response: ServerResponse): void {
+    if (postponed.push(response) === 1) setImmediate(beginPostponed)
   }
 
-  // Otherwise a thousand connections that pipeline would take seconds before others get a turn.
-  function goOn(): void {
-    const responses = goingOn.splice(0, maxGoingOn)
-    if (goingOn.length > 0) setImmediate(goOn)
+  // A few at a time: a thousand connections that pipeline would hold up the others for seconds.
+  function beginPostponed(): void {
+    const responses = postponed.splice(0, maxPostponedPerTurn)
+    if (postponed.length > 0) setImmediate(beginPostponed)
     for (const response of responses) begin(response.req.socket, response)
   }
 
   // A pipelined request sees the effects of the one before it. For a client that does not read,
   // one answer is held in memory, not many.
-  function wait(socket: TrackedSocket, requests: RequestQueue, response: ServerResponse): void {
+  function wait(socket: ClientSocket, requests: RequestQueue, response: ServerResponse): void {
     if (requests.waiting.length === maxWaitingOnConnection || waitingOnAll === maxWaiting) {
       // As after an upgrade, Node parses no more of the bytes that it has. Each request that waits
       // holds about 2 KB.
@@ -93,11 +97,11 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
   }
 
   // A request after a closing answer is not executed: it could not be answered (RFC 9112, 9.6).
-  function begin(socket: TrackedSocket, response: ServerResponse): void {
+  function begin(socket: ClientSocket, response: ServerResponse): void {
     if (socket.writable) onTurn(response.req, response)
   }
 
-  function next(socket: TrackedSocket, requests: RequestQueue): void {
+  function next(socket: ClientSocket, requests: RequestQueue): void {
     const response = requests.waiting.shift() as ServerResponse
     waitingOnAll--
     if (!socket.writable) {
@@ -110,7 +114,7 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
     // While an upgrade is pending there is no parser, and bytes that are read would be lost.
     else if (socket.parser) socket.resume()
     // Other connections get their turn in between, however fast this one is answered.
-    if (++requests.inARow % maxInARow === 0) goOnLater(response)
+    if (++requests.pipelined % pipelinedPerTurn === 0) postpone(response)
     else begin(socket, response)
   }
 
@@ -128,13 +132,13 @@ export function buildTurns(onTurn: Turn, onOverflow: (socket: TrackedSocket) => 
   return { receive }
 }
 
-function queueOf(socket: TrackedSocket): RequestQueue {
+function queueOf(socket: ClientSocket): RequestQueue {
   socket[queue] ??= {
     current: undefined,
     waiting: [],
     isPauseScheduled: false,
     isRefused: false,
-    inARow: 0,
+    pipelined: 0,
   }
   return socket[queue]
 }
@@ -150,13 +154,13 @@ function isOpen(response: ServerResponse | undefined): response is ServerRespons
 }
 
 /** The response that is being made on a connection, if there is one. */
-export function findOpen(socket: TrackedSocket): ServerResponse | undefined {
+export function findOpenResponse(socket: ClientSocket): ServerResponse | undefined {
   const { current } = queueOf(socket)
   return isOpen(current) ? current : undefined
 }
 
 /** Calls `run` when every request on a connection has been answered, or at once if none is open. */
-export function afterRequests(socket: TrackedSocket, run: () => void): void {
+export function afterRequests(socket: ClientSocket, run: () => void): void {
   const last = lastOf(queueOf(socket))
   if (last === undefined) run()
   else last.once('close', run)
@@ -166,7 +170,7 @@ export function afterRequests(socket: TrackedSocket, run: () => void): void {
  * Answers broken bytes and closes the connection. They came after the last request, which is
  * answered first, or in its body: then this is its answer, unless it has one.
  */
-export function refuse(socket: TrackedSocket, timeoutMs: number, answer: string): void {
+export function refuse(socket: ClientSocket, timeoutMs: number, answer: string): void {
   const requests = queueOf(socket)
   if (socket.destroyed || requests.isRefused) return
   requests.isRefused = true
@@ -178,7 +182,6 @@ export function refuse(socket: TrackedSocket, timeoutMs: number, answer: string)
     close(socket)
   }
   const last = lastOf(requests) ?? requests.current
-  // The broken bytes follow a whole request, which gets its answer first.
   if (last === undefined || last.req.complete) afterRequests(socket, send)
   // It has its answer, which may have to wait for those before it.
   else if (last.headersSent) afterRequests(socket, () => close(socket))

@@ -5,7 +5,7 @@ interface Handle {
   readonly writeQueueSize?: number
 }
 
-/** How many bytes wait to be sent, beside those that a write has not reached yet. */
+/** How many bytes of the write under way wait to be sent. Later writes do not count. */
 export function countUnsent(socket: Socket): number {
   const { _handle: handle } = socket as Socket & { readonly _handle?: Handle | null }
   return handle?.writeQueueSize ?? socket.writableLength

@@ -1,9 +1,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import { afterRequests, close, type TrackedSocket } from './turns.ts'
+import { afterRequests, type ClientSocket, close } from './turns.ts'
 
 const bytesBefore = Symbol('how many bytes were read before the parser came back')
 
-type UpgradeSocket = TrackedSocket & {
+type UpgradeSocket = ClientSocket & {
   [bytesBefore]?: number
   /** Node's own: the response that is being sent. */
   readonly _httpMessage?: ServerResponse | null
