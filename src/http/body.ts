@@ -4,8 +4,13 @@ import { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
 import { decodeBody, isBlank } from '../json/decode.ts'
 import { overloaded } from '../store/failures.ts'
-import { discardRest, hasNoBody, listenToBody } from './connections/incoming-body.ts'
-import { malformed } from './failures.ts'
+import {
+  awaitsContinue,
+  discardRest,
+  hasNoBody,
+  listenToBody,
+} from './connections/incoming-body.ts'
+import { bodyEndedEarly } from './failures.ts'
 import { isMediaType } from './media-type.ts'
 
 /** Bodies that are being read hold at most this much memory, over all requests. */
@@ -48,16 +53,17 @@ export async function discardBody(
  * after each of twice the time that it took: other requests are served and connections accepted.
  */
 const largeBytes = 64 * 1024
-let lastTurn: Promise<void> = Promise.resolve()
+let lastJudged: Promise<void> = Promise.resolve()
 
-function takeTurn(): Promise<void> {
-  const turn = lastTurn
-  lastTurn = turn.then(async () => {
+/** Resolves when no large body is judged. The caller then judges its own at once. */
+function waitToJudge(): Promise<void> {
+  const mayJudge = lastJudged
+  lastJudged = mayJudge.then(async () => {
     const startedAt = performance.now()
     await nextTurn()
     await sleep(2 * (performance.now() - startedAt))
   })
-  return turn
+  return mayJudge
 }
 
 /** Reads a body, and resolves with what `judge` makes of its bytes. */
@@ -66,8 +72,7 @@ function readBody<Value>(
   response: ServerResponse,
   judge: (bytes: Buffer) => Value,
 ): Promise<Value> {
-  const isExpected = request.headers.expect !== undefined && request.httpVersion === '1.1'
-  if (isExpected && !hasNoBody(request)) response.writeContinue()
+  if (awaitsContinue(request) && !hasNoBody(request)) response.writeContinue()
   return new Promise((resolve, reject) => {
     const held: HeldBytes = { buffer: nothing, length: 0, chunks: 0, counted: 0 }
 
@@ -97,10 +102,10 @@ function readBody<Value>(
         if (failure !== undefined) fail(failure)
       },
       onEnd() {
-        if (held.length > largeBytes) takeTurn().then(end)
+        if (held.length > largeBytes) waitToJudge().then(end)
         else end()
       },
-      onLost: () => fail(endedEarly()),
+      onLost: () => fail(bodyEndedEarly()),
     })
   })
 }
@@ -116,7 +121,7 @@ interface HeldBytes {
   buffer: Buffer
   length: number
   chunks: number
-  /** How many of them count for all bodies together. */
+  /** How many of them count towards `heldBytes`. */
   counted: number
 }
 
@@ -168,8 +173,4 @@ function tooManyChunks(): Failure {
     `A body in more than ${limits.bodyChunks} chunks must have ${limits.bodyChunkBytes} bytes in each on average.`,
     { headers: { Connection: 'close' } },
   )
-}
-
-function endedEarly(): Failure {
-  return malformed('The connection ended before the body did.')
 }

@@ -56,6 +56,10 @@ export function malformed(message: string, headers: Record<string, string> = {})
   return new Failure(40000, message, { headers })
 }
 
+export function bodyEndedEarly(): Failure {
+  return malformed('The connection ended before the body did.')
+}
+
 export function authorizationTwice(): Failure {
   return malformed('The header Authorization is given twice.', {
     'WWW-Authenticate': `${challenge}, error="invalid_request"`,

@@ -14,12 +14,17 @@ export interface BodyListener {
   onLost(): void
 }
 
+/** Whether the client waits for `100 Continue` before it sends the body. */
+export function awaitsContinue({ headers, httpVersion }: IncomingMessage): boolean {
+  return headers.expect !== undefined && httpVersion === '1.1'
+}
+
 /** Whether no body comes with a request. Node emits no `end` then. */
 export function hasNoBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] === undefined && !Number(headers['content-length'])
 }
 
-/** Listens to a body that is read at the speed of its sender. */
+/** Passes on the chunks of a body, at the pace of all bodies. */
 export function listenToBody(request: Incoming, { onChunk, onEnd, onLost }: BodyListener): void {
   let count = 0
   request.on('error', onLost)
@@ -51,7 +56,7 @@ export function discardUnread(request: Incoming): void {
   if (request.readableFlowing === null) discardRest(request)
 }
 
-/** Discards the rest of a body at the pace of all bodies: Node would, as fast as it comes. */
+/** Discards the rest of a body, at the pace of all bodies. Node would as fast as it comes. */
 export function discardRest(request: Incoming): void {
   let count = 0
   request.removeAllListeners('data')
@@ -59,7 +64,7 @@ export function discardRest(request: Incoming): void {
   request.push = (chunk) => {
     if (chunk !== null) return mayReadOn(request.socket, chunk, ++count)
     endPace(request.socket)
-    // That of the stream: Node closes the request when the stream has ended.
+    // The stream takes its end itself: Node closes the request after that.
     Reflect.deleteProperty(request, 'push')
     return request.push?.(null) ?? true
   }

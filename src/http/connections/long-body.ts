@@ -2,15 +2,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Failure } from '../../contract/errors.ts'
 import { limits, type Timeouts } from '../../contract/limits.ts'
-import { malformed } from '../failures.ts'
-import { discardRest, hasNoBody } from './incoming-body.ts'
+import { bodyEndedEarly } from '../failures.ts'
+import { awaitsContinue, discardRest, hasNoBody } from './incoming-body.ts'
 
 /** A body of any length, read as it comes. */
 export interface LongBody {
   /** Its bytes. If its client fails, they come first, and then the failure is thrown. */
   readonly chunks: AsyncIterable<Buffer>
-  /** Aborts with the `Failure` for which nothing more may be done with the body. */
+  /** Aborts with a `Failure` when the body may not be used any more. */
   readonly signal: AbortSignal
+  /** Ends the use of the body. */
   end(failure: Failure): void
 }
 
@@ -19,12 +20,12 @@ const maxHeldBytes = 64 * 1024
 /** How often the token of the request is checked. */
 const tokenCheckMs = 50
 
-/** The bodies that are being received, so that they hear of faults of their connections. */
+/** How to stop the body that is being received on a connection, when its bytes are broken. */
 const bodies = new WeakMap<Socket, (failure: Failure) => void>()
 
 /**
  * Opens the body of a request. It has time limits of its own, and is released with the response:
- * what is left of it is discarded then, so that the next request can be read.
+ * the rest of it is discarded then, so that the next request can be read.
  */
 export function openLongBody(
   request: IncomingMessage,
@@ -39,7 +40,7 @@ export function openLongBody(
   let heldBytes = 0
   let state: 'coming' | 'whole' | Failure = hasNoBody(request) ? 'whole' : 'coming'
   let wake = () => {}
-  let mustContinue = request.headers.expect !== undefined && request.httpVersion === '1.1'
+  let mustContinue = awaitsContinue(request)
   const patience = buildPatience(timeouts, () => stop(tooSlow(timeouts)))
 
   function stop(next: 'whole' | Failure): void {
@@ -90,13 +91,13 @@ export function openLongBody(
       bodies.delete(socket)
       stop('whole')
     })
-    request.on('error', () => stop(endedEarly()))
+    request.on('error', () => stop(bodyEndedEarly()))
   }
   response.once('close', () => {
     clearTimeout(deadline)
     clearInterval(watch)
     patience.pause()
-    stop(endedEarly())
+    stop(bodyEndedEarly())
     if (request.complete) return
     // The client may still be sending. Node's own limit on a request has been ignored.
     discardRest(request)
@@ -124,8 +125,8 @@ export function hasLongBody(socket: Socket): boolean {
   return bodies.has(socket)
 }
 
-/** Bounds the wait for a client: each few bytes may take as long as a whole request. */
-function buildPatience({ requestTimeoutMs }: Timeouts, onLost: () => void) {
+/** Bounds the wait for a client, which must send a part within the time for a whole request. */
+function buildPatience({ requestTimeoutMs }: Timeouts, onTimeout: () => void) {
   let leftMs = requestTimeoutMs
   let bytes = 0
   let beganAt = 0
@@ -134,7 +135,7 @@ function buildPatience({ requestTimeoutMs }: Timeouts, onLost: () => void) {
   return {
     begin(): void {
       beganAt = performance.now()
-      timer = setTimeout(onLost, leftMs)
+      timer = setTimeout(onTimeout, leftMs)
     },
     pause(): void {
       if (timer === undefined) return
@@ -161,8 +162,4 @@ function tooSlow({ requestTimeoutMs }: Timeouts): Failure {
 
 function tooLong({ importMs }: Timeouts): Failure {
   return new Failure(40800, `The import must end within ${importMs / 1000} s.`)
-}
-
-function endedEarly(): Failure {
-  return malformed('The connection ended before the body did.')
 }
