@@ -12,8 +12,9 @@ export interface Exchange {
   readonly url: string
   /** Header fields of every possible answer: names and values in turn, as Node writes them. */
   readonly fields: string[]
-  /** For the log: the token of the request, and the error number of its answer. */
+  /** For the log: the token of the request. */
   tokenId: string | undefined
+  /** For the log and the metrics: the error number of the answer. */
   error: number | undefined
   /** When the request began (`performance.now()`). */
   readonly startedAt: number
@@ -40,24 +41,24 @@ export function joinFields({ fields }: Exchange, headers: Headers): string[] {
   return joined
 }
 
-/** Sends an answer. Without a text it has no body. */
+/** Sends an answer, with or without a body. */
 export function send(
   exchange: Exchange,
   status: number,
   headers: Headers,
-  text?: string | Buffer,
+  body?: string | Buffer,
   contentType = jsonContentType,
 ): void {
   const fields = joinFields(exchange, headers)
   let bytes = 0
-  if (text !== undefined) {
-    bytes = Buffer.byteLength(text)
+  if (body !== undefined) {
+    bytes = Buffer.byteLength(body)
     fields.push('Content-Type', contentType, 'Content-Length', String(bytes))
   }
   // ASCII is the same in both, and Latin-1 is written faster.
-  const encoding = text?.length === bytes ? 'latin1' : 'utf8'
+  const encoding = body?.length === bytes ? 'latin1' : 'utf8'
   discardUnread(exchange.request)
-  exchange.response.writeHead(status, fields).end(text, encoding)
+  exchange.response.writeHead(status, fields).end(body, encoding)
   recordAnswer(exchange, status, bytes)
 }
 

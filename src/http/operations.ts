@@ -32,9 +32,7 @@ interface OperationParts {
   readonly isJournaled: boolean
 }
 
-interface CountRequest {
-  readonly countRequest: ReturnType<typeof buildRateLimit> | undefined
-}
+type CountRequest = ReturnType<typeof buildRateLimit>
 
 /** Any handler. The type of its own operation says which of these members a call has. */
 type AnyHandler = (call: {
@@ -53,8 +51,8 @@ export function buildOperations(parts: OperationParts): Entry[] {
   const countRequest = parts.rateLimit && buildRateLimit(parts.rateLimit)
   return (Object.keys(operations) as OperationName[]).map((name) => {
     const { method, path, isServedUnderLoad }: Operation = operations[name]
-    const isThere = parts.isJournaled || name !== 'listEvents'
-    const handle = isThere ? buildHandle(name, { ...parts, countRequest }) : refuseEvents
+    const isServed = parts.isJournaled || name !== 'listEvents'
+    const handle = isServed ? buildHandle(name, parts, countRequest) : refuseEvents
     return { name, method, path, isServedUnderLoad: isServedUnderLoad === true, handle }
   })
 }
@@ -66,17 +64,11 @@ async function refuseEvents(): Promise<void> {
 
 function buildHandle(
   name: OperationName,
-  {
-    handlers,
-    tokens,
-    countRequest,
-    writeHealth,
-    publicUrl,
-    timeouts,
-  }: OperationParts & CountRequest,
+  { handlers, tokens, writeHealth, publicUrl, timeouts }: OperationParts,
+  countRequest: CountRequest | undefined,
 ): Handle {
   const operation: Operation = operations[name]
-  const answer = handlers[name] as unknown as AnyHandler
+  const handler = handlers[name] as unknown as AnyHandler
   const hasId = operation.path.includes('{id}')
   const { body: declared } = operation
   const file = declared && 'format' in declared ? declared : undefined
@@ -102,6 +94,7 @@ function buildHandle(
     const grant = verified instanceof Promise ? await verified : verified
     const { scopes, tokenId } = grant
     exchange.tokenId = tokenId
+    // Counted before the scope is checked, since that answer tells the rest of the quota as well.
     const overLimit = countRequest?.(tokenId, exchange)
     requireScope(scopes, operation.scope)
     if (overLimit !== undefined) throw overLimit
@@ -117,7 +110,7 @@ function buildHandle(
     // A token that was revoked or expired while the body was on its way writes nothing.
     if (isWrite && !tokens.isCurrent(grant)) await verify()
     const mediaType = toPreferred(headers.accept, mediaTypes)
-    const answering = answer({
+    const answering = handler({
       id,
       parameters,
       body,
@@ -127,9 +120,9 @@ function buildHandle(
       caller: response,
       mediaType,
     })
-    const answered = answering instanceof Promise ? await answering : answering
+    const answer = answering instanceof Promise ? await answering : answering
     if (isWrite) writeHealth.noteSuccess()
-    const streaming = sendAnswer(exchange, answered, timeouts, verify)
+    const streaming = sendAnswer(exchange, answer, timeouts, verify)
     if (streaming !== undefined) await streaming
   }
 }
