@@ -11,7 +11,7 @@ import {
   listenToBody,
 } from './connections/incoming-body.ts'
 import { bodyEndedEarly } from './failures.ts'
-import { isMediaType } from './media-type.ts'
+import { isMediaType, otherMediaType } from './media-type.ts'
 
 /** Bodies that are being read hold at most this much memory, over all requests. */
 const maxHeldBytes = 64 * 1024 * 1024
@@ -25,16 +25,16 @@ export function readJson(
 ): Promise<string> {
   const { headers } = request
   const type = headers['content-type']
-  if (type !== undefined && !isMediaType(type, mediaType)) throw otherType(mediaType)
+  if (type !== undefined && !isMediaType(type, mediaType)) throw otherMediaType(mediaType)
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     throw new Failure(41500, 'The body must be sent without a Content-Encoding.')
   }
   const isTooLarge = Number(headers['content-length']) > limits.bodyBytes
-  if (isTooLarge) throw type === undefined ? otherType(mediaType) : tooLarge()
+  if (isTooLarge) throw type === undefined ? otherMediaType(mediaType) : tooLarge()
   return readBody(request, response, (bytes) => {
     // A blank body is missing. Any other body has to say what it is.
-    if (type === undefined && !isBlank(bytes)) throw otherType(mediaType)
+    if (type === undefined && !isBlank(bytes)) throw otherMediaType(mediaType)
     return decodeBody(bytes)
   })
 }
@@ -156,10 +156,6 @@ function release(held: HeldBytes): void {
   heldBytes -= held.counted
   held.counted = 0
   held.buffer = nothing
-}
-
-function otherType(mediaType: string): Failure {
-  return new Failure(41500, `The header Content-Type must be "${mediaType}", in UTF-8.`)
 }
 
 function tooLarge(): Failure {

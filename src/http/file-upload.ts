@@ -5,7 +5,7 @@ import { gunzip, isDamagedGzip } from '../transfer/gunzip.ts'
 import { skipMark } from '../transfer/lines.ts'
 import { type LongBody, openLongBody } from './connections/long-body.ts'
 import type { Exchange } from './exchange.ts'
-import { isMediaType } from './media-type.ts'
+import { isMediaType, otherMediaType } from './media-type.ts'
 
 /** A file that a client is sending, decompressed. */
 export type FileUpload = LongBody
@@ -18,7 +18,7 @@ export function openFileUpload(
   verifyToken: () => unknown,
 ): FileUpload {
   const { 'content-type': type, 'content-encoding': encoding = 'identity' } = request.headers
-  if (type !== undefined && !isMediaType(type, mediaType)) throw otherType(mediaType)
+  if (type !== undefined && !isMediaType(type, mediaType)) throw otherMediaType(mediaType)
   const isGzip = /^(x-)?gzip$/i.test(encoding)
   if (!isGzip && encoding.toLowerCase() !== 'identity') throw otherEncoding()
   const body = openLongBody(request, response, timeouts, verifyToken)
@@ -36,7 +36,7 @@ async function* requireContent(
   for await (const chunk of chunks) {
     hasContent ||= !isBlank(isFirst ? skipMark(chunk) : chunk)
     isFirst = false
-    if (hasContent && missingType !== undefined) throw otherType(missingType)
+    if (hasContent && missingType !== undefined) throw otherMediaType(missingType)
     yield chunk
   }
   if (!hasContent) throw new Failure(40002, 'The body is missing or blank.')
@@ -63,10 +63,6 @@ async function* boundedGunzip(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buf
     // No bytes at all are no damaged file, but none.
     if (bytesIn > 0 || !isDamagedGzip(error)) throw error
   }
-}
-
-function otherType(mediaType: string): Failure {
-  return new Failure(41500, `The header Content-Type must be "${mediaType}", in UTF-8.`)
 }
 
 function otherEncoding(): Failure {

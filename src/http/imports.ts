@@ -7,16 +7,18 @@ import type { ConflictRule } from '../contract/parameters.ts'
 import type { NewPlant } from '../contract/shapes.ts'
 import type { ImportOutcome, Store } from '../store/store.ts'
 import type { BatchBounds } from '../transfer/batches.ts'
+import { toOnConflict } from '../transfer/outcome.ts'
 import type { FileUpload } from './file-upload.ts'
+import { buildGate } from './gate.ts'
 
 /** The entries of a batch. Other requests wait for one at most, so it is small while they come. */
 const batchEntries = 500
 const batchEntriesBesideOthers = 16
-/** Requests that came this recently count as those that still come. */
+/** Other requests count as coming for this long after the last one. */
 const recentMs = 100
 /** How many batches of all imports together are in the store. */
 const maxPuts = 2
-/** The pause before an import looks again whether the queue of the store has room. */
+/** The pause between two checks whether the queue of the store has room. */
 const fullPauseMs = 5
 
 /** The imports of a server. */
@@ -32,9 +34,10 @@ export interface ImportRequest {
   readonly tokenId: string
 }
 
+/** Builds the imports of a server. `countRequests` counts every request that it has received. */
 export function buildImports(store: Store, countRequests: () => number): Imports {
   const running = new Set<FileUpload>()
-  const takeTurn = buildGate(maxPuts)
+  const whenFree = buildGate(maxPuts)
   const bounds: BatchBounds = {
     get entries() {
       return othersCome() ? batchEntriesBesideOthers : batchEntries
@@ -60,16 +63,10 @@ export function buildImports(store: Store, countRequests: () => number): Imports
     { rule, tokenId }: ImportRequest,
     signal: AbortSignal,
   ): Promise<readonly ImportOutcome[]> {
-    const release = await takeTurn()
-    try {
-      // Single creates are refused while the queue is full. An import has time.
-      while (store.isFull() && !signal.aborted) await sleep(fullPauseMs)
-      signal.throwIfAborted()
-      const onConflict = rule === 'replace' ? 'replace' : 'keep'
-      return await store.importPlants(plants, onConflict, tokenId)
-    } finally {
-      release()
-    }
+    // Single creates are refused while the queue is full. An import has time.
+    while (store.isFull() && !signal.aborted) await sleep(fullPauseMs)
+    signal.throwIfAborted()
+    return store.importPlants(plants, toOnConflict(rule), tokenId)
   }
 
   return {
@@ -79,7 +76,8 @@ export function buildImports(store: Store, countRequests: () => number): Imports
       running.add(upload)
       try {
         const { importFile } = await import('./import-file.ts')
-        const putOwn = (plants: readonly NewPlant[]) => put(plants, request, upload.signal)
+        const putOwn = (plants: readonly NewPlant[]) =>
+          whenFree(() => put(plants, request, upload.signal))
         return await importFile({ ...request, upload, bounds, put: putOwn })
       } finally {
         running.delete(upload)
@@ -89,24 +87,6 @@ export function buildImports(store: Store, countRequests: () => number): Imports
     endAll(failure) {
       for (const upload of running) upload.end(failure)
     },
-  }
-}
-
-/** Lets a few through at a time, in the order of their arrival. */
-function buildGate(max: number) {
-  let open = max
-  const waiting: (() => void)[] = []
-
-  function release(): void {
-    const next = waiting.shift()
-    if (next === undefined) open++
-    else next()
-  }
-
-  return async (): Promise<() => void> => {
-    if (open > 0) open--
-    else await new Promise<void>((resolve) => waiting.push(resolve))
-    return release
   }
 }
 

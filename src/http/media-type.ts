@@ -1,3 +1,5 @@
+import { Failure } from '../contract/errors.ts'
+
 const token = "[\\w!#$%&'*+.^`|~-]+"
 /** A semicolon and the parameter after it, if there is one. */
 const parameterPattern = new RegExp(
@@ -24,4 +26,9 @@ export function isMediaType(contentType: string, mediaType: string): boolean {
   }
   const isWhole = /^[ \t]*$/.test(contentType.slice(end))
   return isWhole && charsets.length <= 1 && charsets.every((charset) => charset === 'utf-8')
+}
+
+/** The failure of a body that is not, or does not say to be, of this media type. */
+export function otherMediaType(mediaType: string): Failure {
+  return new Failure(41500, `The header Content-Type must be "${mediaType}", in UTF-8.`)
 }

@@ -1,11 +1,16 @@
 import type { ConflictRule } from '../contract/parameters.ts'
-import type { ImportOutcome } from '../store/store.ts'
+import type { ImportOutcome, OnConflict } from '../store/store.ts'
 import type { Refusal } from './entry.ts'
 
 /** What happened to a line. A refusal says why it was not taken. */
 export interface Outcome {
   readonly is: 'stored' | 'alreadyThere' | 'replaced' | 'skipped' | 'conflicts' | 'invalid'
   readonly refusal?: Refusal
+}
+
+/** What the store does under a rule. The other rules differ in what is said about it. */
+export function toOnConflict(rule: ConflictRule): OnConflict {
+  return rule === 'replace' ? 'replace' : 'keep'
 }
 
 /** The outcome of a plant, under the rule for ids that have other content. */

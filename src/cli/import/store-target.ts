@@ -1,7 +1,7 @@
 import type { Config } from '../../config.ts'
 import type { ConflictRule } from '../../contract/parameters.ts'
 import { openStore } from '../../store/open.ts'
-import { toOutcome } from '../../transfer/outcome.ts'
+import { toOnConflict, toOutcome } from '../../transfer/outcome.ts'
 import { toName } from '../stores/location.ts'
 import type { Target } from './target.ts'
 
@@ -12,7 +12,7 @@ export async function openStoreTarget(config: Config, rule: ConflictRule): Promi
     name: toName(config.storeLocation),
     bounds: { entries: 2_000, characters: 256 * 1024, inFlight: 2 },
     async put(plants) {
-      const outcomes = await store.importPlants(plants, rule === 'replace' ? 'replace' : 'keep')
+      const outcomes = await store.importPlants(plants, toOnConflict(rule))
       return outcomes.map((outcome) => toOutcome(outcome, rule))
     },
     close: () => store.close(),
