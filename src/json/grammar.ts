@@ -1,4 +1,4 @@
-/** The states of the scanner, and what each expects. The states of a word are its beginnings. */
+/** The states of the scanner, and what each expects. The states of a word are its prefixes. */
 export const expectations = {
   value: 'a value',
   firstItem: 'a value',
@@ -7,7 +7,7 @@ export const expectations = {
   nextMember: 'a member name in double quotes',
   afterName: '":"',
   afterMember: '"," or "}"',
-  afterText: 'the end of the text',
+  beforeEnd: 'the end of the text',
   name: 'the closing quote of a string',
   string: 'the closing quote of a string',
   t: 'a value',
@@ -30,7 +30,7 @@ export const expectations = {
   power: 'a digit',
 }
 
-/** What the scanner does where states are not enough. */
+/** The actions of the scanner, for characters that do more than change the state. */
 const actions = [
   'openObject',
   'openArray',
@@ -48,7 +48,7 @@ export type State = keyof typeof expectations
 export type Action = (typeof actions)[number]
 type Step = State | Action
 
-/** What follows on the characters of each key; on all others `rest` or, without it, `fail`. */
+/** The step for the characters of each key; for all others `rest` or, without it, `fail`. */
 type Row = Readonly<Record<string, Step>>
 
 const space = ' \t\r\n'
@@ -74,7 +74,7 @@ const grammar: Readonly<Record<State, Row>> = {
   nextMember: { [space]: 'nextMember', '"': 'openName' },
   afterName: { [space]: 'afterName', ':': 'value' },
   afterMember: { [space]: 'afterMember', ',': 'nextMember', '}': 'close' },
-  afterText: { [space]: 'afterText', '\0': 'endText' },
+  beforeEnd: { [space]: 'beforeEnd', '\0': 'endText' },
 
   name: { '"': 'endName', '\\': 'escape', [control]: 'fail', rest: 'name' },
   string: { '"': 'endValue', '\\': 'escape', [control]: 'fail', rest: 'string' },
@@ -121,7 +121,7 @@ function toNumbers({ rest = 'fail', ...row }: Row): number[] {
   return numbers
 }
 
-/** The step that follows in a state on a code unit. */
+/** The number of the step for a code unit in a state. */
 export function findStep(state: number, unit: number): number {
   return table[state * columns + (unit < columns ? unit : columns - 1)] as number
 }
@@ -136,8 +136,8 @@ export function toState(number: number): State {
   return states[number] as State
 }
 
-/** Puts the handlers of all actions where the numbers of the actions are. */
-export function toList<Handler>(handlers: Readonly<Record<Action, Handler>>): Handler[] {
+/** The handlers of all actions, by the numbers of the actions. */
+export function toHandlers<Handler>(handlers: Readonly<Record<Action, Handler>>): Handler[] {
   const list: Handler[] = []
   for (const action of actions) list[step[action]] = handlers[action]
   return list

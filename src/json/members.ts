@@ -62,9 +62,12 @@ function readNumber(digits: string): bigint | Misfit {
   return typeof number === 'bigint' ? number : { kind: 'a number', fault: number }
 }
 
-const longText = 4096
+/** A body that is longer should not stay in memory for one of its members. */
+const maxKeptCharacters = 4096
 
-/** The text of a member: a copy, because a slice would keep the whole body in memory. */
+/** The text of a member: a copy if a slice would keep a long body in memory. */
 function readText(text: string, start: number, end: number): string {
-  return text.length > longText ? JSON.parse(text.slice(start, end)) : readString(text, start, end)
+  return text.length > maxKeptCharacters
+    ? JSON.parse(text.slice(start, end))
+    : readString(text, start, end)
 }

@@ -12,13 +12,13 @@ export interface Names {
   /** Where the object begins. Entries of names before it count as free. */
   start: number
   count: number
-  /** Names whose hash was taken, each after the start of its object. There is hardly ever one. */
+  /** The names whose hash was taken, with the start of their object. There is hardly ever one. */
   others: Set<string> | undefined
 }
 
 const width = 2
 const fewEntries = 16
-// They serve one text after the other, because making one takes longer than scanning a plant.
+// Shared by all texts, one after the other: making one takes longer than scanning a plant.
 const small = Array.from({ length: limits.jsonDepth }, () => new Int32Array(fewEntries * width))
 
 /** Names for an object at this depth. Those in `spare` are for the objects of one text. */
@@ -35,7 +35,7 @@ function buildNames(depth: number): Names {
   return { entries, start: 0, count: 0, others: undefined }
 }
 
-/** The hash of no characters. Clients do not know it, so that none can choose names by hashes. */
+/** The hash of the empty name. It is secret, so that no client can choose names that collide. */
 export const emptyHash = randomInt(2 ** 31)
 
 /** The hash of a name with one more code unit: FNV-1a. */
@@ -54,7 +54,7 @@ export function addName(
   const { entries } = names
   const at = findEntry(entries, names.start, hash)
   if (isTaken(entries, at, names.start)) {
-    compareNames(names, entries[at + 1] as number, text, start, end)
+    requireNew(names, entries[at + 1] as number, text, start, end)
     return
   }
   entries[at] = hash
@@ -90,8 +90,8 @@ function toLarger(entries: Int32Array, objectStart: number): Int32Array {
   return larger
 }
 
-/** Compares a name with an earlier one that has its hash. */
-function compareNames(
+/** Refuses a name that equals an earlier one with its hash, and remembers any other. */
+function requireNew(
   names: Names,
   earlierStart: number,
   text: string,
