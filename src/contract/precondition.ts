@@ -9,8 +9,8 @@ export interface Precondition {
   readonly noneMatch?: States | undefined
 }
 
-/** The part of a precondition that fails for a plant of this version; undefined is no plant. */
-export function findFailure(
+/** The part that a plant of this version does not meet. Without a version, there is no plant. */
+export function findUnmet(
   { match, noneMatch }: Precondition,
   version: bigint | undefined,
 ): keyof Precondition | undefined {

@@ -1,7 +1,7 @@
 import { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
 import { pageLimits } from '../contract/parameters.ts'
-import { findFailure, type Precondition } from '../contract/precondition.ts'
+import { findUnmet, type Precondition } from '../contract/precondition.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { keyLifetimeMs, type Store, type VersionedPlant } from '../store/store.ts'
 import type { Answer, Handlers } from './calls.ts'
@@ -49,8 +49,8 @@ export function buildHandlers({
       if (outcome === 'exists') {
         // Without a condition, the state of the stored plant does not matter.
         const stored = parameters['If-None-Match'] && (await store.getPlant(id))
-        const failure = findFailure(toPrecondition(parameters), stored?.version)
-        if (failure !== undefined) throw conditionFailed()
+        const unmet = findUnmet(toPrecondition(parameters), stored?.version)
+        if (unmet !== undefined) throw conditionFailed()
         throw new Failure(40900, `A plant with the id ${id} exists. It was not changed.`)
       }
       if (outcome === 'key reused') {
@@ -113,9 +113,9 @@ function toPlantAnswer(
 ): Answer<'getPlant'> {
   if (plant === undefined) throw absent(id)
   const headers = { ETag: toETag(plant.version) }
-  const failure = findFailure(toPrecondition(parameters), plant.version)
-  if (failure === 'match') throw conditionFailed()
-  if (failure === 'noneMatch') return { status: 304, headers, body: undefined }
+  const unmet = findUnmet(toPrecondition(parameters), plant.version)
+  if (unmet === 'match') throw conditionFailed()
+  if (unmet === 'noneMatch') return { status: 304, headers, body: undefined }
   return { status: 200, headers, body: plant }
 }
 

@@ -136,7 +136,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   function toRefusal(failure: Failure, { remoteAddress }: Socket): string {
     const id = newRequestId()
     log.refuse(id, remoteAddress, failure)
-    metrics.countBytes(failure)
+    metrics.countRawAnswer(failure)
     return toRawAnswer(failure, id)
   }
 

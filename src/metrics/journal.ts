@@ -1,6 +1,6 @@
 import { toPlace } from '../store/positions.ts'
 import type { Receiver } from '../store/receivers.ts'
-import type { Store } from '../store/store.ts'
+import type { Position, Store } from '../store/store.ts'
 import { type Metric, toGauge } from './metric.ts'
 
 type Followed = Pick<Store, 'readJournal' | 'journalEnd' | 'receivers'>
@@ -55,7 +55,7 @@ function toReceivers(receivers: readonly Receiver[]): Metric[] {
 }
 
 /** The operator names the receivers, a hundred at most, so that each may have a label. */
-function toProgress(receivers: readonly Receiver[], end: string, now: number): Metric[] {
+function toProgress(receivers: readonly Receiver[], end: Position, now: number): Metric[] {
   const active = receivers.filter(({ state }) => state === 'active')
   return [
     toGauge(
@@ -76,7 +76,7 @@ function toProgress(receivers: readonly Receiver[], end: string, now: number): M
   ]
 }
 
-/** How many commits are between two places. */
-function toDistance(from: string, to: string): number {
+/** How many commits are between two positions. */
+function toDistance(from: Position, to: Position): number {
   return Math.max(0, (toPlace(to)?.seq ?? 0) - (toPlace(from)?.seq ?? 0))
 }

@@ -1,8 +1,7 @@
 import type { Failure } from '../contract/errors.ts'
 import type { Store } from '../store/store.ts'
 import { collectJournal } from './journal.ts'
-import type { Metric } from './metric.ts'
-import { toGauge } from './metric.ts'
+import { type Metric, toGauge } from './metric.ts'
 import { watchProcess } from './process.ts'
 import { buildRequestMetrics, countAnswer, type Recorder } from './requests.ts'
 import { toStoreMetrics } from './store.ts'
@@ -12,10 +11,10 @@ import type { MetricsMediaType } from './text.ts'
 export interface Metrics {
   /** The recorder of an operation or page; without a name, that of everything else. */
   recorderOf(name?: string): Recorder
-  /** Counts a failure that is the refusal of a bound. */
+  /** Counts a failure if it is the refusal of a request beyond a bound. */
   countRefusal(failure: Failure): void
-  /** Counts the answer to something that is no request. */
-  countBytes(failure: Failure): void
+  /** Counts the answer to bytes that are no whole request. */
+  countRawAnswer(failure: Failure): void
   /** Counts a connection beyond the bound. */
   countDrop(): void
   watchConnections(count: () => number): void
@@ -72,7 +71,7 @@ export function openMetrics(parts: MetricsParts): Metrics {
     countRefusal({ number, reason = number === 50300 ? 'other' : undefined }) {
       if (reason !== undefined) requests.countRefusal(reason)
     },
-    countBytes(failure) {
+    countRawAnswer(failure) {
       this.countRefusal(failure)
       const recorder = requests.recorderOf()
       recorder.begun++

@@ -26,10 +26,10 @@ export interface Batcher<Item extends Batched> {
   /** Resolves with the outcome of the item when its batch has run. */
   submit<Outcome>(item: Item): Promise<Outcome>
   /**
-   * Fails items early, waiting or in a batch, for the reasons that `toReason` finds. Returns
-   * whether any item is still there.
+   * Fails each item for which there is a reason, whether it waits or its batch runs. Returns
+   * whether there are items at all.
    */
-  giveUp(toReason: (item: Item) => unknown): boolean
+  giveUp(findReason: (item: Item) => unknown): boolean
   isFull(): boolean
   /** Resolves when nothing waits any more. */
   drain(): Promise<void>
@@ -72,7 +72,7 @@ export function buildBatcher<Item extends Batched>(
   const batchSeconds = buildHistogram(secondsBounds)
   // No set: V8 links its outgrown tables, and the garbage collector would keep what they hold.
   const batches: Waiting<Item>[][] = []
-  let flushIsScheduled = false
+  let isFlushScheduled = false
   let lastBatchItems = 0
   let delayedUntil = 0
   let delayTimer: NodeJS.Timeout | undefined
@@ -96,8 +96,8 @@ export function buildBatcher<Item extends Batched>(
   }
 
   function scheduleFlush(): void {
-    if (flushIsScheduled || batches.length === bounds.batchesInFlight || queue.length === 0) return
-    flushIsScheduled = true
+    if (isFlushScheduled || batches.length === bounds.batchesInFlight || queue.length === 0) return
+    isFlushScheduled = true
     const isSmall = delayedUntil > 0 && queue.length < lastBatchItems
     const delayMs = isSmall ? delayedUntil - performance.now() : 0
     if (delayMs > 0) delayTimer = setTimeout(flush, delayMs)
@@ -113,7 +113,7 @@ export function buildBatcher<Item extends Batched>(
   }
 
   function flush(): void {
-    flushIsScheduled = false
+    isFlushScheduled = false
     delayTimer = undefined
     const batch = takeBatch()
     lastBatchItems = batch.length
@@ -179,9 +179,9 @@ export function buildBatcher<Item extends Batched>(
     onDrained = []
   }
 
-  function giveUp(toReason: (item: Item) => unknown): boolean {
+  function giveUp(findReason: (item: Item) => unknown): boolean {
     for (const { item, reject } of [...batches, queue].flat()) {
-      const reason = toReason(item)
+      const reason = findReason(item)
       if (reason !== undefined) reject(reason)
     }
     return batches.length > 0 || queue.length > 0

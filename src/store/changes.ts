@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { findFailure, type Precondition } from '../contract/precondition.ts'
+import { findUnmet, type Precondition } from '../contract/precondition.ts'
 import type { NewPlant } from '../contract/shapes.ts'
 import {
   type CreatedOnce,
@@ -36,17 +36,17 @@ export interface Rows {
 /** A write as data, so that it can be sent to a thread. Versions and times are already chosen. */
 export type Change = Create | CreateOnce | Replace | Delete | Import
 
-/** The token that asked for a change, for the journal. */
-interface Asked {
+/** Says which token asked for a change, for the journal. */
+interface Attributed {
   readonly tokenId: string | undefined
 }
 
-export interface Create extends Asked {
+export interface Create extends Attributed {
   readonly kind: 'create'
   readonly plant: VersionedPlant
 }
 
-export interface CreateOnce extends Asked {
+export interface CreateOnce extends Attributed {
   readonly kind: 'create once'
   readonly plant: VersionedPlant
   readonly key: CreateKey
@@ -54,19 +54,19 @@ export interface CreateOnce extends Asked {
   readonly usedAt: number
 }
 
-export interface Replace extends Asked {
+export interface Replace extends Attributed {
   readonly kind: 'replace'
   readonly plant: VersionedPlant
   readonly condition: Precondition
 }
 
-export interface Delete extends Asked {
+export interface Delete extends Attributed {
   readonly kind: 'delete'
   readonly id: bigint
   readonly condition: Precondition
 }
 
-export interface Import extends Asked {
+export interface Import extends Attributed {
   readonly kind: 'import'
   readonly plants: readonly VersionedPlant[]
   readonly onConflict: OnConflict
@@ -118,7 +118,7 @@ const appliers = {
 
   replace(rows: Rows, { plant, condition }: Replace): Replaced | 'condition failed' {
     const current = rows.find(plant.id)
-    if (findFailure(condition, current?.version) !== undefined) return 'condition failed'
+    if (findUnmet(condition, current?.version) !== undefined) return 'condition failed'
     if (current === undefined) rows.insert(plant)
     else rows.update(plant)
     return { is: current === undefined ? 'created' : 'replaced', version: plant.version }
@@ -127,7 +127,7 @@ const appliers = {
   delete(rows: Rows, { id, condition }: Delete): 'deleted' | 'absent' | 'condition failed' {
     const current = rows.find(id)
     if (current === undefined) return 'absent'
-    if (findFailure(condition, current.version) !== undefined) return 'condition failed'
+    if (findUnmet(condition, current.version) !== undefined) return 'condition failed'
     rows.delete(current)
     return 'deleted'
   },

@@ -82,7 +82,7 @@ function isSamePlant(one: VersionedPlant, other: VersionedPlant | undefined): bo
   return one.id === other?.id && one.name === other.name && one.tag === other.tag
 }
 
-/** Reads every plant of a snapshot, page by page, and answers the summary. */
+/** Reads every plant of a snapshot, page by page, and returns the summary. */
 export async function summarize(
   snapshot: Snapshot,
   onPage: (page: readonly VersionedPlant[], plantsSoFar: number) => Promise<void> | void,

@@ -11,17 +11,17 @@ export interface Grant {
   readonly scopes: ReadonlySet<Scope>
   readonly expiresAt: number
   lastUsedAt: number
-  /** Grants that were found before the last revocation count no more. */
+  /** As of the look-up. Grants from before the last revocation no longer count. */
   readonly revision: bigint | undefined
 }
 
 export interface TokenVerifier {
   /**
    * Returns the grant from memory, or promises it from the store. Fails with a `Failure`. A caller
-   * that has just read the clock (`performance.now()`) spares a second look.
+   * that has just read the clock (`performance.now()`) passes it on, to save another look.
    */
   verify(token: string, now?: number): Grant | Promise<Grant>
-  /** Whether a grant is known to be good still. If not, verify its token again. */
+  /** Whether a grant is known to be still valid. If not, verify its token again. */
   isCurrent(grant: Grant): boolean
   /** How many tokens were used since this time, at most those that are remembered. */
   countUsed(since: number): number
@@ -132,7 +132,7 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
   }
 }
 
-/** Another value is another token: its id is the beginning of its hash, too short to guess from. */
+/** The id changes with the token: it is the beginning of its hash, too short to guess from. */
 function toOperator(token: string | undefined) {
   if (token === undefined) return undefined
   const hash = hashToken(token)

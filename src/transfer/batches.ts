@@ -40,7 +40,7 @@ export async function* toBatches(
   if (batch.length > 0) yield batch
 }
 
-/** Stores plants and answers the outcome of each, in order. */
+/** Stores plants and returns the outcome of each, in order. */
 export type Put = (plants: readonly NewPlant[]) => Promise<Outcome[]>
 
 /** Hears what became of each batch, in the order of the file. */

@@ -154,10 +154,10 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
   }
 
   /** A change that stays open must not hold up the position for ever. */
-  function findPlace() {
-    const place = intake.progress()
-    if (place.firstOpen === undefined || place.ahead.length <= maxAhead) return place
-    work.keep(place.firstOpen)
+  function findProgress() {
+    const progress = intake.progress()
+    if (progress.firstOpen === undefined || progress.ahead.length <= maxAhead) return progress
+    work.keep(progress.firstOpen)
     return intake.progress()
   }
 
@@ -175,7 +175,7 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
     },
     takeUnsaved() {
       if (!hasNews || isClosed) return undefined
-      const saved = ledger.take(findPlace())
+      const saved = ledger.take(findProgress())
       if (saved === undefined) return undefined
       hasNews = false
       return { ...claim, ...saved }

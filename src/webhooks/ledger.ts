@@ -1,7 +1,7 @@
 import type { Progress, SavedProgress } from '../store/receivers.ts'
 import { type Job, toKeptDelivery } from './job.ts'
 
-/** What was done for one receiver and is not saved yet. */
+/** The work that was done for one receiver and is not saved yet. */
 export interface Ledger {
   /** Times and the last failure. The position comes with each save. */
   times: Omit<Progress, 'position' | 'ahead'>
@@ -13,19 +13,22 @@ export interface Ledger {
   addSent(job: Job): void
   /** Keeps a job beside the journal, if there is room. */
   keep(job: Job): void
-  /** Adds a job that the store keeps already. */
+  /** Counts a job that the store keeps already. */
   addKept(): void
   /** Whether the next save keeps a job. */
   hasKept(): boolean
   /** How many jobs were sent and are not saved. */
   countSent(): number
   /** Starts a save; undefined while another is under way. */
-  take(place: Pick<Progress, 'position' | 'ahead'>): Omit<SavedProgress, 'id' | 'epoch'> | undefined
+  take(
+    reached: Pick<Progress, 'position' | 'ahead'>,
+  ): Omit<SavedProgress, 'id' | 'epoch'> | undefined
   /** Ends the save. Returns the sent jobs of which the store knows now. */
   end(outcome: 'saved' | 'failed'): readonly Job[]
 }
 
-interface Batch {
+/** The content of one save. */
+interface Save {
   readonly sent: Job[]
   readonly kept: Set<Job>
   readonly pause?: string | undefined
@@ -34,12 +37,12 @@ interface Batch {
 
 /** Builds the ledger of a receiver that keeps at most this many deliveries. */
 export function buildLedger(times: Ledger['times'], maxKept: number): Ledger {
-  let next: Batch = { sent: [], kept: new Set() }
-  let saving: Batch | undefined
+  let next: Save = { sent: [], kept: new Set() }
+  let saving: Save | undefined
   let keptCount = 0
   let isPauseSaved = false
 
-  function succeed({ sent, kept }: Batch): readonly Job[] {
+  function succeed({ sent, kept }: Save): readonly Job[] {
     // From now on the store has the plant.
     for (const job of kept) job.plant = undefined
     for (const { isKept, state } of sent) if (isKept && state !== 'waiting') keptCount--
@@ -92,7 +95,7 @@ export function buildLedger(times: Ledger['times'], maxKept: number): Ledger {
     },
 
     end(outcome) {
-      const ended: Batch = saving ?? { sent: [], kept: new Set() }
+      const ended: Save = saving ?? { sent: [], kept: new Set() }
       saving = undefined
       if (outcome === 'saved') {
         if (ended.gap !== undefined) ledger.gap = undefined

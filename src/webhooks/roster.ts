@@ -6,11 +6,11 @@ import type { SenderSettings } from './settings.ts'
 export interface Roster {
   list(): Iterable<Dispatcher>
   size(): number
-  /** Looks what operators have changed, renews leases, and takes those that are free. */
+  /** Takes over changes by operators, renews leases, and takes those that are free. */
   look(): Promise<void>
   /** Whether the leases are valid, as far as this process knows. */
   isHeld(): boolean
-  /** Stops to deliver to a receiver that belongs to somebody else. */
+  /** Stops delivering to a receiver, which another process may have taken over. */
   drop(dispatcher: Dispatcher): void
 }
 
@@ -18,11 +18,11 @@ export interface RosterOptions {
   readonly store: ReceiverStore
   readonly owner: string
   readonly settings: SenderSettings
-  /** Starts to deliver. */
+  /** Starts delivering to a receiver. */
   readonly open: (receiver: Receiver, claim: Claim) => Promise<Dispatcher>
   /** Saves what was done. */
   readonly flush: () => Promise<void>
-  /** Called when there are other receivers than before. */
+  /** Called when there may be other receivers than before. */
   readonly onChange: () => void
 }
 
@@ -33,7 +33,7 @@ export function buildRoster(options: RosterOptions): Roster {
   let revision: bigint | undefined
   let hasReceivers = false
   let claimedAt = -Infinity
-  /** Whether there is something to claim before the leases are to be renewed. */
+  /** Whether to claim at once, and not only when the leases have to be renewed. */
   let hasNews = false
 
   async function look(): Promise<void> {

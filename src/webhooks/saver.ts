@@ -14,14 +14,14 @@ export interface SaverOptions {
   readonly store: Pick<ReceiverStore, 'save'>
   readonly owner: string
   readonly list: () => Iterable<Dispatcher>
-  /** Called with a dispatcher whose receiver belongs to somebody else now. */
+  /** Called with a dispatcher whose receiver another process has taken over. */
   readonly onLost: (dispatcher: Dispatcher) => void
   readonly onError: (error: unknown) => void
   /** Whether requests of clients come first: each save may cost them a commit. */
   readonly isBusy: () => boolean
 }
 
-/** How long progress waits that only skips changes, and any while clients come first. */
+/** How long a save waits if it only skips changes, and any save while clients come first. */
 const laterMs = 1_000
 const busyMs = 100
 /** The pause after a save that failed. */

@@ -102,12 +102,12 @@ export function openSender({ store, logger, countRequests, ...options }: SenderO
     }
   }
 
-  /** Watches the journal while there is somebody to tell. */
+  /** Watches the journal while there is a receiver to deliver to. */
   function watchAndPump(): void {
     if (roster.size() === 0 || isClosed) stopWatch()
     else if (stopWatching === undefined) {
       stopWatching = store.watchJournal(onCommit)
-      // Nobody has told of what was committed before.
+      // Changes that were committed before were not reported.
       pages.forget()
     }
     pumpAll()

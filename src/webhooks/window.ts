@@ -5,7 +5,7 @@ export interface Entry {
 }
 
 /** The position up to which nothing is open, and what is finished beyond it. */
-export interface Place {
+export interface WindowProgress {
   readonly position: string
   readonly ahead: readonly string[]
   readonly firstOpen: string | undefined
@@ -17,7 +17,7 @@ export interface Window {
   add(position: string, state: 'open' | 'closed'): Entry
   /** Moves past a change that the receiver does not want. */
   skip(position: string): void
-  progress(): Place
+  progress(): WindowProgress
   /** How many wanted changes it holds, open ones and those beyond. */
   size(): number
 }

@@ -53,7 +53,7 @@ export function buildJournalStatements(db: DatabaseSync) {
     const { events } = reading
     let begin: Position | undefined
     let isLast = true
-    // The first row is often there to be recognised alone: its changes are not read then.
+    // Often the first row only proves the position: then its changes are not read.
     const [first, done] = from === 'oldest' ? [since, 0] : [from.seq, from.done]
     for (const row of selectFrom.iterate(first, done) as Iterable<unknown>) {
       const [seq, nonce, count, at, changes] = row as ContentRow
@@ -80,7 +80,7 @@ export function buildJournalStatements(db: DatabaseSync) {
     },
 
     /** Starts another life of the journal, or ends this one. */
-    begin(journaling: Exclude<Journaling, 'as before'>): void {
+    switchTo(journaling: Exclude<Journaling, 'as before'>): void {
       if (journaling === 'off') setLife.run(null, 0)
       else {
         const { lastInsertRowid } = insertFirst.run(Date.now(), newNonce())
@@ -98,6 +98,7 @@ export function buildJournalStatements(db: DatabaseSync) {
       return readFrom(from, id, since, limit)
     },
 
+    /** The position after the last change. */
     end(): Position | 'off' {
       const [id] = life()
       if (id === null) return 'off'
@@ -105,6 +106,7 @@ export function buildJournalStatements(db: DatabaseSync) {
       return toPosition({ life: id, seq: Number(seq), nonce: Number(nonce), done: Number(count) })
     },
 
+    /** Deletes some rows from before this time. Returns whether none are left. */
     trim(before: number): boolean {
       const rows = (selectAges.all() as unknown as AgeRow[]).map((row) => row.map(Number))
       const { upTo, isDone } = planTrim(rows as [number, number, number][], before)
@@ -117,11 +119,11 @@ export function buildJournalStatements(db: DatabaseSync) {
 /** Begins or ends the journal as wanted, for every process of the store. */
 export function setJournaling(
   db: DatabaseSync,
-  { isOn, begin }: ReturnType<typeof buildJournalStatements>,
+  { isOn, switchTo }: ReturnType<typeof buildJournalStatements>,
   wanted: Journaling,
 ): void {
   if (wanted === 'as before' || isOn() === (wanted === 'on')) return
   db.exec('BEGIN IMMEDIATE')
-  if (isOn() !== (wanted === 'on')) begin(wanted)
+  if (isOn() !== (wanted === 'on')) switchTo(wanted)
   db.exec('COMMIT')
 }

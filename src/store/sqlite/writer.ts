@@ -58,9 +58,9 @@ export function openWriter(
   statements: Statements,
   { location, lockTimeoutMs }: WriterOptions,
 ): Writer {
-  // Read before the first commit: nothing may fail after a commit has succeeded.
   const inPlace = buildTimes()
   const inThread = buildTimes()
+  // Read before the first commit: nothing may fail after a commit has succeeded.
   const file = toFile(db)
   const transactions = buildTransactions(db, statements)
   let thread: Thread | undefined
@@ -118,7 +118,7 @@ export function openWriter(
     return (first?.arrivedAt ?? 0) + lockTimeoutMs
   }
 
-  /** Starts a thread. Until it is ready, batches are committed in place. */
+  /** Starts a thread. Until it is ready, an adaptive writer commits in place. */
   function moveToThread(): void {
     if (file === undefined || opening !== undefined || thread !== undefined) return
     opening = openThread(file, loseThread).then(useThread, loseThread)
