@@ -6,7 +6,7 @@ import { addCommands } from './commands.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Runs the command that the arguments name, and answers the exit code. */
+/** Runs the command that the arguments name, and returns the exit code. */
 export async function runProgram(
   argv: readonly string[],
   env: Environment,

@@ -75,7 +75,7 @@ export async function attempt(
   }
 }
 
-/** Sends a request and answers the head of the response. */
+/** Sends a request. The response has its status and headers; its body is still to be read. */
 export function open(
   { url, authorization, fetch }: Link,
   { method, path, query, headers, body, mediaType = 'application/json' }: Request,

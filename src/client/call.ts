@@ -2,18 +2,18 @@ import type { ErrorBody } from '../contract/shapes.ts'
 import { type Answer, attempt, type Request } from './attempt.ts'
 import { PlantStoreError, PositionGoneError } from './errors.ts'
 import type { Link } from './options.ts'
-import { longestRetryAfterMs, pause, retryPauses, toJitterMs, toRetryAfterMs } from './pauses.ts'
+import { maxRetryAfterMs, pause, retryPauses, toJitterMs, toRetryAfterMs } from './pauses.ts'
 
 /** The service, or a proxy before it, could not serve the request. */
 const retriedStatuses = [429, 502, 503, 504]
-/** These answers say that nothing was stored. Of the others nobody knows. */
+/** These answers say that nothing was stored. After the others, something may be. */
 const refusedStatuses = [429, 503]
 
 /** One call, which may take several requests. */
 export interface Call<Result> {
   readonly request: Request
   readonly signal: AbortSignal | undefined
-  /** The result of a final answer. `lost` tells that an earlier attempt may have succeeded. */
+  /** The result of a final answer. `lost` is an earlier attempt that may have succeeded. */
   read(answer: Answer, lost: PlantStoreError | undefined): Result | Promise<Result>
   /** After a lost answer: the result if the attempt did succeed; undefined to try again. */
   look?(lost: PlantStoreError): Promise<Result | undefined>
@@ -27,7 +27,7 @@ export async function run<Result>(link: Link, call: Call<Result>): Promise<Resul
     const failure = toRetried(answer)
     if (failure === undefined) return call.read(answer as Answer, lost)
     const pauseMs = toPauseMs(answer, retry)
-    if (retry >= link.retries || pauseMs > longestRetryAfterMs) throw failure
+    if (retry >= link.retries || pauseMs > maxRetryAfterMs) throw failure
     if (!refusedStatuses.includes(failure.status ?? 0)) lost = failure
     await pause(pauseMs, call.signal)
     const found = lost && (await call.look?.(lost))

@@ -1,16 +1,16 @@
 import { PlantStoreError } from './errors.ts'
 
-/** What one block of an event stream says; '' for a field that it does not have. */
+/** A block of an event stream; '' for a field that it does not have. */
 export interface Block {
   readonly id: string
   readonly data: string
 }
 
 /** More than the largest plant takes, with each of its bytes written as an escape. */
-const longestBlock = 8 * 1024 * 1024
+const maxBlockCharacters = 8 * 1024 * 1024
 
 /**
- * Answers a function that takes the bytes of an event stream as they arrive and answers the blocks
+ * Builds a reader, which takes the bytes of an event stream as they arrive and returns the blocks
  * that are complete. The rest of a stream that ends inside a block is never used.
  */
 export function buildStreamReader(): (bytes: Uint8Array) => Block[] {
@@ -29,7 +29,7 @@ export function buildStreamReader(): (bytes: Uint8Array) => Block[] {
       blocks.push(toBlock(rest.slice(0, end)))
       rest = rest.slice(end + 2)
     }
-    if (rest.length > longestBlock)
+    if (rest.length > maxBlockCharacters)
       throw new PlantStoreError('The event stream has an event without an end.')
     return blocks
   }

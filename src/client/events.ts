@@ -6,7 +6,7 @@ import { parse } from './json.ts'
 import type { RequestOf, StreamTypeOf } from './operations.ts'
 import type { Link } from './options.ts'
 import { iteratePages } from './pages.ts'
-import { longestRetryAfterMs, pause } from './pauses.ts'
+import { maxRetryAfterMs, pause } from './pauses.ts'
 import type { TimeLimit } from './time-limit.ts'
 import type { EventsOptions, PlantEvent } from './types.ts'
 
@@ -43,7 +43,7 @@ export function followEvents(
       if (failure === undefined) throw toFailure(answer as Answer)
       const pauseMs = toPauseMs(answer, retry)
       const isHopeless = !wasConnected && retry >= link.retries
-      if (isHopeless || pauseMs > longestRetryAfterMs) throw failure
+      if (isHopeless || pauseMs > maxRetryAfterMs) throw failure
       retry++
       await pause(pauseMs, end.signal)
     }
@@ -61,7 +61,7 @@ export function followEvents(
       }
       const blocks = await stream.read()
       if (blocks === undefined) return toLost(link, undefined, 'the stream ended')
-      const events = blocks.flatMap(toEvents)
+      const events = blocks.flatMap(takeEvents)
       // A service that ends each stream at once is asked after ever longer pauses.
       if (!isNew || events.length > 0) retry = 0
       return { events }
@@ -72,7 +72,8 @@ export function followEvents(
     }
   }
 
-  function toEvents({ id, data }: Block): PlantEvent[] {
+  /** The event of a block, if it has one. The position moves on to it. */
+  function takeEvents({ id, data }: Block): PlantEvent[] {
     const isNew = data !== '' && id !== position
     if (id !== '') position = id
     return isNew ? [toEvent(data)] : []
@@ -94,7 +95,7 @@ function toEvent(data: string): PlantEvent {
   throw new PlantStoreError('The event stream is not that of a Plant Store: check the url.')
 }
 
-/** Opens a stream after a position, or answers why the service did not. */
+/** Opens a stream after a position, or returns the answer of a service that did not. */
 async function openStream(
   link: Link,
   after: string | undefined,

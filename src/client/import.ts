@@ -7,7 +7,7 @@ import type { ImportOptions, ImportReport, NewPlant } from './types.ts'
 
 /** A part is small enough to be kept for a retry, and large enough to share its transactions. */
 const partCharacters = 1024 * 1024
-const mostRefused = 1_000
+const maxRefused = 1_000
 
 /**
  * Imports plants in parts, one after the other, because the order of two plants with one id
@@ -86,7 +86,7 @@ function addReports(sum: ImportReport, part: ImportReport): ImportReport {
     skipped: sum.skipped + part.skipped,
     conflicts: sum.conflicts + part.conflicts,
     invalid: sum.invalid + part.invalid,
-    refused: [...sum.refused, ...moved].slice(0, mostRefused),
+    refused: [...sum.refused, ...moved].slice(0, maxRefused),
     refusedInAll: sum.refusedInAll + part.refusedInAll,
   }
 }

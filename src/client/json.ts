@@ -12,7 +12,7 @@ type Parse = (text: string, reviver: Reviver) => unknown
 /** The ids of a text. Quotes inside a string of JSON are escaped, so no match is in a string. */
 const ids = /([{,]\s*"id"\s*:\s*)(-?\d+)(?=\s*[,}])/g
 /** In longer texts, quotes around the ids are several times faster than a reviver. */
-const mostRevivedCharacters = 4_096
+const maxRevivedCharacters = 4_096
 
 /**
  * Parses JSON in which the ids of plants become exact bigints. `toPlants` finds the plants in the
@@ -30,7 +30,7 @@ export function parse<Value>(text: string, toPlants: ToPlants<Value>): Value {
 }
 
 function parseLongIds<Value>(text: string, toPlants: ToPlants<Value>): Value {
-  if (text.length <= mostRevivedCharacters && hasSource()) {
+  if (text.length <= maxRevivedCharacters && hasSource()) {
     return (JSON.parse as Parse)(text, (key, value, context) =>
       key === 'id' && typeof value === 'number' ? BigInt(context?.source ?? '') : value,
     ) as Value

@@ -1,4 +1,4 @@
-/** Answers a function that makes idempotency keys: a random part for each client, and a count. */
+/** Builds the source of idempotency keys: a random part for each client, and a count. */
 export function buildKeys(): () => string {
   let prefix: string | undefined
   let count = 0

@@ -28,8 +28,8 @@ export interface Link {
 
 /** The service sends something at least every 15 s. */
 const silenceMs = 40_000
-const longestTimeoutMs = 2 ** 31 - 1
-const mostRetries = 100
+const maxTimeoutMs = 2 ** 31 - 1
+const maxRetries = 100
 
 /** Checks the options. Throws a TypeError that names the wrong one, and never shows the token. */
 export function toLink(options: PlantStoreOptions): Link {
@@ -38,8 +38,8 @@ export function toLink(options: PlantStoreOptions): Link {
     /^[!-~]+$/.test(token), 'token must be a string of visible ASCII characters.')
   require(send === undefined ||
     typeof send === 'function', 'fetch must be a function like that of the runtime.')
-  requireWithin('timeoutMs', timeoutMs, 1, longestTimeoutMs)
-  requireWithin('retries', retries, 0, mostRetries)
+  requireWithin('timeoutMs', timeoutMs, 1, maxTimeoutMs)
+  requireWithin('retries', retries, 0, maxRetries)
   return {
     url: toBaseUrl(url),
     authorization: `Bearer ${token}`,

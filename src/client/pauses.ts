@@ -1,19 +1,19 @@
-/** The bounds of the random pauses: the first, and that of all late ones. */
+/** The bounds of random pauses: that of the first, and the most that it grows to. */
 interface Pauses {
   readonly firstMs: number
-  readonly longestMs: number
+  readonly maxMs: number
 }
 
 /** Before another attempt, while the service cannot be reached. */
-export const retryPauses: Pauses = { firstMs: 250, longestMs: 8_000 }
-/** Before another attempt after somebody else was quicker. */
-export const conflictPauses: Pauses = { firstMs: 10, longestMs: 1_000 }
+export const retryPauses: Pauses = { firstMs: 250, maxMs: 8_000 }
+/** Before another attempt after another client was quicker. */
+export const conflictPauses: Pauses = { firstMs: 10, maxMs: 1_000 }
 /** A call never waits longer than this for its next attempt, whatever the service asks for. */
-export const longestRetryAfterMs = 60_000
+export const maxRetryAfterMs = 60_000
 
 /** A random pause below a bound that doubles with each retry, so that clients spread out. */
-export function toJitterMs(retry: number, { firstMs, longestMs }: Pauses): number {
-  return Math.random() * Math.min(firstMs * 2 ** retry, longestMs)
+export function toJitterMs(retry: number, { firstMs, maxMs }: Pauses): number {
+  return Math.random() * Math.min(firstMs * 2 ** retry, maxMs)
 }
 
 /** What `Retry-After` asks for, in seconds or as a date; 0 if there is none that can be read. */

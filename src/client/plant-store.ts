@@ -27,8 +27,8 @@ import type {
 } from './types.ts'
 import { deletePlant, getPlant, replacePlant, requireField } from './writes.ts'
 
-/** How often `update` starts anew because somebody else was quicker. */
-const mostConflicts = 1_000
+/** How often `update` starts anew because another client was quicker. */
+const maxConflicts = 1_000
 
 /**
  * A client of a Plant Store. Ids are bigints, exact to the last digit. A call that the service
@@ -85,7 +85,7 @@ export class PlantStore {
 
   /**
    * Changes a plant and loses no change of others: reads it, calls `change`, and writes the result
-   * if the plant is still the same; otherwise it starts anew. Answers the plant as written;
+   * if the plant is still the same; otherwise it starts anew. Returns the plant as written;
    * undefined if there is none.
    */
   async update(
@@ -107,7 +107,7 @@ export class PlantStore {
         return written
       } catch (error) {
         const isConflict = error instanceof PlantStoreError && error.error === 41200
-        if (!isConflict || conflict >= mostConflicts) throw error
+        if (!isConflict || conflict >= maxConflicts) throw error
       }
       await pause(toJitterMs(conflict, conflictPauses), signal)
     }

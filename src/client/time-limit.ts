@@ -1,18 +1,18 @@
-/** Aborts whatever takes longer than a time. */
+/** Aborts work that takes too long. */
 export interface TimeLimit {
   start(work: AbortController): void
   stop(work: AbortController): void
 }
 
-/** Node.js, Deno and Bun let a timer rest. Browsers number theirs. */
+/** In browsers a timer is a number. Elsewhere, `unref` lets the process exit before it fires. */
 type Timer = number | { ref(): unknown; unref(): unknown }
 
 /**
  * One timer serves all work under a limit: a timer for each request costs more than its parsing.
- * Between requests it rests, or is cleared: it keeps no process alive.
+ * Without work it keeps no process alive: it has no reference then, or is cleared.
  */
 export function buildTimeLimit(ms: number): TimeLimit {
-  /** The next one to abort comes first, since all have the same time. */
+  /** In the order of their deadlines, since all have the same time. */
   const deadlines = new Map<AbortController, number>()
   let timer: Timer | undefined
 

@@ -95,7 +95,7 @@ function isAbsent(answer: Answer): boolean {
 
 /**
  * Refuses another attempt if the state that the caller named is gone: this call may have replaced
- * it, and somebody else the plant after that.
+ * it, before another client changed the plant again.
  */
 function requireUntouched(
   current: PlantState | undefined,

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type ImportReport, PlantStore, PlantStoreError } from '../../client/index.ts'
 import { WrongConfig } from '../../config.ts'
 import { type ErrorNumber, Failure } from '../../contract/errors.ts'
+import { maxRefused } from '../../contract/import-report.ts'
 import { limits } from '../../contract/limits.ts'
 import type { ConflictRule } from '../../contract/parameters.ts'
 import type { NewPlant } from '../../contract/shapes.ts'
@@ -11,7 +12,7 @@ import { CommandFailed, exitCodes } from '../exit.ts'
 import type { Target } from './target.ts'
 
 /** As many plants as a report can refuse, so that it names each of them. */
-const bounds = { entries: 1_000, characters: 256 * 1024, inFlight: 2 }
+const bounds = { entries: maxRefused, characters: 256 * 1024, inFlight: 2 }
 /** An address that has answered is tried for longer: a service that restarts comes back. */
 const firstRetries = 2
 const laterRetries = 8
@@ -38,7 +39,7 @@ export function openHttpTarget(
   const url = address.replace(/\/+$/, '')
   const controller = new AbortController()
   let timer: NodeJS.Timeout | undefined
-  // What the service has stored is known only from its answers.
+  // Only the answers of the service say which plants it has stored.
   stop.addEventListener('abort', () => {
     timer = setTimeout(() => controller.abort(stop.reason), lastAnswersMs)
   })

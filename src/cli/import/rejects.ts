@@ -20,9 +20,7 @@ export interface Rejects {
 /** More lines than this belong in a file. */
 const maxShown = 100
 
-/**
- * A file of rejects must not grow much larger than a small gzip file that expands to long lines.
- */
+/** A small gzip file may expand to long lines, and its rejects must not fill the disk. */
 const maxTextCharacters = 4_096
 const maxRowCharacters = 64 * 1024
 

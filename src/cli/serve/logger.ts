@@ -3,7 +3,7 @@ import { type Logger, pino } from 'pino'
 import { toPrintable } from '../printable.ts'
 import type { ErrorStream } from '../terminal.ts'
 
-/** The most that is held of lines which could not be written. */
+/** How much of the log is held in memory while it cannot be written. */
 const maxBacklogBytes = 1024 * 1024
 
 /** Opens the log: readable lines on a terminal, JSON elsewhere. Neither has control characters. */
@@ -11,7 +11,7 @@ export async function openLogger(level: string, output: ErrorStream): Promise<Lo
   if (!output.isTTY) {
     const hooks = { streamWrite: toPrintableLines }
     const file = pino.destination({ dest: output.fd ?? 2, sync: true, maxLength: maxBacklogBytes })
-    // A log without space is no reason to stop: lines are lost until there is some again.
+    // A full disk is no reason to stop: lines are lost until it has room again.
     file.on('error', () => {})
     return pino({ level, hooks }, file)
   }

@@ -9,7 +9,7 @@ export interface ReadyFlags {
   readonly wait?: string
 }
 
-/** How long one question may take, and the pause before the next. */
+/** How long the service may take to answer, and the pause before it is asked again. */
 const answerTimeoutMs = 5_000
 const pauseMs = 100
 

@@ -59,7 +59,7 @@ async function printSecret(
   }
 }
 
-/** Checks the arguments, and answers the types. */
+/** Checks the arguments, and returns the types. */
 function toTypes(url: string, { types }: AddFlags): WebhookType[] {
   const mistakes: string[] = []
   const mistake = findUrlMistake(url)
