@@ -39,19 +39,19 @@ try {
 function measureRecording(): number {
   const rounds = 15
   const calls = 200_000
-  const recorder = buildRequestMetrics().recorderOf('createPlant')
+  const counters = buildRequestMetrics().countersOf('createPlant')
   const [items, batches, commits] = [1, 2, 3].map(() => buildHistogram(secondsBounds))
   const headers = { 'content-length': '51' }
   const times = Array.from({ length: rounds }, () => {
     const before = process.cpuUsage()
     for (let call = 0; call < calls; call++) {
       const startedAt = performance.now()
-      recorder.begun++
+      counters.begun++
       const batchAt = performance.now()
       if (items) observe(items, 1)
       if (batches) observe(batches, (performance.now() - batchAt) / 1000)
       if (commits) observe(commits, 0.001)
-      countAnswer(recorder, {
+      countAnswer(counters, {
         outcome: 200,
         seconds: (performance.now() - startedAt) / 1000,
         requestBytes: Number(headers['content-length'] ?? 0),

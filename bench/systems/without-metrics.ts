@@ -7,7 +7,7 @@ import { registerHooks } from 'node:module'
 
 /** What is replaced in which file. A pattern that is not found is a mistake. */
 const removals: readonly [file: string, pattern: RegExp, replacement: string][] = [
-  ['src/http/server.ts', /recorder\.begun\+\+/, ''],
+  ['src/http/server.ts', /counters\.begun\+\+/, ''],
   ['src/http/exchange.ts', /^ {2}recordAnswer\(exchange, status, bytes\)$/m, ''],
   ['src/store/batcher.ts', /^ {4}observe\(batchItems, .*\)$/m, ''],
   ['src/store/batcher.ts', /^ {4}const startedAt = performance\.now\(\)$/m, 'const startedAt = 0'],

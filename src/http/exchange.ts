@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { jsonContentType } from '../contract/formats.ts'
-import { countAnswer, type Recorder } from '../metrics/requests.ts'
+import { type Counters, countAnswer } from '../metrics/requests.ts'
 import { discardUnread } from './connections/incoming-body.ts'
 
 /** A request and its answer. */
@@ -19,7 +19,7 @@ export interface Exchange {
   /** When the request began (`performance.now()`). */
   readonly startedAt: number
   /** Where the answer is counted for the metrics. */
-  readonly recorder: Recorder
+  readonly counters: Counters
 }
 
 export type Headers = Readonly<Record<string, string>>
@@ -64,11 +64,11 @@ export function send(
 
 /** Counts an answer for the metrics, once for each exchange: a streamed one when it has ended. */
 export function recordAnswer(
-  { request, recorder, startedAt, error }: Exchange,
+  { request, counters, startedAt, error }: Exchange,
   status: number,
   responseBytes: number,
 ): void {
-  countAnswer(recorder, {
+  countAnswer(counters, {
     outcome: error ?? status,
     seconds: (performance.now() - startedAt) / 1000,
     requestBytes: Number(request.headers['content-length'] ?? 0),

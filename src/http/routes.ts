@@ -1,5 +1,5 @@
 import { methodsByPath } from '../contract/methods.ts'
-import type { Recorder } from '../metrics/requests.ts'
+import type { Counters } from '../metrics/requests.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Answers a request. The id, or the name, is the last segment of a path that ends in one. */
@@ -15,14 +15,14 @@ export interface Entry {
   readonly handle: Handle
 }
 
-type RecordedEntry = Entry & { readonly recorder: Recorder }
+type CountedEntry = Entry & { readonly counters: Counters }
 
 /** A path of the contract. */
 export interface Route {
   readonly path: string
   /** The part of the path before the id, if it has one. */
   readonly prefix: string | undefined
-  readonly entries: ReadonlyMap<string, RecordedEntry>
+  readonly entries: ReadonlyMap<string, CountedEntry>
   readonly allow: string
   readonly isServedUnderLoad: boolean
 }
@@ -30,14 +30,14 @@ export interface Route {
 export interface FoundRoute {
   readonly route: Route
   /** Undefined for a method that the contract does not know here. */
-  readonly entry: RecordedEntry | undefined
+  readonly entry: CountedEntry | undefined
   readonly id: string
 }
 
 /** Builds the look-up of routes: undefined for a path that the contract does not know. */
-export function buildRoutes(entries: readonly Entry[], recorderOf: (name: string) => Recorder) {
-  const recorded = entries.map((entry) => ({ ...entry, recorder: recorderOf(entry.name) }))
-  const byPath = Map.groupBy(recorded, ({ path }) => path)
+export function buildRoutes(entries: readonly Entry[], countersOf: (name: string) => Counters) {
+  const counted = entries.map((entry) => ({ ...entry, counters: countersOf(entry.name) }))
+  const byPath = Map.groupBy(counted, ({ path }) => path)
   const routes = [...byPath].map(([path, known]) => toRoute(path, known))
 
   // A few comparisons. A map would intern every requested path in V8's string table.
@@ -50,7 +50,7 @@ export function buildRoutes(entries: readonly Entry[], recorderOf: (name: string
   }
 }
 
-function toRoute(path: string, entries: readonly RecordedEntry[]): Route {
+function toRoute(path: string, entries: readonly CountedEntry[]): Route {
   const byMethod = new Map(entries.map((entry) => [entry.method, entry]))
   const get = byMethod.get('GET')
   if (get !== undefined) byMethod.set('HEAD', get)

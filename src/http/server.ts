@@ -6,7 +6,7 @@ import { Failure } from '../contract/errors.ts'
 import { contentTypeOptions } from '../contract/headers.ts'
 import type { Timeouts } from '../contract/limits.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Recorder } from '../metrics/requests.ts'
+import type { Counters } from '../metrics/requests.ts'
 import { overloaded } from '../store/failures.ts'
 import type { Store } from '../store/store.ts'
 import type { TokenVerifier } from '../tokens/verify.ts'
@@ -50,8 +50,8 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   const lifecycle = { isDraining: false }
   const writeHealth = buildWriteHealth()
   const newRequestId = buildRequestIds()
-  const { recorderOf } = metrics
-  const unrouted = recorderOf()
+  const { countersOf } = metrics
+  const unrouted = countersOf()
   const log = buildRequestLog(parts)
   const imports = buildImports(store, metrics.countRequests)
   const findForeignHost = buildHostCheck(parts)
@@ -68,16 +68,16 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
     }),
     ...buildPages({ store, lifecycle, writeHealth, publicUrl }),
   ]
-  const findRoute = buildRoutes(entries, recorderOf)
+  const findRoute = buildRoutes(entries, countersOf)
 
   /** Answers a request. Those before it on its connection have been answered. */
   function begin(request: IncomingMessage, response: ServerResponse): void {
     const url = toOriginForm(request.url ?? '')
     const path = toPath(url)
     const found = path === undefined ? undefined : findRoute(path, request.method ?? '')
-    const recorder = found?.entry?.recorder ?? unrouted
-    recorder.begun++
-    const exchange = toExchange(request, response, url, recorder)
+    const counters = found?.entry?.counters ?? unrouted
+    counters.begun++
+    const exchange = toExchange(request, response, url, counters)
     log.begin(exchange, found)
     const fault =
       findProtocolFault(exchange) ?? findEscapeFault(url, path) ?? findForeignHost(request)
@@ -91,7 +91,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
     request: IncomingMessage,
     response: ServerResponse,
     url: string,
-    recorder: Recorder,
+    counters: Counters,
   ): Exchange {
     const id = newRequestId()
     const exchange: Exchange = {
@@ -103,7 +103,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
       tokenId: undefined,
       error: undefined,
       startedAt: performance.now(),
-      recorder,
+      counters,
     }
     if (lifecycle.isDraining || isFramedOddly(request)) response.shouldKeepAlive = false
     // Every answer carries these headers, whatever becomes of the request.

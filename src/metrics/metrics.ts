@@ -3,14 +3,14 @@ import type { Store } from '../store/store.ts'
 import { collectJournal } from './journal.ts'
 import { type Metric, toGauge } from './metric.ts'
 import { watchProcess } from './process.ts'
-import { buildRequestMetrics, countAnswer, type Recorder } from './requests.ts'
+import { buildRequestMetrics, type Counters, countAnswer } from './requests.ts'
 import { toStoreMetrics } from './store.ts'
 import type { MetricsMediaType } from './text.ts'
 
 /** Counts what the service does, and writes it down for the operator. */
 export interface Metrics {
-  /** The recorder of an operation or page; without a name, that of everything else. */
-  recorderOf(name?: string): Recorder
+  /** The counters of an operation or page; without a name, those of everything else. */
+  countersOf(name?: string): Counters
   /** Counts a failure if it is the refusal of a request beyond a bound. */
   countRefusal(failure: Failure): void
   /** Counts the answer to bytes that are no whole request. */
@@ -66,16 +66,16 @@ export function openMetrics(parts: MetricsParts): Metrics {
   }
 
   return {
-    recorderOf: requests.recorderOf,
-    countRequests: requests.count,
+    countersOf: requests.countersOf,
+    countRequests: requests.countRequests,
     countRefusal({ number, reason = number === 50300 ? 'other' : undefined }) {
       if (reason !== undefined) requests.countRefusal(reason)
     },
     countRawAnswer(failure) {
       this.countRefusal(failure)
-      const recorder = requests.recorderOf()
-      recorder.begun++
-      countAnswer(recorder, {
+      const counters = requests.countersOf()
+      counters.begun++
+      countAnswer(counters, {
         outcome: failure.number,
         seconds: 0,
         requestBytes: 0,

@@ -6,8 +6,8 @@ import { type RefusalReason, refusalReasons } from '../contract/refusals.ts'
 import { buildHistogram, bytesBounds, type Histogram, observe, secondsBounds } from './histogram.ts'
 import { type Metric, toCounter, toGauge, toHistogram } from './metric.ts'
 
-/** The answers of one operation or page, by their status or error number. */
-export interface Recorder {
+/** The counters of one operation or page. Answers count by their status or error number. */
+export interface Counters {
   readonly operation: string
   /** Statuses and error numbers are the contract's, so there are few, whatever clients send. */
   readonly outcomes: Map<number, { count: number }>
@@ -29,42 +29,42 @@ export interface Answered {
 
 /** Counts an answer. It is on the path of every request, and cheap. */
 export function countAnswer(
-  recorder: Recorder,
+  counters: Counters,
   { outcome, seconds, requestBytes, responseBytes }: Answered,
 ): void {
-  const known = recorder.outcomes.get(outcome)
-  if (known === undefined) recorder.outcomes.set(outcome, { count: 1 })
+  const known = counters.outcomes.get(outcome)
+  if (known === undefined) counters.outcomes.set(outcome, { count: 1 })
   else known.count++
-  recorder.answered++
-  observe(recorder.seconds, seconds)
-  if (requestBytes > 0) observe(recorder.requestBytes, requestBytes)
-  observe(recorder.responseBytes, responseBytes)
+  counters.answered++
+  observe(counters.seconds, seconds)
+  if (requestBytes > 0) observe(counters.requestBytes, requestBytes)
+  observe(counters.responseBytes, responseBytes)
 }
 
 /** Counts requests by operation, and refusals by reason. */
 export interface RequestMetrics {
-  /** The recorder of an operation or page; without a name, that of everything else. */
-  recorderOf(name?: string): Recorder
+  /** The counters of an operation or page; without a name, those of everything else. */
+  countersOf(name?: string): Counters
   countRefusal(reason: RefusalReason): void
   /** How many requests have begun. */
-  count(): number
+  countRequests(): number
   collect(): Metric[]
 }
 
 export function buildRequestMetrics(): RequestMetrics {
-  const recorders = new Map<string, Recorder>()
+  const byName = new Map<string, Counters>()
   const refusals = new Map<RefusalReason, number>()
-  const unknown = addRecorder('none', [40000, 40400, 40500, 50300])
+  const unknown = addCounters('none', [40000, 40400, 40500, 50300])
   for (const [name, operation] of Object.entries(operations)) {
-    addRecorder(name, [...Object.keys(operation.successes).map(Number), ...failuresOf(operation)])
+    addCounters(name, [...Object.keys(operation.successes).map(Number), ...failuresOf(operation)])
   }
   for (const [name, page] of Object.entries(pages))
-    addRecorder(name, [200, ...failuresOfPage(page)])
+    addCounters(name, [200, ...failuresOfPage(page)])
 
   // Successes and faults of ours are there from the start, so that the first one is an increase.
-  function addRecorder(operation: string, outcomes: readonly number[]): Recorder {
+  function addCounters(operation: string, outcomes: readonly number[]): Counters {
     const expected = outcomes.filter((outcome) => outcome < 400 || outcome >= 50000)
-    const recorder: Recorder = {
+    const counters: Counters = {
       operation,
       outcomes: new Map(expected.map((outcome) => [outcome, { count: 0 }])),
       seconds: buildHistogram(secondsBounds),
@@ -73,22 +73,22 @@ export function buildRequestMetrics(): RequestMetrics {
       begun: 0,
       answered: 0,
     }
-    recorders.set(operation, recorder)
-    return recorder
+    byName.set(operation, counters)
+    return counters
   }
 
   return {
-    recorderOf: (name = '') => recorders.get(name) ?? unknown,
-    count() {
+    countersOf: (name = '') => byName.get(name) ?? unknown,
+    countRequests() {
       let begun = 0
-      for (const recorder of recorders.values()) begun += recorder.begun
+      for (const counters of byName.values()) begun += counters.begun
       return begun
     },
     countRefusal(reason) {
       refusals.set(reason, (refusals.get(reason) ?? 0) + 1)
     },
     collect() {
-      const all = [...recorders.values()]
+      const all = [...byName.values()]
       const used = all.filter(({ answered }) => answered > 0)
       return [
         toCounter(
