@@ -5,6 +5,7 @@ import type { Health, Readiness } from '../contract/shapes.ts'
 import type { Store } from '../store/store.ts'
 import type { Lifecycle } from './connections/drain.ts'
 import { addField, type Exchange, send } from './exchange.ts'
+import { atFirstUse } from './first-use.ts'
 import { toBaseUrl } from './protocol.ts'
 import type { Entry } from './routes.ts'
 import { buildWebFiles } from './web-files.ts'
@@ -68,17 +69,11 @@ const placeholder = 'http://placeholder.invalid'
 
 /** Writes the OpenAPI document. The first client that asks for it has it built. */
 function buildDocument(): (baseUrl: string) => Promise<string> {
-  let built: Promise<string[]> | undefined
-
-  async function build(): Promise<string[]> {
+  const findParts = atFirstUse(async () => {
     const { buildOpenApi } = await import('../contract/openapi.ts')
     return JSON.stringify(buildOpenApi({ baseUrl: placeholder })).split(placeholder)
-  }
-
-  return async (baseUrl) => {
-    built ??= build()
-    return (await built).join(JSON.stringify(baseUrl).slice(1, -1))
-  }
+  })
+  return async (baseUrl) => (await findParts()).join(JSON.stringify(baseUrl).slice(1, -1))
 }
 
 function sendJson(exchange: Exchange, text: string): void {

@@ -2,6 +2,7 @@ import { cachePolicies } from '../contract/headers.ts'
 import { contentSecurityPolicy, referrerPolicy } from '../contract/web-policy.ts'
 import type { Asset } from '../web/assets.ts'
 import { type Exchange, type Headers, send } from './exchange.ts'
+import { atFirstUse } from './first-use.ts'
 import { takesGzip } from './negotiation.ts'
 import { nothingAt } from './unrouted.ts'
 
@@ -14,17 +15,11 @@ const assetHeaders: Headers = { 'Cache-Control': cachePolicies.asset }
 
 /** The answers with files for browsers. The files are built for the first browser that asks. */
 export function buildWebFiles() {
-  let built: Promise<ReadonlyMap<string, Asset>> | undefined
-
-  async function build(): Promise<ReadonlyMap<string, Asset>> {
+  const findAssets = atFirstUse(async () => {
     const { loadAssets } = await import('../web/assets.ts')
     return loadAssets()
-  }
-
-  async function find(name: string): Promise<Asset | undefined> {
-    built ??= build()
-    return (await built).get(name)
-  }
+  })
+  const find = async (name: string) => (await findAssets()).get(name)
 
   return {
     async sendPage(exchange: Exchange, page: 'page' | 'reference'): Promise<void> {

@@ -10,7 +10,7 @@ import { issueToken } from '../../src/tokens/issue.ts'
 import { newFolder } from '../support/folder.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
-import { call, openSocket, type Request } from '../support/wire.ts'
+import { call, openSocket, type Request, toBytes } from '../support/wire.ts'
 import { clean, judge } from './checker.ts'
 import { readFinalState } from './final-state.ts'
 import { countOutcomes, type History, longestWaitMs, newHistory, waitForWrites } from './history.ts'
@@ -69,11 +69,16 @@ describe('a service without free descriptors', () => {
     const history = newHistory()
     const load = startLoad(history, { urls: [service.url], ...clients })
     await waitForWrites(history, 100)
+    const [early] = (await openConnections(service.url, 1)) as [Socket]
     const crowd = await openConnections(service.url, 200)
     const refused = await waitUntilRefused(crowd)
+    // The page is built from files, and none can be opened.
+    early.write(toBytes({ path: '/docs' }))
+    assert.match(String(await once(early, 'data')), /^HTTP\/1\.1 500 /)
     await waitForWrites(history, 300)
     for (const socket of crowd) socket.destroy()
     await waitUntilReached(service.url)
+    assert.equal((await call(service.url, { path: '/docs' })).status, 200)
     await waitForWrites(history, 100)
     await load.stop()
     const { verdict, figures } = await toVerdict(history, service.url)
