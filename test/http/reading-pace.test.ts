@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { mayReadOn } from '../../src/http/connections/reading-pace.ts'
-import { json, startService } from '../support/service.ts'
+import { authorized, json, startService } from '../support/service.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 
 const large = Buffer.alloc(64 * 1024)
@@ -40,6 +43,32 @@ describe('the pace at which large bodies are read', () => {
     for (let count = 0; count < 1_000; count++) {
       assert.equal(mayReadOn({ resume: () => assert.fail('it was never paused') }, small, 1), true)
     }
+  })
+
+  it('holds for bodies that nobody reads, also those of reads that are streamed', async () => {
+    const service = await startService('sqlite::memory:')
+    const count = 20
+    const bodyBytes = 1_000_000
+    const accepted = new Set<Socket>()
+    const note = (message: unknown) => accepted.add((message as { socket: Socket }).socket)
+    subscribe('http.server.request.start', note)
+    const body = Buffer.alloc(bodyBytes)
+    const head = toBytes({ method: 'HEAD', path: '/plants.csv', headers: authorized, body })
+    const sockets = Array.from({ length: count }, () => openSocket(service.url))
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+    // The answer on a later connection shows that these are accepted. Their bytes come at once.
+    await service.call({ path: '/plants' })
+    for (const socket of sockets) socket.write(head)
+    let before = 0
+    let most = 0
+    while (before < count * bodyBytes) {
+      await nextTurn()
+      const read = [...accepted].reduce((sum, { bytesRead }) => sum + bytesRead, 0)
+      most = Math.max(most, read - before)
+      before = read
+    }
+    unsubscribe('http.server.request.start', note)
+    assert.ok(most < (count * bodyBytes) / 5, `${most} bytes were read in one turn`)
   })
 
   it('keeps every byte, also of bodies after another request and of refused ones', async () => {
