@@ -56,6 +56,10 @@ export function malformed(message: string, headers: Record<string, string> = {})
   return new Failure(40000, message, { headers })
 }
 
+export function shuttingDown(advice = ''): Failure {
+  return new Failure(50300, `The service is shutting down.${advice}`, { reason: 'shutdown' })
+}
+
 export function bodyEndedEarly(): Failure {
   return malformed('The connection ended before the body did.')
 }

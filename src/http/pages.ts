@@ -1,19 +1,15 @@
-import { Failure } from '../contract/errors.ts'
 import type { Page } from '../contract/operation.ts'
 import { type PageName, pages } from '../contract/pages.ts'
 import type { Health, Readiness } from '../contract/shapes.ts'
 import type { Store } from '../store/store.ts'
 import type { Lifecycle } from './connections/drain.ts'
 import { addField, type Exchange, send } from './exchange.ts'
+import { shuttingDown } from './failures.ts'
 import { atFirstUse } from './first-use.ts'
 import { toBaseUrl } from './protocol.ts'
 import type { Entry } from './routes.ts'
 import { buildWebFiles } from './web-files.ts'
 import type { WriteHealth } from './write-health.ts'
-
-function shuttingDown(): Failure {
-  return new Failure(50300, 'The service is shutting down.', { reason: 'shutdown' })
-}
 
 interface PageParts {
   readonly store: Store

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
-import { Failure } from '../contract/errors.ts'
+import type { Failure } from '../contract/errors.ts'
 import { contentTypeOptions } from '../contract/headers.ts'
 import type { Timeouts } from '../contract/limits.ts'
 import type { Metrics } from '../metrics/metrics.ts'
@@ -15,7 +15,7 @@ import { buildNodeServer, type NodeServer } from './connections/node-server.ts'
 import { type AllowedOrigins, allowOrigin } from './cors.ts'
 import { buildEventStreams } from './event-streams.ts'
 import { type Exchange, recordAnswer } from './exchange.ts'
-import { sendFailure, toFailure } from './failures.ts'
+import { sendFailure, shuttingDown, toFailure } from './failures.ts'
 import { buildHandlers } from './handlers.ts'
 import { buildHostCheck } from './host.ts'
 import { buildImports } from './imports.ts'
@@ -151,7 +151,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
     async drain(grace) {
       lifecycle.isDraining = true
       streams.endAll()
-      const endImports = () => imports.endAll(shuttingDown())
+      const endImports = () => imports.endAll(shuttingDown(' Send the file again.'))
       const timer = setTimeout(endImports, timeouts.shutdownMs * importShareOfShutdown)
       const cut = await drain(grace)
       clearTimeout(timer)
@@ -163,12 +163,6 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
 
 /** Imports that take longer than this part of a shutdown are ended, in time to be answered. */
 const importShareOfShutdown = 0.5
-
-function shuttingDown(): Failure {
-  return new Failure(50300, 'The service is shutting down. Send the file again.', {
-    reason: 'shutdown',
-  })
-}
 
 /** Request ids are unique over restarts and processes: a random start, then a count. */
 function buildRequestIds(): () => string {
