@@ -40,7 +40,7 @@ export interface ServiceOptions {
 
 /** A token that was used within this time counts as in use. */
 const inUseMs = 5 * 60_000
-/** How often keys and changes that are too old are forgotten. */
+/** How often keys and changes that are too old are deleted. */
 const forgetMs = 60_000
 
 /** Opens the whole service: the store, the check of tokens, the HTTP side, the port. */
@@ -66,7 +66,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
   const onError = (err: unknown) => logger.debug({ err }, 'the store failed in the background')
   const tokens = await openTokenVerifier({ store, operatorToken: config.operatorToken, onError })
   const stopForgetting = repeat(() => forgetKeys(store), forgetMs, onError)
-  const stopTrimming = keepJournal(store, config.journalKeepMs, onError)
+  const stopTrimming = startTrimming(store, config.journalKeepMs, onError)
 
   const metrics = openMetrics({
     version,
@@ -135,7 +135,7 @@ async function forgetKeys(store: Store): Promise<void> {
  * Forgets changes that are older than this and that no receiver needs; all of them, once, if the
  * journal is off.
  */
-function keepJournal(
+function startTrimming(
   store: Store,
   keepMs: number | 'off',
   onError: (error: unknown) => void,

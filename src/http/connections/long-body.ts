@@ -20,7 +20,7 @@ const maxHeldBytes = 64 * 1024
 /** How often the token of the request is checked. */
 const tokenCheckMs = 50
 
-/** How to stop the body that is being received on a connection, when its bytes are broken. */
+/** How to finish the body that is being received on a connection, when its bytes are broken. */
 const bodies = new WeakMap<Socket, (failure: Failure) => void>()
 
 /**
@@ -41,9 +41,9 @@ export function openLongBody(
   let state: 'coming' | 'whole' | Failure = hasNoBody(request) ? 'whole' : 'coming'
   let wake = () => {}
   let mustContinue = awaitsContinue(request)
-  const patience = buildPatience(timeouts, () => stop(tooSlow(timeouts)))
+  const patience = buildPatience(timeouts, () => finish(tooSlow(timeouts)))
 
-  function stop(next: 'whole' | Failure): void {
+  function finish(next: 'whole' | Failure): void {
     if (state === 'coming') state = next
     wake()
   }
@@ -79,7 +79,7 @@ export function openLongBody(
   const deadline = setTimeout(end, timeouts.importMs, tooLong(timeouts))
   const watch = setInterval(() => Promise.try(verifyToken).catch(end), tokenCheckMs)
   if (state === 'coming') {
-    bodies.set(socket, stop)
+    bodies.set(socket, finish)
     request.on('data', (chunk: Buffer) => {
       pieces.push(chunk)
       heldBytes += chunk.length
@@ -89,15 +89,15 @@ export function openLongBody(
     })
     request.on('end', () => {
       bodies.delete(socket)
-      stop('whole')
+      finish('whole')
     })
-    request.on('error', () => stop(bodyEndedEarly()))
+    request.on('error', () => finish(bodyEndedEarly()))
   }
   response.once('close', () => {
     clearTimeout(deadline)
     clearInterval(watch)
     patience.pause()
-    stop(bodyEndedEarly())
+    finish(bodyEndedEarly())
     if (request.complete) return
     // The client may still be sending. Node's own limit on a request has been ignored.
     discardRest(request)
