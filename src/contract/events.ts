@@ -3,7 +3,7 @@ import { pageLimits } from './parameters.ts'
 import type { ArrayShape, ObjectShape, ValueOf } from './schema.ts'
 import { StoredPlant } from './shapes.ts'
 
-export const eventTypes = ['plant.created', 'plant.replaced', 'plant.deleted'] as const
+const eventTypes = ['plant.created', 'plant.replaced', 'plant.deleted'] as const
 
 /** The media type of a feed that goes on for ever. */
 export const eventStreamType = 'text/event-stream'

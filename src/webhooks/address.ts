@@ -1,5 +1,5 @@
 /** The longest URL of a receiver, in bytes. */
-export const maxUrlBytes = 2_048
+const maxUrlBytes = 2_048
 
 /** The mistake in the URL of a receiver, if there is one. It never repeats the URL. */
 export function findUrlMistake(text: string): string | undefined {

@@ -24,7 +24,7 @@ const cacheKib = 8_000
 /** The log shrinks to this size when it starts again. SQLite alone would keep its largest size. */
 const keptLogBytes = 16 * 1024 * 1024
 
-export const memoryPath = ':memory:'
+const memoryPath = ':memory:'
 
 /** Opens the file, or creates it, and migrates it. Refuses a file that is not ours. */
 export function openConnection(path: string, timeoutMs = openTimeoutMs): DatabaseSync {
