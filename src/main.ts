@@ -4,7 +4,7 @@ import { buildTerminal } from './cli/terminal.ts'
 
 export interface Program {
   readonly version: string
-  /** What a person types to run it. */
+  /** The command that runs it, as a person types it. */
   readonly command: string
 }
 

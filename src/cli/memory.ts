@@ -1,10 +1,10 @@
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * Tunes V8 for commands that pass millions of rows or requests through. Without it, V8 sees that
+ * Tunes V8 for commands through which millions of rows or requests pass. Without it, V8 sees that
  * some survive a few collections, allocates all of them in the old space, and holds a hundred
- * megabytes of garbage there. The old space is collected when it has doubled: V8 would wait for
- * four times of what lives.
+ * megabytes of garbage there. The old space is collected when it has doubled: V8 would wait until
+ * it is four times as large.
  */
 export function expectShortLives(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')

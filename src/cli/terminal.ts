@@ -6,7 +6,7 @@ import { toPrintable } from './printable.ts'
 /** Where a command reads from and writes to, and the release that runs it. */
 export interface Terminal {
   readonly version: string
-  /** What a person types to run the program, for lines to paste. */
+  /** The command that runs the program, for lines to paste. */
   readonly command: string
   readonly input: InputStream
   /** Standard output, for results of any length. */

@@ -16,7 +16,7 @@ export function toJitterMs(retry: number, { firstMs, maxMs }: Pauses): number {
   return Math.random() * Math.min(firstMs * 2 ** retry, maxMs)
 }
 
-/** What `Retry-After` asks for, in seconds or as a date; 0 if there is none that can be read. */
+/** The pause that `Retry-After` asks for; 0 if it is no number of seconds and no date. */
 export function toRetryAfterMs(headers: Headers): number {
   const text = headers.get('Retry-After') ?? ''
   const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now()

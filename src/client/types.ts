@@ -24,7 +24,7 @@ export interface PlantState extends StoredPlant {
   readonly etag: string
 }
 
-/** What a replace did. */
+/** A plant as it was replaced or created. */
 export interface ReplacedPlant extends PlantState {
   /** Whether there was no plant with this id before. */
   readonly created: boolean
@@ -41,7 +41,7 @@ export interface PlantEvent {
   readonly plant: StoredPlant
 }
 
-/** What an import does with a plant whose id belongs to a plant of different content. */
+/** The rule of an import for a plant whose id belongs to a plant of different content. */
 export type OnConflict = 'fail' | 'skip' | 'replace'
 
 /** A plant that an import did not take. */
@@ -53,7 +53,7 @@ export interface Refusal {
   readonly message: string
 }
 
-/** What an import did, as it is on disk. */
+/** The outcome of an import, as it is on disk. */
 export interface ImportReport {
   readonly lines: number
   readonly stored: number

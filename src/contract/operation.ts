@@ -40,7 +40,7 @@ export interface Success {
   readonly optionalHeaders?: readonly HeaderName[]
 }
 
-/** What an operation promises. `{id}` in a path stands for the id of a plant. */
+/** The promises of an operation. `{id}` in a path stands for the id of a plant. */
 export interface Operation {
   readonly method: Method
   readonly path: string

@@ -21,7 +21,7 @@ const entityTags = `(?:${space},)*${space}${entityTag}(?:${space},(?:${space}${e
 /** `*`, or a list of entity tags, in which elements may be empty (RFC 9110, section 5.6.1). */
 const entityTagsPattern = `^(?:\\*|${entityTags}${space})$`
 
-/** What an import may do with a plant whose id has other content. */
+/** The rules of an import for a plant whose id has other content. */
 export const conflictRules = ['fail', 'skip', 'replace'] as const
 export type ConflictRule = (typeof conflictRules)[number]
 

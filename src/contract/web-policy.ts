@@ -1,6 +1,6 @@
 /**
- * What the web pages may do: load and call this service, and nothing else. Text can never become
- * markup or script (Trusted Types), and no other page can frame them.
+ * The web pages may load and call this service, and nothing else. Text can never become markup or
+ * script (Trusted Types), and no other page can frame them.
  */
 export const contentSecurityPolicy = [
   "default-src 'none'",

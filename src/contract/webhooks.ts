@@ -58,7 +58,7 @@ export const webhookHeaders = {
   },
 } as const
 
-/** What the answers of a receiver mean to the service. */
+/** The effects of a receiver's answers. */
 export const webhookAnswers = {
   '2XX': 'The change was received. The body is ignored.',
   410: 'The receiver is paused. The change is sent again when the operator resumes it.',

@@ -11,7 +11,7 @@ export interface Misfit {
   readonly fault?: NotInt64
 }
 
-/** What a member was found to be: text, an exact int64, or something that fits no shape. */
+/** A member as it was found: text, an exact int64, or something that fits no shape. */
 export type Found = string | bigint | Misfit
 
 /** The members that were asked for and found. */
@@ -32,7 +32,7 @@ export function readMembers(text: string, wanted: Wanted): Members {
   throw new Failure(40003, `A JSON object is expected, but this is ${kind}.`)
 }
 
-/** What a value is called in messages. */
+/** The kind of a value, as messages name it. */
 export function toKind(found: Found): string {
   if (typeof found === 'string') return 'a string'
   if (typeof found === 'bigint') return 'an integer'

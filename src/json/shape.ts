@@ -6,7 +6,7 @@ import { type Found, type Members, readMembers, toKind } from './members.ts'
 import { toWanted } from './names.ts'
 import { plainNames, readPlainPlant } from './plain-plant.ts'
 
-/** What a shape says about one member. */
+/** The rule of a shape for one member. */
 interface Rule {
   readonly name: string
   readonly type: 'string' | 'integer'

@@ -19,7 +19,7 @@ const nothing = 0xff
 const escapes = toTable('"\\/bfnrt', (escaped) => JSON.parse(`"\\${escaped}"`).charCodeAt(0))
 const hexDigits = toTable('0123456789abcdefABCDEF', (digit) => Number.parseInt(digit, 16))
 
-/** What characters stand for, by their code units. */
+/** The numbers that characters stand for, by their code units. */
 function toTable(characters: string, toNumber: (character: string) => number): Uint8Array {
   const table = new Uint8Array(2 ** 16).fill(nothing)
   for (const character of characters) table[character.charCodeAt(0)] = toNumber(character)

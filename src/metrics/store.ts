@@ -1,7 +1,7 @@
 import type { PlacedSeconds, StoreMeasures } from '../store/store.ts'
 import { type Metric, toGauge, toHistogram } from './metric.ts'
 
-/** What a store measures, as metrics. The names are the same for every engine. */
+/** The measures of a store as metrics. The names are the same for every engine. */
 export function toStoreMetrics(measures: StoreMeasures): Metric[] {
   const { isUp, queuedWrites, queuedBytes, batchItems, batchSeconds } = measures
   const { commitSeconds, fsyncSeconds } = measures

@@ -50,7 +50,7 @@ export function overloaded(reason: RefusalReason = 'write_queue'): Failure {
   )
 }
 
-/** Nobody waits for the answer any more. */
+/** The client has left, so that no answer is needed. */
 export function callerLeft(): Failure {
   return new Failure(50300, 'The client has left.', { reason: 'other' })
 }

@@ -1,4 +1,4 @@
-/** What an examination has found about one subject, and what the operator should do. */
+/** The result of an examination of one subject, with advice if there is something to do. */
 export interface Finding {
   readonly subject: string
   readonly state: 'ok' | 'to do'

@@ -52,7 +52,7 @@ export interface KeptDelivery extends Delivery {
   readonly plant: StoredPlant | undefined
 }
 
-/** What a sender has done for one receiver since it saved last. */
+/** The work of a sender for one receiver since the last save. */
 export interface SavedProgress {
   readonly id: string
   readonly epoch: number
@@ -82,19 +82,19 @@ export const maxReceivers = 100
 export const maxFailures = 10_000
 
 /**
- * The part of the store that knows who receives webhooks and how far each of them is. One process
- * at a time holds the lease of a receiver, and only that one can save its progress.
+ * The part of the store for the receivers of webhooks and their progress. One process at a time
+ * holds the lease of a receiver, and only that one can save its progress.
  */
 export interface ReceiverStore {
   add(receiver: Receiver): Promise<'added' | 'too many'>
   list(): Promise<Receiver[]>
   change(id: string, change: ReceiverChange): Promise<'changed' | 'unknown'>
   remove(id: string): Promise<'removed' | 'unknown'>
-  /** A number that changes with whatever an operator does, in whichever process it was done. */
+  /** A number that changes with every change by an operator, in whichever process it is made. */
   revision(): Promise<bigint>
 
   /**
-   * Renews the leases of this owner, and takes those that nobody holds or that have run out.
+   * Renews the leases of this owner, and takes those that are free or have run out.
    * Returns all that it holds now.
    */
   claim(owner: string, leaseMs: number): Promise<Claim[]>

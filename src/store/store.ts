@@ -49,7 +49,7 @@ export interface PlantPage {
 /** A plant to import. One that comes from another store keeps its version. */
 export type ImportedPlant = NewPlant & { readonly version?: Version }
 
-/** What happens to an imported plant whose id is taken by another one. */
+/** Whether another plant with the id of an imported one is kept or replaced. */
 export type OnConflict = 'keep' | 'replace'
 
 /** "already there" has the same content; "conflict" has another content, which is kept. */
@@ -165,7 +165,7 @@ export interface Store {
   isFull(): boolean
   /** Resolves when the store answers. */
   ping(): Promise<void>
-  /** What the metrics say about the store. It costs the same however many plants there are. */
+  /** Measures the store for the metrics. It costs the same however many plants there are. */
   measure(): Promise<StoreMeasures>
   /** Finishes the writes that were accepted, then releases the store. */
   close(): Promise<void>

@@ -9,8 +9,8 @@ export interface Watch {
 }
 
 /**
- * Builds a watch. While it has watchers, it looks every `pauseMs` whether something has changed
- * that nobody told it.
+ * Builds a watch. While it has watchers, it also looks by itself, every `pauseMs`, for a change of
+ * what `look` finds.
  */
 export function buildWatch<Value>(look: () => Value | Promise<Value>, pauseMs: number): Watch {
   const watchers = new Set<() => void>()

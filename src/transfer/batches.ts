@@ -43,7 +43,7 @@ export async function* toBatches(
 /** Stores plants and returns the outcome of each, in order. */
 export type Put = (plants: readonly NewPlant[]) => Promise<Outcome[]>
 
-/** Hears what became of each batch, in the order of the file. */
+/** Takes the outcome of each batch, in the order of the file. */
 export interface BatchListener {
   onSettled(entries: readonly Entry[], outcomes: readonly Outcome[]): Promise<void> | void
   onFailed(entries: readonly Entry[], error: unknown): void

@@ -2,13 +2,13 @@ import type { ConflictRule } from '../contract/parameters.ts'
 import type { ImportOutcome, OnConflict } from '../store/store.ts'
 import type { Refusal } from './entry.ts'
 
-/** What happened to a line. A refusal says why it was not taken. */
+/** The outcome of a line. A refusal says why it was not taken. */
 export interface Outcome {
   readonly is: 'stored' | 'alreadyThere' | 'replaced' | 'skipped' | 'conflicts' | 'invalid'
   readonly refusal?: Refusal
 }
 
-/** What the store does under a rule. The other rules differ in what is said about it. */
+/** One rule replaces the stored plant. The others keep it, and differ in what they report. */
 export function toOnConflict(rule: ConflictRule): OnConflict {
   return rule === 'replace' ? 'replace' : 'keep'
 }

@@ -2,7 +2,7 @@ import { Failure } from '../contract/errors.ts'
 import type { Entry } from './entry.ts'
 import type { Outcome } from './outcome.ts'
 
-/** What an import has done so far: true at every moment, and whatever ends it. */
+/** The outcomes of an import so far. They are true at every moment, however it ends. */
 export interface Tally {
   readonly counts: Record<Outcome['is'], number>
   /** The last line that was stored or refused, or that failed. */
@@ -82,7 +82,7 @@ export function describeCounts({ counts }: Tally): string {
     .join(', ')
 }
 
-/** What an import that ended early has done and not done, in sentences. */
+/** The lines that an import which ended early has not stored, in sentences. */
 export function describeRest(tally: Tally): string {
   const { lastLine } = tally
   if (lastLine === 0) return 'Nothing was imported.'

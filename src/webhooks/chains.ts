@@ -41,7 +41,7 @@ export function buildChains(onReady: () => void): Chains {
     if (job.readyAt < timerAt) arm(job.readyAt)
   }
 
-  /** What was tried before comes before what is new: its time has come. */
+  /** Jobs that were tried before come first: their time has come. */
   function makeReady(job: Job): void {
     if (job.attempts > 0) ready.unshift(job)
     else ready.push(job)

@@ -36,7 +36,7 @@ export function buildIntake({ receiver, readPage, isKept, onChange }: IntakeOpti
       if (page === 'off') return 'nothing'
       if (page === 'gone') return await skipGap()
       for (const event of page.events) take(event)
-      // What was committed during the read has set this again.
+      // A commit during the read has set this again.
       mayHaveMore ||= page.events.length > 0
       return mayHaveMore ? 'changes' : 'nothing'
     } catch (error) {

@@ -14,7 +14,7 @@ export interface PaceOptions {
 }
 
 const intervalMs = 50
-/** How many deliveries may start in an interval. After a rest nobody knows how busy it will be. */
+/** How many deliveries may start in an interval: `first` after a rest, when the load is unknown. */
 const perInterval = { least: 1, first: 25, most: 1_000 }
 const faster = 2
 /**

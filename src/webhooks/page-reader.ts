@@ -5,7 +5,7 @@ type Page = JournalPage | 'gone' | 'off'
 /** Reads pages of the journal. Receivers at the same place share one. */
 export interface PageReader {
   read(after: string): Promise<Page>
-  /** The journal has changed: what was read at its end counts no more. */
+  /** The journal has changed: pages that were read before no longer count. */
   forget(): void
 }
 

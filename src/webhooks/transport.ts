@@ -4,7 +4,7 @@ import { urlToHttpOptions } from 'node:url'
 import { explainError } from './explain.ts'
 import { toRetryAfterMs } from './schedule.ts'
 
-/** What came back from a receiver. */
+/** The outcome of an attempt to reach a receiver. */
 export interface Outcome {
   /** The status of the answer; undefined where there was none. */
   readonly status: number | undefined
@@ -87,7 +87,7 @@ export function openTransport(options: TransportOptions): Transport {
         return { status, error, retryAfterMs: toRetryAfterMs(retryAfter, Date.now()) }
       }
 
-      /** Whatever happens after the status, that is the answer. */
+      /** A status is an answer, even if an error follows it. */
       function toOutcomeOr(error: string): Outcome {
         return status === undefined ? toFailure(error) : toOutcome()
       }

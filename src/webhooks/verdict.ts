@@ -3,7 +3,7 @@ import { toRetryDelayMs } from './schedule.ts'
 import type { SenderSettings } from './settings.ts'
 import type { Outcome } from './transport.ts'
 
-/** What an attempt means for the job and for the receiver. */
+/** The consequences of an attempt for the job and for the receiver. */
 export interface Verdict {
   /** "again" after the pause; "refused" without one, once the receiver is active again. */
   readonly fate: 'done' | 'again' | 'failed' | 'refused'

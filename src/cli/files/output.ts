@@ -9,7 +9,7 @@ import { CommandFailed, exitCodes } from '../exit.ts'
 import { throwIfStopped } from '../signals.ts'
 import { cannotPrint } from '../terminal.ts'
 
-/** What happens to a file that already has the name. */
+/** The treatment of a file that already has the name. */
 export type Existing = 'replace' | 'refuse'
 
 const ownerOnly = 0o600

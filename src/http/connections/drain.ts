@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Timeouts } from '../../contract/limits.ts'
 import type { trackConnections } from './port.ts'
 
-/** Tells the answers whether the service is shutting down. */
+/** Says whether the service is shutting down, for answers to tell. */
 export interface Lifecycle {
   isDraining: boolean
 }

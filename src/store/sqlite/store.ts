@@ -31,7 +31,7 @@ const lookMs = 100
  */
 const sharedMs = 100
 
-/** What tests and benchmarks may set. */
+/** Whether changes are journaled, and settings for tests and benchmarks. */
 export interface SqliteStoreOptions extends Partial<BatcherBounds> {
   readonly lockTimeoutMs?: number
   readonly newVersion?: () => Version
