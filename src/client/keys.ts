@@ -3,14 +3,14 @@ export function buildKeys(): () => string {
   let prefix: string | undefined
   let count = 0
   return () => {
-    prefix ??= toRandomText()
+    prefix ??= randomText()
     count++
     return `${prefix}-${count}`
   }
 }
 
 /** 128 random bits. `randomUUID` is missing on pages that came over plain HTTP. */
-function toRandomText(): string {
+function randomText(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

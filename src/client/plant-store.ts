@@ -37,7 +37,7 @@ const maxConflicts = 1_000
  */
 export class PlantStore {
   readonly #link: Link
-  readonly #toKey: () => string
+  readonly #newKey: () => string
 
   /**
    * Checks the options and sends nothing.
@@ -45,7 +45,7 @@ export class PlantStore {
    */
   constructor(options: PlantStoreOptions) {
     this.#link = toLink(options)
-    this.#toKey = buildKeys()
+    this.#newKey = buildKeys()
   }
 
   /**
@@ -60,7 +60,7 @@ export class PlantStore {
         method: 'POST',
         path: '/plants',
         headers: {
-          'Idempotency-Key': requireField('idempotencyKey', idempotencyKey) ?? this.#toKey(),
+          'Idempotency-Key': requireField('idempotencyKey', idempotencyKey) ?? this.#newKey(),
         },
         body: toNewPlantJson(plant),
       } satisfies RequestOf<'createPlant'>,

@@ -17,9 +17,9 @@ export interface RequestLogOptions {
   readonly trustedProxies: number
 }
 
-/** Logs requests: each at `debug`, faults of ours at `error`, a fault of the store once. */
-export function buildRequestLog({ logger, trustedProxies }: RequestLogOptions) {
-  const faults = buildFaultLog(logger)
+/** Opens the log: each request at `debug`, faults of ours at `error`, a fault of the store once. */
+export function openRequestLog({ logger, trustedProxies }: RequestLogOptions) {
+  const faults = openFaultLog(logger)
   const logsRequests = logger.isLevelEnabled('debug')
 
   function toClient({ headers, socket }: IncomingMessage): string | undefined {
@@ -30,6 +30,7 @@ export function buildRequestLog({ logger, trustedProxies }: RequestLogOptions) {
   }
 
   return {
+    /** Logs a request once its answer has ended. */
     begin(exchange: Exchange, found: FoundRoute | undefined): void {
       if (!logsRequests) return
       const { id: requestId, request, response, url, startedAt } = exchange
@@ -49,6 +50,7 @@ export function buildRequestLog({ logger, trustedProxies }: RequestLogOptions) {
       })
     },
 
+    /** Logs a failure that is a fault of ours or of the store. */
     fail({ id, request }: Exchange, failure: Failure): void {
       const { number } = failure
       // Refusals of an overloaded service are no news, and come in great numbers.
@@ -78,7 +80,7 @@ function toTrace({ headers }: IncomingMessage): { traceId: string; parentId: str
 }
 
 /** Logs the beginning and the end of a fault, and how many requests met it. */
-function buildFaultLog(logger: Logger) {
+function openFaultLog(logger: Logger) {
   const requestsBy = new Map<ErrorNumber, { count: number; timer: NodeJS.Timeout }>()
 
   function end(number: ErrorNumber, count: number): void {

@@ -23,7 +23,7 @@ import { buildOperations } from './operations.ts'
 import { buildPages } from './pages.ts'
 import { findEscapeFault, findProtocolFault, isFramedOddly, toOriginForm } from './protocol.ts'
 import type { RateLimit } from './rate-limit.ts'
-import { buildRequestLog } from './request-log.ts'
+import { openRequestLog } from './request-log.ts'
 import { buildRoutes, type FoundRoute, toPath } from './routes.ts'
 import { answerUnrouted } from './unrouted.ts'
 import { buildWriteHealth } from './write-health.ts'
@@ -52,7 +52,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   const newRequestId = buildRequestIds()
   const { countersOf } = metrics
   const unrouted = countersOf()
-  const log = buildRequestLog(parts)
+  const log = openRequestLog(parts)
   const imports = buildImports(store, metrics.countRequests)
   const findForeignHost = buildHostCheck(parts)
   const streams = buildEventStreams(store, timeouts)

@@ -11,7 +11,7 @@ export interface Caution {
 const manyFailures = 16
 const pauseMs = 100
 
-export function buildCaution(onTime: () => void): Caution {
+export function openCaution(onTime: () => void): Caution {
   let failuresInARow = 0
   let begunAt = -Infinity
   let timer: NodeJS.Timeout | undefined

@@ -24,8 +24,8 @@ export interface Chains {
   close(): void
 }
 
-/** Builds the chains. `onReady` is called when the time of a job has come. */
-export function buildChains(onReady: () => void): Chains {
+/** Opens the chains. `onReady` is called when the time of a job has come. */
+export function openChains(onReady: () => void): Chains {
   const chains = new Map<bigint, Job[]>()
   const ready: Job[] = []
   const delayed = new Set<Job>()

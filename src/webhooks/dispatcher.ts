@@ -1,6 +1,6 @@
 import type { Claim, Delivery, Receiver, SavedProgress, Secrets } from '../store/receivers.ts'
 import type { Store } from '../store/store.ts'
-import { buildCaution } from './caution.ts'
+import { openCaution } from './caution.ts'
 import { deliver } from './delivery.ts'
 import { buildIntake, type IntakeOptions } from './intake.ts'
 import { type Job, noteFailure } from './job.ts'
@@ -8,7 +8,7 @@ import { buildLedger } from './ledger.ts'
 import { maxOnTheirWay, type SenderSettings } from './settings.ts'
 import type { Outcome, Transport } from './transport.ts'
 import { judge } from './verdict.ts'
-import { buildWorkload } from './workload.ts'
+import { openWorkload } from './workload.ts'
 
 /** Delivers to one receiver while this process holds its lease. */
 export interface Dispatcher extends Claim {
@@ -58,8 +58,8 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
   const { receiver, claim, transport, settings, isHeld, readPage } = options
   const { position: _, ahead: __, ...times } = receiver.progress
   const ledger = buildLedger(times, settings.keptDeliveries)
-  const work = buildWorkload(ledger, pump)
-  const caution = buildCaution(pump)
+  const work = openWorkload(ledger, pump)
+  const caution = openCaution(pump)
   const intake = buildIntake({ receiver, readPage, isKept: work.has, onChange: work.add })
   const onIdle: (() => void)[] = []
   let { secrets } = receiver

@@ -26,10 +26,10 @@ const busy = { utilization: 0.5, requestsPerS: 100 }
 const leastShare = 0.05
 
 /**
- * Builds a pace. While the event loop is busy, deliveries get a small share of it; when there is
+ * Opens a pace. While the event loop is busy, deliveries get a small share of it; when there is
  * room again, they speed up step by step.
  */
-export function buildPace({ countRequests, onFree }: PaceOptions): Pace {
+export function openPace({ countRequests, onFree }: PaceOptions): Pace {
   let allowed = perInterval.first
   let left = allowed
   let isBusy = false

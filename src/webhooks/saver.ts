@@ -27,7 +27,7 @@ const busyMs = 100
 /** The pause after a save that failed. */
 const retryMs = 250
 
-export function buildSaver(options: SaverOptions): Saver {
+export function openSaver(options: SaverOptions): Saver {
   const { store, owner, list, onLost, onError, isBusy } = options
   let last = Promise.resolve()
   let isQueued = false
@@ -52,7 +52,7 @@ export function buildSaver(options: SaverOptions): Saver {
     clearTimeout(timer)
     timerMs = Infinity
     isQueued = true
-    last = last.then(toNextTurn).then(save)
+    last = last.then(nextTurn).then(save)
   }
 
   async function save(): Promise<void> {
@@ -86,7 +86,7 @@ export function buildSaver(options: SaverOptions): Saver {
   }
 }
 
-/** After every answer that this turn of the event loop can read: they share the save. */
-function toNextTurn(): Promise<void> {
+/** Comes after every answer that this turn of the event loop can read: they share the save. */
+function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

@@ -5,10 +5,10 @@ import type { Claim, Receiver } from '../store/receivers.ts'
 import type { Store } from '../store/store.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Job } from './job.ts'
-import { buildPace } from './pace.ts'
+import { openPace } from './pace.ts'
 import { buildPageReader } from './page-reader.ts'
 import { buildRoster } from './roster.ts'
-import { buildSaver } from './saver.ts'
+import { openSaver } from './saver.ts'
 import { defaultSettings, maxOnTheirWay, type SenderSettings } from './settings.ts'
 import type { Outcome } from './transport.ts'
 
@@ -35,7 +35,7 @@ export function openSender({ store, logger, countRequests, ...options }: SenderO
   const owner = randomUUID()
   const onError = (err: unknown) => logger.debug({ err }, 'webhooks: the store failed')
   const pages = buildPageReader(store)
-  const pace = buildPace({ countRequests, onFree: pumpAll })
+  const pace = openPace({ countRequests, onFree: pumpAll })
   const roster = buildRoster({
     store: store.receivers,
     owner,
@@ -44,7 +44,7 @@ export function openSender({ store, logger, countRequests, ...options }: SenderO
     flush: () => saver.flush(),
     onChange: watchAndPump,
   })
-  const saver = buildSaver({
+  const saver = openSaver({
     store: store.receivers,
     owner,
     list: roster.list,

@@ -1,6 +1,6 @@
 import type { Delivery } from '../store/receivers.ts'
 import type { JournalEvent } from '../store/store.ts'
-import { buildChains, type Chains } from './chains.ts'
+import { type Chains, openChains } from './chains.ts'
 import { type Job, toJob, toKeptJob } from './job.ts'
 import type { Ledger } from './ledger.ts'
 import type { Entry } from './window.ts'
@@ -24,12 +24,12 @@ export interface Workload extends Pick<Chains, 'hasNext' | 'putBack' | 'close'> 
   countUnsent(): number
 }
 
-export function buildWorkload(
+export function openWorkload(
   ledger: Pick<Ledger, 'keep' | 'addKept'>,
   onReady: () => void,
 ): Workload {
   const jobs = new Map<string, Job>()
-  const chains = buildChains(onReady)
+  const chains = openChains(onReady)
   let unsent = 0
 
   function addJob(job: Job): void {

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
-import { buildCaution } from '../../src/webhooks/caution.ts'
+import { openCaution } from '../../src/webhooks/caution.ts'
 import { stopClock } from '../support/clock.ts'
 
 const manyFailures = 16
 const pauseMs = 100
 
-function openCaution(test: TestContext) {
+function startCaution(test: TestContext) {
   const clock = stopClock(test)
   test.mock.timers.enable({ apis: ['setTimeout'] })
   const calls = { onTime: 0 }
-  const caution = buildCaution(() => calls.onTime++)
+  const caution = openCaution(() => calls.onTime++)
   return {
     caution,
     calls,
@@ -28,13 +28,13 @@ function openCaution(test: TestContext) {
 
 describe('the caution with a receiver', () => {
   it('lets everything begin while failures are few', (test) => {
-    const { begin, fail } = openCaution(test)
+    const { begin, fail } = startCaution(test)
     fail(manyFailures - 1)
     assert.equal(begin(), 20)
   })
 
   it('lets one change begin at a time, with a pause, after many failures in a row', (test) => {
-    const { begin, fail, wait } = openCaution(test)
+    const { begin, fail, wait } = startCaution(test)
     fail(manyFailures)
     assert.equal(begin(), 1)
     wait(pauseMs - 1)
@@ -44,7 +44,7 @@ describe('the caution with a receiver', () => {
   })
 
   it('calls once when the pause is over, however often it refused', (test) => {
-    const { begin, fail, wait, calls } = openCaution(test)
+    const { begin, fail, wait, calls } = startCaution(test)
     fail(manyFailures)
     begin()
     wait(pauseMs - 1)
@@ -57,7 +57,7 @@ describe('the caution with a receiver', () => {
   })
 
   it('ends with the first success', (test) => {
-    const { caution, begin, fail } = openCaution(test)
+    const { caution, begin, fail } = startCaution(test)
     fail(10 * manyFailures)
     begin()
     caution.note('success')
@@ -67,7 +67,7 @@ describe('the caution with a receiver', () => {
   })
 
   it('calls no more when it is closed', (test) => {
-    const { caution, begin, fail, wait, calls } = openCaution(test)
+    const { caution, begin, fail, wait, calls } = startCaution(test)
     fail(manyFailures)
     begin()
     caution.close()

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
-import { buildPace } from '../../src/webhooks/pace.ts'
+import { openPace } from '../../src/webhooks/pace.ts'
 import { stopClock } from '../support/clock.ts'
 
 const intervalMs = 50
 
 /** A pace whose time, requests and share of the event loop the test sets. */
-function openPace(test: TestContext) {
+function startPace(test: TestContext) {
   const clock = stopClock(test)
   test.mock.timers.enable({ apis: ['setTimeout'] })
   const state = { requests: 0, utilization: 0, measured: 0, freed: 0 }
@@ -14,7 +14,7 @@ function openPace(test: TestContext) {
     state.measured++
     return { idle: 0, active: 0, utilization: state.utilization }
   })
-  const pace = buildPace({
+  const pace = openPace({
     countRequests: () => state.requests,
     onFree: () => state.freed++,
   })
@@ -38,7 +38,7 @@ function openPace(test: TestContext) {
 
 describe('the pace of deliveries', () => {
   it('begins carefully, and doubles while there is room', (test) => {
-    const { takeAll, endInterval } = openPace(test)
+    const { takeAll, endInterval } = startPace(test)
     const allowed = Array.from({ length: 8 }, () => {
       const taken = takeAll()
       endInterval({ requests: 1_000, utilization: 0.4 })
@@ -48,7 +48,7 @@ describe('the pace of deliveries', () => {
   })
 
   it('is a twentieth of the requests while clients keep the event loop busy, and at least one', (test) => {
-    const { pace, takeAll, endInterval } = openPace(test)
+    const { pace, takeAll, endInterval } = startPace(test)
     takeAll()
     endInterval({ requests: 1_000, utilization: 0.9 })
     assert.ok(pace.isBusy())
@@ -61,7 +61,7 @@ describe('the pace of deliveries', () => {
   })
 
   it('does not slow down for a loop that the deliveries themselves keep busy', (test) => {
-    const { pace, takeAll, endInterval } = openPace(test)
+    const { pace, takeAll, endInterval } = startPace(test)
     takeAll()
     endInterval({ requests: 5, utilization: 1 })
     assert.ok(!pace.isBusy())
@@ -69,7 +69,7 @@ describe('the pace of deliveries', () => {
   })
 
   it('calls once when there is room after a refusal, and never without one', (test) => {
-    const { pace, state, takeAll, endInterval } = openPace(test)
+    const { pace, state, takeAll, endInterval } = startPace(test)
     assert.ok(pace.take())
     endInterval()
     assert.equal(state.freed, 0)
@@ -82,7 +82,7 @@ describe('the pace of deliveries', () => {
   })
 
   it('measures nothing at rest, and begins carefully again', (test) => {
-    const { state, takeAll, endInterval } = openPace(test)
+    const { state, takeAll, endInterval } = startPace(test)
     takeAll()
     endInterval()
     assert.equal(takeAll(), 50)
@@ -95,7 +95,7 @@ describe('the pace of deliveries', () => {
   })
 
   it('measures no more when it is closed', (test) => {
-    const { pace, state, takeAll, endInterval } = openPace(test)
+    const { pace, state, takeAll, endInterval } = startPace(test)
     takeAll()
     pace.close()
     endInterval()

@@ -16,10 +16,10 @@ const lockRetryMs = 1
 const lockTimeoutMs = 5_000
 
 /**
- * Opens the writer on a connection of its own, at the first save. Its commits are not synced: they
+ * Opens the writer, and its own connection with the first save. Its commits are not synced: they
  * survive the end of the process, and after a power cut some changes are sent again.
  */
-export function buildProgressWriter(path: string): ProgressWriter {
+export function openProgressWriter(path: string): ProgressWriter {
   let opened: ReturnType<typeof open> | undefined
 
   function open() {
@@ -49,7 +49,7 @@ export function buildProgressWriter(path: string): ProgressWriter {
   }
 }
 
-/** Another connection may be waiting for the disk with the lock in its hand. */
+/** Another connection may hold the lock while it waits for the disk. */
 async function beginWhenUnlocked(begin: () => unknown): Promise<void> {
   const deadline = performance.now() + lockTimeoutMs
   for (;;) {

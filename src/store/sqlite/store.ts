@@ -10,7 +10,7 @@ import { toRefusal } from './failures.ts'
 import { readSizes } from './file-sizes.ts'
 import { setJournaling } from './journal.ts'
 import { boundLog, defaultLogBounds, type LogBounds } from './log-bound.ts'
-import { buildProgressWriter } from './progress.ts'
+import { openProgressWriter } from './progress.ts'
 import {
   buildStatements,
   type ReceiverWrites,
@@ -56,7 +56,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   setJournaling(db, journal, journaling)
   const writer = openWriter(db, statements, { location, lockTimeoutMs })
   const path = db.location()
-  const progress = path === null ? undefined : buildProgressWriter(path)
+  const progress = path === null ? undefined : openProgressWriter(path)
   let busyUntil = 0
   const waiting = new Set<() => void>()
   const openSnapshot = boundLog(db, log)
