@@ -20,6 +20,7 @@ import { openPooler } from '../support/pooler.ts'
 import { query } from '../support/postgres.ts'
 import { newDelivery, newReceiver, newSaved } from '../support/receiver-record.ts'
 import { newTokenRecord } from '../support/token-record.ts'
+import { waitUntil } from '../support/wait.ts'
 
 const quiet = { onLost() {}, onFound() {} }
 const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
@@ -302,6 +303,44 @@ describe('plants by tag', () => {
     }
   })
 })
+
+describe('a store that was small', () => {
+  it('is read by its indexes when it has grown', async () => {
+    const url = await postgresql.newUrl()
+    await (await open(url)).close()
+    const before = await countScans(url)
+    await using store = await open(url)
+    let nextId = 1_000_000n
+    async function useStore() {
+      // More often than PostgreSQL makes a plan for each execution of a statement.
+      for (let round = 0; round < 8; round++) {
+        const plants = [nextId++, nextId++].map((id) => ({ id, name: '' }))
+        await Promise.all(plants.map((plant) => store.createPlant(plant)))
+        await Promise.all(plants.map((plant) => store.replacePlant(plant, {})))
+        await Promise.all(plants.map(({ id }) => store.getPlant(id)))
+        await store.listPlants({ ...everything, limit: 10 })
+      }
+    }
+    const grow = (from: number, to: number) => `INSERT INTO plant_store.plants
+      SELECT id, 'x', NULL, 1 FROM generate_series(${from}, ${to}) AS id`
+    await query(url, `${grow(1, 60)}; ANALYZE plant_store.plants`)
+    await useStore()
+    await query(url, grow(61, 5_000))
+    await useStore()
+    await store.close()
+    assert.equal(await countScans(url), before)
+  })
+})
+
+/** How often all plants were read. A connection tells when it ends. */
+async function countScans(url: string): Promise<number> {
+  const others = `SELECT FROM pg_stat_activity WHERE datname = current_database()
+    AND backend_type = 'client backend' AND pid <> pg_backend_pid()`
+  await waitUntil(async () => (await query(url, others)).length === 0, 'all connections end')
+  const scans = `SELECT seq_scan AS scans FROM pg_stat_user_tables WHERE relname = 'plants'`
+  const [row] = await query<{ scans: string }>(url, scans)
+  return Number(row?.scans)
+}
 
 /**
  * The table of plants of a new store, and pages of it with the number of rows that the server read

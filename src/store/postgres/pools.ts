@@ -45,7 +45,11 @@ export function buildPools({ address, at, terms, onClosed }: PoolsOptions): Pool
   const pools = new Set<Sql>()
   let warnings = 0
 
-  function openPool(socket: Sockets['open'], onclose: () => void): Sql {
+  function openPool(
+    socket: Sockets['open'],
+    settings: Terms['settings'],
+    onclose: () => void,
+  ): Sql {
     const { user, password, database, isPrepared } = address
     return postgres({
       host: at.host,
@@ -61,7 +65,7 @@ export function buildPools({ address, at, terms, onClosed }: PoolsOptions): Pool
       idle_timeout: 0,
       max_lifetime: null,
       connect_timeout: attemptTimeoutMs / 1000,
-      connection: { application_name: 'plant-store', ...terms.settings },
+      connection: { application_name: 'plant-store', ...settings },
       onclose,
       onnotice: ({ severity }) => {
         if (severity === 'WARNING') warnings++
@@ -70,7 +74,7 @@ export function buildPools({ address, at, terms, onClosed }: PoolsOptions): Pool
   }
 
   async function open(): Promise<LaneConnection> {
-    const sql = openPool(sockets.open, onClosed)
+    const sql = openPool(sockets.open, terms.shortSettings, onClosed)
     pools.add(sql)
     try {
       const backend = await withTimeout(requirePrimary(sql), attemptTimeoutMs)
@@ -85,7 +89,7 @@ export function buildPools({ address, at, terms, onClosed }: PoolsOptions): Pool
   function openAlone(onAloneClosed: () => void): AloneConnection {
     const own = newSockets()
     aloneSockets.add(own)
-    const sql = openPool(own.open, onAloneClosed)
+    const sql = openPool(own.open, terms.settings, onAloneClosed)
     return {
       sql,
       async close() {

@@ -9,8 +9,12 @@ export interface Terms {
   /** Absent: nothing is encrypted. */
   readonly tls: ConnectionOptions | undefined
   /** Settings that the server gets with every connection. */
-  readonly settings: Readonly<Record<string, string>>
+  readonly settings: Settings
+  /** The same for connections of short statements, which find rows by an index. */
+  readonly shortSettings: Settings
 }
+
+type Settings = Readonly<Record<string, string>>
 
 /** Opens a session on the first terms that both sides agree to. */
 export async function negotiate<Session>(
@@ -43,12 +47,19 @@ function isRefused(error: unknown): boolean {
  */
 async function openPinned<Session>(
   open: (terms: Terms) => Promise<Session>,
-  { tls, settings }: Terms,
+  { tls, settings }: Pick<Terms, 'tls' | 'settings'>,
 ): Promise<Session> {
+  const pinned = { ...settings, search_path: 'pg_catalog' }
   try {
-    return await open({ tls, settings: { ...settings, search_path: 'pg_catalog' } })
+    return await open({ tls, settings: pinned, shortSettings: { ...byIndex, ...pinned } })
   } catch (error) {
     if (codeOf(error) !== '08P01') throw error
-    return open({ tls, settings })
+    return open({ tls, settings, shortSettings: settings })
   }
 }
+
+/**
+ * A connection keeps its plans: one made for a few plants would still read all of them when they
+ * are many. Up to PostgreSQL 17, tables without an index would then seem worth the compiler.
+ */
+const byIndex = { enable_seqscan: 'off', jit: 'off' }
