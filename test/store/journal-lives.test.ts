@@ -78,6 +78,12 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     return sql
   }
 
+  /** Resolves when a change waits for that of the writer. */
+  function untilWaiting(url: string): Promise<void> {
+    const waiting = `SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`
+    return waitUntil(async () => (await query(url, waiting)).length > 0, 'a change waits')
+  }
+
   for (const [ending, expected] of [
     ['COMMIT', [1n, 50n, 2n]],
     ['ROLLBACK', [1n, 2n]],
@@ -118,8 +124,7 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
       store.deletePlant(50n, {}),
       store.createPlant({ ...plant, id: 51n }),
     ])
-    const isWaiting = `SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`
-    await waitUntil(async () => (await query(url, isWaiting)).length > 0, 'the commit waits')
+    await untilWaiting(url)
     await slow.unsafe('COMMIT')
     const [created, deleted] = await writing
     assert.deepEqual([created, deleted], ['exists', 'deleted'])
@@ -128,6 +133,19 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
       events.map((event) => `${event.type} ${toPlant(event).id}`),
       ['plant.created 50', 'plant.deleted 50', 'plant.created 51'],
     )
+  })
+
+  it('has the plants of a batch that wanted its id after it, without this one', async () => {
+    const url = await postgresql.newUrl()
+    const store = await postgresql.open(url)
+    const slow = await openWriter(url, 50)
+    const ids = [51n, 50n, 52n]
+    const writing = Promise.all(ids.map((id) => store.createPlant({ id, name: 'quick' })))
+    await untilWaiting(url)
+    await slow.unsafe('COMMIT')
+    const outcomes = (await writing).map((outcome) => (outcome === 'exists' ? outcome : 'created'))
+    assert.deepEqual(outcomes, ['created', 'exists', 'created'])
+    assert.deepEqual(await readIds(store, 'oldest'), [50n, 51n, 52n])
   })
 
   it('ends after every change that is there, though a page waited for less', async () => {

@@ -36,7 +36,10 @@ function isImport(write: PostgresWrite): write is PostgresWrite<Import> {
   return write.change.kind === 'import'
 }
 
-/** Sends plain creates as one statement. The first of several with the same id wins. */
+/**
+ * Sends plain creates as one statement, and again without those whose ids are taken. The first of
+ * several with the same id wins.
+ */
 async function createAll(
   sql: Sql,
   writes: PostgresWrite<Create>[],
@@ -47,15 +50,18 @@ async function createAll(
     const { id } = write.change.plant
     if (!firsts.has(id)) firsts.set(id, write)
   }
-  const creates = [...firsts.values()].map(({ change }) => change)
-  const plants = creates.map(({ plant }) => plant)
-  const toEntry = () => toRow(creates.map(toCreatedLine))
-  const taken = await insertPlants(sql, plants, journaling, toEntry)
+  for (;;) {
+    const creates = [...firsts.values()].map(({ change }) => change)
+    const plants = creates.map(({ plant }) => plant)
+    const toEntry = () => toRow(creates.map(toCreatedLine))
+    const taken = await insertPlants(sql, plants, journaling, toEntry)
+    if (taken.length === 0) break
+    for (const id of taken) firsts.delete(id)
+  }
   return new Map(
     writes.map((write) => {
       const { id, version } = write.change.plant
-      const isCreated = firsts.get(id) === write && !taken?.has(id)
-      return [write, isCreated ? version : 'exists']
+      return [write, firsts.get(id) === write ? version : 'exists']
     }),
   )
 }
@@ -64,11 +70,8 @@ function toCreatedLine({ plant, tokenId }: Create) {
   return toLine('c', tokenId, plant)
 }
 
-/**
- * Inserts the plants of an import in one statement. If ids were taken, the import is then applied
- * to those rows, in the same transaction: a batch that fails has stored nothing.
- */
-function importAll(
+/** Sends an import as one statement, if no id is taken or named twice. */
+async function importAll(
   sql: Sql,
   write: PostgresWrite<Import>,
   journaling: 'on' | 'off',
@@ -76,33 +79,22 @@ function importAll(
   const { plants, tokenId } = write.change
   if (new Set(toIds(write.change)).size < plants.length) return runAll(sql, [write])
   const toEntry = () => toRow(plants.map((plant) => toLine('c', tokenId, plant)))
-  return inTransaction(sql, async () => {
-    const taken = await insertPlants(sql, plants, journaling, toEntry)
-    if (taken === undefined) return new Map([[write, plants.map((): ImportOutcome => 'stored')]])
-    const rest = plants.filter(({ id }) => taken.has(id))
-    const ofRest = { ...write, change: { ...write.change, plants: rest } }
-    const applied = await applyAll(sql, [ofRest])
-    const outcomes = applied.get(ofRest) as ImportOutcome[]
-    let next = 0
-    // Plants that the statement inserted count as inserted by the change.
-    const merged = plants.map(({ id }) => (taken.has(id) ? outcomes[next++] : 'stored'))
-    return new Map([[write, merged]])
-  })
-}
-
-function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
-  return inTransaction(sql, () => applyAll(sql, writes))
+  const taken = await insertPlants(sql, plants, journaling, toEntry)
+  if (taken.length > 0) return runAll(sql, [write])
+  return new Map([[write, plants.map((): ImportOutcome => 'stored')]])
 }
 
 /** Applies any writes: locks and reads the rows, changes them in memory, and writes them back. */
-async function applyAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
-  const ids = [...new Set(writes.flatMap(({ change }) => toIds(change)))]
-  const keys = writes.flatMap(({ change }) => ('key' in change ? change.key : []))
-  const rows = await loadRows(sql, ids, keys)
-  const recorder = recordChanges(rows)
-  const outcomes = new Map(writes.map((write) => [write, recorder.apply(write.change)]))
-  await rows.save(sql, recorder.take())
-  return outcomes
+function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
+  return inTransaction(sql, async () => {
+    const ids = [...new Set(writes.flatMap(({ change }) => toIds(change)))]
+    const keys = writes.flatMap(({ change }) => ('key' in change ? change.key : []))
+    const rows = await loadRows(sql, ids, keys)
+    const recorder = recordChanges(rows)
+    const outcomes = new Map(writes.map((write) => [write, recorder.apply(write.change)]))
+    await rows.save(sql, recorder.take())
+    return outcomes
+  })
 }
 
 /** The ids that a change may touch. */

@@ -1,69 +1,57 @@
 import type { JournalRow } from '../journal.ts'
 import type { VersionedPlant } from '../store.ts'
-import { unnest } from './plants.ts'
+import { codeOf, StaleRows } from './failures.ts'
+import { selectColumns, toColumns } from './plants.ts'
 import type { Sql } from './pools.ts'
 
-/** What the server did with the plants that it was given. */
-interface Counted {
-  readonly inserted: string
-  /** The ids of those that were inserted, if not all were. */
-  readonly ids: string | null
-}
+const uniqueViolation = '23505'
 
 /**
- * Inserts plants in one statement, with their row of the journal. Returns the ids that were taken;
- * undefined if there were none.
+ * Inserts plants in one statement, with their row of the journal: all of them, or none if ids are
+ * taken. Returns these ids.
  */
 export async function insertPlants(
   sql: Sql,
   plants: readonly VersionedPlant[],
   journaling: 'on' | 'off',
   toEntry: () => JournalRow,
-): Promise<Set<bigint> | undefined> {
-  if (plants.length === 0) return undefined
-  const { inserted, ids } =
-    (journaling === 'off' ? await insertUnjournaled(sql, plants) : undefined) ??
-    (await insertWith(sql, plants, toEntry()))
-  if (Number(inserted) === plants.length) return undefined
-  const kept = new Set(ids?.split(','))
-  return new Set(plants.map(({ id }) => id).filter((id) => !kept.has(String(id))))
+): Promise<bigint[]> {
+  const [plant] = plants
+  if (plant === undefined) return []
+  const isAlone = plants.length === 1
+  try {
+    if (journaling === 'off') {
+      const isDone = await (isAlone ? insertOne(sql, plant) : insertMany(sql, plants))
+      if (isDone) return []
+      // An id is taken, or another process has begun the journal.
+    }
+    const entry = toEntry()
+    return await (isAlone ? insertOneWith(sql, plant, entry) : insertManyWith(sql, plants, entry))
+  } catch (error) {
+    // Another transaction took an id after the statement had looked.
+    throw codeOf(error) === uniqueViolation ? new StaleRows() : error
+  }
 }
 
-/** Inserts plants unless the journal is on. Returns undefined if none was inserted. */
-async function insertUnjournaled(
-  sql: Sql,
-  plants: readonly VersionedPlant[],
-): Promise<Counted | undefined> {
-  const [plant] = plants as [VersionedPlant]
-  const counted = await (plants.length === 1 ? insertOne(sql, plant) : insertMany(sql, plants))
-  return counted.inserted === '0' ? undefined : counted
-}
-
-function insertWith(
-  sql: Sql,
-  plants: readonly VersionedPlant[],
-  entry: JournalRow,
-): Promise<Counted> {
-  const [plant] = plants as [VersionedPlant]
-  return plants.length === 1 ? insertOneWith(sql, plant, entry) : insertManyWith(sql, plants, entry)
-}
-
-/** Inserts one plant, as plain values: they cost the server less than arrays. */
-async function insertOne(sql: Sql, { id, name, tag, version }: VersionedPlant): Promise<Counted> {
-  const rows = await sql`
+/**
+ * Inserts one plant, unless the journal is on. Plain values cost the server less than arrays.
+ * Returns whether the plant was inserted.
+ */
+async function insertOne(sql: Sql, { id, name, tag, version }: VersionedPlant): Promise<boolean> {
+  const { count } = await sql`
     INSERT INTO plant_store.plants (id, name, tag, version)
     SELECT ${String(id)}::bigint, ${name}::text, ${tag ?? null}::text, ${String(version)}::bigint
     FROM plant_store.journal_life AS life WHERE life.id IS NULL
-    ON CONFLICT (id) DO NOTHING RETURNING 1`
-  return { inserted: String(rows.length), ids: null }
+    ON CONFLICT (id) DO NOTHING`
+  return count === 1
 }
 
 async function insertOneWith(
   sql: Sql,
   { id, name, tag, version }: VersionedPlant,
   { at, nonce, changes }: JournalRow,
-): Promise<Counted> {
-  const rows = await sql`
+): Promise<bigint[]> {
+  const { count } = await sql`
     WITH inserted AS (
       INSERT INTO plant_store.plants (id, name, tag, version)
       VALUES (${String(id)}::bigint, ${name}, ${tag ?? null}, ${String(version)}::bigint)
@@ -72,52 +60,44 @@ async function insertOneWith(
     INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
     SELECT pg_catalog.nextval('plant_store.journal_seq'), ${at}::bigint, ${nonce}::integer, 1,
       ${changes}::text
-    FROM inserted RETURNING 1`
-  return { inserted: String(rows.length), ids: null }
-}
-
-async function insertMany(sql: Sql, plants: readonly VersionedPlant[]): Promise<Counted> {
-  const [row] = await sql<[Counted]>`
-    WITH inserted AS (
-      INSERT INTO plant_store.plants (id, name, tag, version) SELECT * FROM ${unnest(sql, plants)}
-      WHERE (SELECT id IS NULL FROM plant_store.journal_life)
-      ON CONFLICT (id) DO NOTHING RETURNING id
-    )
-    SELECT CASE WHEN pg_catalog.count(*) < ${plants.length}::bigint
-             THEN pg_catalog.string_agg(id::text, ',') END AS ids,
-           pg_catalog.count(*) AS inserted
     FROM inserted`
-  return row
+  return count === 1 ? [] : [id]
 }
 
 /**
- * The number of the row is drawn above the aggregate: when every insert is done, and only if there
- * was one. The lines of plants that were not inserted are left out.
+ * Inserts several plants, unless the journal is on. Returns whether they were inserted. To look for
+ * their ids first costs less than ON CONFLICT, with which the server logs each row twice.
  */
+async function insertMany(sql: Sql, plants: readonly VersionedPlant[]): Promise<boolean> {
+  const columns = toColumns(plants)
+  const { count } = await sql`
+    WITH taken AS MATERIALIZED (
+      SELECT id FROM plant_store.plants WHERE id = ANY(${columns.ids}::bigint[])
+    )
+    INSERT INTO plant_store.plants (id, name, tag, version) ${selectColumns(sql, columns)}
+    WHERE NOT EXISTS (SELECT FROM taken) AND (SELECT id IS NULL FROM plant_store.journal_life)`
+  return count > 0
+}
+
+/** The number of the row is drawn above the aggregate, when every insert is done. */
 async function insertManyWith(
   sql: Sql,
   plants: readonly VersionedPlant[],
   { at, nonce, changes }: JournalRow,
-): Promise<Counted> {
-  const [row] = await sql<[Counted]>`
-    WITH inserted AS (
-      INSERT INTO plant_store.plants (id, name, tag, version) SELECT * FROM ${unnest(sql, plants)}
-      ON CONFLICT (id) DO NOTHING RETURNING id
-    ), counted AS (
-      SELECT CASE WHEN pg_catalog.count(*) < ${plants.length}::bigint
-               THEN pg_catalog.string_agg(id::text, ',') END AS ids,
-             pg_catalog.count(*) AS inserted
-      FROM inserted
-    ), sent AS (SELECT ${changes}::text AS changes), written AS (
+): Promise<bigint[]> {
+  const columns = toColumns(plants)
+  const taken = await sql<{ id: string }[]>`
+    WITH taken AS MATERIALIZED (
+      SELECT id FROM plant_store.plants WHERE id = ANY(${columns.ids}::bigint[])
+    ), inserted AS (
+      INSERT INTO plant_store.plants (id, name, tag, version) ${selectColumns(sql, columns)}
+      WHERE NOT EXISTS (SELECT FROM taken) RETURNING 1
+    ), written AS (
       INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
       SELECT pg_catalog.nextval('plant_store.journal_seq'), ${at}::bigint, ${nonce}::integer,
-        inserted::integer,
-        CASE WHEN ids IS NULL THEN sent.changes ELSE (
-          SELECT '[' || pg_catalog.string_agg(line::text, ',' ORDER BY place) || ']'
-          FROM pg_catalog.json_array_elements(sent.changes::json) WITH ORDINALITY AS l(line, place)
-          JOIN inserted ON inserted.id = (line ->> 2)::bigint) END
-      FROM counted, sent WHERE inserted > 0
+        count, ${changes}::text
+      FROM (SELECT pg_catalog.count(*) FROM inserted) AS counted WHERE count > 0
     )
-    SELECT ids, inserted FROM counted`
-  return row
+    SELECT id FROM taken`
+  return taken.map(({ id }) => BigInt(id))
 }

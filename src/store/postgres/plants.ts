@@ -111,7 +111,7 @@ function selectKeys(sql: Sql, keys: CreateKey[]): Promise<KeyRow[]> {
 async function insertPlants(sql: Sql, plants: VersionedPlant[]): Promise<void> {
   if (plants.length === 0) return
   const rows = await sql`
-    INSERT INTO plant_store.plants (id, name, tag, version) SELECT * FROM ${unnest(sql, plants)}
+    INSERT INTO plant_store.plants (id, name, tag, version) ${selectColumns(sql, toColumns(plants))}
     ON CONFLICT (id) DO NOTHING RETURNING 1`
   if (rows.length !== plants.length) throw new StaleRows()
 }
@@ -120,7 +120,7 @@ async function updatePlants(sql: Sql, plants: VersionedPlant[]): Promise<void> {
   if (plants.length === 0) return
   await sql`
     UPDATE plant_store.plants SET name = new.name, tag = new.tag, version = new.version
-    FROM ${unnest(sql, plants)} AS new(id, name, tag, version) WHERE plants.id = new.id`
+    FROM (${selectColumns(sql, toColumns(plants))}) AS new(id, name, tag, version) WHERE plants.id = new.id`
 }
 
 async function removePlants(sql: Sql, ids: bigint[]): Promise<void> {
@@ -147,14 +147,25 @@ async function insertKeys(sql: Sql, uses: KeyUse[]): Promise<void> {
   if (rows.length !== uses.length) throw new StaleRows()
 }
 
-/** Plants as a table, in the order of their ids, so that two batches never lock each other out. */
-export function unnest(sql: Sql, plants: readonly VersionedPlant[]) {
+/** The columns of plants, in the order of ids, so that two batches never lock each other out. */
+export function toColumns(plants: readonly VersionedPlant[]) {
   const sorted = plants.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-  const ids = toIntegerArray(sorted.map(({ id }) => id))
-  const names = toTextArray(sorted.map(({ name }) => name))
-  const tags = toTextArray(sorted.map(({ tag = null }) => tag))
-  const versions = toIntegerArray(sorted.map(({ version }) => version))
-  return sql`unnest(${ids}::bigint[], ${names}::text[], ${tags}::text[], ${versions}::bigint[])`
+  return {
+    ids: toIntegerArray(sorted.map(({ id }) => id)),
+    names: toTextArray(sorted.map(({ name }) => name)),
+    tags: toTextArray(sorted.map(({ tag = null }) => tag)),
+    versions: toIntegerArray(sorted.map(({ version }) => version)),
+  }
+}
+
+/** Columns as rows. As a function in FROM, `unnest` would store them before the first is read. */
+export function selectColumns(
+  sql: Sql,
+  { ids, names, tags, versions }: ReturnType<typeof toColumns>,
+) {
+  return sql`
+    SELECT pg_catalog.unnest(${ids}::bigint[]), pg_catalog.unnest(${names}::text[]),
+      pg_catalog.unnest(${tags}::text[]), pg_catalog.unnest(${versions}::bigint[])`
 }
 
 function toName({ tokenId, key }: CreateKey): string {
