@@ -8,6 +8,7 @@ import {
   awaitsContinue,
   discardRest,
   hasNoBody,
+  isTooFine,
   listenToBody,
 } from './connections/incoming-body.ts'
 import { bodyEndedEarly } from './failures.ts'
@@ -130,7 +131,7 @@ function addChunk(held: HeldBytes, chunk: Buffer): Failure | undefined {
   held.length += chunk.length
   held.chunks++
   if (held.length > limits.bodyBytes) return tooLarge()
-  if (held.chunks > limits.bodyChunks + held.length / limits.bodyChunkBytes) return tooManyChunks()
+  if (isTooFine(held.chunks, held.length)) return tooManyChunks()
   if (held.chunks === 1) {
     held.buffer = chunk
     return undefined
@@ -162,7 +163,6 @@ function tooLarge(): Failure {
   return new Failure(41300, `The body must have at most ${limits.bodyBytes} bytes.`)
 }
 
-/** Closes the connection: each of these chunks costs as much as a hundred bytes in a large one. */
 function tooManyChunks(): Failure {
   return new Failure(
     41300,

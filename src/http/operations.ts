@@ -13,7 +13,6 @@ import { type AnyAnswer, sendAnswer } from './answer.ts'
 import { authenticate } from './authentication.ts'
 import { discardBody, readJson } from './body.ts'
 import type { Handlers } from './calls.ts'
-import { discardUnread } from './connections/incoming-body.ts'
 import { addField } from './exchange.ts'
 import { insufficientScope } from './failures.ts'
 import { openFileUpload } from './file-upload.ts'
@@ -107,7 +106,6 @@ function buildHandle(
       body = expected.read(await readJson(request, response, expected.mediaType))
     } else if (file) body = openFileUpload(exchange, file.mediaType, timeouts, verify)
     else if (isWrite) await discardBody(request, response)
-    else discardUnread(request)
     if (id !== undefined && body !== undefined) requireSameId(body, id)
     // A token that was revoked or expired while the body was on its way writes nothing.
     if (isWrite && !tokens.isCurrent(grant)) await verify()

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { mayReadOn } from '../../src/http/connections/reading-pace.ts'
@@ -69,6 +70,28 @@ describe('the pace at which large bodies are read', () => {
     }
     unsubscribe('http.server.request.start', note)
     assert.ok(most < (count * bodyBytes) / 5, `${most} bytes were read in one turn`)
+  })
+
+  it('gives up a body of many small chunks that nobody reads, after the answer', async () => {
+    const service = await startService('sqlite::memory:')
+    for (const request of [{ method: 'POST', path: '/plants' }, { path: '/healthz' }]) {
+      const headers = { 'Transfer-Encoding': 'chunked' }
+      const socket = openSocket(service.url)
+      socket.write(toBytes({ ...request, headers, body: '1\r\nx\r\n'.repeat(3_000) }))
+      const received = await text(socket)
+      assert.match(received, request.path === '/healthz' ? /^HTTP\/1\.1 200 / : /^HTTP\/1\.1 401 /)
+    }
+  })
+
+  it('lets a client send all of a refused body before it reads the last answer', async () => {
+    const service = await startService('sqlite::memory:')
+    const headers = { ...json, Connection: 'close' }
+    const body = Buffer.alloc(8_000_000)
+    const socket = openSocket(service.url).pause()
+    const sent = once(socket, 'finish')
+    socket.end(toBytes({ method: 'POST', path: '/plants', headers, body }))
+    await sent
+    assert.match(await text(socket), /^HTTP\/1\.1 413 /)
   })
 
   it('keeps every byte, also of bodies after another request and of refused ones', async () => {

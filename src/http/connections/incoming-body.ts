@@ -1,10 +1,15 @@
 import type { IncomingMessage } from 'node:http'
+import { limits } from '../../contract/limits.ts'
 import { endPace, mayReadOn } from './reading-pace.ts'
+import { afterRequests, close } from './turns.ts'
+
+const passOnJoined = Symbol('passes on the chunks that were joined')
 
 /** Node's own: its parser pushes each chunk of a body, and null at its end. */
 type Incoming = IncomingMessage & {
   push?: (chunk: Buffer | null) => boolean
   _dumpAndCloseReadable?: () => void
+  [passOnJoined]?: () => void
 }
 
 export interface BodyListener {
@@ -24,20 +29,57 @@ export function hasNoBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] === undefined && !Number(headers['content-length'])
 }
 
+/** Whether a body has too many small chunks: each costs as much as a hundred bytes. */
+export function isTooFine(chunks: number, bytes: number): boolean {
+  return chunks > limits.bodyChunks + bytes / limits.bodyChunkBytes
+}
+
+/** While this much waits for a reader, nothing more is read from the connection. */
+const maxJoinedBytes = 64 * 1024
+const maxPieces = 100
+
+/** Prepares for the body of a request that may have to wait for its turn. */
+export function receiveBody(request: Incoming): void {
+  if (hasNoBody(request)) return
+  if (request.method === 'GET' || request.method === 'HEAD') discardRest(request)
+  else if (request.headers['transfer-encoding'] !== undefined) joinChunks(request)
+}
+
+/** Joins chunks until somebody reads them. In Node's stream, one of a byte would take 400. */
+function joinChunks(request: Incoming): void {
+  let pieces: Buffer[] = []
+  let bytes = 0
+  request[passOnJoined] = () => {
+    Reflect.deleteProperty(request, passOnJoined)
+    Reflect.deleteProperty(request, 'push')
+    if (bytes > 0) request.push?.(Buffer.concat(pieces))
+  }
+  request.push = (chunk) => {
+    if (chunk === null) {
+      beginReading(request)
+      return request.push?.(null) ?? true
+    }
+    pieces.push(chunk)
+    bytes += chunk.length
+    if (pieces.length === maxPieces) pieces = [Buffer.concat(pieces)]
+    return bytes < maxJoinedBytes
+  }
+}
+
+/** Has the stream of a request take over its body. */
+export function beginReading(request: Incoming): void {
+  request[passOnJoined]?.()
+}
+
 /** Passes on the chunks of a body, at the pace of all bodies. */
 export function listenToBody(request: Incoming, { onChunk, onEnd, onLost }: BodyListener): void {
   let count = 0
   request.on('error', onLost)
-  if (request.complete || request.readableLength > 0 || !request._dumpAndCloseReadable) {
-    request.on('data', (chunk: Buffer) => {
-      onChunk(chunk)
-      if (!mayReadOn(request, chunk, ++count)) request.pause()
-    })
-    request.on('end', onEnd)
-    return
-  }
-  // Nothing has come yet. Chunks are taken from the parser as they are: on their way through the
-  // stream, with its events and ticks, they would take a tenth of the CPU time of a create.
+  beginReading(request)
+  const early: Buffer[] = []
+  while (request.readableLength > 0) early.push(request.read())
+  // Chunks are taken from the parser as they are: on their way through the stream, with its events
+  // and ticks, they would take a tenth of the CPU time of a create.
   request.push = (chunk) => {
     if (chunk === null) {
       endPace(request.socket)
@@ -48,24 +90,40 @@ export function listenToBody(request: Incoming, { onChunk, onEnd, onLost }: Body
     onChunk(chunk)
     return mayReadOn(request.socket, chunk, ++count)
   }
+  let mayGoOn = true
+  for (const chunk of early) mayGoOn = request.push(chunk)
+  if (request.complete) request.push(null)
+  else if (!mayGoOn) request.socket.pause()
 }
 
 /** Discards the body of a request that is answered without reading it. */
 export function discardUnread(request: Incoming): void {
   if (request.complete || hasNoBody(request)) return
+  const { socket } = request
+  // Node would cut the connection after its last answer, and that of a client which still sends
+  // would be lost with it.
+  socket.destroySoon = () => close(socket)
   if (request.readableFlowing === null) discardRest(request)
 }
 
 /** Discards the rest of a body, at the pace of all bodies. Node would as fast as it comes. */
 export function discardRest(request: Incoming): void {
+  const { socket } = request
   let count = 0
+  let bytes = 0
   request.removeAllListeners('data')
   request.resume()
   request.push = (chunk) => {
-    if (chunk !== null) return mayReadOn(request.socket, chunk, ++count)
-    endPace(request.socket)
-    // The stream takes its end itself: Node closes the request after that.
-    Reflect.deleteProperty(request, 'push')
-    return request.push?.(null) ?? true
+    if (chunk === null) {
+      endPace(socket)
+      // The stream takes its end itself: Node closes the request after that.
+      Reflect.deleteProperty(request, 'push')
+      return request.push?.(null) ?? true
+    }
+    bytes += chunk.length
+    if (!isTooFine(++count, bytes)) return mayReadOn(socket, chunk, count)
+    request.push = () => false
+    afterRequests(socket, () => close(socket))
+    return false
   }
 }

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { Failure } from '../../contract/errors.ts'
 import { limits, type Timeouts } from '../../contract/limits.ts'
 import { bodyEndedEarly } from '../failures.ts'
-import { awaitsContinue, discardRest, hasNoBody } from './incoming-body.ts'
+import { awaitsContinue, beginReading, discardRest, hasNoBody } from './incoming-body.ts'
 
 /** A body of any length, read as it comes. */
 export interface LongBody {
@@ -80,6 +80,7 @@ export function openLongBody(
   const watch = setInterval(() => Promise.try(verifyToken).catch(end), tokenCheckMs)
   if (state === 'coming') {
     bodies.set(socket, finish)
+    beginReading(request)
     request.on('data', (chunk: Buffer) => {
       pieces.push(chunk)
       heldBytes += chunk.length

@@ -5,6 +5,7 @@ import { malformed } from '../failures.ts'
 import { type ClientError, toClientFailure, tooManyWaiting } from './client-errors.ts'
 import { drain, type Grace } from './drain.ts'
 import { answerHalfClosed } from './half-closed.ts'
+import { receiveBody } from './incoming-body.ts'
 import { breakLongBody, hasLongBody } from './long-body.ts'
 import { createServer } from './node-http.ts'
 import { trackConnections } from './port.ts'
@@ -63,6 +64,7 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   const turns = buildTurns(handlers.onRequest, (socket) => refuseBytes(socket, tooManyWaiting()))
   const receive = (request: IncomingMessage, response: ServerResponse) => {
     silence.end(request.socket, response)
+    receiveBody(request)
     turns.receive(request, response)
   }
   server.on('request', receive)
