@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { cpuBetween, readCpu, readMachine, readRss } from './cpu.ts'
+import type { Load } from './generator.ts'
 import type { Lab } from './lab.ts'
 import { type Pattern, toCycle, type Workload } from './requests.ts'
 import type { System } from './systems.ts'
@@ -62,15 +63,18 @@ export function toWarmMs(index: number, warmMs: number): number {
   return index === 0 ? warmMs * 3 : warmMs
 }
 
+/** A workload, for a time or up to a number of requests. */
+type WarmUp = { readonly workload: Workload } & Pick<Load, 'connections' | 'forMs' | 'requests'>
+
 /** Runs a workload until the code of the systems is compiled. */
 export async function warmUp(
   lab: Lab,
   subjects: readonly Subject[],
-  { workload, connections, forMs }: { workload: Workload; connections: number; forMs: number },
+  { workload, ...load }: WarmUp,
 ): Promise<void> {
-  lab.progress(`${workload}, ${connections} connections: warming up`)
+  lab.progress(`${workload}, ${load.connections} connections: warming up`)
   for (const { server, requests } of subjects) {
-    await lab.drive({ port: server.port, connections, cycle: toCycle(requests, workload), forMs })
+    await lab.drive({ ...load, port: server.port, cycle: toCycle(requests, workload) })
   }
 }
 
