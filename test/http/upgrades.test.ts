@@ -146,4 +146,12 @@ describe('a request for an upgrade', () => {
     socket.end()
     assert.equal(await service.close(), 0)
   })
+
+  it('delays no shutdown when its client leaves before all of its body has come', async () => {
+    const service = await startService(memory, { timeouts: { shutdownMs: 20_000 } })
+    const headers = { ...json, ...upgrade, 'Content-Length': '2' }
+    openSocket(service.url).end(toBytes({ method: 'POST', path: '/plants', headers, body: '{' }))
+    await service.call({ path: '/healthz' })
+    assert.equal(await service.close(), 0)
+  })
 })

@@ -1,8 +1,8 @@
 import type { Server, ServerResponse } from 'node:http'
 import { type ClientSocket, findOpenResponse } from './turns.ts'
 
-/** How long a read may take for a client that has ended its side. */
-const maxReadMs = 1_000
+/** How long a client that has ended its side may wait for what is likely to be in vain. */
+const maxWaitMs = 1_000
 
 /**
  * Lets clients end their side after the last request and read on (RFC 9112, 9.6). A client that
@@ -24,12 +24,13 @@ function watch(socket: ClientSocket): void {
   const open = findOpenResponse(socket)
   if (open === undefined) return
   const check = () => {
-    if (findOpenResponse(socket) === open && isUnansweredRead(open)) socket.destroy()
+    if (findOpenResponse(socket) === open && isInVain(open)) socket.destroy()
     else watch(socket)
   }
-  setTimeout(check, maxReadMs).unref()
+  setTimeout(check, maxWaitMs).unref()
 }
 
-function isUnansweredRead({ headersSent, req }: ServerResponse): boolean {
-  return !headersSent && (req.method === 'GET' || req.method === 'HEAD')
+/** Whether this is a read, or has a body that broke off: with an upgrade, Node does not tell us. */
+function isInVain({ headersSent, req }: ServerResponse): boolean {
+  return !req.complete || (!headersSent && (req.method === 'GET' || req.method === 'HEAD'))
 }
