@@ -43,6 +43,8 @@ interface Template {
 
 /** Shorter than the 5 s after which Node.js closes idle connections. */
 const maxIdleMs = 3_000
+/** A system that has answered nothing for this long has failed. */
+const maxSilenceMs = 30_000
 const maxLatencies = 4_000_000
 const latencies = new Float64Array(maxLatencies)
 const readLatencies = new Float64Array(maxLatencies)
@@ -64,6 +66,11 @@ async function drive(load: Load): Promise<LoadResult> {
   let answered = 0
   let reads = 0
   let now = startedAt
+  let answeredBefore = -1
+  const watch = setInterval(() => {
+    if (answered === answeredBefore) fail(`port ${port} does not answer`)
+    answeredBefore = answered
+  }, maxSilenceMs)
   await new Promise<void>((resolve) => {
     const send = (connection: Connection) => {
       const template = turns[sent++ % turns.length] as Template
@@ -82,6 +89,7 @@ async function drive(load: Load): Promise<LoadResult> {
     }
     for (const connection of pool) if (sent < maxRequests) send(connection)
   })
+  clearInterval(watch)
   usedAt.set(port, now)
   const { user, system } = process.cpuUsage(cpuBefore)
   return {

@@ -53,11 +53,18 @@ export function openLab(form: Form, progress: Lab['progress']): Lab {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'))
   const children = new Set<ChildProcess>()
   const generator = fork(fileURLToPath(new URL('generator.ts', import.meta.url)))
+  let reply: PromiseWithResolvers<unknown> | undefined
   let postgres: Promise<PostgresServer> | undefined
   const servers = new Set<PostgresServer>()
+  generator.on('message', (answer) => reply?.resolve(answer))
+  // Its channel closes after its last message, which may tell why it ends.
+  generator.on('disconnect', () => reply?.reject(new Error('The load generator has ended.')))
   process.on('exit', kill)
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(signal, () => process.exit(1))
+    process.on(signal, () => {
+      console.error(`Ended by ${signal}, before there was a result.`)
+      process.exit(1)
+    })
   }
 
   async function serve({ args, port: knownPort, env = {} }: Program): Promise<Server> {
@@ -100,14 +107,12 @@ export function openLab(form: Form, progress: Lab['progress']): Lab {
     return server.toUrl(name)
   }
 
-  function ask<Reply>(question: object): Promise<Reply> {
-    return new Promise((resolve, reject) => {
-      generator.once('message', (reply: Reply | { failure: string }) => {
-        if ('failure' in Object(reply)) reject(new Error((reply as { failure: string }).failure))
-        else resolve(reply as Reply)
-      })
-      generator.send(question)
-    })
+  async function ask<Reply>(question: object): Promise<Reply> {
+    reply = Promise.withResolvers()
+    generator.send(question)
+    const answer = await reply.promise
+    if ('failure' in Object(answer)) throw new Error((answer as { failure: string }).failure)
+    return answer as Reply
   }
 
   function kill(): void {

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtempDisposableSync, readdirSync, readFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { buildAnswerReader } from '../bench/answers.ts'
 import { isGeneratorBound, median, ratio, toSpread } from '../bench/figures.ts'
+import { openLab } from '../bench/lab.ts'
 import { toMarkdown, writeDocs } from '../bench/report.ts'
 import { toNextPath } from '../bench/requests.ts'
 import { judge } from '../bench/section.ts'
@@ -51,6 +54,20 @@ describe('the load generator of the benchmark', () => {
     const wrong = plain.replace('200 OK', '503 No')
     assert.equal(read({}, Buffer.from(plain), plain.length), true)
     assert.throws(() => read({}, Buffer.from(wrong), wrong.length), /not 200: HTTP\/1.1 503/)
+  })
+
+  it('fails the run that waits for it when it ends', async (t) => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const lab = openLab('short', () => {})
+    t.after(async () => {
+      await lab.close()
+      server.close()
+    })
+    const { port } = server.address() as AddressInfo
+    // It cannot send a request of no kind.
+    const run = lab.drive({ port, connections: 1, cycle: [], requests: 1 })
+    await assert.rejects(run, /The load generator has ended/)
   })
 
   it('follows relative and absolute links to the next page', () => {
