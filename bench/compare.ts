@@ -4,7 +4,7 @@
  * in turn in short slices. About two minutes for 60 rounds.
  *
  *   npx node bench/compare.ts --before <checkout> [--rounds 60] [--engine sqlite|postgres]
- *     [--after-env NAME=value]...
+ *     [--after-env NAME=value]... [--workload create|get|list]...
  */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -31,6 +31,7 @@ interface Options {
   readonly folders: Readonly<Record<'before' | 'after', string>>
   readonly rounds: number
   readonly engine: string
+  readonly workloads: readonly (typeof workloads)[number][]
   /** Settings of this checkout alone, which the other may not know. */
   readonly afterEnv: Readonly<Record<string, string>>
 }
@@ -69,8 +70,11 @@ function readOptions(): Options {
   if (values.engine !== 'sqlite' && values.engine !== 'postgres') {
     refuse(`--engine takes sqlite or postgres, not ${values.engine}.`)
   }
+  const wanted: readonly string[] = values.workload ?? workloads
+  const chosen = workloads.filter((name) => wanted.includes(name))
+  if (chosen.length < wanted.length) refuse(`--workload takes ${workloads.join(', ')}, each once.`)
   const afterEnv = Object.fromEntries(values['after-env'].map(toSetting))
-  return { folders, rounds, engine: values.engine, afterEnv }
+  return { folders, rounds, engine: values.engine, workloads: chosen, afterEnv }
 }
 
 function parseArguments() {
@@ -78,6 +82,7 @@ function parseArguments() {
     before: { type: 'string' },
     rounds: { type: 'string', default: '60' },
     engine: { type: 'string', default: 'sqlite' },
+    workload: { type: 'string', multiple: true },
     'after-env': { type: 'string', multiple: true, default: [] as string[] },
   } as const
   try {
@@ -104,7 +109,7 @@ async function measureStart(lab: Lab, start: number): Promise<Pair[]> {
     await startSubject(lab, 'after', `after_${start}`),
   ]
   const found: Pair[] = []
-  for (const workload of workloads) {
+  for (const workload of options.workloads) {
     await warmUp(lab, subjects, { workload, connections, ...warmUps[workload] })
     const rounds = Math.ceil(options.rounds / starts)
     const [before, after] = await alternate(lab, subjects, { workload, connections, rounds })
@@ -140,7 +145,7 @@ function describe(all: readonly Pair[]): string {
     'rounds',
     'starts',
   ]
-  const rows = workloads.map((name) => describeWorkload(name, all))
+  const rows = options.workloads.map((name) => describeWorkload(name, all))
   const shares = all.flatMap(({ before, after }) => [...before.otherShare, ...after.otherShare])
   const busy = median(shares)
   const warning = busy > maxOtherShare ? ' Too many for an exact result: run this again.' : ''
