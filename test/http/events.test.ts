@@ -224,6 +224,21 @@ for (const engine of engines) {
       assert.doesNotMatch(text, /transfer-encoding/i)
     })
 
+    it('follows the answer before it on its connection, head first', async () => {
+      await createAll(service, range(4_200, 100))
+      const socket = openSocket(service.url)
+      const list = toBytes({ path: '/plants?limit=100', headers: authorized })
+      socket.write(Buffer.concat([list, toBytes({ path: '/events', headers: stream })]))
+      let text = ''
+      socket.setEncoding('utf8').on('data', (chunk) => {
+        text += chunk
+      })
+      await waitUntil(() => /\ndata: .*4299.*\n\n/.test(text), 'the events have come')
+      const head = text.lastIndexOf('HTTP/1.1 200 OK\r\n')
+      assert.equal(text.slice(head - 1, head), ']')
+      assert.match(text.slice(head), /\r\n\r\nid: [\w-]+\nretry: 1000\n\nid: /)
+    })
+
     it('goes on beside bytes that its client sends', async () => {
       const socket = openSocket(service.url)
       socket.write(toBytes({ path: '/events?after=latest', headers: stream }))
