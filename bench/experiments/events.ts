@@ -28,18 +28,18 @@ const { values } = parseArgs({
 })
 const program = join(import.meta.dirname, 'service.ts')
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-events-'))
-const database = `sqlite:${join(folder, 'plants.db')}`
 const Authorization = `Bearer ${token}`
 const agent = new Agent({ keepAlive: true, maxSockets: 16 })
 let lastId = 0
 /** How often two things are compared. */
 const rounds = 5
+const sliceMs = 150
 
-const service = await start()
+const service = await start('plants.db')
 try {
   const seconds = Number(values.seconds)
   console.log('one follower, 1,000 changes/s', await measure(service, service, 1, 1_000, seconds))
-  const other = await start()
+  const other = await start('plants.db')
   console.log('one of another process', await measure(other, service, 1, 1_000, seconds))
   other.child.kill()
   const [followers, rate] = [Number(values.followers), Number(values.rate)]
@@ -47,7 +47,9 @@ try {
     `${followers} followers, ${rate} changes/s`,
     await measure(service, service, followers, rate, seconds),
   )
-  console.log('50 followers that do not read', await measureIdle(service, 50))
+  const second = await start('more-plants.db')
+  console.log('50 followers that do not read', await measureIdle(service, second, 50))
+  second.child.kill()
   console.log('the journal read back', await readBack(service.url, Number(values.entries)))
 } finally {
   service.child.kill()
@@ -62,8 +64,8 @@ interface Running {
   ask(question: 'cpuUs' | 'rssMb'): Promise<number>
 }
 
-async function start(): Promise<Running> {
-  const child = fork(program, [database])
+async function start(file: string): Promise<Running> {
+  const child = fork(program, [`sqlite:${join(folder, file)}`])
   const askAny = async (question: string) => {
     child.send(question)
     const [answer] = await once(child, 'message')
@@ -164,42 +166,62 @@ function create(url: string, madeAt: Map<string, number>): Promise<void> {
   })
 }
 
-/** Creates per second without followers, and beside some that never read until all are cut. */
-async function measureIdle(service: Running, count: number) {
-  const port = Number(new URL(service.url).port)
+/**
+ * Creates beside followers that never read, until all are cut, against creates without followers.
+ * Two services take turns in short slices, and change roles after each round.
+ */
+async function measureIdle(one: Running, two: Running, count: number) {
   const nextId = () => ++lastId
   let cut = 0
-  async function createForASecond(): Promise<number> {
-    return (await createPlants(port, nextId, { connections: 64, forMs: 1_000 })).stored
+
+  async function createAwhile({ url, ask }: Running) {
+    const port = Number(new URL(url).port)
+    const cpuBefore = await ask('cpuUs')
+    const { stored } = await createPlants(port, nextId, { connections: 64, forMs: sliceMs })
+    return { stored, cpuUs: (await ask('cpuUs')) - cpuBefore }
   }
 
-  async function createBeside(): Promise<number> {
-    for (let opened = 0; opened < count; opened++) {
-      const headers = { Authorization, Accept: 'text/event-stream' }
-      const sent = get(`${service.url}/events?after=latest`, { agent: false, headers })
-      const [response] = await once(sent, 'response')
-      response.on('error', () => {})
-    }
-    const rates: number[] = []
+  async function runRound(followed: Running, other: Running) {
+    for (let opened = 0; opened < count; opened++) await openIdle(followed.url)
+    const sums = { beside: { stored: 0, cpuUs: 0 }, alone: { stored: 0, cpuUs: 0 } }
     let left = count
     // A reader is cut for what waits, or after 30 s without reading.
-    while (left > 0 && rates.length < 40) {
-      rates.push(await createForASecond())
-      left = await countFollowers(service.url)
+    for (const endsAt = performance.now() + 60_000; left > 0 && performance.now() < endsAt; ) {
+      for (const [sum, running] of [
+        [sums.beside, followed],
+        [sums.alone, other],
+      ] as const) {
+        const { stored, cpuUs } = await createAwhile(running)
+        sum.stored += stored
+        sum.cpuUs += cpuUs
+      }
+      left = await countFollowers(followed.url)
     }
     cut += count - left
-    return median(rates)
+    const { beside, alone } = sums
+    const creates = beside.stored / alone.stored
+    return { creates, cpu: beside.cpuUs / alone.cpuUs / creates }
   }
 
-  await createForASecond()
-  const ratios: number[] = []
-  for (let round = 0, before = await createForASecond(); round < rounds; round++) {
-    const beside = await createBeside()
-    const after = await createForASecond()
-    ratios.push(beside / ((before + after) / 2))
-    before = after
+  const results: Awaited<ReturnType<typeof runRound>>[] = []
+  for (let round = 0; round < 2 * rounds; round++) {
+    results.push(await (round % 2 === 0 ? runRound(one, two) : runRound(two, one)))
   }
-  return { opened: rounds * count, cut, creates: median(ratios).toFixed(2) }
+  // The first round of each service compiles its code.
+  const measured = results.slice(2)
+  return {
+    opened: results.length * count,
+    cut,
+    creates: median(measured.map(({ creates }) => creates)).toFixed(2),
+    cpuOfACreate: median(measured.map(({ cpu }) => cpu)).toFixed(2),
+  }
+}
+
+async function openIdle(url: string): Promise<void> {
+  const headers = { Authorization, Accept: 'text/event-stream' }
+  const sent = get(`${url}/events?after=latest`, { agent: false, headers })
+  const [response] = await once(sent, 'response')
+  response.on('error', () => {})
 }
 
 /** The service knows: a client that does not read does not notice that it was cut. */
