@@ -30,7 +30,7 @@ const maxReaders = 4
 /** After a delivery comes a pause of this many times its time: changes gather, and writes go on. */
 const pauseShare = 19
 /** A change waits for a pause and at most two deliveries: with 1,000 followers, 2 x 10 ms. */
-const maxPauseMs = 20
+const maxPauseMs = 10
 
 /**
  * Builds the feed of a process. It reads each change once and writes it once, for all followers
