@@ -1,7 +1,7 @@
 /**
  * What the journal and its followers cost, and how soon they know: the time from a commit to its
  * event, the CPU time and memory of the service with many followers, creates beside followers that
- * do not read, and how fast the whole journal is read back. About 2 minutes.
+ * do not read, and how fast the whole journal is read back. About 4 minutes.
  *
  *   npx node bench/experiments/events.ts [--followers 1000] [--rate 200] [--seconds 5]
  *     [--entries 1000000]
@@ -33,7 +33,9 @@ const agent = new Agent({ keepAlive: true, maxSockets: 16 })
 let lastId = 0
 /** How often two things are compared. */
 const rounds = 5
+/** Services take turns in slices. */
 const sliceMs = 150
+const slicesOfIdle = 60
 
 const service = await start('plants.db')
 try {
@@ -167,54 +169,64 @@ function create(url: string, madeAt: Map<string, number>): Promise<void> {
 }
 
 /**
- * Creates beside followers that never read, until all are cut, against creates without followers.
- * Two services take turns in short slices, and change roles after each round.
+ * Creates on a service to which followers come that never read, against creates on another: until
+ * all of them are cut, and in 9 s from their coming. The services change roles after each round.
  */
 async function measureIdle(one: Running, two: Running, count: number) {
   const nextId = () => ++lastId
   let cut = 0
 
-  async function createAwhile({ url, ask }: Running) {
+  async function createAwhile({ url, ask }: Running, sum: Sum) {
     const port = Number(new URL(url).port)
     const cpuBefore = await ask('cpuUs')
     const { stored } = await createPlants(port, nextId, { connections: 64, forMs: sliceMs })
-    return { stored, cpuUs: (await ask('cpuUs')) - cpuBefore }
+    sum.stored += stored
+    sum.cpuUs += (await ask('cpuUs')) - cpuBefore
   }
 
   async function runRound(followed: Running, other: Running) {
     for (let opened = 0; opened < count; opened++) await openIdle(followed.url)
-    const sums = { beside: { stored: 0, cpuUs: 0 }, alone: { stored: 0, cpuUs: 0 } }
+    const beside = { stored: 0, cpuUs: 0 }
+    const alone = { stored: 0, cpuUs: 0 }
     let left = count
-    // A reader is cut for what waits, or after 30 s without reading.
-    for (const endsAt = performance.now() + 60_000; left > 0 && performance.now() < endsAt; ) {
-      for (const [sum, running] of [
-        [sums.beside, followed],
-        [sums.alone, other],
-      ] as const) {
-        const { stored, cpuUs } = await createAwhile(running)
-        sum.stored += stored
-        sum.cpuUs += cpuUs
-      }
-      left = await countFollowers(followed.url)
+    let untilCut: ReturnType<typeof compare> | undefined
+    for (let slice = 0; slice < slicesOfIdle; slice++) {
+      await createAwhile(followed, beside)
+      await createAwhile(other, alone)
+      if (left > 0) left = await countFollowers(followed.url)
+      if (left === 0) untilCut ??= compare(beside, alone)
     }
     cut += count - left
-    const { beside, alone } = sums
-    const creates = beside.stored / alone.stored
-    return { creates, cpu: beside.cpuUs / alone.cpuUs / creates }
+    return { inAll: compare(beside, alone), untilCut: untilCut ?? compare(beside, alone) }
   }
 
   const results: Awaited<ReturnType<typeof runRound>>[] = []
-  for (let round = 0; round < 2 * rounds; round++) {
+  for (let round = 0; round < 6; round++) {
     results.push(await (round % 2 === 0 ? runRound(one, two) : runRound(two, one)))
   }
   // The first round of each service compiles its code.
   const measured = results.slice(2)
+  const toMedian = (pick: (result: (typeof results)[number]) => number) =>
+    median(measured.map(pick)).toFixed(2)
   return {
     opened: results.length * count,
     cut,
-    creates: median(measured.map(({ creates }) => creates)).toFixed(2),
-    cpuOfACreate: median(measured.map(({ cpu }) => cpu)).toFixed(2),
+    creates: toMedian(({ inAll }) => inAll.creates),
+    cpuOfACreate: toMedian(({ inAll }) => inAll.cpu),
+    createsUntilCut: toMedian(({ untilCut }) => untilCut.creates),
+    cpuOfACreateUntilCut: toMedian(({ untilCut }) => untilCut.cpu),
   }
+}
+
+/** Creates of several slices, and the CPU time of the service meanwhile. */
+interface Sum {
+  stored: number
+  cpuUs: number
+}
+
+function compare(beside: Sum, alone: Sum) {
+  const creates = beside.stored / alone.stored
+  return { creates, cpu: beside.cpuUs / alone.cpuUs / creates }
 }
 
 async function openIdle(url: string): Promise<void> {
