@@ -90,6 +90,8 @@ export function open(
   // Following a redirect would turn a POST into a GET, and could show the token to another host.
   const init: RequestInit = { method, headers: fields, redirect: 'manual', signal }
   if (body !== undefined) init.body = body
+  // With its cache, Chromium may send a write twice if a read of the same plant was broken off.
+  if (method !== 'GET') init.cache = 'no-store'
   return fetch(url + path + toQueryString(query), init)
 }
 

@@ -36,6 +36,24 @@ describe('a client of a running service', () => {
     })
   }
 
+  it('sends writes past the cache of a browser, which may send them twice', async () => {
+    const seen: string[] = []
+    const watching: typeof fetch = (url, init) => {
+      seen.push(`${init?.method} ${init?.cache}`)
+      return fetch(url, init)
+    }
+    const watched = new PlantStore({ url: service.url, token: operatorToken, fetch: watching })
+    const id = newId()
+    await watched.create({ id, name: 'Ficus' })
+    await watched.replace(id, { name: 'Monstera' })
+    await watched.get(id)
+    await watched.delete(id)
+    await watched.importPlants([{ id, name: 'Ficus' }])
+    const past = (method: string) => `${method} no-store`
+    const expected = [past('POST'), past('PUT'), 'GET undefined', past('DELETE'), past('POST')]
+    assert.deepEqual(seen, expected)
+  })
+
   const texts = [
     '',
     '"id":1,',
