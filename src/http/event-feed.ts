@@ -1,13 +1,14 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { toEventJson } from '../json/write.ts'
 import type { JournalEvent, JournalPage, Position, Store } from '../store/store.ts'
+import { buildGate } from './gate.ts'
 import { buildRecentEvents } from './recent-events.ts'
 
-/** Somebody that follows the journal. */
+/** A client that follows the journal. */
 export interface Follower {
-  /** After which change it is. */
+  /** The position of the last change that it was given. */
   position: Position
-  /** Takes the changes after its position. Returns whether it can take more at once. */
+  /** Takes the changes after its position. Returns whether it can take more now. */
   take(events: Buffer): boolean
   /** Hears of changes that it could not take. */
   miss(bytes: number): void
@@ -28,7 +29,7 @@ const pageSize = 1_000
 const followersInARow = 50
 const maxReaders = 4
 /** After a delivery comes a pause of this many times its time: changes gather, and writes go on. */
-const pauseShare = 19
+const pauseFactor = 19
 /** A change waits for a pause and at most two deliveries: with 1,000 followers, 2 x 10 ms. */
 const maxPauseMs = 10
 
@@ -40,7 +41,7 @@ export function buildEventFeed(store: Store): EventFeed {
   const live = new Set<Follower>()
   const behind = new Set<Follower>()
   const recent = buildRecentEvents()
-  const inTurn = buildReaders(maxReaders)
+  const whenFree = buildGate(maxReaders)
   let end: Position | undefined
   let stopWatching: (() => void) | undefined
   let advancing: Promise<void> | undefined
@@ -56,13 +57,13 @@ export function buildEventFeed(store: Store): EventFeed {
     isPumping = true
     while (isWoken && stopWatching !== undefined) {
       isWoken = false
-      // The answers to those who made the changes go first.
+      // The answers to the changes go first.
       await nextTurn()
       const startedAt = performance.now()
       // While the store is away, the watch wakes again and again.
       await advance().catch(() => {})
       const spentMs = performance.now() - startedAt
-      await sleep(Math.min(spentMs * pauseShare, maxPauseMs))
+      await sleep(Math.min(spentMs * pauseFactor, maxPauseMs))
     }
     isPumping = false
   }
@@ -110,7 +111,7 @@ export function buildEventFeed(store: Store): EventFeed {
   async function catchUp(follower: Follower): Promise<void> {
     while (behind.has(follower)) {
       if (tryJoin(follower)) return
-      const page = await inTurn(() => store.readJournal(follower.position, pageSize))
+      const page = await whenFree(() => store.readJournal(follower.position, pageSize))
       if (!behind.has(follower)) return
       if (typeof page === 'string') return follower.cut()
       if (page.events.length > 0) {
@@ -160,7 +161,7 @@ export function buildEventFeed(store: Store): EventFeed {
   }
 }
 
-/** Events as they are sent to everybody. */
+/** Events as every follower gets them. */
 function toBytes(events: readonly JournalEvent[]): Buffer {
   let text = ''
   for (const event of events) text += toText(event)
@@ -169,22 +170,4 @@ function toBytes(events: readonly JournalEvent[]): Buffer {
 
 function toText(event: JournalEvent): string {
   return `id: ${event.position}\nevent: ${event.type}\ndata: ${toEventJson(event)}\n\n`
-}
-
-/** Lets a few tasks run at a time; the others wait. */
-function buildReaders(max: number) {
-  const waiting: (() => void)[] = []
-  let running = 0
-
-  return async <Value>(task: () => Promise<Value>): Promise<Value> => {
-    if (running === max) await new Promise<void>((resolve) => waiting.push(resolve))
-    else running++
-    try {
-      return await task()
-    } finally {
-      const next = waiting.shift()
-      if (next === undefined) running--
-      else next()
-    }
-  }
 }

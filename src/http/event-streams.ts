@@ -5,6 +5,7 @@ import type { Position, Store } from '../store/store.ts'
 import { countUnsent } from './connections/unsent.ts'
 import { buildEventFeed, type Follower } from './event-feed.ts'
 import { type Exchange, type Headers, joinFields, recordAnswer } from './exchange.ts'
+import { shuttingDown } from './failures.ts'
 
 /** A stream of events that is to be sent. */
 export interface EventStream {
@@ -33,7 +34,7 @@ interface OpenStream {
 
 /** How often tokens and readers are looked at. */
 const lookMs = 250
-/** A reader that has this long not taken anything of 1 MiB that waits is too slow. */
+/** A client for which 1 MiB waits, and that reads nothing for this long, is cut. */
 const fullMs = 1_000
 
 export function buildEventStreams(
@@ -152,7 +153,7 @@ export function buildEventStreams(
 
   return {
     reserve(begin) {
-      if (isEnding) throw shuttingDown()
+      if (isEnding) throw shuttingDown(' Follow again in a moment.')
       if (reserved === maxStreams) throw tooManyStreams(maxStreams)
       reserved++
       return {
@@ -164,12 +165,6 @@ export function buildEventStreams(
       for (const stream of streams) stream.end()
     },
   }
-}
-
-function shuttingDown(): Failure {
-  return new Failure(50300, 'The service is shutting down. Follow again in a moment.', {
-    reason: 'shutdown',
-  })
 }
 
 function tooManyStreams(max: number): Failure {
