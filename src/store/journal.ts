@@ -93,12 +93,9 @@ export interface Reading {
 }
 
 /** Adds the changes of a row after a place. Returns whether there was room for all of them. */
-export function readRow(
-  { at, changes }: Pick<JournalRow, 'at' | 'changes'>,
-  from: Place,
-  reading: Reading,
-): boolean {
+export function readRow(row: Pick<JournalRow, 'at' | 'changes'>, from: Place, reading: Reading) {
   const { events, limit } = reading
+  const changes = toJson(row.changes)
   const name = toPositions(from)
   for (let start = 1, done = 1; start < changes.length; done++) {
     // ["c","token","id","name","tag"], of which the tag may be absent.
@@ -118,7 +115,7 @@ export function readRow(
       events.push({
         position: name(done),
         type: types[changes[start + 2] as keyof typeof types],
-        at,
+        at: row.at,
         plantJson: `{"id":${id},"name":${nameJson}${tagMember}}`,
         tokenId: changes.slice(start + 6, tokenEnd) || undefined,
       })
@@ -126,6 +123,16 @@ export function readRow(
     start = end + 3
   }
   return true
+}
+
+/** The JSON of a row. Release 1.1.0 wrote a line for each change, with tabs between its parts. */
+function toJson(changes: string): string {
+  if (changes === '' || changes.startsWith('[')) return changes
+  const lines = changes.split('\n').map((line) => {
+    const [kind, token, id, ...texts] = line.split('\t')
+    return `["${kind}","${token}","${id}",${texts.join(',')}]`
+  })
+  return `[${lines.join(',')}]`
 }
 
 /** Finds the quote that ends a text of JSON: an even number of backslashes is before it. */

@@ -12,37 +12,12 @@ import {
 import { everyEngine } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
+import { readAll, readPage } from './journal-pages.ts'
 
 /** Ends of names and tags that look like the end of a text, or of a change, in a row. */
 const deceptive = ['"],[', '"],["c","","1","x', '\\', '","', '",', '\\"],["d', '],["r', '\n"']
 
 const anyState = { match: undefined, noneMatch: undefined }
-
-async function readPage(
-  store: Store,
-  after: Position | 'oldest' = 'oldest',
-  limit = 1_000,
-): Promise<JournalPage> {
-  const page = await store.readJournal(after, limit)
-  assert.ok(typeof page === 'object', `the journal answers "${page}"`)
-  return page
-}
-
-/** Every change, read in pages of this size. */
-async function readAll(
-  store: Store,
-  limit: number,
-  after: Position | 'oldest' = 'oldest',
-): Promise<JournalEvent[]> {
-  const events: JournalEvent[] = []
-  for (let from = after; ; ) {
-    const page = await readPage(store, from, limit)
-    if (page.events.length === 0) return events
-    assert.ok(page.events.length <= limit)
-    events.push(...page.events)
-    from = page.end
-  }
-}
 
 function toText(event: JournalEvent): string {
   const { type, tokenId } = event
@@ -117,6 +92,20 @@ for (const engine of everyEngine) {
       await store.importPlants(twice, 'keep')
       assert.equal(await store.journalEnd(), before)
       assert.deepEqual((await readPage(store, before as Position)).events, [])
+    })
+
+    it('has the changes of a batch in the order of their arrival, each with its token', async () => {
+      const store = await engine.open(await engine.newUrl())
+      const ids = [5n, -1n, 30n, 7n, 2n ** 62n, 6n]
+      const tokens = ['a', undefined, 'b', undefined, 'a', 'c']
+      await Promise.all(ids.map((id, index) => store.createPlant({ id, name: 'n' }, tokens[index])))
+      const imported = [9n, 3n, 8n].map((id) => ({ id, name: 'i' }))
+      await store.importPlants(imported, 'keep', 'importer')
+      const { events } = await readPage(store)
+      assert.deepEqual(events.map(toText), [
+        ...ids.map((id, index) => `plant.created ${id} n - ${tokens[index] ?? '-'}`),
+        ...imported.map(({ id }) => `plant.created ${id} i - importer`),
+      ])
     })
 
     it('has exactly the creates and imports of a batch that succeeded', async () => {

@@ -210,6 +210,20 @@ describe('a PostgreSQL that hesitates', () => {
     assert.equal(Number(row?.last_value), 5)
   })
 
+  it('acknowledges no batch of which nothing was inserted, though no id is taken', async () => {
+    const url = await postgresql.newUrl()
+    const store = await open(url)
+    await query(
+      url,
+      `CREATE FUNCTION plant_store.skip() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RETURN NULL; END $$;
+      CREATE TRIGGER skip BEFORE INSERT ON plant_store.plants FOR EACH ROW
+        EXECUTE FUNCTION plant_store.skip()`,
+    )
+    const plants = [1n, 2n].map((id) => ({ id, name: '' }))
+    await assert.rejects(async () => store.importPlants(plants, 'keep'), { number: 50301 })
+  })
+
   it('leaves a write open that it commits with a warning of its standby', async () => {
     const url = await postgresql.newUrl()
     const store = await open(url)

@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import type { JournalEvent, Position } from '../../src/store/store.ts'
 import { run } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { startService } from '../support/service.ts'
-import { oldFile, oldStores } from './old-stores.ts'
+import { readAll } from './journal-pages.ts'
+import { oldFile, oldJournals, oldStores } from './old-stores.ts'
 
 describe('half a copy of a store', () => {
   for (const bytes of [100, 5_000, 20_000]) {
@@ -102,6 +104,49 @@ for (const { name, expected, newUrl } of oldStores) {
       for (const service of services) {
         const { body } = await service.call({ path: '/plants?limit=1000' })
         assert.equal(body.match(/"id":/g)?.length, expected.plants.length)
+      }
+    })
+  })
+}
+
+for (const { name, expected, newUrl } of oldJournals) {
+  describe(`the journal of release 1.1.0 on ${name}`, () => {
+    const { tokenId, events } = expected
+
+    it('has every change with its position, its plant and its token', async () => {
+      const { store } = await startService(await newUrl())
+      const found = await readAll(store, 7)
+      const toComparable = ({ position, type, plantJson, tokenId }: JournalEvent) => ({
+        position,
+        type,
+        plant: plantJson,
+        tokenId,
+      })
+      assert.deepEqual(
+        found.map(toComparable),
+        events.map((event) => ({ ...event, tokenId })),
+      )
+    })
+
+    it('goes on after each of its positions, with the changes of this release', async () => {
+      const service = await startService(await newUrl())
+      const ids = Array.from({ length: 20 }, (_, index) => 5_000 + index)
+      await Promise.all(ids.map((id) => service.create(`{"id":${id},"name":"new"}`)))
+      for (const [index, { position }] of events.entries()) {
+        const found = await readAll(service.store, 7, position as Position)
+        const old = events.slice(index + 1).map(({ plant }) => plant)
+        const added = ids.map((id) => `{"id":${id},"name":"new"}`)
+        assert.deepEqual(
+          found.slice(0, old.length).map((event) => event.plantJson),
+          old,
+        )
+        assert.deepEqual(
+          found
+            .slice(old.length)
+            .map((event) => event.plantJson)
+            .sort(),
+          added,
+        )
       }
     })
   })

@@ -1,8 +1,8 @@
 import type { Batched } from '../batcher.ts'
 import type { Change, Create, Import } from '../changes.ts'
-import { recordChanges, toLine, toRow } from '../journal.ts'
+import { recordChanges } from '../journal.ts'
 import type { ImportOutcome } from '../store.ts'
-import { insertPlants } from './inserts.ts'
+import { insertAllOrNone } from './inserts.ts'
 import { loadRows } from './plants.ts'
 import { inTransaction, type Sql } from './session.ts'
 
@@ -53,8 +53,8 @@ async function createAll(
   for (;;) {
     const creates = [...firsts.values()].map(({ change }) => change)
     const plants = creates.map(({ plant }) => plant)
-    const toEntry = () => toRow(creates.map(toCreatedLine))
-    const taken = await insertPlants(sql, plants, journaling, toEntry)
+    const tokenIds = creates.map(({ tokenId }) => tokenId)
+    const taken = await insertAllOrNone(sql, plants, tokenIds, journaling)
     if (taken.length === 0) break
     for (const id of taken) firsts.delete(id)
   }
@@ -66,10 +66,6 @@ async function createAll(
   )
 }
 
-function toCreatedLine({ plant, tokenId }: Create) {
-  return toLine('c', tokenId, plant)
-}
-
 /** Sends an import as one statement, if no id is taken or named twice. */
 async function importAll(
   sql: Sql,
@@ -78,8 +74,7 @@ async function importAll(
 ): Promise<Outcomes> {
   const { plants, tokenId } = write.change
   if (new Set(toIds(write.change)).size < plants.length) return runAll(sql, [write])
-  const toEntry = () => toRow(plants.map((plant) => toLine('c', tokenId, plant)))
-  const taken = await insertPlants(sql, plants, journaling, toEntry)
+  const taken = await insertAllOrNone(sql, plants, [tokenId], journaling)
   if (taken.length > 0) return runAll(sql, [write])
   return new Map([[write, plants.map((): ImportOutcome => 'stored')]])
 }

@@ -1,8 +1,13 @@
-import type { JournalRow } from '../journal.ts'
+import { newNonce, toLine, toRow } from '../journal.ts'
 import type { VersionedPlant } from '../store.ts'
+import { toTextArray } from './arrays.ts'
+import { runWithPlants, selectPlants } from './columns.ts'
 import { codeOf, StaleRows } from './failures.ts'
-import { selectColumns, toColumns } from './plants.ts'
+import { findPlants } from './plants.ts'
 import type { Sql } from './pools.ts'
+
+/** The token of each plant, or one for all of them. */
+type TokenIds = readonly (string | undefined)[]
 
 const uniqueViolation = '23505'
 
@@ -10,11 +15,11 @@ const uniqueViolation = '23505'
  * Inserts plants in one statement, with their row of the journal: all of them, or none if ids are
  * taken. Returns these ids.
  */
-export async function insertPlants(
+export async function insertAllOrNone(
   sql: Sql,
   plants: readonly VersionedPlant[],
+  tokenIds: TokenIds,
   journaling: 'on' | 'off',
-  toEntry: () => JournalRow,
 ): Promise<bigint[]> {
   const [plant] = plants
   if (plant === undefined) return []
@@ -25,8 +30,9 @@ export async function insertPlants(
       if (isDone) return []
       // An id is taken, or another process has begun the journal.
     }
-    const entry = toEntry()
-    return await (isAlone ? insertOneWith(sql, plant, entry) : insertManyWith(sql, plants, entry))
+    return await (isAlone
+      ? insertOneJournaled(sql, plant, tokenIds[0])
+      : insertManyJournaled(sql, plants, tokenIds))
   } catch (error) {
     // Another transaction took an id after the statement had looked.
     throw codeOf(error) === uniqueViolation ? new StaleRows() : error
@@ -46,11 +52,13 @@ async function insertOne(sql: Sql, { id, name, tag, version }: VersionedPlant): 
   return count === 1
 }
 
-async function insertOneWith(
+async function insertOneJournaled(
   sql: Sql,
-  { id, name, tag, version }: VersionedPlant,
-  { at, nonce, changes }: JournalRow,
+  plant: VersionedPlant,
+  tokenId: string | undefined,
 ): Promise<bigint[]> {
+  const { id, name, tag, version } = plant
+  const { at, nonce, changes } = toRow([toLine('c', tokenId, plant)])
   const { count } = await sql`
     WITH inserted AS (
       INSERT INTO plant_store.plants (id, name, tag, version)
@@ -64,40 +72,47 @@ async function insertOneWith(
   return count === 1 ? [] : [id]
 }
 
-/**
- * Inserts several plants, unless the journal is on. Returns whether they were inserted. To look for
- * their ids first costs less than ON CONFLICT, with which the server logs each row twice.
- */
+/** To look first costs less than ON CONFLICT, with which the server logs each row twice. */
+const areFree = 'NOT EXISTS (SELECT FROM plant_store.plants WHERE id = ANY($1::bigint[]))'
+
+const many = `
+  INSERT INTO plant_store.plants (id, name, tag, version)
+  ${selectPlants(`${areFree} AND (SELECT id IS NULL FROM plant_store.journal_life)`)}`
+
+/** Inserts several plants, unless the journal is on. Returns whether they were inserted. */
 async function insertMany(sql: Sql, plants: readonly VersionedPlant[]): Promise<boolean> {
-  const columns = toColumns(plants)
-  const { count } = await sql`
-    WITH taken AS MATERIALIZED (
-      SELECT id FROM plant_store.plants WHERE id = ANY(${columns.ids}::bigint[])
-    )
-    INSERT INTO plant_store.plants (id, name, tag, version) ${selectColumns(sql, columns)}
-    WHERE NOT EXISTS (SELECT FROM taken) AND (SELECT id IS NULL FROM plant_store.journal_life)`
+  const { count } = await runWithPlants(sql, many, plants)
   return count > 0
 }
 
 /** The number of the row is drawn above the aggregate, when every insert is done. */
-async function insertManyWith(
+const manyJournaled = `
+  WITH inserted AS (
+    INSERT INTO plant_store.plants (id, name, tag, version) ${selectPlants(areFree)} RETURNING 1
+  )
+  INSERT INTO plant_store.journal (seq, at, nonce, count, ids, names, tags, token_ids)
+  SELECT pg_catalog.nextval('plant_store.journal_seq'), $5::bigint, $6::integer,
+    pg_catalog.count(*), $1::bigint[], $2::text[], $3::text[], $7::text[]
+  FROM inserted HAVING pg_catalog.count(*) > 0`
+
+async function insertManyJournaled(
   sql: Sql,
   plants: readonly VersionedPlant[],
-  { at, nonce, changes }: JournalRow,
+  tokenIds: TokenIds,
 ): Promise<bigint[]> {
-  const columns = toColumns(plants)
-  const taken = await sql<{ id: string }[]>`
-    WITH taken AS MATERIALIZED (
-      SELECT id FROM plant_store.plants WHERE id = ANY(${columns.ids}::bigint[])
-    ), inserted AS (
-      INSERT INTO plant_store.plants (id, name, tag, version) ${selectColumns(sql, columns)}
-      WHERE NOT EXISTS (SELECT FROM taken) RETURNING 1
-    ), written AS (
-      INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
-      SELECT pg_catalog.nextval('plant_store.journal_seq'), ${at}::bigint, ${nonce}::integer,
-        count, ${changes}::text
-      FROM (SELECT pg_catalog.count(*) FROM inserted) AS counted WHERE count > 0
-    )
-    SELECT id FROM taken`
-  return taken.map(({ id }) => BigInt(id))
+  const others = [Date.now(), newNonce(), toTextArray(toFewest(tokenIds))]
+  const { count } = await runWithPlants(sql, manyJournaled, plants, others)
+  if (count === 1) return []
+  const ids = plants.map(({ id }) => id)
+  const taken = await findPlants(sql, ids)
+  // Another transaction has deleted them since.
+  if (taken.size === 0) throw new StaleRows()
+  return [...taken.keys()]
+}
+
+/** One token, if it is that of all. */
+function toFewest(tokenIds: TokenIds): string[] {
+  const [first] = tokenIds
+  const isShared = tokenIds.every((tokenId) => tokenId === first)
+  return (isShared ? [first] : tokenIds).map((tokenId = '') => tokenId)
 }

@@ -4,6 +4,7 @@ import { type Place, toPlace, toPosition } from '../positions.ts'
 import { type JournalEvent, type JournalPage, type Position, pageBytes } from '../store.ts'
 import { toIntegerArray } from './arrays.ts'
 import type { Horizon } from './horizon.ts'
+import { changesBytes } from './journal.ts'
 import type { Sql } from './pools.ts'
 
 /** A row of the journal. Changes beyond its share of the page are left out. */
@@ -125,11 +126,11 @@ async function selectRows(
   const share = Math.floor(pageBytes / limit)
   const rows = await sql<SelectedRow[]>`
     SELECT life.id AS life, row.seq, row.nonce, row.count, row.at, row.bytes,
-      CASE WHEN row.bytes <= ${share} THEN row.changes END AS changes
+      CASE WHEN row.bytes <= ${share} THEN ${changesAsText(sql)} END AS changes
     FROM plant_store.journal_life AS life LEFT JOIN LATERAL (
-      SELECT seq, nonce, count, at, changes,
+      SELECT seq, nonce, count, at, changes, ids, names, tags, token_ids,
         CASE WHEN seq = ${first}::bigint AND count = ${done} THEN 0
-          ELSE pg_catalog.octet_length(changes) END AS bytes
+          ELSE ${changesBytes(sql)} END AS bytes
       FROM plant_store.journal WHERE seq >= coalesce(${first}::bigint, life.since)
       ORDER BY seq LIMIT ${limit}) AS row ON TRUE
     ORDER BY row.seq`
@@ -148,7 +149,18 @@ async function selectLarge(sql: Sql, rows: readonly SparseRow[]): Promise<Map<nu
   const seqs = rows.filter(({ changes }) => changes === undefined).map(({ place }) => place.seq)
   if (seqs.length === 0) return new Map()
   const found = await sql<{ seq: string; changes: string }[]>`
-    SELECT seq, changes FROM plant_store.journal
+    SELECT seq, ${changesAsText(sql)} AS changes FROM plant_store.journal
     WHERE seq = ANY(${toIntegerArray(seqs)}::bigint[])`
   return new Map(found.map(({ seq, changes }) => [Number(seq), changes]))
+}
+
+/** The changes of a row as text, also if they are kept as the columns of plants. */
+function changesAsText(sql: Sql) {
+  return sql`coalesce(changes, (
+    SELECT pg_catalog.concat('[', pg_catalog.string_agg(
+      pg_catalog.concat('["c","', coalesce(token_id, token_ids[1]), '","', id, '",',
+        pg_catalog.to_json(name), ',' || pg_catalog.to_json(tag)::text, ']'),
+      ',' ORDER BY number), ']')
+    FROM unnest(ids, names, tags, token_ids) WITH ORDINALITY
+      AS created(id, name, tag, token_id, number)))`
 }

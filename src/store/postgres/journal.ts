@@ -95,7 +95,7 @@ export async function lastRow(sql: Sql): Promise<string | null> {
 /** Deletes some rows from before this time. Returns whether none are left. */
 export async function trimJournal(sql: Sql, before: number): Promise<boolean> {
   const rows = await sql<{ seq: string; at: string; bytes: number }[]>`
-    SELECT seq, at, pg_catalog.octet_length(changes) AS bytes FROM plant_store.journal
+    SELECT seq, at, ${changesBytes(sql)} AS bytes FROM plant_store.journal
     ORDER BY seq LIMIT ${rowsPerTrim}`
   const oldest = rows.map(({ seq, at, bytes }) => [Number(seq), Number(at), bytes] as const)
   const { upTo, isDone } = planTrim(oldest, before)
@@ -103,4 +103,11 @@ export async function trimJournal(sql: Sql, before: number): Promise<boolean> {
     await sql`DELETE FROM plant_store.journal WHERE seq <= ${upTo}::bigint`
   }
   return isDone
+}
+
+/** About how many bytes the changes of a row have. The server does not read them for this. */
+export function changesBytes(sql: Sql) {
+  return sql`coalesce(pg_catalog.octet_length(changes), pg_catalog.pg_column_size(names)
+    + pg_catalog.pg_column_size(tags) + pg_catalog.pg_column_size(ids)
+    + pg_catalog.pg_column_size(token_ids))`
 }

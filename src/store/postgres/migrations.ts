@@ -136,4 +136,11 @@ export const migrations: readonly string[] = [
    INSERT INTO plant_store.receiver_revision VALUES (0);`,
   // The database for which the receivers were added. In a copy of it they are paused.
   'ALTER TABLE plant_store.receiver_revision ADD COLUMN home text;',
+  // Creates that share a commit are kept as the columns that were inserted, not as a text.
+  `ALTER TABLE plant_store.journal
+     ALTER COLUMN changes DROP NOT NULL,
+     ADD COLUMN ids bigint[], ADD COLUMN names text[], ADD COLUMN tags text[],
+     ADD COLUMN token_ids text[],
+     ALTER COLUMN ids SET STORAGE EXTERNAL, ALTER COLUMN names SET STORAGE EXTERNAL,
+     ALTER COLUMN tags SET STORAGE EXTERNAL, ALTER COLUMN token_ids SET STORAGE EXTERNAL;`,
 ]

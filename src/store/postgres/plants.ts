@@ -4,6 +4,7 @@ import type { JournalRow } from '../journal.ts'
 import { type CreateKey, keyLifetimeMs, type VersionedPlant } from '../store.ts'
 import { toVersioned } from '../version.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
+import { runWithPlants, selectPlants } from './columns.ts'
 import { StaleRows } from './failures.ts'
 import { writeRow } from './journal.ts'
 import type { Sql } from './session.ts'
@@ -110,17 +111,19 @@ function selectKeys(sql: Sql, keys: CreateKey[]): Promise<KeyRow[]> {
 
 async function insertPlants(sql: Sql, plants: VersionedPlant[]): Promise<void> {
   if (plants.length === 0) return
-  const rows = await sql`
-    INSERT INTO plant_store.plants (id, name, tag, version) ${selectColumns(sql, toColumns(plants))}
-    ON CONFLICT (id) DO NOTHING RETURNING 1`
-  if (rows.length !== plants.length) throw new StaleRows()
+  const insert = `
+    INSERT INTO plant_store.plants (id, name, tag, version) ${selectPlants()}
+    ON CONFLICT (id) DO NOTHING`
+  const { count } = await runWithPlants(sql, insert, plants)
+  if (count !== plants.length) throw new StaleRows()
 }
 
 async function updatePlants(sql: Sql, plants: VersionedPlant[]): Promise<void> {
   if (plants.length === 0) return
-  await sql`
+  const update = `
     UPDATE plant_store.plants SET name = new.name, tag = new.tag, version = new.version
-    FROM (${selectColumns(sql, toColumns(plants))}) AS new(id, name, tag, version) WHERE plants.id = new.id`
+    FROM (${selectPlants()}) AS new WHERE plants.id = new.id`
+  await runWithPlants(sql, update, plants)
 }
 
 async function removePlants(sql: Sql, ids: bigint[]): Promise<void> {
@@ -145,27 +148,6 @@ async function insertKeys(sql: Sql, uses: KeyUse[]): Promise<void> {
       fingerprint = excluded.fingerprint, version = excluded.version, used_at = excluded.used_at
     WHERE keys.used_at <= excluded.used_at - ${keyLifetimeMs}::bigint RETURNING 1`
   if (rows.length !== uses.length) throw new StaleRows()
-}
-
-/** The columns of plants, in the order of ids, so that two batches never lock each other out. */
-export function toColumns(plants: readonly VersionedPlant[]) {
-  const sorted = plants.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-  return {
-    ids: toIntegerArray(sorted.map(({ id }) => id)),
-    names: toTextArray(sorted.map(({ name }) => name)),
-    tags: toTextArray(sorted.map(({ tag = null }) => tag)),
-    versions: toIntegerArray(sorted.map(({ version }) => version)),
-  }
-}
-
-/** Columns as rows. As a function in FROM, `unnest` would store them before the first is read. */
-export function selectColumns(
-  sql: Sql,
-  { ids, names, tags, versions }: ReturnType<typeof toColumns>,
-) {
-  return sql`
-    SELECT pg_catalog.unnest(${ids}::bigint[]), pg_catalog.unnest(${names}::text[]),
-      pg_catalog.unnest(${tags}::text[]), pg_catalog.unnest(${versions}::bigint[])`
 }
 
 function toName({ tokenId, key }: CreateKey): string {
