@@ -7,6 +7,7 @@ import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { run, runProcess, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
+import { findFreePort } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { call } from '../support/wire.ts'
 
@@ -243,6 +244,22 @@ describe('plant-store serve', () => {
     )
     assert.equal(exitCode, 78)
     assert.equal(existsSync(join(folder, 'data')), false)
+  })
+
+  it('refuses all but one of several that start at once on one port', async () => {
+    const port = String(await findFreePort())
+    const starts = Array.from({ length: 4 }, () =>
+      start(['serve', '--port', port], { folder: newFolder() }),
+    )
+    const ends = await Promise.all(
+      starts.map(({ ended, waitFor }) => Promise.any([waitFor(/listening/), ended])),
+    )
+    const refused = ends.filter((end) => 'exitCode' in end)
+    assert.equal(refused.length, 3)
+    for (const { exitCode, stderr } of refused) {
+      assert.match(stderr, /^PORT \d+ on HOST 127\.0\.0\.1 is in use by another program.*\n$/)
+      assert.equal(exitCode, 78)
+    }
   })
 })
 

@@ -7,16 +7,29 @@ import { type Config, WrongConfig } from '../../config.ts'
  * Reserves the port before anything else is touched. It does not listen yet: a client that waits
  * for the service would connect too early. Node.js before 26.4 can only try the port.
  */
-export async function reservePort({ port, host }: Config): Promise<BoundSocket | undefined> {
+export async function reservePort(config: Config): Promise<BoundSocket | undefined> {
+  const { port, host } = config
   try {
     const { address } = await lookup(host)
     if ('BoundSocket' in net) return new net.BoundSocket({ port, host: address })
     return await tryPort(port, address)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    const reason = reasons[code ?? ''] ?? `cannot be used (${code})`
-    throw new WrongConfig([`PORT ${port} on HOST ${host} ${reason}.`])
+    throw explainPort(error, config) ?? refusePort(config, `cannot be used (${code})`)
   }
+}
+
+/**
+ * The reason why a port cannot be used, if the error has one. Of several services that reserve a
+ * port at the same moment, only the first to listen gets it.
+ */
+export function explainPort(error: unknown, config: Config): WrongConfig | undefined {
+  const reason = reasons[(error as NodeJS.ErrnoException).code ?? '']
+  return reason === undefined ? undefined : refusePort(config, reason)
+}
+
+function refusePort({ port, host }: Config, reason: string): WrongConfig {
+  return new WrongConfig([`PORT ${port} on HOST ${host} ${reason}.`])
 }
 
 async function tryPort(port: number, host: string): Promise<undefined> {

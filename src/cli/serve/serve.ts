@@ -10,7 +10,7 @@ import { withStore } from '../stores/with-store.ts'
 import type { Terminal } from '../terminal.ts'
 import { printToken } from '../tokens/print.ts'
 import { openLogger } from './logger.ts'
-import { reservePort } from './port.ts'
+import { explainPort, reservePort } from './port.ts'
 import { describeStart, type Started, toListenUrl } from './welcome.ts'
 import { joinWorkers } from './worker-metrics.ts'
 import { disconnectWorker, isWorker, startWorkers } from './workers.ts'
@@ -37,7 +37,9 @@ type Print = (started: Started) => Promise<void>
 
 async function serveAlone(options: ServiceOptions, print: Print): Promise<void> {
   const { config, logger } = options
-  const service = await openService(options)
+  const service = await openService(options).catch((error) => {
+    throw explainPort(error, config) ?? error
+  })
   const signalled = waitForSignal(logger)
   try {
     if (!isWorker) logListening(logger, service.url, config)

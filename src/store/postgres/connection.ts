@@ -8,7 +8,7 @@ import { pauseIfCopied } from './home.ts'
 import { setJournaling } from './journal.ts'
 import type { Sql } from './pools.ts'
 import { prepareSchema } from './schema.ts'
-import { openSession, type Session } from './session.ts'
+import { openSession, type Session, takeFirst } from './session.ts'
 
 /** The current session, on whichever server the primary is. */
 export interface Connection {
@@ -50,11 +50,7 @@ export async function openPrimary(
         return session
       })
     })
-    const session = await Promise.any(attempts)
-    // If two servers claim to be the primary, the first to answer is used.
-    for (const attempt of attempts) {
-      void attempt.then((other) => (other === session ? undefined : other.end(0))).catch(() => {})
-    }
+    const session = await takeFirst(attempts)
     // It was lost before it became the current session, so `lose` ignored that.
     if (session.isOver()) {
       await session.end(0)

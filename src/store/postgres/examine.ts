@@ -5,7 +5,7 @@ import { explain } from './explain.ts'
 import { migrations } from './migrations.ts'
 import type { Sql } from './pools.ts'
 import { oldestServer, readVersion, requirePrivileges } from './schema.ts'
-import { openSession, type Session } from './session.ts'
+import { openSession, type Session, takeFirst } from './session.ts'
 
 /** A server whose clock differs by more than this gives tokens another lifetime. */
 const clockToleranceMs = 2_000
@@ -37,11 +37,7 @@ async function connect(url: string): Promise<Session> {
   const address = toAddress(url)
   const attempts = address.hosts.map((at) => openSession({ address, at, onLost() {} }))
   try {
-    const session = await Promise.any(attempts)
-    for (const attempt of attempts) {
-      void attempt.then((other) => (other === session ? undefined : other.end(0))).catch(() => {})
-    }
-    return session
+    return await takeFirst(attempts)
   } catch (error) {
     throw new UnusableStore(explain(error, address.hosts).message, { cause: error })
   }

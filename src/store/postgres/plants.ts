@@ -53,7 +53,7 @@ export interface LoadedRows extends Rows {
   save(sql: Sql, entry: JournalRow | undefined): Promise<void>
 }
 
-/** Locks the rows of these ids and keys, in the same order in every process. */
+/** Locks the plants of these ids, in the same order in every process, and reads the keys. */
 export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Promise<LoadedRows> {
   const plantRows = await sql<PlantRow[]>`
     SELECT id, name, tag, version FROM plant_store.plants

@@ -94,6 +94,15 @@ async function openOnTerms(terms: Terms, options: SessionOptions): Promise<Sessi
   }
 }
 
+/** The first session that opens, if two servers claim to be the primary. Others are ended. */
+export async function takeFirst(attempts: readonly Promise<Session>[]): Promise<Session> {
+  const session = await Promise.any(attempts)
+  for (const attempt of attempts) {
+    void attempt.then((other) => (other === session ? undefined : other.end(0))).catch(() => {})
+  }
+  return session
+}
+
 /**
  * Runs statements in one transaction, on a pool of one connection. The driver's own `begin` will
  * not do: when the connection is lost in the middle, it writes to the socket that is gone, and ends

@@ -1,6 +1,6 @@
 import type { PlantQuery, VersionedPlant } from '../store.ts'
 import type { Sql } from './pools.ts'
-import { withTimeout } from './timeout.ts'
+import { timedOut, withTimeout } from './timeout.ts'
 
 /** How many bytes of rows become plants at once. */
 const pieceBytes = 64 * 1024
@@ -21,7 +21,7 @@ export async function* walkPlants(
   }
   const copy = sql.unsafe(`COPY (${toSelect(query)}) TO STDOUT`)
   const rows = await withTimeout(copy.readable(), answerTimeoutMs)
-  const giveUp = () => rows.destroy(Object.assign(new Error('no answer'), { code: 'TIMEOUT' }))
+  const giveUp = () => rows.destroy(timedOut(answerTimeoutMs))
   let timer = setTimeout(giveUp, answerTimeoutMs)
   let chunks: Buffer[] = []
   let bytes = 0
