@@ -93,7 +93,11 @@ export interface Reading {
 }
 
 /** Adds the changes of a row after a place. Returns whether there was room for all of them. */
-export function readRow(row: Pick<JournalRow, 'at' | 'changes'>, from: Place, reading: Reading) {
+export function readRow(
+  row: Pick<JournalRow, 'at' | 'changes'>,
+  from: Place,
+  reading: Reading,
+): boolean {
   const { events, limit } = reading
   const changes = toJson(row.changes)
   const name = toPositions(from)

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 import { openPrimary } from '../../src/store/postgres/connection.ts'
 import { migrations } from '../../src/store/postgres/migrations.ts'
 import type { PostgresOptions } from '../../src/store/postgres/store.ts'
-import { type Store, UnusableStore } from '../../src/store/store.ts'
+import { type Position, type Store, UnusableStore } from '../../src/store/store.ts'
 import { run } from '../support/command.ts'
 import { findServer } from '../support/databases.ts'
 import { engines } from '../support/engines.ts'
@@ -27,6 +27,8 @@ async function openCable() {
   const proxy = await openProxy(hostname, Number(port))
   return { url, proxy, proxied: url.replace(`:${port}/`, `:${proxy.port}/`) }
 }
+
+type Cable = Awaited<ReturnType<typeof openCable>>
 
 async function openBehindProxy(options?: PostgresOptions) {
   const cable = await openCable()
@@ -176,6 +178,49 @@ describe('a PostgreSQL that goes away', () => {
     const nobody = `127.0.0.1:${await findFreePort()}`
     const store = await open(url.replace(host, `${nobody},${host}`))
     assert.equal(typeof (await store.createPlant({ id: 1n, name: '' })), 'bigint')
+  })
+})
+
+describe('a PostgreSQL that holds large plants', () => {
+  const count = 20
+  const name = '\u0001'.repeat(50_000)
+  const large = Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name }))
+
+  /** How many bytes the server sends meanwhile, beside its heartbeats. */
+  async function measure({ proxy }: Cable, run: () => Promise<unknown>) {
+    const before = proxy.receivedBytes()
+    await run()
+    return proxy.receivedBytes() - before
+  }
+
+  it('does not send them to refuse others with their ids', async () => {
+    const cable = await openBehindProxy()
+    await cable.store.importPlants(large, 'keep')
+    const bytes = await measure(cable, async () => {
+      const creates = large.map(({ id }) => cable.store.createPlant({ id, name: 'small' }))
+      assert.deepEqual(new Set(await Promise.all(creates)), new Set(['exists']))
+    })
+    assert.ok(bytes < name.length, `${bytes} bytes came`)
+  })
+
+  it('sends changes only for the pages that they are on', async () => {
+    const cable = await openBehindProxy()
+    const { store } = cable
+    const rows = 5
+    for (let row = 0; row < rows; row++) {
+      const ids = Array.from({ length: 100 }, (_, index) => BigInt(1_000 + row * 100 + index))
+      await store.importPlants(
+        ids.map((id) => ({ id, name: 'small' })),
+        'keep',
+      )
+    }
+    const page = await measure(cable, () => store.readJournal('oldest', 100))
+    const all = await measure(cable, () => store.readJournal('oldest', rows * 100))
+    assert.ok(page * rows < all * 2, `${page} and ${all} bytes came`)
+    await store.importPlants(large, 'keep')
+    const end = await store.journalEnd()
+    const nothing = await measure(cable, () => store.readJournal(end as Position, 100))
+    assert.ok(nothing < name.length, `${nothing} bytes came`)
   })
 })
 

@@ -7,6 +7,8 @@ export interface Proxy {
   cut(): Promise<void>
   /** Cuts every connection when this many more pieces of data have come from the server. */
   cutAfter(pieces: number): void
+  /** How many bytes have come from the server. */
+  receivedBytes(): number
   /** Passes nothing more through the newest connection, which stays open. */
   stallNewest(): void
   /** Accepts connections again. */
@@ -20,6 +22,7 @@ export interface Proxy {
 export async function openProxy(host: string, port: number): Promise<Proxy> {
   const sockets = new Set<Socket>()
   let piecesLeft = Number.POSITIVE_INFINITY
+  let receivedBytes = 0
   let server = await listen(0)
   const { port: ownPort } = server.address() as { port: number }
 
@@ -35,7 +38,8 @@ export async function openProxy(host: string, port: number): Promise<Proxy> {
           upstream.destroy()
         })
       }
-      upstream.on('data', () => {
+      upstream.on('data', (bytes: Buffer) => {
+        receivedBytes += bytes.length
         if (--piecesLeft <= 0) void cut()
       })
       client.pipe(upstream).pipe(client)
@@ -65,6 +69,7 @@ export async function openProxy(host: string, port: number): Promise<Proxy> {
     cutAfter(pieces) {
       piecesLeft = pieces
     },
+    receivedBytes: () => receivedBytes,
     stallNewest,
     restore,
   }

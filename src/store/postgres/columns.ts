@@ -22,8 +22,8 @@ export function runWithPlants<Row extends object>(
 
 /**
  * The plants of `$1` to `$4` as rows, if a condition is true. They come in the order of their ids,
- * so that two batches never lock each other out. As a function in FROM, `unnest` would store them
- * before the first is read.
+ * so that two batches of creates never lock each other out. As a function in FROM, `unnest` would
+ * store them before they are sorted.
  */
 export function selectPlants(condition = 'TRUE'): string {
   return `

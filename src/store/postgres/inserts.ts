@@ -1,9 +1,8 @@
 import { newNonce, toLine, toRow } from '../journal.ts'
 import type { VersionedPlant } from '../store.ts'
-import { toTextArray } from './arrays.ts'
+import { toIntegerArray, toTextArray } from './arrays.ts'
 import { runWithPlants, selectPlants } from './columns.ts'
 import { codeOf, StaleRows } from './failures.ts'
-import { findPlants } from './plants.ts'
 import type { Sql } from './pools.ts'
 
 /** The token of each plant, or one for all of them. */
@@ -75,18 +74,18 @@ async function insertOneJournaled(
 /** To look first costs less than ON CONFLICT, with which the server logs each row twice. */
 const areFree = 'NOT EXISTS (SELECT FROM plant_store.plants WHERE id = ANY($1::bigint[]))'
 
-const many = `
+const insertion = `
   INSERT INTO plant_store.plants (id, name, tag, version)
   ${selectPlants(`${areFree} AND (SELECT id IS NULL FROM plant_store.journal_life)`)}`
 
 /** Inserts several plants, unless the journal is on. Returns whether they were inserted. */
 async function insertMany(sql: Sql, plants: readonly VersionedPlant[]): Promise<boolean> {
-  const { count } = await runWithPlants(sql, many, plants)
+  const { count } = await runWithPlants(sql, insertion, plants)
   return count > 0
 }
 
 /** The number of the row is drawn above the aggregate, when every insert is done. */
-const manyJournaled = `
+const journaledInsertion = `
   WITH inserted AS (
     INSERT INTO plant_store.plants (id, name, tag, version) ${selectPlants(areFree)} RETURNING 1
   )
@@ -100,19 +99,26 @@ async function insertManyJournaled(
   plants: readonly VersionedPlant[],
   tokenIds: TokenIds,
 ): Promise<bigint[]> {
-  const others = [Date.now(), newNonce(), toTextArray(toFewest(tokenIds))]
-  const { count } = await runWithPlants(sql, manyJournaled, plants, others)
+  const others = [Date.now(), newNonce(), toTokenArray(tokenIds)]
+  const { count } = await runWithPlants(sql, journaledInsertion, plants, others)
   if (count === 1) return []
-  const ids = plants.map(({ id }) => id)
-  const taken = await findPlants(sql, ids)
+  const taken = await findTaken(sql, plants)
   // Another transaction has deleted them since.
-  if (taken.size === 0) throw new StaleRows()
-  return [...taken.keys()]
+  if (taken.length === 0) throw new StaleRows()
+  return taken
 }
 
-/** One token, if it is that of all. */
-function toFewest(tokenIds: TokenIds): string[] {
+/** The ids alone: the plants that have them may be large. */
+async function findTaken(sql: Sql, plants: readonly VersionedPlant[]): Promise<bigint[]> {
+  const ids = toIntegerArray(plants.map(({ id }) => id))
+  const rows = await sql<{ id: string }[]>`
+    SELECT id FROM plant_store.plants WHERE id = ANY(${ids}::bigint[])`
+  return rows.map(({ id }) => BigInt(id))
+}
+
+/** The tokens as an array, which has one alone if all are the same. */
+function toTokenArray(tokenIds: TokenIds): string {
   const [first] = tokenIds
   const isShared = tokenIds.every((tokenId) => tokenId === first)
-  return (isShared ? [first] : tokenIds).map((tokenId = '') => tokenId)
+  return toTextArray((isShared ? [first] : tokenIds).map((tokenId = '') => tokenId))
 }

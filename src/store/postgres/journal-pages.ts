@@ -4,10 +4,10 @@ import { type Place, toPlace, toPosition } from '../positions.ts'
 import { type JournalEvent, type JournalPage, type Position, pageBytes } from '../store.ts'
 import { toIntegerArray } from './arrays.ts'
 import type { Horizon } from './horizon.ts'
-import { changesBytes } from './journal.ts'
+import { changesAsText, storedBytes } from './journal-rows.ts'
 import type { Sql } from './pools.ts'
 
-/** A row of the journal. Changes beyond its share of the page are left out. */
+/** A row of the journal. Changes that are no text, or beyond its share of a page, are left out. */
 interface SparseRow extends Omit<JournalRow, 'changes'> {
   readonly place: Place
   readonly bytes: number
@@ -58,7 +58,7 @@ export async function readJournal(
     place = from
     const settled = rows.slice(0, horizon.countSettled(rows.map((row) => row.place.seq)))
     const fitting = toFitting(settled, from, limit - events.length, pageBytes - reading.bytes)
-    const texts = await selectLarge(sql, fitting)
+    const texts = await selectLeftOut(sql, fitting)
     for (const row of fitting) {
       const changes = row.changes ?? texts.get(row.place.seq)
       if (changes === undefined) return toPage(begin, events, false)
@@ -115,7 +115,7 @@ function toPage(begin: Place, events: readonly JournalEvent[], isLast: boolean):
   return { begin: start, events, end: events.at(-1)?.position ?? start, isLast }
 }
 
-/** Reads rows from the one with this place on, without changes beyond their share of a page. */
+/** Reads rows from the one with this place on. See `SparseRow` for what is left out. */
 async function selectRows(
   sql: Sql,
   from: Place | 'oldest',
@@ -126,11 +126,11 @@ async function selectRows(
   const share = Math.floor(pageBytes / limit)
   const rows = await sql<SelectedRow[]>`
     SELECT life.id AS life, row.seq, row.nonce, row.count, row.at, row.bytes,
-      CASE WHEN row.bytes <= ${share} THEN ${changesAsText(sql)} END AS changes
+      CASE WHEN row.bytes = 0 THEN '' WHEN row.bytes <= ${share} THEN row.changes END AS changes
     FROM plant_store.journal_life AS life LEFT JOIN LATERAL (
-      SELECT seq, nonce, count, at, changes, ids, names, tags, token_ids,
+      SELECT seq, nonce, count, at, changes,
         CASE WHEN seq = ${first}::bigint AND count = ${done} THEN 0
-          ELSE ${changesBytes(sql)} END AS bytes
+          ELSE ${storedBytes(sql)} END AS bytes
       FROM plant_store.journal WHERE seq >= coalesce(${first}::bigint, life.since)
       ORDER BY seq LIMIT ${limit}) AS row ON TRUE
     ORDER BY row.seq`
@@ -145,22 +145,11 @@ async function selectRows(
 }
 
 /** The changes that were left out of these rows, by the numbers of the rows. */
-async function selectLarge(sql: Sql, rows: readonly SparseRow[]): Promise<Map<number, string>> {
+async function selectLeftOut(sql: Sql, rows: readonly SparseRow[]): Promise<Map<number, string>> {
   const seqs = rows.filter(({ changes }) => changes === undefined).map(({ place }) => place.seq)
   if (seqs.length === 0) return new Map()
   const found = await sql<{ seq: string; changes: string }[]>`
     SELECT seq, ${changesAsText(sql)} AS changes FROM plant_store.journal
     WHERE seq = ANY(${toIntegerArray(seqs)}::bigint[])`
   return new Map(found.map(({ seq, changes }) => [Number(seq), changes]))
-}
-
-/** The changes of a row as text, also if they are kept as the columns of plants. */
-function changesAsText(sql: Sql) {
-  return sql`coalesce(changes, (
-    SELECT pg_catalog.concat('[', pg_catalog.string_agg(
-      pg_catalog.concat('["c","', coalesce(token_id, token_ids[1]), '","', id, '",',
-        pg_catalog.to_json(name), ',' || pg_catalog.to_json(tag)::text, ']'),
-      ',' ORDER BY number), ']')
-    FROM unnest(ids, names, tags, token_ids) WITH ORDINALITY
-      AS created(id, name, tag, token_id, number)))`
 }

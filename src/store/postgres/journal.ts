@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { unreachable } from '../failures.ts'
-import { type JournalRow, newLife, newNonce, planTrim, rowsPerTrim } from '../journal.ts'
+import { newLife, newNonce, planTrim, rowsPerTrim } from '../journal.ts'
 import { toPosition } from '../positions.ts'
 import { type Journaling, type Position, UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
 import type { Horizon } from './horizon.ts'
+import { storedBytes } from './journal-rows.ts'
 import type { Sql } from './pools.ts'
 import { inTransaction } from './session.ts'
 
@@ -13,18 +14,6 @@ const endTimeoutMs = 1_000
 const lookAgainMs = 5
 /** How long the begin of the journal waits for changes under way. All others wait behind it. */
 const switchTimeoutMs = 3_000
-
-/**
- * Writes a row, if the journal is on. It must be the last statement that can wait (see `Horizon`),
- * and come after those that change plants: see `setJournaling`.
- */
-export async function writeRow(sql: Sql, { at, nonce, count, changes }: JournalRow): Promise<void> {
-  await sql`
-    INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
-    SELECT pg_catalog.nextval('plant_store.journal_seq'), ${at}::bigint, ${nonce}::integer,
-      ${count}::integer, ${changes}::text
-    FROM plant_store.journal_life WHERE id IS NOT NULL`
-}
 
 /**
  * Begins or ends the journal as wanted, for every process of the store. Returns whether it is on.
@@ -95,7 +84,7 @@ export async function lastRow(sql: Sql): Promise<string | null> {
 /** Deletes some rows from before this time. Returns whether none are left. */
 export async function trimJournal(sql: Sql, before: number): Promise<boolean> {
   const rows = await sql<{ seq: string; at: string; bytes: number }[]>`
-    SELECT seq, at, ${changesBytes(sql)} AS bytes FROM plant_store.journal
+    SELECT seq, at, ${storedBytes(sql)} AS bytes FROM plant_store.journal
     ORDER BY seq LIMIT ${rowsPerTrim}`
   const oldest = rows.map(({ seq, at, bytes }) => [Number(seq), Number(at), bytes] as const)
   const { upTo, isDone } = planTrim(oldest, before)
@@ -103,11 +92,4 @@ export async function trimJournal(sql: Sql, before: number): Promise<boolean> {
     await sql`DELETE FROM plant_store.journal WHERE seq <= ${upTo}::bigint`
   }
   return isDone
-}
-
-/** About how many bytes the changes of a row have. The server does not read them for this. */
-export function changesBytes(sql: Sql) {
-  return sql`coalesce(pg_catalog.octet_length(changes), pg_catalog.pg_column_size(names)
-    + pg_catalog.pg_column_size(tags) + pg_catalog.pg_column_size(ids)
-    + pg_catalog.pg_column_size(token_ids))`
 }

@@ -6,7 +6,7 @@ import { toVersioned } from '../version.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
 import { runWithPlants, selectPlants } from './columns.ts'
 import { StaleRows } from './failures.ts'
-import { writeRow } from './journal.ts'
+import { writeRow } from './journal-rows.ts'
 import type { Sql } from './session.ts'
 
 interface PlantRow {
@@ -50,7 +50,7 @@ export async function forgetKeys(sql: Sql, usedBefore: number): Promise<boolean>
 /** Rows that were read and locked, changed in memory, and are then written back at once. */
 export interface LoadedRows extends Rows {
   /** Writes the rows, and last a row of the journal, if there is one. */
-  save(sql: Sql, entry: JournalRow | undefined): Promise<void>
+  save(sql: Sql, row: JournalRow | undefined): Promise<void>
 }
 
 /** Locks the plants of these ids, in the same order in every process, and reads the keys. */
@@ -81,7 +81,7 @@ export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Prom
       newUses.push(use)
     },
 
-    async save(connection, entry) {
+    async save(connection, row) {
       // One that came and went is inserted, too: others wait for its id, or have to be noticed.
       const inserted = [...created].map(([id, plant]) => plants.get(id) ?? plant)
       const updated = [...plants.values()].filter(
@@ -93,7 +93,7 @@ export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Prom
         updatePlants(connection, updated),
         removePlants(connection, removed),
         insertKeys(connection, newUses),
-        entry && writeRow(connection, entry),
+        row && writeRow(connection, row),
       ])
       // Waits for all of them: a statement after the ROLLBACK would commit on its own.
       for (const outcome of saved) if (outcome.status === 'rejected') throw outcome.reason
@@ -109,21 +109,23 @@ function selectKeys(sql: Sql, keys: CreateKey[]): Promise<KeyRow[]> {
     WHERE (token_id, key) IN (SELECT * FROM unnest(${tokenIds}::text[], ${names}::text[]))`
 }
 
+const insertion = `
+  INSERT INTO plant_store.plants (id, name, tag, version) ${selectPlants()}
+  ON CONFLICT (id) DO NOTHING`
+
 async function insertPlants(sql: Sql, plants: VersionedPlant[]): Promise<void> {
   if (plants.length === 0) return
-  const insert = `
-    INSERT INTO plant_store.plants (id, name, tag, version) ${selectPlants()}
-    ON CONFLICT (id) DO NOTHING`
-  const { count } = await runWithPlants(sql, insert, plants)
+  const { count } = await runWithPlants(sql, insertion, plants)
   if (count !== plants.length) throw new StaleRows()
 }
 
+const replacement = `
+  UPDATE plant_store.plants SET name = new.name, tag = new.tag, version = new.version
+  FROM (${selectPlants()}) AS new WHERE plants.id = new.id`
+
 async function updatePlants(sql: Sql, plants: VersionedPlant[]): Promise<void> {
   if (plants.length === 0) return
-  const update = `
-    UPDATE plant_store.plants SET name = new.name, tag = new.tag, version = new.version
-    FROM (${selectPlants()}) AS new WHERE plants.id = new.id`
-  await runWithPlants(sql, update, plants)
+  await runWithPlants(sql, replacement, plants)
 }
 
 async function removePlants(sql: Sql, ids: bigint[]): Promise<void> {
