@@ -10,7 +10,7 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { requireProc } from './cpu.ts'
-import { isGeneratorBound, median, quantile } from './figures.ts'
+import { isGeneratorBound, median, quantile, toRatios } from './figures.ts'
 import { type Lab, openLab } from './lab.ts'
 import { seedCount, token, toRequests } from './requests.ts'
 import { toTable, toText } from './section.ts'
@@ -178,19 +178,13 @@ function describeWorkload(name: string, all: readonly Pair[]): string[] {
 
 /** The ratio of a measure, its quartiles over the rounds, and its range over the starts. */
 function describeRatio(pairs: readonly Pair[], measure: Measure): [string, string, string] {
-  const ratios = pairs.map((pair) => toRatios(pair, measure))
+  const ratios = pairs.map(({ before, after }) => toRatios(after, before, measure))
   const medians = ratios.map(median)
   return [
     median(ratios.flat()).toFixed(3),
     describeRange(quantile(ratios.flat(), 0.25), quantile(ratios.flat(), 0.75)),
     describeRange(Math.min(...medians), Math.max(...medians)),
   ]
-}
-
-/** The ratios of after to before, one for each round. */
-function toRatios({ before, after }: Pair, measure: Measure): number[] {
-  const others = before.rounds[measure]
-  return after.rounds[measure].map((value, round) => value / (others[round] ?? Number.NaN))
 }
 
 function describeRange(low: number, high: number): string {

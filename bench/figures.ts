@@ -23,8 +23,13 @@ export function quantile(values: readonly number[], share: number): number {
 
 /** Compares two systems by the median of the per-round ratios: noise in a round hits both alike. */
 export function ratio(one: Series, other: Series, measure: Measure): number {
+  return median(toRatios(one, other, measure))
+}
+
+/** The ratios of one system to another, one for each round. */
+export function toRatios(one: Series, other: Series, measure: Measure): number[] {
   const others = other.rounds[measure]
-  return median(one.rounds[measure].map((value, round) => value / (others[round] ?? Number.NaN)))
+  return one.rounds[measure].map((value, round) => value / (others[round] ?? Number.NaN))
 }
 
 /** How far the rounds of these series scatter. */

@@ -1,7 +1,7 @@
 /**
  * The benchmark: drives every system in turn on this machine and compares Plant Store to the rest.
  *
- *   npm run bench                        under 2 minutes
+ *   npm run bench                        about 2 minutes
  *   npm run bench -- --full              under 20 minutes; writes docs/performance/
  *   npm run bench -- --only throughput   one section; combines with --full
  *   npm run bench -- --write             writes docs/performance/ after any run
@@ -14,6 +14,7 @@ import { installPeers } from './peers.ts'
 import { buildReport, toMarkdown, writeDocs } from './report.ts'
 import type { Findings, Section } from './section.ts'
 import { growth } from './sections/growth.ts'
+import { journal } from './sections/journal.ts'
 import { memory } from './sections/memory.ts'
 import { profile } from './sections/profile.ts'
 import { slowDisk } from './sections/slow-disk.ts'
@@ -23,6 +24,7 @@ import { transfer } from './sections/transfer.ts'
 
 const sections: readonly Section[] = [
   throughput,
+  journal,
   profile,
   start,
   growth,
@@ -30,7 +32,7 @@ const sections: readonly Section[] = [
   slowDisk,
   transfer,
 ]
-const shortSections: readonly Section[] = [throughput, start]
+const shortSections: readonly Section[] = [throughput, journal, start]
 const secondsBetweenLogs = 10
 let nextLogAt = 0
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { findFreePort } from '../test/support/postgres.ts'
 import type { Lab, Server } from './lab.ts'
 import { pageSize, type Requests, seedCount, toRequests, toSeeds } from './requests.ts'
-import { serveBaseline, servePlantStore, serveUnjournaled, toPath } from './serve.ts'
+import { serveBaseline, servePlantStore, toPath } from './serve.ts'
 
 /** A running system and the requests that it understands. */
 export interface System {
@@ -64,12 +64,6 @@ export const kinds = {
   'baseline-postgres': toDurable('baseline, PostgreSQL', (lab) =>
     startOnPostgres(lab, 'baseline', serveBaseline, 201),
   ),
-  'unjournaled-sqlite': toDurable('Plant Store, SQLite, no journal', (lab) =>
-    startOnSqlite(lab, 'unjournaled', serveUnjournaled, 200),
-  ),
-  'unjournaled-postgres': toDurable('Plant Store, PostgreSQL, no journal', (lab) =>
-    startOnPostgres(lab, 'unjournaled', serveUnjournaled, 200),
-  ),
   'json-server': {
     title: 'json-server 0.17.4',
     duties: { ...noDuties, stores: 'rewrites its file on each change' },
@@ -109,19 +103,18 @@ export type SystemName = keyof typeof kinds
 
 /** The systems that come from npm and are installed on first use. */
 export const peers: readonly SystemName[] = ['json-server', 'prism', 'scalar']
-/** The systems that show what the journal costs a create. */
-export const unjournaled: readonly SystemName[] = ['unjournaled-sqlite', 'unjournaled-postgres']
 export const systemNames = Object.keys(kinds) as SystemName[]
 
 type Serve = (lab: Lab, url: string) => Promise<Server>
 
-async function startOnSqlite(lab: Lab, name: string, serve: Serve, createStatus: number) {
+/** Starts a system on a new store. */
+export async function startOnSqlite(lab: Lab, name: string, serve: Serve, createStatus: number) {
   const server = await serve(lab, `sqlite:${join(lab.folder, `${name}.db`)}`)
   return { server, pids: [server.pid], requests: toRequests(seedCount, createStatus) }
 }
 
-/** The CPU time of the PostgreSQL server counts as the system's. */
-async function startOnPostgres(lab: Lab, name: string, serve: Serve, createStatus: number) {
+/** Starts a system on a new store. The CPU time of the PostgreSQL server counts as its own. */
+export async function startOnPostgres(lab: Lab, name: string, serve: Serve, createStatus: number) {
   const server = await serve(lab, await lab.newDatabase(name))
   const pids = [server.pid, Number((await lab.findPostgres()).process.pid)]
   return { server, pids, requests: toRequests(seedCount, createStatus) }

@@ -50,10 +50,6 @@ export function toTargets(comparisons: readonly Comparison[]): Target[] {
     ...compare('create', ['ours-sqlite', 'baseline-sqlite'], 'p99Ms', { max: 0.5 }),
     ...compare('create', ['ours-postgres', 'baseline-postgres'], 'perSecond', { min: 2 }),
     ...compare('create', ['ours-postgres', 'baseline-postgres'], 'cpuUs', { max: 0.4 }),
-    ...compare('create', ['ours-sqlite', 'unjournaled-sqlite'], 'cpuUs', { max: 1.04 }),
-    ...compare('create', ['ours-sqlite', 'unjournaled-sqlite'], 'perSecond', { min: 0.96 }),
-    ...compare('create', ['ours-postgres', 'unjournaled-postgres'], 'cpuUs', { max: 1.06 }),
-    ...compare('create', ['ours-postgres', 'unjournaled-postgres'], 'perSecond', { min: 0.94 }),
     ...compare('create', ['ours-sqlite', 'baseline-sqlite'], 'p50Ms', { max: 1.25 }, 1),
     ...compare('create', ['ours-postgres', 'baseline-postgres'], 'p50Ms', { max: 1.25 }, 1),
     ...(['get', 'list'] as const).flatMap((workload) => [

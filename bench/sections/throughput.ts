@@ -12,7 +12,6 @@ import {
   startSystems,
   stopSystems,
   systemNames,
-  unjournaled,
 } from '../systems.ts'
 import { type Comparison, describeComparisons } from './throughput-tables.ts'
 import { toTargets } from './throughput-targets.ts'
@@ -67,7 +66,6 @@ async function measure(lab: Lab): Promise<Findings> {
 
 /** Peers are compared over 64 connections, in the operations that they have. */
 function takesPart(name: SystemName, { workload, connections }: Step): boolean {
-  if (unjournaled.includes(name)) return connections === 64 && workload === 'create'
   return !peers.includes(name) || (connections === 64 && workload !== 'mixed')
 }
 
@@ -77,15 +75,13 @@ function plot(comparisons: readonly Comparison[]): Record<string, string> {
     ({ workload, connections }) => workload === 'create' && connections === 64,
   )
   const toBars = (measure: Measure) =>
-    (creates?.series ?? [])
-      .filter(({ system }) => !unjournaled.includes(system as SystemName))
-      .map(
-        ({ system, rounds }): Bar => ({
-          title: kinds[system as SystemName].title,
-          value: median(rounds[measure]),
-          kind: system === 'echo' ? 'ceiling' : system.startsWith('ours') ? 'ours' : 'other',
-        }),
-      )
+    (creates?.series ?? []).map(
+      ({ system, rounds }): Bar => ({
+        title: kinds[system as SystemName].title,
+        value: median(rounds[measure]),
+        kind: system === 'echo' ? 'ceiling' : system.startsWith('ours') ? 'ours' : 'other',
+      }),
+    )
   const rates = toBars('perSecond')
   return {
     'creates-per-second': plotBars(
