@@ -135,6 +135,23 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     )
   })
 
+  it('has a batch that waited for it after it, though the batch began before', async () => {
+    const url = await postgresql.newUrl()
+    const store = await postgresql.open(url)
+    const slow = postgres(url, { max: 1, onnotice: () => {} })
+    releaseAfterTest(() => slow.end({ timeout: 0 }))
+    await slow.unsafe(`BEGIN; INSERT INTO plant_store.plants VALUES (50, 'slow', NULL, 1)`)
+    const ids = [49n, 50n, 51n]
+    const writing = Promise.all(ids.map((id) => store.createPlant({ id, name: 'quick' })))
+    await untilWaiting(url)
+    await slow.unsafe(`DELETE FROM plant_store.plants WHERE id = 50;
+      INSERT INTO plant_store.journal VALUES (nextval('plant_store.journal_seq'), 0, 7, 2,
+        '[["c","","50","slow"],["d","","50","slow"]]');
+      COMMIT`)
+    assert.ok((await writing).every((outcome) => outcome !== 'exists'))
+    assert.deepEqual(await readIds(store, 'oldest'), [50n, 50n, ...ids])
+  })
+
   it('has the plants of a batch that wanted its id after it, without this one', async () => {
     const url = await postgresql.newUrl()
     const store = await postgresql.open(url)

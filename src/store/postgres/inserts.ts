@@ -84,22 +84,22 @@ async function insertMany(sql: Sql, plants: readonly VersionedPlant[]): Promise<
   return count > 0
 }
 
-/** The number of the row is drawn above the aggregate, when every insert is done. */
+/** The number of the row is drawn for the last plant, when every insert is done. */
 const journaledInsertion = `
   WITH inserted AS (
     INSERT INTO plant_store.plants (id, name, tag, version) ${selectPlants(areFree)} RETURNING 1
   )
   INSERT INTO plant_store.journal (seq, at, nonce, count, ids, names, tags, token_ids)
-  SELECT pg_catalog.nextval('plant_store.journal_seq'), $5::bigint, $6::integer,
-    pg_catalog.count(*), $1::bigint[], $2::text[], $3::text[], $7::text[]
-  FROM inserted HAVING pg_catalog.count(*) > 0`
+  SELECT pg_catalog.nextval('plant_store.journal_seq'), $5::bigint, $6::integer, $7::integer,
+    $1::bigint[], $2::text[], $3::text[], $8::text[]
+  FROM (SELECT FROM inserted OFFSET $7::integer - 1) AS last`
 
 async function insertManyJournaled(
   sql: Sql,
   plants: readonly VersionedPlant[],
   tokenIds: TokenIds,
 ): Promise<bigint[]> {
-  const others = [Date.now(), newNonce(), toTokenArray(tokenIds)]
+  const others = [Date.now(), newNonce(), plants.length, toTokenArray(tokenIds)]
   const { count } = await runWithPlants(sql, journaledInsertion, plants, others)
   if (count === 1) return []
   const taken = await findTaken(sql, plants)
