@@ -210,7 +210,7 @@ describe('a PostgreSQL that holds large plants', () => {
     for (let row = 0; row < rows; row++) {
       const ids = Array.from({ length: 100 }, (_, index) => BigInt(1_000 + row * 100 + index))
       await store.importPlants(
-        ids.map((id) => ({ id, name: 'small' })),
+        ids.map((id) => ({ id, name: 'x'.repeat(500) })),
         'keep',
       )
     }

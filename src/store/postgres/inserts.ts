@@ -1,4 +1,5 @@
-import { newNonce, toLine, toRow } from '../journal.ts'
+import { newNonce, toCreatedRow } from '../journal.ts'
+import { toFewest } from '../journal-text.ts'
 import type { VersionedPlant } from '../store.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
 import { runWithPlants, selectPlants } from './columns.ts'
@@ -57,7 +58,7 @@ async function insertOneJournaled(
   tokenId: string | undefined,
 ): Promise<bigint[]> {
   const { id, name, tag, version } = plant
-  const { at, nonce, changes } = toRow([toLine('c', tokenId, plant)])
+  const { at, nonce, changes } = toCreatedRow(plant, tokenId)
   const { count } = await sql`
     WITH inserted AS (
       INSERT INTO plant_store.plants (id, name, tag, version)
@@ -116,9 +117,6 @@ async function findTaken(sql: Sql, plants: readonly VersionedPlant[]): Promise<b
   return rows.map(({ id }) => BigInt(id))
 }
 
-/** The tokens as an array, which has one alone if all are the same. */
 function toTokenArray(tokenIds: TokenIds): string {
-  const [first] = tokenIds
-  const isShared = tokenIds.every((tokenId) => tokenId === first)
-  return toTextArray((isShared ? [first] : tokenIds).map((tokenId = '') => tokenId))
+  return toTextArray(toFewest(tokenIds).map((tokenId = '') => tokenId))
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isReached, type JournalRow, type Reading, readRow } from '../journal.ts'
+import { isReached, type JournalRow } from '../journal.ts'
+import { type Reading, readText } from '../journal-text.ts'
 import { type Place, toPlace, toPosition } from '../positions.ts'
 import { type JournalEvent, type JournalPage, type Position, pageBytes } from '../store.ts'
 import { toIntegerArray } from './arrays.ts'
@@ -63,7 +64,7 @@ export async function readJournal(
       const changes = row.changes ?? texts.get(row.place.seq)
       if (changes === undefined) return toPage(begin, events, false)
       const here = row.place.seq === from.seq ? from : row.place
-      const isDone = here.done === row.count || readRow({ at: row.at, changes }, here, reading)
+      const isDone = here.done === row.count || readText(changes, row.at, here, reading)
       if (!isDone) return toPage(begin, events, false)
       place = { ...row.place, done: row.count }
     }

@@ -2,7 +2,7 @@ import type { JournalRow } from '../journal.ts'
 import type { Sql } from './pools.ts'
 
 // A row of the journal keeps its changes as the text of a `JournalRow`. A row of several creates
-// has no text: it keeps the arrays that were inserted, with the token of each, or one for all.
+// has no text: it keeps the columns as arrays, as they were inserted.
 
 /**
  * Writes a row, if the journal is on. It must be the last statement that can wait (see `Horizon`),
@@ -28,11 +28,7 @@ export function storedBytes(sql: Sql) {
 
 /** The changes of a row as text, which the server makes from the arrays of several creates. */
 export function changesAsText(sql: Sql) {
-  return sql`coalesce(changes, (
-    SELECT pg_catalog.concat('[', pg_catalog.string_agg(
-      pg_catalog.concat('["c","', coalesce(token_id, token_ids[1]), '","', id, '",',
-        pg_catalog.to_json(name), ',' || pg_catalog.to_json(tag)::text, ']'),
-      ',' ORDER BY number), ']')
-    FROM unnest(ids, names, tags, token_ids) WITH ORDINALITY
-      AS created(id, name, tag, token_id, number)))`
+  return sql`coalesce(changes, pg_catalog.concat(
+    '{"k":"c","t":', pg_catalog.to_json(token_ids), ',"i":', pg_catalog.to_json(ids),
+    ',"n":', pg_catalog.to_json(names), ',"g":', pg_catalog.to_json(tags), '}'))`
 }

@@ -1,14 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
-import {
-  isReached,
-  type JournalRow,
-  newLife,
-  newNonce,
-  planTrim,
-  type Reading,
-  readRow,
-  rowsPerTrim,
-} from '../journal.ts'
+import { isReached, type JournalRow, newLife, newNonce, planTrim, rowsPerTrim } from '../journal.ts'
+import { type Reading, readText } from '../journal-text.ts'
 import { type Place, toPlace, toPosition } from '../positions.ts'
 import type { Journaling, JournalPage, Position } from '../store.ts'
 import { prepareRows } from './plants.ts'
@@ -66,7 +58,7 @@ export function buildJournalStatements(db: DatabaseSync) {
         begin = toPosition(place)
       }
       if (place.done === Number(count)) continue
-      isLast = readRow({ at: Number(at), changes }, place, reading) && events.length < limit
+      isLast = readText(changes, Number(at), place, reading) && events.length < limit
       if (!isLast) break
     }
     if (begin === undefined) return 'gone'
