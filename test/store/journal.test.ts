@@ -15,7 +15,7 @@ import { waitUntil } from '../support/wait.ts'
 import { readAll, readPage } from './journal-pages.ts'
 
 /** Ends of names and tags that look like the end of a text, or of a column, in a row. */
-const deceptive = ['"],[', '],"tags":[', '"],"tags":[null', '\\', '","', '",', '\\"],"n":["', '\n"']
+const deceptive = ['"],[', '],"g":[', '"],"g":[null', '\\', '","', '",', '\\"],"n":["', '\n"']
 
 const anyState = { match: undefined, noneMatch: undefined }
 
