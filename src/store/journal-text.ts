@@ -36,11 +36,22 @@ export function note(
  */
 export function toText({ kinds, tokenIds, ids, names, tags }: Columns): string {
   const tokens = JSON.stringify(toFewest(tokenIds))
-  const head = `{"k":"${toFewest(kinds).join('')}","t":${tokens},"i":[${ids.join(',')}]`
-  return `${head},"n":${JSON.stringify(names)},"g":${JSON.stringify(tags)}}`
+  const [nameTexts, tagTexts] = [JSON.stringify(names), JSON.stringify(tags)]
+  return joinColumns(toFewest(kinds), tokens, ids, nameTexts, tagTexts)
 }
 
-/** The first value, if it stands for all of them. */
+/** Tokens, names and tags are arrays in JSON already. */
+function joinColumns(
+  kinds: readonly string[],
+  tokens: string,
+  ids: readonly (bigint | string)[],
+  names: string,
+  tags: string,
+): string {
+  return `{"k":"${kinds.join('')}","t":${tokens},"i":[${ids.join(',')}],"n":${names},"g":${tags}}`
+}
+
+/** The first value alone, if all are the same: it stands for all of them then. */
 export function toFewest<Value>(values: readonly Value[]): readonly Value[] {
   const [first] = values
   return values.every((value) => value === first) ? values.slice(0, 1) : values
@@ -108,11 +119,9 @@ function findColumns(changes: string) {
 /** The JSON of a row of release 1.1.0: a line for each change, with tabs between its parts. */
 function toJson(lines: string): string {
   const changes = lines.split('\n').map((line) => line.split('\t'))
-  const [kinds, tokens, ids, names, tags] = [0, 1, 2, 3, 4].map((part) =>
-    changes.map((change) => change[part] ?? 'null'),
-  )
-  const head = `{"k":"${kinds?.join('')}","t":${JSON.stringify(tokens)},"i":[${ids}]`
-  return `${head},"n":[${names}],"g":[${tags}]}`
+  const toColumn = (part: number) => changes.map((change) => change[part] ?? 'null')
+  const tokens = JSON.stringify(toColumn(1))
+  return joinColumns(toColumn(0), tokens, toColumn(2), `[${toColumn(3)}]`, `[${toColumn(4)}]`)
 }
 
 function find(text: string, sought: string, from: number): number {

@@ -225,6 +225,19 @@ describe('a PostgreSQL that holds large plants', () => {
 })
 
 describe('a PostgreSQL that hesitates', () => {
+  /** Opens a store on which each insert of plants runs this, before or after it. */
+  async function openWithTrigger(event: string, body: string): Promise<Store> {
+    const url = await postgresql.newUrl()
+    const store = await open(url)
+    await query(
+      url,
+      `CREATE FUNCTION plant_store.interfere() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN ${body} RETURN NULL; END $$;
+      CREATE TRIGGER interfere ${event} EXECUTE FUNCTION plant_store.interfere()`,
+    )
+    return store
+  }
+
   it('is asked again a few times when transactions collide', async () => {
     const url = await postgresql.newUrl()
     const store = await open(url)
@@ -256,28 +269,15 @@ describe('a PostgreSQL that hesitates', () => {
   })
 
   it('acknowledges no batch of which nothing was inserted, though no id is taken', async () => {
-    const url = await postgresql.newUrl()
-    const store = await open(url)
-    await query(
-      url,
-      `CREATE FUNCTION plant_store.skip() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN RETURN NULL; END $$;
-      CREATE TRIGGER skip BEFORE INSERT ON plant_store.plants FOR EACH ROW
-        EXECUTE FUNCTION plant_store.skip()`,
-    )
+    const store = await openWithTrigger('BEFORE INSERT ON plant_store.plants FOR EACH ROW', '')
     const plants = [1n, 2n].map((id) => ({ id, name: '' }))
     await assert.rejects(async () => store.importPlants(plants, 'keep'), { number: 50301 })
   })
 
   it('leaves a write open that it commits with a warning of its standby', async () => {
-    const url = await postgresql.newUrl()
-    const store = await open(url)
-    await query(
-      url,
-      `CREATE FUNCTION plant_store.warn() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN RAISE WARNING 'canceling wait for synchronous replication'; RETURN NULL; END $$;
-      CREATE TRIGGER warn AFTER INSERT ON plant_store.plants
-        EXECUTE FUNCTION plant_store.warn()`,
+    const store = await openWithTrigger(
+      'AFTER INSERT ON plant_store.plants',
+      "RAISE WARNING 'canceling wait for synchronous replication';",
     )
     await assert.rejects(async () => store.createPlant({ id: 1n, name: '' }), { number: 50400 })
   })
