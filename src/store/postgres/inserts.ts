@@ -1,5 +1,4 @@
 import { newNonce, toCreatedRow } from '../journal.ts'
-import { toFewest } from '../journal-text.ts'
 import type { VersionedPlant } from '../store.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
 import { runWithPlants, selectPlants } from './columns.ts'
@@ -65,10 +64,8 @@ async function insertOneJournaled(
       VALUES (${String(id)}::bigint, ${name}, ${tag ?? null}, ${String(version)}::bigint)
       ON CONFLICT (id) DO NOTHING RETURNING 1
     )
-    INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
-    SELECT pg_catalog.nextval('plant_store.journal_seq'), ${at}::bigint, ${nonce}::integer, 1,
-      ${changes}::text
-    FROM inserted`
+    INSERT INTO plant_store.journal (at, nonce, count, changes)
+    SELECT ${at}::bigint, ${nonce}::integer, 1, ${changes}::text FROM inserted`
   return count === 1 ? [] : [id]
 }
 
@@ -90,9 +87,8 @@ const journaledInsertion = `
   WITH inserted AS (
     INSERT INTO plant_store.plants (id, name, tag, version) ${selectPlants(areFree)} RETURNING 1
   )
-  INSERT INTO plant_store.journal (seq, at, nonce, count, ids, names, tags, token_ids)
-  SELECT pg_catalog.nextval('plant_store.journal_seq'), $5::bigint, $6::integer, $7::integer,
-    $1::bigint[], $2::text[], $3::text[], $8::text[]
+  INSERT INTO plant_store.journal (at, nonce, count, ids, names, tags, token_ids)
+  SELECT $5::bigint, $6::integer, $7::integer, $1::bigint[], $2::text[], $3::text[], $8::text[]
   FROM (SELECT FROM inserted OFFSET $7::integer - 1) AS last`
 
 async function insertManyJournaled(
@@ -118,5 +114,7 @@ async function findTaken(sql: Sql, plants: readonly VersionedPlant[]): Promise<b
 }
 
 function toTokenArray(tokenIds: TokenIds): string {
-  return toTextArray(toFewest(tokenIds).map((tokenId = '') => tokenId))
+  const [first] = tokenIds
+  const fewest = tokenIds.every((tokenId) => tokenId === first) ? [first] : tokenIds
+  return toTextArray(fewest.map((tokenId = '') => tokenId))
 }

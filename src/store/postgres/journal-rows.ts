@@ -10,9 +10,8 @@ import type { Sql } from './pools.ts'
  */
 export async function writeRow(sql: Sql, { at, nonce, count, changes }: JournalRow): Promise<void> {
   await sql`
-    INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
-    SELECT pg_catalog.nextval('plant_store.journal_seq'), ${at}::bigint, ${nonce}::integer,
-      ${count}::integer, ${changes}::text
+    INSERT INTO plant_store.journal (at, nonce, count, changes)
+    SELECT ${at}::bigint, ${nonce}::integer, ${count}::integer, ${changes}::text
     FROM plant_store.journal_life WHERE id IS NOT NULL`
 }
 
@@ -29,6 +28,6 @@ export function storedBytes(sql: Sql) {
 /** The changes of a row as text, which the server makes from the arrays of several creates. */
 export function changesAsText(sql: Sql) {
   return sql`coalesce(changes, pg_catalog.concat(
-    '{"k":"c","t":', pg_catalog.to_json(token_ids), ',"i":', pg_catalog.to_json(ids),
+    '{"k":["c"],"t":', pg_catalog.to_json(token_ids), ',"i":', pg_catalog.to_json(ids),
     ',"n":', pg_catalog.to_json(names), ',"g":', pg_catalog.to_json(tags), '}'))`
 }

@@ -31,8 +31,8 @@ export async function setJournaling(sql: Sql, wanted: Journaling): Promise<'on' 
     else {
       await waitForChanges(sql)
       const [begun] = await sql<[{ seq: string }]>`
-        INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
-        VALUES (pg_catalog.nextval('plant_store.journal_seq'), ${Date.now()}, ${newNonce()}, 0, '')
+        INSERT INTO plant_store.journal (at, nonce, count, changes)
+        VALUES (${Date.now()}, ${newNonce()}, 0, '')
         RETURNING seq`
       await sql`
         UPDATE plant_store.journal_life SET id = ${newLife()}, since = ${begun.seq}::bigint`

@@ -146,4 +146,8 @@ export const migrations: readonly string[] = [
      ALTER COLUMN names SET STORAGE EXTERNAL, ALTER COLUMN names SET STATISTICS 0,
      ALTER COLUMN tags SET STORAGE EXTERNAL, ALTER COLUMN tags SET STATISTICS 0,
      ALTER COLUMN token_ids SET STORAGE EXTERNAL, ALTER COLUMN token_ids SET STATISTICS 0;`,
+  // As a default, the number is drawn where the row is written, in one node of the plan less than
+  // as a value of the SELECT that the row comes from.
+  `ALTER TABLE plant_store.journal
+     ALTER COLUMN seq SET DEFAULT nextval('plant_store.journal_seq');`,
 ]
