@@ -3,14 +3,14 @@ import { isGeneratorBound, median, quantile, toRatios } from '../figures.ts'
 import type { Lab } from '../lab.ts'
 import { type Findings, type Section, type Target, toTable, toText } from '../section.ts'
 import { servePlantStore, serveUnjournaled } from '../serve.ts'
-import { alternate, type Measure, type Series, warmUp } from '../slices.ts'
+import { alternate, type Measure, type Series, type Subject, warmUp } from '../slices.ts'
 import { seed, startOnPostgres, startOnSqlite, stopSystems } from '../systems.ts'
 
 const connections = 64
 /** V8 compiles the code of creates for 20,000 requests and more. */
 const warmRequests = 30_000
-/** Two processes of one program differ by some per cent, so each is started several times. */
-const plans = { short: { starts: 1, rounds: 50 }, full: { starts: 6, rounds: 60 } }
+/** Two processes of one program differ by up to 5 %, so each is started many times. */
+const plans = { short: { starts: 2, rounds: 25 }, full: { starts: 12, rounds: 25 } }
 /** The differences are small: many short slices tell them better than few long ones. */
 const sliceMs = 40
 const engines = [
@@ -18,11 +18,11 @@ const engines = [
   { title: 'PostgreSQL', start: startOnPostgres, maxCpu: 1.06, minThroughput: 0.94 },
 ]
 
+const sides = ['on', 'off'] as const
+const serve = { on: servePlantStore, off: serveUnjournaled }
+
 /** The same rounds of one start. */
-interface Pair {
-  readonly on: Series
-  readonly off: Series
-}
+type Pair = Readonly<Record<(typeof sides)[number], Series>>
 
 export const journal: Section = { name: 'journal', measure }
 
@@ -45,14 +45,16 @@ async function measureEngine(lab: Lab, { start }: (typeof engines)[number]): Pro
   const { starts, rounds } = plans[lab.form]
   const pairs: Pair[] = []
   for (let count = 0; count < starts; count++) {
-    const subjects = [
-      { name: 'on', ...(await start(lab, `journal_on_${count}`, servePlantStore, 200)) },
-      { name: 'off', ...(await start(lab, `journal_off_${count}`, serveUnjournaled, 200)) },
-    ]
+    const subjects: Subject[] = []
+    // Each is the first to start as often as the other.
+    for (const name of count % 2 === 0 ? sides : sides.toReversed()) {
+      subjects.push({ name, ...(await start(lab, `journal_${name}_${count}`, serve[name], 200)) })
+    }
     for (const subject of subjects) await seed(lab, subject)
     await warmUp(lab, subjects, { workload: 'create', connections, requests: warmRequests })
     const plan = { workload: 'create', connections, rounds, sliceMs } as const
-    const [on, off] = await alternate(lab, subjects, plan)
+    const series = await alternate(lab, subjects, plan)
+    const [on, off] = sides.map((name) => series.find(({ system }) => system === name))
     if (on && off) pairs.push({ on, off })
     await stopSystems(lab, subjects)
   }
