@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict'
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import postgres from 'postgres'
+import { openConnection } from '../../src/store/sqlite/connection.ts'
+import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import { type JournalPage, type Position, type Store, toPlant } from '../../src/store/store.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { query } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { openSqliteStore } from '../support/stores.ts'
+import { closeAfterTest, openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 
 const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
@@ -178,6 +181,54 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     assert.deepEqual(await readIds(store, end), [])
     assert.deepEqual(await readIds(store, begin), [50n, 1n, 2n])
   })
+})
+
+describe('the journal of SQLite that another process switches off', () => {
+  const failedCommit = Object.assign(new Error('disk I/O error'), { errcode: 10 })
+
+  /** Opens a store whose commits fail while they are told to. */
+  function open(path: string) {
+    const db = openConnection(path)
+    const prepare = db.prepare.bind(db)
+    const state = { isBroken: false }
+    db.prepare = (sql, ...rest) => {
+      const statement = prepare(sql, ...rest)
+      const run = statement.run.bind(statement)
+      if (sql !== 'COMMIT') return statement
+      statement.run = () => {
+        if (state.isBroken) throw failedCommit
+        return run()
+      }
+      return statement
+    }
+    return { state, store: closeAfterTest(buildSqliteStore(db, { journaling: 'on' })) }
+  }
+
+  function countRows(path: string): unknown {
+    using db = new DatabaseSync(path)
+    return db.prepare('SELECT count(*) AS count FROM journal WHERE count > 0').get()?.count
+  }
+
+  for (const lastCommit of ['succeeded', 'failed']) {
+    it(`gets no row from a process whose last commit ${lastCommit}`, async () => {
+      const path = join(newFolder(), 'plants.db')
+      const { state, store } = open(path)
+      await store.createPlant({ id: 1n, name: 'seen' })
+      if (lastCommit === 'failed') {
+        state.isBroken = true
+        await assert.rejects(store.createPlant({ id: 2n, name: 'never stored' }))
+        state.isBroken = false
+      }
+      openSqliteStore(path, { journaling: 'off' })
+      await store.createPlant({ id: 3n, name: 'unseen' })
+      await store.createPlant({ id: 4n, name: 'unseen' })
+      assert.equal(countRows(path), 1)
+      openSqliteStore(path, { journaling: 'on' })
+      await store.createPlant({ id: 5n, name: 'seen again' })
+      assert.equal(countRows(path), 2)
+      assert.deepEqual(await readIds(store, 'oldest'), [5n])
+    })
+  }
 })
 
 describe('the journal of PostgreSQL that begins beside a change under way', () => {

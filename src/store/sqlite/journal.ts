@@ -10,17 +10,15 @@ type EndRow = [seq: bigint, nonce: bigint, count: bigint]
 type ContentRow = [...EndRow, at: bigint, changes: string]
 type AgeRow = [seq: bigint, at: bigint, bytes: bigint]
 
+/** The number of the last row that a connection has written, unless the journal was off then. */
+export type LastRow = number | 'unknown' | 'off'
+
 /** The statements on the journal. Those that write run inside the transaction of a batch. */
 export function buildJournalStatements(db: DatabaseSync) {
   const selectLife = prepareRows(db, 'SELECT id, since FROM journal_life')
   const setLife = db.prepare('UPDATE journal_life SET id = ?, since = ?')
-  const insert = db.prepare(
-    `INSERT INTO journal (at, nonce, count, changes)
-     SELECT ?, ?, ?, ? FROM journal_life WHERE id IS NOT NULL`,
-  )
-  const insertFirst = db.prepare(
-    `INSERT INTO journal (at, nonce, count, changes) VALUES (?, ?, 0, '')`,
-  )
+  const insert = db.prepare('INSERT INTO journal (at, nonce, count, changes) VALUES (?, ?, ?, ?)')
+  const remove = db.prepare('DELETE FROM journal WHERE seq = ?')
   const selectEnd = prepareRows(
     db,
     'SELECT seq, nonce, count FROM journal ORDER BY seq DESC LIMIT 1',
@@ -36,8 +34,16 @@ export function buildJournalStatements(db: DatabaseSync) {
   )
   const trim = db.prepare('DELETE FROM journal WHERE seq <= ?')
 
+  function add({ at, nonce, count, changes }: JournalRow): number {
+    return Number(insert.run(at, nonce, count, changes).lastInsertRowid)
+  }
+
   function life(): LifeRow {
     return selectLife.get() as unknown as LifeRow
+  }
+
+  function isOn(): boolean {
+    return life()[0] !== null
   }
 
   function readFrom(from: Place | 'oldest', life: string, since: bigint, limit: number) {
@@ -66,21 +72,25 @@ export function buildJournalStatements(db: DatabaseSync) {
   }
 
   return {
-    /** Writes a row if the journal is on, and returns whether it is. */
-    write({ at, nonce, count, changes }: JournalRow): boolean {
-      return insert.run(at, nonce, count, changes).changes === 1n
+    /**
+     * Writes a row if the journal is on. A switch takes the number of a row: if this one follows
+     * the last, there was no switch, and `journal_life` need not be read.
+     */
+    write(row: JournalRow, last: LastRow): LastRow {
+      const seq = add(row)
+      if (seq - 1 === last || isOn()) return seq
+      remove.run(seq)
+      return 'off'
     },
 
     /** Starts another life of the journal, or ends this one. */
     switchTo(journaling: Exclude<Journaling, 'as before'>): void {
+      const seq = add({ at: Date.now(), nonce: newNonce(), count: 0, changes: '' })
       if (journaling === 'off') setLife.run(null, 0)
-      else {
-        const { lastInsertRowid } = insertFirst.run(Date.now(), newNonce())
-        setLife.run(newLife(), lastInsertRowid)
-      }
+      else setLife.run(newLife(), seq)
     },
 
-    isOn: () => life()[0] !== null,
+    isOn,
 
     read(after: Position | 'oldest', limit: number): JournalPage | 'gone' | 'off' {
       const [id, since] = life()

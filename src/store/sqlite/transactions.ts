@@ -3,7 +3,7 @@ import { apply, type Change, type Outcome } from '../changes.ts'
 import { type Recorder, recordChanges } from '../journal.ts'
 import type { TokenRecord, TokenUse } from '../store.ts'
 import { isBusy, toCommitFailure, toRefusal } from './failures.ts'
-import { buildJournalStatements } from './journal.ts'
+import { buildJournalStatements, type LastRow } from './journal.ts'
 import { buildPlantStatements } from './plants.ts'
 import { buildReceiverStatements } from './receivers.ts'
 import { buildTokenStatements } from './tokens.ts'
@@ -106,8 +106,8 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
   const recorder = recordChanges(statements.plants.rows)
-  /** As of the last transaction: another process may have switched the journal. */
-  let wasJournalOn = true
+  /** As of the last commit: another process may have switched the journal. */
+  let lastRow: LastRow = 'unknown'
 
   return {
     tryBegin() {
@@ -125,14 +125,15 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
       let explain = toRefusal
       const startedAt = performance.now()
       try {
-        wasJournalOn ||= statements.journal.isOn()
-        const used = wasJournalOn ? recorder : undefined
+        const isJournalOff = lastRow === 'off' && !statements.journal.isOn()
+        const used = isJournalOff ? undefined : recorder
         const outcomes = changes.map((change) => applyTo(statements, used, change))
         const row = recorder.take()
-        if (row !== undefined) wasJournalOn = statements.journal.write(row)
+        const written = row === undefined ? lastRow : statements.journal.write(row, lastRow)
         explain = toCommitFailure
         const syncedFrom = performance.now()
         commit.run()
+        lastRow = written
         const endedAt = performance.now()
         return { outcomes, commitMs: endedAt - startedAt, syncMs: endedAt - syncedFrom }
       } catch (error) {
