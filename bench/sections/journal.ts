@@ -10,7 +10,7 @@ const connections = 64
 /** V8 compiles the code of creates for 20,000 requests and more. */
 const warmRequests = 30_000
 /** Two processes of one program differ by up to 5 %, so each is started many times. */
-const plans = { short: { starts: 2, rounds: 25 }, full: { starts: 12, rounds: 25 } }
+const plans = { short: { starts: 2, rounds: 25 }, full: { starts: 24, rounds: 12 } }
 /** The differences are small: many short slices tell them better than few long ones. */
 const sliceMs = 40
 const engines = [
