@@ -1,5 +1,6 @@
-import { buildHistogram, type Histogram, observe, secondsBounds } from '../metrics/histogram.ts'
+import { buildHistogram, observe, secondsBounds } from '../metrics/histogram.ts'
 import { overloaded } from './failures.ts'
+import type { BatcherMeasures } from './measures.ts'
 
 /** An item that waits for its batch, and how much memory it holds meanwhile. */
 export interface Batched {
@@ -36,14 +37,6 @@ export interface Batcher<Item extends Batched> {
   measure(): BatcherMeasures
 }
 
-/** The queue as it is now, and every batch that has run. */
-export interface BatcherMeasures {
-  readonly queuedItems: number
-  readonly queuedBytes: number
-  readonly batchItems: Histogram
-  readonly batchSeconds: Histogram
-}
-
 const itemsBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 interface Waiting<Item> {
@@ -55,7 +48,8 @@ interface Waiting<Item> {
 /**
  * Collects the items that arrive while the event loop or a batch is busy into one batch, so that
  * writes share an fsync and look-ups share a query. `run` returns one outcome for each item, in
- * order. When it fails, every item of that batch fails, and no other.
+ * order, or for the first ones only: the others come into the next batch. When it fails, every item
+ * of that batch fails, and no other.
  *
  * `commitDelayMs` is how long the next batch may wait until as many items are queued as the last
  * batch had: where commits are slow, callers of the last one return in time to share the next. A
@@ -117,7 +111,6 @@ export function buildBatcher<Item extends Batched>(
     delayTimer = undefined
     const batch = takeBatch()
     lastBatchItems = batch.length
-    observe(batchItems, batch.length)
     const startedAt = performance.now()
     batches.push(batch)
     let outcomes: unknown[] | Promise<unknown[]>
@@ -157,18 +150,25 @@ export function buildBatcher<Item extends Batched>(
   }
 
   function succeed(batch: Waiting<Item>[], outcomes: unknown[], startedAt: number): void {
-    batch.forEach(({ resolve }, index) => {
-      resolve(outcomes[index] as never)
+    outcomes.forEach((outcome, index) => {
+      batch[index]?.resolve(outcome as never)
     })
-    finish(batch, startedAt)
+    if (outcomes.length < batch.length) queueAgain(batch.slice(outcomes.length))
+    finish(batch, outcomes.length, startedAt)
+  }
+
+  function queueAgain(items: Waiting<Item>[]): void {
+    queue = [...items, ...queue]
+    for (const { item } of items) queuedBytes += item.bytes
   }
 
   function fail(batch: Waiting<Item>[], error: unknown, startedAt: number): void {
     for (const { reject } of batch) reject(error)
-    finish(batch, startedAt)
+    finish(batch, batch.length, startedAt)
   }
 
-  function finish(batch: Waiting<Item>[], startedAt: number): void {
+  function finish(batch: Waiting<Item>[], items: number, startedAt: number): void {
+    observe(batchItems, items)
     observe(batchSeconds, (performance.now() - startedAt) / 1000)
     batches.splice(batches.indexOf(batch), 1)
     const delayMs = commitDelayMs()

@@ -4,9 +4,11 @@ import { type JournalEvent, pageBytes } from './store.ts'
 
 const types = { c: 'plant.created', r: 'plant.replaced', d: 'plant.deleted' } as const
 
-/** The changes of a commit, column by column. One kind, token or tag alone is that of all. */
+export type Kind = keyof typeof types
+
+/** The changes of a row, column by column. One kind, token or tag alone is that of all. */
 export interface Columns {
-  readonly kinds: (keyof typeof types)[]
+  readonly kinds: Kind[]
   readonly tokenIds: string[]
   readonly ids: (number | string)[]
   readonly names: string[]
@@ -19,7 +21,7 @@ export function newColumns(): Columns {
 
 export function note(
   { kinds, tokenIds, ids, names, tags }: Columns,
-  kind: keyof typeof types,
+  kind: Kind,
   tokenId: string | undefined,
   { id, name, tag }: StoredPlant,
 ): void {
@@ -73,7 +75,7 @@ export function readText(changes: string, at: number, from: Place, reading: Read
       const tagMember = hasTag ? `,"tag":${text.slice(tagAt, tagEnd)}` : ''
       events.push({
         position: toName(done),
-        type: types[(kinds[done - 1] ?? kinds[0]) as keyof typeof types],
+        type: types[(kinds[done - 1] ?? kinds[0]) as Kind],
         at,
         plantJson: `{"id":${id},"name":${text.slice(nameAt, nameEnd)}${tagMember}}`,
         tokenId: (tokens[done - 1] ?? tokens[0]) || undefined,

@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import type { StoredPlant } from '../contract/shapes.ts'
 import { apply, type Change, type Outcome, type Rows } from './changes.ts'
-import { type Columns, newColumns, note, toText } from './journal-text.ts'
+import { type Columns, type Kind, newColumns, note, toText } from './journal-text.ts'
 import type { Place } from './positions.ts'
+import { pageBytes } from './store.ts'
 
 /**
- * A row of the journal: all changes of one commit, as a text. The nonce tells it from a row that
- * took its number in another life of the store, such as one before a restore.
+ * A row of the journal: the changes of one commit, as a text. A commit of large plants has several.
+ * The nonce tells it from a row that took its number in another life of the store, such as one
+ * before a restore.
  */
 export interface JournalRow {
   readonly at: number
@@ -40,27 +42,52 @@ function toRow(columns: Columns): JournalRow {
 /** Applies changes to rows, and notes each effect for the journal. */
 export interface Recorder {
   apply<One extends Change>(change: One): Outcome<One>
-  /** The row for the effects since the last call; undefined if there were none. */
-  take(): JournalRow | undefined
+  /** How much text the effects noted so far have. */
+  noted(): number
+  /** The rows for the effects since the last call. */
+  take(): JournalRow[]
+  /** Forgets the effects since the last call. */
+  discard(): void
 }
 
 export function recordChanges(rows: Rows): Recorder {
   let columns = newColumns()
+  let full: JournalRow[] = []
+  let noted = 0
   let tokenId: string | undefined
+
+  function record(kind: Kind, plant: StoredPlant): void {
+    note(columns, kind, tokenId, plant)
+    noted += plant.name.length + (plant.tag?.length ?? 0)
+    // A page of events is read from about one row, however much a commit changes.
+    if (noted > pageBytes * (full.length + 1)) close()
+  }
+
+  function close(): void {
+    if (columns.ids.length > 0) full.push(toRow(columns))
+    columns = newColumns()
+  }
+
+  function discard(): void {
+    columns = newColumns()
+    full = []
+    noted = 0
+  }
+
   const recorded: Rows = {
     ...rows,
     insert(plant) {
       const isInserted = rows.insert(plant)
-      if (isInserted) note(columns, 'c', tokenId, plant)
+      if (isInserted) record('c', plant)
       return isInserted
     },
     update(plant) {
       rows.update(plant)
-      note(columns, 'r', tokenId, plant)
+      record('r', plant)
     },
     delete(plant) {
       rows.delete(plant)
-      note(columns, 'd', tokenId, plant)
+      record('d', plant)
     },
   }
   return {
@@ -68,12 +95,14 @@ export function recordChanges(rows: Rows): Recorder {
       tokenId = change.tokenId
       return apply(recorded, change)
     },
+    noted: () => noted,
     take() {
-      if (columns.ids.length === 0) return undefined
-      const row = toRow(columns)
-      columns = newColumns()
-      return row
+      close()
+      const taken = full
+      discard()
+      return taken
     },
+    discard,
   }
 }
 

@@ -6,13 +6,18 @@ export type CommitPlace = 'main' | 'thread' | 'server'
 /** Times by the place where they were taken. */
 export type PlacedSeconds = readonly (readonly [CommitPlace, Histogram])[]
 
-/** The state of a store, and what it has done since it was opened. */
-export interface StoreMeasures {
-  readonly isUp: boolean
-  readonly queuedWrites: number
+/** The queue of a batcher as it is now, and every batch that has run. */
+export interface BatcherMeasures {
+  readonly queuedItems: number
   readonly queuedBytes: number
   readonly batchItems: Histogram
   readonly batchSeconds: Histogram
+}
+
+/** The state of a store, and what it has done since it was opened. */
+export interface StoreMeasures extends Omit<BatcherMeasures, 'queuedItems'> {
+  readonly isUp: boolean
+  readonly queuedWrites: number
   /** How long transactions took: their statements and their commit. */
   readonly commitSeconds: PlacedSeconds
   /** The part in which the log was written and synced; empty if the server does not tell. */

@@ -129,6 +129,24 @@ describe('a group commit', () => {
     )
   })
 
+  it('begins the next batch with the writes that one has left', async () => {
+    const batches: number[][] = []
+    const group = buildBatcher(
+      (writes: { bytes: number }[]) => {
+        batches.push(writes.map(({ bytes }) => bytes))
+        return writes.slice(0, 2).map(({ bytes }) => `stored ${bytes}`)
+      },
+      { ...bounds, batchItems: 4 },
+    )
+    const outcomes = await Promise.all([1, 2, 3, 4, 5].map((bytes) => group.submit({ bytes })))
+    const expected = [1, 2, 3, 4, 5].map((bytes) => `stored ${bytes}`)
+    assert.deepEqual(outcomes, expected)
+    assert.deepEqual(batches, [[1, 2, 3, 4], [3, 4, 5], [5]])
+    await group.drain()
+    const { queuedItems, queuedBytes } = group.measure()
+    assert.deepEqual({ queuedItems, queuedBytes }, { queuedItems: 0, queuedBytes: 0 })
+  })
+
   it('keeps no more batches in flight than it may', async () => {
     const begun: (() => void)[] = []
     const group = buildBatcher(

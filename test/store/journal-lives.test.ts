@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -219,16 +221,45 @@ describe('the journal of SQLite that another process switches off', () => {
         await assert.rejects(store.createPlant({ id: 2n, name: 'never stored' }))
         state.isBroken = false
       }
-      openSqliteStore(path, { journaling: 'off' })
+      const other = openSqliteStore(path, { journaling: 'off' })
+      while (!(await other.trimJournal(Date.now() + 60_000)));
       await store.createPlant({ id: 3n, name: 'unseen' })
       await store.createPlant({ id: 4n, name: 'unseen' })
-      assert.equal(countRows(path), 1)
+      assert.equal(countRows(path), 0)
       openSqliteStore(path, { journaling: 'on' })
       await store.createPlant({ id: 5n, name: 'seen again' })
-      assert.equal(countRows(path), 2)
+      assert.equal(countRows(path), 1)
       assert.deepEqual(await readIds(store, 'oldest'), [5n])
     })
   }
+
+  it('gets no row from a thread, and every row again when it is on', async () => {
+    const path = join(newFolder(), 'plants.db')
+    const store = openSqliteStore(path, { journaling: 'on', writer: 'thread' })
+    await store.createPlant({ id: 1n, name: 'seen' })
+    openSqliteStore(path, { journaling: 'off' })
+    await store.createPlant({ id: 2n, name: 'unseen' })
+    assert.equal(countRows(path), 1)
+    openSqliteStore(path, { journaling: 'on' })
+    await store.createPlant({ id: 3n, name: 'seen again' })
+    assert.deepEqual(await readIds(store, 'oldest'), [3n])
+  })
+
+  it('waits for a transaction of another, and then is switched', async () => {
+    const path = join(newFolder(), 'plants.db')
+    const db = openConnection(path)
+    const program = `
+      const { DatabaseSync } = require('node:sqlite')
+      const db = new DatabaseSync(process.argv[1])
+      db.exec('BEGIN IMMEDIATE')
+      console.log('locked')
+      setTimeout(() => db.exec('COMMIT'), 300)`
+    const locking = spawn(process.execPath, ['--eval', program, path])
+    releaseAfterTest(() => void locking.kill())
+    await once(locking.stdout, 'data')
+    const store = closeAfterTest(buildSqliteStore(db, { journaling: 'off' }))
+    assert.equal(await store.journalEnd(), 'off')
+  })
 })
 
 describe('the journal of PostgreSQL that begins beside a change under way', () => {

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { toPlace } from '../../src/store/positions.ts'
+import { type Place, toPlace } from '../../src/store/positions.ts'
 import {
   type JournalEvent,
   type JournalPage,
   type Position,
+  pageBytes,
   type Store,
   toPlant,
 } from '../../src/store/store.ts'
@@ -41,6 +42,11 @@ function replay(events: readonly JournalEvent[]): Map<bigint, string> {
 async function readPlants(store: Store): Promise<Map<bigint, string>> {
   const { plants } = await store.listPlants({ after: undefined, tag: undefined, limit: 1_000 })
   return new Map(plants.map(({ id, name, tag }) => [id, `${name} ${tag}`]))
+}
+
+async function countBatches(store: Store): Promise<number> {
+  const { batchItems } = await store.measure()
+  return batchItems.counts.reduce((sum, count) => sum + count)
 }
 
 for (const engine of everyEngine) {
@@ -222,6 +228,25 @@ for (const engine of everyEngine) {
       const { events } = await readPage(store, end)
       assert.deepEqual(events.map(toText), ['plant.created 6 new - -'])
       assert.deepEqual((await readPage(store)).events.at(-1), events[0])
+    })
+
+    it('has large plants that are deleted together, in rows of about a page', async () => {
+      const store = await engine.open(await engine.newUrl())
+      const ids = Array.from({ length: 100 }, (_, index) => BigInt(index))
+      const name = 'x'.repeat(100_000)
+      for (const id of ids) await store.createPlant({ id, name })
+      const before = await countBatches(store)
+      const outcomes = await Promise.all(ids.map((id) => store.deletePlant(id, anyState)))
+      assert.deepEqual(new Set(outcomes), new Set(['deleted']))
+      assert.ok((await countBatches(store)) - before > 1, 'no batch has all of them')
+      const events = (await readAll(store, 1_000)).slice(ids.length)
+      assert.deepEqual(
+        events.map(toText),
+        ids.map((id) => `plant.deleted ${id} ${name} - -`),
+      )
+      const places = events.map(({ position }) => toPlace(position) as Place)
+      const most = Math.max(...places.map(({ done }) => done))
+      assert.ok(most > 1 && (most - 1) * name.length <= pageBytes, `${most} are in one row`)
     })
 
     it('begins anew when it was off', async () => {

@@ -16,6 +16,14 @@ export interface PostgresWrite<One extends Change = Change> extends Batched {
 
 type Outcomes = Map<PostgresWrite, unknown>
 
+/** How many changes are made at once to plants that have to be read: each may be of a megabyte. */
+const mostRead = 64
+
+/** The first writes of a batch: as many as can be sent at once. */
+export function takeFirst(writes: PostgresWrite[]): PostgresWrite[] {
+  return writes.every(isCreate) ? writes : writes.slice(0, mostRead)
+}
+
 /** Sends a batch in the cheapest way for its changes, if the journal is on or off as expected. */
 export function sendWrites(
   sql: Sql,

@@ -1,5 +1,4 @@
-import type { BatcherMeasures } from '../batcher.ts'
-import type { StoreMeasures } from '../store.ts'
+import type { BatcherMeasures, StoreMeasures } from '../store.ts'
 import type { Session, Sql } from './session.ts'
 
 type ServerMeasures = Pick<StoreMeasures, 'sizes' | 'fsyncSeconds'>

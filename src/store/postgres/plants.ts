@@ -49,8 +49,8 @@ export async function forgetKeys(sql: Sql, usedBefore: number): Promise<boolean>
 
 /** Rows that were read and locked, changed in memory, and are then written back at once. */
 export interface LoadedRows extends Rows {
-  /** Writes the rows, and last a row of the journal, if there is one. */
-  save(sql: Sql, row: JournalRow | undefined): Promise<void>
+  /** Writes the rows, and last those of the journal. */
+  save(sql: Sql, journalRows: readonly JournalRow[]): Promise<void>
 }
 
 /** Locks the plants of these ids, in the same order in every process, and reads the keys. */
@@ -81,7 +81,7 @@ export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Prom
       newUses.push(use)
     },
 
-    async save(connection, row) {
+    async save(connection, journalRows) {
       // One that came and went is inserted, too: others wait for its id, or have to be noticed.
       const inserted = [...created].map(([id, plant]) => plants.get(id) ?? plant)
       const updated = [...plants.values()].filter(
@@ -93,7 +93,7 @@ export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Prom
         updatePlants(connection, updated),
         removePlants(connection, removed),
         insertKeys(connection, newUses),
-        row && writeRow(connection, row),
+        ...journalRows.map((row) => writeRow(connection, row)),
       ])
       // Waits for all of them: a statement after the ROLLBACK would commit on its own.
       for (const outcome of saved) if (outcome.status === 'rejected') throw outcome.reason

@@ -7,7 +7,7 @@ import { limitSnapshots } from '../snapshots.ts'
 import type { Store, Version } from '../store.ts'
 import { randomVersion } from '../version.ts'
 import { attemptWrite } from './attempts.ts'
-import { type PostgresWrite, sendWrites } from './batches.ts'
+import { type PostgresWrite, sendWrites, takeFirst } from './batches.ts'
 import type { Connection } from './connection.ts'
 import { buildFeed } from './feed.ts'
 import { trimJournal } from './journal.ts'
@@ -62,12 +62,15 @@ export function buildPostgresStore(connection: Connection, options: PostgresOpti
   async function sendBatch(session: Session, writer: Sql, batch: PostgresWrite[]) {
     // The callers of the others got the answer that nothing was stored.
     const live = batch.filter(({ state }) => state !== 'given up')
-    for (const write of live) write.state = 'sent'
+    const sent = takeFirst(live)
+    const next = live[sent.length]
+    for (const write of sent) write.state = 'sent'
     const warningsBefore = session.warnings()
-    const outcomes = await attempt(session, () => sendWrites(writer, live, connection.journaling))
+    const outcomes = await attempt(session, () => sendWrites(writer, sent, connection.journaling))
     feed.wake()
     if (session.warnings() !== warningsBefore) throw unconfirmed()
-    return batch.map((write) => outcomes.get(write))
+    const done = next === undefined ? batch : batch.slice(0, batch.indexOf(next))
+    return done.map((write) => outcomes.get(write))
   }
 
   function attempt<Value>(session: Session, run: () => Promise<Value>): Promise<Value> {

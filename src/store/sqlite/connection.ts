@@ -151,11 +151,28 @@ export function readVersion(db: DatabaseSync, path: string): number {
 }
 
 function migrate(db: DatabaseSync, path: string): void {
-  db.exec('BEGIN IMMEDIATE')
-  try {
+  inTransaction(db, () => {
     const current = readVersion(db, path)
     for (const step of migrations.slice(current)) db.exec(step)
     if (current < migrations.length) db.exec(`PRAGMA user_version = ${migrations.length}`)
+  })
+}
+
+/** Writes before the store is used: waits for the lock as long as opening does. */
+export function writeAtOpening(db: DatabaseSync, write: () => void): void {
+  try {
+    db.exec(`PRAGMA busy_timeout = ${openTimeoutMs}`)
+    inTransaction(db, write)
+    db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
+  } catch (error) {
+    throw explain(error, db.location() ?? memoryPath)
+  }
+}
+
+function inTransaction(db: DatabaseSync, write: () => void): void {
+  db.exec('BEGIN IMMEDIATE')
+  try {
+    write()
     db.exec('COMMIT')
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK')

@@ -3,15 +3,13 @@ import { isReached, type JournalRow, newLife, newNonce, planTrim, rowsPerTrim } 
 import { type Reading, readText } from '../journal-text.ts'
 import { type Place, toPlace, toPosition } from '../positions.ts'
 import type { Journaling, JournalPage, Position } from '../store.ts'
+import { writeAtOpening } from './connection.ts'
 import { prepareRows } from './plants.ts'
 
 type LifeRow = [id: string | null, since: bigint]
 type EndRow = [seq: bigint, nonce: bigint, count: bigint]
 type ContentRow = [...EndRow, at: bigint, changes: string]
 type AgeRow = [seq: bigint, at: bigint, bytes: bigint]
-
-/** The number of the last row that a connection has written, unless the journal was off then. */
-export type LastRow = number | 'unknown' | 'off'
 
 /** The statements on the journal. Those that write run inside the transaction of a batch. */
 export function buildJournalStatements(db: DatabaseSync) {
@@ -73,17 +71,18 @@ export function buildJournalStatements(db: DatabaseSync) {
 
   return {
     /**
-     * Writes a row if the journal is on. A switch takes the number of a row: if this one follows
-     * the last, there was no switch, and `journal_life` need not be read.
+     * Writes a row if the journal is on, and returns its number. A switch takes a number, and the
+     * newest row is never trimmed: if this row follows the last one that this connection committed,
+     * there was no switch, and `journal_life` need not be read.
      */
-    write(row: JournalRow, last: LastRow): LastRow {
+    write(row: JournalRow, last: number | undefined): number | undefined {
       const seq = add(row)
       if (seq - 1 === last || isOn()) return seq
       remove.run(seq)
-      return 'off'
+      return undefined
     },
 
-    /** Starts another life of the journal, or ends this one. */
+    /** Starts another life of the journal, or ends this one. A row without changes marks both. */
     switchTo(journaling: Exclude<Journaling, 'as before'>): void {
       const seq = add({ at: Date.now(), nonce: newNonce(), count: 0, changes: '' })
       if (journaling === 'off') setLife.run(null, 0)
@@ -125,7 +124,7 @@ export function setJournaling(
   wanted: Journaling,
 ): void {
   if (wanted === 'as before' || isOn() === (wanted === 'on')) return
-  db.exec('BEGIN IMMEDIATE')
-  if (isOn() !== (wanted === 'on')) switchTo(wanted)
-  db.exec('COMMIT')
+  writeAtOpening(db, () => {
+    if (isOn() !== (wanted === 'on')) switchTo(wanted)
+  })
 }

@@ -3,7 +3,7 @@ import { apply, type Change, type Outcome } from '../changes.ts'
 import { type Recorder, recordChanges } from '../journal.ts'
 import type { TokenRecord, TokenUse } from '../store.ts'
 import { isBusy, toCommitFailure, toRefusal } from './failures.ts'
-import { buildJournalStatements, type LastRow } from './journal.ts'
+import { buildJournalStatements } from './journal.ts'
 import { buildPlantStatements } from './plants.ts'
 import { buildReceiverStatements } from './receivers.ts'
 import { buildTokenStatements } from './tokens.ts'
@@ -85,7 +85,7 @@ export function buildStatements(db: DatabaseSync) {
   }
 }
 
-/** One outcome for each change, and how long it took to store them. */
+/** One outcome for each change that was made, and how long it took to store them. */
 export interface Committed {
   readonly outcomes: unknown[]
   /** From the first statement to the end of `COMMIT`. */
@@ -98,16 +98,22 @@ export interface Committed {
 export interface Transactions {
   /** Begins a transaction, unless another connection has one under way. */
   tryBegin(): boolean
-  /** Makes the changes of the transaction and commits them: they are on disk when it returns. */
+  /**
+   * Makes the changes of the transaction and commits them: they are on disk when it returns. Where
+   * they turn out to be large, it makes the first ones only.
+   */
   run(changes: readonly SqliteChange[]): Committed
 }
+
+/** A deleted plant is in the journal, so deletes write more than they were counted as. */
+const maxNoted = 4 * 1024 * 1024
 
 export function buildTransactions(db: DatabaseSync, statements: Statements): Transactions {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
   const recorder = recordChanges(statements.plants.rows)
-  /** As of the last commit: another process may have switched the journal. */
-  let lastRow: LastRow = 'unknown'
+  /** The number of the last row of the journal that was committed here, if it was on then. */
+  let lastRow: number | undefined
 
   return {
     tryBegin() {
@@ -125,11 +131,15 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
       let explain = toRefusal
       const startedAt = performance.now()
       try {
-        const isJournalOff = lastRow === 'off' && !statements.journal.isOn()
+        const isJournalOff = lastRow === undefined && !statements.journal.isOn()
         const used = isJournalOff ? undefined : recorder
-        const outcomes = changes.map((change) => applyTo(statements, used, change))
-        const row = recorder.take()
-        const written = row === undefined ? lastRow : statements.journal.write(row, lastRow)
+        const outcomes: unknown[] = []
+        for (const change of changes) {
+          outcomes.push(applyTo(statements, used, change))
+          if (recorder.noted() > maxNoted) break
+        }
+        let written = lastRow
+        for (const row of recorder.take()) written = statements.journal.write(row, written)
         explain = toCommitFailure
         const syncedFrom = performance.now()
         commit.run()
@@ -145,7 +155,7 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
 
   // The first failure is the one to report, even if the rollback fails as well.
   function rollBack(): void {
-    recorder.take()
+    recorder.discard()
     try {
       if (db.isTransaction) db.exec('ROLLBACK')
     } catch {}

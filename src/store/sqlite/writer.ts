@@ -30,7 +30,7 @@ export interface SqliteWrite extends Batched {
 
 /** Commits batches, one at a time. */
 export interface Writer {
-  /** Returns one outcome for each write, when they are on disk. */
+  /** Returns one outcome for each write that is on disk: for all of them, or for the first ones. */
   commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]>
   /** How long the next batch may wait for more writes to share its commit. */
   commitDelayMs(): number
