@@ -16,6 +16,7 @@ export interface PostgresWrite<One extends Change = Change> extends Batched {
 
 type Outcomes = Map<PostgresWrite, unknown>
 
+const largestInteger = 2 ** 31 - 1
 /** How many changes are made at once to plants that have to be read: each may be of a megabyte. */
 const mostRead = 64
 
@@ -81,7 +82,7 @@ async function importAll(
   journaling: 'on' | 'off',
 ): Promise<Outcomes> {
   const { plants, tokenId } = write.change
-  if (new Set(toIds(write.change)).size < plants.length) return runAll(sql, [write])
+  if (new Set(plants.map(({ id }) => id)).size < plants.length) return runAll(sql, [write])
   const taken = await insertAllOrNone(sql, plants, [tokenId], journaling)
   if (taken.length > 0) return runAll(sql, [write])
   return new Map([[write, plants.map((): ImportOutcome => 'stored')]])
@@ -90,9 +91,10 @@ async function importAll(
 /** Applies any writes: locks and reads the rows, changes them in memory, and writes them back. */
 function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
   return inTransaction(sql, async () => {
-    const ids = [...new Set(writes.flatMap(({ change }) => toIds(change)))]
+    const needed = new Map<bigint, number>()
+    for (const { change } of writes) noteNeeded(needed, change)
     const keys = writes.flatMap(({ change }) => ('key' in change ? change.key : []))
-    const rows = await loadRows(sql, ids, keys)
+    const rows = await loadRows(sql, needed, keys)
     const recorder = recordChanges(rows)
     const outcomes = new Map(writes.map((write) => [write, recorder.apply(write.change)]))
     await rows.save(sql, recorder.take())
@@ -100,8 +102,17 @@ function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
   })
 }
 
-/** The ids that a change may touch. */
-function toIds(change: Change): bigint[] {
-  if (change.kind === 'import') return change.plants.map(({ id }) => id)
-  return [change.kind === 'delete' ? change.id : change.plant.id]
+/**
+ * Notes the ids that a change may touch, and how much of their texts it needs: a delete all, for
+ * the journal; an import as much as tells them from its own; the others nothing.
+ */
+function noteNeeded(needed: Map<bigint, number>, change: Change): void {
+  const add = (id: bigint, chars: number) => needed.set(id, Math.max(needed.get(id) ?? 1, chars))
+  if (change.kind === 'delete') add(change.id, largestInteger)
+  else if (change.kind !== 'import') add(change.plant.id, 1)
+  else {
+    for (const { id, name, tag = '' } of change.plants) {
+      add(id, Math.max(name.length, tag.length) + 1)
+    }
+  }
 }

@@ -53,11 +53,27 @@ export interface LoadedRows extends Rows {
   save(sql: Sql, journalRows: readonly JournalRow[]): Promise<void>
 }
 
-/** Locks the plants of these ids, in the same order in every process, and reads the keys. */
-export async function loadRows(sql: Sql, ids: bigint[], keys: CreateKey[]): Promise<LoadedRows> {
-  const plantRows = await sql<PlantRow[]>`
-    SELECT id, name, tag, version FROM plant_store.plants
-    WHERE id = ANY(${toIntegerArray(ids)}::bigint[]) ORDER BY id FOR UPDATE`
+/** The beginning of a text, up to the characters that `$2` has for an id; all of a short one. */
+function toBeginning(text: 'name' | 'tag'): string {
+  return `CASE WHEN pg_catalog.octet_length(${text}) <= 1000 THEN ${text} ELSE
+    pg_catalog.substr(${text}, 1, ($2::integer[])[pg_catalog.array_position($1::bigint[], id)]) END`
+}
+
+const selection = `
+  SELECT id, ${toBeginning('name')} AS name, ${toBeginning('tag')} AS tag, version
+  FROM plant_store.plants WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE`
+
+/**
+ * Locks the plants of these ids, in the same order in every process, and reads the keys. Plants may
+ * be large, and many: of their texts it reads as many characters as are needed, given by id.
+ */
+export async function loadRows(
+  sql: Sql,
+  needed: ReadonlyMap<bigint, number>,
+  keys: CreateKey[],
+): Promise<LoadedRows> {
+  const values = [toIntegerArray([...needed.keys()]), toIntegerArray([...needed.values()])]
+  const plantRows = await sql.unsafe<PlantRow[]>(selection, values, { prepare: true })
   const keyRows = keys.length === 0 ? [] : await selectKeys(sql, keys)
   const before = toPlantsById(plantRows)
   const plants = new Map(before)

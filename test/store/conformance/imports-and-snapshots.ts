@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { maxSnapshots } from '../../../src/store/snapshots.ts'
-import type { PlantQuery } from '../../../src/store/store.ts'
+import { type PlantQuery, toPlant } from '../../../src/store/store.ts'
 import type { Engine } from '../../support/engines.ts'
 import { releaseAfterTest } from '../../support/release.ts'
 import type { Shared } from './shared.ts'
@@ -41,6 +41,44 @@ export function testTransfers(engine: Engine, shared: Shared): void {
       assert.equal((await shared.store.getPlant(701n))?.name, 'mine')
       assert.equal(Object.hasOwn((await shared.store.getPlant(702n)) ?? {}, 'tag'), false)
     })
+
+    for (const letter of ['x', 'é', '🌱']) {
+      it(`tells plants with long texts of ${letter} from those that begin alike`, async () => {
+        const own = await engine.open(await engine.newUrl())
+        const long = letter.repeat(1_500)
+        const [shorter, longer] = [letter.repeat(1_499), `${long}x`]
+        const plant = { id: 1n, name: long, tag: long }
+        await own.createPlant(plant)
+        const tagged = { id: 2n, name: 'short', tag: long }
+        await own.createPlant(tagged)
+        assert.deepEqual(await own.importPlants([tagged], 'keep'), ['already there'])
+        const imported = [
+          plant,
+          { ...plant, name: shorter },
+          { ...plant, name: longer },
+          { ...plant, tag: shorter },
+          { ...plant, tag: longer },
+          { ...plant, name: shorter, tag: shorter },
+          { id: 1n, name: long },
+          { id: 1n, name: '', tag: '' },
+        ]
+        for (const one of imported) {
+          const expected = one === plant ? 'already there' : 'conflict'
+          assert.deepEqual(await own.importPlants([one], 'keep'), [expected])
+        }
+        const others = Array.from({ length: 7 }, () => 'conflict')
+        const outcomes = await own.importPlants(imported, 'keep')
+        assert.deepEqual(outcomes, ['already there', ...others])
+        const anyState = { match: undefined, noneMatch: undefined }
+        await Promise.all([
+          own.importPlants([{ id: 1n, name: '' }], 'keep'),
+          own.deletePlant(1n, anyState),
+        ])
+        const page = await own.readJournal('oldest', 10)
+        const [, , event] = typeof page === 'object' ? page.events : []
+        assert.deepEqual(event && [event.type, toPlant(event)], ['plant.deleted', plant])
+      })
+    }
 
     it('gives an imported plant a new version, unless it comes with one', async () => {
       const created = await shared.store.createPlant({ id: 704n, name: 'first' })
