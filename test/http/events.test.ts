@@ -236,7 +236,7 @@ for (const engine of engines) {
       await waitUntil(() => /\ndata: .*4299.*\n\n/.test(text), 'the events have come')
       const head = text.lastIndexOf('HTTP/1.1 200 OK\r\n')
       assert.equal(text.slice(head - 1, head), ']')
-      assert.match(text.slice(head), /\r\n\r\nid: [\w-]+\nretry: 1000\n\nid: /)
+      assert.match(text.slice(head), /\r\n\r\nid: [\w-]+\nretry: 1000\n\n(:\n\n)*id: /)
     })
 
     it('goes on beside bytes that its client sends', async () => {
