@@ -152,9 +152,9 @@ describe('the executable', { concurrency: false }, () => {
     for (const open of [here, folder]) chmodSync(open, 0o755)
     // The permissions of files do not apply to root.
     const user = process.getuid?.() === 0 ? { uid: nobody } : {}
+    const options = { folder: here, program, env: { PORT: '0' }, ...user }
     for (const command of ['serve', 'token list', 'webhook list', 'log', 'export -']) {
-      const args = command.split(' ')
-      const { exitCode, stderr } = await runProcess(args, { folder: here, program, ...user })
+      const { exitCode, stderr } = await runProcess(command.split(' '), options)
       assert.match(stderr, /^Cannot open the database .*plant-store\.db: permission denied\.\n$/)
       assert.equal(exitCode, 78)
     }
