@@ -3,7 +3,7 @@
  * beside it. For the platform that it runs on.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -18,6 +18,12 @@ const { values } = parseArgs({
   },
 })
 const { output } = values
+const postject = join(root, 'node_modules', 'postject', 'dist', 'cli.js')
+/** Node.js looks for these names in itself when it starts. */
+const postjectFlags = [
+  ...['--sentinel-fuse', 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'],
+  ...['--macho-segment-name', 'NODE_SEA'],
+]
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-build-'))
 try {
   await buildExecutable()
@@ -36,22 +42,30 @@ async function buildExecutable(): Promise<void> {
     assets[embeddedFolder + name] = write(name.replaceAll('/', '-'), bytes)
   }
   const manifest = write(manifestName, JSON.stringify(Object.keys(assets)))
-  mkdirSync(join(output, '..'), { recursive: true })
+  const blob = join(folder, 'blob')
   const config = {
     main: await bundle('src/executable.ts', 'main.js'),
     mainFormat: 'commonjs',
-    output,
+    output: blob,
     disableExperimentalSEAWarning: true,
     // Compiled code starts twice as fast. Node takes it for this format of the main program only.
     useCodeCache: true,
     execArgv: ['--disable-sigusr1'],
     assets: { ...assets, [manifestName]: manifest },
   }
-  const file = write('sea.json', JSON.stringify(config))
-  const { status, stdout, stderr } = spawnSync(process.execPath, ['--build-sea', file], {
-    encoding: 'utf8',
-  })
-  if (status !== 0) throw new Error(`node --build-sea failed: ${stdout}${stderr}`)
+  run(process.execPath, '--experimental-sea-config', write('sea.json', JSON.stringify(config)))
+  mkdirSync(join(output, '..'), { recursive: true })
+  copyFileSync(process.execPath, output)
+  const isMac = process.platform === 'darwin'
+  // macOS runs no file whose signature is wrong.
+  if (isMac) run('codesign', '--remove-signature', output)
+  run(process.execPath, postject, output, 'NODE_SEA_BLOB', blob, ...postjectFlags)
+  if (isMac) run('codesign', '--sign', '-', output)
+}
+
+function run(program: string, ...args: string[]): void {
+  const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' })
+  if (status !== 0) throw new Error(`${program} ${args.join(' ')} failed: ${stdout}${stderr}`)
 }
 
 /** Joins a program and everything that it imports into one script. */

@@ -167,6 +167,6 @@ describe('the executable', { concurrency: false }, () => {
       folder: here,
       program: [join(here, 'renamed')],
     })
-    assert.match(stdout, /^\d+\.\d+\.\d+\n$/)
+    assert.match(stdout, /^\d+\.\d+\.\d+(-dev)?\n$/)
   })
 })
