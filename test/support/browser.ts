@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Browser, chromium } from 'playwright-core'
@@ -36,7 +36,7 @@ async function launch(): Promise<Browser> {
       ...process.env,
       // The libraries and fonts that come with the package: a bare machine has none.
       LD_LIBRARY_PATH: join(unpacked, 'al2023', 'lib'),
-      FONTCONFIG_PATH: join(unpacked, 'fonts'),
+      FONTCONFIG_FILE: join(unpacked, 'fonts.conf'),
     },
   })
   releaseAfterFile(() => browser.close())
@@ -55,10 +55,25 @@ async function unpack(): Promise<void> {
     // The name of a machine without libraries of its own makes the package unpack them, too.
     env: { TMPDIR: folder, AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs22.x' },
   })
+  writeFileSync(join(folder, 'fonts.conf'), toFontsConf(unpacked))
   try {
     renameSync(folder, unpacked)
   } catch {
     // Another test has unpacked it meanwhile.
     rmSync(folder, { recursive: true })
   }
+}
+
+/**
+ * A configuration that names the unpacked fonts. The one in the package names fixed folders, which
+ * are there only where something else has unpacked them, and Chromium ends without a font.
+ */
+function toFontsConf(folder: string): string {
+  const escaped = folder.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
+  return `<?xml version="1.0"?>
+<fontconfig>
+  <dir>${escaped}/fonts</dir>
+  <cachedir>${escaped}/fonts-cache</cachedir>
+</fontconfig>
+`
 }
