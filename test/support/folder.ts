@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { accessSync, constants, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { releaseAfterTest } from './release.ts'
@@ -16,6 +16,7 @@ const enoughBytes = 2 ** 31
 /** The folder for files in memory, which no sync waits for, where it has enough room. */
 export function findMemory(): string | undefined {
   try {
+    accessSync(memory, constants.W_OK)
     const { bavail, bsize } = statfsSync(memory)
     return bavail * bsize >= enoughBytes ? memory : undefined
   } catch {

@@ -1,0 +1,26 @@
+/**
+ * Runs the tests: `npm test`, with any flags of `node --test`. It is a program because npm's scripts
+ * cannot set variables or quote patterns in a way that every shell understands.
+ */
+import { spawn } from 'node:child_process'
+import { join, relative } from 'node:path'
+
+const root = join(import.meta.dirname, '..')
+const rooms = [
+  ...['cli', 'client', 'contract', 'faults', 'http', 'json', 'metrics', 'package', 'runtimes'],
+  ...['store', 'tokens', 'transfer', 'web', 'webhooks'],
+]
+const flags = [
+  '--test-global-setup=test/support/global-setup.ts',
+  '--test-concurrency=4',
+  '--test-timeout=120000',
+  ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
+  ...['--test-reporter=./test/support/skips.ts', '--test-reporter-destination=stdout'],
+]
+const patterns = ['test/*.test.ts', `test/{${rooms.join(',')}}/*.test.ts`]
+const args = ['--test', ...flags, ...process.argv.slice(2), ...patterns]
+const cache = join(root, 'node_modules', '.cache', `node-${process.versions.node}`)
+const env = { ...process.env, NODE_COMPILE_CACHE: relative(root, cache) }
+spawn(process.execPath, args, { cwd: root, env, stdio: 'inherit' }).on('exit', (code, signal) => {
+  process.exitCode = code ?? (signal === null ? 0 : 1)
+})
