@@ -4,7 +4,7 @@ import { browserMissing, startBrowser } from '../support/browser.ts'
 import { operatorToken, startService } from '../support/service.ts'
 
 describe('the first view of 10,000 plants', { skip: browserMissing }, () => {
-  it('takes at most 12 requests, 100 KB and 400 ms of CPU time, and nothing moves', async (context) => {
+  it('takes at most 12 requests and 100 KB, and nothing moves', async (context) => {
     const service = await startService('sqlite::memory:')
     const line = (id: number) => `{"id":${id},"name":"Monstera deliciosa ${id}","tag":"indoor"}\n`
     await service.call({
@@ -31,41 +31,14 @@ describe('the first view of 10,000 plants', { skip: browserMissing }, () => {
       new PerformanceObserver((list) => {
         for (const entry of list.getEntries()) window.shift += entry.value
       }).observe({ type: 'layout-shift', buffered: true })`)
-    await browser.startTracing(page, { categories: ['devtools.timeline', 'toplevel'] })
     await page.goto(`${service.url}/#token=${operatorToken}`)
     await page.getByRole('cell', { name: 'Monstera deliciosa 1', exact: true }).waitFor()
     await page.getByText('Live', { exact: true }).waitFor()
-    const trace = JSON.parse(String(await browser.stopTracing()))
-    const cpuMs = sumCpuMs(trace.traceEvents)
     const shift = Number(await page.evaluate('window.shift'))
     await page.close()
-    context.diagnostic(`${requests} requests, ${bytes} bytes, ${cpuMs} ms CPU, shift ${shift}`)
+    context.diagnostic(`${requests} requests, ${bytes} bytes, shift ${shift}`)
     assert.ok(requests <= 12, `${requests} requests`)
     assert.ok(bytes <= 100_000, `${bytes} bytes`)
-    assert.ok(cpuMs <= 400, `${cpuMs} ms`)
     assert.ok(shift < 0.01, `layout shift ${shift}`)
   })
 })
-
-interface TraceEvent {
-  readonly name: string
-  readonly ph: string
-  readonly pid: number
-  readonly tid: number
-  /** The CPU time of its thread, in microseconds. */
-  readonly tdur?: number
-  readonly args?: { readonly name?: string }
-}
-
-/** The CPU time of the tasks on the main thread of the page. */
-function sumCpuMs(events: readonly TraceEvent[]): number {
-  const main = events.find(
-    ({ name, args }) => name === 'thread_name' && args?.name === 'CrRendererMain',
-  )
-  const tasks = events.filter(
-    ({ name, ph, pid, tid }) =>
-      ph === 'X' && pid === main?.pid && tid === main?.tid && name.endsWith('RunTask'),
-  )
-  assert.notDeepEqual(tasks, [])
-  return Math.round(tasks.reduce((sum, { tdur = 0 }) => sum + tdur, 0) / 1000)
-}
