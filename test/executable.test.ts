@@ -158,6 +158,7 @@ describe('the executable', { concurrency: false }, () => {
       assert.match(stderr, /^Cannot open the database .*plant-store\.db: permission denied\.\n$/)
       assert.equal(exitCode, 78)
     }
+    chmodSync(join(here, 'data'), 0o700)
   })
 
   it('needs no file beside it', async () => {

@@ -37,7 +37,8 @@ function findStack(): AsyncDisposableStack {
   const context = getTestContext()
   if (context === undefined || !('after' in context)) return findFileStack()
   const found = stacks.get(context)
-  if (found !== undefined) return found
+  // Node.js 24 may name a test that has ended, where the promise that is awaited came from it.
+  if (found !== undefined) return found.disposed ? findFileStack() : found
   const stack = new AsyncDisposableStack()
   stacks.set(context, stack)
   context.after(() => stack.disposeAsync())
