@@ -19,8 +19,8 @@ export interface Chains {
   remove(job: Job): void
   /** The jobs that wait for this one, which is the first of its chain. */
   listBehind(job: Job): readonly Job[]
-  /** The first job of a plant. */
-  first(plantId: bigint): Job | undefined
+  /** The last job of a plant. */
+  last(plantId: bigint): Job | undefined
   close(): void
 }
 
@@ -92,7 +92,7 @@ export function openChains(onReady: () => void): Chains {
     },
 
     listBehind: ({ plantId }) => chains.get(plantId)?.slice(1) ?? [],
-    first: (plantId) => chains.get(plantId)?.[0],
+    last: (plantId) => chains.get(plantId)?.at(-1),
 
     close() {
       clearTimeout(timer)

@@ -42,6 +42,14 @@ export function openWorkload(
     if (job.isKept) countAsSent(job)
   }
 
+  /** Keeps the first of these jobs, as many as there is room for. */
+  function keepInOrder(jobs: readonly Job[]): void {
+    for (const job of jobs) {
+      keepJob(job)
+      if (!job.isKept) return
+    }
+  }
+
   function countAsSent(job: Job): void {
     if (job.isUnsent) unsent--
     job.isUnsent = false
@@ -50,7 +58,8 @@ export function openWorkload(
   return {
     add(event, entry) {
       const job = toJob(event, entry)
-      const isBehindKept = chains.first(job.plantId)?.isKept
+      // What is kept comes first after a restart, so nothing may be kept behind one that is not.
+      const isBehindKept = chains.last(job.plantId)?.isKept
       unsent++
       addJob(job)
       if (isBehindKept) keepJob(job)
@@ -82,7 +91,7 @@ export function openWorkload(
     endJobs(ended) {
       for (const job of ended) {
         if (job.state === 'waiting') {
-          if (job.isKept) for (const behind of chains.listBehind(job)) keepJob(behind)
+          if (job.isKept) keepInOrder(chains.listBehind(job))
           chains.putBack(job)
         } else {
           jobs.delete(job.position)

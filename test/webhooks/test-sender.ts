@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { Logger } from 'pino'
 import type { WebhookType } from '../../src/contract/webhooks.ts'
 import type { Receiver } from '../../src/store/receivers.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -10,6 +11,8 @@ import { releaseAfterTest, runOnce } from '../support/release.ts'
 
 /** Times that keep a test short. */
 const short: Partial<SenderSettings> = { retryDelaysMs: Array(10).fill(1), lookMs: 5, renewMs: 50 }
+
+const quiet = { debug() {}, info() {}, warn() {} } as never
 
 /** A new database with a store on it. */
 export async function openStores(engine: Engine) {
@@ -32,16 +35,23 @@ export async function add(
 
 /** Starts a sender with short times. It is closed with the test. */
 export function start(store: Store, settings: Partial<SenderSettings> = {}): Sender {
-  const logger = { debug() {}, warn() {} }
-  const sender = openSender({
+  const close = runOnce(openTestSender(store, settings).close)
+  releaseAfterTest(close)
+  return { close }
+}
+
+/** Starts a sender with short times, which the caller closes. */
+export function openTestSender(
+  store: Store,
+  settings: Partial<SenderSettings> = {},
+  logger: Pick<Logger, 'debug' | 'info' | 'warn'> = quiet,
+): Sender {
+  return openSender({
     store,
-    logger: logger as never,
+    logger,
     countRequests: () => 0,
     settings: { ...short, ...settings },
   })
-  const close = runOnce(sender.close)
-  releaseAfterTest(close)
-  return { close }
 }
 
 /** The store, and how many watch its journal: a sender does while it has a receiver to serve. */

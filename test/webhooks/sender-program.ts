@@ -1,0 +1,48 @@
+import { openStore, type toStoreLocation } from '../../src/store/open.ts'
+import type { Store } from '../../src/store/store.ts'
+import { openTestSender } from './test-sender.ts'
+
+/** What the test tells this process. */
+export type Command = 'hold saves' | 'let saves go'
+
+/** What this process tells the test. */
+export type Notice = 'started' | 'a save is held'
+
+// A sender in a process of its own, which a test can kill. The test can hold back its saves.
+const location = JSON.parse(process.env.STORE ?? '') as ReturnType<typeof toStoreLocation>
+if (location === undefined) throw new Error('STORE is missing')
+const opened = await openStore(location)
+let held: PromiseWithResolvers<void> | undefined
+
+const store: Store = {
+  ...opened,
+  receivers: {
+    ...opened.receivers,
+    async save(...saved) {
+      if (held !== undefined) {
+        tell('a save is held')
+        await held.promise
+      }
+      return opened.receivers.save(...saved)
+    },
+  },
+}
+
+process.on('message', (command: Command) => {
+  held?.resolve()
+  held = command === 'hold saves' ? Promise.withResolvers() : undefined
+})
+// The test is gone.
+process.on('disconnect', () => process.exit(1))
+
+const sender = openTestSender(store, { leaseMs: 900, renewMs: 300, closeMs: 500 })
+process.once('SIGTERM', async () => {
+  await sender.close()
+  await opened.close()
+  process.exit(0)
+})
+tell('started')
+
+function tell(notice: Notice): void {
+  process.send?.(notice)
+}
