@@ -85,8 +85,11 @@ describe('100,000 plants', { skip: browserMissing }, () => {
     )
     await page.getByLabel('Go to id').fill('999999999')
     await page.keyboard.press('Enter')
-    await page.getByText('No plant has the id 999999999').waitFor()
+    await page.getByText(`No plant has the id 999999999. The previous one is ${count}.`).waitFor()
     assert.ok(await isOnScreen(page, String(count)))
+    await page.getByLabel('Go to id').fill('-7')
+    await page.keyboard.press('Enter')
+    await page.getByText('No plant has the id -7. The next one is 1.').waitFor()
   })
 })
 

@@ -133,8 +133,12 @@ export async function openStoreView(
     if (shown === undefined) return
     list.table.mark(shown.id)
     list.table.focus(shown.id)
-    const isFound = shown.id === id
-    frame.announce(isFound ? `Plant ${id}.` : `No plant has the id ${id}. The next is ${shown.id}.`)
+    const neighbour = shown.id < id ? 'previous' : 'next'
+    frame.announce(
+      shown.id === id
+        ? `Plant ${id}.`
+        : `No plant has the id ${id}. The ${neighbour} one is ${shown.id}.`,
+    )
   }
 
   async function add(): Promise<void> {
