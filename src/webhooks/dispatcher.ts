@@ -2,6 +2,7 @@ import type { Claim, Delivery, Receiver, SavedProgress, Secrets } from '../store
 import type { Store } from '../store/store.ts'
 import { openCaution } from './caution.ts'
 import { deliver } from './delivery.ts'
+import { buildHealth, type HealthNews } from './health.ts'
 import { buildIntake, type IntakeOptions } from './intake.ts'
 import { type Job, noteFailure } from './job.ts'
 import { buildLedger } from './ledger.ts'
@@ -44,12 +45,12 @@ export interface DispatcherOptions extends Pick<IntakeOptions, 'readPage'> {
   /** Called when there is something to save. */
   readonly onUnsaved: (urgency: 'now' | 'later') => void
   readonly onFailure: (job: Job, outcome: Outcome, pause: string | undefined) => void
+  readonly onHealth: (news: HealthNews, outcome: Outcome) => void
   readonly onError: (error: unknown) => void
 }
 
 /** Reading pauses while this many changes wait, or this many are in the window. */
-const maxUnsent = 64
-const maxWindow = 512
+const [maxUnsent, maxWindow] = [64, 512]
 /** With this many finished beyond an open change, that one is kept beside the journal. */
 const maxAhead = 128
 const gapReason = 'a gap: some changes were no longer kept and have not been sent'
@@ -60,6 +61,7 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
   const ledger = buildLedger(times, settings.keptDeliveries)
   const work = openWorkload(ledger, pump)
   const caution = openCaution(pump)
+  const health = buildHealth(times.failingSince)
   const intake = buildIntake({ receiver, readPage, isKept: work.has, onChange: work.add })
   const onIdle: (() => void)[] = []
   let { secrets } = receiver
@@ -116,26 +118,23 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
 
   /** Decides what becomes of a job. Without an outcome, an operator has removed it meanwhile. */
   function settle(job: Job, outcome: Outcome | undefined): void {
-    if (outcome === undefined) {
-      finish(job, 'done')
-      return
-    }
+    if (outcome === undefined) finish(job, 'done')
     // A request that was broken off with the lease says nothing about the receiver.
-    if (outcome.error !== undefined && !isHeld()) {
-      work.putBack(job)
-      return
-    }
+    else if (outcome.error !== undefined && !isHeld()) work.putBack(job)
+    else settleAttempt(job, outcome)
+  }
+
+  function settleAttempt(job: Job, outcome: Outcome): void {
     const { fate, delayMs, times, pause } = judge(outcome, job.attempts, ledger.times, settings)
     ledger.times = times
     caution.note(fate === 'done' ? 'success' : 'failure')
     ledger.pause ??= pause
-    if (fate === 'refused') {
+    options.onHealth(health.note(job.position, fate), outcome)
+    if (fate === 'again' || fate === 'failed') noteFailure(job, outcome, delayMs)
+    if (fate !== 'refused') finish(job, fate === 'again' ? 'waiting' : fate)
+    else {
       work.putBack(job)
       announce('now')
-    } else if (fate === 'done') finish(job, 'done')
-    else {
-      noteFailure(job, outcome, delayMs)
-      finish(job, fate === 'again' ? 'waiting' : 'failed')
     }
     if (outcome.error !== undefined) options.onFailure(job, outcome, pause)
   }

@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { Claim, Receiver } from '../store/receivers.ts'
 import type { Store } from '../store/store.ts'
 import type { Dispatcher } from './dispatcher.ts'
+import type { HealthNews } from './health.ts'
 import type { Job } from './job.ts'
 import { openPace } from './pace.ts'
 import { buildPageReader } from './page-reader.ts'
@@ -20,7 +21,7 @@ export interface Sender {
 
 export interface SenderOptions {
   readonly store: Store
-  readonly logger: Pick<Logger, 'debug' | 'warn'>
+  readonly logger: Pick<Logger, 'debug' | 'info' | 'warn'>
   /** How many requests of clients this process has received so far. */
   readonly countRequests: () => number
   readonly settings?: Partial<SenderSettings>
@@ -85,6 +86,7 @@ export function openSender({ store, logger, countRequests, ...options }: SenderO
       takeTurn: pace.take,
       onUnsaved: saver.request,
       onFailure: (job, outcome, pause) => report(id, job, outcome, pause),
+      onHealth: (news, outcome) => reportHealth(id, news, outcome),
       onError,
     })
   }
@@ -100,6 +102,13 @@ export function openSender({ store, logger, countRequests, ...options }: SenderO
     if (pause !== undefined) {
       logger.warn({ receiver, reason: pause }, 'webhooks: the receiver is paused')
     }
+  }
+
+  function reportHealth(receiver: string, news: HealthNews, { status, error }: Outcome): void {
+    if (news === 'works again') logger.info({ receiver }, 'webhooks: the receiver works again')
+    if (news !== 'failing') return
+    const words = 'webhooks: the receiver is failing; its changes are retried'
+    logger.warn({ receiver, status, error }, words)
   }
 
   /** Watches the journal while there is a receiver to deliver to. */

@@ -196,6 +196,23 @@ describe('plant-store webhook', () => {
     assert.equal((await json('list'))[0].behind.changes, 2)
   })
 
+  it('failures tells what is still to be delivered or retried from what was taken', async () => {
+    const store = openStore()
+    const { id } = await addOne()
+    await store.createPlant({ id: 1n, name: 'x' })
+    assert.equal(
+      (await webhook('failures', id)).stderr,
+      `Receiver ${id} has no failures. 1 change is still to be delivered.\n`,
+    )
+    await store.receivers.addDelivery(id, newDelivery({ position: 'p2', attempts: 2 }))
+    await store.receivers.addDelivery(id, newDelivery({ position: 'p3', attempts: 0 }))
+    assert.equal(
+      (await webhook('failures', id)).stderr,
+      `Receiver ${id} has no failures. 3 changes are still to be delivered; 1 is being retried.\n`,
+    )
+    assert.deepEqual(await json('failures', id), [])
+  })
+
   it('resend sends any change that is still kept', async () => {
     const store = openStore()
     for (const id of [1n, 2n]) await store.createPlant({ id, name: `plant ${id}` })

@@ -66,10 +66,10 @@ const histories: Record<string, (setting: Setting) => Promise<void>> = {
     await replace(store, 'second')
     await setting.takeOthers(40)
     sender.tell('hold saves')
-    const held = sender.hear('a save is held')
+    await sender.hear('saves wait')
     holdFirst(setting, new Promise(() => {}))
     answer.resolve(500)
-    await held
+    await sender.hear('a save is held')
     await replace(store, 'third')
     await setting.takeOthers(4)
     sender.tell('let saves go')

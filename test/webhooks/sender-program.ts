@@ -6,7 +6,7 @@ import { openTestSender } from './test-sender.ts'
 export type Command = 'hold saves' | 'let saves go'
 
 /** What this process tells the test. */
-export type Notice = 'started' | 'a save is held'
+export type Notice = 'started' | 'saves wait' | 'a save is held'
 
 // A sender in a process of its own, which a test can kill. The test can hold back its saves.
 const location = JSON.parse(process.env.STORE ?? '') as ReturnType<typeof toStoreLocation>
@@ -31,6 +31,7 @@ const store: Store = {
 process.on('message', (command: Command) => {
   held?.resolve()
   held = command === 'hold saves' ? Promise.withResolvers() : undefined
+  if (held !== undefined) tell('saves wait')
 })
 // The test is gone.
 process.on('disconnect', () => process.exit(1))

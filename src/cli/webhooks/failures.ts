@@ -1,9 +1,12 @@
 import type { Config } from '../../config.ts'
-import type { Delivery } from '../../store/receivers.ts'
+import type { Delivery, Receiver } from '../../store/receivers.ts'
+import type { Store } from '../../store/store.ts'
 import type { JsonFlags } from '../flags.ts'
+import { toCount } from '../progress.ts'
 import { toTable } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
 import { toTime } from '../tokens/view.ts'
+import { countBehind } from './behind.ts'
 import { withReceiver } from './receiver.ts'
 
 /** Lists the changes that a receiver did not take, and why. */
@@ -13,12 +16,24 @@ export async function listFailures(
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
-  await withReceiver(id, config, async (_, store) => {
+  await withReceiver(id, config, async (receiver, store) => {
     const views = (await store.receivers.listDeliveries(id, 'failed')).map(toView)
     if (flags.json) await terminal.print(`${JSON.stringify(views, null, 2)}\n`)
-    else if (views.length === 0) terminal.tell(`Receiver ${id} has taken every change so far.`)
+    else if (views.length === 0) terminal.tell(await describeRest(receiver, store))
     else await terminal.print(toText(views))
   })
+}
+
+/** Says what a receiver without failures has yet to get. */
+async function describeRest(receiver: Receiver, store: Store): Promise<string> {
+  const { id } = receiver
+  const { changes } = await countBehind(store, receiver, Date.now())
+  if (changes === 0) return `Receiver ${id} has taken every change so far.`
+  const waiting = await store.receivers.listDeliveries(id, 'waiting')
+  const retried = waiting.filter(({ attempts }) => attempts > 0).length
+  const still = `${toCount(changes, 'changes')} ${changes === 1 ? 'is' : 'are'} still to be delivered`
+  const retries = retried === 0 ? '' : `; ${retried} ${retried === 1 ? 'is' : 'are'} being retried`
+  return `Receiver ${id} has no failures. ${still}${retries}.`
 }
 
 function toView({ position, type, at, attempts, lastStatus, lastError }: Delivery) {
