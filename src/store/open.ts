@@ -16,8 +16,10 @@ export function toStoreLocation(url: string): StoreLocation | undefined {
   if (path !== undefined) return { engine: 'sqlite', path, label: `sqlite:${path}` }
   const parts = splitAddress(url)
   if (parts === undefined) return undefined
-  const { scheme, user, hosts, database } = parts
-  const label = `${scheme}${user}${user && '@'}${hosts}${database && '/'}${database}`
+  const { scheme, user, authority, database, query } = parts
+  const [host] = authority === '' ? (/\bhost=[^&]*/.exec(query) ?? []) : []
+  const where = `${authority}${database && '/'}${database}${host ? `?${host}` : ''}`
+  const label = `${scheme}${user}${user && '@'}${where}`
   return { engine: 'postgres', url, label }
 }
 

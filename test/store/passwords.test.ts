@@ -27,6 +27,13 @@ describe('a password file', () => {
     })
   }
 
+  it('is searched for this machine with the usual Unix socket, else for the folder', () => {
+    const usual = { ...server, host: '/var/run/postgresql' }
+    assert.equal(findPassword('localhost:5432:plants:ada:secret', usual), 'secret')
+    const other = { ...server, host: '/srv/db' }
+    assert.equal(findPassword('localhost:*:*:*:one\n/srv/db:*:*:*:two', other), 'two')
+  })
+
   it('is searched for an escaped host and user', () => {
     const odd = { ...server, host: '::1', user: 'a:b' }
     assert.equal(findPassword('\\:\\:1:*:*:a\\:b:secret', odd), 'secret')
@@ -41,6 +48,8 @@ describe('an address of PostgreSQL', () => {
     ['postgres://h/db', `postgres://:${secret}@h/db`],
     ['postgresql://a%40b@h:1,[::1]:2', `postgresql://a%40b:${secret}@h:1,[::1]:2`],
     ['postgres://ada@h/db?sslmode=require', `postgres://ada:${secret}@h/db?sslmode=require`],
+    ['postgres://ada@/db?host=/tmp', `postgres://ada:${secret}@/db?host=/tmp`],
+    ['postgres:///db?host=/tmp', `postgres://:${secret}@/db?host=/tmp`],
     ['postgres://ada:own@h/db', 'postgres://ada:own@h/db'],
   ]
   for (const [url, expected] of addresses) {

@@ -4,6 +4,7 @@ import { describe, it } from 'node:test'
 import postgres from 'postgres'
 import { openPrimary } from '../../src/store/postgres/connection.ts'
 import { buildLane, type Lane } from '../../src/store/postgres/lane.ts'
+import type { Sql } from '../../src/store/postgres/pools.ts'
 import { pageConnections, readDepth } from '../../src/store/postgres/session.ts'
 import { buildPostgresStore } from '../../src/store/postgres/store.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -184,72 +185,59 @@ describe('a small write of PostgreSQL', () => {
   })
 })
 
-describe('a cancel request that comes too late', () => {
-  it('hits the next read on its connection, which is sent again', async () => {
-    const url = await postgresql.newUrl()
-    const sql = postgres(url, { max: 1 })
-    releaseAfterTest(() => sql.end())
-    const [{ pid }] = await sql<[{ pid: number }]>`SELECT pg_backend_pid() AS pid`
-    const firstDone = Promise.withResolvers<void>()
-    const isAsleep = `SELECT FROM pg_stat_activity WHERE pid = ${pid} AND wait_event = 'PgSleep'`
+describe('a connection on which a read was given up', () => {
+  it('is cancelled and closed, and reads that were sent behind are sent again', async () => {
+    const sql = {} as Sql
+    const steps: string[] = []
+    const firstSent = Promise.withResolvers<void>()
+    const closed = Promise.withResolvers<void>()
+    let opened = 0
     const lane = buildLane({
-      open: async () => ({
-        sql,
-        async cancel() {
-          firstDone.resolve()
-          await waitUntil(async () => (await query(url, isAsleep)).length === 1, 'it sleeps')
-          await query(url, `SELECT pg_cancel_backend(${pid})`)
-        },
-      }),
+      async open() {
+        const name = `connection ${++opened}`
+        return {
+          sql: Object.assign(() => name, sql),
+          async cancel() {
+            steps.push(`${name} is cancelled`)
+          },
+          async close() {
+            steps.push(`${name} is closed`)
+            closed.resolve()
+          },
+        }
+      },
       connections: 1,
       depth: 2,
       queueItems: 10,
       whenLate: 'cancel',
     })
     const caller = { destroyed: false }
-    const first = lane.run(() => firstDone.promise, 60_000, caller)
-    let attempts = 0
-    const next = lane.run((sql) => sql`SELECT pg_sleep(${++attempts === 1 ? 60 : 0})`, 60_000)
+    const never = new Promise<never>(() => {})
+    const nameOf = (one: Sql) => (one as unknown as () => string)()
+    const first = lane.run(
+      (one) => {
+        steps.push(`the first read is sent on ${nameOf(one)}`)
+        firstSent.resolve()
+        return never
+      },
+      60_000,
+      caller,
+    )
+    await firstSent.promise
+    const next = lane.run(async (one) => {
+      steps.push(`the next read is sent on ${nameOf(one)}`)
+      return opened === 1 ? never : 'answered'
+    }, 60_000)
     caller.destroyed = true
     await assert.rejects(first, { number: 50300 })
-    await next
-    assert.equal(attempts, 2)
-  })
-})
-
-describe('a cancel request that is on its way', () => {
-  it('keeps its connection from the next statement, which it would hit', async () => {
-    const url = await postgresql.newUrl()
-    const sql = postgres(url, { max: 1 })
-    releaseAfterTest(() => sql.end())
-    const cancelAsked = Promise.withResolvers<void>()
-    const cancelDone = Promise.withResolvers<void>()
-    const statementDone = Promise.withResolvers<void>()
-    const steps: string[] = []
-    const lane = buildLane({
-      open: async () => ({
-        sql,
-        cancel() {
-          cancelAsked.resolve()
-          return cancelDone.promise
-        },
-      }),
-      connections: 1,
-      depth: 1,
-      queueItems: 10,
-      whenLate: 'cancel',
-    })
-    await assert.rejects(
-      lane.run(() => statementDone.promise, 1),
-      { code: 'TIMEOUT' },
-    )
-    await cancelAsked.promise
-    const next = lane.run(async () => steps.push('next'), 60_000)
-    statementDone.resolve()
-    await sql`SELECT 1`
-    steps.push('cancelled')
-    cancelDone.resolve()
-    await next
-    assert.deepEqual(steps, ['cancelled', 'next'])
+    assert.equal(await next, 'answered')
+    await closed.promise
+    assert.deepEqual(steps, [
+      'the first read is sent on connection 1',
+      'the next read is sent on connection 1',
+      'connection 1 is cancelled',
+      'connection 1 is closed',
+      'the next read is sent on connection 2',
+    ])
   })
 })

@@ -1,10 +1,6 @@
 import { UnusableStore } from '../store.ts'
-
-/** Where one server listens. */
-export interface Host {
-  readonly host: string
-  readonly port: number
-}
+import { decode, type Host, toHosts } from './hosts.ts'
+import { type Parameters, readParameters, requireNumber, requireOneOf } from './parameters.ts'
 
 export const tlsModes = [
   'disable',
@@ -25,6 +21,13 @@ export interface TlsSettings {
   readonly key: string | undefined
 }
 
+/** When a silent connection is probed, how often, and after how many probes it is given up. */
+export interface KeepAlive {
+  readonly idleMs: number
+  readonly intervalMs: number | undefined
+  readonly count: number | undefined
+}
+
 /** The servers of DATABASE_URL, and how to talk to them. */
 export interface Address {
   readonly hosts: readonly Host[]
@@ -32,71 +35,99 @@ export interface Address {
   readonly password: string | undefined
   readonly database: string | undefined
   readonly tls: TlsSettings
+  /** Whether TLS begins at once, or after the server was asked for it. */
+  readonly negotiation: 'postgres' | 'direct'
+  /** How long the attempt to reach one server may take. */
+  readonly connectTimeoutMs: number
+  /** Absent: idle connections are not probed. */
+  readonly keepAlive: KeepAlive | undefined
   readonly isPrepared: boolean
   /** Settings that a server gets with every connection. */
   readonly settings: Readonly<Record<string, string>>
 }
 
-/** The parts of an address, as they are written. */
+/** The parts of an address, as they are written, and the hosts that they name. */
 interface AddressParts {
   readonly scheme: string
   readonly user: string
   readonly password: string
-  readonly hosts: string
+  readonly authority: string
   readonly database: string
   readonly query: string
+  readonly hosts: readonly Host[]
 }
 
 const addressPattern = new RegExp(
   [
     '^(?<scheme>postgres(?:ql)?://)',
     '(?:(?<user>[^:@/?#]*)(?::(?<password>[^@/?#]*))?@)?',
-    '(?<hosts>[^@/?#]+)',
+    '(?<authority>[^@/?#]*)',
     '(?:/(?<database>[^?#]*))?',
     '(?:\\?(?<query>[^#]*))?$',
   ].join(''),
 )
-const hostPattern = /^(?:(?<name>[\w.-]+)|\[(?<ipv6>[0-9A-Fa-f:.]+)\])(?::(?<port>\d{1,5}))?$/
-const defaultPort = 5432
 const settingNames = ['application_name', 'options'] as const
-const parameterNames = [
-  'sslmode',
-  'ssl',
-  'sslrootcert',
-  'sslcert',
-  'sslkey',
-  'prepare',
-  'target_session_attrs',
-  ...settingNames,
-] as const
-type ParameterName = (typeof parameterNames)[number]
-type Parameters = Partial<Record<ParameterName, string>>
+const defaultConnectTimeoutMs = 2_000
+const longestConnectTimeoutSeconds = 600
+const defaultIdleMs = 60_000
+/** The largest number of seconds and of probes that a system takes. */
+const largestIdleSeconds = 32_767
+const mostProbes = 127
 
-/** Splits an address of PostgreSQL; undefined when it is none. Parameters are not looked at. */
+/** Splits an address of PostgreSQL; undefined when it is none. Only hosts are looked at. */
 export function splitAddress(url: string): AddressParts | undefined {
   const groups = addressPattern.exec(url)?.groups
   if (groups === undefined) return undefined
-  const { scheme = '', user = '', password = '', hosts = '', database = '', query = '' } = groups
-  const isWellFormed =
-    hosts.split(',').every((text) => toHost(text) !== undefined) &&
-    [user, password, database].every(isDecodable)
-  return isWellFormed ? { scheme, user, password, hosts, database, query } : undefined
+  const {
+    scheme = '',
+    user = '',
+    password = '',
+    authority = '',
+    database = '',
+    query = '',
+  } = groups
+  const hosts = toHosts(authority, query)
+  return hosts !== undefined &&
+    [user, password, database].every((text) => decode(text) !== undefined)
+    ? { scheme, user, password, authority, database, query, hosts }
+    : undefined
 }
 
 /** Reads an address with its parameters, or throws `UnusableStore` with the first mistake. */
 export function toAddress(url: string): Address {
   const parts = splitAddress(url)
   if (parts === undefined) {
-    throw new UnusableStore('DATABASE_URL must be postgres://USER:PASSWORD@HOST/DATABASE.')
+    throw new UnusableStore(
+      'DATABASE_URL must be postgres://USER:PASSWORD@HOST/DATABASE, ' +
+        'or postgres:///DATABASE?host=FOLDER for a Unix socket.',
+    )
   }
   const parameters = readParameters(parts.query)
+  if (parameters.host !== undefined && parts.authority !== '') {
+    throw new UnusableStore('DATABASE_URL has a host and the parameter host: leave one out.')
+  }
+  if (parameters.port !== undefined && parts.authority !== '') {
+    throw new UnusableStore(
+      'DATABASE_URL has a host and the parameter port: write HOST:PORT instead.',
+    )
+  }
   requireOneOf(parameters, 'target_session_attrs', ['primary', 'read-write'])
+  if (requireOneOf(parameters, 'channel_binding', channelBindings) === 'require') {
+    throw new UnusableStore(
+      'DATABASE_URL has channel_binding=require, which the service cannot do: leave it out, and ' +
+        'set sslmode=verify-full&sslrootcert=system, which keeps impostors out as well.',
+    )
+  }
+  const tls = toTlsSettings(parameters)
   return {
-    hosts: parts.hosts.split(',').flatMap((text) => toHost(text) ?? []),
-    user: decodeURIComponent(parts.user) || undefined,
-    password: decodeURIComponent(parts.password) || undefined,
-    database: decodeURIComponent(parts.database) || undefined,
-    tls: toTlsSettings(parameters),
+    hosts: parts.hosts,
+    user: decode(parts.user) || undefined,
+    password: decode(parts.password) || undefined,
+    database: decode(parts.database) || undefined,
+    tls,
+    negotiation: toNegotiation(parameters, tls.mode),
+    connectTimeoutMs: toConnectTimeoutMs(parameters),
+    keepAlive: toKeepAlive(parameters),
     isPrepared: requireOneOf(parameters, 'prepare', ['true', 'false']) !== 'false',
     settings: Object.fromEntries(
       settingNames.flatMap((name) => {
@@ -107,55 +138,32 @@ export function toAddress(url: string): Address {
   }
 }
 
-export function toHost(text: string): Host | undefined {
-  const { name, ipv6, port = defaultPort } = hostPattern.exec(text)?.groups ?? {}
-  const host = name ?? ipv6
-  return host === undefined || Number(port) > 65_535 ? undefined : { host, port: Number(port) }
+const channelBindings = ['disable', 'prefer', 'require'] as const
+
+function toConnectTimeoutMs(parameters: Parameters): number {
+  const seconds = requireNumber(parameters, 'connect_timeout', longestConnectTimeoutSeconds)
+  return seconds === undefined ? defaultConnectTimeoutMs : seconds * 1_000
 }
 
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    return false
-  }
+function toKeepAlive(parameters: Parameters): KeepAlive | undefined {
+  const toMs = (seconds: number | undefined) => seconds && seconds * 1_000
+  const idle = requireNumber(parameters, 'keepalives_idle', largestIdleSeconds)
+  const interval = requireNumber(parameters, 'keepalives_interval', largestIdleSeconds)
+  const count = requireNumber(parameters, 'keepalives_count', mostProbes)
+  if (requireOneOf(parameters, 'keepalives', ['0', '1']) === '0') return undefined
+  return { idleMs: toMs(idle) ?? defaultIdleMs, intervalMs: toMs(interval), count }
 }
 
-function readParameters(query: string): Parameters {
-  const parameters: Parameters = {}
-  // A plus sign is itself, as for libpq: file names may have one.
-  for (const [name, value] of new URLSearchParams(query.replaceAll('+', '%2B'))) {
-    if (!isParameterName(name)) {
-      const shown = /^\w{1,40}$/.test(name) ? name : 'without a proper name'
-      throw new UnusableStore(
-        `DATABASE_URL has an unknown parameter ${shown}: it may have ${parameterNames.join(', ')}.`,
-      )
-    }
-    if (parameters[name] !== undefined) {
-      throw new UnusableStore(`DATABASE_URL has the parameter ${name} twice: leave one out.`)
-    }
-    if (value === '') throw new UnusableStore(`The parameter ${name} of DATABASE_URL is empty.`)
-    parameters[name] = value
-  }
-  return parameters
+function toNegotiation(parameters: Parameters, mode: TlsMode): Address['negotiation'] {
+  const given = requireOneOf(parameters, 'sslnegotiation', ['postgres', 'direct']) ?? 'postgres'
+  if (given === 'postgres' || checkedModes.includes(mode)) return given
+  throw new UnusableStore(
+    'DATABASE_URL has sslnegotiation=direct, which needs sslmode=require, verify-ca or verify-full.',
+  )
 }
 
-function isParameterName(name: string): name is ParameterName {
-  return (parameterNames as readonly string[]).includes(name)
-}
-
-function requireOneOf<Value extends string>(
-  parameters: Parameters,
-  name: ParameterName,
-  values: readonly Value[],
-): Value | undefined {
-  const given = parameters[name]
-  const value = values.find((candidate) => candidate === given)
-  if (given === value) return value
-  const expected = values.join(', ').replace(/, ([^,]*)$/, ' or $1')
-  throw new UnusableStore(`The parameter ${name} of DATABASE_URL must be ${expected}.`)
-}
+/** The modes that never go without TLS. */
+const checkedModes: readonly TlsMode[] = ['require', 'verify-ca', 'verify-full']
 
 function toTlsSettings(parameters: Parameters): TlsSettings {
   const { sslrootcert: rootCertificate, sslcert: certificate, sslkey: key } = parameters
@@ -169,7 +177,7 @@ function toTlsSettings(parameters: Parameters): TlsSettings {
         'those authorities sign for any server, so the name must be checked as well.',
     )
   }
-  if (rootCertificate !== undefined && !['require', 'verify-ca', 'verify-full'].includes(mode)) {
+  if (rootCertificate !== undefined && !checkedModes.includes(mode)) {
     throw new UnusableStore(
       `DATABASE_URL has sslrootcert, but sslmode=${mode} checks no certificate: ` +
         'set sslmode=verify-full.',

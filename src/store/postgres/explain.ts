@@ -1,6 +1,6 @@
 import { UnusableStore } from '../store.ts'
-import type { Host } from './address.ts'
 import { codeOf } from './failures.ts'
+import { type Host, isUnixSocket, toSocketPath } from './hosts.ts'
 import { NotPrimary, UnsafeSearchPath } from './primary.ts'
 import { TlsFailure } from './sockets.ts'
 
@@ -18,7 +18,7 @@ export function explain(error: unknown, hosts: readonly Host[]): Explanation {
     const message = toFinalMessage(reason)
     if (message !== undefined) return { message, isFinal: true }
   }
-  const names = hosts.map(({ host, port }) => `${host}:${port}`).join(', ')
+  const names = hosts.map(toName).join(', ')
   if (reasons.every((reason) => reason instanceof NotPrimary)) {
     return {
       message: `No server of DATABASE_URL (${names}) is a primary: all are standbys.`,
@@ -32,6 +32,10 @@ export function explain(error: unknown, hosts: readonly Host[]): Explanation {
       'Check the address, and that it is PostgreSQL.',
     isFinal: false,
   }
+}
+
+function toName(at: Host): string {
+  return isUnixSocket(at) ? toSocketPath(at) : `${at.host}:${at.port}`
 }
 
 function toFinalMessage(reason: unknown): string | undefined {
@@ -61,6 +65,9 @@ const tlsMessages: Record<string, string> = {
   TLS_REFUSED:
     'The PostgreSQL server does not speak TLS, which sslmode of DATABASE_URL requires: ' +
     'set ssl = on there.',
+  TLS_NOT_DIRECT:
+    'The PostgreSQL server does not know sslnegotiation=direct: it needs PostgreSQL 17 or newer. ' +
+    'Leave the parameter out.',
   CERT_HAS_EXPIRED: 'The certificate of the PostgreSQL server has expired: renew it.',
   CERT_NOT_YET_VALID:
     'The certificate of the PostgreSQL server is not valid yet: check the clocks.',

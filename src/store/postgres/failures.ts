@@ -18,6 +18,15 @@ export class StaleRows extends Error {
   }
 }
 
+/** The driver mixed up the rows of a result: its connection cannot be used any more. */
+export class RowsMissing extends Error {
+  readonly code = 'ROWS_MISSING'
+  constructor() {
+    super('the driver left rows out of a result')
+    this.name = 'RowsMissing'
+  }
+}
+
 /** The code of an error, the server's or the connection's: `28P01`, `ECONNREFUSED`. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
@@ -37,11 +46,6 @@ export function isUnwritable(error: unknown): boolean {
 /** We stopped waiting. The server may still be working on it. */
 export function isTimeout(error: unknown): boolean {
   return codeOf(error) === 'TIMEOUT'
-}
-
-/** The server was asked to end the statement. */
-export function isCancelled(error: unknown): boolean {
-  return codeOf(error) === '57014'
 }
 
 /** The connection was lost, or the server ended it. A statement that was sent may have run. */

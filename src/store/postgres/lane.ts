@@ -1,6 +1,6 @@
 import type { Caller } from '../caller.ts'
 import { callerLeft, overloaded, unreachable } from '../failures.ts'
-import { isCancelled } from './failures.ts'
+import { RowsMissing } from './failures.ts'
 import type { Sql } from './pools.ts'
 import { timedOut } from './timeout.ts'
 
@@ -19,6 +19,8 @@ export interface LaneConnection {
   readonly sql: Sql
   /** Asks the server to end the statement under way. */
   cancel(): Promise<void>
+  /** Closes the connection at once. */
+  close(): Promise<void>
 }
 
 export interface LaneOptions {
@@ -47,9 +49,6 @@ interface Task {
 interface Track {
   readonly connection: LaneConnection
   readonly tasks: Task[]
-  /** How many cancel requests were sent, and whether one is on its way. */
-  cancels: number
-  isCancelling: boolean
 }
 
 /** How often tasks are checked for their time and their callers. */
@@ -57,10 +56,13 @@ const checkMs = 50
 /** After a task that has been under way for this long, none is sent: it would have to wait. */
 const slowMs = 10
 
-/** Builds a lane. Its connections are opened when they are needed, and kept. */
+/**
+ * Builds a lane. Its connections are opened when they are needed, and kept until a read on one of
+ * them is given up: the rest of its answer would meet the next read there.
+ */
 export function buildLane(options: LaneOptions): Lane {
   const { open, connections, depth, queueItems, whenLate } = options
-  const tracks: Track[] = []
+  let tracks: Track[] = []
   // No set: V8 links its outgrown tables, and the garbage collector would keep what they hold.
   let queue: Task[] = []
   let openCount = 0
@@ -90,7 +92,7 @@ export function buildLane(options: LaneOptions): Lane {
       queue.shift()
       void start(track, task, now)
     }
-    if (isBusy && openCount < connections) void openAnother()
+    if (isBusy && !isClosed && openCount < connections) void openAnother()
   }
 
   /** The connection with the fewest tasks, of those that can take another. */
@@ -99,9 +101,9 @@ export function buildLane(options: LaneOptions): Lane {
     const maxTasks = tracks.length < connections ? 1 : depth
     let found: Track | undefined
     for (const track of tracks) {
-      const { tasks, isCancelling } = track
+      const { tasks } = track
       const [oldest] = tasks
-      if (isCancelling || tasks.length >= maxTasks) continue
+      if (tasks.length >= maxTasks) continue
       if (oldest !== undefined && now - oldest.sentAt > slowMs) continue
       if (found === undefined || tasks.length < found.tasks.length) found = track
     }
@@ -109,17 +111,20 @@ export function buildLane(options: LaneOptions): Lane {
   }
 
   async function start(track: Track, task: Task, now: number): Promise<void> {
-    const { connection, tasks, cancels } = track
+    const { connection, tasks } = track
+    const isAbandoned = () => !tracks.includes(track)
     task.sentAt = now
     tasks.push(task)
     try {
-      task.settle.resolve((await task.statements(connection.sql)) as never)
+      const value = await task.statements(connection.sql)
+      if (isAbandoned()) return
+      task.settle.resolve(value as never)
       // The driver holds on to old queries for a while: they must not hold requests.
       task.caller = undefined
     } catch (error) {
-      // The cancel request was meant for the task before it: a read can be sent again.
-      if (isCancelled(error) && track.cancels > cancels && !task.isUnwanted) queue.push(task)
-      else task.settle.reject(error)
+      if (isAbandoned()) return
+      if (error instanceof RowsMissing && whenLate === 'cancel') return void abandon(track)
+      task.settle.reject(error)
     }
     tasks.splice(tasks.indexOf(task), 1)
     startNext()
@@ -128,7 +133,7 @@ export function buildLane(options: LaneOptions): Lane {
   async function openAnother(): Promise<void> {
     openCount++
     try {
-      tracks.push({ connection: await open(), tasks: [], cancels: 0, isCancelling: false })
+      tracks.push({ connection: await open(), tasks: [] })
       startNext()
     } catch (error) {
       openCount--
@@ -158,17 +163,20 @@ export function buildLane(options: LaneOptions): Lane {
       task.isUnwanted = true
       task.settle.reject(reason === 'late' ? timedOut(task.timeoutMs) : callerLeft())
     }
-    // The server executes the oldest. The others are cancelled when it is their turn.
-    if (whenLate === 'cancel' && track.tasks[0]?.isUnwanted) void cancel(track)
+    // The server executes the oldest. The others are given up when it is their turn.
+    if (whenLate === 'cancel' && track.tasks[0]?.isUnwanted) void abandon(track)
   }
 
-  /** Nothing more is sent meanwhile: a request that is on its way would hit the next statement. */
-  async function cancel(track: Track): Promise<void> {
-    if (track.isCancelling) return
-    track.isCancelling = true
-    track.cancels++
+  /** Gives a connection up for good. The reads behind the one that was given up are sent again. */
+  async function abandon(track: Track): Promise<void> {
+    tracks = tracks.filter((other) => other !== track)
+    queue = [...track.tasks.filter(({ isUnwanted }) => !isUnwanted), ...queue]
+    if (isClosed) refuse(unreachable())
+    startNext()
+    // The server notices a closed connection only when it writes, and a pooler forgets the request.
     await track.connection.cancel().catch(() => {})
-    track.isCancelling = false
+    await track.connection.close().catch(() => {})
+    openCount--
     startNext()
   }
 

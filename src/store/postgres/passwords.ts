@@ -1,7 +1,8 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { explainFile } from '../file-errors.ts'
-import { type Host, splitAddress, toHost } from './address.ts'
+import { splitAddress } from './address.ts'
+import { type Host, isUnixSocket } from './hosts.ts'
 
 /** A server and the role on it, for which a password is needed. */
 export interface Login extends Host {
@@ -27,18 +28,16 @@ export function addPassword(url: string, env: Environment): Found {
   if (parts === undefined || parts.password !== '') return { url }
   const user = decodeURIComponent(parts.user) || env.PGUSER || env.USER || ''
   const name = decodeURIComponent(parts.database) || env.PGDATABASE || user
-  const logins = parts.hosts
-    .split(',')
-    .flatMap((text) => toHost(text) ?? [])
-    .map((host) => ({ ...host, database: name, user }))
+  const logins = parts.hosts.map((host) => ({ ...host, database: name, user }))
   const { password, mistake } = env.PGPASSWORD
     ? { password: env.PGPASSWORD }
     : searchFile(logins, env)
   if (mistake !== undefined) return { mistake }
   if (password === undefined) return { url }
-  const { scheme, hosts, database, query } = parts
+  const { scheme, authority, database, query } = parts
   const secret = `${parts.user}:${encodeURIComponent(password)}@`
-  return { url: `${scheme}${secret}${hosts}${database && `/${database}`}${query && `?${query}`}` }
+  const rest = `${authority}${database && `/${database}`}${query && `?${query}`}`
+  return { url: `${scheme}${secret}${rest}` }
 }
 
 function searchFile(
@@ -65,7 +64,7 @@ function searchFile(
 
 /** The password for a login in a password file: lines of `host:port:database:user:password`. */
 export function findPassword(content: string, login: Login): string | undefined {
-  const wanted = [login.host, String(login.port), login.database, login.user]
+  const wanted = [toHostName(login), String(login.port), login.database, login.user]
   for (const line of content.split(/\r?\n/)) {
     if (line.startsWith('#')) continue
     const fields = splitFields(line)
@@ -75,6 +74,13 @@ export function findPassword(content: string, login: Login): string | undefined 
   }
   return undefined
 }
+
+/** As for libpq, the server of the usual Unix socket is the one of this machine. */
+function toHostName(at: Host): string {
+  return isUnixSocket(at) && usualFolders.includes(at.host) ? 'localhost' : at.host
+}
+
+const usualFolders = ['/tmp', '/run/postgresql', '/var/run/postgresql']
 
 /** Splits at colons. A backslash makes the next character an ordinary one. */
 function splitFields(line: string): string[] {

@@ -34,7 +34,10 @@ export async function requirePrimary(sql: Sql): Promise<Backend> {
   return rows.state
 }
 
-/** Asks the server to cancel the statement of a backend, and waits until it got the request. */
+/**
+ * Asks the server to cancel the statement of a backend, over one of these sockets, and waits until
+ * it got the request.
+ */
 export async function cancelStatement(
   sockets: Sockets,
   { pid, secret }: Backend,

@@ -1,5 +1,6 @@
-import type { Address, Host } from './address.ts'
+import type { Address } from './address.ts'
 import { isLoss } from './failures.ts'
+import type { Host } from './hosts.ts'
 import { buildLane, type Lane } from './lane.ts'
 import { buildPools, type Pools, type Sql } from './pools.ts'
 import { requirePrimary } from './primary.ts'
@@ -41,7 +42,7 @@ const beatTimeoutMs = 1_000
 /** Opens a session, or throws why the server cannot be used. */
 export function openSession(options: SessionOptions): Promise<Session> {
   const { address, at } = options
-  return negotiate(address, at.host, (terms) => openOnTerms(terms, options))
+  return negotiate(address, at, (terms) => openOnTerms(terms, options))
 }
 
 async function openOnTerms(terms: Terms, options: SessionOptions): Promise<Session> {

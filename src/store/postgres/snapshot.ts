@@ -23,6 +23,8 @@ export async function openSnapshot(session: Session, answerTimeoutMs: number): P
     try {
       return await (timeoutMs === Number.POSITIVE_INFINITY ? run() : withTimeout(run(), timeoutMs))
     } catch (error) {
+      // Its answer may still come: nothing more is asked on this connection.
+      isLost = true
       throw toReadFailure(error)
     }
   }
@@ -41,6 +43,7 @@ export async function openSnapshot(session: Session, answerTimeoutMs: number): P
       try {
         yield* walkPlants(sql, query, { answerTimeoutMs, isLost: () => isLost })
       } catch (error) {
+        isLost = true
         throw toReadFailure(error)
       }
     },

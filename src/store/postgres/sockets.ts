@@ -1,9 +1,10 @@
 import { once } from 'node:events'
-import { connect as connectTcp, type Socket } from 'node:net'
-import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { connect as connectTcp, type NetConnectOpts, type Socket } from 'node:net'
+import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
 import { unreachable } from '../failures.ts'
-import type { Host } from './address.ts'
+import type { Address } from './address.ts'
 import { codeOf } from './failures.ts'
+import { type Host, isUnixSocket, toSocketPath } from './hosts.ts'
 import { timedOut } from './timeout.ts'
 
 /** The sockets to one server. We own them, to cut them when the server hangs. */
@@ -20,12 +21,15 @@ export interface Sockets {
   destroy(): void
 }
 
-export interface SocketsOptions {
+export interface SocketsOptions extends Partial<Pick<Address, 'negotiation' | 'keepAlive'>> {
   readonly at: Host
   /** Absent: nothing is encrypted. */
   readonly tls: ConnectionOptions | undefined
   readonly timeoutMs: number
 }
+
+/** The protocol that a server agrees to when TLS comes first. */
+const protocol = 'postgresql'
 
 /** The handshake failed. The code says why. */
 export class TlsFailure extends Error {
@@ -38,7 +42,8 @@ export class TlsFailure extends Error {
 }
 
 /** Builds an empty set of sockets. Once closed or destroyed, it opens no more. */
-export function buildSockets({ at, tls, timeoutMs }: SocketsOptions): Sockets {
+export function buildSockets(options: SocketsOptions): Sockets {
+  const { at, tls, timeoutMs, negotiation = 'postgres', keepAlive } = options
   const sockets = new Set<Socket>()
   let isClosed = false
   let onEmpty: (() => void)[] = []
@@ -60,17 +65,25 @@ export function buildSockets({ at, tls, timeoutMs }: SocketsOptions): Sockets {
 
   async function open(): Promise<Socket> {
     if (isClosed) throw unreachable()
-    const { host, port } = at
-    let socket = add(connectTcp({ host, port, noDelay: true }))
+    let socket = add(connectTcp(toTarget(at)))
     const timer = setTimeout(() => socket.destroy(timedOut(timeoutMs)), timeoutMs)
     try {
       await until(socket, 'connect')
+      if (keepAlive !== undefined && !isUnixSocket(at)) {
+        const { idleMs, intervalMs, count } = keepAlive
+        socket.setKeepAlive(true, idleMs, intervalMs, count)
+      }
       if (tls !== undefined) {
-        await requestTls(socket)
+        const isDirect = negotiation === 'direct'
+        if (!isDirect) await requestTls(socket)
         const plain = socket
-        socket = add(connectTls({ ...tls, socket: plain }))
+        const agreement = isDirect ? { ALPNProtocols: [protocol] } : {}
+        socket = add(connectTls({ ...tls, ...agreement, socket: plain }))
         sockets.delete(plain)
         await until(socket, 'secureConnect').catch(rethrowAsTlsFailure)
+        if (isDirect && (socket as TLSSocket).alpnProtocol !== protocol) {
+          throw new TlsFailure('TLS_NOT_DIRECT')
+        }
       }
       return socket
     } catch (error) {
@@ -95,6 +108,11 @@ export function buildSockets({ at, tls, timeoutMs }: SocketsOptions): Sockets {
       for (const socket of sockets) socket.destroy()
     },
   }
+}
+
+function toTarget(at: Host): NetConnectOpts {
+  if (isUnixSocket(at)) return { path: toSocketPath(at) }
+  return { host: at.host, port: at.port, noDelay: true }
 }
 
 /** Asks the server for TLS, before the first message of its protocol. */

@@ -1,6 +1,7 @@
 import type { ConnectionOptions } from 'node:tls'
 import type { Address } from './address.ts'
 import { codeOf } from './failures.ts'
+import { type Host, isUnixSocket } from './hosts.ts'
 import { TlsFailure } from './sockets.ts'
 import { encryptions, readTlsOptions } from './tls.ts'
 
@@ -19,12 +20,13 @@ type Settings = Readonly<Record<string, string>>
 /** Opens a session on the first terms that both sides agree to. */
 export async function negotiate<Session>(
   { tls: wanted, settings }: Address,
-  host: string,
+  at: Host,
   open: (terms: Terms) => Promise<Session>,
 ): Promise<Session> {
   let refusal: unknown
-  for (const encryption of encryptions[wanted.mode]) {
-    const tls = encryption === 'tls' ? await readTlsOptions(wanted, host) : undefined
+  // As in libpq, nothing is encrypted within one machine.
+  for (const encryption of encryptions[isUnixSocket(at) ? 'disable' : wanted.mode]) {
+    const tls = encryption === 'tls' ? await readTlsOptions(wanted, at.host) : undefined
     try {
       return await openPinned(open, { tls, settings })
     } catch (error) {
