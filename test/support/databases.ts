@@ -62,9 +62,11 @@ function openAdmin(): Promise<postgres.Sql> {
 let ownServer: Promise<string> | undefined
 
 /** The server that the whole run shares, or one that this file starts when it runs alone. */
-export function findServer(): Promise<string> {
+export async function findServer(): Promise<string> {
+  // An async function: after a wait for a promise of another test, the runner takes that test for
+  // the current one.
   const { TEST_POSTGRES_URL } = process.env
-  if (TEST_POSTGRES_URL) return Promise.resolve(TEST_POSTGRES_URL)
+  if (TEST_POSTGRES_URL) return TEST_POSTGRES_URL
   ownServer ??= (async () => {
     const server = await startServer(await newCluster(), { fsync: 'off' })
     releaseAfterFile(server.stop)
