@@ -22,6 +22,8 @@ export const limits = {
   eventStreams: 1_000,
   /** A stream for whose client this much waits is cut. */
   eventBytesWaiting: 1024 * 1024,
+  /** A page of plants or events ends when it reaches this size. */
+  pageBytes: 1024 * 1024,
   retryAfterSeconds: 1,
 } as const
 

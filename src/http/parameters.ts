@@ -12,7 +12,7 @@ import {
 } from '../contract/parameters.ts'
 import type { States } from '../contract/precondition.ts'
 import { isStorable } from '../contract/text.ts'
-import { toPlace } from '../store/positions.ts'
+import { toPlace } from '../journal/position.ts'
 import type { Position } from '../store/store.ts'
 import { toVersion } from './etag.ts'
 

@@ -1,9 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { formats, jsonContentType } from '../contract/formats.ts'
+import { limits } from '../contract/limits.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
 import { toJson } from '../json/write.ts'
 import type { Caller } from '../store/caller.ts'
-import { type PlantQuery, pageBytes, type Store } from '../store/store.ts'
+import type { PlantQuery, Store } from '../store/store.ts'
 import { type ExportQuery, writePlants } from '../transfer/write.ts'
 import type { StreamedBody } from './streamed-body.ts'
 
@@ -67,10 +68,10 @@ const maxEscape = 6
 function isLargeAsJson(page: readonly StoredPlant[]): boolean {
   let length = 0
   for (const { name, tag = '' } of page) length += name.length + tag.length
-  if (length * maxEscape <= pageBytes) return false
+  if (length * maxEscape <= limits.pageBytes) return false
   let jsonLength = 0
   for (const plant of page) jsonLength += toJson(plant).length
-  return jsonLength > pageBytes
+  return jsonLength > limits.pageBytes
 }
 
 async function* toArray(

@@ -1,4 +1,4 @@
-import { toPlace } from '../store/positions.ts'
+import { toPlace } from '../journal/position.ts'
 import type { Receiver } from '../store/receivers.ts'
 import type { Position, Store } from '../store/store.ts'
 import { type Metric, toGauge } from './metric.ts'

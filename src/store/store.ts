@@ -1,12 +1,20 @@
 import type { Precondition } from '../contract/precondition.ts'
 import type { Scope } from '../contract/scopes.ts'
 import type { NewPlant, StoredPlant } from '../contract/shapes.ts'
+import type { Position } from '../journal/position.ts'
+import type { JournalPage } from '../journal/row.ts'
 import type { Caller } from './caller.ts'
-import type { JournalPage, Position } from './journal-events.ts'
 import type { StoreMeasures } from './measures.ts'
 import type { ReceiverStore } from './receivers.ts'
 
-export * from './journal-events.ts'
+export type { Position } from '../journal/position.ts'
+export {
+  type EventType,
+  type JournalEvent,
+  type Journaling,
+  type JournalPage,
+  toPlant,
+} from '../journal/row.ts'
 export type * from './measures.ts'
 
 /** Names one state of one plant. It is random, so it never recurs, even after a restore. */
@@ -73,8 +81,6 @@ export interface FileSummary {
 
 /** How long an idempotency key is kept. */
 export const keyLifetimeMs = 24 * 60 * 60 * 1000
-/** A page ends when it reaches this size. */
-export const pageBytes = 1024 * 1024
 
 /** A token as the store keeps it: its SHA-256, never the token. Times are ms since 1970. */
 export interface TokenRecord {

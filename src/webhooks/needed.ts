@@ -1,4 +1,4 @@
-import { findEvent } from '../store/find-event.ts'
+import { findEvent } from '../journal/find-event.ts'
 import type { Receiver } from '../store/receivers.ts'
 import type { Store } from '../store/store.ts'
 

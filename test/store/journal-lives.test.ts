@@ -79,7 +79,7 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     await sql.unsafe(`BEGIN;
       INSERT INTO plant_store.plants VALUES (${id}, 'slow', NULL, 1);
       INSERT INTO plant_store.journal
-      VALUES (nextval('plant_store.journal_seq'), 0, 7, 1, '{"k":["c"],"t":[""],"i":[${id}],"n":["slow"],"g":[null]}')`)
+      VALUES (nextval('plant_store.journal_seq'), 0, 7, 1, E'c\\t\\t${id}\\t"slow"')`)
     return sql
   }
 
@@ -151,7 +151,7 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     await untilWaiting(url)
     await slow.unsafe(`DELETE FROM plant_store.plants WHERE id = 50;
       INSERT INTO plant_store.journal VALUES (nextval('plant_store.journal_seq'), 0, 7, 2,
-        '{"k":["c","d"],"t":[""],"i":[50,50],"n":["a","a"],"g":[null]}');
+        E'c\\t\\t50\\t"a"\\nd\\t\\t50\\t"a"');
       COMMIT`)
     assert.ok((await writing).every((outcome) => outcome !== 'exists'))
     assert.deepEqual(await readIds(store, 'oldest'), [50n, 50n, ...ids])

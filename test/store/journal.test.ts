@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Place, toPlace } from '../../src/store/positions.ts'
+import { limits } from '../../src/contract/limits.ts'
+import { type Place, toPlace } from '../../src/journal/position.ts'
 import {
   type JournalEvent,
   type JournalPage,
   type Position,
-  pageBytes,
   type Store,
   toPlant,
 } from '../../src/store/store.ts'
@@ -246,7 +246,7 @@ for (const engine of everyEngine) {
       )
       const places = events.map(({ position }) => toPlace(position) as Place)
       const most = Math.max(...places.map(({ done }) => done))
-      assert.ok(most > 1 && (most - 1) * name.length <= pageBytes, `${most} are in one row`)
+      assert.ok(most > 1 && (most - 1) * name.length <= limits.pageBytes, `${most} are in one row`)
     })
 
     it('begins anew when it was off', async () => {

@@ -1,5 +1,5 @@
 import { type Config, WrongConfig } from '../../config.ts'
-import { findEvent } from '../../store/find-event.ts'
+import { findEvent } from '../../journal/find-event.ts'
 import { type Store, toPlant } from '../../store/store.ts'
 import type { JsonFlags } from '../flags.ts'
 import { toCount } from '../progress.ts'

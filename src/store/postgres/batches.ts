@@ -1,6 +1,6 @@
 import type { Batched } from '../batcher.ts'
 import type { Change, Create, Import } from '../changes.ts'
-import { recordChanges } from '../journal.ts'
+import { recordChanges } from '../recorded-changes.ts'
 import type { ImportOutcome } from '../store.ts'
 import { insertAllOrNone } from './inserts.ts'
 import { loadRows } from './plants.ts'
@@ -25,16 +25,12 @@ export function takeFirst(writes: PostgresWrite[]): PostgresWrite[] {
   return writes.every(isCreate) ? writes : writes.slice(0, mostRead)
 }
 
-/** Sends a batch in the cheapest way for its changes, if the journal is on or off as expected. */
-export function sendWrites(
-  sql: Sql,
-  writes: PostgresWrite[],
-  journaling: 'on' | 'off',
-): Promise<Outcomes> {
-  if (writes.every(isCreate)) return createAll(sql, writes, journaling)
+/** Sends a batch in the cheapest way for its changes. */
+export function sendWrites(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
+  if (writes.every(isCreate)) return createAll(sql, writes)
   const [write] = writes
   const isAlone = writes.length === 1 && write !== undefined
-  return isAlone && isImport(write) ? importAll(sql, write, journaling) : runAll(sql, writes)
+  return isAlone && isImport(write) ? importAll(sql, write) : runAll(sql, writes)
 }
 
 function isCreate(write: PostgresWrite): write is PostgresWrite<Create> {
@@ -49,11 +45,7 @@ function isImport(write: PostgresWrite): write is PostgresWrite<Import> {
  * Sends plain creates as one statement, and again without those whose ids are taken. The first of
  * several with the same id wins.
  */
-async function createAll(
-  sql: Sql,
-  writes: PostgresWrite<Create>[],
-  journaling: 'on' | 'off',
-): Promise<Outcomes> {
+async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Outcomes> {
   const firsts = new Map<bigint, PostgresWrite<Create>>()
   for (const write of writes) {
     const { id } = write.change.plant
@@ -63,7 +55,7 @@ async function createAll(
     const creates = [...firsts.values()].map(({ change }) => change)
     const plants = creates.map(({ plant }) => plant)
     const tokenIds = creates.map(({ tokenId }) => tokenId)
-    const taken = await insertAllOrNone(sql, plants, tokenIds, journaling)
+    const taken = await insertAllOrNone(sql, plants, tokenIds)
     if (taken.length === 0) break
     for (const id of taken) firsts.delete(id)
   }
@@ -76,14 +68,10 @@ async function createAll(
 }
 
 /** Sends an import as one statement, if no id is taken or named twice. */
-async function importAll(
-  sql: Sql,
-  write: PostgresWrite<Import>,
-  journaling: 'on' | 'off',
-): Promise<Outcomes> {
+async function importAll(sql: Sql, write: PostgresWrite<Import>): Promise<Outcomes> {
   const { plants, tokenId } = write.change
   if (new Set(plants.map(({ id }) => id)).size < plants.length) return runAll(sql, [write])
-  const taken = await insertAllOrNone(sql, plants, [tokenId], journaling)
+  const taken = await insertAllOrNone(sql, plants, [tokenId])
   if (taken.length > 0) return runAll(sql, [write])
   return new Map([[write, plants.map((): ImportOutcome => 'stored')]])
 }

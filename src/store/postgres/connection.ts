@@ -16,7 +16,6 @@ export interface Connection {
   session(): Session | undefined
   /** Gives up a session whose server can no longer be used, as a statement has shown. */
   giveUp(session: Session, reason: unknown): void
-  readonly journaling: 'on' | 'off'
   close(): Promise<void>
 }
 
@@ -97,12 +96,11 @@ export async function openPrimary(
 
   const first = await start()
   current = first
-  let journaling: 'on' | 'off'
   try {
     const [writer] = first.writers as [Sql]
     await prepareSchema(writer)
     await pauseIfCopied(writer)
-    journaling = await setJournaling(writer, wanted)
+    await setJournaling(writer, wanted)
   } catch (error) {
     isClosed = true
     await first.end(0)
@@ -111,7 +109,6 @@ export async function openPrimary(
   return {
     session: () => current,
     giveUp: lose,
-    journaling,
     async close() {
       isClosed = true
       await current?.end(farewellMs)

@@ -1,14 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isReached, type JournalRow } from '../journal.ts'
-import { type Reading, readText } from '../journal-text.ts'
-import { type Place, toPlace, toPosition } from '../positions.ts'
-import { type JournalEvent, type JournalPage, type Position, pageBytes } from '../store.ts'
+import { limits } from '../../contract/limits.ts'
+import {
+  isReached,
+  type Place,
+  type Position,
+  toPlace,
+  toPosition,
+} from '../../journal/position.ts'
+import {
+  type JournalEvent,
+  type JournalPage,
+  type JournalRow,
+  type Reading,
+  readRow,
+} from '../../journal/row.ts'
 import { toIntegerArray } from './arrays.ts'
 import type { Horizon } from './horizon.ts'
-import { changesAsText, storedBytes } from './journal-rows.ts'
 import type { Sql } from './pools.ts'
 
-/** A row of the journal. Changes that are no text, or beyond its share of a page, are left out. */
+/** A row of the journal. Changes beyond its share of a page are left out. */
 interface SparseRow extends Omit<JournalRow, 'changes'> {
   readonly place: Place
   readonly bytes: number
@@ -58,13 +68,18 @@ export async function readJournal(
     begin ??= from
     place = from
     const settled = rows.slice(0, horizon.countSettled(rows.map((row) => row.place.seq)))
-    const fitting = toFitting(settled, from, limit - events.length, pageBytes - reading.bytes)
+    const fitting = toFitting(
+      settled,
+      from,
+      limit - events.length,
+      limits.pageBytes - reading.bytes,
+    )
     const texts = await selectLeftOut(sql, fitting)
     for (const row of fitting) {
       const changes = row.changes ?? texts.get(row.place.seq)
       if (changes === undefined) return toPage(begin, events, false)
       const here = row.place.seq === from.seq ? from : row.place
-      const isDone = here.done === row.count || readText(changes, row.at, here, reading)
+      const isDone = here.done === row.count || readRow({ at: row.at, changes }, here, reading)
       if (!isDone) return toPage(begin, events, false)
       place = { ...row.place, done: row.count }
     }
@@ -124,14 +139,14 @@ async function selectRows(
 ): Promise<SparseRow[] | 'off'> {
   const first = from === 'oldest' ? null : from.seq
   const done = from === 'oldest' ? 0 : from.done
-  const share = Math.floor(pageBytes / limit)
+  const share = Math.floor(limits.pageBytes / limit)
   const rows = await sql<SelectedRow[]>`
     SELECT life.id AS life, row.seq, row.nonce, row.count, row.at, row.bytes,
       CASE WHEN row.bytes = 0 THEN '' WHEN row.bytes <= ${share} THEN row.changes END AS changes
     FROM plant_store.journal_life AS life LEFT JOIN LATERAL (
       SELECT seq, nonce, count, at, changes,
         CASE WHEN seq = ${first}::bigint AND count = ${done} THEN 0
-          ELSE ${storedBytes(sql)} END AS bytes
+          ELSE pg_catalog.octet_length(changes) END AS bytes
       FROM plant_store.journal WHERE seq >= coalesce(${first}::bigint, life.since)
       ORDER BY seq LIMIT ${limit}) AS row ON TRUE
     ORDER BY row.seq`
@@ -150,7 +165,7 @@ async function selectLeftOut(sql: Sql, rows: readonly SparseRow[]): Promise<Map<
   const seqs = rows.filter(({ changes }) => changes === undefined).map(({ place }) => place.seq)
   if (seqs.length === 0) return new Map()
   const found = await sql<{ seq: string; changes: string }[]>`
-    SELECT seq, ${changesAsText(sql)} AS changes FROM plant_store.journal
+    SELECT seq, changes FROM plant_store.journal
     WHERE seq = ANY(${toIntegerArray(seqs)}::bigint[])`
   return new Map(found.map(({ seq, changes }) => [Number(seq), changes]))
 }

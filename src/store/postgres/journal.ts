@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { toPosition } from '../../journal/position.ts'
+import { type JournalRow, newLife, newNonce } from '../../journal/row.ts'
+import { planTrim, rowsPerTrim } from '../../journal/trim.ts'
 import { unreachable } from '../failures.ts'
-import { newLife, newNonce, planTrim, rowsPerTrim } from '../journal.ts'
-import { toPosition } from '../positions.ts'
 import { type Journaling, type Position, UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
 import type { Horizon } from './horizon.ts'
-import { storedBytes } from './journal-rows.ts'
 import type { Sql } from './pools.ts'
 import { inTransaction } from './session.ts'
 
@@ -16,29 +16,40 @@ const lookAgainMs = 5
 const switchTimeoutMs = 3_000
 
 /**
- * Begins or ends the journal as wanted, for every process of the store. Returns whether it is on.
+ * Begins or ends the journal as wanted, for every process of the store.
  * It begins between two changes: those under way end before it, others wait, and see that it is on.
  */
-export async function setJournaling(sql: Sql, wanted: Journaling): Promise<'on' | 'off'> {
+export async function setJournaling(sql: Sql, wanted: Journaling): Promise<void> {
   const [row] = await sql<[{ id: string | null }]>`SELECT id FROM plant_store.journal_life`
   const current = row.id === null ? 'off' : 'on'
-  if (wanted === 'as before' || wanted === current) return current
-  return inTransaction(sql, async () => {
+  if (wanted === 'as before' || wanted === current) return
+  await inTransaction(sql, async () => {
     const [locked] = await sql<[{ id: string | null }]>`
       SELECT id FROM plant_store.journal_life FOR UPDATE`
-    if ((locked.id === null) === (wanted === 'off')) return wanted
+    if ((locked.id === null) === (wanted === 'off')) return
     if (wanted === 'off') await sql`UPDATE plant_store.journal_life SET id = NULL, since = 0`
     else {
       await waitForChanges(sql)
       const [begun] = await sql<[{ seq: string }]>`
-        INSERT INTO plant_store.journal (at, nonce, count, changes)
-        VALUES (${Date.now()}, ${newNonce()}, 0, '')
+        INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
+        VALUES (pg_catalog.nextval('plant_store.journal_seq'), ${Date.now()}, ${newNonce()}, 0, '')
         RETURNING seq`
       await sql`
         UPDATE plant_store.journal_life SET id = ${newLife()}, since = ${begun.seq}::bigint`
     }
-    return wanted
   })
+}
+
+/**
+ * Writes a row, if the journal is on. It must be the last statement that can wait (see `Horizon`),
+ * and come after those that change plants: see `setJournaling`.
+ */
+export async function writeRow(sql: Sql, { at, nonce, count, changes }: JournalRow): Promise<void> {
+  await sql`
+    INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
+    SELECT pg_catalog.nextval('plant_store.journal_seq'), ${at}::bigint, ${nonce}::integer,
+      ${count}::integer, ${changes}::text
+    FROM plant_store.journal_life WHERE id IS NOT NULL`
 }
 
 /** Waits until no change is under way, and keeps others waiting until the transaction ends. */
@@ -84,7 +95,7 @@ export async function lastRow(sql: Sql): Promise<string | null> {
 /** Deletes some rows from before this time. Returns whether none are left. */
 export async function trimJournal(sql: Sql, before: number): Promise<boolean> {
   const rows = await sql<{ seq: string; at: string; bytes: number }[]>`
-    SELECT seq, at, ${storedBytes(sql)} AS bytes FROM plant_store.journal
+    SELECT seq, at, pg_catalog.octet_length(changes) AS bytes FROM plant_store.journal
     ORDER BY seq LIMIT ${rowsPerTrim}`
   const oldest = rows.map(({ seq, at, bytes }) => [Number(seq), Number(at), bytes] as const)
   const { upTo, isDone } = planTrim(oldest, before)

@@ -136,18 +136,4 @@ export const migrations: readonly string[] = [
    INSERT INTO plant_store.receiver_revision VALUES (0);`,
   // The database for which the receivers were added. In a copy of it they are paused.
   'ALTER TABLE plant_store.receiver_revision ADD COLUMN home text;',
-  // Creates that share a commit are kept as the columns that were inserted, not as a text. Nothing
-  // is planned by them: statistics of them would only cost time.
-  `ALTER TABLE plant_store.journal
-     ALTER COLUMN changes DROP NOT NULL, ALTER COLUMN changes SET STATISTICS 0,
-     ADD COLUMN ids bigint[], ADD COLUMN names text[], ADD COLUMN tags text[],
-     ADD COLUMN token_ids text[],
-     ALTER COLUMN ids SET STORAGE EXTERNAL, ALTER COLUMN ids SET STATISTICS 0,
-     ALTER COLUMN names SET STORAGE EXTERNAL, ALTER COLUMN names SET STATISTICS 0,
-     ALTER COLUMN tags SET STORAGE EXTERNAL, ALTER COLUMN tags SET STATISTICS 0,
-     ALTER COLUMN token_ids SET STORAGE EXTERNAL, ALTER COLUMN token_ids SET STATISTICS 0;`,
-  // As a default, the number is drawn where the row is written, in one node of the plan less than
-  // as a value of the SELECT that the row comes from.
-  `ALTER TABLE plant_store.journal
-     ALTER COLUMN seq SET DEFAULT nextval('plant_store.journal_seq');`,
 ]

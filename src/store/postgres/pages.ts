@@ -1,5 +1,6 @@
+import { limits } from '../../contract/limits.ts'
 import type { StoredPlant } from '../../contract/shapes.ts'
-import { type PlantPage, type PlantQuery, pageBytes } from '../store.ts'
+import type { PlantPage, PlantQuery } from '../store.ts'
 import { type StoredRow, toStored } from './plants.ts'
 import type { Sql } from './pools.ts'
 
@@ -16,7 +17,7 @@ const largestId = 2n ** 63n - 1n
 export async function listPlants(sql: Sql, query: PlantQuery): Promise<PlantPage> {
   const { after, tag, limit } = query
   if (after === largestId) return { plants: [], isWhole: true }
-  const share = Math.floor(pageBytes / limit)
+  const share = Math.floor(limits.pageBytes / limit)
   const from = toFirstId(after)
   // Written out: assembling a statement from fragments costs as much as reading twenty rows.
   const rows = await (tag === undefined
@@ -58,7 +59,7 @@ async function listBeginning(sql: Sql, { after, tag, limit }: PlantQuery): Promi
       FROM (SELECT id, name, tag FROM plant_store.plants
         ${toStretch(sql, toFirstId(after), tag)} LIMIT ${limit}) AS page
     ) AS measured
-    WHERE bytes <= ${pageBytes} OR place = 1 ORDER BY id`
+    WHERE bytes <= ${limits.pageBytes} OR place = 1 ORDER BY id`
   return { plants: rows.map(toStored), isWhole: rows.length === Number(rows[0]?.found ?? 0) }
 }
 

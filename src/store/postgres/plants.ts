@@ -1,12 +1,12 @@
 import type { StoredPlant } from '../../contract/shapes.ts'
+import type { JournalRow } from '../../journal/row.ts'
 import type { KeyUse, Rows } from '../changes.ts'
-import type { JournalRow } from '../journal.ts'
 import { type CreateKey, keyLifetimeMs, type VersionedPlant } from '../store.ts'
 import { toVersioned } from '../version.ts'
 import { toIntegerArray, toTextArray } from './arrays.ts'
 import { runWithPlants, selectPlants } from './columns.ts'
 import { StaleRows } from './failures.ts'
-import { writeRow } from './journal-rows.ts'
+import { writeRow } from './journal.ts'
 import type { Sql } from './session.ts'
 
 interface PlantRow {

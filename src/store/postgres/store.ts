@@ -66,7 +66,7 @@ export function buildPostgresStore(connection: Connection, options: PostgresOpti
     const next = live[sent.length]
     for (const write of sent) write.state = 'sent'
     const warningsBefore = session.warnings()
-    const outcomes = await attempt(session, () => sendWrites(writer, sent, connection.journaling))
+    const outcomes = await attempt(session, () => sendWrites(writer, sent))
     feed.wake()
     if (session.warnings() !== warningsBefore) throw unconfirmed()
     const done = next === undefined ? batch : batch.slice(0, batch.indexOf(next))

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
-import { newLife } from '../journal.ts'
+import { newLife } from '../../journal/row.ts'
 import { type FileSummary, UnusableStore } from '../store.ts'
 import { explain, readVersion } from './connection.ts'
 import { isFull, isNotADatabase, isSqliteError } from './failures.ts'

@@ -1,8 +1,21 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { isReached, type JournalRow, newLife, newNonce, planTrim, rowsPerTrim } from '../journal.ts'
-import { type Reading, readText } from '../journal-text.ts'
-import { type Place, toPlace, toPosition } from '../positions.ts'
-import type { Journaling, JournalPage, Position } from '../store.ts'
+import {
+  isReached,
+  type Place,
+  type Position,
+  toPlace,
+  toPosition,
+} from '../../journal/position.ts'
+import {
+  type Journaling,
+  type JournalPage,
+  type JournalRow,
+  newLife,
+  newNonce,
+  type Reading,
+  readRow,
+} from '../../journal/row.ts'
+import { planTrim, rowsPerTrim } from '../../journal/trim.ts'
 import { writeAtOpening } from './connection.ts'
 import { prepareRows } from './plants.ts'
 
@@ -16,7 +29,6 @@ export function buildJournalStatements(db: DatabaseSync) {
   const selectLife = prepareRows(db, 'SELECT id, since FROM journal_life')
   const setLife = db.prepare('UPDATE journal_life SET id = ?, since = ?')
   const insert = db.prepare('INSERT INTO journal (at, nonce, count, changes) VALUES (?, ?, ?, ?)')
-  const remove = db.prepare('DELETE FROM journal WHERE seq = ?')
   const selectEnd = prepareRows(
     db,
     'SELECT seq, nonce, count FROM journal ORDER BY seq DESC LIMIT 1',
@@ -62,7 +74,7 @@ export function buildJournalStatements(db: DatabaseSync) {
         begin = toPosition(place)
       }
       if (place.done === Number(count)) continue
-      isLast = readText(changes, Number(at), place, reading) && events.length < limit
+      isLast = readRow({ at: Number(at), changes }, place, reading) && events.length < limit
       if (!isLast) break
     }
     if (begin === undefined) return 'gone'
@@ -70,17 +82,7 @@ export function buildJournalStatements(db: DatabaseSync) {
   }
 
   return {
-    /**
-     * Writes a row if the journal is on, and returns its number. A switch takes a number, and the
-     * newest row is never trimmed: if this row follows the last one that this connection committed,
-     * there was no switch, and `journal_life` need not be read.
-     */
-    write(row: JournalRow, last: number | undefined): number | undefined {
-      const seq = add(row)
-      if (seq - 1 === last || isOn()) return seq
-      remove.run(seq)
-      return undefined
-    },
+    add,
 
     /** Starts another life of the journal, or ends this one. A row without changes marks both. */
     switchTo(journaling: Exclude<Journaling, 'as before'>): void {

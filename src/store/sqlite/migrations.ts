@@ -81,6 +81,4 @@ export const migrations: readonly string[] = [
    ) STRICT;
    CREATE TABLE receiver_revision (revision INTEGER NOT NULL) STRICT;
    INSERT INTO receiver_revision VALUES (0);`,
-  // Nothing changes but the number: rows of the journal are JSON now, and 1.1.0 cannot read them.
-  '',
 ]

@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { limits } from '../../contract/limits.ts'
 import type { KeyUse, Rows } from '../changes.ts'
-import { type PlantPage, type PlantQuery, pageBytes, type VersionedPlant } from '../store.ts'
+import type { PlantPage, PlantQuery, VersionedPlant } from '../store.ts'
 
 /** Rows come as arrays: in the binding, the names of columns cost more than their values. */
 type PlantRow = [id: bigint, name: string, tag: string | null, version: bigint]
@@ -125,7 +126,7 @@ function buildList(db: DatabaseSync, condition: string) {
 
   return (from: bigint, limit: number, ...others: string[]): VersionedPage => {
     // Reading all at once is fast. The page fits if no plant exceeds its share of it.
-    const rows = selectSparse.all(Math.floor(pageBytes / limit), from, limit, ...others)
+    const rows = selectSparse.all(Math.floor(limits.pageBytes / limit), from, limit, ...others)
     return (rows as unknown as SparseRow[]).every(isComplete)
       ? { plants: (rows as unknown as PlantRow[]).map(toPlant), isWhole: true }
       : readBeginning(select.iterate(0, from, limit, ...others) as Iterable<unknown>)
@@ -143,7 +144,7 @@ function readBeginning(rows: Iterable<unknown>): VersionedPage {
   for (const row of rows) {
     const plant = toPlant(row as PlantRow)
     bytes += plant.name.length + (plant.tag?.length ?? 0)
-    if (plants.length > 0 && bytes > pageBytes) return { plants, isWhole: false }
+    if (plants.length > 0 && bytes > limits.pageBytes) return { plants, isWhole: false }
     plants.push(plant)
   }
   return { plants, isWhole: true }

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { apply, type Change, type Outcome } from '../changes.ts'
-import { type Recorder, recordChanges } from '../journal.ts'
+import { type RecordedChanges, recordChanges } from '../recorded-changes.ts'
 import type { TokenRecord, TokenUse } from '../store.ts'
 import { isBusy, toCommitFailure, toRefusal } from './failures.ts'
 import { buildJournalStatements } from './journal.ts'
@@ -106,14 +106,12 @@ export interface Transactions {
 }
 
 /** A deleted plant is in the journal, so deletes write more than they were counted as. */
-const maxNoted = 4 * 1024 * 1024
+const maxRecorded = 4 * 1024 * 1024
 
 export function buildTransactions(db: DatabaseSync, statements: Statements): Transactions {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
   const recorder = recordChanges(statements.plants.rows)
-  /** The number of the last row of the journal that was committed here, if it was on then. */
-  let lastRow: number | undefined
 
   return {
     tryBegin() {
@@ -131,19 +129,17 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
       let explain = toRefusal
       const startedAt = performance.now()
       try {
-        const isJournalOff = lastRow === undefined && !statements.journal.isOn()
-        const used = isJournalOff ? undefined : recorder
+        // Another process may have switched the journal since the last commit.
+        const used = statements.journal.isOn() ? recorder : undefined
         const outcomes: unknown[] = []
         for (const change of changes) {
           outcomes.push(applyTo(statements, used, change))
-          if (recorder.noted() > maxNoted) break
+          if (recorder.recorded() > maxRecorded) break
         }
-        let written = lastRow
-        for (const row of recorder.take()) written = statements.journal.write(row, written)
+        for (const row of recorder.take()) statements.journal.add(row)
         explain = toCommitFailure
         const syncedFrom = performance.now()
         commit.run()
-        lastRow = written
         const endedAt = performance.now()
         return { outcomes, commitMs: endedAt - startedAt, syncMs: endedAt - syncedFrom }
       } catch (error) {
@@ -164,7 +160,7 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
 
 function applyTo(
   statements: Statements,
-  recorder: Recorder | undefined,
+  recorder: RecordedChanges | undefined,
   change: SqliteChange,
 ): unknown {
   if (!isOwn(change)) {

@@ -1,4 +1,5 @@
-import type { Position } from './journal-events.ts'
+/** Names a place in the journal: 1 to 64 of `[A-Za-z0-9_-]`, opaque to clients. */
+export type Position = string
 
 /** A place in the journal: how many changes of the row with this number come before it. */
 export interface Place {
@@ -34,3 +35,8 @@ export function toPlace(text: string): Place | undefined {
 }
 
 const positionForm = /^([0-9a-f]{12})-([0-9a-z]{1,10})-([0-9a-z]{1,6})-([0-9a-z]{1,6})$/
+
+/** Whether a place is in the row that ends here, and not in one that had its number before. */
+export function isReached(place: Place, end: Place): boolean {
+  return place.seq === end.seq && place.nonce === end.nonce && place.done <= end.done
+}

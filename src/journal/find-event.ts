@@ -1,10 +1,12 @@
-import { toPlace, toPosition } from './positions.ts'
-import type { JournalEvent, Store } from './store.ts'
+import { type Position, toPlace, toPosition } from './position.ts'
+import type { JournalEvent, JournalPage } from './row.ts'
 
 /** The change at a position; undefined where there is none, or it is no longer kept. */
 export async function findEvent(
-  store: Pick<Store, 'readJournal'>,
-  position: string,
+  store: {
+    readJournal(after: Position, limit: number): Promise<JournalPage | 'gone' | 'off'>
+  },
+  position: Position,
 ): Promise<JournalEvent | undefined> {
   const place = toPlace(position)
   if (place === undefined || place.done === 0) return undefined

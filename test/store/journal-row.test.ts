@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { newColumns, note, type Reading, readText, toText } from '../../src/store/journal-text.ts'
-import { toPlant } from '../../src/store/store.ts'
+import { type Reading, readRow, toLine, toPlant, toRow } from '../../src/journal/row.ts'
 
 const types = { c: 'plant.created', r: 'plant.replaced', d: 'plant.deleted' } as const
 
@@ -14,10 +13,10 @@ const aroundSafe = fc
 const id = fc.oneof(fc.bigInt({ min: -9n, max: 9n }), int64, aroundSafe)
 const name = fc.oneof(
   fc.string({ unit: 'grapheme', maxLength: 4 }),
-  fc.constantFrom('"],"g":["', '],"n":[', ',"i":[', '\\', '\\"', '",', 'null', ''),
+  fc.constantFrom('\t', '\n', '"\t"', '\\', '\\"', '",', 'null', ''),
 )
 /** Few, so that many rows have the same for all changes, or for the first ones. */
-const tag = fc.constantFrom(undefined, undefined, 'null', 'a"],"g":[', ',')
+const tag = fc.constantFrom(undefined, undefined, 'null', '\t', '"')
 const tokenId = fc.constantFrom('a', 'a', 'b', undefined)
 const kind = fc.constantFrom('c', 'c', 'c', 'r', 'd')
 const change = fc.record({ kind, tokenId, id, name, tag })
@@ -31,12 +30,11 @@ interface Noted {
   readonly tag: string | undefined
 }
 
-function toChangesText(changes: readonly Noted[]): string {
-  const columns = newColumns()
-  for (const { kind, tokenId, id, name, tag } of changes) {
-    note(columns, kind, tokenId, tag === undefined ? { id, name } : { id, name, tag })
-  }
-  return toText(columns)
+function toChanges(changes: readonly Noted[]): string {
+  const lines = changes.map(({ kind, tokenId, id, name, tag }) =>
+    toLine(kind, tokenId, tag === undefined ? { id, name } : { id, name, tag }),
+  )
+  return toRow(lines).changes
 }
 
 describe('the text of a row', () => {
@@ -45,7 +43,7 @@ describe('the text of a row', () => {
       fc.property(changes, fc.nat(8), (noted, done) => {
         const reading: Reading = { events: [], limit: 100, bytes: 0 }
         const place = { life: 'abcdefabcdef', seq: 1, nonce: 1, done }
-        assert.ok(readText(toChangesText(noted), 7, place, reading))
+        assert.ok(readRow({ at: 7, changes: toChanges(noted) }, place, reading))
         const read = reading.events.map((event) => {
           const { id, name, tag } = toPlant(event)
           return { type: event.type, at: event.at, tokenId: event.tokenId, id, name, tag }
@@ -59,14 +57,23 @@ describe('the text of a row', () => {
     )
   })
 
-  it('has a tag that all changes share once, and counts it for each of them on a page', () => {
-    const tag = 't'.repeat(1_000)
-    const one: Noted = { kind: 'c', tokenId: 'a', id: 1n, name: 'n', tag }
-    const text = toChangesText(Array.from({ length: 50 }, () => one))
-    assert.equal(text.split(tag).length - 1, 1)
-    const reading: Reading = { events: [], limit: 100, bytes: 0 }
-    assert.ok(readText(text, 7, { life: '', seq: 1, nonce: 1, done: 0 }, reading))
-    assert.equal(reading.events.length, 50)
-    assert.ok(reading.bytes > 50 * tag.length, String(reading.bytes))
+  it('is a line for each change, as release 1.1.0 wrote it', () => {
+    const id = 2n ** 63n - 1n
+    const lines = [
+      toLine('c', 'tok_a', { id, name: 'Ficus\t"\n', tag: '' }),
+      toLine('d', undefined, { id: -1n, name: '' }),
+    ]
+    assert.equal(
+      toRow(lines).changes,
+      'c\ttok_a\t9223372036854775807\t"Ficus\\t\\"\\n"\t""\nd\t\t-1\t""',
+    )
+  })
+
+  it('is refused when it is damaged', () => {
+    const place = { life: 'abcdefabcdef', seq: 1, nonce: 1, done: 0 }
+    for (const changes of ['', 'x\t\t1\t""', 'c', 'c\t\t1', '{"k":["c"]}']) {
+      const reading: Reading = { events: [], limit: 1, bytes: 0 }
+      assert.throws(() => readRow({ at: 7, changes }, place, reading), /damaged/)
+    }
   })
 })

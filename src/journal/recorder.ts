@@ -1,0 +1,49 @@
+import { limits } from '../contract/limits.ts'
+import type { StoredPlant } from '../contract/shapes.ts'
+import { type JournalRow, type Kind, toLine, toRow } from './row.ts'
+
+/** Collects the effects of a commit, and makes the rows of the journal for them. */
+export interface Recorder {
+  record(kind: Kind, tokenId: string | undefined, plant: StoredPlant): void
+  /** How many characters were recorded since the last call of `take`. */
+  recorded(): number
+  /** The rows for the effects since the last call. */
+  take(): JournalRow[]
+  /** Forgets the effects since the last call. */
+  discard(): void
+}
+
+export function buildRecorder(): Recorder {
+  let lines: string[] = []
+  let full: JournalRow[] = []
+  let recorded = 0
+
+  function closeRow(): void {
+    if (lines.length > 0) full.push(toRow(lines))
+    lines = []
+  }
+
+  function discard(): void {
+    lines = []
+    full = []
+    recorded = 0
+  }
+
+  return {
+    record(kind, tokenId, plant) {
+      const line = toLine(kind, tokenId, plant)
+      lines.push(line)
+      recorded += line.length
+      // A page of events is read from about one row, however much a commit changes.
+      if (recorded > limits.pageBytes * (full.length + 1)) closeRow()
+    },
+    recorded: () => recorded,
+    take() {
+      closeRow()
+      const taken = full
+      discard()
+      return taken
+    },
+    discard,
+  }
+}

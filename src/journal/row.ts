@@ -1,0 +1,131 @@
+import { randomBytes } from 'node:crypto'
+import { limits } from '../contract/limits.ts'
+import type { StoredPlant } from '../contract/shapes.ts'
+import { type Place, type Position, toPositions } from './position.ts'
+
+/**
+ * A row of the journal: the changes of one commit, one line for each. A commit of large plants has
+ * several rows. The nonce tells a row from one that had its number in another life of the store,
+ * such as before a restore.
+ *
+ * A line is the kind of the change, the id of the token, the id of the plant, its name and its tag,
+ * separated by tabs; name and tag are JSON, which has no raw tab and no raw line end. A plant
+ * without a tag has no fifth part. Release 1.1.0 wrote the same lines.
+ */
+export interface JournalRow {
+  readonly at: number
+  readonly nonce: number
+  readonly count: number
+  readonly changes: string
+}
+
+const types = { c: 'plant.created', r: 'plant.replaced', d: 'plant.deleted' } as const
+
+export type Kind = keyof typeof types
+export type EventType = (typeof types)[Kind]
+
+/** A change that succeeded. */
+export interface JournalEvent {
+  readonly position: Position
+  readonly type: EventType
+  readonly at: number
+  /** The plant as it is after the change, or as it was before its delete. */
+  readonly plantJson: string
+  /** The token that made the change; undefined for a command on this machine. */
+  readonly tokenId: string | undefined
+}
+
+/** A part of the journal, from a place before its first event to one after its last. */
+export interface JournalPage {
+  readonly begin: Position
+  readonly events: readonly JournalEvent[]
+  readonly end: Position
+  /** Whether it is known that nothing follows now. */
+  readonly isLast: boolean
+}
+
+/** Whether changes are written to the journal. A command leaves this as it is. */
+export type Journaling = 'on' | 'off' | 'as before'
+
+/** A new name of a journal. Positions of another life are unknown to it. */
+export function newLife(): string {
+  return randomBytes(6).toString('hex')
+}
+
+/** A nonce tells rows of one number apart. It is no secret. */
+export function newNonce(): number {
+  return Math.floor(Math.random() * 2 ** 31)
+}
+
+export function toLine(
+  kind: Kind,
+  tokenId: string | undefined,
+  { id, name, tag }: StoredPlant,
+): string {
+  const line = `${kind}\t${tokenId ?? ''}\t${id}\t${JSON.stringify(name)}`
+  return tag === undefined ? line : `${line}\t${JSON.stringify(tag)}`
+}
+
+export function toRow(lines: readonly string[]): JournalRow {
+  return { at: Date.now(), nonce: newNonce(), count: lines.length, changes: lines.join('\n') }
+}
+
+/** The plant of a change, with all digits of its id. */
+export function toPlant({ plantJson }: JournalEvent): StoredPlant {
+  const id = BigInt(plantJson.slice('{"id":'.length, plantJson.indexOf(',')))
+  return { ...JSON.parse(plantJson), id }
+}
+
+/** A page that is being read, and how much room it has left. */
+export interface Reading {
+  readonly events: JournalEvent[]
+  readonly limit: number
+  bytes: number
+}
+
+/** Adds the changes of a row after a place. Returns whether there was room for all of them. */
+export function readRow(
+  { at, changes }: Pick<JournalRow, 'at' | 'changes'>,
+  from: Place,
+  reading: Reading,
+): boolean {
+  const { events, limit } = reading
+  const toName = toPositions(from)
+  let start = 0
+  for (let done = 1; start <= changes.length; done++) {
+    const lineEnd = changes.indexOf('\n', start)
+    const end = lineEnd === -1 ? changes.length : lineEnd
+    if (done > from.done) {
+      reading.bytes += end - start
+      // There is always room for one.
+      const isFull = events.length === limit || reading.bytes > limits.pageBytes
+      if (isFull && events.length > 0) return false
+      events.push(toEvent(changes.slice(start, end), at, toName(done)))
+    }
+    start = end + 1
+  }
+  return true
+}
+
+/** Splits a line by hand: a page has up to a thousand. */
+function toEvent(line: string, at: number, position: Position): JournalEvent {
+  const idAt = line.indexOf('\t', 2) + 1
+  const nameAt = line.indexOf('\t', idAt) + 1
+  const type = types[line[0] as Kind]
+  if (type === undefined || idAt < 3 || nameAt === 0) {
+    throw new Error('A row of the journal is damaged.')
+  }
+  const tagAt = line.indexOf('\t', nameAt) + 1
+  const id = line.slice(idAt, nameAt - 1)
+  const [name, tagMember] =
+    tagAt === 0
+      ? [line.slice(nameAt), '']
+      : [line.slice(nameAt, tagAt - 1), `,"tag":${line.slice(tagAt)}`]
+  return {
+    position,
+    type,
+    at,
+    plantJson: `{"id":${id},"name":${name}${tagMember}}`,
+    tokenId: line.slice(2, idAt - 1) || undefined,
+  }
+}
