@@ -265,7 +265,8 @@ describe('a PostgreSQL that hesitates', () => {
       url,
       'SELECT last_value FROM plant_store.attempts',
     )
-    assert.equal(Number(row?.last_value), 5)
+    const attempts = Number(row?.last_value)
+    assert.ok(attempts > 1 && attempts <= 20, `${attempts} attempts`)
   })
 
   it('acknowledges no batch of which nothing was inserted, though no id is taken', async () => {

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isCollision, isLoss, isTimeout, isUnwritable, toWriteFailure } from './failures.ts'
 
-const maxAttempts = 5
+/** Processes that write the same ids collide again and again before each has had its turn. */
+const maxAttempts = 20
 const collisionPauseMs = 10
 
 /** Makes a write, again after a collision. `onUseless` hears that its server takes no more. */
