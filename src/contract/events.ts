@@ -72,7 +72,8 @@ export const eventOperations = {
             description:
               'Server-sent events. First an `id` with the position where the stream begins; then ' +
               'for each change `id`, its position, `event`, its type, and `data`, the `Event` in ' +
-              'one line. A comment comes at least every 15 s.',
+              'one line. A comment comes at least every 15 s. A stream that begins while the ' +
+              'service shuts down ends at once.',
             example:
               'id: 5f3a9c01d2e4-1y-0-0\nretry: 1000\n\n' +
               'id: 5f3a9c01d2e4-1z-1-k9x2m\nevent: plant.created\n' +
@@ -81,6 +82,7 @@ export const eventOperations = {
           },
         ],
         headers: ['Link', 'Vary'],
+        optionalHeaders: ['X-Accel-Buffering'],
       },
     },
     failures: [40400, 41000],

@@ -66,6 +66,11 @@ export const headers = {
     schema: { ...text, const: 'gzip' },
     example: 'gzip',
   },
+  'X-Accel-Buffering': {
+    description: '`no` on a stream, so that nginx passes each event on as it comes.',
+    schema: { ...text, const: 'no' },
+    example: 'no',
+  },
   Allow: {
     description: 'The methods that the path supports.',
     schema: text,

@@ -9,11 +9,17 @@ export interface Follower {
   /** The position of the last change that it was given. */
   position: Position
   /** Takes the changes after its position. Returns whether it can take more now. */
-  take(events: Buffer): boolean
+  take(events: StreamBytes): boolean
   /** Hears of changes that it could not take. */
   miss(bytes: number): void
   /** Its position is gone, or the store is away: it has to come again. */
   cut(): void
+}
+
+/** A piece of a stream, made once for all followers: as a chunk of HTTP/1.1, and unframed. */
+export interface StreamBytes {
+  readonly chunk: Buffer
+  readonly content: Buffer
 }
 
 /** Gives every follower every change, however far behind it begins. */
@@ -89,9 +95,9 @@ export function buildEventFeed(store: Store): EventFeed {
   async function deliver(page: JournalPage): Promise<void> {
     const before = end
     const bytes = toBytes(page.events)
-    recent.add(page.events, bytes.length)
+    recent.add(page.events, bytes.chunk.length)
     end = page.end
-    for (const follower of behind) follower.miss(bytes.length)
+    for (const follower of behind) follower.miss(bytes.chunk.length)
     let served = 0
     for (const follower of [...live]) {
       // One that came meanwhile has these changes already.
@@ -101,7 +107,7 @@ export function buildEventFeed(store: Store): EventFeed {
     }
   }
 
-  function give(follower: Follower, bytes: Buffer, position: Position): void {
+  function give(follower: Follower, bytes: StreamBytes, position: Position): void {
     follower.position = position
     if (follower.take(bytes)) return
     live.delete(follower)
@@ -161,11 +167,18 @@ export function buildEventFeed(store: Store): EventFeed {
   }
 }
 
-/** Events as every follower gets them. */
-function toBytes(events: readonly JournalEvent[]): Buffer {
+/** Frames a piece of a stream. Its content is a part of the chunk, and takes no further memory. */
+export function toStreamBytes(text: string): StreamBytes {
+  const bytes = Buffer.byteLength(text)
+  const size = `${bytes.toString(16)}\r\n`
+  const chunk = Buffer.from(`${size}${text}\r\n`)
+  return { chunk, content: chunk.subarray(size.length, size.length + bytes) }
+}
+
+function toBytes(events: readonly JournalEvent[]): StreamBytes {
   let text = ''
   for (const event of events) text += toText(event)
-  return Buffer.from(text)
+  return toStreamBytes(text)
 }
 
 function toText(event: JournalEvent): string {

@@ -3,9 +3,8 @@ import { eventStreamType } from '../contract/events.ts'
 import { limits, type Timeouts } from '../contract/limits.ts'
 import type { Position, Store } from '../store/store.ts'
 import { countUnsent } from './connections/unsent.ts'
-import { buildEventFeed, type Follower } from './event-feed.ts'
+import { buildEventFeed, type Follower, type StreamBytes, toStreamBytes } from './event-feed.ts'
 import { type Exchange, type Headers, joinFields, recordAnswer } from './exchange.ts'
-import { shuttingDown } from './failures.ts'
 
 /** A stream of events that is to be sent. */
 export interface EventStream {
@@ -17,7 +16,7 @@ export interface EventStream {
 export interface EventStreams {
   /** Reserves a stream of the changes after a position, which has to be sent. */
   reserve(begin: Position): EventStream
-  /** Ends every stream and refuses new ones. */
+  /** Ends every stream, and each new one as soon as it has begun. */
   endAll(): void
 }
 
@@ -36,6 +35,7 @@ interface OpenStream {
 const lookMs = 250
 /** A client for which 1 MiB waits, and that reads nothing for this long, is cut. */
 const fullMs = 1_000
+const comment = toStreamBytes(':\n\n')
 
 export function buildEventStreams(
   store: Store,
@@ -87,19 +87,24 @@ export function buildEventStreams(
     // Node's limit is shorter than ours, and starts again with every write.
     request.socket.setTimeout(0)
     const writtenBefore = request.socket.bytesWritten
-    const own = { ...headers, 'Content-Type': eventStreamType, Connection: 'close' }
-    // Without chunks, all followers share the bytes of an event. The connection ends with the body.
-    response.removeHeader('Transfer-Encoding')
+    const own = {
+      ...headers,
+      'Content-Type': eventStreamType,
+      'X-Accel-Buffering': 'no',
+      Connection: 'close',
+    }
     response.writeHead(200, joinFields(exchange, own))
+    const start = `id: ${begin}\nretry: 1000\n\n`
     if (request.method === 'HEAD') response.end()
+    // A client that meets a refusal may never come back: an EventSource does not after a 503.
+    else if (isEnding) response.end(start)
     else {
       const { follower, stream } = openStream(exchange, begin, verifyToken)
       const closed = new Promise((resolve) => response.once('close', resolve))
       request.socket.on('drain', () => feed.goOn(follower))
-      response.write(`id: ${begin}\nretry: 1000\n\n`)
+      response.write(start)
       add(stream)
       feed.follow(follower)
-      if (isEnding) stream.end()
       // A client that has left ends its side, and would hold its place until the next comment.
       if (request.socket.readableEnded) response.end()
       else request.socket.once('end', stream.end)
@@ -117,6 +122,10 @@ export function buildEventStreams(
     let unsent = 0
     let readAt = performance.now()
     const isWaiting = () => response.writableLength > 0
+    // Past the response, whose writes wait for the next tick, cost twice as much and would frame
+    // the same bytes again for each client. A client of HTTP/1.0 knows no chunks.
+    const write = ({ chunk, content }: StreamBytes) =>
+      socket.write(response.chunkedEncoding ? chunk : content)
 
     const follower: Follower = {
       position: begin,
@@ -124,8 +133,7 @@ export function buildEventStreams(
         missedBytes = 0
         // A stream that has ended closes a little later.
         if (response.writableEnded) return false
-        // Past the response, whose writes wait for the next tick and cost twice as much.
-        return socket.write(events) || socket.writableLength === 0
+        return write(events) || socket.writableLength === 0
       },
       miss(bytes) {
         missedBytes += bytes
@@ -137,7 +145,7 @@ export function buildEventStreams(
       verifyToken,
       end: () => void (isWaiting() ? response.destroy() : response.end()),
       comment() {
-        if (!isWaiting() && !response.writableEnded) response.write(':\n\n')
+        if (!isWaiting() && !response.writableEnded) write(comment)
       },
       checkReader() {
         const now = performance.now()
@@ -153,8 +161,7 @@ export function buildEventStreams(
 
   return {
     reserve(begin) {
-      if (isEnding) throw shuttingDown(' Follow again in a moment.')
-      if (reserved === maxStreams) throw tooManyStreams(maxStreams)
+      if (reserved === maxStreams && !isEnding) throw tooManyStreams(maxStreams)
       reserved++
       return {
         sendTo: (...call) => sendFrom(begin, ...call).finally(() => reserved--),

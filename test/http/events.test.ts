@@ -176,14 +176,24 @@ for (const engine of engines) {
       assert.equal((await own.call({ path: '/healthz' })).status, 200)
     })
 
-    it('ends as soon as the service shuts down, and none begins after that', async () => {
+    it('ends as soon as the service shuts down, as does each that comes after that', async () => {
       const own = await startService(await engine.newUrl(), { timeouts: { idleGraceMs: 60_000 } })
+      // It keeps the port open.
+      const silent = openSocket(own.url)
+      await waitUntil(async () => (await countConnections(own)) === 2, 'the port is in use')
       const reader = await readEvents(own.url)
       const closing = own.close()
       await reader.ended
       assert.equal(reader.response.complete, true)
-      const answer = await own.call({ path: '/events', headers: stream })
-      assert.equal(answer.status, 503)
+      // A 503 would end an EventSource for good.
+      const late = await readEvents(own.url)
+      await late.ended
+      assert.equal(late.response.statusCode, 200)
+      assert.equal(late.response.headers['content-type'], 'text/event-stream')
+      assert.equal(late.response.complete, true)
+      assert.notEqual(late.begin(), undefined)
+      assert.equal((await own.call({ path: '/readyz' })).status, 503)
+      silent.destroy()
       assert.equal(await closing, 0)
     })
 
@@ -206,6 +216,34 @@ for (const engine of engines) {
         assert.equal(reader.response.destroyed, false)
       })
     }
+
+    it('is a chunk for each piece to a client of HTTP/1.1, and a last one at its end', async () => {
+      const own = await startService(await engine.newUrl(), { timeouts: { commentMs: 20 } })
+      const socket = openSocket(own.url)
+      socket.write(toBytes({ path: '/events?after=latest', headers: stream }))
+      let text = ''
+      socket.setEncoding('utf8').on('data', (chunk) => {
+        text += chunk
+      })
+      const closed = once(socket, 'close')
+      await waitUntil(() => text.includes('retry: 1000\n\n\r\n'), 'the stream has begun')
+      for (const id of [1, 2]) {
+        await create(own, id, 'Grünlilie')
+        // Nothing else comes after it: a client that waits for a next byte would wait in vain.
+        await waitUntil(() => text.includes(`"id":${id},"name":"Grünlilie"}}\n\n\r\n`), 'it came')
+      }
+      await waitUntil(() => text.includes(':\n\n\r\n'), 'a comment has come')
+      await own.close()
+      await closed
+      const headEnd = text.indexOf('\r\n\r\n')
+      assert.match(text.slice(0, headEnd), /\r\nTransfer-Encoding: chunked(\r\n|$)/i)
+      assert.match(text.slice(0, headEnd), /\r\nX-Accel-Buffering: no(\r\n|$)/i)
+      const chunks = toChunks(text.slice(headEnd + 4))
+      assert.equal(chunks.pop(), '')
+      for (const chunk of chunks) {
+        assert.match(chunk, /^(:\n\n|id: [\w-]+\n(retry: 1000|event: .*\ndata: .*)\n\n)$/)
+      }
+    })
 
     it('is plain text to a client of HTTP/1.0', async () => {
       const socket = openSocket(service.url)
@@ -236,7 +274,9 @@ for (const engine of engines) {
       await waitUntil(() => /\ndata: .*4299.*\n\n/.test(text), 'the events have come')
       const head = text.lastIndexOf('HTTP/1.1 200 OK\r\n')
       assert.equal(text.slice(head - 1, head), ']')
-      assert.match(text.slice(head), /\r\n\r\nid: [\w-]+\nretry: 1000\n\n(:\n\n)*id: /)
+      const [begin, ...chunks] = toChunks(text.slice(text.indexOf('\r\n\r\n', head) + 4))
+      assert.match(begin ?? '', /^id: [\w-]+\nretry: 1000\n\n$/)
+      assert.match(chunks.find((chunk) => chunk !== ':\n\n') ?? '', /^id: /)
     })
 
     it('goes on beside bytes that its client sends', async () => {
@@ -297,6 +337,22 @@ for (const engine of engines) {
       assert.throws(() => streams.reserve(end), { number: 50300, reason: 'event_streams' })
     })
   })
+}
+
+/** The content of the chunks that a text consists of, the last of which may have broken off. */
+function toChunks(text: string): string[] {
+  const chunks: string[] = []
+  let rest = Buffer.from(text)
+  for (;;) {
+    const [head, size] = /^([0-9a-f]+)\r\n/.exec(rest.toString('latin1', 0, 16)) ?? []
+    if (head === undefined || size === undefined) break
+    const end = head.length + Number.parseInt(size, 16)
+    if (rest.length < end + 2) break
+    assert.equal(rest.toString('latin1', end, end + 2), '\r\n')
+    chunks.push(rest.toString('utf8', head.length, end))
+    rest = rest.subarray(end + 2)
+  }
+  return chunks
 }
 
 async function readAndClose(service: TestService) {
