@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { Failure } from '../contract/errors.ts'
 import type { Timeouts } from '../contract/limits.ts'
+import { breakOff } from './connections/break-off.ts'
 import { type Exchange, type Headers, joinFields, recordAnswer } from './exchange.ts'
 import { takesGzip } from './negotiation.ts'
 
@@ -57,6 +58,8 @@ export async function sendStreamed(
       const encoding = isGzip ? { 'Content-Encoding': 'gzip' } : {}
       const own = { ...headers, 'Content-Type': body.contentType, ...encoding }
       response.writeHead(status, joinFields(exchange, own))
+      // Before the pipeline hears of a failure, and closes the connection as after a whole answer.
+      source.once('error', () => breakOff(request.socket))
       await pipeline([source, ...(isGzip ? [createGzip()] : []), response])
     }
   } catch (error) {

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { breakOff } from './break-off.ts'
 
 /** How long a new connection may be silent before it counts as idle. Node allows no time at all. */
 const firstByteMs = 500
@@ -57,7 +58,7 @@ export function trackConnections(server: Server) {
   /** Cuts these connections, or all of them, and returns how many. */
   function cut(connections: readonly [Socket, number][] = [...openedAt]): number {
     const open = connections.filter(([socket]) => !socket.destroyed)
-    for (const [socket] of open) socket.destroy()
+    for (const [socket] of open) breakOff(socket)
     return open.length
   }
 

@@ -1,5 +1,6 @@
 import type { Server, ServerResponse } from 'node:http'
 import type { Timeouts } from '../../contract/limits.ts'
+import { breakOff } from './break-off.ts'
 import { type ClientSocket, findOpenResponse } from './turns.ts'
 
 /** How much longer than promised a connection is kept: a request may already be on its way. */
@@ -26,7 +27,7 @@ export function dropSilent(
     const isIdle = findOpenResponse(socket) === undefined
     const restMs = (isIdle ? idleTimeoutMs : stallTimeoutMs) - firstMs
     if (socket.timeout === firstMs && restMs > 0) socket.setTimeout(restMs)
-    else if (isIdle || socket.writableLength > 0) socket.destroy()
+    else if (isIdle || socket.writableLength > 0) breakOff(socket)
   })
 
   return {
