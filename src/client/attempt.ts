@@ -1,3 +1,4 @@
+import { untilAborted } from './aborts.ts'
 import { PlantStoreError } from './errors.ts'
 import type { Link } from './options.ts'
 import type { TimeLimit } from './time-limit.ts'
@@ -65,7 +66,7 @@ export async function attempt(
   let response: Response | undefined
   try {
     response = await open(link, request, guard.signal)
-    const text = await response.text()
+    const text = await untilAborted(response.text(), guard.signal)
     return { status: response.status, headers: response.headers, text }
   } catch (cause) {
     caller?.throwIfAborted()
@@ -92,7 +93,8 @@ export function open(
   if (body !== undefined) init.body = body
   // With its cache, Chromium may send a write twice if a read of the same plant was broken off.
   if (method !== 'GET') init.cache = 'no-store'
-  return fetch(url + path + toQueryString(query), init)
+  // Not every `fetch` that a caller passes looks at the signal.
+  return untilAborted(fetch(url + path + toQueryString(query), init), signal)
 }
 
 function toQueryString(query: Values | undefined): string {

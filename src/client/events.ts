@@ -1,3 +1,4 @@
+import { untilAborted } from './aborts.ts'
 import { type Answer, type Guard, open, openGuard, toLost } from './attempt.ts'
 import { toFailure, toPauseMs, toRetried } from './call.ts'
 import { PlantStoreError } from './errors.ts'
@@ -79,7 +80,7 @@ export function followEvents(
     return isNew ? [toEvent(data)] : []
   }
 
-  return iteratePages(load, () => {
+  return iteratePages(load, caller, () => {
     caller?.removeEventListener('abort', abort)
     end.abort()
     stream?.close()
@@ -114,7 +115,7 @@ async function openStream(
     const { status, headers, body } = response
     const isStream = /^text\/event-stream\b/.test(headers.get('Content-Type') ?? '')
     if (status === 200 && isStream && body !== null) return toStream(body, guard, link.silenceLimit)
-    const text = await response.text()
+    const text = await untilAborted(response.text(), guard.signal)
     guard.close()
     return { status, headers, text }
   } catch (error) {
@@ -132,7 +133,7 @@ function toStream(body: ReadableStream<Uint8Array>, guard: Guard, silenceLimit: 
       // A caller that takes its time between events is not silence.
       guard.arm(silenceLimit)
       try {
-        const { done, value } = await reader.read()
+        const { done, value } = await untilAborted(reader.read(), guard.signal)
         if (done) guard.close()
         return done ? undefined : readBlocks(value)
       } catch (error) {

@@ -1,3 +1,4 @@
+import { itemsUntilAborted } from './aborts.ts'
 import { readAs } from './answers.ts'
 import { run } from './call.ts'
 import { parse, toNewPlantJson } from './json.ts'
@@ -28,8 +29,9 @@ export async function importPlants(
     characters = 0
   }
 
-  options.signal?.throwIfAborted()
-  for await (const plant of plants) {
+  const { signal } = options
+  signal?.throwIfAborted()
+  for await (const plant of signal ? itemsUntilAborted(plants, signal) : plants) {
     const line = toNewPlantJson(plant)
     part.push(line)
     characters += line.length

@@ -32,6 +32,7 @@ export function listPlants(link: Link, options: ListOptions): AsyncIterableItera
 
   return iteratePages(
     async () => (isLast ? undefined : loadPage()),
+    signal,
     () => {},
   )
 }

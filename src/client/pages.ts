@@ -4,6 +4,7 @@
  */
 export function iteratePages<Item>(
   loadPage: () => Promise<readonly Item[] | undefined>,
+  signal: AbortSignal | undefined,
   close: () => void,
 ): AsyncIterableIterator<Item> {
   let page: readonly Item[] = []
@@ -12,8 +13,9 @@ export function iteratePages<Item>(
   let loading: Promise<unknown> = Promise.resolve()
 
   async function load(): Promise<IteratorResult<Item>> {
-    if (at >= page.length && !isDone) {
+    if (!isDone && (at >= page.length || signal?.aborted)) {
       try {
+        signal?.throwIfAborted()
         const loaded = await loadPage()
         page = loaded ?? []
         at = 0
@@ -37,7 +39,8 @@ export function iteratePages<Item>(
       return this
     },
     next() {
-      if (at < page.length) return Promise.resolve({ done: false, value: page[at++] as Item })
+      if (at < page.length && !signal?.aborted)
+        return Promise.resolve({ done: false, value: page[at++] as Item })
       // Calls that do not wait for each other share the page that one of them loads.
       const turn = loading.then(load, load)
       loading = turn

@@ -1,3 +1,4 @@
+import { untilAborted } from './aborts.ts'
 import { readPlant } from './answers.ts'
 import { run } from './call.ts'
 import { PlantStoreError } from './errors.ts'
@@ -98,7 +99,7 @@ export class PlantStore {
       const plant = await getPlant(this.#link, id, signal)
       if (plant === undefined) return undefined
       const ifMatch = plant.etag
-      const changed = await change(plant)
+      const changed = await untilAborted(change(plant), signal)
       try {
         const { created: _, ...written } = await replacePlant(this.#link, id, changed, {
           ifMatch,
