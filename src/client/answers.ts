@@ -15,24 +15,33 @@ export function readPlant<Name extends 'createPlant' | 'getPlant' | 'replacePlan
 ): PlantState {
   return readAs<Name, PlantState>(answer, statuses, () => {
     const { id = knownId, name, tag } = parse(answer.text, toOnlyPlant)
+    const plant = pickPlant({ id, name, tag })
     const etag = toHeader(
       answer,
       'ETag' satisfies HeaderOf<'createPlant'> & HeaderOf<'getPlant'> & HeaderOf<'replacePlant'>,
     )
-    if (typeof id !== 'bigint' || typeof name !== 'string' || etag === null) throw notOurs()
-    return tag === undefined ? { id, name, etag } : { id, name, tag, etag }
+    if (etag === null) throw notOurs()
+    return { ...plant, etag }
   })
 }
 
 /** The plants of a page. */
 export function readPlants(answer: Answer): readonly StoredPlant[] {
-  return readAs<'listPlants', readonly StoredPlant[]>(answer, [200], () => {
-    const plants = parse(answer.text, toAllPlants)
-    for (const { id, name } of plants) {
-      if (typeof id !== 'bigint' || typeof name !== 'string') throw notOurs()
-    }
-    return plants
-  })
+  return readAs<'listPlants', readonly StoredPlant[]>(answer, [200], () =>
+    parse(answer.text, toAllPlants).map(pickPlant),
+  )
+}
+
+/** The members of a plant that the client knows, if they are what they should be. */
+export function pickPlant({
+  id,
+  name,
+  tag,
+}: { [Name in keyof StoredPlant]?: unknown }): StoredPlant {
+  if (typeof id !== 'bigint' || typeof name !== 'string') throw notOurs()
+  if (tag === undefined) return { id, name }
+  if (typeof tag !== 'string') throw notOurs()
+  return { id, name, tag }
 }
 
 /**
@@ -66,6 +75,7 @@ function toAllPlants(value: readonly StoredPlant[]): readonly StoredPlant[] {
   return value
 }
 
-function notOurs(): Error {
-  return new TypeError('A member or a header is missing.')
+/** Part of an answer is not what the contract says. */
+export function notOurs(): Error {
+  return new TypeError('A member or a header is missing or wrong.')
 }

@@ -1,4 +1,5 @@
 import { untilAborted } from './aborts.ts'
+import { pickPlant } from './answers.ts'
 import { type Answer, type Guard, open, openGuard, toLost } from './attempt.ts'
 import { toFailure, toPauseMs, toRetried } from './call.ts'
 import { PlantStoreError } from './errors.ts'
@@ -89,8 +90,9 @@ export function followEvents(
 
 function toEvent(data: string): PlantEvent {
   try {
-    const event = parse(data, (value: PlantEvent) => [value.plant])
-    if (typeof event.position === 'string' && typeof event.plant.id === 'bigint') return event
+    const { position, type, at, plant } = parse(data, (value: PlantEvent) => [value.plant])
+    const isOurs = [position, type, at].every((text) => typeof text === 'string')
+    if (isOurs) return { position, type, at, plant: pickPlant(plant) }
   } catch {}
   // The same event would come again after a retry.
   throw new PlantStoreError('The event stream is not that of a Plant Store: check the url.')

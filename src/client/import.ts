@@ -1,10 +1,10 @@
 import { itemsUntilAborted } from './aborts.ts'
-import { readAs } from './answers.ts'
+import { notOurs, readAs } from './answers.ts'
 import { run } from './call.ts'
 import { parse, toNewPlantJson } from './json.ts'
 import type { RequestOf } from './operations.ts'
 import type { Link } from './options.ts'
-import type { ImportOptions, ImportReport, NewPlant } from './types.ts'
+import type { ImportOptions, ImportReport, NewPlant, Refusal } from './types.ts'
 
 /** A part is small enough to be kept for a retry, and large enough to share its transactions. */
 const partCharacters = 1024 * 1024
@@ -59,10 +59,41 @@ function importPart(
       readAs<'importPlantsAsNdjson', ImportReport>(
         answer,
         [200],
-        () => parse(answer.text, (report: ImportReport) => report.refused),
+        () => pickReport(parse(answer.text, (report: ImportReport) => report.refused)),
         lost,
       ),
   })
+}
+
+/** The members of a report that the client knows, if they are what they should be. */
+function pickReport(report: ImportReport): ImportReport {
+  const { lines, stored, alreadyThere, replaced, skipped, conflicts, invalid, refusedInAll } =
+    report
+  const counts = {
+    lines,
+    stored,
+    alreadyThere,
+    replaced,
+    skipped,
+    conflicts,
+    invalid,
+    refusedInAll,
+  }
+  const { refused } = report
+  const isOurs = Object.values(counts).every(isCount) && Array.isArray(refused)
+  if (!isOurs || refused.length > maxRefused) throw notOurs()
+  return { ...counts, refused: refused.map(pickRefusal) }
+}
+
+function pickRefusal({ line, id, error, message }: Refusal): Refusal {
+  const isOurs = isCount(line) && isCount(error) && typeof message === 'string'
+  if (!isOurs || (id !== undefined && typeof id !== 'bigint')) throw notOurs()
+  return id === undefined ? { line, error, message } : { line, id, error, message }
+}
+
+/** Whether this is a number of the contract, all of which are int32. */
+function isCount(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 31
 }
 
 /** A report of nothing. */

@@ -144,6 +144,49 @@ describe('plant-store import --url', () => {
     assert.equal(exitCode, 74)
   })
 
+  const refusal = { line: 1, id: 1, error: 40900, message: 'x' }
+  const reports: [title: string, report: object][] = [
+    ['more than there can be', { stored: 2 ** 32 }],
+    ['more than any memory holds', { stored: 2 ** 31 - 1 }],
+    ['a number without end', { alreadyThere: 1e308 }],
+    ['less than nothing', { stored: 4, replaced: -1 }],
+    ['half a plant', { stored: 2.5, skipped: 0.5 }],
+    ['a word', { stored: '3' }],
+    ['no number', { stored: 3, skipped: null }],
+    ['one plant more', { stored: 4 }],
+    ['one plant fewer', { stored: 2 }],
+    ['a plant that is stored and refused', { stored: 3, refused: [refusal] }],
+    ['one refusal twice', { stored: 1, refused: [refusal, refusal] }],
+    ['the refusal of another line', { stored: 2, refused: [{ ...refusal, line: 4 }] }],
+    ['the refusal of no line', { stored: 2, refused: [{ ...refusal, line: '1' }] }],
+    ['a refusal without a reason', { stored: 2, refused: [{ ...refusal, message: undefined }] }],
+    ['refusals that are none', { stored: 2, refused: [null] }],
+    ['no list of refusals', { stored: 3, refused: { length: 2 ** 31 } }],
+    ['more refusals than plants', { refused: Array.from({ length: 1_001 }, () => refusal) }],
+  ]
+  for (const [title, report] of reports) {
+    it(`does not believe a report of ${title}`, async () => {
+      const url = await startStranger((_, response) => {
+        response.end(JSON.stringify({ ...emptyReport, lines: 3, ...report }))
+      })
+      const { exitCode, stderr } = await importInto(url, three)
+      assert.match(stderr, /^(http:\S+ failed: The answer|The report of the service at http:\S+)/)
+      assert.match(stderr, /Lines 1 to 3 may or may not be stored\./)
+      assert.equal(exitCode, 74)
+    })
+  }
+
+  it('shows only the beginning of a reason', async () => {
+    const long = { ...refusal, message: 'x'.repeat(100_000) }
+    const url = await startStranger((_, response) => {
+      const counts = { lines: 3, stored: 2, conflicts: 1, refusedInAll: 1 }
+      response.end(JSON.stringify({ ...emptyReport, ...counts, refused: [long] }))
+    })
+    const { exitCode, stderr } = await importInto(url, three)
+    assert.match(stderr, /^line 1: x{300}\n/)
+    assert.equal(exitCode, 65)
+  })
+
   it('refuses a plant that is too long for a request, and takes the others', async () => {
     const service = await startService('sqlite::memory:')
     const long = `{"id":2,"name":"${'x'.repeat(1024 * 1024)}"}`

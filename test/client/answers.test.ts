@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { emptyReport } from '../../src/client/import.ts'
 import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../../src/client/index.ts'
 import { waitUntil } from '../support/wait.ts'
 import { answer, openScriptedServer, type Script } from './scripted-server.ts'
@@ -101,6 +102,36 @@ describe('answers that the client retries', () => {
   })
 })
 
+describe('answers with members that the client does not know', () => {
+  const more = { __proto__: null, more: 'x', constructor: 'y' }
+  const own = { id: 1n, name: 'x', tag: 'y' }
+  const sent = { id: 1, name: 'x', tag: 'y', ...more }
+
+  it('give only those that it does', async () => {
+    const event = { position: 'a', type: 'plant.created', at: 'now', plant: sent, ...more }
+    const refused = [{ line: 1, id: 1, error: 40900, message: 'x', ...more }]
+    const etag = { ETag: '"1"' }
+    const { store } = await open([
+      answer(200, sent, etag),
+      answer(200, sent, etag),
+      answer(200, sent, etag),
+      answer(200, [sent, { id: 2, name: '', ...more }]),
+      answer(200, { ...emptyReport, refused, ...more }),
+      answer(200, `data: ${JSON.stringify(event)}\n\n`, { 'Content-Type': 'text/event-stream' }),
+    ])
+    assert.deepEqual(await store.create(own), { ...own, etag: '"1"' })
+    assert.deepEqual(await store.get(1n), { ...own, etag: '"1"' })
+    assert.deepEqual(await store.replace(1n, own), { ...own, etag: '"1"', created: false })
+    assert.deepEqual(await Array.fromAsync(store.list()), [own, { id: 2n, name: '' }])
+    assert.deepEqual(await store.importPlants([own]), {
+      ...emptyReport,
+      refused: [{ line: 1, id: 1n, error: 40900, message: 'x' }],
+    })
+    const { value } = await store.events().next()
+    assert.deepEqual(value, { position: 'a', type: 'plant.created', at: 'now', plant: own })
+  })
+})
+
 describe('answers that the client throws at once', () => {
   const thrown: [title: string, script: Script, known: object][] = [
     ...[
@@ -122,6 +153,7 @@ describe('answers that the client throws at once', () => {
     ['an array for a plant', answer(200, [], { ETag: '"1"' }), { status: 200 }],
     ['a plant without a name', answer(200, { id: 1 }, { ETag: '"1"' }), { status: 200 }],
     ['a plant without an id', answer(200, { name: 'x' }, { ETag: '"1"' }), { status: 200 }],
+    ['a tag that is no text', answer(200, { id: 1, name: 'x', tag: 5 }, { ETag: '"1"' }), {}],
     ['half an id', answer(200, { id: 1.5, name: 'x' }, { ETag: '"1"' }), { status: 200 }],
     ['a plant without an ETag', answer(200, { id: 1, name: 'x' }), { status: 200 }],
     ['another success', answer(202, { id: 1, name: 'x' }, { ETag: '"1"' }), { status: 202 }],
@@ -151,10 +183,41 @@ describe('answers that the client throws at once', () => {
     assert.equal(other.requests.length, 0)
   })
 
-  for (const page of ['{}', 'null', '[null]', '[{"id":1}]', '[{"id":"x","name":"y"}]', '[']) {
+  const wrongPages = [
+    '{}',
+    'null',
+    '[null]',
+    '[{"id":1}]',
+    '[{"id":"x","name":"y"}]',
+    '[{"id":1,"name":"y","tag":null}]',
+    '[',
+  ]
+  for (const page of wrongPages) {
     it(`throws a PlantStoreError for the page ${page}`, async () => {
       const { store } = await open([answer(200, page)])
       assert.equal((await catchError(store.list().next())).status, 200)
+    })
+  }
+
+  const wrongReports = [
+    'null',
+    '{}',
+    JSON.stringify({ ...emptyReport, stored: '1' }),
+    JSON.stringify({ ...emptyReport, stored: -1 }),
+    JSON.stringify({ ...emptyReport, stored: 0.5 }),
+    JSON.stringify({ ...emptyReport, stored: 2 ** 31 }),
+    JSON.stringify({ ...emptyReport, refused: undefined }),
+    JSON.stringify({ ...emptyReport, refused: 'none' }),
+    JSON.stringify({ ...emptyReport, refused: [null] }),
+    JSON.stringify({ ...emptyReport, refused: [{ line: 1, error: 40900 }] }),
+    JSON.stringify({ ...emptyReport, refused: [{ line: '1', error: 40900, message: 'x' }] }),
+    JSON.stringify({ ...emptyReport, refused: [{ line: 1, id: 'x', error: 1, message: 'x' }] }),
+  ]
+  for (const report of wrongReports) {
+    it(`throws a PlantStoreError for the report ${report}`, async () => {
+      const { store } = await open([answer(200, report)])
+      const { status } = await catchError(store.importPlants([{ id: 1n, name: 'x' }]))
+      assert.equal(status, 200)
     })
   }
 

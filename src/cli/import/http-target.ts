@@ -67,7 +67,7 @@ export function openHttpTarget(
 
     async put(plants) {
       const short = plants.filter(fits)
-      const outcomes = short.length === 0 ? [] : toOutcomes(await send(short), short.length)
+      const outcomes = short.length === 0 ? [] : toOutcomes(await send(short), short.length, url)
       const ofShort = outcomes.values()
       return plants.map((plant) => (fits(plant) ? (ofShort.next().value ?? tooLong) : tooLong))
     },
@@ -118,24 +118,34 @@ function boundBody(response: Response): Response {
     : new Response(response.body.pipeThrough(bounded), response)
 }
 
-/** One outcome for each plant. Only those of refused plants have to be at their places. */
-function toOutcomes(report: ImportReport, plants: number): Outcome[] {
+/**
+ * One outcome for each plant. Only those of refused plants have to be at their places. Nothing is
+ * made of a report that does not add up: its counts may be of any size.
+ */
+function toOutcomes(report: ImportReport, plants: number, url: string): Outcome[] {
   const refused = new Map(report.refused.map((refusal) => [refusal.line, refusal]))
-  const taken = (['stored', 'alreadyThere', 'replaced', 'skipped'] as const)
+  const taken = takenKinds.reduce((sum, is) => sum + report[is], 0)
+  const isOfThese = report.refused.every(({ line }) => line >= 1 && line <= plants)
+  if (!isOfThese || refused.size !== report.refused.length || taken + refused.size !== plants) {
+    throw new CommandFailed(
+      exitCodes.inputOutput,
+      `The report of the service at ${url} does not match the ${plants} plants that it was sent.`,
+    )
+  }
+  const kinds = takenKinds
     .flatMap((is) => Array.from({ length: report[is] }, (): Outcome => ({ is })))
     .values()
   return Array.from({ length: plants }, (_, index): Outcome => {
     const refusal = refused.get(index + 1)
-    if (refusal !== undefined) {
-      const { error, message } = refusal
-      const is = error === 40900 ? 'conflicts' : 'invalid'
-      return { is, refusal: { error: error as ErrorNumber, message } }
-    }
-    const outcome = taken.next().value
-    if (outcome === undefined) throw new Error('the report of the service lacks a plant')
-    return outcome
+    if (refusal === undefined) return kinds.next().value as Outcome
+    const { error } = refusal
+    const message = refusal.message.slice(0, maxMessageCharacters)
+    const is = error === 40900 ? 'conflicts' : 'invalid'
+    return { is, refusal: { error: error as ErrorNumber, message } }
   })
 }
+
+const takenKinds = ['stored', 'alreadyThere', 'replaced', 'skipped'] as const
 
 /** Only a plant that was stored with its id in the path can have a longer line. */
 function fits(plant: NewPlant): boolean {
