@@ -51,6 +51,34 @@ for (const engine of engines) {
 }
 
 describe('plant-store import --url', () => {
+  for (const [address, isWarned] of [
+    ['http://plants.example', true],
+    ['http://10.0.0.7:3000/store', true],
+    ['http://[fe80::1]', true],
+    ['http://localhost.example', true],
+    ['https://plants.example', false],
+    ['http://localhost:3000', false],
+    ['http://plants.localhost', false],
+    ['http://127.1.2.3', false],
+    ['http://[::1]:3000', false],
+  ] as const) {
+    const title = isWarned ? 'warns that the token is not encrypted' : 'warns of nothing'
+    it(`${title} on the way to ${address}`, async (test) => {
+      const service = await startService('sqlite::memory:')
+      const send = fetch
+      // Every name leads to the service of this test.
+      test.mock.method(globalThis, 'fetch', (input: string, init: RequestInit) =>
+        send(input.replace(address, service.url), init),
+      )
+      const { exitCode, stderr } = await importInto(address, three, '--quiet')
+      assert.equal(exitCode, 0)
+      const { host } = new URL(address)
+      const warning = `Warning: the token and the plants go to ${host} over plain HTTP, where others can read them. Use https.\n`
+      assert.equal(stderr, isWarned ? warning : '')
+      assert.equal((await importInto(address, three, '--quiet', '--dry-run')).stderr, '')
+    })
+  }
+
   it('keeps to the rate limit of the service', async () => {
     const service = await startService('sqlite::memory:', { env: { RATE_LIMIT: '10/s' } })
     const input = Array.from({ length: 25 }, (_, id) => `{"id":${id},"name":"a"}\n`).join('')

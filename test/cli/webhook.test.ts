@@ -37,6 +37,18 @@ describe('plant-store webhook', () => {
     }
   })
 
+  it('add warns of an address to which changes go unencrypted, without showing its path', async () => {
+    const warning =
+      /^Receiver .*\nWarning: the changes go to hooks\.example:8080 over plain HTTP, where others can read them\. Use https\.\n$/
+    const warned = await webhook('add', 'http://hooks.example:8080/secret-path')
+    assert.match(warned.stderr, warning)
+    assert.match(warned.stdout, /^whsec_\S+\n$/)
+    assert.equal(warned.exitCode, 0)
+    for (const url of ['https://hooks.example', 'http://localhost/a', 'http://[::1]:80/']) {
+      assert.match((await webhook('add', url)).stderr, /^Receiver .*\n$/)
+    }
+  })
+
   it('add takes types and a position, and list shows exactly what is promised', async () => {
     const store = openStore()
     for (const id of [1n, 2n, 3n]) await store.createPlant({ id, name: 'x' })

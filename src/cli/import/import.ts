@@ -16,6 +16,7 @@ import {
 import { CommandFailed, exitCodes } from '../exit.ts'
 import { type Input, withInput } from '../files/input.ts'
 import { expectManyShortLives } from '../memory.ts'
+import { describePlainHttp } from '../plain-http.ts'
 import { startProgress } from '../progress.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
 import { requireExistingOrNamed } from '../stores/location.ts'
@@ -71,6 +72,9 @@ async function importInput(
     requireRejectsFile(flags.rejects, input, config.storeLocation)
   }
   const target = await openTarget(flags, config, signal)
+  const warning =
+    flags.url && !flags.dryRun && describePlainHttp('the token and the plants', flags.url)
+  if (warning) terminal.tell(warning)
   const { bounds } = target
   const tally = newTally()
   const startedAt = performance.now()

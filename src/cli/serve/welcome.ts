@@ -1,4 +1,5 @@
 import { type Config, defaultDatabaseUrl } from '../../config.ts'
+import { isLoopback } from '../plain-http.ts'
 import type { Terminal } from '../terminal.ts'
 
 /** A service that has just started. */
@@ -42,10 +43,6 @@ export function describeStart(
 export function toListenUrl(url: string, { host }: Config): string {
   const wildcard = { '0.0.0.0': '0.0.0.0', '::': '[::]' }[host]
   return wildcard === undefined ? url : `http://${wildcard}:${new URL(url).port}`
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d+){3}$/.test(host)
 }
 
 function describeStore({ storeLocation: { label } }: Config): string {

@@ -4,6 +4,7 @@ import { maxReceivers, type Receiver } from '../../store/receivers.ts'
 import type { Store } from '../../store/store.ts'
 import { findUrlMistake } from '../../webhooks/address.ts'
 import { newReceiver } from '../../webhooks/new-receiver.ts'
+import { describePlainHttp } from '../plain-http.ts'
 import { requireExistingOrNamed, toName } from '../stores/location.ts'
 import { withStore } from '../stores/with-store.ts'
 import type { Terminal } from '../terminal.ts'
@@ -39,6 +40,8 @@ export async function addReceiver(
     terminal.tell(
       `Receiver ${receiver.id} gets ${types.join(', ')}, signed with this secret, which is shown only once. Store: ${toName(config.storeLocation)}`,
     )
+    const warning = describePlainHttp('the changes', url)
+    if (warning !== undefined) terminal.tell(warning)
   })
 }
 
