@@ -55,6 +55,13 @@ for (const engine of engines) {
       assert.equal((await get('/plants.ndjson?limit=0')).status, 400)
     })
 
+    it('shows after the last id of a file what the file lacks', async () => {
+      const rest = await get('/plants.ndjson?after=2')
+      assert.equal(await rest.text(), `${plants[3]}\n`)
+      const nothing = await get('/plants.ndjson?after=9223372036854775807')
+      assert.equal(await nothing.text(), '')
+    })
+
     it('is gzipped only for clients that accept gzip and prefer nothing else', async () => {
       for (const accepted of ['gzip;q=0', 'identity, gzip;q=0.5']) {
         const headers = { 'Accept-Encoding': accepted }
