@@ -5,7 +5,7 @@ import { type Metric, toGauge } from './metric.ts'
 import { watchProcess } from './process.ts'
 import { buildRequestMetrics, type Counters, countAnswer } from './requests.ts'
 import { toStoreMetrics } from './store.ts'
-import type { MetricsMediaType } from './text.ts'
+import { type MetricsMediaType, metricsContentTypes, writeMetrics } from './text.ts'
 
 /** Counts what the service does, and writes it down for the operator. */
 export interface Metrics {
@@ -87,13 +87,12 @@ export function openMetrics(parts: MetricsParts): Metrics {
       countConnections = count
     },
     async write(mediaType) {
-      const { metricsContentTypes, writeMetrics } = await import('./text.ts')
       // Scrapes at the same time share the work, so that many cost no more than one.
       collecting ??= collectAll().finally(() => {
         collecting = undefined
       })
       const known = mediaType as MetricsMediaType
-      const text = await writeMetrics(await collecting, known)
+      const text = writeMetrics(await collecting, known)
       return { contentType: metricsContentTypes[known], text }
     },
     close: watch.close,

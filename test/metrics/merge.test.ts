@@ -23,7 +23,7 @@ function toProcess(value: number) {
 
 describe('the metrics of several processes', () => {
   it('are those of one service', async () => {
-    const text = await writeMetrics(mergeMetrics([toProcess(1), toProcess(20)]), 'text/plain')
+    const text = writeMetrics(mergeMetrics([toProcess(1), toProcess(20)]), 'text/plain')
     const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
     assert.deepEqual(lines, [
       'a_total{kind="x"} 21',
@@ -51,7 +51,7 @@ describe('the metrics of several processes', () => {
   })
 
   it('end with a mark in OpenMetrics, where counters have the suffix in their samples only', async () => {
-    const text = await writeMetrics(toProcess(1).slice(0, 1), 'application/openmetrics-text')
+    const text = writeMetrics(toProcess(1).slice(0, 1), 'application/openmetrics-text')
     assert.equal(
       text,
       '# HELP a Counts.\n# TYPE a counter\na_total{kind="x"} 1\na_total{kind="only 1"} 1\n# EOF\n',

@@ -76,7 +76,7 @@ describe('the metrics of PostgreSQL', () => {
     await timed.createPlant({ id: 1n, name: 'x' })
     const read = async () => {
       const measured = await timed.measure()
-      return parseMetrics(await writeMetrics(toStoreMetrics(measured), 'text/plain'))
+      return parseMetrics(writeMetrics(toStoreMetrics(measured), 'text/plain'))
     }
     // The server reports what a connection did a moment later.
     await waitUntil(
