@@ -19,7 +19,7 @@ import { disconnectWorker, isWorker, startWorkers } from './workers.ts'
 export async function serve(config: Config, terminal: Terminal): Promise<void> {
   expectShortLives()
   const socket = isWorker ? undefined : await reservePort(config)
-  const logger = await openLogger(config.logLevel, terminal.errors)
+  const logger = openLogger(config.logLevel, terminal.errors)
   const print: Print = (started) => terminal.print(describeStart(started, config, terminal))
   const { version } = terminal
   if (isWorker) {
