@@ -1,21 +1,7 @@
-import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
+import { installPackages } from '../test/support/packages.ts'
 
-const folder = fileURLToPath(new URL('.', import.meta.url))
-
-/** Installs the peers into bench/node_modules on first use. */
-export function installPeers(progress: (text: string) => void): void {
-  if (existsSync(new URL('node_modules/.package-lock.json', import.meta.url))) return
-  progress('installing the peers into bench/node_modules, once (npm ci)')
-  const options = [
-    'ci',
-    '--prefix',
-    folder,
-    '--no-workspaces',
-    '--ignore-scripts',
-    '--loglevel=error',
-  ]
-  const { status, stderr, error } = spawnSync('npm', options, { encoding: 'utf8' })
-  if (status !== 0) throw new Error(`npm ci --prefix bench failed: ${error?.message ?? stderr}`)
+/** Installs the baseline's framework and the peers into bench/node_modules on first use. */
+export async function installPeers(progress: (text: string) => void): Promise<void> {
+  progress('installing into bench/node_modules, if the lockfile has changed (npm ci)')
+  await installPackages(import.meta.dirname)
 }

@@ -42,7 +42,7 @@ const { values } = parseArgs({
 const form = values.full ? 'full' : 'short'
 const chosen = chooseSections()
 requireProc()
-if (chosen.includes(throughput)) installPeers(progress)
+await installPeers(progress)
 const startedAt = performance.now()
 const lab = openLab(form, progress)
 const findings = new Map<string, Findings>()

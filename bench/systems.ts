@@ -101,7 +101,7 @@ export const kinds = {
 
 export type SystemName = keyof typeof kinds
 
-/** The systems that come from npm and are installed on first use. */
+/** The systems that come from npm. */
 export const peers: readonly SystemName[] = ['json-server', 'prism', 'scalar']
 export const systemNames = Object.keys(kinds) as SystemName[]
 

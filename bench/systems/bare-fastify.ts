@@ -1,5 +1,5 @@
 /** Fastify with one route, which start times are compared with. */
-import fastify from 'fastify'
+import { fastify } from 'fastify'
 import { announce } from './announce.ts'
 
 const app = fastify()

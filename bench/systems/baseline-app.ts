@@ -2,7 +2,7 @@
  * The baseline, as a good developer writes it in an afternoon: Fastify, schemas for bodies and
  * answers, one token, one statement per request.
  */
-import fastify from 'fastify'
+import { fastify } from 'fastify'
 import { pageSize, token } from '../requests.ts'
 import { announce } from './announce.ts'
 
