@@ -50,7 +50,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     options.store ??
     (await openStore(
       config.storeLocation,
-      toEvents(logger),
+      toStoreEvents(logger),
       config.journalKeepMs === 'off' ? 'off' : 'on',
     ))
   try {
@@ -150,11 +150,14 @@ function startTrimming(
   return () => {}
 }
 
-function toEvents(logger: Logger): StoreEvents {
+/** Writes what happens to the store into the log. */
+export function toStoreEvents(logger: Logger): StoreEvents {
   return {
     onLost: (err) =>
       logger.warn({ err }, 'the store is away: requests are refused until it is back'),
     onFound: () => logger.info('the store is back'),
+    onMigrated: ({ from, to, durationMs }) =>
+      logger.info({ durationMs }, `migrated the store from schema ${from} to schema ${to}`),
   }
 }
 

@@ -36,7 +36,8 @@ export async function openStore(
   if (location.engine === 'sqlite') {
     const { openConnection } = await import('./sqlite/connection.ts')
     const { buildSqliteStore } = await import('./sqlite/store.ts')
-    return buildSqliteStore(openConnection(location.path), { journaling })
+    const db = openConnection(location.path, undefined, events.onMigrated)
+    return buildSqliteStore(db, { journaling })
   }
   const { openPrimary } = await import('./postgres/connection.ts')
   const { buildPostgresStore } = await import('./postgres/store.ts')

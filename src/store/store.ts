@@ -181,6 +181,15 @@ export interface Store {
 export interface StoreEvents {
   onLost(reason: unknown): void
   onFound(): void
+  /** Opening has brought the schema of an older release up to date. */
+  onMigrated?(migration: Migration): void
+}
+
+/** How many steps the schema had and has now, and how long that took. */
+export interface Migration {
+  readonly from: number
+  readonly to: number
+  readonly durationMs: number
 }
 
 /** The store cannot be used as configured. The message is one line for the operator. */

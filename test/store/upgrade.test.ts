@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { migrations as onPostgres } from '../../src/store/postgres/migrations.ts'
+import { migrations as onSqlite } from '../../src/store/sqlite/migrations.ts'
 import type { JournalEvent, Position } from '../../src/store/store.ts'
-import { run } from '../support/command.ts'
+import { run, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { startService } from '../support/service.ts'
 import { readAll } from './journal-pages.ts'
@@ -151,3 +153,47 @@ for (const { name, expected, newUrl } of oldJournals) {
     })
   })
 }
+
+/** The lines of a log that tell of a migration. */
+function findMigrations(log: readonly string[]) {
+  const entries = log.map((line) => JSON.parse(line) as { msg: string; durationMs?: number })
+  return entries.filter(({ msg }) => msg.startsWith('migrated'))
+}
+
+for (const [release, schema, stores] of [
+  ['1.0.0', 2, oldStores],
+  ['1.1.0', 6, oldJournals],
+] as const) {
+  for (const { name, newUrl } of stores) {
+    it(`an upgrade from ${release} on ${name} leaves one line in the log, once`, async () => {
+      const current = (name === 'SQLite' ? onSqlite : onPostgres).length
+      const url = await newUrl()
+      const services = await Promise.all([startService(url), startService(url)])
+      const lines = findMigrations(services.flatMap(({ log }) => log))
+      assert.deepEqual(
+        lines.map(({ msg }) => msg),
+        [`migrated the store from schema ${schema} to schema ${current}`],
+      )
+      assert.ok(Number.isInteger(lines[0]?.durationMs) && Number(lines[0]?.durationMs) > 0)
+      const { log } = await startService(url)
+      assert.deepEqual(findMigrations(log), [])
+    })
+  }
+}
+
+it('an upgrade before several workers start leaves one line in the log', async () => {
+  const url = (await oldStores.find(({ name }) => name === 'PostgreSQL')?.newUrl()) ?? ''
+  const { child, ended, waitFor } = start(['serve', '--port', '0', '--workers', '2'], {
+    folder: newFolder(),
+    env: { DATABASE_URL: url },
+  })
+  await waitFor(/address {3}http/)
+  child.kill('SIGTERM')
+  const { stderr } = await ended
+  assert.equal(findMigrations(stderr.trim().split('\n')).length, 1)
+})
+
+it('a new store tells of no upgrade', async () => {
+  const { log } = await startService(`sqlite:${join(newFolder(), 'new.db')}`)
+  assert.deepEqual(findMigrations(log), [])
+})

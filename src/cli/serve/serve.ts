@@ -1,7 +1,8 @@
 import { flushCompileCache } from 'node:module'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
-import { openService, type ServiceOptions } from '../../service.ts'
+import { openService, type ServiceOptions, toStoreEvents } from '../../service.ts'
+import { openStore } from '../../store/open.ts'
 import type { Store } from '../../store/store.ts'
 import { issueFirstToken } from '../../tokens/issue.ts'
 import { expectShortLives } from '../memory.ts'
@@ -59,7 +60,8 @@ async function serveAlone(options: ServiceOptions, print: Print): Promise<void> 
 
 async function serveTogether(config: Config, logger: Logger, print: Print): Promise<void> {
   // Opened once before the workers start, so that an unusable store is reported once.
-  await withStore(config, async () => {})
+  const opened = await openStore(config.storeLocation, toStoreEvents(logger))
+  await opened.close()
   const workers = await startWorkers(config, logger)
   const { url } = workers
   if (url !== undefined) {

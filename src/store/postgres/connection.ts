@@ -98,7 +98,8 @@ export async function openPrimary(
   current = first
   try {
     const [writer] = first.writers as [Sql]
-    await prepareSchema(writer)
+    const migration = await prepareSchema(writer)
+    if (migration !== undefined) events.onMigrated?.(migration)
     await pauseIfCopied(writer)
     await setJournaling(writer, wanted)
   } catch (error) {

@@ -1,4 +1,4 @@
-import { UnusableStore } from '../store.ts'
+import { type Migration, UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
 import { migrations } from './migrations.ts'
 import type { Sql } from './pools.ts'
@@ -16,9 +16,9 @@ interface Server {
 
 /**
  * Refuses a server that cannot hold the store, and brings the schema up to date. Takes a pool of
- * one connection.
+ * one connection. Tells what it changed in the store of an older release.
  */
-export async function prepareSchema(sql: Sql): Promise<void> {
+export async function prepareSchema(sql: Sql): Promise<Migration | undefined> {
   const [server] = await sql<[Server]>`
     SELECT pg_catalog.current_setting('server_version_num') AS version,
            pg_catalog.current_setting('server_encoding') AS encoding,
@@ -34,8 +34,10 @@ export async function prepareSchema(sql: Sql): Promise<void> {
   }
   if (server.readonly === 'on') throw readOnly()
   try {
-    if ((await readVersion(sql)) !== migrations.length) await migrate(sql)
+    const isCurrent = (await readVersion(sql)) === migrations.length
+    const migration = isCurrent ? undefined : await migrate(sql)
     await requirePrivileges(sql)
+    return migration
   } catch (error) {
     throw ['42501', '25006'].includes(codeOf(error)) ? readOnly(error) : error
   }
@@ -59,20 +61,26 @@ export async function readVersion(sql: Sql): Promise<number> {
   return row.version
 }
 
-function migrate(sql: Sql): Promise<void> {
-  return inTransaction(sql, async () => {
+async function migrate(sql: Sql): Promise<Migration | undefined> {
+  const to = migrations.length
+  let from = to
+  let startedAt = 0
+  await inTransaction(sql, async () => {
     // Both end with the transaction, so that they work behind a pooler as well.
     await sql`SET LOCAL search_path = pg_catalog`
     await sql`SELECT pg_catalog.pg_advisory_xact_lock(${migrationLock})`
-    const version = await readVersion(sql)
-    if (version === 0) {
+    startedAt = performance.now()
+    from = await readVersion(sql)
+    if (from === 0) {
       await sql.unsafe(`CREATE SCHEMA IF NOT EXISTS plant_store;
         CREATE TABLE plant_store.schema_version (version integer NOT NULL);
         INSERT INTO plant_store.schema_version VALUES (0)`)
     }
-    for (const step of migrations.slice(version)) await sql.unsafe(step)
-    await sql`UPDATE plant_store.schema_version SET version = ${migrations.length}`
+    for (const step of migrations.slice(from)) await sql.unsafe(step)
+    await sql`UPDATE plant_store.schema_version SET version = ${to}`
   })
+  if (from === 0 || from === to) return undefined
+  return { from, to, durationMs: Math.ceil(performance.now() - startedAt) }
 }
 
 /** The privileges that the service needs on each table. */

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { explainFile } from '../file-errors.ts'
-import { UnusableStore } from '../store.ts'
+import { type Migration, type StoreEvents, UnusableStore } from '../store.ts'
 import { assertCommitsAreSynced } from './durability.ts'
 import { explainSqlite, isNotADatabase, isSqliteError } from './failures.ts'
 import { applicationId, foreignFile, prepareFile } from './file.ts'
@@ -26,10 +26,16 @@ const keptLogBytes = 16 * 1024 * 1024
 
 const memoryPath = ':memory:'
 
+type OnMigrated = NonNullable<StoreEvents['onMigrated']>
+
 /** Opens the file, or creates it, and migrates it. Refuses a file that is not ours. */
-export function openConnection(path: string, timeoutMs = openTimeoutMs): DatabaseSync {
+export function openConnection(
+  path: string,
+  timeoutMs = openTimeoutMs,
+  onMigrated: OnMigrated = () => {},
+): DatabaseSync {
   try {
-    return path === memoryPath ? openInMemory() : openOnDisk(path, timeoutMs)
+    return path === memoryPath ? openInMemory() : openOnDisk(path, timeoutMs, onMigrated)
   } catch (error) {
     throw explain(error, path)
   }
@@ -41,7 +47,7 @@ function openInMemory(): DatabaseSync {
   return db
 }
 
-function openOnDisk(path: string, timeoutMs: number): DatabaseSync {
+function openOnDisk(path: string, timeoutMs: number, onMigrated: OnMigrated): DatabaseSync {
   prepareFile(path)
   assertCommitsAreSynced(path, openDurably)
   const db = openFile(path)
@@ -51,7 +57,8 @@ function openOnDisk(path: string, timeoutMs: number): DatabaseSync {
     readSqliteVersion(db)
     if (isEmpty(db)) db.exec(`PRAGMA application_id = ${applicationId}`)
     makeDurable(db, path)
-    migrate(db, path)
+    const migration = migrate(db, path)
+    if (migration !== undefined) onMigrated(migration)
     db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
     return db
   } catch (error) {
@@ -150,12 +157,19 @@ export function readVersion(db: DatabaseSync, path: string): number {
   )
 }
 
-function migrate(db: DatabaseSync, path: string): void {
+/** Brings the schema up to date. Tells what it changed in the store of an older release. */
+function migrate(db: DatabaseSync, path: string): Migration | undefined {
+  const to = migrations.length
+  let from = to
+  let startedAt = 0
   inTransaction(db, () => {
-    const current = readVersion(db, path)
-    for (const step of migrations.slice(current)) db.exec(step)
-    if (current < migrations.length) db.exec(`PRAGMA user_version = ${migrations.length}`)
+    startedAt = performance.now()
+    from = readVersion(db, path)
+    for (const step of migrations.slice(from)) db.exec(step)
+    if (from < to) db.exec(`PRAGMA user_version = ${to}`)
   })
+  if (from === 0 || from === to) return undefined
+  return { from, to, durationMs: Math.ceil(performance.now() - startedAt) }
 }
 
 /** Writes before the store is used: waits for the lock as long as opening does. */
