@@ -156,6 +156,15 @@ describe('the architecture', () => {
   })
 })
 
+describe('the README', () => {
+  it('shows the version of this checkout, wherever it shows one', () => {
+    const readme = readFileSync(join(root, '..', 'README.md'), 'utf8')
+    const { version } = JSON.parse(readFileSync(join(root, '..', 'package.json'), 'utf8'))
+    const shown = readme.match(/(?<=Plant Store |plant-store-)\d+\.\d+\.\d+[-.\w]*?(?=\s|\.tgz)/g)
+    assert.deepEqual(shown, [version, version])
+  })
+})
+
 describe('the dependencies', () => {
   const { dependencies, devDependencies } = JSON.parse(
     readFileSync(join(root, '..', 'package.json'), 'utf8'),

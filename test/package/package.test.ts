@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import {
   cpSync,
+  existsSync,
   globSync,
   mkdirSync,
   readFileSync,
@@ -36,13 +37,38 @@ describe('the published package', { timeout: 600_000 }, () => {
 
   it('holds what runs, and neither sources nor tests nor a lockfile', () => {
     const allowed =
-      /^(bin\/plant-store\.js|dist\/.+(\.js|\.js\.map|\.d\.ts|\.css|\.svg|\.html)|[A-Z]+(\.md)?|openapi\.json|package\.json)$/
+      /^(bin\/plant-store\.js|dist\/.+(\.js|\.js\.map|\.d\.ts|\.css|\.svg|\.html)|docs\/.+\.(md|png|svg)|deploy\/.+|[A-Z]+(\.md)?|openapi\.json|package\.json)$/
     const files = globSync('**/*.*', { cwd: installed('.'), exclude: ['node_modules/**'] })
     assert.ok(files.includes('dist/client/index.js'))
     assert.deepEqual(
       files.filter((file) => !allowed.test(file) || /(^|\/)tests?\/|\.test\./.test(file)),
       [],
     )
+  })
+
+  it('holds every file that its pages link to', () => {
+    const pages = globSync('{*.md,docs/**/*.md}', { cwd: installed('.') })
+    const links = pages.flatMap((page) =>
+      [...readFileSync(installed(page), 'utf8').matchAll(/\]\(([^)#\s]+)/g)]
+        .map(([, link = '']) => link)
+        .filter((link) => !URL.canParse(link))
+        .map((link) => join(page, '..', link)),
+    )
+    assert.ok(pages.includes('README.md') && links.length > 40, String(links.length))
+    assert.deepEqual(
+      links.filter((link) => !existsSync(installed(link))),
+      [],
+    )
+  })
+
+  it('tells where it comes from, and where to report a fault', () => {
+    const { homepage, repository, bugs, keywords, engines } = JSON.parse(
+      readFileSync(installed('package.json'), 'utf8'),
+    )
+    const source = repository.url.replace(/^git\+|\.git$/g, '')
+    assert.ok(homepage.startsWith(source) && bugs.startsWith(source))
+    assert.ok(keywords.length > 0)
+    assert.match(engines.node, /^>=24\./)
   })
 
   it('has source maps that bring their sources', () => {
