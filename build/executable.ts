@@ -1,20 +1,39 @@
 /**
  * Makes dist/plant-store: the service, its command line and Node.js in one file that needs nothing
- * beside it. For the platform that it runs on.
+ * beside it. For the platform that it runs on. The licences of all that are inside, too, and in
+ * dist/plant-store.licenses.txt.
  */
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
+import {
+  collectLicenses,
+  findNodeLicense,
+  licensesName,
+  toNodeLicense,
+  writeLicenses,
+} from '../src/cli/licenses.ts'
 import { manifestName } from '../src/embedded.ts'
 import { buildAssets, embeddedFolder } from '../src/web/assets.ts'
 
 const root = join(import.meta.dirname, '..')
+const fileName = process.platform === 'win32' ? 'plant-store.exe' : 'plant-store'
 const { values } = parseArgs({
   options: {
-    output: { type: 'string', default: join(root, 'dist', 'plant-store') },
+    output: { type: 'string', default: join(root, 'dist', fileName) },
+    /** The file LICENSE of Node.js: its package for Windows does not bring one. */
+    'node-license': { type: 'string' },
   },
 })
 const { output } = values
@@ -34,8 +53,10 @@ try {
 }
 
 async function buildExecutable(): Promise<void> {
+  const licenses = readLicenses()
   const assets: Record<string, string> = {
     'package.json': join(root, 'package.json'),
+    [licensesName]: write(licensesName, licenses),
     'thread-program.js': await bundle('src/store/sqlite/thread-program.ts', 'thread-program.js'),
   }
   for (const { name, bytes } of buildAssets().values()) {
@@ -61,6 +82,16 @@ async function buildExecutable(): Promise<void> {
   if (isMac) run('codesign', '--remove-signature', output)
   run(process.execPath, postject, output, 'NODE_SEA_BLOB', blob, ...postjectFlags)
   if (isMac) run('codesign', '--sign', '-', output)
+  writeFileSync(`${output.replace(/\.exe$/, '')}.licenses.txt`, licenses)
+}
+
+function readLicenses(): string {
+  const file = values['node-license']
+  const node = file === undefined ? findNodeLicense() : [toNodeLicense(readFileSync(file, 'utf8'))]
+  if (node.length === 0) {
+    throw new Error('There is no LICENSE beside this Node.js: name one with --node-license FILE.')
+  }
+  return writeLicenses([...collectLicenses(root), ...node])
 }
 
 function run(program: string, ...args: string[]): void {

@@ -1,12 +1,21 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { chmodSync, copyFileSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { execFile, spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { compileShim } from './faults/shim.ts'
 import { runProcess, start } from './support/command.ts'
+import { findDependencies, findTitles } from './support/dependencies.ts'
 import { engines } from './support/engines.ts'
 import { newFolder } from './support/folder.ts'
 import { parseMetrics } from './support/metrics.ts'
@@ -25,6 +34,25 @@ async function build(folder: string): Promise<string> {
   await promisify(execFile)(process.execPath, [buildProgram, '--output', output])
   return output
 }
+
+/** The libraries that a program loads, by name. */
+function findLibraries(program: string): Map<string, string> {
+  const { stdout } = spawnSync('ldd', [program], { encoding: 'utf8' })
+  const paths = stdout.split('\n').map((line) => /(\/\S+) \(0x/.exec(line)?.[1])
+  return new Map(paths.filter((path) => path !== undefined).map((path) => [basename(path), path]))
+}
+
+/** What every system has that runs programs in C++: glibc's own files, libstdc++ and libgcc. */
+const usualLibraries =
+  /^(ld-linux[\w-]*|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s))\.so\.\d+$/
+
+/** The command that runs a program with another folder as its root, and ends as that program. */
+const changeRoot = [['--root'], ['--map-root-user', '--root']].find(
+  (flags) => spawnSync('unshare', [...flags, '/', 'true']).status === 0,
+)
+const noRoot =
+  changeRoot === undefined && 'unshare can change the root neither as root nor in a user namespace'
+const noLdd = spawnSync('ldd', ['--version']).status !== 0 && 'there is no ldd'
 
 /** Copies an executable without one of the files inside: under its name, there is none. */
 function copyWithout(name: string, program: string, copy: string): void {
@@ -161,6 +189,45 @@ describe('the executable', { concurrency: false }, () => {
       assert.equal(exitCode, 78)
     }
     chmodSync(join(here, 'data'), 0o700)
+  })
+
+  it('runs where there is nothing but glibc, libstdc++ and libgcc', {
+    skip: noLdd || noRoot,
+  }, async () => {
+    const empty = newFolder()
+    const libraries = findLibraries(program[0])
+    assert.ok(libraries.has('libc.so.6'))
+    for (const [name, path] of libraries) {
+      assert.match(name, usualLibraries)
+      mkdirSync(join(empty, dirname(path)), { recursive: true })
+      copyFileSync(path, join(empty, path))
+    }
+    linkSync(program[0], join(empty, 'plant-store'))
+    const { waitFor, child, ended } = start(['serve', '--port', '0'], {
+      folder: empty,
+      program: ['unshare', ...(changeRoot ?? []), empty, '/plant-store'],
+    })
+    const [, url = ''] = await waitFor(/address {3}(http:\S+)/)
+    const [, token = ''] = await waitFor(/token {5}(plst_\w{36})/)
+    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
+    const body = '{"id":1,"name":"Ficus"}'
+    const { status } = await call(url, { method: 'POST', path: '/plants', headers, body })
+    assert.equal(status, 200)
+    assert.equal((await call(url, { path: '/docs' })).status, 200)
+    child.kill('SIGTERM')
+    assert.equal((await ended).exitCode, 0)
+    assert.ok(existsSync(join(empty, 'data', 'plant-store.db')))
+  })
+
+  it('has the licence of everything inside, and beside it', async () => {
+    const { stdout } = await runProcess(['licenses'], { folder, program })
+    const { node, v8, openssl, sqlite } = process.versions
+    const expected = [
+      ...findDependencies(join(import.meta.dirname, '..')),
+      `Node.js ${node}, with V8 ${v8}, OpenSSL ${openssl} and SQLite ${sqlite}`,
+    ]
+    assert.deepEqual(findTitles(stdout).sort(), expected.sort())
+    assert.equal(readFileSync(`${program[0]}.licenses.txt`, 'utf8'), stdout)
   })
 
   it('needs no file beside it', async () => {

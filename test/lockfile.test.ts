@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { newFolder } from './support/folder.ts'
 
 interface Package {
@@ -16,6 +16,20 @@ interface Package {
   cpu?: string
   bin?: Record<string, string>
   optionalDependencies?: Record<string, string>
+}
+
+interface Component {
+  readonly 'bom-ref': string
+  readonly name: string
+  readonly version: string
+  readonly purl: string
+  readonly hashes?: readonly unknown[]
+}
+
+interface Bom {
+  readonly metadata: { readonly component: Component }
+  readonly components: readonly Component[]
+  readonly dependencies: readonly { ref: string; dependsOn: readonly string[] }[]
 }
 
 const root = join(import.meta.dirname, '..')
@@ -57,14 +71,39 @@ describe('the lockfile', () => {
 })
 
 describe('npm run sbom', () => {
-  it('lists every package of a release with its version and a checksum, and no other', () => {
+  let bom: Bom
+  before(() => {
     const { stdout } = spawnSync(join(root, '.ci', 'sbom'), { encoding: 'utf8' })
-    const components: { purl: string; hashes: unknown[] }[] = JSON.parse(stdout).components
+    bom = JSON.parse(stdout)
+  })
+
+  it('lists every package of a release with its version and a checksum, and no other', () => {
+    const components = bom.components.filter(({ purl }) => purl.startsWith('pkg:npm/'))
     const released = downloaded
       .filter(([path, { dev }]) => !dev && !platforms.some(([name]) => name === toName(path)))
       .map(([path, { version }]) => `pkg:npm/${toName(path).replace('@', '%40')}@${version}`)
     assert.deepEqual(components.map(({ purl }) => purl).sort(), released.sort())
-    assert.ok(components.every(({ hashes }) => hashes.length === 1))
+    assert.ok(components.every(({ hashes }) => hashes?.length === 1))
+  })
+
+  it('lists Node.js and what is compiled into it, with the versions in use', () => {
+    const others = bom.components.filter(({ purl }) => !purl.startsWith('pkg:npm/'))
+    const { node, v8, openssl, sqlite } = process.versions
+    assert.deepEqual(
+      others.map(({ name, version }) => ({ name, version })),
+      Object.entries({ node, v8, openssl, sqlite }).map(([name, version]) => ({ name, version })),
+    )
+  })
+
+  it('has every part in its graph', () => {
+    const parts = [bom.metadata.component, ...bom.components].map((part) => part['bom-ref'])
+    const nodes = bom.dependencies.map(({ ref }) => ref)
+    assert.deepEqual(nodes.sort(), parts.sort())
+    const needed = new Set(bom.dependencies.flatMap(({ dependsOn }) => dependsOn))
+    assert.deepEqual(
+      parts.filter((part) => !needed.has(part)),
+      [bom.metadata.component['bom-ref']],
+    )
   })
 })
 

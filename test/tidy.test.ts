@@ -49,6 +49,7 @@ const imports: Record<string, string[]> = {
     'client',
     'config.ts',
     'contract',
+    'embedded.ts',
     'journal',
     'json',
     'metrics',

@@ -52,6 +52,11 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
       const { buildOpenApi } = await import('../contract/openapi.ts')
       await terminal.print(`${JSON.stringify(buildOpenApi({ baseUrl: url }), null, 2)}\n`)
     })
+
+  program
+    .command('licenses')
+    .description('print the licences of the program and of all that comes with it')
+    .action(async () => (await import('./licenses.ts')).printLicenses(terminal))
 }
 
 function addTokenCommands(program: Command, env: Environment, terminal: Terminal): void {

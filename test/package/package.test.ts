@@ -14,6 +14,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { killAfterTest } from '../support/child.ts'
+import { findDependencies, findTitles } from '../support/dependencies.ts'
 import { newFolder } from '../support/folder.ts'
 import { installPackages, npm, runNode } from '../support/packages.ts'
 
@@ -37,7 +38,7 @@ describe('the published package', { timeout: 600_000 }, () => {
 
   it('holds what runs, and neither sources nor tests nor a lockfile', () => {
     const allowed =
-      /^(bin\/plant-store\.js|dist\/.+(\.js|\.js\.map|\.d\.ts|\.css|\.svg|\.html)|docs\/.+\.(md|png|svg)|deploy\/.+|[A-Z]+(\.md)?|openapi\.json|package\.json)$/
+      /^(bin\/plant-store\.js|dist\/.+(\.js|\.js\.map|\.d\.ts|\.css|\.svg|\.html)|dist\/licenses\.txt|docs\/.+\.(md|png|svg)|deploy\/.+|[A-Z]+(\.md)?|openapi\.json|package\.json)$/
     const files = globSync('**/*.*', { cwd: installed('.'), exclude: ['node_modules/**'] })
     assert.ok(files.includes('dist/client/index.js'))
     assert.deepEqual(
@@ -59,6 +60,12 @@ describe('the published package', { timeout: 600_000 }, () => {
       links.filter((link) => !existsSync(installed(link))),
       [],
     )
+  })
+
+  it('prints the licences of itself and of every package that came with it', async () => {
+    const printed = await runNode(project, [installed('bin/plant-store.js'), 'licenses'])
+    const expected = findDependencies(installed('.'))
+    assert.deepEqual(findTitles(printed).sort(), [...expected].sort())
   })
 
   it('tells where it comes from, and where to report a fault', () => {
@@ -199,6 +206,7 @@ function copyCheckout(): string {
     'tsconfig.json',
     'tsconfig.build.json',
     'src',
+    'build/package.ts',
     'test/package',
   ]
   for (const file of [...needed, ...files, 'README.md', 'LICENSE']) {
