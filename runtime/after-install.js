@@ -1,7 +1,7 @@
 // npm runs this after it has changed node_modules, to make up for what npm does with optional
 // packages: it drops one that it cannot download or whose checksum is wrong, and reports success;
 // and npm 10 removes the command `node` along with the packages of the other platforms.
-import { existsSync, linkSync, readFileSync, symlinkSync } from 'node:fs'
+import { existsSync, linkSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)))
@@ -10,6 +10,10 @@ const folder = Object.keys(packages.runtime.optionalDependencies)
   .map((name) => `node_modules/${name}`)
   .find((path) => packages[path].os === process.platform && packages[path].cpu === process.arch)
 const isOmitted = process.env.npm_config_omit?.includes('optional') ?? false
+
+// `npm start` needs `exec`, so that a signal reaches the service and not a shell in front of it. The
+// shell of Windows does not know that word, nor do signals exist there.
+if (process.platform === 'win32') writeFileSync('node_modules/.bin/exec.cmd', '@%*\r\n')
 
 // Platforms without a package run on the Node.js of the machine.
 if (folder !== undefined && !isOmitted) {

