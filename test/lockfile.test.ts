@@ -64,6 +64,14 @@ describe('the lockfile', () => {
     assert.deepEqual(manifest.allowScripts, denied)
   })
 
+  it('has as many packages of production as the docs say', () => {
+    const docs = readFileSync(join(root, 'docs', 'dependencies.md'), 'utf8')
+    const [, count] = /that is (\d+) packages/.exec(docs) ?? []
+    const names = new Set(platforms.map(([name]) => name))
+    const released = downloaded.filter(([path, { dev }]) => !dev && !names.has(toName(path)))
+    assert.equal(released.length, Number(count))
+  })
+
   it('has no install script in a package that runs in production', () => {
     const scripted = downloaded.filter(([, { dev, hasInstallScript }]) => !dev && hasInstallScript)
     assert.deepEqual(scripted, [])
