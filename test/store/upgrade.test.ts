@@ -165,16 +165,17 @@ for (const [release, schema, stores] of [
   ['1.1.0', 6, oldJournals],
 ] as const) {
   for (const { name, newUrl } of stores) {
-    it(`an upgrade from ${release} on ${name} leaves one line in the log, once`, async () => {
+    it(`an upgrade from ${release} on ${name} leaves one line in the log, if the schema differs`, async () => {
       const current = (name === 'SQLite' ? onSqlite : onPostgres).length
+      const isOld = schema < current
       const url = await newUrl()
       const services = await Promise.all([startService(url), startService(url)])
       const lines = findMigrations(services.flatMap(({ log }) => log))
       assert.deepEqual(
         lines.map(({ msg }) => msg),
-        [`migrated the store from schema ${schema} to schema ${current}`],
+        isOld ? [`migrated the store from schema ${schema} to schema ${current}`] : [],
       )
-      assert.ok(Number.isInteger(lines[0]?.durationMs) && Number(lines[0]?.durationMs) > 0)
+      for (const { durationMs = 0 } of lines) assert.ok(durationMs > 0)
       const { log } = await startService(url)
       assert.deepEqual(findMigrations(log), [])
     })
