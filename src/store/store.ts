@@ -181,11 +181,10 @@ export interface Store {
 export interface StoreEvents {
   onLost(reason: unknown): void
   onFound(): void
-  /** Opening has brought the schema of an older release up to date. */
   onMigrated?(migration: Migration): void
 }
 
-/** How many steps the schema had and has now, and how long that took. */
+/** The upgrade of an older release's store: the steps of its schema before and now. */
 export interface Migration {
   readonly from: number
   readonly to: number
