@@ -36,9 +36,8 @@ const root = join(import.meta.dirname, '..')
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const lockfile = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
 const packages = Object.entries<Package>(lockfile.packages)
-const downloaded = packages.filter(
-  ([path, { link }]) => path !== '' && !manifest.workspaces.includes(path) && !link,
-)
+/** Other paths are those of the root, of workspaces and of folders that are linked to. */
+const downloaded = packages.filter(([path, { link }]) => path.includes('node_modules/') && !link)
 const toName = (path: string) => path.replace(/^.*node_modules\//, '')
 
 /** The packages of Node.js itself, one for each platform. */
