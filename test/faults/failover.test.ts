@@ -34,7 +34,7 @@ async function failOver(replication: Replication) {
   const load = startLoad(history, { urls: [service.url], ...clients })
   await waitForWrites(history, 100)
   // From here on nothing reaches the standby: a write that is acknowledged without it is lost.
-  stallReplication(pair.primary)
+  stallReplication(Number(pair.primary.process.pid))
   if (replication === 'asynchronous') await waitForWrites(history, 50)
   else await waitForStandbyWait(pair.primary.toUrl(database))
   const killedAt = performance.now()

@@ -55,9 +55,14 @@ export async function startPair(replication: Replication): Promise<Pair> {
   return { primary, standby, url }
 }
 
-/** Sends a signal to all processes of a server, which are in groups of their own. */
+/** Sends a signal to all processes of a server. */
 export function signalServer({ process: { pid } }: PostgresServer, signal: NodeJS.Signals): void {
-  for (const target of [Number(pid), ...childrenOf(Number(pid))]) {
+  signalProcesses(Number(pid), signal)
+}
+
+/** Sends a signal to a server's first process and its children, each in a group of its own. */
+export function signalProcesses(pid: number, signal: NodeJS.Signals): void {
+  for (const target of [pid, ...childrenOf(pid)]) {
     try {
       process.kill(target, signal)
     } catch {
@@ -66,11 +71,11 @@ export function signalServer({ process: { pid } }: PostgresServer, signal: NodeJ
   }
 }
 
-/** Stops the process that sends the log to the standby. */
-export function stallReplication({ process: { pid } }: PostgresServer): void {
+/** Stops the processes that send the log to the standbys, given the server's first process. */
+export function stallReplication(pid: number): void {
   const isSender = (child: number) =>
     readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('walsender')
-  for (const sender of childrenOf(Number(pid)).filter(isSender)) process.kill(sender, 'SIGSTOP')
+  for (const sender of childrenOf(pid).filter(isSender)) process.kill(sender, 'SIGSTOP')
 }
 
 function childrenOf(parent: number): number[] {
