@@ -69,6 +69,7 @@ const confined: [what: string, pattern: RegExp, where: RegExp][] = [
   ['HTTP requests and responses', /\b(IncomingMessage|ServerResponse)\b/, /^http\//],
   ['SQL', /\b(SELECT|INSERT INTO|PRAGMA|BEGIN)\b/, /^store\//],
   ['node:sqlite', /node:sqlite/, /^store\/sqlite\//],
+  ['new connections to SQLite', /new DatabaseSync\(/, /^store\/sqlite\/open-database\.ts$/],
   [
     'the environment and the arguments',
     /process\.(env|argv)/,

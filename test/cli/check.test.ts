@@ -3,6 +3,8 @@ import { chmodSync, openSync, readFileSync, writeFileSync, writeSync } from 'nod
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
+import { applicationId } from '../../src/store/sqlite/file.ts'
+import { migrations } from '../../src/store/sqlite/migrations.ts'
 import { run } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
@@ -103,10 +105,12 @@ describe('plant-store check on a file', () => {
     [3, /make a backup; the next "serve"/],
   ] as const) {
     it(`compares the schema of release ${version} with its own`, async () => {
-      const url = await newStore(sqlite)
+      const url = await sqlite.newUrl()
       const db = new DatabaseSync(toPath(url))
-      db.exec(`PRAGMA user_version = ${version}`)
+      db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${version}`)
+      for (const step of migrations.slice(0, version)) db.exec(step)
       db.close()
+      chmodSync(toPath(url), 0o600)
       const { toDo } = await check(url)
       assert.deepEqual(
         toDo.map(({ subject }) => subject),

@@ -1,12 +1,14 @@
 import { existsSync, statSync } from 'node:fs'
-import { backup, DatabaseSync } from 'node:sqlite'
+import { backup, type DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { newLife } from '../../journal/row.ts'
 import { type FileSummary, UnusableStore } from '../store.ts'
-import { explain, readVersion } from './connection.ts'
+import { explain, readVersion, requireOwnSchema } from './connection.ts'
 import { isFull, isNotADatabase, isSqliteError } from './failures.ts'
 import { identifyFile } from './file.ts'
 import { migrations } from './migrations.ts'
+import { openDatabase } from './open-database.ts'
+import { findForeign } from './own-schema.ts'
 
 /** The pages copied in one step: 8 MiB. */
 const pagesPerStep = 2_000
@@ -50,9 +52,9 @@ export async function backUp(
 function openSource(path: string): DatabaseSync {
   try {
     identifyFile(path)
-    const db = new DatabaseSync(path, { readOnly: true })
+    const db = openDatabase(path, { readOnly: true })
     db.exec('BEGIN')
-    readVersion(db, path)
+    requireOwnSchema(db, readVersion(db, path), path)
     return db
   } catch (error) {
     throw explain(error, path)
@@ -72,7 +74,7 @@ function diskFull(cause: unknown): Error {
 
 // In this mode the database needs no second file, which is easily forgotten when a backup is moved.
 function toSingleFile(path: string): void {
-  const db = new DatabaseSync(path)
+  const db = openDatabase(path)
   try {
     db.exec('PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL')
   } finally {
@@ -113,14 +115,17 @@ function check(path: string): FileSummary {
   // Opened as immutable, so that SQLite neither looks for a log nor makes one.
   const url = pathToFileURL(path)
   url.searchParams.set('immutable', '1')
-  const db = new DatabaseSync(url, { readOnly: true })
+  const db = openDatabase(url, { readOnly: true })
   try {
-    const [first] = db.prepare('PRAGMA integrity_check(1)').all() as { integrity_check: string }[]
-    if (first?.integrity_check !== 'ok') throw damaged(first?.integrity_check)
     const row = db.prepare('PRAGMA user_version').get() as { user_version: number }
     if (row.user_version > migrations.length) {
       throw new UnusableBackup('was written by a newer release. Restore it with that release.')
     }
+    // First: the check of the content evaluates expressions of the schema.
+    const foreign = findForeign(db, row.user_version)
+    if (foreign !== undefined) throw new UnusableBackup(`has ${foreign}. Restore another backup.`)
+    const [first] = db.prepare('PRAGMA integrity_check(1)').all() as { integrity_check: string }[]
+    if (first?.integrity_check !== 'ok') throw damaged(first?.integrity_check)
     return summarize(db)
   } finally {
     db.close()
@@ -132,7 +137,7 @@ function check(path: string): FileSummary {
  * receivers are paused, because the original may still send to them.
  */
 export function renameJournal(path: string): void {
-  const db = new DatabaseSync(path)
+  const db = openDatabase(path)
   try {
     const has = (table: string) =>
       db.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(table) !== undefined

@@ -1,4 +1,4 @@
-import { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { explainFile } from '../file-errors.ts'
 import { type Migration, type StoreEvents, UnusableStore } from '../store.ts'
@@ -6,6 +6,8 @@ import { assertCommitsAreSynced } from './durability.ts'
 import { explainSqlite, isNotADatabase, isSqliteError } from './failures.ts'
 import { applicationId, foreignFile, prepareFile } from './file.ts'
 import { migrations } from './migrations.ts'
+import { openDatabase } from './open-database.ts'
+import { findForeign } from './own-schema.ts'
 
 /** Older releases can corrupt a write-ahead log that two connections use. */
 const oldestSqlite = [3, 51, 3]
@@ -42,7 +44,7 @@ export function openConnection(
 }
 
 function openInMemory(): DatabaseSync {
-  const db = new DatabaseSync(memoryPath, { readBigInts: true })
+  const db = openDatabase(memoryPath, { readBigInts: true })
   migrate(db, memoryPath)
   return db
 }
@@ -116,7 +118,7 @@ function isEmpty(db: DatabaseSync): boolean {
 function openFile(path: string, parameters: Record<string, string> = {}): DatabaseSync {
   const url = pathToFileURL(path)
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
-  return new DatabaseSync(url, { readBigInts: true })
+  return openDatabase(url, { readBigInts: true })
 }
 
 function openDurably(path: string, parameters: Record<string, string>): DatabaseSync {
@@ -157,6 +159,15 @@ export function readVersion(db: DatabaseSync, path: string): number {
   )
 }
 
+/** Refuses a file in which somebody has changed the schema: it could change what is stored. */
+export function requireOwnSchema(db: DatabaseSync, version: number, path: string): void {
+  const foreign = findForeign(db, version)
+  if (foreign === undefined) return
+  throw new UnusableStore(
+    `${path} has ${foreign} and was not opened. Restore a backup from before it was changed.`,
+  )
+}
+
 /** Brings the schema up to date. Tells what it changed in the store of an older release. */
 function migrate(db: DatabaseSync, path: string): Migration | undefined {
   const to = migrations.length
@@ -165,6 +176,7 @@ function migrate(db: DatabaseSync, path: string): Migration | undefined {
   inTransaction(db, () => {
     startedAt = performance.now()
     from = readVersion(db, path)
+    requireOwnSchema(db, from, path)
     for (const step of migrations.slice(from)) db.exec(step)
     if (from < to) db.exec(`PRAGMA user_version = ${to}`)
   })

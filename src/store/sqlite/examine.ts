@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { explainFile } from '../file-errors.ts'
 import {
@@ -18,6 +18,8 @@ import { explainSqlite, isSqliteError } from './failures.ts'
 import { identifyFile } from './file.ts'
 import { defaultLogBounds } from './log-bound.ts'
 import { migrations } from './migrations.ts'
+import { openDatabase } from './open-database.ts'
+import { findForeign } from './own-schema.ts'
 
 const gibibyte = 1024 ** 3
 /** Less free space than this, or than this share of the disk, is too little. */
@@ -83,6 +85,8 @@ function examineContent(path: string): Finding[] {
     return withFile(path, (db) => {
       const get = (sql: string) => Object.values(db.prepare(sql).get() ?? {})[0] ?? 0
       const version = Number(get('PRAGMA user_version'))
+      const foreign = version <= migrations.length ? findForeign(db, version) : undefined
+      if (foreign !== undefined) return [examineIntegrity(db), toForeign(foreign)]
       const schema = examineSchema(version, migrations.length)
       const tokens = db.prepare('SELECT name, expires_at, revoked_at FROM tokens').all() as Row[]
       const newest = Number(get('SELECT max(created_at) FROM tokens'))
@@ -106,6 +110,13 @@ function examineIntegrity(db: DatabaseSync): Finding {
   return toDo('integrity', `damaged (${said}): stop the service, and restore the last backup`)
 }
 
+function toForeign(foreign: string): Finding {
+  return toDo(
+    'schema',
+    `the file has ${foreign}: somebody has changed it; restore a backup from before that`,
+  )
+}
+
 function examineSpace(path: string): Finding {
   const { bavail, blocks, bsize } = statfsSync(dirname(path))
   const free = bavail * bsize
@@ -122,7 +133,7 @@ function examineLog(path: string): Finding {
 }
 
 function withFile<Value>(path: string, use: (db: DatabaseSync) => Value): Value {
-  const db = new DatabaseSync(pathToFileURL(path), { readOnly: true, readBigInts: false })
+  const db = openDatabase(pathToFileURL(path), { readOnly: true, readBigInts: false })
   try {
     return use(db)
   } finally {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import type { Snapshot } from '../store.ts'
 import { toRefusal } from './failures.ts'
+import { openDatabase } from './open-database.ts'
 import { buildPlantStatements } from './plants.ts'
 import { buildTokenStatements } from './tokens.ts'
 
@@ -70,10 +71,10 @@ export function openSnapshot(db: DatabaseSync): EndableSnapshot {
 
 function openReader(db: DatabaseSync): DatabaseSync {
   const path = db.location()
-  if (path !== null) return new DatabaseSync(path, { readOnly: true, readBigInts: true })
+  if (path !== null) return openDatabase(path, { readOnly: true, readBigInts: true })
   // No second connection can reach a database in memory. A copy of it does as well.
   const name = `file:snapshot-${randomUUID()}?mode=memory&cache=shared`
-  const copy = new DatabaseSync(name, { readBigInts: true })
+  const copy = openDatabase(name, { readBigInts: true })
   db.exec(`VACUUM INTO '${name}'`)
   return copy
 }

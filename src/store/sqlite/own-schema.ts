@@ -1,0 +1,66 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { migrations } from './migrations.ts'
+import { openDatabase } from './open-database.ts'
+
+/** Something that a schema consists of: a table, an index, a view or a trigger. */
+interface Part {
+  readonly type: string
+  readonly name: string
+  readonly table: string
+  readonly sql: string | null
+}
+
+/** The tables of ANALYZE, which change no answer. SQLite alone can make tables of these names. */
+const statistics = [
+  'CREATE TABLE sqlite_stat1(tbl,idx,stat)',
+  'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)',
+]
+
+/** Names come from a file that anyone may have changed. */
+const maxShownName = 100
+
+const expectedParts = new Map<number, Map<string, Part>>()
+
+/**
+ * Compares the schema of a file with the one that the migrations up to this version make. Returns
+ * the first difference, such as `a foreign trigger "undo"`: a trigger, for example, could undo
+ * every revocation of a token.
+ */
+export function findForeign(db: DatabaseSync, version: number): string | undefined {
+  const expected = expectParts(version)
+  const found = new Set<string>()
+  for (const part of readParts(db)) {
+    const { type, name, table, sql } = part
+    const key = toKey(part)
+    const wanted = expected.get(key)
+    const shown = `${type} "${name.slice(0, maxShownName)}"`
+    if (wanted === undefined || found.has(key)) return `a foreign ${shown}`
+    found.add(key)
+    if (wanted.sql !== sql || wanted.table !== table) {
+      return `${/^[aeiou]/.test(type) ? 'an' : 'a'} ${shown} that was changed`
+    }
+  }
+  const missing = expected.entries().find(([key]) => !found.has(key))?.[1]
+  return missing && `no ${missing.type} "${missing.name}"`
+}
+
+/** Made by the migrations themselves, in memory, and kept for the next file. */
+function expectParts(version: number): Map<string, Part> {
+  const known = expectedParts.get(version)
+  if (known !== undefined) return known
+  const db = openDatabase(':memory:')
+  for (const step of migrations.slice(0, version)) db.exec(step)
+  const parts = new Map(readParts(db).map((part) => [toKey(part), part]))
+  db.close()
+  expectedParts.set(version, parts)
+  return parts
+}
+
+function readParts(db: DatabaseSync): Part[] {
+  const rows = db.prepare('SELECT type, name, tbl_name AS "table", sql FROM sqlite_schema').all()
+  return (rows as unknown as Part[]).filter(({ sql }) => sql === null || !statistics.includes(sql))
+}
+
+function toKey({ type, name }: Part): string {
+  return `${type} ${name}`
+}

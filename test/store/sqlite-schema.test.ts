@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict'
+import { copyFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, it } from 'node:test'
+import { openConnection } from '../../src/store/sqlite/connection.ts'
+import { migrations } from '../../src/store/sqlite/migrations.ts'
+import { run } from '../support/command.ts'
+import { newFolder } from '../support/folder.ts'
+import { oldJournals, oldStores } from './old-stores.ts'
+
+/** A change of the schema, and how its sentence names it. */
+const changes: [title: string, sql: string, found: string][] = [
+  [
+    'a trigger that undoes every revocation',
+    `CREATE TRIGGER undo AFTER UPDATE OF revoked_at ON tokens
+     BEGIN UPDATE tokens SET revoked_at = NULL WHERE id = new.id; END`,
+    'a foreign trigger "undo"',
+  ],
+  ['a view', 'CREATE VIEW shown AS SELECT * FROM tokens', 'a foreign view "shown"'],
+  ['a further index', 'CREATE INDEX by_name ON plants (name)', 'a foreign index "by_name"'],
+  ['a further table', 'CREATE TABLE notes (note TEXT)', 'a foreign table "notes"'],
+  [
+    'a further column',
+    'ALTER TABLE tokens ADD COLUMN note TEXT',
+    'a table "tokens" that was changed',
+  ],
+  [
+    'a generated column',
+    'ALTER TABLE plants ADD COLUMN size INTEGER AS (length(name)) VIRTUAL',
+    'a table "plants" that was changed',
+  ],
+  [
+    'an index of the same name on something else',
+    'DROP INDEX plants_by_tag; CREATE INDEX plants_by_tag ON plants (tag) WHERE tag IS NOT NULL',
+    'an index "plants_by_tag" that was changed',
+  ],
+  ['a renamed table', 'ALTER TABLE keys RENAME TO old_keys', 'a foreign table "old_keys"'],
+  ['no index', 'DROP INDEX keys_by_use', 'no index "keys_by_use"'],
+  [
+    'a name that is much too long',
+    `CREATE VIEW "${'x'.repeat(5_000)}" AS SELECT 1`,
+    `a foreign view "${'x'.repeat(100)}"`,
+  ],
+]
+
+function change(path: string, sql: string): void {
+  using db = new DatabaseSync(path)
+  db.exec(sql)
+}
+
+/** A backup of a store that holds a plant, in a folder of its own. */
+async function newBackup() {
+  const folder = newFolder()
+  const input = '{"id":1,"name":"one"}\n'
+  await run(['import', '-', '--format', 'ndjson', '--create'], { folder, input })
+  await run(['backup', 'backup.db'], { folder })
+  return { folder, path: join(folder, 'backup.db') }
+}
+
+describe('a file whose schema is not one of Plant Store', () => {
+  for (const [title, sql, found] of changes) {
+    it(`is refused with its name: ${title}`, async () => {
+      const { folder, path } = await newBackup()
+      change(path, sql)
+      const restored = await run(['restore', 'backup.db', '--database', 'sqlite:new/a.db'], {
+        folder,
+      })
+      assert.equal(restored.stderr, `backup.db has ${found}. Restore another backup.\n`)
+      assert.equal(restored.exitCode, 65)
+      assert.deepEqual(readdirSync(folder), ['backup.db', 'data'])
+
+      const served = await run(['token', 'list', '--database', 'sqlite:backup.db'], { folder })
+      assert.match(served.stderr, /^\S*backup\.db has .* and was not opened\. Restore a backup/)
+      assert.ok(served.stderr.includes(`has ${found}`), served.stderr)
+      assert.equal(served.exitCode, 78)
+
+      const checked = await run(['check', '--json', '--database', 'sqlite:backup.db'], { folder })
+      const schema = JSON.parse(checked.stdout).find(
+        ({ subject }: { subject: string }) => subject === 'schema',
+      )
+      assert.equal(schema.state, 'to do')
+      assert.ok(schema.message.includes(found), schema.message)
+      assert.equal(checked.exitCode, 1)
+    })
+  }
+
+  it('is refused with its name: a second table of the same name', async () => {
+    const { folder, path } = await newBackup()
+    using db = new DatabaseSync(path, { defensive: false })
+    db.exec(`PRAGMA writable_schema = ON; INSERT INTO sqlite_schema
+       SELECT * FROM sqlite_schema WHERE name = 'token_revision'`)
+    db.close()
+    const args = ['restore', 'backup.db', '--database', 'sqlite:new.db']
+    const { exitCode, stderr } = await run(args, { folder })
+    assert.match(stderr, /a foreign table "token_revision"|is damaged/)
+    assert.equal(exitCode, 65)
+  })
+
+  it('is not trusted by any connection', () => {
+    using db = openConnection(join(newFolder(), 'plants.db'))
+    assert.equal(db.prepare('PRAGMA trusted_schema').get()?.trusted_schema, 0n)
+  })
+
+  it('is not backed up', async () => {
+    const { folder } = await newBackup()
+    change(join(folder, 'data/plant-store.db'), 'CREATE VIEW shown AS SELECT * FROM tokens')
+    const { exitCode, stderr } = await run(['backup', 'other.db'], { folder })
+    assert.match(stderr, /plant-store\.db has a foreign view "shown"/)
+    assert.equal(exitCode, 78)
+    assert.deepEqual(readdirSync(folder), ['backup.db', 'data'])
+  })
+
+  it('is refused before it is brought up to date', async () => {
+    const path = join(newFolder(), 'plants.db')
+    const old = await oldStores[0]?.newUrl()
+    copyFileSync(old?.replace('sqlite:', '') ?? '', path)
+    change(path, 'CREATE TRIGGER undo AFTER INSERT ON keys BEGIN DELETE FROM tokens; END')
+    assert.throws(() => openConnection(path), /has a foreign trigger "undo"/)
+    using db = new DatabaseSync(path)
+    assert.ok(Number(db.prepare('PRAGMA user_version').get()?.user_version) < migrations.length)
+  })
+})
+
+describe('a file of every release', () => {
+  for (const [release, stores] of Object.entries({ '1.0.0': oldStores, '1.1.0': oldJournals })) {
+    it(`is restored and opened: ${release}`, async () => {
+      const url = (await stores[0]?.newUrl()) ?? ''
+      const folder = newFolder()
+      const path = url.replace('sqlite:', '')
+      const { exitCode, stderr } = await run(['restore', path, '--database', 'sqlite:new.db'], {
+        folder,
+      })
+      assert.equal(exitCode, 0, stderr)
+      openConnection(join(folder, 'new.db')).close()
+    })
+  }
+
+  it('may hold the statistics that ANALYZE of SQLite makes', async () => {
+    const { folder, path } = await newBackup()
+    change(path, 'ANALYZE')
+    const args = ['restore', 'backup.db', '--database', 'sqlite:new.db']
+    const { exitCode, stderr } = await run(args, { folder })
+    assert.equal(exitCode, 0, stderr)
+  })
+})
