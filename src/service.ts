@@ -133,7 +133,7 @@ async function forgetKeys(store: Store): Promise<void> {
 
 /**
  * Forgets changes that are older than this and that no receiver needs; all of them, once, if the
- * journal is off.
+ * journal is off. The first time is at the start: on a full disk, a shorter time makes room.
  */
 function startTrimming(
   store: Store,
@@ -145,9 +145,8 @@ function startTrimming(
       keepMs === 'off' ? Number.MAX_SAFE_INTEGER : await toTrimTime(store, keepMs, Date.now())
     while (!(await store.trimJournal(before)));
   }
-  if (keepMs !== 'off') return repeat(trim, forgetMs, onError)
   trim().catch(onError)
-  return () => {}
+  return keepMs === 'off' ? () => {} : repeat(trim, forgetMs, onError)
 }
 
 /** Writes what happens to the store into the log. */

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { type Environment, WrongConfig } from '../config.ts'
+import { Failure } from '../contract/errors.ts'
 import { explainSqlite, isSqliteError } from '../store/sqlite/failures.ts'
 import { UnusableStore } from '../store/store.ts'
 import { addCommands } from './commands.ts'
@@ -28,6 +29,10 @@ export async function runProgram(
     if (error instanceof CommandFailed) {
       if (error.message !== '') terminal.tell(error.message)
       return error.exitCode
+    }
+    if (error instanceof Failure) {
+      terminal.tell(error.message)
+      return exitCodes.inputOutput
     }
     if (isSqliteError(error)) {
       terminal.tell(`The store cannot be used: ${explainSqlite(error)}.`)

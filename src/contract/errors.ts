@@ -70,6 +70,7 @@ interface FailureOptions {
   readonly headers?: Record<string, string>
   readonly cause?: unknown
   readonly reason?: RefusalReason
+  readonly fault?: string
 }
 
 /** An expected failure. Its message becomes part of the answer: never put a secret there. */
@@ -78,6 +79,8 @@ export class Failure extends Error {
   readonly headers: Readonly<Record<string, string>>
   /** For the metrics: which bound a refused request has met. */
   readonly reason: RefusalReason | undefined
+  /** The message without what it says of the plant, for imports, which have stored others. */
+  readonly fault: string
 
   constructor(number: ErrorNumber, message: string, options: FailureOptions = {}) {
     super(message, { cause: options.cause })
@@ -85,5 +88,6 @@ export class Failure extends Error {
     this.number = number
     this.headers = options.headers ?? {}
     this.reason = options.reason
+    this.fault = options.fault ?? message
   }
 }

@@ -74,7 +74,8 @@ function explain(error: unknown, tally: Tally): unknown {
   const done = countLines(tally) === 0 ? '' : ` Imported before that: ${describeCounts(tally)}.`
   const number = error instanceof Failure ? error.number : error.error
   const hint = 'delimiter' in error && error.delimiter !== undefined ? ' Send it with commas.' : ''
-  const message = `${error.message.replace(/^line/, 'Line')}${hint}`
+  const reason = error instanceof Failure ? error.fault : error.message
+  const message = `${reason.replace(/^line/, 'Line')}${hint}`
   return new Failure(number, `${message}${done} ${describeRest(tally)}`, {
     cause: error,
     ...(error instanceof Failure && { headers: error.headers }),

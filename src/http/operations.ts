@@ -121,7 +121,8 @@ function buildHandle(
       mediaType,
     })
     const answer = answering instanceof Promise ? await answering : answering
-    if (isWrite) writeHealth.noteSuccess()
+    // A delete that succeeds says nothing about the room on the disk: it may use the reserve.
+    if (isWrite && operation.method !== 'DELETE') writeHealth.noteSuccess()
     const streaming = sendAnswer(exchange, answer, timeouts, verify)
     if (streaming !== undefined) await streaming
   }

@@ -8,6 +8,7 @@ import { type FoundRoute, toPath } from './routes.ts'
 const storeFaults: readonly ErrorNumber[] = [50301, 50400, 50700]
 /** A fault of the store is over when no request has met it for this long. */
 const faultEndsMs = 5_000
+const ended = `has not occurred for ${faultEndsMs / 1000} s`
 /** How much of a path that the contract does not know is logged. */
 const maxPathLength = 200
 
@@ -83,9 +84,10 @@ function toTrace({ headers }: IncomingMessage): { traceId: string; parentId: str
 function openFaultLog(logger: Logger) {
   const requestsBy = new Map<ErrorNumber, { count: number; timer: NodeJS.Timeout }>()
 
-  function end(number: ErrorNumber, count: number): void {
+  function end(number: ErrorNumber, count: number, message: string): void {
     requestsBy.delete(number)
-    logger.warn({ error: number, requests: count }, 'no request has met this fault for a while')
+    const failed = count === 1 ? '1 request failed' : `${count} requests failed`
+    logger.warn({ error: number, requests: count }, `error ${number} ${message} (${failed})`)
   }
 
   return {
@@ -98,7 +100,7 @@ function openFaultLog(logger: Logger) {
         return
       }
       logger.error({ ...ids, error: number, err: failure.cause }, failure.message)
-      const timer = setTimeout(() => end(number, fault.count), faultEndsMs).unref()
+      const timer = setTimeout(() => end(number, fault.count, ended), faultEndsMs).unref()
       const fault = { count: 1, timer }
       requestsBy.set(number, fault)
     },
@@ -106,7 +108,7 @@ function openFaultLog(logger: Logger) {
     close(): void {
       for (const [number, { count, timer }] of requestsBy) {
         clearTimeout(timer)
-        end(number, count)
+        end(number, count, 'has occurred until now')
       }
     },
   }

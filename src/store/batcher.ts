@@ -48,8 +48,8 @@ interface Waiting<Item> {
 /**
  * Collects the items that arrive while the event loop or a batch is busy into one batch, so that
  * writes share an fsync and look-ups share a query. `run` returns one outcome for each item, in
- * order, or for the first ones only: the others come into the next batch. When it fails, every item
- * of that batch fails, and no other.
+ * order, or for the first ones only: the others come into the next batch. An outcome that is an
+ * error fails its item. When `run` fails, every item of that batch fails, and no other.
  *
  * `commitDelayMs` is how long the next batch may wait until as many items are queued as the last
  * batch had: where commits are slow, callers of the last one return in time to share the next. A
@@ -151,7 +151,8 @@ export function buildBatcher<Item extends Batched>(
 
   function succeed(batch: Waiting<Item>[], outcomes: unknown[], startedAt: number): void {
     outcomes.forEach((outcome, index) => {
-      batch[index]?.resolve(outcome as never)
+      if (outcome instanceof Error) batch[index]?.reject(outcome)
+      else batch[index]?.resolve(outcome as never)
     })
     if (outcomes.length < batch.length) queueAgain(batch.slice(outcomes.length))
     finish(batch, outcomes.length, startedAt)

@@ -8,7 +8,7 @@ export function unreachable(cause?: unknown): Failure {
   return new Failure(
     50301,
     'The store cannot be reached and nothing was stored. Try again later.',
-    { cause },
+    { cause, fault: 'The store cannot be reached.' },
   )
 }
 
@@ -17,19 +17,21 @@ export function unconfirmed(cause?: unknown): Failure {
   return new Failure(
     50400,
     'The store did not confirm the write, so the plant may or may not be stored. Ask for it by its id, or retry with the same id.',
-    { cause },
+    { cause, fault: 'The store did not confirm the write.' },
   )
 }
 
 export function diskFull(cause?: unknown): Failure {
   return new Failure(50700, 'The disk is full and nothing was stored. Plants can still be read.', {
     cause,
+    fault: 'The disk is full.',
   })
 }
 
 export function diskFailed(cause?: unknown): Failure {
   return new Failure(50301, 'The disk reports an error and nothing was stored. Try again later.', {
     cause,
+    fault: 'The disk reports an error.',
   })
 }
 
@@ -38,6 +40,7 @@ export function locked(): Failure {
   return new Failure(
     50301,
     'Another process keeps the database locked, and nothing was stored. Try again later.',
+    { fault: 'Another process keeps the database locked.' },
   )
 }
 
@@ -46,7 +49,7 @@ export function overloaded(reason: RefusalReason = 'write_queue'): Failure {
   return new Failure(
     50300,
     'The service is overloaded and stored nothing. Try again in a moment.',
-    { reason },
+    { reason, fault: 'The service is overloaded.' },
   )
 }
 

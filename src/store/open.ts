@@ -34,9 +34,10 @@ export async function openStore(
   // Only the engine in use is loaded, so that a start on SQLite does not wait for the driver of
   // PostgreSQL.
   if (location.engine === 'sqlite') {
-    const { openConnection } = await import('./sqlite/connection.ts')
+    const { openConnection, proveAtStart } = await import('./sqlite/connection.ts')
     const { buildSqliteStore } = await import('./sqlite/store.ts')
     const db = openConnection(location.path, undefined, events.onMigrated)
+    if (journaling !== 'as before') proveAtStart(db)
     return buildSqliteStore(db, { journaling })
   }
   const { openPrimary } = await import('./postgres/connection.ts')

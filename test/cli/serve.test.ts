@@ -9,6 +9,7 @@ import { run, runProcess, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { findFreePort } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
+import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
 
 const anyPort = { PORT: '0' }
@@ -66,18 +67,27 @@ describe('plant-store serve', () => {
       env: { PORT: 'wrong', DATABASE_URL: 'wrong' },
     })
     await service.waitFor(/store {5}sqlite:other\.db/)
-    assert.deepEqual(readdirSync(folder).sort(), ['other.db', 'other.db-shm', 'other.db-wal'])
+    await waitUntil(() => existsSync(join(folder, 'other.db-reserve')), 'there is a reserve')
+    assert.deepEqual(
+      readdirSync(folder).sort(),
+      ['', '-reserve', '-shm', '-wal'].map((suffix) => `other.db${suffix}`),
+    )
   })
 
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-    it(`ends on ${signal} with 0 and leaves one whole file`, async () => {
+    it(`ends on ${signal} with 0 and leaves the store in one file, with its reserve`, async () => {
       const folder = newFolder()
       const service = await startServing(folder, { PLANT_STORE_TOKEN: operatorToken })
+      const reserve = join(folder, 'data/plant-store.db-reserve')
+      await waitUntil(() => existsSync(reserve), 'there is a reserve')
       service.child.kill(signal)
       const { exitCode, stderr } = await service.ended
       assert.equal(exitCode, 0)
       assert.match(stderr, /every accepted request was answered/)
-      assert.deepEqual(readdirSync(join(folder, 'data')), ['plant-store.db'])
+      assert.deepEqual(readdirSync(join(folder, 'data')).sort(), [
+        'plant-store.db',
+        'plant-store.db-reserve',
+      ])
     })
   }
 

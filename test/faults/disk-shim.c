@@ -37,18 +37,21 @@ static long counted;
 
 static void *find_real(const char *name) { return dlsym(RTLD_NEXT, name); }
 
+static int ends_with(const char *text, const char *end) {
+  size_t length = strlen(text), end_length = strlen(end);
+  return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+// The reserve is no part of the store. Node.js writes it, and closes files past this library, so
+// that its descriptor would later be taken for one of ours.
 static int is_ours(const char *path) {
   const char *folder = getenv("DISK_FOLDER");
-  return folder && path && strncmp(path, folder, strlen(folder)) == 0;
+  return folder && path && strncmp(path, folder, strlen(folder)) == 0 &&
+         !ends_with(path, "-reserve");
 }
 
 static const char *path_of(int file) {
   return file >= 0 && file < MOST_FILES ? paths[file] : NULL;
-}
-
-static int ends_with(const char *text, const char *end) {
-  size_t length = strlen(text), end_length = strlen(end);
-  return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
 static void append(const char *variable, const struct iovec *parts, int count) {

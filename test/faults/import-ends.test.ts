@@ -50,7 +50,7 @@ describe('the report of an import is true when it is ended by', () => {
       folder,
       env: { DATABASE_URL: 'sqlite:plants.db', ...shim.toEnv?.({ folder, fault }) },
     })
-    assert.match(ended.stderr, /^The disk is full.* Lines \d+ to \d+ were not stored\./m)
+    assert.match(ended.stderr, /^The disk is full\. Lines \d+ to \d+ were not stored\./m)
     assert.equal(ended.exitCode, 74)
     await requireTrue(ended, openSqliteStore(join(folder, 'plants.db')))
     assert.equal(readReport(ended).perhaps, 0)

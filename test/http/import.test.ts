@@ -395,7 +395,8 @@ describe('an import on a disk that becomes full', () => {
     assert.equal(toStored(message), count, message)
     assert.match(
       message,
-      /Lines \d+ to \d+ were not stored\. .*Lines after \d+ were not imported\.$/,
+      /^The disk is full\. Imported before that: .*Lines \d+ to \d+ were not stored\. .*Lines after \d+ were not imported\.$/,
     )
+    assert.doesNotMatch(message, /nothing/)
   })
 })

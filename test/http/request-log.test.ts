@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { pino } from 'pino'
+import type { Exchange } from '../../src/http/exchange.ts'
+import { openRequestLog } from '../../src/http/request-log.ts'
+import { diskFull } from '../../src/store/failures.ts'
 import { engines } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -105,6 +109,21 @@ describe('the log of requests', () => {
       const lines = toLines(service.log).filter(({ error }) => error === 50700)
       assert.equal(lines.length, 2)
       assert.equal(lines[1]?.requests, 20)
+      assert.equal(lines[1]?.msg, 'error 50700 has occurred until now (20 requests failed)')
     })
   }
+
+  it('says how long an error has not occurred, and how many requests failed', (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const lines: string[] = []
+    const logger = pino({}, { write: (line: string) => lines.push(line) })
+    const log = openRequestLog({ logger, trustedProxies: 0 })
+    const failed = { id: 'x', request: { headers: {} } } as Exchange
+    for (let request = 0; request < 3; request++) log.fail(failed, diskFull())
+    t.mock.timers.tick(5_000)
+    assert.match(
+      lines.at(-1) ?? '',
+      /"msg":"error 50700 has not occurred for 5 s \(3 requests failed\)"/,
+    )
+  })
 })

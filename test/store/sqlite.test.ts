@@ -1,5 +1,13 @@
 import assert from 'node:assert/strict'
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
@@ -13,6 +21,7 @@ import { releaseAfterTest } from '../support/release.ts'
 import { withoutRights } from '../support/rights.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
+import { oldFile } from './old-stores.ts'
 
 describe('a SQLite file', () => {
   it('is made with its folder, and only its owner may read it', () => {
@@ -77,6 +86,15 @@ describe('a SQLite file', () => {
       await waitUntil(async () => (await store.getPlant(id)) !== undefined, `plant ${id} is there`)
       openConnection(path).close()
     }
+  })
+
+  it('is opened and read while another process holds its lock', () => {
+    const path = join(newFolder(), 'plants.db')
+    openConnection(path).close()
+    using other = new DatabaseSync(path)
+    other.exec('BEGIN IMMEDIATE')
+    using db = openConnection(path, 50)
+    assert.deepEqual(db.prepare('SELECT * FROM plants').all(), [])
   })
 
   it('waits for the lock of another process without stopping the event loop', async () => {
@@ -146,11 +164,11 @@ describe('a file that cannot be the store', () => {
     )
   })
 
-  it('is refused when another process holds its lock', () => {
+  it('is refused when another process holds its lock and it has to be brought up to date', () => {
     const path = join(newFolder(), 'plants.db')
-    openConnection(path).close()
+    copyFileSync(oldFile, path)
     using other = new DatabaseSync(path)
-    other.exec('BEGIN IMMEDIATE')
+    other.exec('PRAGMA journal_mode = WAL; BEGIN IMMEDIATE')
     assert.throws(
       () => openConnection(path, 50),
       (error) => error instanceof UnusableStore && /database is locked/.test(error.message),

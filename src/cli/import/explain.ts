@@ -15,7 +15,7 @@ export function explain(error: unknown, file: string, tally: Tally): unknown {
     return new CommandFailed(exitCodes.data, message)
   }
   if (error instanceof Failure) {
-    const message = `${error.message} ${rest} ${howToContinue}`
+    const message = `${error.fault} ${rest} ${howToContinue}`
     return new CommandFailed(exitCodes.inputOutput, message)
   }
   if (error instanceof CommandFailed && hasBegun) {

@@ -64,5 +64,5 @@ export function isSameStore(one: StoreLocation, other: StoreLocation): boolean {
 /** The files that a store has or may get. */
 export function toFiles(location: StoreLocation): string[] {
   if (location.engine === 'postgres') return []
-  return ['', '-wal', '-shm', '-journal'].map((suffix) => location.path + suffix)
+  return ['', '-wal', '-shm', '-journal', '-reserve'].map((suffix) => location.path + suffix)
 }

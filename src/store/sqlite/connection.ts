@@ -3,11 +3,12 @@ import { pathToFileURL } from 'node:url'
 import { explainFile } from '../file-errors.ts'
 import { type Migration, type StoreEvents, UnusableStore } from '../store.ts'
 import { assertCommitsAreSynced } from './durability.ts'
-import { explainSqlite, isNotADatabase, isSqliteError } from './failures.ts'
+import { explainSqlite, isNotADatabase, isOutOfSpace, isSqliteError } from './failures.ts'
 import { applicationId, foreignFile, prepareFile } from './file.ts'
 import { migrations } from './migrations.ts'
 import { openDatabase } from './open-database.ts'
 import { findForeign } from './own-schema.ts'
+import { withReserve } from './reserve.ts'
 
 /** Older releases can corrupt a write-ahead log that two connections use. */
 const oldestSqlite = [3, 51, 3]
@@ -51,13 +52,20 @@ function openInMemory(): DatabaseSync {
 
 function openOnDisk(path: string, timeoutMs: number, onMigrated: OnMigrated): DatabaseSync {
   prepareFile(path)
-  assertCommitsAreSynced(path, openDurably)
+  return withReserve(path, () => openPrepared(path, timeoutMs, onMigrated))
+}
+
+function openPrepared(path: string, timeoutMs: number, onMigrated: OnMigrated): DatabaseSync {
   const db = openFile(path)
+  unproved.add(db)
   try {
     db.exec(`PRAGMA busy_timeout = ${timeoutMs}; PRAGMA cache_size = -${cacheKib}`)
     db.exec(`PRAGMA journal_size_limit = ${keptLogBytes}`)
     readSqliteVersion(db)
-    if (isEmpty(db)) db.exec(`PRAGMA application_id = ${applicationId}`)
+    if (isEmpty(db)) {
+      requireSyncs(db)
+      db.exec(`PRAGMA application_id = ${applicationId}`)
+    }
     makeDurable(db, path)
     const migration = migrate(db, path)
     if (migration !== undefined) onMigrated(migration)
@@ -76,14 +84,36 @@ export function readSettings(db: DatabaseSync): string {
     .join('; ')
 }
 
+/** Connections whose commits are not proved to be synced. */
+const unproved = new WeakSet<DatabaseSync>()
+
+/**
+ * Proves that the commits of a connection are synced, once, before the first of them: commands that
+ * only read need no proof, for which a full disk has no room.
+ */
+export function requireSyncs(db: DatabaseSync): void {
+  if (!unproved.has(db)) return
+  proveSyncs(db.location() ?? memoryPath)
+  unproved.delete(db)
+}
+
+/** Proves it when a service starts. On a full disk, its first commit is the next occasion. */
+export function proveAtStart(db: DatabaseSync): void {
+  try {
+    requireSyncs(db)
+  } catch (error) {
+    if (!isOutOfSpace(error)) throw error
+  }
+}
+
 /** Proves that commits to files beside this one are synced. */
 export function proveSyncs(path: string): void {
-  assertCommitsAreSynced(path, openDurably)
+  withReserve(path, () => assertCommitsAreSynced(path, openDurably))
 }
 
 /** Opens a second connection to an open file, with these settings. Checks again that it syncs. */
 export function openBeside(path: string, settings: string): DatabaseSync {
-  assertCommitsAreSynced(path, openDurably)
+  proveSyncs(path)
   const db = openDurably(path, { mode: 'rw' })
   db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}; ${settings}`)
   return db
@@ -170,10 +200,12 @@ export function requireOwnSchema(db: DatabaseSync, version: number, path: string
 
 /** Brings the schema up to date. Tells what it changed in the store of an older release. */
 function migrate(db: DatabaseSync, path: string): Migration | undefined {
+  if (isCurrent(db, path)) return undefined
+  requireSyncs(db)
   const to = migrations.length
   let from = to
   let startedAt = 0
-  inTransaction(db, () => {
+  inTransaction(db, 'BEGIN IMMEDIATE', () => {
     startedAt = performance.now()
     from = readVersion(db, path)
     requireOwnSchema(db, from, path)
@@ -184,22 +216,33 @@ function migrate(db: DatabaseSync, path: string): Migration | undefined {
   return { from, to, durationMs: Math.ceil(performance.now() - startedAt) }
 }
 
+/** Reads in one transaction: another process may migrate the file. */
+function isCurrent(db: DatabaseSync, path: string): boolean {
+  return inTransaction(db, 'BEGIN', () => {
+    const version = readVersion(db, path)
+    requireOwnSchema(db, version, path)
+    return version === migrations.length
+  })
+}
+
 /** Writes before the store is used: waits for the lock as long as opening does. */
 export function writeAtOpening(db: DatabaseSync, write: () => void): void {
   try {
+    requireSyncs(db)
     db.exec(`PRAGMA busy_timeout = ${openTimeoutMs}`)
-    inTransaction(db, write)
+    inTransaction(db, 'BEGIN IMMEDIATE', write)
     db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
   } catch (error) {
     throw explain(error, db.location() ?? memoryPath)
   }
 }
 
-function inTransaction(db: DatabaseSync, write: () => void): void {
-  db.exec('BEGIN IMMEDIATE')
+function inTransaction<Value>(db: DatabaseSync, begin: string, use: () => Value): Value {
+  db.exec(begin)
   try {
-    write()
+    const value = use()
     db.exec('COMMIT')
+    return value
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK')
     throw error

@@ -8,6 +8,8 @@ const corrupt = 11
 const full = 13
 const cannotOpen = 14
 const notADatabase = 26
+/** The extended code for a file of shared memory that cannot grow: it is on the same disk. */
+const noSharedMemory = 4874
 
 export interface SqliteError extends Error {
   readonly errcode: number
@@ -31,12 +33,20 @@ export function isFull(error: unknown): boolean {
   return isCode(error, full)
 }
 
+/** There was too little space to open a database, or for a file beside it. */
+export function isOutOfSpace(error: unknown): boolean {
+  if (isFull(error)) return true
+  if (isSqliteError(error)) return error.errcode === noSharedMemory
+  return error instanceof Error && 'code' in error && error.code === 'ENOSPC'
+}
+
 export function isNotADatabase(error: unknown): boolean {
   return isCode(error, notADatabase)
 }
 
 /** Why SQLite could not open or read a file, in a few words. */
 export function explainSqlite({ errcode, message }: SqliteError): string {
+  if (errcode === noSharedMemory) return 'the disk is full'
   return reasons[errcode & 0xff] ?? message
 }
 

@@ -17,7 +17,9 @@ import {
 } from '../../journal/row.ts'
 import { planTrim, rowsPerTrim } from '../../journal/trim.ts'
 import { writeAtOpening } from './connection.ts'
+import { spend } from './full-disk.ts'
 import { prepareRows } from './plants.ts'
+import type { Reserve } from './reserve.ts'
 
 type LifeRow = [id: string | null, since: bigint]
 type EndRow = [seq: bigint, nonce: bigint, count: bigint]
@@ -124,9 +126,16 @@ export function setJournaling(
   db: DatabaseSync,
   { isOn, switchTo }: ReturnType<typeof buildJournalStatements>,
   wanted: Journaling,
+  reserve: Reserve,
 ): void {
   if (wanted === 'as before' || isOn() === (wanted === 'on')) return
-  writeAtOpening(db, () => {
-    if (isOn() !== (wanted === 'on')) switchTo(wanted)
-  })
+  // Without the journal there is more room: this must not fail for want of it.
+  const end = spend(db, reserve)
+  try {
+    writeAtOpening(db, () => {
+      if (isOn() !== (wanted === 'on')) switchTo(wanted)
+    })
+  } finally {
+    end()
+  }
 }

@@ -1,16 +1,20 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
+import { diskFailed, diskFull } from '../failures.ts'
 import { rowBytes } from '../held-bytes.ts'
 import { buildPlantWrites } from '../plant-writes.ts'
 import { limitSnapshots } from '../snapshots.ts'
 import type { Journaling, Store, Version } from '../store.ts'
 import { randomVersion } from '../version.ts'
 import { buildWatch } from '../watch.ts'
-import { toRefusal } from './failures.ts'
+import { requireSyncs } from './connection.ts'
+import { isOutOfSpace, toRefusal } from './failures.ts'
 import { readSizes } from './file-sizes.ts'
+import { buildRescue } from './full-disk.ts'
 import { setJournaling } from './journal.ts'
 import { boundLog, defaultLogBounds, type LogBounds } from './log-bound.ts'
 import { openProgressWriter } from './progress.ts'
+import { openReserve, type Reserve } from './reserve.ts'
 import {
   buildStatements,
   type ReceiverWrites,
@@ -38,6 +42,7 @@ export interface SqliteStoreOptions extends Partial<BatcherBounds> {
   readonly writer?: WriterLocation
   readonly log?: LogBounds
   readonly journaling?: Journaling
+  readonly reserve?: Reserve
 }
 
 /** The store on an open connection, which it closes when it is closed. */
@@ -48,13 +53,15 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     writer: location = 'adaptive',
     log = defaultLogBounds,
     journaling = 'as before',
+    reserve = openReserve(db.location()),
     ...overrides
   } = options
   const selectSchema = db.prepare('PRAGMA schema_version')
   const statements = buildStatements(db)
   const { plants, tokens, receivers, journal } = statements
-  setJournaling(db, journal, journaling)
+  setJournaling(db, journal, journaling, reserve)
   const writer = openWriter(db, statements, { location, lockTimeoutMs })
+  const rescue = buildRescue(db, reserve, writer.commitInPlace)
   const path = db.location()
   const progress = path === null ? undefined : openProgressWriter(path)
   let busyUntil = 0
@@ -69,10 +76,30 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     if (batch.some(({ change }) => change.kind !== 'write receivers')) {
       busyUntil = performance.now() + sharedMs
     }
-    const outcomes = writer.commit(batch)
+    prove()
+    const outcomes = commitOrRescue(batch)
     if (outcomes instanceof Promise) return outcomes.finally(watch.wake)
     watch.wake()
     return outcomes
+  }
+
+  /** Nothing may be committed before it is proved that commits are synced. */
+  function prove(): void {
+    try {
+      requireSyncs(db)
+    } catch (error) {
+      throw isOutOfSpace(error) ? diskFull(error) : diskFailed(error)
+    }
+  }
+
+  function commitOrRescue(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
+    try {
+      const outcomes = writer.commit(batch)
+      if (!(outcomes instanceof Promise)) return outcomes
+      return outcomes.catch((error) => rescue(batch, error))
+    } catch (error) {
+      return rescue(batch, error)
+    }
   }
 
   function read<Row>(run: () => Row): Row {
@@ -124,7 +151,12 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     readJournal: async (after, limit) => read(() => journal.read(after, limit)),
     journalEnd: async () => read(journal.end),
     watchJournal: watch.add,
-    trimJournal: (before) => write({ kind: 'trim journal', before }),
+    async trimJournal(before) {
+      const isDone = await write({ kind: 'trim journal', before })
+      // Only services trim. A trim may have used the reserve, and meanwhile there may be room.
+      if (isDone) reserve.restock()
+      return isDone
+    },
 
     addToken: (token) => write({ kind: 'add token', token }),
     addFirstToken: (token) => write({ kind: 'add first token', token }),

@@ -32,6 +32,8 @@ export interface SqliteWrite extends Batched {
 export interface Writer {
   /** Returns one outcome for each write that is on disk: for all of them, or for the first ones. */
   commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]>
+  /** The same on the connection of the main thread, whatever the location. */
+  commitInPlace(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]>
   /** How long the next batch may wait for more writes to share its commit. */
   commitDelayMs(): number
   readonly measures: Pick<StoreMeasures, 'commitSeconds' | 'fsyncSeconds'>
@@ -75,6 +77,10 @@ export function openWriter(
   function commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
     if (thread !== undefined) return commitInThread(thread, batch)
     if (location === 'thread' && opening !== undefined) return opening.then(() => commit(batch))
+    return commitInPlace(batch)
+  }
+
+  function commitInPlace(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
     return transactions.tryBegin() ? runInPlace(batch) : commitWhenUnlocked(batch)
   }
 
@@ -146,6 +152,7 @@ export function openWriter(
 
   return {
     commit,
+    commitInPlace,
     measures: {
       commitSeconds: [
         ['main', inPlace.commitSeconds],

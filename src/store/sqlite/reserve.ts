@@ -1,0 +1,147 @@
+import { randomFillSync } from 'node:crypto'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readSync,
+  statfsSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+import { isOutOfSpace } from './failures.ts'
+
+/**
+ * Space that is kept for a full disk, as a file of its own beside the database. It is given back to
+ * the disk while a write that must not fail is made, and what is left of it is taken again. The
+ * file is never a part of the store: a crash leaves it shorter or removed, and a service makes it
+ * again when there is room. Processes that use it at the same time can only waste it.
+ */
+export interface Reserve {
+  /** How much space it holds now. */
+  size(): number
+  /** Gives the space back to the disk. Returns how much that was. */
+  release(): number
+  /** Takes this much space, or as much as there is. */
+  take(bytes: number): void
+  /** Makes it, or makes it as large as before, where there is room. */
+  restock(): void
+}
+
+/** Holds the delete of a plant of the largest size, which is written to the journal as well. */
+const fullSize = 2 * 1024 * 1024
+/** On a small disk it takes at most this share of the space that is free. */
+const maxShare = 1 / 4
+/** Less than this is of no use: opening the database alone takes 32 KiB. */
+const minSize = 64 * 1024
+const blockSize = 64 * 1024
+
+/** Tells the file from one that somebody else has made, and people what it is for. */
+const mark = Buffer.from('Plant Store keeps this space for a full disk. Do not delete it.\n')
+
+/** Neither follows a link nor waits for a pipe. Windows has no such flags. */
+const safely = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+
+/** The reserve of the database at this path. A database in memory has none. */
+export function openReserve(database: string | null): Reserve {
+  if (database === null) return { size: () => 0, release: () => 0, take() {}, restock() {} }
+  const path = `${database}-reserve`
+
+  function size(): number {
+    return withFile(path, constants.O_RDONLY, readSize) ?? 0
+  }
+
+  function release(): number {
+    const bytes = size()
+    // Removed, not emptied: a process that writes to it at this moment keeps nothing of it.
+    if (bytes > 0) attempt(() => unlinkSync(path))
+    return bytes
+  }
+
+  function take(bytes: number): void {
+    if (bytes === 0) return
+    withFile(path, constants.O_RDWR | constants.O_CREAT, (file) => grow(file, bytes))
+  }
+
+  function restock(): void {
+    const held = size()
+    const room = attempt(() => findRoom(path)) ?? 0
+    const wanted = Math.min(fullSize, Math.floor((room + held) * maxShare))
+    if (held < wanted && wanted >= minSize) take(wanted)
+  }
+
+  return { size, release, take, restock }
+}
+
+/** Runs something again with the space of the reserve if the disk has too little. */
+export function withReserve<Value>(database: string, run: () => Value): Value {
+  try {
+    return run()
+  } catch (error) {
+    if (!isOutOfSpace(error)) throw error
+    const reserve = openReserve(database)
+    const bytes = reserve.release()
+    if (bytes === 0) throw error
+    try {
+      return run()
+    } finally {
+      reserve.take(bytes)
+    }
+  }
+}
+
+/** How much space is free on the disk of a file. */
+export function findRoom(path: string): number {
+  const { bavail, bsize } = statfsSync(dirname(path))
+  return bavail * bsize
+}
+
+/**
+ * How large a file is, if it is a reserve. One that is empty, or ends within its mark, is a reserve
+ * without space. Undefined for any other file.
+ */
+function readSize(file: number): number | undefined {
+  const status = fstatSync(file)
+  if (!status.isFile()) return undefined
+  const start = Buffer.alloc(Math.min(mark.length, status.size))
+  readSync(file, start, 0, start.length, 0)
+  if (!start.equals(mark.subarray(0, start.length))) return undefined
+  return status.size < mark.length ? 0 : status.size
+}
+
+/** Bytes that no file system can compress. A full disk ends it early. */
+function grow(file: number, bytes: number): void {
+  let size = readSize(file)
+  if (size === undefined) return
+  if (size === 0) size += writeSync(file, mark, 0, mark.length, 0)
+  const block = Buffer.alloc(blockSize)
+  while (size < bytes) {
+    randomFillSync(block)
+    size += writeSync(file, block, 0, Math.min(block.length, bytes - size), size)
+  }
+}
+
+function withFile<Value>(
+  path: string,
+  flags: number,
+  use: (file: number) => Value,
+): Value | undefined {
+  return attempt(() => {
+    const file = openSync(path, flags | safely, 0o600)
+    try {
+      return use(file)
+    } finally {
+      closeSync(file)
+    }
+  })
+}
+
+/** A store without a reserve works: whatever keeps the file from being made is no failure. */
+function attempt<Value>(use: () => Value): Value | undefined {
+  try {
+    return use()
+  } catch {
+    return undefined
+  }
+}
