@@ -1,3 +1,4 @@
+import { butNot } from './contract/wrong-value.ts'
 import type { AllowedOrigins } from './http/cors.ts'
 import type { RateLimit } from './http/rate-limit.ts'
 import { locateStore } from './store/locate.ts'
@@ -71,7 +72,8 @@ export function readConfig(flags: Flags, env: Environment): Config {
     if (text === undefined) return fallback
     const value = parse(text)
     if (value !== undefined) return value
-    mistakes.push(`${given === undefined ? variable : flag} must be ${expected}.`)
+    const name = given === undefined ? variable : flag
+    mistakes.push(`${name} must be ${expected}${butNot(text)}.`)
     return fallback
   }
 
@@ -94,7 +96,7 @@ export function readConfig(flags: Flags, env: Environment): Config {
       undefined,
       undefined,
       toPublicUrl,
-      'an http or https address without a query, such as https://plants.example/api',
+      expectedUrl,
     ),
     allowedOrigins: read<AllowedOrigins>(
       ['CORS_ORIGIN'],
@@ -149,7 +151,11 @@ function toHost(text: string): string | undefined {
   return /^[\w.:%-]+$/.test(text) ? text : undefined
 }
 
-function toPublicUrl(text: string): string | undefined {
+export const expectedUrl =
+  'an http or https address without a query, such as https://plants.example/api'
+
+/** An address that clients can use, without its last slash. */
+export function toPublicUrl(text: string): string | undefined {
   const url = URL.parse(text)
   if (url === null || !['http:', 'https:'].includes(url.protocol)) return undefined
   if (url.search || url.hash || url.username || url.password) return undefined

@@ -32,6 +32,8 @@ export interface ServiceOptions {
   readonly timeouts?: Timeouts
   /** Times of the sender of webhooks, instead of the usual ones. */
   readonly webhooks?: Partial<SenderSettings>
+  /** Called before a new store is made. What it throws prevents that. */
+  readonly onNewStore?: (() => void) | undefined
   /** Which release this is, for the metrics. */
   readonly version?: string
   /** Joins the metrics of this process with those of the others that serve the port. */
@@ -50,7 +52,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     options.store ??
     (await openStore(
       config.storeLocation,
-      toStoreEvents(logger),
+      { ...toStoreEvents(logger), onNew: () => options.onNewStore?.() },
       config.journalKeepMs === 'off' ? 'off' : 'on',
     ))
   try {

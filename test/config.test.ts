@@ -96,10 +96,14 @@ describe('the configuration', () => {
   })
 
   const wrong: [env: Record<string, string>, message: RegExp][] = [
-    [{ PORT: '65536' }, /^PORT must be a number from 0 to 65535\.$/],
-    [{ PORT: '' }, /^PORT must be/],
-    [{ HOST: 'no host' }, /^HOST must be/],
-    [{ DATABASE_URL: 'mysql://x' }, /^DATABASE_URL must be sqlite:PATH/],
+    [{ PORT: '65536' }, /^PORT must be a number from 0 to 65535, not "65536"\.$/],
+    [{ PORT: '' }, /^PORT must be .*, not ""\.$/],
+    [{ PORT: `8\n${'9'.repeat(200)}` }, /^PORT must be .*, not "8\\n9{58}…"\.$/],
+    [{ HOST: 'no host' }, /^HOST must be .*, not "no host"\.$/],
+    [{ DATABASE_URL: 'mysql://x:s3cret' }, /^DATABASE_URL must be sqlite:PATH.*, not "mysql:…"\.$/],
+    [{ DATABASE_URL: 'plants.db' }, /^DATABASE_URL must be .*, not "plants\.db"\.$/],
+    [{ DATABASE_URL: 'password=s3cret' }, /^DATABASE_URL must be (?!.*s3)/],
+    [{ DATABASE_URL: 'postgres:s3cret' }, /^DATABASE_URL must be (?!.*s3)/],
     [{ DATABASE_URL: 'sqlite:' }, /^DATABASE_URL must be/],
     [
       { DATABASE_URL: 'sqlite://x.db' },
@@ -121,19 +125,22 @@ describe('the configuration', () => {
       /^PLANT_STORE_TOKEN must be 20 or more visible ASCII characters\.$/,
     ],
     [{ PLANT_STORE_TOKEN: 'with a space in between' }, /^PLANT_STORE_TOKEN must be/],
-    [{ PUBLIC_URL: 'plants.example' }, /^PUBLIC_URL must be/],
+    [{ PUBLIC_URL: 'plants.example' }, /^PUBLIC_URL must be .*, not "plants\.example"\.$/],
     [{ PUBLIC_URL: 'https://plants.example?x=y' }, /^PUBLIC_URL must be/],
     [{ PUBLIC_URL: 'ftp://plants.example' }, /^PUBLIC_URL must be/],
     [{ PUBLIC_URL: 'https://user:secret@plants.example' }, /^PUBLIC_URL must be[^@]*$/],
     [{ CORS_ORIGIN: 'https://a.example/path' }, /^CORS_ORIGIN must be/],
-    [{ LOG_LEVEL: 'loud' }, /^LOG_LEVEL must be one of fatal/],
-    [{ RATE_LIMIT: '10' }, /^RATE_LIMIT must be/],
+    [{ LOG_LEVEL: 'loud' }, /^LOG_LEVEL must be one of fatal.*, not "loud"\.$/],
+    [{ RATE_LIMIT: '10' }, /^RATE_LIMIT must be .*, not "10"\.$/],
+    [{ RATE_LIMIT: 'plst_s3cret' }, /^RATE_LIMIT must be (?!.*s3)/],
     [{ RATE_LIMIT: '0/s' }, /^RATE_LIMIT must be/],
     [{ RATE_LIMIT: '5/d' }, /^RATE_LIMIT must be/],
     ...['', '0h', '30m', '366d', '9000h', '7', '1.5d', 'OFF'].map(
       (keep): [Record<string, string>, RegExp] => [
         { JOURNAL_KEEP: keep },
-        /^JOURNAL_KEEP must be a time from 1h to 365d, such as 48h or 7d, or off\.$/,
+        new RegExp(
+          `^JOURNAL_KEEP must be a time from 1h to 365d, such as 48h or 7d, or off, not "${keep}"\\.$`,
+        ),
       ],
     ),
     [{ WORKERS: '0' }, /^WORKERS must be/],

@@ -27,6 +27,7 @@ const imports: Record<string, string[]> = {
     'web/assets.ts',
   ],
   'config.ts': [
+    'contract/wrong-value.ts',
     'http/cors.ts',
     'http/rate-limit.ts',
     'store/locate.ts',

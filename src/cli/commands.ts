@@ -1,7 +1,16 @@
 import { type Command, Option } from 'commander'
-import { type Config, type Environment, type Flags, readConfig } from '../config.ts'
+import {
+  type Config,
+  type Environment,
+  expectedUrl,
+  readConfig,
+  toPublicUrl,
+  WrongConfig,
+} from '../config.ts'
+import { butNot } from '../contract/wrong-value.ts'
 import { createFlag, environmentHelp, jsonFlag, passwordHelp, quietFlag } from './flags.ts'
 import type { ReadyFlags } from './serve/ready.ts'
+import type { ServeFlags } from './serve/serve.ts'
 import { addTo, type Run } from './store-command.ts'
 import type { CopyFlags } from './stores/copy.ts'
 import type { Terminal } from './terminal.ts'
@@ -19,6 +28,22 @@ export function addCommands(program: Command, env: Environment, terminal: Termin
   addTokenCommands(program, env, terminal)
   addWebhookCommands(program, env, terminal)
   addStoreCommands(program, env, terminal)
+  addHelp(program)
+}
+
+/** The help of any command. Commander's own shows that of a group for each command in it. */
+function addHelp(program: Command): void {
+  program
+    .helpCommand(false)
+    .command('help')
+    .description('show the help of a command')
+    .argument('[command...]', 'the command, such as token create')
+    .action((names: readonly string[]) => {
+      let found: Command | undefined = program
+      for (const name of names) found = found?.commands.find((one) => one.name() === name)
+      if (found === undefined) program.error(`error: unknown command '${names.join(' ')}'`)
+      else found.help()
+    })
 }
 
 function addServiceCommands(program: Command, env: Environment, terminal: Terminal): void {
@@ -26,12 +51,13 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
 
   add('serve', async () => {
     const { serve } = await import('./serve/serve.ts')
-    return (_: Flags, config: Config, shown: Terminal) => serve(config, shown)
+    return (flags: ServeFlags, config: Config, shown: Terminal) => serve(flags, config, shown)
   })
     .description('run the service')
     .option('--port <number>', 'port to listen on, 0 for a free one (PORT, 3000)')
     .option('--host <name>', 'address to listen on (HOST, 127.0.0.1)')
     .option('--workers <number>', 'processes that share the port; PostgreSQL only (WORKERS, 1)')
+    .option('--must-exist', 'make no new store where there is none')
     .addHelpText('after', environmentHelp)
 
   program
@@ -49,6 +75,9 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
     .description('print the OpenAPI document')
     .option('--url <address>', 'address of the service, for the document', '/')
     .action(async ({ url }: { url: string }) => {
+      if (!url.startsWith('/') && toPublicUrl(url) === undefined) {
+        throw new WrongConfig([`--url must be ${expectedUrl}${butNot(url)}.`])
+      }
       const { buildOpenApi } = await import('../contract/openapi.ts')
       await terminal.print(`${JSON.stringify(buildOpenApi({ baseUrl: url }), null, 2)}\n`)
     })

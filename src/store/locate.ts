@@ -1,3 +1,4 @@
+import { butNot } from '../contract/wrong-value.ts'
 import { type StoreLocation, toStoreLocation } from './open.ts'
 import { addPassword } from './postgres/passwords.ts'
 
@@ -21,8 +22,15 @@ export function locateStore(
 
 function explain(url: string): string {
   if (!url.startsWith('sqlite://')) {
-    return 'must be sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST/DATABASE'
+    const expected =
+      'must be sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST/DATABASE'
+    return `${expected}${butNot(hideRest(url))}`
   }
   const path = url.replace(/^sqlite:\/+/, '')
   return `must not have //: write sqlite:${path} for a path in this folder, or sqlite:/${path}`
+}
+
+/** What comes after the scheme may have a password, wherever it stands. */
+function hideRest(url: string): string {
+  return url.replace(/^(?!sqlite:)([^:]*:).+$/s, '$1…')
 }

@@ -36,7 +36,7 @@ export async function openStore(
   if (location.engine === 'sqlite') {
     const { openConnection, proveAtStart } = await import('./sqlite/connection.ts')
     const { buildSqliteStore } = await import('./sqlite/store.ts')
-    const db = openConnection(location.path, undefined, events.onMigrated)
+    const db = openConnection(location.path, events)
     if (journaling !== 'as before') proveAtStart(db)
     return buildSqliteStore(db, { journaling })
   }

@@ -177,10 +177,12 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** Tells the operator that a store went away or came back. */
+/** Tells the operator that a store went away or came back, or is a new one. */
 export interface StoreEvents {
   onLost(reason: unknown): void
   onFound(): void
+  /** Called before a store is made where there is none. An error that it throws prevents that. */
+  onNew?(): void
   onMigrated?(migration: Migration): void
 }
 

@@ -87,8 +87,11 @@ for (const engine of engines) {
 
 describe('plant-store log', () => {
   const wrong: [flags: string[], message: RegExp][] = [
-    [['--plant', '1.5'], /^--plant must be the id of a plant\.\n$/],
-    [['--since', 'yesterday'], /^--since must be a number of s, m, h or d, such as 2h\.\n$/],
+    [['--plant', '1.5'], /^--plant must be the id of a plant, not "1\.5"\.\n$/],
+    [
+      ['--since', 'yesterday'],
+      /^--since must be a number of s, m, h or d, such as 2h, not "yesterday"\.\n$/,
+    ],
     [[], /^There is no store at /],
   ]
   for (const [flags, message] of wrong) {

@@ -196,8 +196,8 @@ describe('plant-store serve', () => {
   })
 
   const wrong: [env: Record<string, string>, message: RegExp][] = [
-    [{ PORT: '65536' }, /^PORT must be a number from 0 to 65535\.\n$/],
-    [{ HOST: '203.0.113.1' }, /^PORT 0 on HOST 203\.0\.113\.1 is not an address of this machine/],
+    [{ PORT: '65536' }, /^PORT must be a number from 0 to 65535, not "65536"\.\n$/],
+    [{ HOST: '203.0.113.1' }, /^HOST 203\.0\.113\.1 is not an address of this machine/],
     [{ DATABASE_URL: 'sqlite:.' }, /^Cannot open the database/],
     [{ DATABASE_URL: 'sqlite:/proc/none/plants.db' }, /^Cannot open the database \/proc\/none/],
     [{ DATABASE_URL: 'sqlite:/proc/plants.db' }, /^Cannot open the database \/proc\/plants\.db: /],

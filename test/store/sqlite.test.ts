@@ -93,7 +93,7 @@ describe('a SQLite file', () => {
     openConnection(path).close()
     using other = new DatabaseSync(path)
     other.exec('BEGIN IMMEDIATE')
-    using db = openConnection(path, 50)
+    using db = openConnection(path, { timeoutMs: 50 })
     assert.deepEqual(db.prepare('SELECT * FROM plants').all(), [])
   })
 
@@ -170,7 +170,7 @@ describe('a file that cannot be the store', () => {
     using other = new DatabaseSync(path)
     other.exec('PRAGMA journal_mode = WAL; BEGIN IMMEDIATE')
     assert.throws(
-      () => openConnection(path, 50),
+      () => openConnection(path, { timeoutMs: 50 }),
       (error) => error instanceof UnusableStore && /database is locked/.test(error.message),
     )
   })

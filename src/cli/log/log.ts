@@ -1,5 +1,6 @@
 import { type Config, WrongConfig } from '../../config.ts'
 import { toPathId } from '../../contract/int64.ts'
+import { butNot } from '../../contract/wrong-value.ts'
 import { type JournalEvent, type Position, type Store, toPlant } from '../../store/store.ts'
 import { toPrintable } from '../printable.ts'
 import { stopOnSignal } from '../signals.ts'
@@ -109,10 +110,10 @@ function toFilter({ plant, token, since }: LogFlags, now: number): Filter {
   const mistakes: string[] = []
   const plantId = plant === undefined ? undefined : toPathId(plant)
   if (plant !== undefined && plantId === undefined)
-    mistakes.push('--plant must be the id of a plant.')
+    mistakes.push(`--plant must be the id of a plant${butNot(plant)}.`)
   const ago = since === undefined ? undefined : toMs(since)
   if (since !== undefined && ago === undefined) {
-    mistakes.push('--since must be a number of s, m, h or d, such as 2h.')
+    mistakes.push(`--since must be a number of s, m, h or d, such as 2h${butNot(since)}.`)
   }
   if (mistakes.length > 0) throw new WrongConfig(mistakes)
   return { plantId, tokenId: token, since: ago === undefined ? 0 : now - ago }

@@ -24,7 +24,10 @@ export async function reservePort(config: Config): Promise<BoundSocket | undefin
  * port at the same moment, only the first to listen gets it.
  */
 export function explainPort(error: unknown, config: Config): WrongConfig | undefined {
-  const reason = reasons[(error as NodeJS.ErrnoException).code ?? '']
+  const code = (error as NodeJS.ErrnoException).code ?? ''
+  const ofHost = hostReasons[code]
+  if (ofHost !== undefined) return new WrongConfig([`HOST ${config.host} ${ofHost}.`])
+  const reason = reasons[code]
   return reason === undefined ? undefined : refusePort(config, reason)
 }
 
@@ -42,6 +45,10 @@ const reasons: Record<string, string> = {
   EADDRINUSE:
     'is in use by another program; set PORT or --port to another one, or to 0 for a free one',
   EACCES: 'needs a privilege that this user lacks; set PORT or --port to 1024 or more',
+}
+
+/** Reasons that have nothing to do with the port. */
+const hostReasons: Record<string, string> = {
   EADDRNOTAVAIL: 'is not an address of this machine; set HOST or --host to one that is',
   ENOTFOUND: 'is not a known host name; set HOST or --host to one that resolves',
 }

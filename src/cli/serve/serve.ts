@@ -7,6 +7,7 @@ import type { Store } from '../../store/store.ts'
 import { issueFirstToken } from '../../tokens/issue.ts'
 import { expectShortLives } from '../memory.ts'
 import { waitForSignal } from '../signals.ts'
+import { noStore, requireExisting } from '../stores/location.ts'
 import { withStore } from '../stores/with-store.ts'
 import type { Terminal } from '../terminal.ts'
 import { printToken } from '../tokens/print.ts'
@@ -16,21 +17,42 @@ import { describeStart, type Started, toListenUrl } from './welcome.ts'
 import { joinWorkers } from './worker-metrics.ts'
 import { disconnectWorker, isWorker, startWorkers } from './workers.ts'
 
+export interface ServeFlags {
+  readonly mustExist?: boolean
+}
+
 /** Runs the service until a signal stops it. */
-export async function serve(config: Config, terminal: Terminal): Promise<void> {
+export async function serve(
+  { mustExist = false }: ServeFlags,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
   expectShortLives()
+  if (mustExist) requireExisting(config)
   const socket = isWorker ? undefined : await reservePort(config)
   const logger = openLogger(config.logLevel, terminal.errors)
-  const print: Print = (started) => terminal.print(describeStart(started, config, terminal))
+  let isNewStore = false
+  const print: Print = (started) => {
+    const { label } = config.storeLocation
+    if (isNewStore) logger.info({ store: label }, 'made a new, empty store: there was none')
+    return terminal.print(describeStart({ ...started, isNewStore }, config, terminal))
+  }
+
+  function onNewStore(): void {
+    if (mustExist) throw noStore(config)
+    isNewStore = true
+  }
+
   const { version } = terminal
   if (isWorker) {
     await serveAlone({ config, logger, version, joinProcesses: joinWorkers }, async () => {})
     disconnectWorker()
-  } else if (config.workers === 1) await serveAlone({ config, logger, version, socket }, print)
-  else {
+  } else if (config.workers === 1) {
+    await serveAlone({ config, logger, version, socket, onNewStore }, print)
+  } else {
     // Each worker binds the port itself.
     socket?.close()
-    await serveTogether(config, logger, print)
+    await serveTogether(config, logger, print, onNewStore)
   }
 }
 
@@ -58,10 +80,15 @@ async function serveAlone(options: ServiceOptions, print: Print): Promise<void> 
   else logger.warn(`stopped: ${cut} connections were cut because their clients did not finish`)
 }
 
-async function serveTogether(config: Config, logger: Logger, print: Print): Promise<void> {
+async function serveTogether(
+  config: Config,
+  logger: Logger,
+  print: Print,
+  onNewStore: () => void,
+): Promise<void> {
   // Opened once before the workers start, so that an unusable store is reported once.
-  const opened = await openStore(config.storeLocation, toStoreEvents(logger))
-  await opened.close()
+  const events = { ...toStoreEvents(logger), onNew: onNewStore }
+  await (await openStore(config.storeLocation, events)).close()
   const workers = await startWorkers(config, logger)
   const { url } = workers
   if (url !== undefined) {

@@ -7,11 +7,13 @@ export interface Started {
   /** An address of this machine, to paste. */
   readonly url: string
   readonly firstToken: string | undefined
+  /** Whether this start has made the store. */
+  readonly isNewStore?: boolean
 }
 
 /** The text that `serve` prints: where the service is, and a line to paste. */
 export function describeStart(
-  { url, firstToken }: Started,
+  { url, firstToken, isNewStore = false }: Started,
   config: Config,
   { version, command }: Pick<Terminal, 'version' | 'command'>,
 ): string {
@@ -24,7 +26,7 @@ export function describeStart(
   lines.push(
     `  page      ${url}/${firstToken ? `#token=${firstToken}` : ''}`,
     `  document  ${url}/openapi.json (to read and try: ${url}/docs)`,
-    `  store     ${describeStore(config)}`,
+    `  store     ${describeStore(config)}${isNewStore ? ' (new: there was none)' : ''}`,
   )
   if (config.workers > 1) lines.push(`  workers   ${config.workers}`)
   if (firstToken) lines.push(`  token     ${firstToken} (shown once; keep it)`)

@@ -15,8 +15,11 @@ export function requireKept(location: StoreLocation, flag = '--database or DATAB
 /** Refuses a path without a store, for commands that never make one. */
 export function requireExisting({ storeLocation }: Config): void {
   requireKept(storeLocation)
-  if (exists(storeLocation)) return
-  throw new WrongConfig([
+  if (!exists(storeLocation)) throw noStore({ storeLocation })
+}
+
+export function noStore({ storeLocation }: Pick<Config, 'storeLocation'>): WrongConfig {
+  return new WrongConfig([
     `There is no store at ${toPath(storeLocation)}. Run the command in the folder of the service, or name the store with --database or DATABASE_URL.`,
   ])
 }

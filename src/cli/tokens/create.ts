@@ -1,5 +1,6 @@
 import { type Config, WrongConfig } from '../../config.ts'
 import { plantScopes, scopes } from '../../contract/scopes.ts'
+import { butNot } from '../../contract/wrong-value.ts'
 import { issueToken, type TokenRequest } from '../../tokens/issue.ts'
 import { requireExistingOrNamed, toName } from '../stores/location.ts'
 import { withStore } from '../stores/with-store.ts'
@@ -46,11 +47,13 @@ function toRequest({ name, scope, expires }: CreateFlags, now: number): TokenReq
   }
   const wanted: readonly string[] = scope?.split(',').map((part) => part.trim()) ?? plantScopes
   if (!wanted.every((part) => (scopes as readonly string[]).includes(part))) {
-    mistakes.push(`--scope must be one or more of ${scopes.join(', ')}, separated by commas.`)
+    mistakes.push(
+      `--scope must be one or more of ${scopes.join(', ')}, separated by commas${butNot(wanted.join(','))}.`,
+    )
   }
   const expiresAt = expires === undefined ? undefined : toExpiry(expires, now)
   if (expires !== undefined && expiresAt === undefined) {
-    mistakes.push(`--expires must be ${expectedExpiry}.`)
+    mistakes.push(`--expires must be ${expectedExpiry}${butNot(expires)}.`)
   }
   if (mistakes.length > 0) throw new WrongConfig(mistakes)
   return {

@@ -98,7 +98,7 @@ export async function openPrimary(
   current = first
   try {
     const [writer] = first.writers as [Sql]
-    const migration = await prepareSchema(writer)
+    const migration = await prepareSchema(writer, events.onNew)
     if (migration !== undefined) events.onMigrated?.(migration)
     await pauseIfCopied(writer)
     await setJournaling(writer, wanted)

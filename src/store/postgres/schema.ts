@@ -16,9 +16,13 @@ interface Server {
 
 /**
  * Refuses a server that cannot hold the store, and brings the schema up to date. Takes a pool of
- * one connection. Tells what it changed in the store of an older release.
+ * one connection. `onNew` is called before a schema is made where there is none. Tells what it
+ * changed in the store of an older release.
  */
-export async function prepareSchema(sql: Sql): Promise<Migration | undefined> {
+export async function prepareSchema(
+  sql: Sql,
+  onNew: () => void = () => {},
+): Promise<Migration | undefined> {
   const [server] = await sql<[Server]>`
     SELECT pg_catalog.current_setting('server_version_num') AS version,
            pg_catalog.current_setting('server_encoding') AS encoding,
@@ -35,7 +39,7 @@ export async function prepareSchema(sql: Sql): Promise<Migration | undefined> {
   if (server.readonly === 'on') throw readOnly()
   try {
     const isCurrent = (await readVersion(sql)) === migrations.length
-    const migration = isCurrent ? undefined : await migrate(sql)
+    const migration = isCurrent ? undefined : await migrate(sql, onNew)
     await requirePrivileges(sql)
     return migration
   } catch (error) {
@@ -61,7 +65,7 @@ export async function readVersion(sql: Sql): Promise<number> {
   return row.version
 }
 
-async function migrate(sql: Sql): Promise<Migration | undefined> {
+async function migrate(sql: Sql, onNew: () => void): Promise<Migration | undefined> {
   const to = migrations.length
   let from = to
   let startedAt = 0
@@ -72,6 +76,7 @@ async function migrate(sql: Sql): Promise<Migration | undefined> {
     startedAt = performance.now()
     from = await readVersion(sql)
     if (from === 0) {
+      onNew()
       await sql.unsafe(`CREATE SCHEMA IF NOT EXISTS plant_store;
         CREATE TABLE plant_store.schema_version (version integer NOT NULL);
         INSERT INTO plant_store.schema_version VALUES (0)`)

@@ -4,7 +4,7 @@ import { explainFile } from '../file-errors.ts'
 import { type Migration, type StoreEvents, UnusableStore } from '../store.ts'
 import { assertCommitsAreSynced } from './durability.ts'
 import { explainSqlite, isNotADatabase, isOutOfSpace, isSqliteError } from './failures.ts'
-import { applicationId, foreignFile, prepareFile } from './file.ts'
+import { applicationId, foreignFile, isNewFile, prepareFile } from './file.ts'
 import { migrations } from './migrations.ts'
 import { openDatabase } from './open-database.ts'
 import { findForeign } from './own-schema.ts'
@@ -29,16 +29,14 @@ const keptLogBytes = 16 * 1024 * 1024
 
 const memoryPath = ':memory:'
 
-type OnMigrated = NonNullable<StoreEvents['onMigrated']>
+export interface ConnectionOptions extends Pick<StoreEvents, 'onMigrated' | 'onNew'> {
+  readonly timeoutMs?: number
+}
 
 /** Opens the file, or creates it, and migrates it. Refuses a file that is not ours. */
-export function openConnection(
-  path: string,
-  timeoutMs = openTimeoutMs,
-  onMigrated: OnMigrated = () => {},
-): DatabaseSync {
+export function openConnection(path: string, options: ConnectionOptions = {}): DatabaseSync {
   try {
-    return path === memoryPath ? openInMemory() : openOnDisk(path, timeoutMs, onMigrated)
+    return path === memoryPath ? openInMemory() : openOnDisk(path, options)
   } catch (error) {
     throw explain(error, path)
   }
@@ -50,12 +48,16 @@ function openInMemory(): DatabaseSync {
   return db
 }
 
-function openOnDisk(path: string, timeoutMs: number, onMigrated: OnMigrated): DatabaseSync {
+function openOnDisk(path: string, options: ConnectionOptions): DatabaseSync {
+  if (isNewFile(path)) options.onNew?.()
   prepareFile(path)
-  return withReserve(path, () => openPrepared(path, timeoutMs, onMigrated))
+  return withReserve(path, () => openPrepared(path, options))
 }
 
-function openPrepared(path: string, timeoutMs: number, onMigrated: OnMigrated): DatabaseSync {
+function openPrepared(
+  path: string,
+  { timeoutMs = openTimeoutMs, onMigrated }: ConnectionOptions,
+): DatabaseSync {
   const db = openFile(path)
   unproved.add(db)
   try {
@@ -68,7 +70,7 @@ function openPrepared(path: string, timeoutMs: number, onMigrated: OnMigrated): 
     }
     makeDurable(db, path)
     const migration = migrate(db, path)
-    if (migration !== undefined) onMigrated(migration)
+    if (migration !== undefined) onMigrated?.(migration)
     db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
     return db
   } catch (error) {

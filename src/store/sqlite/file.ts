@@ -8,6 +8,7 @@ import {
   openSync,
   readFileSync,
   readSync,
+  statSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { UnusableStore } from '../store.ts'
@@ -28,6 +29,16 @@ export function prepareFile(path: string): void {
     if (identify(file, path) === 'ours') closeToOthers(file, path)
   } finally {
     closeSync(file)
+  }
+}
+
+/** Whether there is no file, or an empty one. One that cannot be looked at is no new one. */
+export function isNewFile(path: string): boolean {
+  try {
+    const status = statSync(path, { throwIfNoEntry: false })
+    return status === undefined || (status.isFile() && status.size === 0)
+  } catch {
+    return false
   }
 }
 
