@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { before, describe, it } from 'node:test'
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { type Run, run, runProcess } from '../support/command.ts'
+import { newDatabase } from '../support/databases.ts'
 import { type Engine, engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
-import { releaseAfterTest } from '../support/release.ts'
+import { query } from '../support/postgres.ts'
 import { startService } from '../support/service.ts'
 import { call } from '../support/wire.ts'
 
@@ -16,6 +15,15 @@ import { call } from '../support/wire.ts'
 async function copy(from: string, to: string, folder = newFolder(), attempts = 3): Promise<Run> {
   const done = await run(['copy', '--from', from, '--to', to], { folder })
   return done.exitCode === 74 && attempts > 1 ? copy(from, to, folder, attempts - 1) : done
+}
+
+/** Makes a server spoil each row that is added to a table. SQLite files with a trigger are refused. */
+function toTrigger(table: string, body: string): string {
+  return `
+    CREATE FUNCTION plant_store.spoil() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN ${body}; END $$;
+    CREATE TRIGGER spoil BEFORE INSERT ON plant_store.${table}
+      FOR EACH ROW EXECUTE FUNCTION plant_store.spoil()`
 }
 
 const request = { scopes: ['plants:read'], lifetimeMs: undefined } as const
@@ -150,13 +158,11 @@ describe('plant-store copy', () => {
 
   it('notices that tokens are missing in the destination', async () => {
     const folder = newFolder()
-    const [from, to] = ['sqlite:from.db', 'sqlite:to.db']
+    const [from, to] = ['sqlite:from.db', await newDatabase()]
     await run(['token', 'create', '--name', 'a', '--database', from], { folder })
     assert.equal((await copy(from, to, folder)).exitCode, 0)
     await run(['token', 'create', '--name', 'b', '--database', from], { folder })
-    const db = new DatabaseSync(join(folder, 'to.db'))
-    releaseAfterTest(() => db.close())
-    db.exec('CREATE TRIGGER lose BEFORE INSERT ON tokens BEGIN SELECT RAISE(IGNORE); END')
+    await query(to, toTrigger('tokens', 'RETURN NULL'))
     const { exitCode, stderr } = await copy(from, to, folder)
     assert.match(stderr, /^The stores differ: 1 token missing or different\./)
     assert.equal(exitCode, 65)
@@ -164,7 +170,7 @@ describe('plant-store copy', () => {
 
   it('brings no token into a store whose plants turn out to differ', async () => {
     const folder = newFolder()
-    const [from, to] = ['sqlite:from.db', 'sqlite:to.db']
+    const [from, to] = ['sqlite:from.db', await newDatabase()]
     const env = { DATABASE_URL: from }
     await run(['import', '-', '--format', 'ndjson'], { folder, env, input: '{"id":1,"name":"a"}' })
     await run(['token', 'create', '--name', 'a'], { folder, env })
@@ -173,13 +179,11 @@ describe('plant-store copy', () => {
       env: { DATABASE_URL: to },
       input: 'id,name\n',
     })
-    const db = new DatabaseSync(join(folder, 'to.db'))
-    releaseAfterTest(() => db.close())
-    db.exec("CREATE TRIGGER spoil AFTER INSERT ON plants BEGIN UPDATE plants SET name = 'b'; END")
+    await query(to, toTrigger('plants', "NEW.name := 'b'; RETURN NEW"))
     const { exitCode, stderr } = await copy(from, to, folder)
     assert.match(stderr, /^The stores differ: the checksums differ/)
     assert.equal(exitCode, 65)
-    assert.deepEqual(db.prepare('SELECT * FROM tokens').all(), [])
+    assert.deepEqual([...(await query(to, 'SELECT * FROM plant_store.tokens'))], [])
   })
 
   it('continues a copy that was interrupted', async () => {
