@@ -22,6 +22,8 @@ export interface Config {
   /** How many proxies in front are trusted to say who their client is. */
   readonly trustedProxies: number
   readonly logLevel: string
+  /** Whether systemd keeps what this process prints, unless that goes to a terminal. */
+  readonly isJournaled: boolean
   /** How long changes are kept in the journal. */
   readonly journalKeepMs: number | 'off'
 }
@@ -121,6 +123,7 @@ export function readConfig(flags: Flags, env: Environment): Config {
       toJournalKeep,
       'a time from 1h to 365d, such as 48h or 7d, or off',
     ),
+    isJournaled: env.JOURNAL_STREAM !== undefined,
     logLevel: read(['LOG_LEVEL'], undefined, 'info', toLogLevel, `one of ${logLevels.join(', ')}`),
   }
   if (config.workers > 1 && config.storeLocation.engine === 'sqlite') {

@@ -20,6 +20,7 @@ describe('the configuration', () => {
       trustedProxies: 0,
       journalKeepMs: 604_800_000,
       logLevel: 'info',
+      isJournaled: false,
       isStoreNamed: false,
     })
     assert.equal(storeLocation.label, 'sqlite:data/plant-store.db')

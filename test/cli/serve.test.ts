@@ -50,6 +50,19 @@ describe('plant-store serve', () => {
     assert.equal(answer.status, 404)
   })
 
+  it('keeps the first token out of the journal of systemd, and says how to make one', async () => {
+    const folder = newFolder()
+    const service = await startServing(folder, { JOURNAL_STREAM: '8:12345' })
+    await service.waitFor(/Store a plant:\n\n {2}curl .*\n/)
+    assert.doesNotMatch(service.output.stdout + service.output.stderr, /plst_/)
+    assert.match(service.output.stdout, /TOKEN=\$\(npx plant-store token create --name me\)/)
+    const { stdout } = await run(['token', 'list', '--json'], { folder })
+    assert.deepEqual(JSON.parse(stdout), [])
+    const { stdout: token } = await run(['token', 'create', '--name', 'me'], { folder })
+    const headers = { Authorization: `Bearer ${token.trim()}` }
+    assert.equal((await call(service.url, { path: '/plants/1', headers })).status, 404)
+  })
+
   it('keeps compiled code for the next start, even if it is killed', async () => {
     const cache = newFolder()
     const service = await startServing(newFolder(), { NODE_COMPILE_CACHE: cache })

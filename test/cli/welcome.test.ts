@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { describeStart } from '../../src/cli/serve/welcome.ts'
+import { describeStart, mayPrintToken } from '../../src/cli/serve/welcome.ts'
 import { type Environment, readConfig } from '../../src/config.ts'
 import { newFolder } from '../support/folder.ts'
 
@@ -70,6 +70,27 @@ describe('what serve prints', () => {
 
   it('says that nothing is kept in memory', () => {
     assert.match(show({ DATABASE_URL: 'sqlite::memory:' }), /everything is lost when it stops/)
+  })
+
+  it('may have a token on a terminal or in a pipe, and not in a journal', () => {
+    const journaled = readConfig({}, { JOURNAL_STREAM: '8:1' })
+    assert.equal(mayPrintToken(journaled, { output: {} }), false)
+    assert.equal(mayPrintToken(journaled, { output: { isTTY: true } }), true)
+    assert.equal(mayPrintToken(readConfig({}, {}), { output: {} }), true)
+  })
+
+  it('names the user that can make a token, where systemd runs the service', () => {
+    const env = { JOURNAL_STREAM: '8:1', DATABASE_URL: 'sqlite:/var/lib/plants.db' }
+    assert.match(
+      show(env),
+      /\n\nMake a token, as the user that runs this service:\n\n {2}TOKEN=\$\(.*plants\.db'\)\n/,
+    )
+  })
+
+  it('points to PLANT_STORE_TOKEN_FILE where no command reaches the store', () => {
+    const text = show({ JOURNAL_STREAM: '8:1', DATABASE_URL: 'sqlite::memory:' })
+    assert.match(text, /A store in memory has no token unless PLANT_STORE_TOKEN_FILE names a file/)
+    assert.equal(text.includes('token create'), false)
   })
 
   const hints: [env: Environment, hint: string][] = [

@@ -13,7 +13,7 @@ import type { Terminal } from '../terminal.ts'
 import { printToken } from '../tokens/print.ts'
 import { openLogger } from './logger.ts'
 import { explainPort, reservePort } from './port.ts'
-import { describeStart, type Started, toListenUrl } from './welcome.ts'
+import { describeStart, mayPrintToken, type Started, toListenUrl } from './welcome.ts'
 import { joinWorkers } from './worker-metrics.ts'
 import { disconnectWorker, isWorker, startWorkers } from './workers.ts'
 
@@ -32,10 +32,10 @@ export async function serve(
   const socket = isWorker ? undefined : await reservePort(config)
   const logger = openLogger(config.logLevel, terminal.errors)
   let isNewStore = false
-  const print: Print = (started) => {
+  const announce: Announce = async (store, url) => {
     const { label } = config.storeLocation
     if (isNewStore) logger.info({ store: label }, 'made a new, empty store: there was none')
-    return terminal.print(describeStart({ ...started, isNewStore }, config, terminal))
+    await announceStart(store, { url, isNewStore }, config, terminal)
   }
 
   function onNewStore(): void {
@@ -48,17 +48,17 @@ export async function serve(
     await serveAlone({ config, logger, version, joinProcesses: joinWorkers }, async () => {})
     disconnectWorker()
   } else if (config.workers === 1) {
-    await serveAlone({ config, logger, version, socket, onNewStore }, print)
+    await serveAlone({ config, logger, version, socket, onNewStore }, announce)
   } else {
     // Each worker binds the port itself.
     socket?.close()
-    await serveTogether(config, logger, print, onNewStore)
+    await serveTogether(config, logger, announce, onNewStore)
   }
 }
 
-type Print = (started: Started) => Promise<void>
+type Announce = (store: Store, url: string) => Promise<void>
 
-async function serveAlone(options: ServiceOptions, print: Print): Promise<void> {
+async function serveAlone(options: ServiceOptions, announce: Announce): Promise<void> {
   const { config, logger } = options
   const service = await openService(options).catch((error) => {
     throw explainPort(error, config) ?? error
@@ -66,7 +66,7 @@ async function serveAlone(options: ServiceOptions, print: Print): Promise<void> 
   const signalled = waitForSignal(logger)
   try {
     if (!isWorker) logListening(logger, service.url, config)
-    await announce(service.store, service.url, config, print)
+    await announce(service.store, service.url)
   } catch (error) {
     await service.close()
     throw error
@@ -83,7 +83,7 @@ async function serveAlone(options: ServiceOptions, print: Print): Promise<void> 
 async function serveTogether(
   config: Config,
   logger: Logger,
-  print: Print,
+  announce: Announce,
   onNewStore: () => void,
 ): Promise<void> {
   // Opened once before the workers start, so that an unusable store is reported once.
@@ -94,7 +94,7 @@ async function serveTogether(
   if (url !== undefined) {
     try {
       logListening(logger, url, config)
-      await withStore(config, (store) => announce(store, url, config, print))
+      await withStore(config, (store) => announce(store, url))
     } catch (error) {
       await workers.stop()
       throw error
@@ -103,13 +103,20 @@ async function serveTogether(
   await workers.ended
 }
 
-/** Prints the address, and on an empty store the first token. */
-async function announce(store: Store, url: string, config: Config, print: Print): Promise<void> {
-  const needsToken = !isWorker && config.operatorToken === undefined
+/** Prints the address and, on an empty store, the first token, unless a journal would keep it. */
+async function announceStart(
+  store: Store,
+  started: Omit<Started, 'firstToken'>,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  const print = (firstToken: string | undefined) =>
+    terminal.print(describeStart({ ...started, firstToken }, config, terminal))
+  const needsToken = config.operatorToken === undefined && mayPrintToken(config, terminal)
   // Made only now: a start that fails leaves no token that nobody has seen.
   const first = needsToken ? await issueFirstToken(store) : undefined
-  if (first === undefined) await print({ url, firstToken: undefined })
-  else await printToken(store, first, () => print({ url, firstToken: first.token }))
+  if (first === undefined) await print(undefined)
+  else await printToken(store, first, () => print(first.token))
 }
 
 function logListening(logger: Logger, url: string, config: Config): void {

@@ -2,6 +2,8 @@ import { type Config, defaultDatabaseUrl } from '../../config.ts'
 import { isLoopback } from '../plain-http.ts'
 import type { Terminal } from '../terminal.ts'
 
+const inMemory = 'sqlite::memory:'
+
 /** A service that has just started. */
 export interface Started {
   /** An address of this machine, to paste. */
@@ -9,6 +11,17 @@ export interface Started {
   readonly firstToken: string | undefined
   /** Whether this start has made the store. */
   readonly isNewStore?: boolean
+}
+
+/**
+ * Whether a secret may be printed: a journal keeps it for many readers. On a desktop, programs
+ * inherit JOURNAL_STREAM though they print to a terminal.
+ */
+export function mayPrintToken(
+  { isJournaled }: Config,
+  { output }: { readonly output: Pick<Terminal['output'], 'isTTY'> },
+): boolean {
+  return output.isTTY === true || !isJournaled
 }
 
 /** The text that `serve` prints: where the service is, and a line to paste. */
@@ -31,14 +44,21 @@ export function describeStart(
   if (config.workers > 1) lines.push(`  workers   ${config.workers}`)
   if (firstToken) lines.push(`  token     ${firstToken} (shown once; keep it)`)
   const token = firstToken ?? toTokenText(config)
-  if (token === '$TOKEN') {
-    const create = `${command} token create --name me${toFlag(config)}`
-    lines.push('', 'Make a token:', '', `  TOKEN=$(${create})`)
-  }
+  if (token === '$TOKEN') lines.push('', ...explainToken(config, command))
   // The first plant of a new store has the id 1; later, that id may be taken.
   const id = firstToken ? 1 : Math.trunc(Date.now() / 1000)
   lines.push('', 'Store a plant:', '', `  ${toCurl(url, token, id)}`, '')
   return lines.join('\n')
+}
+
+/** How to get a token where none was printed. */
+function explainToken(config: Config, command: string): string[] {
+  if (config.storeLocation.label === inMemory) {
+    return ['A store in memory has no token unless PLANT_STORE_TOKEN_FILE names a file with one.']
+  }
+  const user = config.isJournaled ? ', as the user that runs this service' : ''
+  const create = `${command} token create --name me${toFlag(config)}`
+  return [`Make a token${user}:`, '', `  TOKEN=$(${create})`]
 }
 
 /** The address that the service listens on, which is no address to paste if it is a wildcard. */
@@ -48,9 +68,7 @@ export function toListenUrl(url: string, { host }: Config): string {
 }
 
 function describeStore({ storeLocation: { label } }: Config): string {
-  return label === 'sqlite::memory:'
-    ? `${label} (in memory: everything is lost when it stops)`
-    : label
+  return label === inMemory ? `${label} (in memory: everything is lost when it stops)` : label
 }
 
 /** The token of the operator as a shell finds it, or the variable for a new one. */
