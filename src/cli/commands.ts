@@ -196,6 +196,7 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
   add('backup', async () => (await import('./stores/backup.ts')).backUp)
     .description('copy the store into one file, while the service runs')
     .argument('<file>', 'a new file; with .gz at its end it is gzipped; - for standard output')
+    .option('--keep <number>', 'make it in the folder <file>, and keep only this many there')
     .option(...quietFlag)
 
   add('restore', async () => (await import('./stores/restore.ts')).restoreBackup)

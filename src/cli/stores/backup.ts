@@ -13,6 +13,7 @@ import { explainWrite, makeFile, removeDraft, writeOut } from '../files/output.t
 import { type Progress, startProgress, toCount } from '../progress.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
 import type { Terminal } from '../terminal.ts'
+import { openBackupFolder } from './backup-folder.ts'
 import { requireExisting } from './location.ts'
 
 /** A backup that is being made. */
@@ -22,14 +23,24 @@ interface Job {
   readonly signal: AbortSignal
 }
 
-/** Copies the store into one file or to standard output, while others may use it. */
+export interface BackupFlags {
+  readonly quiet?: boolean
+  readonly keep?: string
+}
+
+/**
+ * Copies the store into one file, a folder or to standard output, while others may use it.
+ */
 export async function backUp(
-  file: string,
-  flags: { readonly quiet?: boolean },
+  path: string,
+  flags: BackupFlags,
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
   requireExisting(config)
+  const folder =
+    flags.keep === undefined ? undefined : openBackupFolder(path, flags.keep, config.storeLocation)
+  const file = folder?.file ?? path
   const isStandard = file === standardStream
   if (isStandard && terminal.output.isTTY) {
     throw new WrongConfig(['A backup is not for a terminal: name a file or redirect the output.'])
@@ -42,11 +53,13 @@ export async function backUp(
     ? stream(terminal, job)
     : makeFile(file, 'refuse', signal, (draft) => make(draft, job))
   const { plants, tokens } = await making.catch(rethrow(signal)).finally(progress.stop)
+  const pruned = await folder?.prune()
   if (flags.quiet) return
   const name = isStandard ? 'standard output' : file
   terminal.tell(
     `Backed up: ${toCount(plants, 'plants')} and ${toCount(tokens, 'tokens')} in ${name}, checked.`,
   )
+  if (pruned) terminal.tell(`Removed: ${toCount(pruned, 'older backups')}.`)
 }
 
 const stopped = 'Stopped: nothing was kept. Run the command again.'
