@@ -65,6 +65,7 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
     .description('ask a running service whether it is ready; ends with 0 or 1')
     .option('--url <address>', 'its address (that of HOST and PORT)')
     .option('--wait <time>', 'how long to wait until it is, such as 30s (0s)')
+    .option('--pid <id>', 'its process: once that has ended, there is no more waiting')
     .action(async (flags: ReadyFlags) => {
       const { askReadiness } = await import('./serve/ready.ts')
       await askReadiness(flags, readConfig({}, env), terminal)

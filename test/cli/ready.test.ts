@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { describe, it } from 'node:test'
 import { run } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
@@ -31,5 +32,28 @@ describe('plant-store ready', () => {
     assert.match(closed.stderr, /^http:\/\/127\.0\.0\.1:9 is not ready: .+\.\n$/)
     const wrong = await run(['ready', '--wait', 'long'], { folder: newFolder() })
     assert.equal(wrong.exitCode, 78)
+  })
+
+  it('waits no longer once the process has ended', async () => {
+    const url = 'http://127.0.0.1:9'
+    const { pid } = spawnSync(process.execPath, ['--version'])
+    const wait = ['--wait', '9999s', '--pid', `${pid}`]
+    const { exitCode, stderr } = await run(['ready', '--url', url, ...wait], {
+      folder: newFolder(),
+    })
+    assert.equal(stderr, `${url} is not ready: process ${pid} has ended.\n`)
+    assert.equal(exitCode, 1)
+  })
+
+  it('names what is wrong while the process runs, and refuses what is no process', async () => {
+    const folder = newFolder()
+    const asked = ['ready', '--url', 'http://127.0.0.1:9', '--pid']
+    const running = await run([...asked, `${process.pid}`], { folder })
+    assert.match(running.stderr, /^http:\/\/127\.0\.0\.1:9 is not ready: (?!process).+\.\n$/)
+    for (const pid of ['0', '-1', 'x', '']) {
+      const { exitCode, stderr } = await run([...asked.slice(0, -1), `--pid=${pid}`], { folder })
+      assert.equal(stderr, '--pid must be the id of a process.\n')
+      assert.equal(exitCode, 78)
+    }
   })
 })

@@ -7,6 +7,7 @@ import type { Terminal } from '../terminal.ts'
 export interface ReadyFlags {
   readonly url?: string
   readonly wait?: string
+  readonly pid?: string
 }
 
 /** How long the service may take to answer, and the pause before it is asked again. */
@@ -21,11 +22,13 @@ export async function askReadiness(
 ): Promise<void> {
   const url = flags.url ?? toUrl({ address: host, port })
   const deadline = performance.now() + toMs(flags.wait ?? '0s')
+  const pid = toPid(flags.pid)
   for (;;) {
     const problem = await ask(`${url}/readyz`)
     if (problem === undefined) return
-    if (performance.now() >= deadline) {
-      terminal.tell(`${url} is not ready: ${problem}.`)
+    const hasEnded = pid !== undefined && !isRunning(pid)
+    if (hasEnded || performance.now() >= deadline) {
+      terminal.tell(`${url} is not ready: ${hasEnded ? `process ${pid} has ended` : problem}.`)
       throw new CommandFailed(exitCodes.toDo, '')
     }
     await sleep(pauseMs)
@@ -49,4 +52,19 @@ function toMs(text: string): number {
   if (digits === undefined)
     throw new WrongConfig(['--wait must be a number of seconds, such as 30s.'])
   return Number(digits) * 1_000
+}
+
+function toPid(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  if (!/^[1-9]\d{0,9}$/.test(text)) throw new WrongConfig(['--pid must be the id of a process.'])
+  return Number(text)
+}
+
+/** A process of another user may not be signalled, but it is there. */
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
 }
