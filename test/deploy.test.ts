@@ -7,6 +7,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
+import { parseYaml } from '@redocly/openapi-core'
 import { issueCertificate } from './support/certificates.ts'
 import { killAfterTest } from './support/child.ts'
 import { newFolder } from './support/folder.ts'
@@ -20,20 +21,116 @@ function missing(program: string, flag = '--version'): string | false {
   return spawnSync(program, [flag]).error === undefined ? false : `${program} is not installed`
 }
 
-describe('the unit for systemd', { skip: missing('systemd-analyze') }, () => {
-  it('is valid, and exposes little', () => {
-    const unit = join(newFolder(), 'plant-store.service')
-    writeFileSync(
-      unit,
-      read('plant-store.service').replaceAll('/usr/local/bin/plant-store', '/bin/true'),
-    )
-    const verified = spawnSync('systemd-analyze', ['verify', unit], { encoding: 'utf8' })
-    assert.equal(verified.stderr + verified.stdout, '')
-    const { stdout } = spawnSync('systemd-analyze', ['security', '--offline=true', unit], {
-      encoding: 'utf8',
+describe('the units for systemd', { skip: missing('systemd-analyze') }, () => {
+  for (const name of ['plant-store', 'plant-store-backup', 'plant-store-check']) {
+    it(`has ${name}, which is valid and exposes little`, () => {
+      const unit = join(newFolder(), `${name}.service`)
+      const text = read(`${name}.service`)
+      writeFileSync(unit, text.replaceAll('/usr/local/bin/plant-store', '/bin/true'))
+      const verified = spawnSync('systemd-analyze', ['verify', unit], { encoding: 'utf8' })
+      assert.equal(verified.stderr + verified.stdout, '')
+      const { stdout } = spawnSync('systemd-analyze', ['security', '--offline=true', unit], {
+        encoding: 'utf8',
+      })
+      const [, level] = /exposure level for .*: (\d+\.\d+)/.exec(stdout) ?? []
+      assert.ok(Number(level) <= 2, `exposure level ${level}`)
     })
-    const [, level] = /exposure level for .*: (\d+\.\d+)/.exec(stdout) ?? []
-    assert.ok(Number(level) <= 2, `exposure level ${level}`)
+  }
+})
+
+describe('the timers', () => {
+  for (const name of ['plant-store-backup', 'plant-store-check']) {
+    it(`has ${name}, which starts a unit daily`, () => {
+      assert.match(read(`${name}.timer`), /\[Timer\]\nOnCalendar=daily\n/)
+      assert.match(read(`${name}.service`), /^Type=oneshot$/m)
+      assert.match(read(`${name}.service`), /^User=plant-store$/m)
+    })
+  }
+})
+
+describe('the Containerfile', () => {
+  const text = read('Containerfile')
+
+  it('ends in an image that is not root and has a health check', () => {
+    const [, last = ''] = text.split('FROM gcr.io/distroless/cc-debian12:nonroot\n')
+    assert.match(last, /^USER 65532:65532$/m)
+    assert.match(last, /^HEALTHCHECK .*\n {2}CMD \["\/usr\/local\/bin\/plant-store", "ready"\]$/m)
+  })
+
+  it('is built in a format that keeps the health check', () => {
+    assert.match(text, /^# {3}podman build --format docker /m)
+  })
+})
+
+describe('compose.yaml', () => {
+  interface Service {
+    readonly environment?: Record<string, string>
+    readonly ports?: string[]
+    readonly volumes?: string[]
+    readonly secrets?: string[]
+    readonly [other: string]: unknown
+  }
+  const { services, secrets, volumes } = parseYaml(read('compose.yaml')) as {
+    services: Record<string, Service>
+    secrets: Record<string, { file: string }>
+    volumes: Record<string, unknown>
+  }
+
+  it('has the service, PostgreSQL, Caddy and Prometheus', () => {
+    assert.deepEqual(Object.keys(services), ['plant-store', 'postgres', 'caddy', 'prometheus'])
+  })
+
+  for (const [name, service] of Object.entries(services)) {
+    it(`confines ${name}, checks its health and restarts it`, () => {
+      const { read_only, cap_drop, security_opt, restart, healthcheck, privileged } = service
+      assert.deepEqual(
+        { read_only, cap_drop, security_opt, restart, privileged },
+        {
+          read_only: true,
+          cap_drop: ['ALL'],
+          security_opt: ['no-new-privileges:true'],
+          restart: 'unless-stopped',
+          privileged: undefined,
+        },
+      )
+      // The image of the service has its own.
+      assert.equal(healthcheck !== undefined, name !== 'plant-store')
+    })
+
+    it(`lets ${name} read secrets and files that there are`, () => {
+      for (const secret of service.secrets ?? []) assert.ok(secrets[secret], secret)
+      for (const volume of service.volumes ?? []) {
+        const [source = ''] = volume.split(':')
+        if (source.startsWith('./')) read(source)
+        else assert.ok(source in volumes, source)
+      }
+      const plain = Object.keys(service.environment ?? {}).filter((variable) =>
+        /(PASSWORD|TOKEN)$/.test(variable),
+      )
+      assert.deepEqual(plain, [])
+    })
+  }
+
+  it('opens no ports but those of Caddy', () => {
+    const open = Object.keys(services).filter((name) => services[name]?.ports !== undefined)
+    assert.deepEqual(open, ['caddy'])
+  })
+})
+
+describe('the settings of Prometheus', { skip: missing('promtool') }, () => {
+  it('are valid, and know the alert rules', () => {
+    const here = newFolder()
+    writeFileSync(join(here, 'alerts.yml'), read('alerts.yml'))
+    writeFileSync(join(here, 'token'), '')
+    const settings = read('prometheus.yml').replace('/run/secrets/metrics-token', 'token')
+    writeFileSync(join(here, 'prometheus.yml'), settings)
+    const { status, stdout } = spawnSync(
+      'promtool',
+      ['check', 'config', join(here, 'prometheus.yml')],
+      { encoding: 'utf8' },
+    )
+    assert.equal(status, 0, stdout)
+    assert.match(stdout, /rules found/)
   })
 })
 

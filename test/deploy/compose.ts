@@ -1,0 +1,58 @@
+import { chmodSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { newFolder } from '../support/folder.ts'
+import { releaseAfterTest } from '../support/release.ts'
+import { must } from './needs.ts'
+import { limits, type Podman } from './podman.ts'
+
+const deploy = join(import.meta.dirname, '..', '..', 'deploy')
+
+/** The services of compose.yaml, started by the steps of its comment. */
+export interface Stack {
+  /** The token of the operator. */
+  readonly token: string
+  /** Runs a command inside of a service, and answers its output. */
+  exec(service: string, ...command: string[]): string
+  /** Gives Prometheus its token. */
+  giveToken(made: string): void
+}
+
+/**
+ * Starts compose.yaml with podman-compose. Certificates are Caddy's own, because nobody outside can
+ * ask it for a proof.
+ */
+export function startStack(podman: Podman, ports: { http: number; https: number }): Stack {
+  const folder = newFolder('/var/tmp')
+  cpSync(deploy, folder, { recursive: true })
+  const caddyfile = join(folder, 'Caddyfile')
+  const site = readFileSync(caddyfile, 'utf8')
+  writeFileSync(caddyfile, site.replace('plants.example {', 'plants.example {\n\ttls internal'))
+  const program = join(folder, 'podman')
+  writeFileSync(program, `#!/bin/sh\nexec ${podman.command.join(' ')} "$@"\n`)
+  chmodSync(program, 0o755)
+  const docker = join(folder, 'docker')
+  const flags = `--podman-path ${program} --podman-run-args='${limits.join(' ')}'`
+  // The steps name Docker.
+  writeFileSync(
+    docker,
+    `#!/bin/sh\nshift\nexport HTTP_PORT=${ports.http} HTTPS_PORT=${ports.https}\nexec podman-compose ${flags} --project-name plants "$@"\n`,
+  )
+  chmodSync(docker, 0o755)
+  const text = readFileSync(join(folder, 'compose.yaml'), 'utf8')
+  const steps = [...text.matchAll(/^# {3}(\S.*)$/gm)].map(([, step = '']) => step)
+  const run = (script: string) =>
+    must('sh', ['-e', '-c', `cd ${folder}\nPATH=${folder}:$PATH\n${script}`])
+  releaseAfterTest(() => run('docker compose down --volumes > down.log 2>&1 < /dev/null || true'))
+  // The image is there already. What the containers inherit must not keep this process waiting.
+  const up = steps.filter((step) => !step.includes(' exec '))
+  run(`exec > up.log 2>&1 < /dev/null\n${up.join('\n').replace(' --build', '')}`)
+  const token = readFileSync(join(folder, 'secrets/token'), 'utf8').trim()
+  const name = (service: string) => `plants_${service}_1`
+  return {
+    token,
+    exec: (service, ...command) => podman.run('exec', name(service), ...command),
+    giveToken(made) {
+      writeFileSync(join(folder, 'secrets/metrics-token'), made)
+    },
+  }
+}
