@@ -95,7 +95,7 @@ describe('plant-store under systemd', { concurrency: false }, () => {
   it('is restarted after kill -9, and has lost nothing', async () => {
     const writer = write()
     await writer.more(300)
-    machine.run('systemctl kill --signal KILL plant-store')
+    machine.run(`kill -KILL ${ask('MainPID')}`)
     await waitUntil(() => ask('NRestarts') === '1', 'systemd has restarted the service')
     await writer.more(300)
     await writer.stop()
