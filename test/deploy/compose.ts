@@ -27,8 +27,10 @@ export function startStack(podman: Podman, ports: { http: number; https: number 
   const caddyfile = join(folder, 'Caddyfile')
   const site = readFileSync(caddyfile, 'utf8')
   writeFileSync(caddyfile, site.replace('plants.example {', 'plants.example {\n\ttls internal'))
-  const program = join(folder, 'podman')
-  writeFileSync(program, `#!/bin/sh\nexec ${podman.command.join(' ')} "$@"\n`)
+  const program = join(folder, 'podman-of-the-test')
+  // Paths in compose.yaml are relative to the folder that podman-compose runs in.
+  const command = podman.command.join(' ').replace(/--wd=\S+/, '--wd="$PWD"')
+  writeFileSync(program, `#!/bin/sh\nexec ${command} "$@"\n`)
   chmodSync(program, 0o755)
   const docker = join(folder, 'docker')
   const flags = `--podman-path ${program} --podman-run-args='${limits.join(' ')}'`
@@ -42,10 +44,18 @@ export function startStack(podman: Podman, ports: { http: number; https: number 
   const steps = [...text.matchAll(/^# {3}(\S.*)$/gm)].map(([, step = '']) => step)
   const run = (script: string) =>
     must('sh', ['-e', '-c', `cd ${folder}\nPATH=${folder}:$PATH\n${script}`])
-  releaseAfterTest(() => run('docker compose down --volumes > down.log 2>&1 < /dev/null || true'))
+  releaseAfterTest(() => {
+    run('docker compose down --volumes > down.log 2>&1 < /dev/null || true')
+    // Networks are the machine's, and podman-compose leaves them behind.
+    podman.try('network', 'rm', '--force', 'plants_default')
+  })
   // The image is there already. What the containers inherit must not keep this process waiting.
   const up = steps.filter((step) => !step.includes(' exec '))
-  run(`exec > up.log 2>&1 < /dev/null\n${up.join('\n').replace(' --build', '')}`)
+  try {
+    run(`exec > up.log 2>&1 < /dev/null\n${up.join('\n').replace(' --build', '')}`)
+  } catch (cause) {
+    throw new Error(readFileSync(join(folder, 'up.log'), 'utf8'), { cause })
+  }
   const token = readFileSync(join(folder, 'secrets/token'), 'utf8').trim()
   const name = (service: string) => `plants_${service}_1`
   return {
