@@ -1,10 +1,10 @@
 /**
  * Compares this checkout with another one: CPU time per request and throughput of create, get and
- * list over 64 connections. Both services run at the same time, on the same Node.js, and are driven
- * in turn in short slices. About two minutes for 60 rounds.
+ * list over 64 connections. Both services run at the same time, on the same Node.js unless another
+ * one is named, and are driven in turn in short slices. About two minutes for 60 rounds.
  *
  *   npx node bench/compare.ts --before <checkout> [--rounds 60] [--engine sqlite|postgres]
- *     [--after-env NAME=value]... [--workload create|get|list]...
+ *     [--after-env NAME=value]... [--workload create|get|list]... [--before-node <program>]
  */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -37,6 +37,8 @@ interface Options {
   readonly workloads: readonly (typeof workloads)[number][]
   /** Settings of this checkout alone, which the other may not know. */
   readonly afterEnv: Readonly<Record<string, string>>
+  /** The Node.js that the other checkout runs on. */
+  readonly beforeNode: string
 }
 
 /** One workload during one start: the same rounds of both checkouts. */
@@ -77,7 +79,8 @@ function readOptions(): Options {
   const chosen = workloads.filter((name) => wanted.includes(name))
   if (chosen.length < wanted.length) refuse(`--workload takes ${workloads.join(', ')}, each once.`)
   const afterEnv = Object.fromEntries(values['after-env'].map(toSetting))
-  return { folders, rounds, engine: values.engine, workloads: chosen, afterEnv }
+  const beforeNode = values['before-node']
+  return { folders, rounds, engine: values.engine, workloads: chosen, afterEnv, beforeNode }
 }
 
 function parseArguments() {
@@ -87,6 +90,7 @@ function parseArguments() {
     engine: { type: 'string', default: 'sqlite' },
     workload: { type: 'string', multiple: true },
     'after-env': { type: 'string', multiple: true, default: [] as string[] },
+    'before-node': { type: 'string', default: process.execPath },
   } as const
   try {
     return parseArgs({ options: known }).values
@@ -130,7 +134,8 @@ async function startSubject(lab: Lab, name: Side, store: string): Promise<Subjec
   const args = [join(options.folders[name], 'bin', 'plant-store.js'), 'serve']
   const own = name === 'after' ? options.afterEnv : {}
   const env = { DATABASE_URL: url, PLANT_STORE_TOKEN: token, ...own }
-  const server = await lab.serve({ args, env })
+  const program = name === 'before' ? options.beforeNode : process.execPath
+  const server = await lab.serve({ args, env, program })
   const database = isSqlite ? [] : [Number((await lab.findPostgres()).process.pid)]
   const pids = [server.pid, ...database]
   const subject = { name, server, pids, requests: toRequests(seedCount, 200) }

@@ -34,6 +34,8 @@ export interface Lab {
 
 export interface Program {
   readonly args: readonly string[]
+  /** The Node.js that runs it, if not this one. */
+  readonly program?: string
   /** The port it listens on, if it does not print it. */
   readonly port?: number
   readonly env?: Readonly<Record<string, string>>
@@ -67,9 +69,10 @@ export function openLab(form: Form, progress: Lab['progress']): Lab {
     })
   }
 
-  async function serve({ args, port: knownPort, env = {} }: Program): Promise<Server> {
+  async function serve(options: Program): Promise<Server> {
+    const { args, port: knownPort, env = {}, program = process.execPath } = options
     const startedAt = performance.now()
-    const child = spawn(process.execPath, args, {
+    const child = spawn(program, args, {
       env: { PATH: process.env.PATH, PORT: '0', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
