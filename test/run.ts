@@ -13,7 +13,7 @@ const rooms = [
 const flags = [
   '--test-global-setup=test/support/global-setup.ts',
   '--test-concurrency=4',
-  '--test-timeout=120000',
+  '--test-timeout=300000',
   ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
   ...['--test-reporter=./test/support/skips.ts', '--test-reporter-destination=stdout'],
 ]
