@@ -19,7 +19,8 @@ export function mountSmallDisk(kibibytes: number): SmallDisk {
   )
   if (error !== undefined || status !== 0) {
     rmdirSync(folder)
-    return { folder: '', skip: `cannot mount a small disk: ${error?.message ?? stderr.trim()}` }
+    const reason = process.getuid?.() === 0 ? (error?.message ?? stderr.trim()) : 'only root may'
+    return { folder: '', skip: `cannot mount a small disk: ${reason}` }
   }
   releaseAfterFile(() => {
     spawnSync('umount', [folder])
