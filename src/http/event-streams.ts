@@ -99,10 +99,14 @@ export function buildEventStreams(
     // A client that meets a refusal may never come back: an EventSource does not after a 503.
     else if (isEnding) response.end(start)
     else {
-      const { follower, stream } = openStream(exchange, begin, verifyToken)
+      const { follower, stream, write } = openStream(exchange, begin, verifyToken)
       const closed = new Promise((resolve) => response.once('close', resolve))
       request.socket.on('drain', () => feed.goOn(follower))
-      response.write(start)
+      // Node.js holds a first write to the response back, and events would come before it.
+      request.socket.cork()
+      response.flushHeaders()
+      write(toStreamBytes(start))
+      request.socket.uncork()
       add(stream)
       feed.follow(follower)
       // A client that has left ends its side, and would hold its place until the next comment.
@@ -156,7 +160,7 @@ export function buildEventStreams(
         if (now - readAt > (isFull ? fullMs : timeouts.unreadMs)) response.destroy()
       },
     }
-    return { follower, stream }
+    return { follower, stream, write }
   }
 
   return {
