@@ -8,6 +8,7 @@ import { runProgram } from '../../src/cli/program.ts'
 import { buildTerminal } from '../../src/cli/terminal.ts'
 import { killAfterTest } from './child.ts'
 import { releaseAfterTest } from './release.ts'
+import { withRights } from './rights.ts'
 
 const checkout: readonly [string, ...string[]] = [
   process.execPath,
@@ -130,7 +131,8 @@ function enter(folder: string): void {
 
 function leave(): void {
   inside.runs -= 1
-  if (inside.runs === 0) process.chdir(home)
+  // A checkout in a home folder is closed to other users.
+  if (inside.runs === 0) withRights(() => process.chdir(home))
 }
 
 /** A stream that keeps all that is written to it. */

@@ -11,3 +11,14 @@ export async function withoutRights<Value>(use: () => Value | Promise<Value>): P
     process.seteuid?.(0)
   }
 }
+
+/** Runs something inside `withoutRights` with the rights that the process had before. */
+export function withRights(use: () => void): void {
+  const user = process.geteuid?.() ?? 0
+  process.seteuid?.(process.getuid?.() ?? 0)
+  try {
+    use()
+  } finally {
+    process.seteuid?.(user)
+  }
+}
