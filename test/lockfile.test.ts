@@ -95,7 +95,9 @@ describe('npm run sbom', () => {
 
   it('lists Node.js and what is compiled into it, with the versions in use', () => {
     const others = bom.components.filter(({ purl }) => !purl.startsWith('pkg:npm/'))
-    const { node, v8, openssl, sqlite } = process.versions
+    const command = join(root, toProgram())
+    const { stdout } = spawnSync(command, ['-p', 'JSON.stringify(process.versions)'])
+    const { node, v8, openssl, sqlite } = JSON.parse(String(stdout))
     assert.deepEqual(
       others.map(({ name, version }) => ({ name, version })),
       Object.entries({ node, v8, openssl, sqlite }).map(([name, version]) => ({ name, version })),
