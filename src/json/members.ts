@@ -1,8 +1,6 @@
 import { Failure } from '../contract/errors.ts'
 import { type NotInt64, toInt64 } from '../contract/int64.ts'
-import type { Wanted } from './names.ts'
-import { scan } from './scan.ts'
-import { readString } from './strings.ts'
+import { readString, scan } from './scan.ts'
 
 /** A value that no member of a shape can have. Messages need its kind and nothing else of it. */
 export interface Misfit {
@@ -21,11 +19,11 @@ export type Members = Record<string, Found>
  * Reads the wanted members of a JSON object. Everything else in the text is checked for syntax,
  * depth and duplicates, and no value is built of it.
  */
-export function readMembers(text: string, wanted: Wanted): Members {
+export function readMembers(text: string, wanted: readonly string[]): Members {
   const members: Members = {}
-  for (const { name, start, end } of scan(text, wanted)) {
-    members[name] = readValue(text, start, end)
-  }
+  scan(text, (name, start, end) => {
+    if (wanted.includes(name)) members[name] = readValue(text, start, end)
+  })
   if (text.trimStart().startsWith('{')) return members
   const other = text.trim()
   const kind = toKind(readValue(other, 0, other.length))

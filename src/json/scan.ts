@@ -1,180 +1,264 @@
+import { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
-import {
-  type Action,
-  expectations,
-  findStep,
-  isState,
-  step,
-  toHandlers,
-  toState,
-} from './grammar.ts'
-import { expected, invalidJson } from './invalid.ts'
-import {
-  addName,
-  emptyHash,
-  extendHash,
-  findWanted,
-  type Names,
-  takeNames,
-  type Wanted,
-} from './names.ts'
-import { decodeEscape, widthOfEscape } from './strings.ts'
-import { toUnits, type Units } from './units.ts'
-
-/** Where the value of a member of the outermost object is. */
-export interface Span {
-  readonly name: string
-  start: number
-  end: number
-}
-
-/** A text that is being scanned. */
-interface Scan {
-  readonly text: string
-  readonly units: Units
-  at: number
-  state: number
-  /** The open containers from the outside in: names for an object, undefined for an array. */
-  readonly open: (Names | undefined)[]
-  /** The names of the last object at each depth, for the next one to use again. */
-  readonly spare: Names[]
-  /** The latest name: where it begins, and the hash of its characters. */
-  nameStart: number
-  hash: number
-  readonly wanted: Wanted
-  readonly spans: Span[]
-  /** The span whose value is being scanned. */
-  span: Span | undefined
-}
-
-const { value, firstItem, afterItem, firstMember, name, afterName, afterMember, beforeEnd } = step
 
 /**
- * Checks the syntax of a text, its depth and that names are unique, and finds the wanted members
- * of the outermost object. No value is built, so that hostile JSON costs no more than its length.
+ * A scanner for JSON. It checks the syntax of a text, its depth, and that no object has a name
+ * twice; it finds where the members of the outermost object are, and builds no other value. So a
+ * hostile text costs no more than its length, and a number keeps its digits.
+ *
+ * Each function takes the position at which something begins and returns the position after it, or
+ * throws a `Failure` that says what is wrong, and where. The depth is bounded, so recursion is too.
  */
-export function scan(text: string, wanted: Wanted): readonly Span[] {
-  const scan: Scan = {
-    text,
-    units: toUnits(text),
-    at: 0,
-    state: value,
-    open: [],
-    spare: [],
-    nameStart: 0,
-    hash: emptyHash,
-    wanted,
-    spans: [],
-    span: undefined,
-  }
-  const { units } = scan
-  let { state, hash } = scan
-  for (let at = 0; at <= text.length; at++) {
-    const unit = units[at] as number
-    const next = findStep(state, unit)
-    if (isState(next)) {
-      state = next
-      hash = extendHash(hash, unit)
-    } else {
-      scan.at = at
-      scan.state = state
-      scan.hash = hash
-      state = (handlers[next] as Handler)(scan)
-      at = scan.at
-      hash = scan.hash
-    }
-  }
-  return scan.spans
+
+/** Takes a member of the outermost object: its name, and where its value is. */
+type OnMember = (name: string, start: number, end: number) => void
+
+/** Scans a text that holds one value. */
+export function scan(text: string, onMember: OnMember): void {
+  const start = skipSpace(text, 0)
+  const end =
+    text.charCodeAt(start) === code.openBrace
+      ? skipObject(text, start, 1, onMember)
+      : skipValue(text, start, 1)
+  const rest = skipSpace(text, end)
+  if (rest < text.length) throw expected(text, rest, 'the end of the text')
 }
 
-/** Does what an action asks for, and returns the next state. */
-type Handler = (scan: Scan) => number
+const code = {
+  tab: 0x09,
+  lineFeed: 0x0a,
+  carriageReturn: 0x0d,
+  space: 0x20,
+  quote: 0x22,
+  plus: 0x2b,
+  comma: 0x2c,
+  minus: 0x2d,
+  point: 0x2e,
+  zero: 0x30,
+  nine: 0x39,
+  colon: 0x3a,
+  openBracket: 0x5b,
+  backslash: 0x5c,
+  closeBracket: 0x5d,
+  a: 0x61,
+  e: 0x65,
+  f: 0x66,
+  n: 0x6e,
+  t: 0x74,
+  u: 0x75,
+  openBrace: 0x7b,
+  closeBrace: 0x7d,
+} as const
 
-const actions: Readonly<Record<Action, Handler>> = {
-  openObject(scan) {
-    requireDepth(scan)
-    scan.open.push(takeNames(scan.spare, scan.open.length, scan.at))
-    return firstMember
-  },
-
-  openArray(scan) {
-    requireDepth(scan)
-    scan.open.push(undefined)
-    return firstItem
-  },
-
-  close(scan) {
-    scan.open.pop()
-    return endValue(scan, scan.at + 1)
-  },
-
-  openName(scan) {
-    scan.nameStart = scan.at
-    scan.hash = emptyHash
-    return name
-  },
-
-  endName(scan) {
-    const { text, nameStart, hash, open, wanted } = scan
-    const end = scan.at + 1
-    addName(open[open.length - 1] as Names, hash, text, nameStart, end)
-    const found = open.length === 1 ? findWanted(wanted, hash, text, nameStart, end) : undefined
-    if (found !== undefined) {
-      scan.span = { name: found, start: end, end }
-      scan.spans.push(scan.span)
-    }
-    return afterName
-  },
-
-  escape(scan) {
-    const { text, units, at, hash, state } = scan
-    scan.hash = extendHash(hash, decodeEscape(text, units, at))
-    scan.at += widthOfEscape(units, at) - 1
-    return state
-  },
-
-  endValue: (scan) => endValue(scan, scan.at + 1),
-
-  /** A number ends before a character that is not its own, which comes again in the next state. */
-  endNumber: (scan) => endValue(scan, scan.at--),
-
-  /** The zero after the last code unit, or one that is in the text. */
-  endText: (scan) => (scan.at === scan.text.length ? beforeEnd : fail(scan)),
-
-  fail,
+function skipSpace(text: string, start: number): number {
+  let at = start
+  for (;;) {
+    const unit = text.charCodeAt(at)
+    const isSpace =
+      unit === code.space ||
+      unit === code.lineFeed ||
+      unit === code.carriageReturn ||
+      unit === code.tab
+    if (!isSpace) return at
+    at++
+  }
 }
 
-// V8 does not inline functions that it finds in a list, so each is compiled by itself, in a
-// millisecond or two. Inlined into one, they took 40 for the first large body of a process.
-const handlers = toHandlers(actions)
+/** Skips a value. An object or array in it opens at this depth. */
+function skipValue(text: string, start: number, depth: number): number {
+  switch (text.charCodeAt(start)) {
+    case code.quote:
+      return skipString(text, start)
+    case code.openBrace:
+      return skipObject(text, start, depth)
+    case code.openBracket:
+      return skipArray(text, start, depth)
+    case code.t:
+      return skipWord(text, start, 'true')
+    case code.f:
+      return skipWord(text, start, 'false')
+    case code.n:
+      return skipWord(text, start, 'null')
+    default:
+      return skipNumber(text, start)
+  }
+}
 
-/** Refuses a container that opens too deep. */
-function requireDepth({ open, text, at }: Scan): void {
-  if (open.length < limits.jsonDepth) return
+function skipObject(text: string, start: number, depth: number, onMember?: OnMember): number {
+  requireDepth(text, start, depth)
+  let at = skipSpace(text, start + 1)
+  if (text.charCodeAt(at) === code.closeBrace) return at + 1
+  let expectation = 'a member name in double quotes or "}"'
+  const names: Names = { few: [], many: undefined }
+  for (;;) {
+    if (text.charCodeAt(at) !== code.quote) throw expected(text, at, expectation)
+    const nameEnd = skipString(text, at)
+    const name = readString(text, at, nameEnd)
+    if (!addName(names, name)) throw duplicateMember(text, at, name)
+    at = skipSpace(text, nameEnd)
+    if (text.charCodeAt(at) !== code.colon) throw expected(text, at, '":"')
+    const valueStart = skipSpace(text, at + 1)
+    const valueEnd = skipValue(text, valueStart, depth + 1)
+    onMember?.(name, valueStart, valueEnd)
+    at = skipSpace(text, valueEnd)
+    const unit = text.charCodeAt(at)
+    if (unit === code.closeBrace) return at + 1
+    if (unit !== code.comma) throw expected(text, at, '"," or "}"')
+    at = skipSpace(text, at + 1)
+    expectation = 'a member name in double quotes'
+  }
+}
+
+function skipArray(text: string, start: number, depth: number): number {
+  requireDepth(text, start, depth)
+  let at = skipSpace(text, start + 1)
+  if (text.charCodeAt(at) === code.closeBracket) return at + 1
+  for (;;) {
+    at = skipSpace(text, skipValue(text, at, depth + 1))
+    const unit = text.charCodeAt(at)
+    if (unit === code.closeBracket) return at + 1
+    if (unit !== code.comma) throw expected(text, at, '"," or "]"')
+    at = skipSpace(text, at + 1)
+  }
+}
+
+function requireDepth(text: string, at: number, depth: number): void {
+  if (depth <= limits.jsonDepth) return
   throw invalidJson(text, at, `nesting deeper than ${limits.jsonDepth} levels`)
 }
 
-function endValue(scan: Scan, end: number): number {
-  const { units, open, span } = scan
-  if (open.length === 0) return beforeEnd
-  if (span !== undefined && open.length === 1) {
-    while (isBeforeValue(units[span.start] as number)) span.start++
-    span.end = end
-    scan.span = undefined
-  }
-  return open[open.length - 1] === undefined ? afterItem : afterMember
+/** The names of one object. Most objects have a few, which need no hash table. */
+interface Names {
+  readonly few: string[]
+  many: Set<string> | undefined
 }
 
-/** Whether this is white space or a colon. */
-function isBeforeValue(unit: number): boolean {
-  return unit <= 0x20 || unit === 0x3a
+const maxFew = 8
+
+/** Adds a name; false if the object has it already. */
+function addName(names: Names, name: string): boolean {
+  const { few } = names
+  if (few.length < maxFew) {
+    if (few.includes(name)) return false
+    few.push(name)
+    return true
+  }
+  names.many ??= new Set(few)
+  const { size } = names.many
+  return names.many.add(name).size > size
 }
 
-function fail({ text, at, state }: Scan): never {
-  const found = toState(state)
-  if ((found === 'string' || found === 'name') && at < text.length) {
-    throw invalidJson(text, at, 'unescaped control character in a string')
+/** The value of a string between its start and its end. */
+export function readString(text: string, start: number, end: number): string {
+  const content = text.slice(start + 1, end - 1)
+  return content.includes('\\') ? JSON.parse(text.slice(start, end)) : content
+}
+
+function skipString(text: string, start: number): number {
+  for (let at = start + 1; ; ) {
+    const unit = text.charCodeAt(at)
+    if (unit === code.quote) return at + 1
+    if (unit === code.backslash) at = skipEscape(text, at)
+    else if (unit >= code.space) at++
+    else if (at >= text.length) throw expected(text, at, 'the closing quote of a string')
+    else throw invalidJson(text, at, 'unescaped control character in a string')
   }
-  const isInWord = ['true', 'false', 'null'].some((word) => word.startsWith(found))
-  throw expected(text, isInWord ? at - found.length : at, expectations[found])
+}
+
+function skipEscape(text: string, start: number): number {
+  const escaped = start + 1
+  const unit = text.charCodeAt(escaped)
+  if (unit === code.u) return skipHexDigits(text, escaped + 1)
+  if (escapes.has(unit)) return escaped + 1
+  throw expected(text, escaped, 'one of "\\/bfnrtu after a backslash')
+}
+
+const escapes = new Set(Buffer.from('"\\/bfnrt'))
+
+function skipHexDigits(text: string, start: number): number {
+  const end = start + 4
+  for (let at = start; at < end; at++) {
+    if (!isHexDigit(text.charCodeAt(at))) throw expected(text, at, 'four hexadecimal digits')
+  }
+  return end
+}
+
+function isHexDigit(unit: number): boolean {
+  const small = toSmall(unit)
+  return isDigit(unit) || (small >= code.a && small <= code.f)
+}
+
+/** A letter in lower case. A capital differs from it in one bit. */
+function toSmall(unit: number): number {
+  return unit | 0x20
+}
+
+function skipWord(text: string, start: number, word: string): number {
+  if (text.startsWith(word, start)) return start + word.length
+  throw expected(text, start, 'a value')
+}
+
+function skipNumber(text: string, start: number): number {
+  const first = text.charCodeAt(start)
+  if (first !== code.minus && !isDigit(first)) throw expected(text, start, 'a value')
+  let at = first === code.minus ? start + 1 : start
+  at = text.charCodeAt(at) === code.zero ? at + 1 : skipDigits(text, at)
+  if (text.charCodeAt(at) === code.point) at = skipDigits(text, at + 1)
+  if (toSmall(text.charCodeAt(at)) !== code.e) return at
+  const sign = text.charCodeAt(at + 1)
+  return skipDigits(text, sign === code.plus || sign === code.minus ? at + 2 : at + 1)
+}
+
+/** Skips one digit or more. */
+function skipDigits(text: string, start: number): number {
+  let at = start
+  while (isDigit(text.charCodeAt(at))) at++
+  if (at === start) throw expected(text, at, 'a digit')
+  return at
+}
+
+function isDigit(unit: number): boolean {
+  return unit >= code.zero && unit <= code.nine
+}
+
+const maxShown = 40
+
+/** A text that is not JSON, or not the JSON that we accept: what is wrong, and where. */
+function invalidJson(text: string, at: number, problem: string): Failure {
+  return new Failure(40001, `Invalid JSON: ${problem} at ${toPosition(text, at)}.`)
+}
+
+/** Something other than `what` was found, which the grammar expects. */
+function expected(text: string, at: number, what: string): Failure {
+  const actual = at < text.length ? `found ${toPrintable(text, at)}` : 'the text ends'
+  return invalidJson(text, at, `expected ${what}, but ${actual}`)
+}
+
+/** A member whose object has one of the same name already. */
+function duplicateMember(text: string, at: number, name: string): Failure {
+  const shown = name.length > maxShown ? `${name.slice(0, maxShown)}…` : name
+  return invalidJson(text, at, `duplicate member ${JSON.stringify(shown)}`)
+}
+
+/** Lines and columns count from 1. A text of one line, such as a line of NDJSON, needs no line. */
+function toPosition(text: string, at: number): string {
+  const lineStart = at === 0 ? 0 : text.lastIndexOf('\n', at - 1) + 1
+  const column = `column ${at - lineStart + 1}`
+  return lineStart === 0 ? column : `line ${countLines(text, lineStart) + 1}, ${column}`
+}
+
+/** How many lines end before a position. */
+function countLines(text: string, end: number): number {
+  let lines = 0
+  for (let at = 0; at < end; at++) if (text.charCodeAt(at) === code.lineFeed) lines++
+  return lines
+}
+
+/** One character, in a form that can be printed anywhere. */
+function toPrintable(text: string, at: number): string {
+  const code = text.codePointAt(at) as number
+  if (code === 0xfeff) return 'a byte order mark'
+  const character = String.fromCodePoint(code)
+  if (!/[\p{C}\p{Z}]/u.test(character)) return JSON.stringify(character)
+  return `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
 }

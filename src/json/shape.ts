@@ -3,7 +3,6 @@ import { int64Range } from '../contract/int64.ts'
 import type { BodyShape, ValueOf } from '../contract/schema.ts'
 import { isStorable } from '../contract/text.ts'
 import { type Found, type Members, readMembers, toKind } from './members.ts'
-import { toWanted } from './names.ts'
 import { plainNames, readPlainPlant } from './plain-plant.ts'
 
 /** The rule of a shape for one member. */
@@ -25,12 +24,11 @@ export function buildShapeReader<Shape extends BodyShape>(
     return { name, type, isRequired: shape.required.includes(name) }
   })
   const names = [...rules.map(({ name }) => name), ...alsoKept]
-  const wanted = toWanted(names)
   const mayBePlain = plainNames.every((name) => names.includes(name))
 
   return (text: string): ValueOf<Shape> => {
     const plain = mayBePlain ? readPlainPlant(text) : undefined
-    const members: Members = plain ?? readMembers(text, wanted)
+    const members: Members = plain ?? readMembers(text, names)
     for (const rule of rules) {
       if (!isRight(rule, members[rule.name])) throw misshapen(rules, members)
     }

@@ -3,18 +3,16 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { Failure } from '../../src/contract/errors.ts'
 import { readMembers } from '../../src/json/members.ts'
-import { toWanted } from '../../src/json/names.ts'
 import { isAccepted, parseNatively, toFound } from './oracle.ts'
 import { text } from './texts.ts'
 
 const names = ['id', 'name', 'tag']
-const wanted = toWanted(names)
 const numRuns = 1_500
 
 /** The members that were read, or the failure. */
 function outcomeOf(json: string) {
   try {
-    return readMembers(json, wanted)
+    return readMembers(json, names)
   } catch (error) {
     if (error instanceof Failure) return error
     throw error
@@ -79,31 +77,28 @@ describe('the JSON reader', () => {
     )
   })
 
-  it('tells 100,000 names apart, though some of their hashes are equal', () => {
-    // Among this many names, about one pair has the same hash of 32 bits.
-    for (let round = 0; round < 5; round++) {
-      const members = Array.from({ length: 100_000 }, (_, index) => `"${round}-${index}":0`)
-      assert.deepEqual(readMembers(`{${members.join(',')}}`, wanted), {})
-      const again = `{${members.join(',')},"${round}-99999":0}`
-      assert.throws(() => readMembers(again, wanted), /duplicate member "\d-99999"/)
-    }
+  it('tells 100,000 names apart', () => {
+    const members = Array.from({ length: 100_000 }, (_, index) => `"-${index}":0`)
+    assert.deepEqual(readMembers(`{${members.join(',')}}`, names), {})
+    const again = `{${members.join(',')},"-99999":0}`
+    assert.throws(() => readMembers(again, names), /duplicate member "-99999"/)
   })
 
   it('tells the names of an object from those of objects before and around it', () => {
     const toMembers = (count: number) => Array.from({ length: count }, (_, index) => `"${index}":0`)
     const objects = [3, 100, 3, 9, 1_000, 100].map((count) => `{${toMembers(count).join(',')}}`)
     const nested = objects.map((object) => object.replace('0}', `[${objects}]}`))
-    assert.deepEqual(readMembers(`{"a":[${nested}]}`, wanted), {})
+    assert.deepEqual(readMembers(`{"a":[${nested}]}`, names), {})
     for (const count of [3, 8, 9, 100, 1_000]) {
       const again = `{${toMembers(count).join(',')},"\\u0030":0}`
       const json = `{"a":[${objects},{"b":[${objects}],"c":${again}}]}`
-      assert.throws(() => readMembers(json, wanted), /duplicate member "0" at column \d+/)
+      assert.throws(() => readMembers(json, names), /duplicate member "0" at column \d+/)
     }
   })
 
   it('ignores __proto__ and the names of other inherited members', () => {
     const json = '{"__proto__":{"id":1},"constructor":1,"hasOwnProperty":2,"name":"x"}'
-    const members = readMembers(json, wanted)
+    const members = readMembers(json, names)
     assert.deepEqual(Object.keys(members), ['name'])
     assert.equal(members.id, undefined)
   })
