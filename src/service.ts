@@ -5,6 +5,7 @@ import type { Config } from './config.ts'
 import { defaultTimeouts, type Timeouts } from './contract/limits.ts'
 import type { Grace } from './http/connections/drain.ts'
 import { buildServer } from './http/server.ts'
+import { openReader } from './journal/reader.ts'
 import { type JoinProcesses, openMetrics } from './metrics/metrics.ts'
 import { repeat } from './repeat.ts'
 import { openStore } from './store/open.ts'
@@ -88,8 +89,10 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
   try {
     const { port, host, publicUrl, allowedOrigins, rateLimit, trustedProxies, journalKeepMs } =
       config
+    const reader = openReader(store)
     const { server, drain } = buildServer({
       store,
+      reader,
       tokens,
       metrics,
       logger,
@@ -106,7 +109,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
     const sender =
       journalKeepMs === 'off'
         ? undefined
-        : openSender({ store, logger, countRequests, settings: options.webhooks ?? {} })
+        : openSender({ store, reader, logger, countRequests, settings: options.webhooks ?? {} })
 
     return {
       url: toUrl(server.address() as AddressInfo),

@@ -40,6 +40,7 @@ const imports: Record<string, string[]> = {
     'config.ts',
     'contract',
     'http',
+    'journal',
     'metrics',
     'repeat.ts',
     'store',

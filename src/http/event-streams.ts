@@ -1,9 +1,10 @@
 import { Failure } from '../contract/errors.ts'
 import { eventStreamType } from '../contract/events.ts'
 import { limits, type Timeouts } from '../contract/limits.ts'
-import type { Position, Store } from '../store/store.ts'
+import type { JournalReader } from '../journal/reader.ts'
+import { toEventJson } from '../json/write.ts'
+import type { JournalPage, Position } from '../store/store.ts'
 import { countUnsent } from './connections/unsent.ts'
-import { buildEventFeed, type Follower, type StreamBytes, toStreamBytes } from './event-feed.ts'
 import { type Exchange, type Headers, joinFields, recordAnswer } from './exchange.ts'
 
 /** A stream of events that is to be sent. */
@@ -31,25 +32,25 @@ interface OpenStream {
   checkReader(): void
 }
 
-/** How often tokens and readers are looked at. */
-const lookMs = 250
+/** How often tokens and readers are checked. */
+const checkMs = 250
 /** A client for which 1 MiB waits, and that reads nothing for this long, is cut. */
 const fullMs = 1_000
-const comment = toStreamBytes(':\n\n')
+const comment = Buffer.from(':\n\n')
 
 export function buildEventStreams(
-  store: Store,
+  reader: JournalReader,
   timeouts: Timeouts,
   maxStreams: number = limits.eventStreams,
 ): EventStreams {
-  const feed = buildEventFeed(store)
   const streams = new Set<OpenStream>()
+  const toBytes = buildPageBytes()
   let reserved = 0
   let isEnding = false
-  let looks: NodeJS.Timeout | undefined
+  let checks: NodeJS.Timeout | undefined
   let comments: NodeJS.Timeout | undefined
 
-  function look(): void {
+  function check(): void {
     for (const stream of streams) stream.checkReader()
     const byToken = Map.groupBy(streams, ({ token }) => token)
     for (const sharing of byToken.values()) {
@@ -62,7 +63,7 @@ export function buildEventStreams(
 
   function add(stream: OpenStream): void {
     streams.add(stream)
-    looks ??= setInterval(look, lookMs)
+    checks ??= setInterval(check, checkMs)
     comments ??= setInterval(() => {
       for (const one of streams) one.comment()
     }, timeouts.commentMs)
@@ -71,9 +72,9 @@ export function buildEventStreams(
   function remove(stream: OpenStream): void {
     streams.delete(stream)
     if (streams.size > 0) return
-    clearInterval(looks)
+    clearInterval(checks)
     clearInterval(comments)
-    looks = undefined
+    checks = undefined
     comments = undefined
   }
 
@@ -99,68 +100,72 @@ export function buildEventStreams(
     // A client that meets a refusal may never come back: an EventSource does not after a 503.
     else if (isEnding) response.end(start)
     else {
-      const { follower, stream, write } = openStream(exchange, begin, verifyToken)
-      const closed = new Promise((resolve) => response.once('close', resolve))
-      request.socket.on('drain', () => feed.goOn(follower))
-      // Node.js holds a first write to the response back, and events would come before it.
-      request.socket.cork()
-      response.flushHeaders()
-      write(toStreamBytes(start))
-      request.socket.uncork()
+      response.write(start)
+      const stream = openStream(exchange, verifyToken)
       add(stream)
-      feed.follow(follower)
       // A client that has left ends its side, and would hold its place until the next comment.
-      if (request.socket.readableEnded) response.end()
+      if (request.socket.readableEnded) stream.end()
       else request.socket.once('end', stream.end)
-      if (!response.closed) await closed
-      feed.leave(follower)
+      await sendPages(exchange, begin)
       remove(stream)
     }
     recordAnswer(exchange, 200, request.socket.bytesWritten - writtenBefore)
   }
 
-  function openStream(exchange: Exchange, begin: Position, verifyToken: () => unknown) {
-    const { request, response } = exchange
-    const { socket } = request
-    let missedBytes = 0
-    let unsent = 0
-    let readAt = performance.now()
-    const isWaiting = () => response.writableLength > 0
-    // Past the response, whose writes wait for the next tick, cost twice as much and would frame
-    // the same bytes again for each client. A client of HTTP/1.0 knows no chunks.
-    const write = ({ chunk, content }: StreamBytes) =>
-      socket.write(response.chunkedEncoding ? chunk : content)
-
-    const follower: Follower = {
-      position: begin,
-      take(events) {
-        missedBytes = 0
-        // A stream that has ended closes a little later.
-        if (response.writableEnded) return false
-        return write(events) || socket.writableLength === 0
-      },
-      miss(bytes) {
-        missedBytes += bytes
-      },
-      cut: () => response.destroy(),
+  /** Sends changes until the response is closed. */
+  async function sendPages({ response }: Exchange, begin: Position): Promise<void> {
+    const left = new AbortController()
+    const { signal } = left
+    let goOn: () => void = () => {}
+    const drained = () =>
+      new Promise<void>((resolve) => {
+        goOn = resolve
+      })
+    response.on('drain', () => goOn())
+    const closed = new Promise<void>((resolve) => {
+      response.once('close', () => {
+        left.abort()
+        goOn()
+        resolve()
+      })
+    })
+    if (response.closed) return
+    try {
+      for await (const page of reader.follow(begin, signal)) {
+        if (response.writableEnded || response.destroyed) break
+        if (typeof page === 'string') throw new Error(`The position is ${page}.`)
+        const isTaken = response.write(toBytes(page))
+        // A client behind gets pages at its own pace. For one that has all others, 1 MiB may wait.
+        const room = page.isLast ? limits.eventBytesWaiting : 0
+        if (!isTaken && response.writableLength > room) await drained()
+      }
+    } catch {
+      // The position is gone, or the store is away: the client has to come again.
+      response.destroy()
     }
-    const stream: OpenStream = {
+    await closed
+  }
+
+  function openStream({ request, response }: Exchange, verifyToken: () => unknown): OpenStream {
+    let unsent = 0
+    let idleMs = 0
+    const isWaiting = () => response.writableLength > 0
+    return {
       token: request.headers.authorization ?? '',
       verifyToken,
       end: () => void (isWaiting() ? response.destroy() : response.end()),
       comment() {
-        if (!isWaiting() && !response.writableEnded) write(comment)
+        if (!isWaiting() && !response.writableEnded) response.write(comment)
       },
       checkReader() {
-        const now = performance.now()
-        const left = countUnsent(socket)
-        if (!isWaiting() || left !== unsent) readAt = now
+        const left = countUnsent(request.socket)
+        // Counted in checks: in a process that was stopped for a while, nothing could be read.
+        idleMs = isWaiting() && left === unsent ? idleMs + checkMs : 0
         unsent = left
-        const isFull = missedBytes + response.writableLength > limits.eventBytesWaiting
-        if (now - readAt > (isFull ? fullMs : timeouts.unreadMs)) response.destroy()
+        const isFull = response.writableLength > limits.eventBytesWaiting
+        if (idleMs > (isFull ? fullMs : timeouts.unreadMs)) response.destroy()
       },
     }
-    return { follower, stream, write }
   }
 
   return {
@@ -175,6 +180,22 @@ export function buildEventStreams(
       isEnding = true
       for (const stream of streams) stream.end()
     },
+  }
+}
+
+/** Makes the bytes of a page once. The reader gives all followers the same page. */
+function buildPageBytes(): (page: JournalPage) => Buffer {
+  const made = new WeakMap<JournalPage, Buffer>()
+  return (page) => {
+    const known = made.get(page)
+    if (known !== undefined) return known
+    let text = ''
+    for (const event of page.events) {
+      text += `id: ${event.position}\nevent: ${event.type}\ndata: ${toEventJson(event)}\n\n`
+    }
+    const bytes = Buffer.from(text)
+    made.set(page, bytes)
+    return bytes
   }
 }
 

@@ -9,7 +9,6 @@ import type { ImportOutcome, Store } from '../store/store.ts'
 import type { BatchBounds } from '../transfer/batches.ts'
 import { toOnConflict } from '../transfer/outcome.ts'
 import type { FileUpload } from './file-upload.ts'
-import { buildGate } from './gate.ts'
 
 /** The entries of a batch. Other requests wait for one at most, so it is small while they come. */
 const batchEntries = 500
@@ -96,4 +95,26 @@ function tooManyImports(): Failure {
     `The service runs ${limits.imports} imports already. Try again when one has ended.`,
     { reason: 'imports' },
   )
+}
+
+/** Runs a task as soon as there is room for it, in the order of arrival. */
+type Gate = <Value>(task: () => Promise<Value>) => Promise<Value>
+
+/** Builds a gate that has room for a few tasks at a time. */
+function buildGate(max: number): Gate {
+  const waiting: (() => void)[] = []
+  let running = 0
+
+  return async (task) => {
+    if (running < max) running++
+    else await new Promise<void>((resolve) => waiting.push(resolve))
+    try {
+      return await task()
+    } finally {
+      // The next task takes over the place, so that none that comes later can take it.
+      const next = waiting.shift()
+      if (next === undefined) running--
+      else next()
+    }
+  }
 }

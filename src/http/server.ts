@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import type { Failure } from '../contract/errors.ts'
 import { contentTypeOptions } from '../contract/headers.ts'
 import type { Timeouts } from '../contract/limits.ts'
+import type { JournalReader } from '../journal/reader.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Counters } from '../metrics/requests.ts'
 import { overloaded } from '../store/failures.ts'
@@ -30,6 +31,7 @@ import { buildWriteHealth } from './write-health.ts'
 
 export interface ServerParts {
   readonly store: Store
+  readonly reader: JournalReader
   readonly tokens: TokenVerifier
   readonly metrics: Metrics
   readonly logger: Logger
@@ -55,7 +57,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   const log = openRequestLog(parts)
   const imports = buildImports(store, metrics.countRequests)
   const findForeignHost = buildHostCheck(parts)
-  const streams = buildEventStreams(store, timeouts)
+  const streams = buildEventStreams(parts.reader, timeouts)
   const entries = [
     ...buildOperations({
       handlers: buildHandlers({ store, imports, streams, metrics }),

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { JournalReader } from '../journal/reader.ts'
 import type { Claim, Receiver } from '../store/receivers.ts'
 import type { Store } from '../store/store.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { HealthNews } from './health.ts'
 import type { Job } from './job.ts'
 import { openPace } from './pace.ts'
-import { buildPageReader } from './page-reader.ts'
 import { buildRoster } from './roster.ts'
 import { openSaver } from './saver.ts'
 import { defaultSettings, maxOnTheirWay, type SenderSettings } from './settings.ts'
@@ -21,6 +21,7 @@ export interface Sender {
 
 export interface SenderOptions {
   readonly store: Store
+  readonly reader: Pick<JournalReader, 'read'>
   readonly logger: Pick<Logger, 'debug' | 'info' | 'warn'>
   /** How many requests of clients this process has received so far. */
   readonly countRequests: () => number
@@ -31,11 +32,16 @@ export interface SenderOptions {
 const wakeMs = 5
 
 /** Opens the sender. At rest it looks at one number of the store, however many receivers it has. */
-export function openSender({ store, logger, countRequests, ...options }: SenderOptions): Sender {
+export function openSender({
+  store,
+  reader,
+  logger,
+  countRequests,
+  ...options
+}: SenderOptions): Sender {
   const settings = { ...defaultSettings, ...options.settings }
   const owner = randomUUID()
   const onError = (err: unknown) => logger.debug({ err }, 'webhooks: the store failed')
-  const pages = buildPageReader(store)
   const pace = openPace({ countRequests, onFree: pumpAll })
   const roster = buildRoster({
     store: store.receivers,
@@ -80,7 +86,7 @@ export function openSender({ store, logger, countRequests, ...options }: SenderO
       waiting,
       transport: openTransport({ url, connections: maxOnTheirWay, timeoutMs, authorities }),
       settings,
-      readPage: pages.read,
+      readPage: reader.read,
       findPlant: store.receivers.findPlant,
       isHeld: roster.isHeld,
       takeTurn: pace.take,
@@ -114,11 +120,7 @@ export function openSender({ store, logger, countRequests, ...options }: SenderO
   /** Watches the journal while there is a receiver to deliver to. */
   function watchAndPump(): void {
     if (roster.size() === 0 || isClosed) stopWatch()
-    else if (stopWatching === undefined) {
-      stopWatching = store.watchJournal(onCommit)
-      // Changes that were committed before were not reported.
-      pages.forget()
-    }
+    else stopWatching ??= store.watchJournal(onCommit)
     pumpAll()
   }
 
@@ -128,7 +130,6 @@ export function openSender({ store, logger, countRequests, ...options }: SenderO
   }
 
   function onCommit(): void {
-    pages.forget()
     wakeTimer ??= setTimeout(() => {
       wakeTimer = undefined
       for (const dispatcher of roster.list()) dispatcher.wake()

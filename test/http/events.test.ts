@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { before, describe, it } from 'node:test'
 import { defaultTimeouts } from '../../src/contract/limits.ts'
 import { buildEventStreams } from '../../src/http/event-streams.ts'
+import { openReader } from '../../src/journal/reader.ts'
 import type { Position, Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { engines } from '../support/engines.ts'
@@ -330,7 +331,7 @@ for (const engine of engines) {
 
     it('is refused when there are as many as there may be', async () => {
       const store: Store = await engine.open(await engine.newUrl())
-      const streams = buildEventStreams(store, defaultTimeouts, 2)
+      const streams = buildEventStreams(openReader(store), defaultTimeouts, 2)
       const end = (await store.journalEnd()) as Position
       streams.reserve(end)
       streams.reserve(end)

@@ -1,7 +1,8 @@
 import { type Config, WrongConfig } from '../../config.ts'
 import { toPathId } from '../../contract/int64.ts'
 import { butNot } from '../../contract/wrong-value.ts'
-import { type JournalEvent, type Position, type Store, toPlant } from '../../store/store.ts'
+import { type JournalReader, openReader, type Read } from '../../journal/reader.ts'
+import { type JournalEvent, type Position, toPlant } from '../../store/store.ts'
 import { toPrintable } from '../printable.ts'
 import { stopOnSignal } from '../signals.ts'
 import { requireExisting } from '../stores/location.ts'
@@ -24,8 +25,6 @@ interface Filter {
   readonly since: number
 }
 
-const pageEvents = 1_000
-
 /** Shows who changed which plant, from the journal of the store, and goes on with `--follow`. */
 export async function showLog(flags: LogFlags, config: Config, terminal: Terminal): Promise<void> {
   const filter = toFilter(flags, Date.now())
@@ -40,69 +39,44 @@ export async function showLog(flags: LogFlags, config: Config, terminal: Termina
       const text = shown.map((event) => `${write(event, names)}\n`).join('')
       if (text !== '') await terminal.print(text)
     }
-    const end = await readAll(store, 'oldest', print, terminal)
-    if (signal) await follow(store, end, { print, terminal, signal })
+    await readAll(openReader(store), { print, terminal, signal })
   })
 }
 
-type Print = (events: readonly JournalEvent[]) => Promise<void>
+interface Reading {
+  readonly print: (events: readonly JournalEvent[]) => Promise<void>
+  readonly terminal: Terminal
+  readonly signal: AbortSignal | undefined
+}
 
-/** Reads the journal from a place to its end, and returns where that is. */
-async function readAll(
-  store: Store,
-  from: Position | 'oldest',
-  print: Print,
-  terminal: Terminal,
-): Promise<Position> {
-  let after = from
-  for (;;) {
-    const page = await store.readJournal(after, pageEvents)
+/** Shows the changes that there are; with a signal, also those that come until it. */
+async function readAll(reader: JournalReader, { print, terminal, signal }: Reading): Promise<void> {
+  let after: Position | 'oldest' = 'oldest'
+
+  async function show(page: Read): Promise<void> {
     if (page === 'off') throw journalIsOff()
     if (page === 'gone') {
       terminal.tell('Changes in between are not kept any more.')
       after = 'oldest'
-      continue
+    } else {
+      await print(page.events)
+      after = page.end
     }
-    await print(page.events)
-    if (page.events.length === 0) return page.end
-    after = page.end
   }
-}
 
-interface Following {
-  readonly print: Print
-  readonly terminal: Terminal
-  readonly signal: AbortSignal
-}
-
-/** Shows changes as they are made, until a signal comes. */
-async function follow(
-  store: Store,
-  from: Position,
-  { print, terminal, signal }: Following,
-): Promise<void> {
-  let wake: () => void = () => {}
-  let hasChanged = false
-  const stopWatching = store.watchJournal(() => {
-    hasChanged = true
-    wake()
-  })
-  signal.addEventListener('abort', () => wake())
   // Neither a store that is watched nor a signal that is waited for keeps a process alive.
   const alive = setInterval(() => {}, 60_000)
   try {
-    let after = from
-    while (!signal.aborted) {
-      hasChanged = false
-      after = await readAll(store, after, print, terminal)
-      if (hasChanged || signal.aborted) continue
-      await new Promise<void>((resolve) => {
-        wake = resolve
-      })
+    let page: Read
+    do {
+      page = await reader.read(after)
+      await show(page)
+    } while (typeof page === 'string' || page.events.length > 0)
+    while (signal?.aborted === false) {
+      for await (const next of reader.follow(after, signal)) await show(next)
     }
   } finally {
     clearInterval(alive)
-    stopWatching()
   }
 }
 

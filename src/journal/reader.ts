@@ -1,0 +1,228 @@
+/**
+ * The one reader of the journal. Streams of events and `log --follow` are loops over it:
+ *
+ *   for await (const page of reader.follow(cursor, signal)) use(page)
+ *
+ * What it promises. A follower gets every change after its cursor once and in order, a page at a
+ * time, and asks for the next page when it has used the last one. The loop ends with its signal, or
+ * after 'gone' (the cursor was trimmed away, or is of another journal, as after a restore) or 'off'
+ * (another process has switched the journal off). The reader saves nothing: after a kill, a
+ * follower comes back with the end of the last page that it has used.
+ *
+ * Backfill. A follower behind the end of the journal stands in a line. Each turn of the event loop
+ * reads one page, for the follower that has waited longest, and gives it to those that stand at the
+ * same cursor, until they have taken 1 MiB. So however many are behind, and however far, a request
+ * waits for one page.
+ *
+ * Cutover. A page that reaches the end of the journal sets `end`, unless changes were announced
+ * while it was read: they may be missing from it. A follower whose cursor is `end` is live. It
+ * waits without reading until the store announces a change.
+ *
+ * Streaming. 5 ms after a change, all live followers stand in a line of their own, which goes
+ * first: one read serves them all, in as many turns as they need. Changes that come meanwhile wait
+ * until that line is empty, and are read together.
+ *
+ * Sharing. Followers at one cursor get the same object, so that what is made of a page, such as its
+ * bytes on the wire, can be made once. The last few pages are kept for those that come a little
+ * later: a page never changes, and one that has been trimmed since is still true.
+ *
+ * Failures. While the store is away, live followers wait until it is back. A follower behind gets
+ * the error.
+ *
+ * Bounds. A page has 256 changes or 1 MiB. Kept: 16 pages, 4 MiB, and always the newest. One read
+ * at a time. The store is watched while somebody follows.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Position } from './position.ts'
+import type { JournalPage } from './row.ts'
+
+/** A page of changes; or why there is none, and never will be. */
+export type Read = JournalPage | 'gone' | 'off'
+
+export interface JournalReader {
+  /** Every page after a position, as soon as it is there, until the signal. */
+  follow(after: Position | 'oldest', signal: AbortSignal): AsyncGenerator<Read, void, void>
+  /** The page after a position as it is now, perhaps an empty one. */
+  read(after: Position | 'oldest'): Promise<Read>
+}
+
+/** The part of a store that the reader needs. */
+export interface JournalSource {
+  readJournal(after: Position | 'oldest', limit: number): Promise<Read>
+  watchJournal(onChange: () => void): () => void
+}
+
+interface Follower {
+  cursor: Position | 'oldest'
+  /** Where it stands; undefined while it uses a page. */
+  line: Set<Follower> | undefined
+  /** Gives it a page, or nothing when it has left. */
+  give(read: Read | undefined): void
+  fail(error: unknown): void
+}
+
+interface KeptPage {
+  readonly reading: Promise<Read>
+  bytes: number
+}
+
+const pageEvents = 256
+const [maxPages, maxBytes] = [16, 4 * 1024 * 1024]
+const bytesPerTurn = 1024 * 1024
+/** What a follower takes of a turn at least: a small page is written to 64 of them. */
+const minBytesOfTurn = bytesPerTurn / 64
+const eventOverhead = 128
+const wakeMs = 5
+
+export function openReader(store: JournalSource): JournalReader {
+  /** The last pages, and those that are being read, by the cursors before them. */
+  const pages = new Map<Position | 'oldest', KeptPage>()
+  /** Live followers: those that wait for a change, and those that get the latest ones now. */
+  const idle = new Set<Follower>()
+  const woken = new Set<Follower>()
+  const behind = new Set<Follower>()
+  let end: Position | undefined
+  let followers = 0
+  let stopWatching: (() => void) | undefined
+  let wakeTimer: NodeJS.Timeout | undefined
+  let wakes = 0
+  let isServing = false
+
+  async function* follow(after: Position | 'oldest', signal: AbortSignal) {
+    const follower: Follower = { cursor: after, line: undefined, give() {}, fail() {} }
+    const leave = () => takeOut(follower).give(undefined)
+    signal.addEventListener('abort', leave)
+    if (followers++ === 0) watch()
+    try {
+      while (!signal.aborted) {
+        const page = await new Promise<Read | undefined>((resolve, reject) => {
+          follower.give = resolve
+          follower.fail = reject
+          stand(follower, follower.cursor === end ? idle : behind)
+        })
+        if (page === undefined) return
+        yield page
+        if (typeof page === 'string') return
+        follower.cursor = page.end
+      }
+    } finally {
+      signal.removeEventListener('abort', leave)
+      if (--followers === 0) rest()
+    }
+  }
+
+  function watch(): void {
+    forgetEnd()
+    stopWatching = store.watchJournal(announce)
+  }
+
+  function rest(): void {
+    stopWatching?.()
+    clearTimeout(wakeTimer)
+    stopWatching = undefined
+    wakeTimer = undefined
+    pages.clear()
+  }
+
+  function announce(): void {
+    wakeTimer ??= setTimeout(wake, wakeMs).unref()
+  }
+
+  function wake(): void {
+    wakeTimer = undefined
+    if (woken.size > 0) announce()
+    else {
+      forgetEnd()
+      for (const follower of idle) stand(follower, woken)
+    }
+  }
+
+  function forgetEnd(): void {
+    wakes++
+    end = undefined
+  }
+
+  function stand(follower: Follower, line: Set<Follower>): void {
+    takeOut(follower).line = line.add(follower)
+    if (line !== idle && !isServing) void serve()
+  }
+
+  function takeOut(follower: Follower): Follower {
+    follower.line?.delete(follower)
+    follower.line = undefined
+    return follower
+  }
+
+  async function serve(): Promise<void> {
+    isServing = true
+    while (woken.size + behind.size > 0) {
+      await nextTurn()
+      await serveFirst(woken.size > 0 ? woken : behind)
+    }
+    isServing = false
+  }
+
+  /** One turn of the event loop: a page for the first in a line, and for others at its cursor. */
+  async function serveFirst(line: Set<Follower>): Promise<void> {
+    const [first] = line
+    if (first === undefined) return
+    const { cursor } = first
+    const reading = read(cursor)
+    const page = await reading.catch(() => undefined)
+    let room = bytesPerTurn
+    for (const follower of line) {
+      if (follower.cursor !== cursor) continue
+      if (page === undefined) {
+        if (line === woken) stand(follower, idle)
+        else reading.catch(takeOut(follower).fail)
+      } else if (typeof page === 'string' || page.events.length > 0) {
+        takeOut(follower).give(page)
+        room -= Math.max(minBytesOfTurn, pages.get(cursor)?.bytes ?? 0)
+        if (room <= 0) return
+      } else if (page.end === end) {
+        follower.cursor = end
+        stand(follower, idle)
+      }
+    }
+  }
+
+  function read(after: Position | 'oldest'): Promise<Read> {
+    const known = pages.get(after)
+    if (known !== undefined) return known.reading
+    const kept = { reading: readOnce(after), bytes: 0 }
+    pages.set(after, kept)
+    kept.reading.then(
+      (page) => keep(after, kept, page),
+      () => pages.delete(after),
+    )
+    return kept.reading
+  }
+
+  async function readOnce(after: Position | 'oldest'): Promise<Read> {
+    const wakesBefore = wakes
+    const page = await store.readJournal(after, pageEvents)
+    const isEnd = typeof page !== 'string' && page.isLast
+    if (isEnd && stopWatching !== undefined && wakes === wakesBefore) end = page.end
+    return page
+  }
+
+  function keep(after: Position | 'oldest', kept: KeptPage, page: Read): void {
+    kept.bytes = toSize(page)
+    // After a trim, another page is the oldest.
+    if (kept.bytes === 0 || after === 'oldest') pages.delete(after)
+    let sum = [...pages.values()].reduce((bytes, page) => bytes + page.bytes, 0)
+    for (const [oldest, { bytes }] of pages) {
+      if (pages.size <= 1 || (pages.size <= maxPages && sum <= maxBytes)) return
+      pages.delete(oldest)
+      sum -= bytes
+    }
+  }
+
+  return { follow, read }
+}
+
+/** About how much memory a page takes; nothing if it has no changes. */
+function toSize(page: Read): number {
+  if (typeof page === 'string') return 0
+  return page.events.reduce((sum, { plantJson }) => sum + plantJson.length + eventOverhead, 0)
+}
