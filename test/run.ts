@@ -7,8 +7,8 @@ import { join, relative } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
 const rooms = [
-  ...['cli', 'client', 'contract', 'faults', 'http', 'json', 'metrics', 'package', 'runtimes'],
-  ...['store', 'tokens', 'transfer', 'web', 'webhooks'],
+  ...['cli', 'client', 'contract', 'faults', 'http', 'journal', 'json', 'metrics', 'package'],
+  ...['runtimes', 'store', 'tokens', 'transfer', 'web', 'webhooks'],
 ]
 const flags = [
   '--test-global-setup=test/support/global-setup.ts',

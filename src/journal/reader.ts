@@ -72,7 +72,8 @@ const bytesPerTurn = 1024 * 1024
 /** What a follower takes of a turn at least: a small page is written to 64 of them. */
 const minBytesOfTurn = bytesPerTurn / 64
 const eventOverhead = 128
-const wakeMs = 5
+/** Changes that come this close together are read together: the longer, the more have to be told. */
+const [wakeMs, wakeMsOfFollower] = [5, 0.005]
 
 export function openReader(store: JournalSource): JournalReader {
   /** The last pages, and those that are being read, by the cursors before them. */
@@ -125,7 +126,7 @@ export function openReader(store: JournalSource): JournalReader {
   }
 
   function announce(): void {
-    wakeTimer ??= setTimeout(wake, wakeMs).unref()
+    wakeTimer ??= setTimeout(wake, wakeMs + followers * wakeMsOfFollower).unref()
   }
 
   function wake(): void {
@@ -169,6 +170,7 @@ export function openReader(store: JournalSource): JournalReader {
     const { cursor } = first
     const reading = read(cursor)
     const page = await reading.catch(() => undefined)
+    const bytes = page === undefined ? 0 : toSize(page)
     let room = bytesPerTurn
     for (const follower of line) {
       if (follower.cursor !== cursor) continue
@@ -177,7 +179,7 @@ export function openReader(store: JournalSource): JournalReader {
         else reading.catch(takeOut(follower).fail)
       } else if (typeof page === 'string' || page.events.length > 0) {
         takeOut(follower).give(page)
-        room -= Math.max(minBytesOfTurn, pages.get(cursor)?.bytes ?? 0)
+        room -= Math.max(minBytesOfTurn, bytes)
         if (room <= 0) return
       } else if (page.end === end) {
         follower.cursor = end

@@ -4,7 +4,7 @@ import { before, describe, it } from 'node:test'
 import { defaultTimeouts } from '../../src/contract/limits.ts'
 import { buildEventStreams } from '../../src/http/event-streams.ts'
 import { openReader } from '../../src/journal/reader.ts'
-import type { Position, Store } from '../../src/store/store.ts'
+import type { JournalEvent, Position, Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { engines } from '../support/engines.ts'
 import { readEvents } from '../support/event-stream.ts'
@@ -63,6 +63,41 @@ for (const engine of engines) {
       const page = await service.call({ path: `/events?after=${latest.begin()}` })
       assert.deepEqual(JSON.parse(page.body), latest.events)
       assert.match(page.headers.get('link') ?? '', new RegExp(`after=${second?.position}&`))
+    })
+
+    it('makes the bytes of a change once, however many follow', async () => {
+      const ownUrl = await engine.newUrl()
+      const store = await engine.open(ownUrl)
+      let written = 0
+      /** The time of a change is looked at to write it, and for nothing else. */
+      const watched = (event: JournalEvent): JournalEvent => ({
+        ...event,
+        get at() {
+          written++
+          return event.at
+        },
+      })
+      const own = await startService(ownUrl, {
+        store: {
+          ...store,
+          async readJournal(...asked) {
+            const page = await store.readJournal(...asked)
+            if (typeof page === 'string') return page
+            return { ...page, events: page.events.map(watched) }
+          },
+        },
+      })
+      const first = await readEvents(own.url, '?after=latest')
+      await waitUntil(() => first.begin() !== undefined, 'the stream has begun')
+      const live = await Promise.all(range(1, 20).map(() => readEvents(own.url, '?after=latest')))
+      await createAll(own, range(1, 50))
+      for (const reader of [first, ...live]) await reader.waitFor(50)
+      assert.equal(written, 50)
+      const late = await Promise.all(
+        range(1, 20).map(() => readEvents(own.url, `?after=${first.begin()}`)),
+      )
+      for (const reader of late) await reader.waitFor(50)
+      assert.ok(written <= 100, `written ${written} times`)
     })
 
     it('has a comment again and again', async () => {

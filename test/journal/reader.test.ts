@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type JournalReader, openReader } from '../../src/journal/reader.ts'
+import type { JournalEvent, JournalPage, Position, Store } from '../../src/store/store.ts'
+import { readAll } from '../store/journal-pages.ts'
+import { engines } from '../support/engines.ts'
+import { releaseAfterTest } from '../support/release.ts'
+import { waitUntil } from '../support/wait.ts'
+
+async function createMany(store: Store, first: number, count: number): Promise<void> {
+  const ids = Array.from({ length: count }, (_, index) => BigInt(first + index))
+  await store.importPlants(
+    ids.map((id) => ({ id, name: 'x' })),
+    'keep',
+  )
+}
+
+/** Follows until the test ends, and notes what comes. */
+function follow(
+  reader: JournalReader,
+  after: Position | 'oldest',
+  onPage = (_: JournalPage) => {},
+) {
+  const events: JournalEvent[] = []
+  const left = new AbortController()
+  releaseAfterTest(() => left.abort())
+  async function run(): Promise<'left' | 'gone' | 'off'> {
+    for await (const page of reader.follow(after, left.signal)) {
+      if (typeof page === 'string') return page
+      onPage(page)
+      events.push(...page.events)
+    }
+    return 'left'
+  }
+  const ended = run()
+  ended.catch(() => {})
+  return { events, ended, leave: () => left.abort() }
+}
+
+for (const engine of engines) {
+  describe(`a reader of the journal on ${engine.name}`, () => {
+    const open = async () => engine.open(await engine.newUrl())
+    const positions = (events: readonly JournalEvent[]) => events.map(({ position }) => position)
+
+    it('reads at most one page in a turn of the event loop, however many are behind', async () => {
+      const store = await open()
+      await createMany(store, 1, 3_000)
+      const all = await readAll(store, 1_000)
+      let reads = 0
+      let mostReads = 0
+      let isRunning = true
+      const countTurn = () => {
+        mostReads = Math.max(mostReads, reads)
+        reads = 0
+        if (isRunning) setImmediate(countTurn)
+      }
+      releaseAfterTest(() => {
+        isRunning = false
+      })
+      setImmediate(countTurn)
+      const reader = openReader({
+        ...store,
+        readJournal(...asked) {
+          reads++
+          return store.readJournal(...asked)
+        },
+      })
+      // Each begins somewhere else, so none can share a page.
+      const followers = all
+        .slice(0, 20)
+        .map((event, index) => ({ index, ...follow(reader, event.position) }))
+      for (const { index, events } of followers) {
+        const rest = positions(all.slice(index + 1))
+        await waitUntil(() => events.length >= rest.length, 'a follower has caught up')
+        assert.deepEqual(positions(events), rest)
+      }
+      assert.equal(mostReads, 1)
+    })
+
+    it('gives a page to no further follower in a turn once they have taken 1 MiB', async () => {
+      const store = await open()
+      const name = 'x'.repeat(300_000)
+      for (let id = 1n; id <= 6n; id++) await store.createPlant({ id, name })
+      const reader = openReader(store)
+      let pages = 0
+      let mostPages = 0
+      let isRunning = true
+      const countTurn = () => {
+        mostPages = Math.max(mostPages, pages)
+        pages = 0
+        if (isRunning) setImmediate(countTurn)
+      }
+      releaseAfterTest(() => {
+        isRunning = false
+      })
+      setImmediate(countTurn)
+      const followers = Array.from({ length: 10 }, () => follow(reader, 'oldest', () => pages++))
+      for (const { events } of followers) {
+        await waitUntil(() => events.length === 6, 'a follower has caught up')
+      }
+      assert.ok(mostPages <= 2, `${mostPages} pages of 0.9 MB`)
+    })
+
+    it('reads a page once for all that follow from one place, before and after a change', async () => {
+      const store = await open()
+      const begin = (await store.journalEnd()) as Position
+      await createMany(store, 1, 600)
+      const reads: string[] = []
+      const reader = openReader({
+        ...store,
+        async readJournal(after, limit) {
+          const page = await store.readJournal(after, limit)
+          if (typeof page === 'object' && page.events.length > 0) reads.push(after)
+          return page
+        },
+      })
+      const pages = new Set<JournalPage>()
+      const followers = Array.from({ length: 100 }, () =>
+        follow(reader, begin, (page) => pages.add(page)),
+      )
+      const haveAll = (count: number) =>
+        waitUntil(() => followers.every(({ events }) => events.length === count), `${count} came`)
+      await haveAll(600)
+      await store.createPlant({ id: 1_000n, name: 'x' })
+      await haveAll(601)
+      assert.equal(new Set(reads).size, reads.length)
+      assert.equal(pages.size, reads.length)
+    })
+
+    it('misses no change that is made while a page is read', async () => {
+      const store = await open()
+      let announce = () => {}
+      let nextId = 1n
+      const reader = openReader({
+        async readJournal(after, limit) {
+          const page = await store.readJournal(after, limit)
+          if (nextId <= 3n) {
+            await store.createPlant({ id: nextId++, name: 'x' })
+            announce()
+            // Until followers have been told.
+            await sleep(30)
+          }
+          return page
+        },
+        // A store looks again by itself, later. Here each change is announced once.
+        watchJournal(onChange) {
+          announce = onChange
+          return () => {}
+        },
+      })
+      const { events } = follow(reader, (await store.journalEnd()) as Position)
+      await waitUntil(() => events.length === 3, 'every change has come')
+    })
+
+    it('watches the store only while it is followed', async () => {
+      const store = await open()
+      let watchers = 0
+      const reader = openReader({
+        ...store,
+        watchJournal(onChange) {
+          const stop = store.watchJournal(onChange)
+          watchers++
+          return () => {
+            watchers--
+            stop()
+          }
+        },
+      })
+      for (let round = 1; round <= 2; round++) {
+        const followers = [follow(reader, 'oldest'), follow(reader, 'oldest')]
+        await store.createPlant({ id: BigInt(round), name: 'x' })
+        for (const { events } of followers) await waitUntil(() => events.length === round, 'told')
+        assert.equal(watchers, 1)
+        for (const { leave, ended } of followers) {
+          leave()
+          assert.equal(await ended, 'left')
+        }
+        assert.equal(watchers, 0)
+      }
+    })
+
+    it('keeps live followers while the store is away, and fails for one behind', async () => {
+      const store = await open()
+      let isAway = false
+      let failures = 0
+      const reader = openReader({
+        ...store,
+        async readJournal(...asked) {
+          if (!isAway) return store.readJournal(...asked)
+          failures++
+          throw new Error('away')
+        },
+      })
+      const live = follow(reader, 'oldest')
+      await store.createPlant({ id: 1n, name: 'x' })
+      await waitUntil(() => live.events.length === 1, 'the first change has come')
+      isAway = true
+      await store.createPlant({ id: 2n, name: 'x' })
+      await waitUntil(() => failures > 0, 'a read has failed')
+      await assert.rejects(follow(reader, 'oldest').ended, /^Error: away$/)
+      isAway = false
+      await store.createPlant({ id: 3n, name: 'x' })
+      await waitUntil(() => live.events.length === 3, 'all changes have come')
+    })
+
+    it('ends with "gone" after a trim, and keeps no page for the oldest', async () => {
+      const store = await open()
+      await createMany(store, 1, 2)
+      const reader = openReader(store)
+      const first = (await reader.read('oldest')) as JournalPage
+      await createMany(store, 3, 2)
+      while (!(await store.trimJournal(Date.now() + 60_000)));
+      assert.notEqual(((await reader.read('oldest')) as JournalPage).begin, first.begin)
+      assert.equal(await follow(reader, first.begin).ended, 'gone')
+    })
+  })
+}
