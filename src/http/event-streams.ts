@@ -1,9 +1,9 @@
 import { Failure } from '../contract/errors.ts'
 import { eventStreamType } from '../contract/events.ts'
 import { limits, type Timeouts } from '../contract/limits.ts'
-import type { JournalReader } from '../journal/reader.ts'
+import type { JournalReader, SharedPage } from '../journal/reader.ts'
 import { toEventJson } from '../json/write.ts'
-import type { JournalPage, Position } from '../store/store.ts'
+import type { JournalEvent, Position } from '../store/store.ts'
 import { countUnsent } from './connections/unsent.ts'
 import { type Exchange, type Headers, joinFields, recordAnswer } from './exchange.ts'
 
@@ -44,7 +44,6 @@ export function buildEventStreams(
   maxStreams: number = limits.eventStreams,
 ): EventStreams {
   const streams = new Set<OpenStream>()
-  const toBytes = buildPageBytes()
   let reserved = 0
   let isEnding = false
   let checks: NodeJS.Timeout | undefined
@@ -106,8 +105,7 @@ export function buildEventStreams(
       // A client that has left ends its side, and would hold its place until the next comment.
       if (request.socket.readableEnded) stream.end()
       else request.socket.once('end', stream.end)
-      await sendPages(exchange, begin)
-      remove(stream)
+      await sendPages(exchange, begin).finally(() => remove(stream))
     }
     recordAnswer(exchange, 200, request.socket.bytesWritten - writtenBefore)
   }
@@ -130,18 +128,17 @@ export function buildEventStreams(
       })
     })
     if (response.closed) return
-    try {
-      for await (const page of reader.follow(begin, signal)) {
-        if (response.writableEnded || response.destroyed) break
-        if (typeof page === 'string') throw new Error(`The position is ${page}.`)
-        const isTaken = response.write(toBytes(page))
-        // A client behind gets pages at its own pace. For one that has all others, 1 MiB may wait.
-        const room = page.isLast ? limits.eventBytesWaiting : 0
-        if (!isTaken && response.writableLength > room) await drained()
+    for await (const page of reader.follow(begin, signal)) {
+      if (response.writableEnded || response.destroyed) break
+      if (typeof page === 'string') {
+        // The client comes again, and is told why.
+        response.destroy()
+        break
       }
-    } catch {
-      // The position is gone, or the store is away: the client has to come again.
-      response.destroy()
+      const isTaken = response.write(toBytes(page))
+      // A client behind gets pages at its own pace. For one that has all others, 1 MiB may wait.
+      const room = page.isLast ? limits.eventBytesWaiting : 0
+      if (!isTaken && response.writableLength > room) await drained()
     }
     await closed
   }
@@ -183,20 +180,14 @@ export function buildEventStreams(
   }
 }
 
-/** Makes the bytes of a page once. The reader gives all followers the same page. */
-function buildPageBytes(): (page: JournalPage) => Buffer {
-  const made = new WeakMap<JournalPage, Buffer>()
-  return (page) => {
-    const known = made.get(page)
-    if (known !== undefined) return known
-    let text = ''
-    for (const event of page.events) {
-      text += `id: ${event.position}\nevent: ${event.type}\ndata: ${toEventJson(event)}\n\n`
-    }
-    const bytes = Buffer.from(text)
-    made.set(page, bytes)
-    return bytes
-  }
+/** The bytes of a page, made by the first follower that needs them. */
+function toBytes(page: SharedPage): Buffer {
+  page.bytes ??= Buffer.from(page.events.map(toText).join(''))
+  return page.bytes
+}
+
+function toText(event: JournalEvent): string {
+  return `id: ${event.position}\nevent: ${event.type}\ndata: ${toEventJson(event)}\n\n`
 }
 
 function tooManyStreams(max: number): Failure {

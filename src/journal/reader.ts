@@ -22,8 +22,8 @@
  * first: one read serves them all, in as many turns as they need. Changes that come meanwhile wait
  * until that line is empty, and are read together.
  *
- * Sharing. Followers at one cursor get the same object, so that what is made of a page, such as its
- * bytes on the wire, can be made once. The last few pages are kept for those that come a little
+ * Sharing. Followers at one cursor get the same object, and the bytes that the first one makes of
+ * it. The last few pages are kept for those that come a little
  * later: a page never changes, and one that has been trimmed since is still true.
  *
  * Failures. While the store is away, live followers wait until it is back. A follower behind gets
@@ -36,8 +36,14 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Position } from './position.ts'
 import type { JournalPage } from './row.ts'
 
+/** A page that all followers at one cursor get. */
+export interface SharedPage extends JournalPage {
+  /** Its changes as they are sent, made by the first follower that sends them. */
+  bytes?: Buffer
+}
+
 /** A page of changes; or why there is none, and never will be. */
-export type Read = JournalPage | 'gone' | 'off'
+export type Read = SharedPage | 'gone' | 'off'
 
 export interface JournalReader {
   /** Every page after a position, as soon as it is there, until the signal. */
@@ -48,7 +54,7 @@ export interface JournalReader {
 
 /** The part of a store that the reader needs. */
 export interface JournalSource {
-  readJournal(after: Position | 'oldest', limit: number): Promise<Read>
+  readJournal(after: Position | 'oldest', limit: number): Promise<JournalPage | 'gone' | 'off'>
   watchJournal(onChange: () => void): () => void
 }
 
