@@ -103,7 +103,7 @@ export function buildEventStreams(
       const stream = openStream(exchange, verifyToken)
       add(stream)
       // A client that has left ends its side, and would hold its place until the next comment.
-      if (request.socket.readableEnded) stream.end()
+      if (request.socket.readableEnded) response.end()
       else request.socket.once('end', stream.end)
       await sendPages(exchange, begin).finally(() => remove(stream))
     }
@@ -129,7 +129,7 @@ export function buildEventStreams(
     })
     if (response.closed) return
     for await (const page of reader.follow(begin, signal)) {
-      if (response.writableEnded || response.destroyed) break
+      if (!isOpen(response)) break
       if (typeof page === 'string') {
         // The client comes again, and is told why.
         response.destroy()
@@ -152,7 +152,7 @@ export function buildEventStreams(
       verifyToken,
       end: () => void (isWaiting() ? response.destroy() : response.end()),
       comment() {
-        if (!isWaiting() && !response.writableEnded) response.write(comment)
+        if (!isWaiting() && isOpen(response)) response.write(comment)
       },
       checkReader() {
         const left = countUnsent(request.socket)
@@ -178,6 +178,11 @@ export function buildEventStreams(
       for (const stream of streams) stream.end()
     },
   }
+}
+
+/** Whether it can be written to: one that has ended closes a little later. */
+function isOpen(response: Exchange['response']): boolean {
+  return !response.writableEnded && !response.destroyed
 }
 
 /** The bytes of a page, made by the first follower that needs them. */
