@@ -4,15 +4,15 @@ import { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
 import { decodeBody, isBlank } from '../json/decode.ts'
 import { overloaded } from '../store/failures.ts'
+import { isMediaType, otherMediaType } from './media-type.ts'
 import {
   awaitsContinue,
+  bodyEndedEarly,
   discardRest,
   hasNoBody,
   isTooFine,
   listenToBody,
-} from './connections/incoming-body.ts'
-import { bodyEndedEarly } from './failures.ts'
-import { isMediaType, otherMediaType } from './media-type.ts'
+} from './node/incoming-body.ts'
 
 /** Bodies that are being read hold at most this much memory, over all requests. */
 const maxHeldBytes = 64 * 1024 * 1024

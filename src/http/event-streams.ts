@@ -4,8 +4,8 @@ import { limits, type Timeouts } from '../contract/limits.ts'
 import type { JournalReader, SharedPage } from '../journal/reader.ts'
 import { toEventJson } from '../json/write.ts'
 import type { JournalEvent, Position } from '../store/store.ts'
-import { countUnsent } from './connections/unsent.ts'
 import { type Exchange, type Headers, joinFields, recordAnswer } from './exchange.ts'
+import { countUnsent } from './node/unsent.ts'
 
 /** A stream of events that is to be sent. */
 export interface EventStream {

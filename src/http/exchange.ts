@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { jsonContentType } from '../contract/formats.ts'
 import { type Counters, countAnswer } from '../metrics/requests.ts'
-import { discardUnread } from './connections/incoming-body.ts'
+import { discardUnread } from './node/incoming-body.ts'
 
 /** A request and its answer. */
 export interface Exchange {

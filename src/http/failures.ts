@@ -1,7 +1,10 @@
 import { type ErrorNumber, Failure, toStatus } from '../contract/errors.ts'
+import { jsonContentType } from '../contract/formats.ts'
+import { contentTypeOptions } from '../contract/headers.ts'
 import { limits } from '../contract/limits.ts'
 import type { ErrorBody } from '../contract/shapes.ts'
 import { type Exchange, type Headers, send } from './exchange.ts'
+import { STATUS_CODES } from './node/node-http.ts'
 
 const challenge = 'Bearer realm="plant-store"'
 
@@ -39,6 +42,22 @@ export function sendFailure(exchange: Exchange, failure: Failure): void {
   send(exchange, status, headers, body)
 }
 
+/** A failure as the bytes of an answer, for a connection without a request to answer. */
+export function toRawAnswer(failure: Failure, requestId: string): string {
+  const { status, headers, body } = toFailureAnswer(failure)
+  const fields = {
+    ...headers,
+    'Content-Type': jsonContentType,
+    'X-Request-Id': requestId,
+    'X-Content-Type-Options': contentTypeOptions,
+    Date: new Date().toUTCString(),
+    Connection: 'close',
+    'Content-Length': Buffer.byteLength(body),
+  }
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
+}
+
 /** An error that is no `Failure` is a fault of ours, and the caller learns no more than that. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
@@ -58,10 +77,6 @@ export function malformed(message: string, headers: Record<string, string> = {})
 
 export function shuttingDown(advice = ''): Failure {
   return new Failure(50300, `The service is shutting down.${advice}`, { reason: 'shutdown' })
-}
-
-export function bodyEndedEarly(): Failure {
-  return malformed('The connection ended before the body did.')
 }
 
 export function authorizationTwice(): Failure {

@@ -3,9 +3,9 @@ import { limits, type Timeouts } from '../contract/limits.ts'
 import { isBlank } from '../json/decode.ts'
 import { gunzip, isDamagedGzip } from '../transfer/gunzip.ts'
 import { skipMark } from '../transfer/lines.ts'
-import { type LongBody, openLongBody } from './connections/long-body.ts'
 import type { Exchange } from './exchange.ts'
 import { isMediaType, otherMediaType } from './media-type.ts'
+import { type LongBody, openLongBody } from './node/long-body.ts'
 
 /** A file that a client is sending, decompressed. */
 export type FileUpload = LongBody

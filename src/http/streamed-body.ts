@@ -4,9 +4,9 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { Failure } from '../contract/errors.ts'
 import type { Timeouts } from '../contract/limits.ts'
-import { breakOff } from './connections/break-off.ts'
 import { type Exchange, type Headers, joinFields, recordAnswer } from './exchange.ts'
 import { takesGzip } from './negotiation.ts'
+import { breakOff } from './node/break-off.ts'
 
 /** A body that is too large to hold: it is sent piece by piece. */
 export interface StreamedBody {

@@ -2,11 +2,7 @@ import assert from 'node:assert/strict'
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { describe, it } from 'node:test'
-import {
-  beginReading,
-  listenToBody,
-  receiveBody,
-} from '../../src/http/connections/incoming-body.ts'
+import { beginReading, listenToBody, receiveBody } from '../../src/http/node/incoming-body.ts'
 
 /** A request of which the parser of Node has passed on the head, and then this much of the body. */
 function receive(chunks: number): IncomingMessage {

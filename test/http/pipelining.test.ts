@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
-import { maxWaiting, maxWaitingOnConnection } from '../../src/http/connections/turns.ts'
+import { maxWaiting, maxWaitingOnConnection } from '../../src/http/node/turns.ts'
 import { engines } from '../support/engines.ts'
 import { authorized, startService, type TestService, toCreate } from '../support/service.ts'
 import { exchange, openSocket, toBytes } from '../support/wire.ts'

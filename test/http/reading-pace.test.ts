@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { mayReadOn } from '../../src/http/connections/reading-pace.ts'
+import { mayReadOn } from '../../src/http/node/reading-pace.ts'
 import { authorized, json, startService } from '../support/service.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 

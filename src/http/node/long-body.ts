@@ -2,8 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Failure } from '../../contract/errors.ts'
 import { limits, type Timeouts } from '../../contract/limits.ts'
-import { bodyEndedEarly } from '../failures.ts'
-import { awaitsContinue, beginReading, discardRest, hasNoBody } from './incoming-body.ts'
+import {
+  awaitsContinue,
+  beginReading,
+  bodyEndedEarly,
+  discardRest,
+  hasNoBody,
+} from './incoming-body.ts'
 
 /** A body of any length, read as it comes. */
 export interface LongBody {

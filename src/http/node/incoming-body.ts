@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { Failure } from '../../contract/errors.ts'
 import { limits } from '../../contract/limits.ts'
 import { endPace, mayReadOn } from './reading-pace.ts'
 import { afterRequests, close } from './turns.ts'
@@ -17,6 +18,10 @@ export interface BodyListener {
   onEnd(): void
   /** The connection ended before the body did. */
   onLost(): void
+}
+
+export function bodyEndedEarly(): Failure {
+  return new Failure(40000, 'The connection ended before the body did.')
 }
 
 /** Whether the client waits for `100 Continue` before it sends the body. */

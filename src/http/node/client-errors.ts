@@ -1,9 +1,5 @@
 import { Failure } from '../../contract/errors.ts'
-import { jsonContentType } from '../../contract/formats.ts'
-import { contentTypeOptions } from '../../contract/headers.ts'
 import { limits, type Timeouts } from '../../contract/limits.ts'
-import { malformed, toFailureAnswer } from '../failures.ts'
-import { STATUS_CODES } from './node-http.ts'
 
 /** An error of Node's HTTP parser. */
 export interface ClientError extends NodeJS.ErrnoException {
@@ -27,9 +23,9 @@ export function toClientFailure(error: ClientError, timeouts: Timeouts): Failure
     return new Failure(50500, 'The request must be HTTP/1.1 or HTTP/1.0.')
   }
   if (code === 'HPE_INVALID_EOF_STATE') {
-    return malformed('The connection ended before the request did.')
+    return new Failure(40000, 'The connection ended before the request did.')
   }
-  return malformed('The request is not well-formed HTTP.')
+  return new Failure(40000, 'The request is not well-formed HTTP.')
 }
 
 /** Node also complains about a good version when no line break follows it. */
@@ -44,20 +40,4 @@ export function tooManyWaiting(): Failure {
     'Too many requests wait on this connection. This one and those after it were not done: send them again.',
     { reason: 'waiting_on_connection' },
   )
-}
-
-/** A failure as the bytes of an answer, for a connection without a request to answer. */
-export function toRawAnswer(failure: Failure, requestId: string): string {
-  const { status, headers, body } = toFailureAnswer(failure)
-  const fields = {
-    ...headers,
-    'Content-Type': jsonContentType,
-    'X-Request-Id': requestId,
-    'X-Content-Type-Options': contentTypeOptions,
-    Date: new Date().toUTCString(),
-    Connection: 'close',
-    'Content-Length': Buffer.byteLength(body),
-  }
-  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
 }

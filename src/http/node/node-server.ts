@@ -1,7 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { Failure } from '../../contract/errors.ts'
+import { Failure } from '../../contract/errors.ts'
 import { limits, type Timeouts } from '../../contract/limits.ts'
-import { malformed } from '../failures.ts'
 import { type ClientError, toClientFailure, tooManyWaiting } from './client-errors.ts'
 import { drain, type Grace } from './drain.ts'
 import { answerHalfClosed } from './half-closed.ts'
@@ -74,7 +73,10 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   ignoreUpgrades(server)
   answerHalfClosed(server)
   server.on('connect', (_, socket: ClientSocket) =>
-    refuseBytes(socket, malformed('The method CONNECT is for proxies, and this is not one.')),
+    refuseBytes(
+      socket,
+      new Failure(40000, 'The method CONNECT is for proxies, and this is not one.'),
+    ),
   )
   server.on('clientError', (error: ClientError, socket: ClientSocket) => {
     if (error.code === 'ECONNRESET') socket.destroy()
