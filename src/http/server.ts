@@ -18,7 +18,7 @@ import { sendFailure, shuttingDown, toFailure, toRawAnswer } from './failures.ts
 import { buildHandlers } from './handlers.ts'
 import { buildHostCheck } from './host.ts'
 import { buildImports } from './imports.ts'
-import { buildNodeServer, type NodeServer } from './node/node-server.ts'
+import { buildNodeServer, type NodeServer } from './node/server.ts'
 import { buildOperations } from './operations.ts'
 import { buildPages } from './pages.ts'
 import { findEscapeFault, findProtocolFault, isFramedOddly, toOriginForm } from './protocol.ts'
@@ -142,6 +142,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   }
 
   const { server, drain, countConnections } = buildNodeServer(timeouts, {
+    toKey,
     onRequest: begin,
     toRefusal,
     onDrop: metrics.countDrop,
@@ -164,6 +165,15 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
 
 /** Imports that take longer than this part of a shutdown are ended, in time to be answered. */
 const importShareOfShutdown = 0.5
+
+/** The paths of the operations, which need a token. */
+const tokenPaths = /^\/(?:plants|events|metrics)/
+
+/** Requests of one token wait for each other, those without for one another; checks for nobody. */
+function toKey({ url = '', headers }: IncomingMessage): string | undefined {
+  if (url === '/healthz' || url === '/readyz') return undefined
+  return tokenPaths.test(url) ? (headers.authorization ?? '') : ''
+}
 
 /** Request ids are unique over restarts and processes: a random start, then a count. */
 function buildRequestIds(): () => string {

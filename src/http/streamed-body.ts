@@ -6,7 +6,7 @@ import { Failure } from '../contract/errors.ts'
 import type { Timeouts } from '../contract/limits.ts'
 import { type Exchange, type Headers, joinFields, recordAnswer } from './exchange.ts'
 import { takesGzip } from './negotiation.ts'
-import { breakOff } from './node/break-off.ts'
+import { breakOff } from './node/connection.ts'
 
 /** A body that is too large to hold: it is sent piece by piece. */
 export interface StreamedBody {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
-import { maxWaiting, maxWaitingOnConnection } from '../../src/http/node/turns.ts'
+import { maxWaiting, maxWaitingOnConnection } from '../../src/http/node/connection.ts'
 import { engines } from '../support/engines.ts'
 import { authorized, startService, type TestService, toCreate } from '../support/service.ts'
 import { exchange, openSocket, toBytes } from '../support/wire.ts'
@@ -47,7 +47,7 @@ describe('pipelined requests', () => {
       await untilRead()
     }
     gate.resolve()
-    assert.deepEqual(statusesOf(await received), ['200', '401'])
+    assert.deepEqual(statusesOf(await received), ['200', '400'])
   })
 
   it('are not read while the first has no answer, and are all answered in the end', async () => {
@@ -121,14 +121,6 @@ describe('pipelined requests', () => {
     assert.deepEqual(await statuses(toBytes(unmet), toCreate(8), toCreate(9)), [401])
     assert.ok(!(await isStored(8)))
     assert.ok(!(await isStored(9)))
-  })
-
-  it('are executed after a request for an upgrade, which is ignored', async () => {
-    const upgrade = { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': '' }
-    const get = toBytes({ path: '/plants/20', headers: { ...authorized, ...upgrade } })
-    const requests = [toCreate(20), get, toCreate(21, upgrade), toCreate(22, upgrade), get, get]
-    const last = toBytes({ path: '/plants/22', headers: { ...authorized, Connection: 'close' } })
-    assert.deepEqual(await statuses(...requests, last), [200, 200, 200, 200, 200, 200, 200])
   })
 
   it('are executed after a met expectation, which leaves the connection open', async () => {

@@ -5,47 +5,10 @@ import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { mayReadOn } from '../../src/http/node/reading-pace.ts'
 import { authorized, json, startService } from '../support/service.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 
-const large = Buffer.alloc(64 * 1024)
-const small = Buffer.from('{"id":1,"name":"Fern"}')
-
 describe('the pace at which large bodies are read', () => {
-  it('is eight chunks in a turn of the event loop, over all connections', async () => {
-    const resumed: number[] = []
-    const sources = Array.from({ length: 20 }, (_, at) => ({ resume: () => resumed.push(at) }))
-    const allowed = sources.filter((source) => mayReadOn(source, large, 1))
-    assert.deepEqual(allowed, sources.slice(0, 8))
-    await nextTurn()
-    assert.deepEqual(resumed, [8, 9, 10, 11, 12, 13, 14, 15])
-    // They have room to go on before all others.
-    assert.equal(mayReadOn({ resume() {} }, large, 1), false)
-    await nextTurn()
-    assert.equal(resumed.at(-1), 19)
-    await nextTurn()
-    await nextTurn()
-    assert.equal(mayReadOn({ resume() {} }, large, 1), true)
-    await nextTurn()
-  })
-
-  it('holds for small chunks, too, when a body has many', async () => {
-    let resumed = 0
-    const source = { resume: () => resumed++ }
-    const allowed = Array.from({ length: 100 }, (_, at) => mayReadOn(source, small, at + 1))
-    assert.equal(allowed.filter(Boolean).length, 16 + 8)
-    await nextTurn()
-    assert.equal(resumed, 1)
-    await nextTurn()
-  })
-
-  it('lets small bodies pass, however many', () => {
-    for (let count = 0; count < 1_000; count++) {
-      assert.equal(mayReadOn({ resume: () => assert.fail('it was never paused') }, small, 1), true)
-    }
-  })
-
   it('holds for bodies that nobody reads, also those of reads that are streamed', async () => {
     const service = await startService('sqlite::memory:')
     const count = 20

@@ -1,7 +1,11 @@
 import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Timeouts } from '../../contract/limits.ts'
-import type { trackConnections } from './port.ts'
+import { breakOff } from './connection.ts'
+
+/** How long a new connection may be silent while the server closes. */
+const firstByteMs = 500
 
 /** Says whether the service is shutting down, for answers to tell. */
 export interface Lifecycle {
@@ -12,14 +16,14 @@ export interface Lifecycle {
 export type Grace = 'hold' | 'hurry'
 
 /**
- * Ends a server without losing a request. While it drains, readiness says no and each connection is
- * closed after its next answer. For a short grace it keeps serving, so that clients notice and go
- * elsewhere. Then the port and idle connections are closed, and connections that are still open at
- * the deadline are cut. Returns how many were cut.
+ * Ends a server without losing a request that it has accepted. While it drains, readiness says no
+ * and each connection is closed after its next answer. For a short grace it keeps serving, so that
+ * clients notice and go elsewhere. Then the port and idle connections are closed, and connections
+ * that are still open at the deadline are cut. Returns how many were cut.
  */
 export async function drain(
   server: Server,
-  connections: ReturnType<typeof trackConnections>,
+  sockets: ReadonlySet<Socket>,
   timeouts: Timeouts,
   grace: Grace,
 ): Promise<number> {
@@ -32,13 +36,18 @@ export async function drain(
   server.keepAliveTimeoutBuffer = 0
   const graceEndsAt = performance.now() + timeouts.idleGraceMs
   while (performance.now() < graceEndsAt) {
-    if (grace === 'hurry' && connections.count() === 0) break
+    if (grace === 'hurry' && sockets.size === 0) break
     await sleep(10)
   }
-  const { closed } = await connections.closePort()
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  const dropSilent = () => {
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+  }
+  setTimeout(dropSilent, firstByteMs).unref()
   await Promise.race([closed, deadline])
   ended.abort()
-  const cut = connections.cut()
+  const cut = [...sockets].filter((socket) => !socket.destroyed)
+  for (const socket of cut) breakOff(socket)
   await closed
-  return cut
+  return cut.length
 }

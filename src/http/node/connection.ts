@@ -1,0 +1,189 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { nextTick } from 'node:process'
+
+/** How many requests may wait for the one before them: on one connection, and on all of them. */
+export const maxWaitingOnConnection = 1_000
+export const maxWaiting = 8_000
+/** How long a closing connection lingers, so that its client can read the last answer. */
+const lingerMs = 500
+/** How long a client that has ended its side may wait for what is likely to be in vain. */
+const halfClosedMs = 1_000
+
+const state = Symbol('the requests on this connection')
+
+/**
+ * A connection with its requests. They are kept on the socket: a map would cost three look-ups for
+ * each request.
+ */
+export type ClientSocket = Socket & {
+  [state]?: Requests
+  /** Node's own. It calls `onIncoming` for each request that it has parsed. */
+  parser?: { onIncoming: () => number } | null
+}
+
+interface Requests {
+  /** The response to the last request that was passed on. */
+  current: ServerResponse | undefined
+  /** Responses to the requests that wait for those before them. */
+  waiting: ServerResponse[]
+  isPauseScheduled: boolean
+  isRefused: boolean
+}
+
+export interface RequestListeners {
+  /** A request came on a connection that has nothing else to do. */
+  onRequest(response: ServerResponse): void
+  /** A request has waited on its connection until those before it were answered. */
+  onPipelined(response: ServerResponse): void
+  /** Too many requests wait on a connection: no more of them are seen. */
+  onOverflow(socket: ClientSocket): void
+}
+
+/** Passes on the requests of each connection one at a time, in the order in which they came. */
+export function buildConnections({ onRequest, onPipelined, onOverflow }: RequestListeners) {
+  let waitingOnAll = 0
+
+  function receive(request: IncomingMessage, response: ServerResponse): void {
+    const requests = requestsOf(request.socket)
+    if (lastOf(requests) === undefined) {
+      requests.current = response
+      onRequest(response)
+    } else wait(request.socket, requests, response)
+  }
+
+  // A pipelined request sees the effects of the one before it. For a client that does not read,
+  // one answer is held in memory, not many.
+  function wait(socket: ClientSocket, requests: Requests, response: ServerResponse): void {
+    if (requests.waiting.length === maxWaitingOnConnection || waitingOnAll === maxWaiting) {
+      // As after an upgrade, Node parses no more of the bytes that it has. Each request that waits
+      // holds about 2 KB.
+      if (socket.parser) socket.parser.onIncoming = () => 2
+      onOverflow(socket)
+      return
+    }
+    requests.waiting.push(response)
+    waitingOnAll++
+    if (requests.waiting.length === 1) requests.current?.once('close', () => next(socket, requests))
+    schedulePause(socket, requests)
+  }
+
+  function next(socket: ClientSocket, requests: Requests): void {
+    const response = requests.waiting.shift() as ServerResponse
+    waitingOnAll--
+    if (!socket.writable) {
+      waitingOnAll -= requests.waiting.length
+      requests.waiting = []
+      return
+    }
+    requests.current = response
+    if (requests.waiting.length > 0) response.once('close', () => next(socket, requests))
+    else socket.resume()
+    onPipelined(response)
+  }
+
+  // While requests wait, no more are read: a client that sends without reading stalls, and is
+  // dropped. Node resumes reading after each request, in a tick of its own; this comes after it.
+  function schedulePause(socket: Socket, requests: Requests): void {
+    if (requests.isPauseScheduled) return
+    requests.isPauseScheduled = true
+    nextTick(nextTick, () => {
+      requests.isPauseScheduled = false
+      if (requests.waiting.length > 0) socket.pause()
+    })
+  }
+
+  return { receive }
+}
+
+function requestsOf(socket: ClientSocket): Requests {
+  socket[state] ??= { current: undefined, waiting: [], isPauseScheduled: false, isRefused: false }
+  return socket[state]
+}
+
+/** The response to the last request of a connection; undefined if it was sent or broken off. */
+function lastOf({ current, waiting }: Requests): ServerResponse | undefined {
+  if (waiting.length > 0) return waiting.at(-1)
+  return isOpen(current) ? current : undefined
+}
+
+function isOpen(response: ServerResponse | undefined): response is ServerResponse {
+  return response !== undefined && !response.writableFinished && !response.destroyed
+}
+
+/** The response that is being made on a connection, if there is one. */
+function findOpenResponse(socket: ClientSocket): ServerResponse | undefined {
+  const { current } = requestsOf(socket)
+  return isOpen(current) ? current : undefined
+}
+
+/** Calls `run` when every request on a connection has been answered, or at once if none is open. */
+export function afterRequests(socket: ClientSocket, run: () => void): void {
+  const last = lastOf(requestsOf(socket))
+  if (last === undefined) run()
+  else last.once('close', run)
+}
+
+/**
+ * Answers broken bytes and closes the connection. They came after the last request, which is
+ * answered first, or in its body: then this is its answer, unless it has one.
+ */
+export function refuse(socket: ClientSocket, timeoutMs: number, answer: string): void {
+  const requests = requestsOf(socket)
+  if (socket.destroyed || requests.isRefused) return
+  requests.isRefused = true
+  // Node removes its own listener for a CONNECT; without one, a reset would end the process.
+  socket.on('error', () => socket.destroy())
+  setTimeout(() => socket.destroy(), timeoutMs).unref()
+  const send = () => {
+    if (socket.writable) socket.write(answer)
+    close(socket)
+  }
+  const last = lastOf(requests) ?? requests.current
+  if (last === undefined || last.req.complete) afterRequests(socket, send)
+  // It has its answer, which may have to wait for those before it.
+  else if (last.headersSent) afterRequests(socket, () => close(socket))
+  else if (last.socket === null) last.once('socket', send)
+  else send()
+}
+
+/** Ends a connection, and cuts it if its client does not end it as well. */
+export function close(socket: Socket): void {
+  socket.end()
+  setTimeout(() => socket.destroy(), lingerMs).unref()
+}
+
+/**
+ * Cuts a connection. A client of HTTP/1.0 takes the end of the connection for that of the answer,
+ * so one that has only a part of it gets a reset, which it cannot take for a whole answer.
+ */
+export function breakOff(socket: ClientSocket): void {
+  if (socket.destroyed) return
+  const open = findOpenResponse(socket)
+  if (open?.headersSent && open.req.httpVersion === '1.0') socket.resetAndDestroy()
+  else socket.destroy()
+}
+
+/**
+ * Lets clients end their side after the last request and read on (RFC 9112, 9.6). A client that
+ * has left looks the same until it is sent something, so a read that takes longer is given up.
+ */
+export function answerHalfClosed(server: Server): void {
+  Object.assign(server, { httpAllowHalfOpen: true })
+  server.on('connection', (socket: ClientSocket) => socket.on('end', () => watch(socket)))
+}
+
+function watch(socket: ClientSocket): void {
+  const open = findOpenResponse(socket)
+  if (open === undefined) return
+  const check = () => {
+    if (findOpenResponse(socket) === open && isInVain(open)) socket.destroy()
+    else watch(socket)
+  }
+  setTimeout(check, halfClosedMs).unref()
+}
+
+/** Whether this is a read, or has a body that broke off. */
+function isInVain({ headersSent, req }: ServerResponse): boolean {
+  return !req.complete || (!headersSent && (req.method === 'GET' || req.method === 'HEAD'))
+}

@@ -1,0 +1,160 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { Failure } from '../../contract/errors.ts'
+import { limits, type Timeouts } from '../../contract/limits.ts'
+import {
+  afterRequests,
+  answerHalfClosed,
+  breakOff,
+  buildConnections,
+  type ClientSocket,
+  close,
+  refuse,
+} from './connection.ts'
+import { drain, type Grace } from './drain.ts'
+import { receiveBody } from './incoming-body.ts'
+import { breakLongBody, hasLongBody } from './long-body.ts'
+import { createServer } from './node-http.ts'
+import { buildTurns } from './turns.ts'
+
+export interface NodeServer {
+  /** It does not listen yet. */
+  readonly server: Server
+  countConnections(): number
+  /** Answers accepted requests, then closes. Returns how many connections had to be cut. */
+  drain(grace: Grace): Promise<number>
+}
+
+export interface ConnectionHandlers {
+  /** Tells who asks: those who ask are served in turn. Requests without a key come first. */
+  toKey(request: IncomingMessage): string | undefined
+  /** Answers a request. Those before it on its connection have been answered. */
+  onRequest(request: IncomingMessage, response: ServerResponse): void
+  /** Makes the raw answer to bytes that are no whole request. The connection then closes. */
+  toRefusal(failure: Failure, socket: ClientSocket): string
+  /** Called for a connection beyond the bound, which was closed. */
+  onDrop(): void
+}
+
+/** Builds Node's server. The README of this folder tells how it serves a connection. */
+export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers): NodeServer {
+  const server = createServer({
+    requestTimeout: timeouts.requestTimeoutMs,
+    headersTimeout: timeouts.headersTimeoutMs,
+    keepAliveTimeout: timeouts.keepAliveTimeoutMs,
+    connectionsCheckingInterval: Math.min(1_000, timeouts.headersTimeoutMs / 2),
+    maxHeaderSize: limits.headerBytes,
+    // Node would answer a request without Host itself, and drop repeated headers.
+    requireHostHeader: false,
+    joinDuplicateHeaders: true,
+    // A request without a body needs no stream for it.
+    optimizeEmptyRequests: true,
+  })
+  server.maxConnections = limits.connections
+  server.timeout = timeouts.stallTimeoutMs
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+
+  function refuseBytes(socket: ClientSocket, failure: Failure): void {
+    refuse(socket, timeouts.stallTimeoutMs, handlers.toRefusal(failure, socket))
+  }
+
+  /** A long body has a receiver, which answers itself: it says what was done before. */
+  function refuseRequest(socket: ClientSocket, failure: Failure): void {
+    if (breakLongBody(socket, failure)) afterRequests(socket, () => close(socket))
+    else refuseBytes(socket, failure)
+  }
+
+  // A request after a closing answer is not executed: it could not be answered (RFC 9112, 9.6).
+  function begin(response: ServerResponse): void {
+    if (response.req.socket.writable) handlers.onRequest(response.req, response)
+  }
+
+  const turns = buildTurns(server, handlers.toKey, begin)
+  const connections = buildConnections({
+    // A write has a body, which Node passes on right after the request, and its answer comes with
+    // those of its batch: it is cheap to begin, and dear to keep.
+    onRequest: (response) => (isRead(response.req) ? turns.add(response) : begin(response)),
+    onPipelined: turns.add,
+    onOverflow: (socket) => refuseBytes(socket, tooManyWaiting()),
+  })
+  const receive = (request: IncomingMessage, response: ServerResponse) => {
+    receiveBody(request)
+    connections.receive(request, response)
+  }
+  server.on('request', receive)
+  // Node would answer these two itself, without a body.
+  server.on('checkContinue', receive)
+  server.on('checkExpectation', receive)
+  answerHalfClosed(server)
+  server.on('connect', (_, socket: ClientSocket) =>
+    refuseBytes(
+      socket,
+      new Failure(40000, 'The method CONNECT is for proxies, and this is not one.'),
+    ),
+  )
+  server.on('clientError', (error: ClientError, socket: ClientSocket) => {
+    if (error.code === 'ECONNRESET') socket.destroy()
+    // Node's limit on the time of a request does not hold for a long body.
+    else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && hasLongBody(socket)) return
+    else refuseRequest(socket, toClientFailure(error, timeouts))
+  })
+  // A client that waits for its answer may be silent. One that is idle, or does not read, is cut.
+  server.on('timeout', (socket: ClientSocket) => {
+    if (socket.timeout !== server.timeout || socket.writableLength > 0) breakOff(socket)
+  })
+  server.on('drop', handlers.onDrop)
+  return {
+    server,
+    countConnections: () => sockets.size,
+    drain: (grace) => drain(server, sockets, timeouts, grace),
+  }
+}
+
+function isRead({ method }: IncomingMessage): boolean {
+  return method === 'GET' || method === 'HEAD'
+}
+
+/** An error of Node's HTTP parser. */
+interface ClientError extends NodeJS.ErrnoException {
+  readonly rawPacket?: Buffer
+}
+
+/** The failure that an error of Node's parser means to a client. */
+function toClientFailure(error: ClientError, timeouts: Timeouts): Failure {
+  const { code = '' } = error
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    const seconds = [timeouts.headersTimeoutMs, timeouts.requestTimeoutMs].map((ms) => ms / 1000)
+    return new Failure(
+      40800,
+      `The headers must be complete within ${seconds[0]} s, the whole request within ${seconds[1]} s.`,
+    )
+  }
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    return new Failure(43100, `The headers must have at most ${limits.headerBytes} bytes.`)
+  }
+  if (code === 'HPE_INVALID_VERSION' && !hasKnownVersion(error.rawPacket)) {
+    return new Failure(50500, 'The request must be HTTP/1.1 or HTTP/1.0.')
+  }
+  if (code === 'HPE_INVALID_EOF_STATE') {
+    return new Failure(40000, 'The connection ended before the request did.')
+  }
+  return new Failure(40000, 'The request is not well-formed HTTP.')
+}
+
+/** Node also complains about a good version when no line break follows it. */
+function hasKnownVersion(packet: Buffer | undefined): boolean {
+  return / HTTP\/1\.[01][^\d\r]/.test(packet?.toString('latin1') ?? '')
+}
+
+/** The failure of the first pipelined request that finds too many before it. */
+function tooManyWaiting(): Failure {
+  return new Failure(
+    50300,
+    'Too many requests wait on this connection. This one and those after it were not done: send them again.',
+    { reason: 'waiting_on_connection' },
+  )
+}
