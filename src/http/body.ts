@@ -12,6 +12,7 @@ import {
   hasNoBody,
   isTooFine,
   listenToBody,
+  tooManyChunks,
 } from './node/incoming-body.ts'
 
 /** Bodies that are being read hold at most this much memory, over all requests. */
@@ -75,7 +76,7 @@ function readBody<Value>(
 ): Promise<Value> {
   if (awaitsContinue(request) && !hasNoBody(request)) response.writeContinue()
   return new Promise((resolve, reject) => {
-    const held: HeldBytes = { buffer: nothing, length: 0, chunks: 0, counted: 0 }
+    const held: HeldBytes = { pieces: [], length: 0, chunks: 0, counted: 0 }
 
     function end(): void {
       try {
@@ -111,18 +112,15 @@ function readBody<Value>(
   })
 }
 
-const nothing: Buffer = Buffer.alloc(0)
+/** So many pieces are joined: a buffer for each chunk of one byte would hold 400. */
+const maxPieces = 100
 
-/**
- * The bytes of one body. The first chunk, which is nearly always the last, is kept as it is.
- * Further ones are copied into one buffer that doubles: a buffer for each chunk would hold 200
- * times the size of a body that comes byte by byte.
- */
+/** The bytes of one body, whose first chunk is nearly always the last. */
 interface HeldBytes {
-  buffer: Buffer
+  pieces: Buffer[]
   length: number
   chunks: number
-  /** How many of them count towards `heldBytes`. */
+  /** How many of them count towards `heldBytes`: those after the first chunk. */
   counted: number
 }
 
@@ -132,41 +130,24 @@ function addChunk(held: HeldBytes, chunk: Buffer): Failure | undefined {
   held.chunks++
   if (held.length > limits.bodyBytes) return tooLarge()
   if (isTooFine(held.chunks, held.length)) return tooManyChunks()
-  if (held.chunks === 1) {
-    held.buffer = chunk
-    return undefined
-  }
-  const start = held.length - chunk.length
-  if (held.chunks === 2 || held.length > held.buffer.length) {
-    const grown = Buffer.allocUnsafe(Math.min(2 * held.length, limits.bodyBytes))
-    held.buffer.copy(grown, 0, 0, start)
-    held.buffer = grown
-    heldBytes += grown.length - held.counted
-    held.counted = grown.length
-    if (heldBytes > maxHeldBytes) return overloaded('body_memory')
-  }
-  chunk.copy(held.buffer, start)
-  return undefined
+  held.pieces.push(chunk)
+  if (held.chunks === 1) return undefined
+  if (held.pieces.length === maxPieces) held.pieces = [Buffer.concat(held.pieces)]
+  held.counted += chunk.length
+  heldBytes += chunk.length
+  return heldBytes > maxHeldBytes ? overloaded('body_memory') : undefined
 }
 
-function toBytes({ buffer, length, chunks }: HeldBytes): Buffer {
-  return chunks <= 1 ? buffer : buffer.subarray(0, length)
+function toBytes({ pieces }: HeldBytes): Buffer {
+  return pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)
 }
 
 function release(held: HeldBytes): void {
   heldBytes -= held.counted
   held.counted = 0
-  held.buffer = nothing
+  held.pieces = []
 }
 
 function tooLarge(): Failure {
   return new Failure(41300, `The body must have at most ${limits.bodyBytes} bytes.`)
-}
-
-function tooManyChunks(): Failure {
-  return new Failure(
-    41300,
-    `A body in more than ${limits.bodyChunks} chunks must have ${limits.bodyChunkBytes} bytes in each on average.`,
-    { headers: { Connection: 'close' } },
-  )
 }

@@ -6,7 +6,7 @@ import { before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { newFolder } from '../support/folder.ts'
 import { waitUntil } from '../support/wait.ts'
-import { call } from '../support/wire.ts'
+import { call, openSocket } from '../support/wire.ts'
 import { gather } from './crowd.ts'
 import { startClients } from './probe.ts'
 import { scale } from './scale.ts'
@@ -75,6 +75,36 @@ describe('a service with a heap of 256 MB', () => {
       assert.equal(service.child.exitCode, null)
     })
   }
+})
+
+describe('imports in chunks of one byte', () => {
+  it('are refused with 413, hold little memory, and their connections are closed', async (t) => {
+    const service = await startProcess({
+      database: `sqlite:${join(newFolder(), 'plants.db')}`,
+      command: ['--max-old-space-size=256', program, 'serve'],
+    })
+    const before = readPeakMb(service)
+    const head = `POST /plants.ndjson HTTP/1.1\r\nHost: a\r\n${authorization}Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n`
+    const body = '1\r\n \r\n'.repeat(800_000)
+    const answers = await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        const socket = openSocket(service.url)
+        socket.write(`${head}${body}0\r\n\r\n`)
+        let received = ''
+        for await (const chunk of socket.setEncoding('latin1').iterator()) {
+          received += chunk
+          if (received.includes('}')) break
+        }
+        return received
+      }),
+    )
+    for (const answer of answers) {
+      assert.match(answer, /^HTTP\/1\.1 413 [\s\S]*Connection: close[\s\S]*"error":41300/)
+    }
+    const grown = readPeakMb(service) - before
+    t.diagnostic(`memory ${before} MB, and ${grown} MB more at most`)
+    assert.ok(grown < 60, `${grown} MB more`)
+  })
 })
 
 function readPeakMb({ child }: ServiceProcess): number {

@@ -19,7 +19,7 @@ describe('a request for an upgrade', () => {
     const requests = [{ method: 'POST', path: '/plants', headers, body }, get, get]
     for (const [at, request] of requests.entries()) {
       socket.write(toBytes(request))
-      const answers = () => received.match(/(?<=HTTP\/1\.1 )200 OK[^]*?Fern"}/g) ?? []
+      const answers = () => received.match(/(?<=HTTP\/1\.1 )200 OK[\s\S]*?Fern"}/g) ?? []
       await waitUntil(() => answers().length > at, `answer ${at}`)
     }
   })

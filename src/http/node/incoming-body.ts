@@ -38,6 +38,15 @@ export function isTooFine(chunks: number, bytes: number): boolean {
   return chunks > limits.bodyChunks + bytes / limits.bodyChunkBytes
 }
 
+/** The failure of such a body. */
+export function tooManyChunks(): Failure {
+  return new Failure(
+    41300,
+    `A body in more than ${limits.bodyChunks} chunks must have ${limits.bodyChunkBytes} bytes in each on average.`,
+    { headers: { Connection: 'close' } },
+  )
+}
+
 /** While this much waits for a reader, nothing more is read from the connection. */
 const maxJoinedBytes = 64 * 1024
 const maxPieces = 100

@@ -8,6 +8,8 @@ import {
   bodyEndedEarly,
   discardRest,
   hasNoBody,
+  isTooFine,
+  tooManyChunks,
 } from './incoming-body.ts'
 
 /** A body of any length, read as it comes. */
@@ -41,15 +43,13 @@ export function openLongBody(
   const { socket } = request
   const controller = new AbortController()
   const { signal } = controller
-  let pieces: Buffer[] = []
+  let held: Buffer[] = []
   let heldBytes = 0
-  let state: 'coming' | 'whole' | Failure = hasNoBody(request) ? 'whole' : 'coming'
+  let ending: 'whole' | Failure | undefined = hasNoBody(request) ? 'whole' : undefined
   let wake = () => {}
-  let mustContinue = awaitsContinue(request)
-  const patience = buildPatience(timeouts, () => finish(tooSlow(timeouts)))
 
-  function finish(next: 'whole' | Failure): void {
-    if (state === 'coming') state = next
+  function finish(how: 'whole' | Failure): void {
+    ending ??= how
     wake()
   }
 
@@ -59,37 +59,49 @@ export function openLongBody(
   }
 
   async function* read(): AsyncGenerator<Buffer> {
+    if (ending === undefined && awaitsContinue(request)) response.writeContinue()
+    let bytesInTime = 0
+    let leftMs = timeouts.requestTimeoutMs
     for (;;) {
       signal.throwIfAborted()
       if (heldBytes > 0) {
-        const chunk = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)
-        pieces = []
+        const chunk = held.length === 1 ? (held[0] as Buffer) : Buffer.concat(held)
+        held = []
         heldBytes = 0
+        bytesInTime += chunk.length
         request.resume()
         yield chunk
-      } else if (state === 'whole') return
-      else if (state !== 'coming') throw state
+      } else if (ending === 'whole') return
+      else if (ending !== undefined) throw ending
       else {
-        if (mustContinue) response.writeContinue()
-        mustContinue = false
-        patience.begin()
+        if (bytesInTime >= limits.importBytesInTime) {
+          bytesInTime = 0
+          leftMs = timeouts.requestTimeoutMs
+        }
+        const beganAt = performance.now()
+        const timer = setTimeout(finish, leftMs, tooSlow(timeouts))
         await new Promise<void>((resolve) => {
           wake = resolve
         })
-        patience.pause()
+        clearTimeout(timer)
+        leftMs -= performance.now() - beganAt
       }
     }
   }
 
   const deadline = setTimeout(end, timeouts.importMs, tooLong(timeouts))
   const watch = setInterval(() => Promise.try(verifyToken).catch(end), tokenCheckMs)
-  if (state === 'coming') {
+  if (ending === undefined) {
+    let count = 0
+    let bytes = 0
     bodies.set(socket, finish)
     beginReading(request)
     request.on('data', (chunk: Buffer) => {
-      pieces.push(chunk)
+      if (ending !== undefined) return
+      bytes += chunk.length
+      if (isTooFine(++count, bytes)) return finish(tooManyChunks())
+      held.push(chunk)
       heldBytes += chunk.length
-      patience.note(chunk.length)
       if (heldBytes >= maxHeldBytes) request.pause()
       wake()
     })
@@ -102,7 +114,6 @@ export function openLongBody(
   response.once('close', () => {
     clearTimeout(deadline)
     clearInterval(watch)
-    patience.pause()
     finish(bodyEndedEarly())
     if (request.complete) return
     // The client may still be sending. Node's own limit on a request has been ignored.
@@ -129,34 +140,6 @@ export function breakLongBody(socket: Socket, failure: Failure): boolean {
 /** Whether a body with time limits of its own is being received. */
 export function hasLongBody(socket: Socket): boolean {
   return bodies.has(socket)
-}
-
-/** Bounds the wait for a client, which must send a part within the time for a whole request. */
-function buildPatience({ requestTimeoutMs }: Timeouts, onTimeout: () => void) {
-  let leftMs = requestTimeoutMs
-  let bytes = 0
-  let beganAt = 0
-  let timer: NodeJS.Timeout | undefined
-
-  return {
-    begin(): void {
-      beganAt = performance.now()
-      timer = setTimeout(onTimeout, leftMs)
-    },
-    pause(): void {
-      if (timer === undefined) return
-      clearTimeout(timer)
-      timer = undefined
-      leftMs -= performance.now() - beganAt
-    },
-    note(received: number): void {
-      bytes += received
-      if (bytes < limits.importBytesInTime) return
-      bytes = 0
-      leftMs = requestTimeoutMs
-      beganAt = performance.now()
-    },
-  }
 }
 
 function tooSlow({ requestTimeoutMs }: Timeouts): Failure {

@@ -60,7 +60,10 @@ export function buildTurns(
     const startedAt = performance.now()
     for (let now = startedAt; now < turnEndsAt && queues.size > 0; now = performance.now()) {
       // A tick that begins in a microtask comes after all other microtasks.
-      if (now - startedAt > stretchMs) return queueMicrotask(() => nextTick(goOn))
+      if (now - startedAt > stretchMs) {
+        queueMicrotask(() => nextTick(goOn))
+        return
+      }
       begin(takeNext())
     }
     if (queues.size + health.length > 0) schedule()
