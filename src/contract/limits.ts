@@ -24,6 +24,8 @@ export const limits = {
   eventBytesWaiting: 1024 * 1024,
   /** A page of plants or events ends when it reaches this size. */
   pageBytes: 1024 * 1024,
+  /** Answers that clients do not read hold this much memory, over all connections. */
+  unsentBytes: 128 * 1024 * 1024,
   retryAfterSeconds: 1,
 } as const
 

@@ -13,7 +13,7 @@ export interface AnyAnswer {
   readonly body: HeldBody | StreamedBody | EventStream | TextContent | undefined
 }
 
-/** A body that is no JSON, and small. */
+/** A body that is no JSON of a shape. Its text is made when it is sent. */
 export interface TextContent {
   readonly contentType: string
   readonly text: string
@@ -33,14 +33,21 @@ export function sendAnswer(
   if (body !== undefined && isStreamed(body)) {
     return sendStreamed(exchange, { status, headers, body }, timeouts, verifyToken)
   }
+  const isHead = exchange.request.method === 'HEAD'
   if (body !== undefined && 'text' in body) {
-    send(exchange, status, headers, body.text, body.contentType)
-  } else send(exchange, status, headers, body && toText(body))
+    send(exchange, status, headers, isHead ? null : body.text, body.contentType)
+  } else if (isHead && body !== undefined && !isSmall(body)) send(exchange, status, headers, null)
+  else send(exchange, status, headers, body && toText(body))
   return undefined
 }
 
 /** A body that is sent as a whole. */
 type HeldBody = Plant | StoredPlant | readonly StoredPlant[] | ImportReport
+
+/** Whether the length of a body is told to HEAD: to make a larger one would be dear. */
+function isSmall(body: HeldBody): boolean {
+  return 'name' in body && body.name.length + (body.tag?.length ?? 0) <= 1_024
+}
 
 function toText(body: HeldBody): string {
   if (Array.isArray(body)) return toJsonArray(body)

@@ -36,8 +36,13 @@ export function buildEventHandlers(
         return { status: 200, headers: headers(begin), body: streams.reserve(begin) }
       }
       const { events, end } = await read(parameters.position, limit)
-      const text = toEventArray(events)
-      return { status: 200, headers: headers(end), body: { contentType: jsonContentType, text } }
+      const body = {
+        contentType: jsonContentType,
+        get text() {
+          return toEventArray(events)
+        },
+      }
+      return { status: 200, headers: headers(end), body }
     },
   }
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { jsonContentType } from '../contract/formats.ts'
 import { type Counters, countAnswer } from '../metrics/requests.ts'
 import { discardUnread } from './node/incoming-body.ts'
+import { endWith } from './node/unsent.ts'
 
 /** A request and its answer. */
 export interface Exchange {
@@ -41,25 +42,37 @@ export function joinFields({ fields }: Exchange, headers: Headers): string[] {
   return joined
 }
 
-/** Sends an answer, with or without a body. */
+/**
+ * Sends an answer, with or without a body. Buffers are parts of a body that many answers share. The
+ * answer to HEAD may have a media type alone: `null` is a body that was not made.
+ */
 export function send(
   exchange: Exchange,
   status: number,
   headers: Headers,
-  body?: string | Buffer,
+  body?: string | readonly Buffer[] | null,
   contentType = jsonContentType,
 ): void {
+  const { request, response } = exchange
   const fields = joinFields(exchange, headers)
   let bytes = 0
-  if (body !== undefined) {
-    bytes = Buffer.byteLength(body)
-    fields.push('Content-Type', contentType, 'Content-Length', String(bytes))
+  if (body !== undefined) fields.push('Content-Type', contentType)
+  if (body) {
+    bytes = typeof body === 'string' ? Buffer.byteLength(body) : sumLengths(body)
+    fields.push('Content-Length', String(bytes))
   }
-  // ASCII is the same in both, and Latin-1 is written faster.
-  const encoding = body?.length === bytes ? 'latin1' : 'utf8'
-  discardUnread(exchange.request)
-  exchange.response.writeHead(status, fields).end(body, encoding)
+  discardUnread(request)
+  response.writeHead(status, fields)
+  if (typeof body === 'string') endWith(response, body, bytes)
+  else {
+    for (const part of body ?? []) response.write(part)
+    response.end()
+  }
   recordAnswer(exchange, status, bytes)
+}
+
+function sumLengths(parts: readonly Buffer[]): number {
+  return parts.reduce((sum, { length }) => sum + length, 0)
 }
 
 /** Counts an answer for the metrics, once for each exchange: a streamed one when it has ended. */

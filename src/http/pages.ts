@@ -37,7 +37,7 @@ export function buildPages({ store, lifecycle, writeHealth, publicUrl }: PagePar
     },
 
     async getOpenApi(exchange) {
-      sendJson(exchange, await writeDocument(publicUrl ?? toBaseUrl(exchange.request)))
+      send(exchange, 200, {}, await writeDocument(publicUrl ?? toBaseUrl(exchange.request)))
     },
 
     getPage: (exchange) => webFiles.sendPage(exchange, 'page'),
@@ -60,16 +60,21 @@ export function buildPages({ store, lifecycle, writeHealth, publicUrl }: PagePar
   })
 }
 
-/** Stands for the address, so that the document is serialised once and not for every request. */
+/** Stands for the address, so that all answers share the rest of the document. */
 const placeholder = 'http://placeholder.invalid'
 
 /** Writes the OpenAPI document. The first client that asks for it has it built. */
-function buildDocument(): (baseUrl: string) => Promise<string> {
+function buildDocument(): (baseUrl: string) => Promise<Buffer[]> {
   const findParts = atFirstUse(async () => {
     const { buildOpenApi } = await import('../contract/openapi.ts')
-    return JSON.stringify(buildOpenApi({ baseUrl: placeholder })).split(placeholder)
+    const parts = JSON.stringify(buildOpenApi({ baseUrl: placeholder })).split(placeholder)
+    return parts.map((part) => Buffer.from(part))
   })
-  return async (baseUrl) => (await findParts()).join(JSON.stringify(baseUrl).slice(1, -1))
+  return async (baseUrl) => {
+    const [start, ...rest] = (await findParts()) as [Buffer, ...Buffer[]]
+    const address = Buffer.from(JSON.stringify(baseUrl).slice(1, -1))
+    return [start, ...rest.flatMap((part) => [address, part])]
+  }
 }
 
 function sendJson(exchange: Exchange, text: string): void {

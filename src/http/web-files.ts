@@ -46,5 +46,5 @@ function sendFile(exchange: Exchange, asset: Asset, headers: Headers): void {
     return
   }
   const own = { ...headers, ...cached, ...(isGzip && { 'Content-Encoding': 'gzip' }) }
-  send(exchange, 200, own, isGzip ? asset.gzipped : asset.bytes, asset.contentType)
+  send(exchange, 200, own, [isGzip ? asset.gzipped : asset.bytes], asset.contentType)
 }

@@ -16,6 +16,7 @@ import { receiveBody } from './incoming-body.ts'
 import { breakLongBody, hasLongBody } from './long-body.ts'
 import { createServer } from './node-http.ts'
 import { buildTurns } from './turns.ts'
+import { mustRead } from './unsent.ts'
 
 export interface NodeServer {
   /** It does not listen yet. */
@@ -77,7 +78,12 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   const connections = buildConnections({
     // A write has a body, which Node passes on right after the request, and its answer comes with
     // those of its batch: it is cheap to begin, and dear to keep.
-    onRequest: (response) => (isRead(response.req) ? turns.add(response) : begin(response)),
+    onRequest(response) {
+      const { method, headers } = response.req
+      const isRead = method === 'GET' || method === 'HEAD'
+      if (isRead || mustRead(headers.authorization ?? '')) turns.add(response)
+      else begin(response)
+    },
     onPipelined: turns.add,
     onOverflow: (socket) => refuseBytes(socket, tooManyWaiting()),
   })
@@ -112,10 +118,6 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     countConnections: () => sockets.size,
     drain: (grace) => drain(server, sockets, timeouts, grace),
   }
-}
-
-function isRead({ method }: IncomingMessage): boolean {
-  return method === 'GET' || method === 'HEAD'
 }
 
 /** An error of Node's HTTP parser. */

@@ -1,14 +1,16 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { nextTick } from 'node:process'
+import { mustRead } from './unsent.ts'
 
 /** How long requests are begun in one turn of the event loop. The rest waits for the next one. */
 const turnMs = 2
-/** How long requests are begun before the work that they leave to promises is done. */
-const stretchMs = 0.5
 /** How many health checks a turn begins before all other requests. */
 const healthPerTurn = 16
 /** How many connections are accepted, one in a turn, before requests get a turn as well. */
 const acceptedInARow = 8
+
+/** How long requests wait whose token has too many answers to read, until the next look. */
+const heldMs = 10
 
 /**
  * The queue of the requests that are ready to be run, by key: one of each key in turn. Node accepts
@@ -33,6 +35,7 @@ export function buildTurns(
   let hasAccepted = false
   let accepted = 0
   let turnEndsAt = 0
+  let held: NodeJS.Timeout | undefined
 
   server.on('connection', () => {
     hasAccepted = true
@@ -42,6 +45,11 @@ export function buildTurns(
     if (isScheduled) return
     isScheduled = true
     setImmediate(beginTurn)
+  }
+
+  function release(): void {
+    held = undefined
+    schedule()
   }
 
   function beginTurn(): void {
@@ -57,24 +65,31 @@ export function buildTurns(
   }
 
   function goOn(): void {
-    const startedAt = performance.now()
-    for (let now = startedAt; now < turnEndsAt && queues.size > 0; now = performance.now()) {
-      // A tick that begins in a microtask comes after all other microtasks.
-      if (now - startedAt > stretchMs) {
+    while (queues.size > 0 && performance.now() < turnEndsAt) {
+      const response = takeNext()
+      if (response === undefined) {
+        if (held === undefined) held = setTimeout(release, heldMs).unref()
+        return
+      }
+      begin(response)
+      // It has left work to promises. A tick that begins in a microtask comes after all of them.
+      if (!response.writableEnded) {
         queueMicrotask(() => nextTick(goOn))
         return
       }
-      begin(takeNext())
     }
     if (queues.size + health.length > 0) schedule()
   }
 
   /** Takes the first request of the first key, which becomes the last one. */
-  function takeNext(): ServerResponse {
-    const [key, responses] = queues.entries().next().value as [string, ServerResponse[]]
-    queues.delete(key)
-    if (responses.length > 1) queues.set(key, responses)
-    return responses.shift() as ServerResponse
+  function takeNext(): ServerResponse | undefined {
+    for (const [key, responses] of queues) {
+      if (mustRead(key)) continue
+      queues.delete(key)
+      if (responses.length > 1) queues.set(key, responses)
+      return responses.shift()
+    }
+    return undefined
   }
 
   return {

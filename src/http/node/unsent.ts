@@ -1,4 +1,15 @@
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { limits } from '../../contract/limits.ts'
+import { breakOff } from './connection.ts'
+
+/** A longer text goes out in pieces of this many characters: Node copies what it is given. */
+const pieceLength = 64 * 1024
+const wholeLength = 1024 * 1024
+/** Beyond the bound, a client that reads nothing for this long is cut. */
+const unreadMs = 1_000
+/** How often clients are looked at while there is too much. */
+const lookMs = 250
 
 /** Node's own: how much of a write the system has not taken yet. */
 interface Handle {
@@ -9,4 +20,96 @@ interface Handle {
 export function countUnsent(socket: Socket): number {
   const { _handle: handle } = socket as Socket & { readonly _handle?: Handle | null }
   return handle?.writeQueueSize ?? socket.writableLength
+}
+
+/** An answer that its client has not read, and that is held in memory for it. */
+interface Unsent {
+  readonly socket: Socket
+  readonly key: string
+  readonly bytes: number
+  /** What was left of the write under way, and since when. */
+  left: number
+  readAt: number
+}
+
+const answers = new Set<Unsent>()
+const bytesByKey = new Map<string, number>()
+let totalBytes = 0
+let looks: NodeJS.Timeout | undefined
+
+/**
+ * Whether the answers to a token have to be read before it gets more: all answers together take too
+ * much memory, and some of them are its own.
+ */
+export function mustRead(key: string): boolean {
+  return totalBytes > limits.unsentBytes && bytesByKey.has(key)
+}
+
+/** Sends a body that takes this many bytes, and ends the response. */
+export function endWith(response: ServerResponse, body: string, bytes: number): void {
+  // ASCII is the same in both, and Latin-1 is written faster.
+  const encoding = body.length === bytes ? 'latin1' : 'utf8'
+  if (body.length > wholeLength) writeOn(response, body, encoding, 0)
+  else response.end(body, encoding)
+  const { socket } = response
+  if (socket && socket.writableLength > 0) hold(response, socket, bytes)
+}
+
+function writeOn(
+  response: ServerResponse,
+  text: string,
+  encoding: BufferEncoding,
+  start: number,
+): void {
+  for (let at = start; at < text.length; ) {
+    // Two halves of a character stay together.
+    const isSplit = (text.charCodeAt(at + pieceLength - 1) & 0xfc00) === 0xd800
+    const end = at + pieceLength - (isSplit ? 1 : 0)
+    const mayGoOn = response.write(text.slice(at, end), encoding)
+    at = end
+    if (mayGoOn) continue
+    response.once('drain', () => writeOn(response, text, encoding, end))
+    return
+  }
+  response.end()
+}
+
+/** Counts an answer until it is sent or broken off. */
+function hold(response: ServerResponse, socket: Socket, bytes: number): void {
+  const key = response.req.headers.authorization ?? ''
+  const left = countUnsent(socket)
+  const answer: Unsent = { socket, key, bytes, left, readAt: performance.now() }
+  answers.add(answer)
+  bytesByKey.set(key, (bytesByKey.get(key) ?? 0) + bytes)
+  totalBytes += bytes
+  response.once('close', () => release(answer))
+  if (totalBytes > limits.unsentBytes) looks ??= setInterval(look, lookMs)
+}
+
+function release(answer: Unsent): void {
+  if (!answers.delete(answer)) return
+  const { key, bytes } = answer
+  const ofKey = (bytesByKey.get(key) ?? 0) - bytes
+  if (ofKey > 0) bytesByKey.set(key, ofKey)
+  else bytesByKey.delete(key)
+  totalBytes -= bytes
+}
+
+/** Cuts clients that do not read, those with the largest answers first, until the rest fits. */
+function look(): void {
+  const now = performance.now()
+  for (const answer of answers) {
+    const left = countUnsent(answer.socket)
+    if (left !== answer.left) answer.readAt = now
+    answer.left = left
+  }
+  const unread = [...answers].filter(({ readAt }) => now - readAt >= unreadMs)
+  for (const answer of unread.sort((one, other) => other.bytes - one.bytes)) {
+    if (totalBytes <= limits.unsentBytes) break
+    release(answer)
+    breakOff(answer.socket)
+  }
+  if (totalBytes > limits.unsentBytes) return
+  clearInterval(looks)
+  looks = undefined
 }
