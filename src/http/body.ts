@@ -4,7 +4,7 @@ import { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
 import { decodeBody, isBlank } from '../json/decode.ts'
 import { overloaded } from '../store/failures.ts'
-import { isMediaType, otherMediaType } from './media-type.ts'
+import { isMediaType, otherMediaType } from './negotiation.ts'
 import {
   awaitsContinue,
   bodyEndedEarly,

@@ -4,7 +4,7 @@ import { isBlank } from '../json/decode.ts'
 import { gunzip, isDamagedGzip } from '../transfer/gunzip.ts'
 import { skipMark } from '../transfer/lines.ts'
 import type { Exchange } from './exchange.ts'
-import { isMediaType, otherMediaType } from './media-type.ts'
+import { isMediaType, otherMediaType } from './negotiation.ts'
 import { type LongBody, openLongBody } from './node/long-body.ts'
 
 /** A file that a client is sending, decompressed. */

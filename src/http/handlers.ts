@@ -1,17 +1,17 @@
 import { Failure } from '../contract/errors.ts'
+import type { Format } from '../contract/formats.ts'
 import { limits } from '../contract/limits.ts'
 import { pageLimits } from '../contract/parameters.ts'
 import { findUnmet, type Precondition } from '../contract/precondition.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { keyLifetimeMs, type Store, type VersionedPlant } from '../store/store.ts'
-import type { Answer, Handlers } from './calls.ts'
-import { toETag } from './etag.ts'
+import type { Answer, Call, Handlers } from './calls.ts'
+
 import type { EventStreams } from './event-streams.ts'
 import { buildEventHandlers } from './events.ts'
-import { buildFileHandlers } from './file-handlers.ts'
 import type { Imports } from './imports.ts'
-import type { RequestParameters } from './parameters.ts'
-import { listPage } from './plant-list.ts'
+import { type RequestParameters, toETag } from './parameters.ts'
+import { listPage, openExport } from './plant-list.ts'
 import { buildTokenCount } from './rate-limit.ts'
 
 export interface HandlerParts {
@@ -103,6 +103,41 @@ export function buildHandlers({
 
     ...buildFileHandlers(store, imports),
     ...buildEventHandlers(store, streams),
+  }
+}
+
+type Export = 'exportPlantsAsNdjson' | 'exportPlantsAsCsv'
+type Import = 'importPlantsAsNdjson' | 'importPlantsAsCsv'
+
+/** The handlers of exports and imports. */
+function buildFileHandlers(store: Store, imports: Imports): Pick<Handlers, Export | Import> {
+  async function exportPlants(
+    { parameters, tokenId }: Call<Export>,
+    format: Format,
+  ): Promise<Answer<Export>> {
+    const { after, tag, exportLimit: limit } = parameters
+    const headers = {
+      'Content-Disposition': `attachment; filename="plants.${format}"`,
+      Vary: 'Accept-Encoding',
+    }
+    const body = await openExport(store, tokenId, { format, after, tag, limit })
+    return { status: 200, headers, body }
+  }
+
+  async function importPlants(
+    { parameters, body, tokenId }: Call<Import>,
+    format: Format,
+  ): Promise<Answer<Import>> {
+    const rule = parameters['on-conflict'] ?? 'fail'
+    const report = await imports.run(body, { format, rule, tokenId })
+    return { status: 200, headers: {}, body: report }
+  }
+
+  return {
+    exportPlantsAsNdjson: (call) => exportPlants(call, 'ndjson'),
+    exportPlantsAsCsv: (call) => exportPlants(call, 'csv'),
+    importPlantsAsNdjson: (call) => importPlants(call, 'ndjson'),
+    importPlantsAsCsv: (call) => importPlants(call, 'csv'),
   }
 }
 

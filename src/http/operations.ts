@@ -10,17 +10,16 @@ import { buildShapeReader } from '../json/shape.ts'
 import type { Caller } from '../store/caller.ts'
 import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { type AnyAnswer, sendAnswer } from './answer.ts'
-import { authenticate } from './authentication.ts'
 import { discardBody, readJson } from './body.ts'
 import type { Handlers } from './calls.ts'
 import { addField } from './exchange.ts'
 import { insufficientScope } from './failures.ts'
 import { openFileUpload } from './file-upload.ts'
 import { toPreferred } from './negotiation.ts'
+import type { WriteHealth } from './pages.ts'
 import { buildParameterReader, type RequestParameters } from './parameters.ts'
 import { buildRateLimit, type RateLimit } from './rate-limit.ts'
 import type { Entry, Handle } from './routes.ts'
-import type { WriteHealth } from './write-health.ts'
 
 interface OperationParts {
   readonly handlers: Handlers
@@ -151,4 +150,29 @@ function requireId(segment: string): bigint {
   const id = toPathId(segment)
   if (id !== undefined) return id
   throw new Failure(40004, `The id in the path must be an integer ${int64Range}, in digits.`)
+}
+
+const scheme = 'Bearer '
+
+/** The grant of the token in the header `Authorization`. Tokens elsewhere are ignored. */
+function authenticate(
+  authorization: string | undefined,
+  tokens: TokenVerifier,
+  now?: number,
+): Grant | Promise<Grant> {
+  const token = toToken(authorization)
+  if (token === '') {
+    throw new Failure(40100, 'A token is needed: send the header "Authorization: Bearer <token>".')
+  }
+  return tokens.verify(token, now)
+}
+
+function toToken(authorization = ''): string {
+  return isBearer(authorization) ? authorization.slice(scheme.length).trim() : ''
+}
+
+/** The scheme may be written in any case. Nearly every client writes it as we do. */
+function isBearer(authorization: string): boolean {
+  if (authorization.startsWith(scheme)) return true
+  return authorization.slice(0, scheme.length).toLowerCase() === scheme.toLowerCase()
 }

@@ -14,7 +14,6 @@ import type { States } from '../contract/precondition.ts'
 import { isStorable } from '../contract/text.ts'
 import { toPlace } from '../journal/position.ts'
 import type { Position } from '../store/store.ts'
-import { toVersion } from './etag.ts'
 
 /** The parameters of a request, checked. One that was not sent is undefined. */
 export interface RequestParameters {
@@ -167,4 +166,14 @@ function toStates(text: string, comparison: 'strong' | 'weak'): States | undefin
 function wrong(name: ParameterName, reason: string): Failure {
   const where = parameters[name].in === 'query' ? 'The query parameter' : 'The header'
   return new Failure(40005, `${where} ${toRequestName(name)} ${reason}.`)
+}
+
+/** The entity tag of a version. */
+export function toETag(version: bigint): string {
+  return `"${version.toString(16)}"`
+}
+
+/** The version in an entity tag without quotes; undefined for a tag that is not ours. */
+function toVersion(value: string): bigint | undefined {
+  return /^(?:0|[1-9a-f][0-9a-f]{0,15})$/.test(value) ? BigInt(`0x${value}`) : undefined
 }

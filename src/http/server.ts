@@ -20,13 +20,11 @@ import { buildHostCheck } from './host.ts'
 import { buildImports } from './imports.ts'
 import { buildNodeServer, type NodeServer } from './node/server.ts'
 import { buildOperations } from './operations.ts'
-import { buildPages } from './pages.ts'
+import { buildPages, buildWriteHealth } from './pages.ts'
 import { findEscapeFault, findProtocolFault, isFramedOddly, toOriginForm } from './protocol.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { openRequestLog } from './request-log.ts'
-import { buildRoutes, type FoundRoute, toPath } from './routes.ts'
-import { answerUnrouted } from './unrouted.ts'
-import { buildWriteHealth } from './write-health.ts'
+import { answerUnrouted, buildRoutes, type FoundRoute, toPath } from './routes.ts'
 
 export interface ServerParts {
   readonly store: Store

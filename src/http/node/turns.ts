@@ -4,6 +4,8 @@ import { mustRead } from './unsent.ts'
 
 /** How long requests are begun in one turn of the event loop. The rest waits for the next one. */
 const turnMs = 2
+/** How many requests are begun before their work is done, of which only the start was timed. */
+const unfinishedInARow = 8
 /** How many health checks a turn begins before all other requests. */
 const healthPerTurn = 16
 /** How many connections are accepted, one in a turn, before requests get a turn as well. */
@@ -65,6 +67,7 @@ export function buildTurns(
   }
 
   function goOn(): void {
+    let unfinished = 0
     while (queues.size > 0 && performance.now() < turnEndsAt) {
       const response = takeNext()
       if (response === undefined) {
@@ -72,8 +75,8 @@ export function buildTurns(
         return
       }
       begin(response)
-      // It has left work to promises. A tick that begins in a microtask comes after all of them.
-      if (!response.writableEnded) {
+      // They have left work to promises. A tick that begins in a microtask comes after all of it.
+      if (!response.writableEnded && ++unfinished === unfinishedInARow) {
         queueMicrotask(() => nextTick(goOn))
         return
       }
@@ -85,9 +88,10 @@ export function buildTurns(
   function takeNext(): ServerResponse | undefined {
     for (const [key, responses] of queues) {
       if (mustRead(key)) continue
-      queues.delete(key)
-      if (responses.length > 1) queues.set(key, responses)
-      return responses.shift()
+      const response = responses.shift()
+      if (responses.length === 0 || queues.size > 1) queues.delete(key)
+      if (responses.length > 0) queues.set(key, responses)
+      return response
     }
     return undefined
   }
