@@ -107,6 +107,59 @@ describe('imports in chunks of one byte', () => {
   })
 })
 
+describe('a new connection', () => {
+  it(`gets its turn beside ${connections} that ask for dear pages at once`, async (t) => {
+    const service = await startProcess({ database: 'sqlite::memory:' })
+    await importFile(service, Array(1_000).fill('x'.repeat(900)))
+    const head = `HEAD /plants?limit=1000 HTTP/1.1\r\nHost: a\r\n${authorization}\r\n`
+    let answered = 0
+    await gather(service.url, connections, (socket) => {
+      socket.on('data', () => {
+        answered++
+        socket.write(head)
+      })
+      socket.write(head)
+    })
+    const { status } = await call(service.url, { path: '/healthz', headers: {} })
+    t.diagnostic(`${answered} requests were answered before`)
+    assert.equal(status, 200)
+    // One for each turn of the event loop that accepts a connection would be half of the square.
+    assert.ok(answered < connections ** 2 / 10, `${answered} requests came first`)
+  })
+})
+
+describe('answers that are not read', () => {
+  it('hold a bounded amount of memory over all connections', async (t) => {
+    const service = await startProcess({ database: 'sqlite::memory:' })
+    // Six megabytes as JSON.
+    await importFile(service, ['\u0001'.repeat(1_000_000)])
+    const before = readPeakMb(service)
+    const get = `GET /plants/0 HTTP/1.1\r\nHost: a\r\n${authorization}\r\n`
+    await gather(service.url, scale(100, 300), (socket) => {
+      socket.pause()
+      socket.write(get)
+    })
+    // Requests of one token are answered in the order in which they come.
+    const last = await call(service.url, {
+      path: '/plants',
+      headers: { Authorization: `Bearer ${token}` },
+    })
+    assert.equal(last.status, 200)
+    const grown = readPeakMb(service) - before
+    t.diagnostic(`memory ${before} MB, and ${grown} MB more at most`)
+    assert.ok(grown < 350, `${grown} MB more`)
+  })
+})
+
+/** Imports plants with these names, and the ids from 0 on. */
+async function importFile({ url }: ServiceProcess, names: readonly string[]): Promise<void> {
+  const body = names.map((name, id) => `${id},${name}\n`).join('')
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'text/csv' }
+  const path = '/plants.csv'
+  const answer = await call(url, { method: 'POST', path, headers, body: `id,name\n${body}` })
+  assert.equal(JSON.parse(answer.body).stored, names.length)
+}
+
 function readPeakMb({ child }: ServiceProcess): number {
   const status = readFileSync(`/proc/${child.pid}/status`, 'utf8')
   return Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024)

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
+import { scopes } from '../../src/contract/scopes.ts'
 import { maxWaiting, maxWaitingOnConnection } from '../../src/http/node/connection.ts'
-import { json, startService, type TestService, toCreate } from '../support/service.ts'
+import { issueToken } from '../../src/tokens/issue.ts'
+import { newFolder } from '../support/folder.ts'
+import { authorized, json, startService, type TestService, toCreate } from '../support/service.ts'
+import { openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 import { startGated } from './gated-service.ts'
@@ -31,6 +36,20 @@ async function sendAll(service: TestService, sockets: Socket[], bytes: Buffer): 
   await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.write(bytes, resolve))))
   // Answers on another connection show that what was sent before is read.
   for (let turn = 0; turn < 20; turn++) await service.call({ path: '/healthz' })
+}
+
+/** Starts a service with a thousand plants, which are dear to list, and another token. */
+async function startDear() {
+  const store = openSqliteStore(join(newFolder(), 'plants.db'))
+  const service = await startService('sqlite::memory:', { store })
+  const name = 'x'.repeat(900)
+  const plants = Array.from({ length: 1_000 }, (_, id) => ({ id: BigInt(id), name }))
+  await store.importPlants(plants, 'keep')
+  const { token } = await issueToken(store, { name: 'other', scopes, lifetimeMs: undefined })
+  const other = { Authorization: `Bearer ${token}` }
+  await service.call({ path: '/plants/1', headers: other })
+  await service.call({ path: '/plants/1' })
+  return { service, other }
 }
 
 describe('clients that ask for much', () => {
@@ -69,6 +88,29 @@ describe('clients that ask for much', () => {
     await once(socket, 'close')
     assert.equal(statusesOf(received).length, count + 1)
   })
+
+  for (const [title, path] of [
+    ['of another token', '/plants/1'],
+    ['for the health', '/healthz'],
+  ] as const) {
+    it(`let a request ${title} pass, however many of their own wait`, async () => {
+      const { service: dear, other } = await startDear()
+      const sockets = await openSockets(dear, 100)
+      const [late] = (await openSockets(dear, 1)) as [Socket]
+      let answered = 0
+      for (const socket of sockets) socket.once('data', () => answered++)
+      await dear.call({ path: '/healthz' })
+      for (const [at, socket] of sockets.entries()) {
+        const method = at % 2 === 0 ? 'GET' : 'HEAD'
+        socket.write(toBytes({ method, path: '/plants?limit=1000', headers: authorized }))
+      }
+      late.write(toBytes({ path, headers: other }))
+      const [answer] = await once(late.setEncoding('latin1'), 'data')
+      assert.match(answer, /^HTTP\/1\.1 200 /)
+      assert.ok(answered < sockets.length / 2, `${answered} requests came first`)
+      await waitUntil(() => answered === sockets.length, 'every request has its answer')
+    })
+  }
 
   it('are refused with 503 while their bodies hold too much memory, and not afterwards', async () => {
     const create = toLargeCreate(1_000_000)

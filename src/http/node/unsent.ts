@@ -95,7 +95,7 @@ function release(answer: Unsent): void {
   totalBytes -= bytes
 }
 
-/** Cuts clients that do not read, those with the largest answers first, until the rest fits. */
+/** Notes who reads, while there is too much. */
 function look(): void {
   const now = performance.now()
   for (const answer of answers) {
@@ -103,13 +103,18 @@ function look(): void {
     if (left !== answer.left) answer.readAt = now
     answer.left = left
   }
-  const unread = [...answers].filter(({ readAt }) => now - readAt >= unreadMs)
-  for (const answer of unread.sort((one, other) => other.bytes - one.bytes)) {
-    if (totalBytes <= limits.unsentBytes) break
-    release(answer)
-    breakOff(answer.socket)
-  }
+  if (totalBytes > limits.unsentBytes) cutUnread(now)
   if (totalBytes > limits.unsentBytes) return
   clearInterval(looks)
   looks = undefined
+}
+
+/** Cuts clients that do not read, those with the largest answers first, down to half the bound. */
+function cutUnread(now: number): void {
+  const unread = [...answers].filter(({ readAt }) => now - readAt >= unreadMs)
+  for (const answer of unread.sort((one, other) => other.bytes - one.bytes)) {
+    if (totalBytes <= limits.unsentBytes / 2) break
+    release(answer)
+    breakOff(answer.socket)
+  }
 }
