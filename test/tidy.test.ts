@@ -69,6 +69,11 @@ const imports: Record<string, string[]> = {
 /** What only one part of the source may contain. */
 const confined: [what: string, pattern: RegExp, where: RegExp][] = [
   ['HTTP requests and responses', /\b(IncomingMessage|ServerResponse)\b/, /^http\//],
+  [
+    'private parts of the HTTP server of Node.js',
+    /\b(writeQueueSize|_dumpAndCloseReadable|onIncoming|httpAllowHalfOpen|shouldKeepAlive)\b/,
+    /^http\/node\//,
+  ],
   ['SQL', /\b(SELECT|INSERT INTO|PRAGMA|BEGIN)\b/, /^store\//],
   ['node:sqlite', /node:sqlite/, /^store\/sqlite\//],
   ['new connections to SQLite', /new DatabaseSync\(/, /^store\/sqlite\/open-database\.ts$/],

@@ -18,6 +18,7 @@ import { sendFailure, shuttingDown, toFailure, toRawAnswer } from './failures.ts
 import { buildHandlers } from './handlers.ts'
 import { buildHostCheck } from './host.ts'
 import { buildImports } from './imports.ts'
+import { closeAfter } from './node/connection.ts'
 import { buildNodeServer, type NodeServer } from './node/server.ts'
 import { buildOperations } from './operations.ts'
 import { buildPages, buildWriteHealth } from './pages.ts'
@@ -104,7 +105,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
       startedAt: performance.now(),
       counters,
     }
-    if (lifecycle.isDraining || isFramedOddly(request)) response.shouldKeepAlive = false
+    if (lifecycle.isDraining || isFramedOddly(request)) closeAfter(response)
     // Every answer carries these headers, whatever becomes of the request.
     allowOrigin(exchange, allowedOrigins)
     return exchange

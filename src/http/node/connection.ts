@@ -153,6 +153,11 @@ export function close(socket: Socket): void {
   setTimeout(() => socket.destroy(), lingerMs).unref()
 }
 
+/** Has a connection end after this answer. */
+export function closeAfter(response: ServerResponse): void {
+  response.shouldKeepAlive = false
+}
+
 /**
  * Cuts a connection. A client of HTTP/1.0 takes the end of the connection for that of the answer,
  * so one that has only a part of it gets a reset, which it cannot take for a whole answer.

@@ -56,7 +56,7 @@ export function buildTurns(
 
   function beginTurn(): void {
     isScheduled = false
-    for (const response of health.splice(0, healthPerTurn)) begin(response)
+    if (health.length > 0) for (const response of health.splice(0, healthPerTurn)) begin(response)
     accepted = hasAccepted ? accepted + 1 : 0
     hasAccepted = false
     if (accepted % acceptedInARow > 0) schedule()
