@@ -2,7 +2,6 @@ import type { FileBody, TextBody } from '../contract/operation.ts'
 import type { OperationName, Operations } from '../contract/operations.ts'
 import type { AnyShape, ArrayShape, ValueOf } from '../contract/schema.ts'
 import type { Scope } from '../contract/scopes.ts'
-import type { Caller } from '../store/caller.ts'
 import type { TextContent } from './answer.ts'
 import type { EventStream } from './event-streams.ts'
 import type { FileUpload } from './file-upload.ts'
@@ -31,8 +30,6 @@ export type Call<Name extends OperationName> = Id<Name> &
     readonly baseUrl: string
     readonly tokenId: string
     readonly scopes: ReadonlySet<Scope>
-    /** Tells the store when the client has left. */
-    readonly caller: Caller
     /** The media type that the client prefers, among those of the success. */
     readonly mediaType: string
   }

@@ -66,16 +66,16 @@ export function buildHandlers({
       }
     },
 
-    async listPlants({ parameters, baseUrl, scopes, caller }) {
+    async listPlants({ parameters, baseUrl, scopes }) {
       const { after, tag, limit = pageLimits.default } = parameters
-      const { body, next } = await listPage(store, { limit, after, tag }, caller)
+      const { body, next } = await listPage(store, { limit, after, tag })
       const Link = next === undefined ? undefined : toLink(baseUrl, { limit, after: next, tag })
       const headers = { 'Token-Scopes': [...scopes].join(' ') }
       return { status: 200, headers: Link === undefined ? headers : { ...headers, Link }, body }
     },
 
-    getPlant({ id, parameters, caller }) {
-      const found = store.getPlant(id, caller)
+    getPlant({ id, parameters }) {
+      const found = store.getPlant(id)
       return found instanceof Promise
         ? found.then((plant) => toPlantAnswer(id, plant, parameters))
         : toPlantAnswer(id, found, parameters)

@@ -7,7 +7,6 @@ import type { Operation } from '../contract/operation.ts'
 import { type OperationName, operations } from '../contract/operations.ts'
 import type { Scope } from '../contract/scopes.ts'
 import { buildShapeReader } from '../json/shape.ts'
-import type { Caller } from '../store/caller.ts'
 import type { Grant, TokenVerifier } from '../tokens/verify.ts'
 import { type AnyAnswer, sendAnswer } from './answer.ts'
 import { discardBody, readJson } from './body.ts'
@@ -41,7 +40,6 @@ type AnyHandler = (call: {
   readonly baseUrl: string
   readonly tokenId: string
   readonly scopes: Grant['scopes']
-  readonly caller: Caller
   readonly mediaType: string
 }) => AnyAnswer | Promise<AnyAnswer>
 
@@ -116,7 +114,6 @@ function buildHandle(
       baseUrl,
       tokenId,
       scopes,
-      caller: response,
       mediaType,
     })
     const answer = answering instanceof Promise ? await answering : answering

@@ -3,7 +3,6 @@ import { formats, jsonContentType } from '../contract/formats.ts'
 import { limits } from '../contract/limits.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
 import { toJson } from '../json/write.ts'
-import type { Caller } from '../store/caller.ts'
 import type { PlantQuery, Store } from '../store/store.ts'
 import { type ExportQuery, writePlants } from '../transfer/write.ts'
 import type { StreamedBody } from './streamed-body.ts'
@@ -16,15 +15,15 @@ export interface Listing {
 }
 
 /** Reads a page. However large its plants are, about a megabyte of them is held at once. */
-export async function listPage(store: Store, query: PlantQuery, caller: Caller): Promise<Listing> {
+export async function listPage(store: Store, query: PlantQuery): Promise<Listing> {
   // One more than the limit tells whether another page follows.
-  const { plants, isWhole } = await store.listPlants({ ...query, limit: query.limit + 1 }, caller)
+  const { plants, isWhole } = await store.listPlants({ ...query, limit: query.limit + 1 })
   if (isWhole) {
     const page = plants.slice(0, query.limit)
     const next = plants.length > query.limit ? page.at(-1)?.id : undefined
     return { body: isLargeAsJson(page) ? toStreamed(toArray(page)) : page, next }
   }
-  const ids = await store.listIds({ ...query, limit: query.limit + 1 }, caller)
+  const ids = await store.listIds({ ...query, limit: query.limit + 1 })
   const page = ids.slice(0, query.limit)
   const next = ids.length > query.limit ? page.at(-1) : undefined
   return { body: toStreamed(toArray(readLarge(store, query, new Set(page)))), next }

@@ -53,11 +53,6 @@ export function overloaded(reason: RefusalReason = 'write_queue'): Failure {
   )
 }
 
-/** The client has left, so that no answer is needed. */
-export function callerLeft(): Failure {
-  return new Failure(50300, 'The client has left.', { reason: 'other' })
-}
-
 export function tooManySnapshots(max: number): Failure {
   return new Failure(
     50300,

@@ -40,7 +40,7 @@ export async function openStore(
     if (journaling !== 'as before') proveAtStart(db)
     return buildSqliteStore(db, { journaling })
   }
-  const { openPrimary } = await import('./postgres/connection.ts')
+  const { openPrimary } = await import('./postgres/primary.ts')
   const { buildPostgresStore } = await import('./postgres/store.ts')
-  return buildPostgresStore(await openPrimary(location.url, events, undefined, journaling))
+  return buildPostgresStore(await openPrimary(location.url, events, { journaling }))
 }

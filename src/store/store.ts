@@ -3,7 +3,6 @@ import type { Scope } from '../contract/scopes.ts'
 import type { NewPlant, StoredPlant } from '../contract/shapes.ts'
 import type { Position } from '../journal/position.ts'
 import type { JournalPage } from '../journal/row.ts'
-import type { Caller } from './caller.ts'
 import type { StoreMeasures } from './measures.ts'
 import type { ReceiverStore } from './receivers.ts'
 
@@ -112,11 +111,11 @@ export interface Store {
   /** Creates the plant once for this key. A repeat with the same plant gets the first outcome. */
   createPlantOnce(plant: NewPlant, key: CreateKey): Promise<CreatedOnce | 'exists' | 'key reused'>
   /** Returns the plant itself where it is at hand, and a promise where it has to be fetched. */
-  getPlant(id: bigint, caller?: Caller): FoundPlant | Promise<FoundPlant>
+  getPlant(id: bigint): FoundPlant | Promise<FoundPlant>
   /** Plants in ascending order of their ids: up to the limit, or fewer when they are large. */
-  listPlants(query: PlantQuery, caller?: Caller): Promise<PlantPage>
+  listPlants(query: PlantQuery): Promise<PlantPage>
   /** The ids that a list of plants would have, whatever the size of the plants. */
-  listIds(query: PlantQuery, caller?: Caller): Promise<bigint[]>
+  listIds(query: PlantQuery): Promise<bigint[]>
   replacePlant(
     plant: StoredPlant,
     condition: Precondition,

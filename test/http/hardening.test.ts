@@ -206,7 +206,6 @@ describe('an idempotency key', () => {
         baseUrl: '',
         tokenId,
         scopes: new Set(),
-        caller: { destroyed: false },
         mediaType: 'application/json',
       })
     await create(1n, 'one')

@@ -5,13 +5,12 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
-import postgres from 'postgres'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import { type JournalPage, type Position, type Store, toPlant } from '../../src/store/store.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
-import { query } from '../support/postgres.ts'
+import { openClient, query } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { closeAfterTest, openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -74,9 +73,9 @@ describe('a position from after the moment of a backup', () => {
 describe('the journal of PostgreSQL beside a transaction that has drawn a number', () => {
   /** A transaction that has its number and does not commit yet, after others have begun. */
   async function openWriter(url: string, id: number) {
-    const sql = postgres(url, { max: 1, onnotice: () => {} })
-    releaseAfterTest(() => sql.end({ timeout: 0 }))
-    await sql.unsafe(`BEGIN;
+    const sql = await openClient(url)
+    releaseAfterTest(() => sql.end())
+    await sql.query(`BEGIN;
       INSERT INTO plant_store.plants VALUES (${id}, 'slow', NULL, 1);
       INSERT INTO plant_store.journal
       VALUES (nextval('plant_store.journal_seq'), 0, 7, 1, E'c\\t\\t${id}\\t"slow"')`)
@@ -101,9 +100,9 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
       let wakes = 0
       releaseAfterTest(store.watchJournal(() => wakes++))
       // A transaction of somebody else, which never ends, does not matter.
-      const foreign = postgres(url, { max: 1, onnotice: () => {} })
-      releaseAfterTest(() => foreign.end({ timeout: 0 }))
-      await foreign.unsafe('BEGIN; CREATE TABLE other (x integer)')
+      const foreign = await openClient(url)
+      releaseAfterTest(() => foreign.end())
+      await foreign.query('BEGIN; CREATE TABLE other (x integer)')
       const slow = await openWriter(url, 50)
       await store.createPlant({ id: 2n, name: 'second' })
       const before = wakes
@@ -111,7 +110,7 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
       const other = await postgresql.open(url)
       assert.deepEqual(await readIds(other, 'oldest'), [1n])
       await waitUntil(() => wakes > before, 'watchers are told to look again')
-      await slow.unsafe(ending)
+      await slow.query(ending)
       await waitUntil(async () => (await readIds(store, begin)).length > 0, 'it has settled')
       assert.deepEqual(await readIds(store, 'oldest'), expected)
       assert.deepEqual(await readIds(other, 'oldest'), expected)
@@ -130,7 +129,7 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
       store.createPlant({ ...plant, id: 51n }),
     ])
     await untilWaiting(url)
-    await slow.unsafe('COMMIT')
+    await slow.query('COMMIT')
     const [created, deleted] = await writing
     assert.deepEqual([created, deleted], ['exists', 'deleted'])
     const { events } = await readPage(store, 'oldest')
@@ -143,13 +142,13 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
   it('has a batch that waited for it after it, though the batch began before', async () => {
     const url = await postgresql.newUrl()
     const store = await postgresql.open(url)
-    const slow = postgres(url, { max: 1, onnotice: () => {} })
-    releaseAfterTest(() => slow.end({ timeout: 0 }))
-    await slow.unsafe(`BEGIN; INSERT INTO plant_store.plants VALUES (50, 'slow', NULL, 1)`)
+    const slow = await openClient(url)
+    releaseAfterTest(() => slow.end())
+    await slow.query(`BEGIN; INSERT INTO plant_store.plants VALUES (50, 'slow', NULL, 1)`)
     const ids = [49n, 50n, 51n]
     const writing = Promise.all(ids.map((id) => store.createPlant({ id, name: 'quick' })))
     await untilWaiting(url)
-    await slow.unsafe(`DELETE FROM plant_store.plants WHERE id = 50;
+    await slow.query(`DELETE FROM plant_store.plants WHERE id = 50;
       INSERT INTO plant_store.journal VALUES (nextval('plant_store.journal_seq'), 0, 7, 2,
         E'c\\t\\t50\\t"a"\\nd\\t\\t50\\t"a"');
       COMMIT`)
@@ -164,7 +163,7 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     const ids = [51n, 50n, 52n]
     const writing = Promise.all(ids.map((id) => store.createPlant({ id, name: 'quick' })))
     await untilWaiting(url)
-    await slow.unsafe('COMMIT')
+    await slow.query('COMMIT')
     const outcomes = (await writing).map((outcome) => (outcome === 'exists' ? outcome : 'created'))
     assert.deepEqual(outcomes, ['created', 'exists', 'created'])
     assert.deepEqual(await readIds(store, 'oldest'), [50n, 51n, 52n])
@@ -177,7 +176,7 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     const slow = await openWriter(url, 50)
     await store.createPlant({ id: 1n, name: 'first' })
     assert.deepEqual(await readIds(store, begin), [])
-    await slow.unsafe('COMMIT')
+    await slow.query('COMMIT')
     await store.createPlant({ id: 2n, name: 'second' })
     const end = (await store.journalEnd()) as Position
     assert.deepEqual(await readIds(store, end), [])
@@ -264,9 +263,9 @@ describe('the journal of SQLite that another process switches off', () => {
 
 describe('the journal of PostgreSQL that begins beside a change under way', () => {
   async function change(url: string) {
-    const sql = postgres(url, { max: 1, onnotice: () => {} })
-    releaseAfterTest(() => sql.end({ timeout: 0 }))
-    await sql.unsafe("BEGIN; INSERT INTO plant_store.plants VALUES (1, 'slow', NULL, 1)")
+    const sql = await openClient(url)
+    releaseAfterTest(() => sql.end())
+    await sql.query("BEGIN; INSERT INTO plant_store.plants VALUES (1, 'slow', NULL, 1)")
     return sql
   }
 
@@ -279,7 +278,7 @@ describe('the journal of PostgreSQL that begins beside a change under way', () =
       AND relation = 'plant_store.plants'::regclass`
     await waitUntil(async () => (await query(url, isWaiting)).length > 0, 'the begin waits')
     const creating = off.createPlant({ id: 2n, name: 'behind it' })
-    await slow.unsafe('COMMIT')
+    await slow.query('COMMIT')
     const on = await opening
     await creating
     assert.deepEqual(await readIds(on, 'oldest'), [2n])

@@ -1,22 +1,33 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { describe, it } from 'node:test'
-import postgres from 'postgres'
-import { buildSockets } from '../../src/store/postgres/sockets.ts'
-import { withTimeout } from '../../src/store/postgres/timeout.ts'
+import type { VersionedPlant } from '../../src/store/store.ts'
 import { engines } from '../support/engines.ts'
 import { query } from '../support/postgres.ts'
 import { startTlsServer } from '../support/postgres-tls.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { authorized, startService } from '../support/service.ts'
+import { openPostgresStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 
 const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
 const rounds = 20
+const count = 8_000
+const everything = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
 const exportRequest = toBytes({
   path: '/plants.ndjson',
   headers: { ...authorized, 'Accept-Encoding': 'identity' },
 })
+
+/** Fills a store with more plants than sockets and buffers hold. */
+async function fill(url: string): Promise<void> {
+  await query(
+    url,
+    `INSERT INTO plant_store.plants
+     SELECT id, repeat('x', 1000), NULL, 1 FROM generate_series(1, ${count}) AS id`,
+  )
+}
 
 /** Begins an export and goes away after its first bytes. */
 async function breakOff(url: string): Promise<void> {
@@ -43,11 +54,7 @@ function untilNoExportIsLeft(url: string): Promise<void> {
 describe('exports that their clients break off', () => {
   async function breakOffMany(url: string): Promise<void> {
     const service = await startService(url)
-    await query(
-      url,
-      `INSERT INTO plant_store.plants
-       SELECT id, repeat('x', 1000), NULL, 1 FROM generate_series(1, 8000) AS id`,
-    )
+    await fill(url)
     for (let round = 0; round < rounds; round++) await breakOff(service.url)
     await untilNoExportIsLeft(url)
     assert.equal((await service.call({ path: '/plants?limit=1' })).status, 200)
@@ -63,20 +70,48 @@ describe('exports that their clients break off', () => {
     await tls.createDatabase('plants')
     await breakOffMany(tls.toUrl('plants', { sslmode: 'require' }))
   })
+})
 
-  it('leave no socket behind over TLS', async () => {
-    await using tls = await startTlsServer()
-    const at = { host: '127.0.0.1', port: tls.server.port }
-    const sockets = buildSockets({ at, tls: { rejectUnauthorized: false }, timeoutMs: 10_000 })
-    const sql = postgres(tls.toUrl('postgres'), {
-      max: 3,
-      ssl: false,
-      socket: sockets.open,
-    } as object)
-    await Promise.all([1, 2, 3].map((value) => sql`SELECT pg_sleep(0.1), ${value}::int`))
-    assert.equal(sockets.size(), 3)
-    await sql.end()
-    await withTimeout(sockets.untilEmpty(), 10_000)
-    assert.equal(sockets.size(), 0)
+describe('a walk through plants whose reader is slow', () => {
+  for (const encryption of ['plain', 'TLS'] as const) {
+    it(`delays no other read, and goes on to its end (${encryption})`, async () => {
+      await using tls = await startTlsServer()
+      await tls.createDatabase('plants')
+      const sslmode = encryption === 'TLS' ? 'require' : 'disable'
+      const store = await openPostgresStore(tls.toUrl('plants', { sslmode }))
+      await fill(tls.toUrl('plants'))
+      const snapshot = await store.openSnapshot()
+      releaseAfterTest(snapshot.close)
+      const pieces: (readonly VersionedPlant[])[] = []
+      for await (const piece of snapshot.walkPlants(everything)) {
+        pieces.push(piece)
+        assert.equal((await store.listPlants({ ...everything, limit: 1 })).plants.length, 1)
+        assert.equal((await store.getPlant(1n))?.id, 1n)
+      }
+      const ids = pieces.flat().map(({ id }) => id)
+      assert.deepEqual(
+        ids,
+        Array.from({ length: count }, (_, index) => BigInt(index + 1)),
+      )
+      assert.ok(pieces.length > 1 && pieces.every(({ length }) => length < count / 2))
+      // The connection still answers, and has nothing left of the walk.
+      assert.equal(await snapshot.countPlants(undefined), count)
+      const [first] = await Array.fromAsync(snapshot.walkPlants({ ...everything, limit: 1 }))
+      assert.equal(first?.length, 1)
+    })
+  }
+
+  it('fails what follows in its snapshot when the reader leaves before the end', async () => {
+    const url = await postgresql.newUrl()
+    const store = await openPostgresStore(url)
+    await fill(url)
+    const snapshot = await store.openSnapshot()
+    releaseAfterTest(snapshot.close)
+    for await (const piece of snapshot.walkPlants(everything)) {
+      assert.notEqual(piece.length, 0)
+      break
+    }
+    await assert.rejects(snapshot.countPlants(undefined), { number: 50301 })
+    await untilNoExportIsLeft(url)
   })
 })

@@ -1,19 +1,20 @@
 import assert from 'node:assert/strict'
-import { connect } from 'node:net'
 import { describe, it } from 'node:test'
-import postgres from 'postgres'
-import { openPrimary } from '../../src/store/postgres/connection.ts'
+import { type Host, toAddress } from '../../src/store/postgres/address.ts'
+import { openConnection } from '../../src/store/postgres/connection.ts'
 import { buildLane, type Lane } from '../../src/store/postgres/lane.ts'
-import type { Sql } from '../../src/store/postgres/pools.ts'
+import { openPrimary } from '../../src/store/postgres/primary.ts'
 import { pageConnections, readDepth } from '../../src/store/postgres/session.ts'
+import type { Sql } from '../../src/store/postgres/sql.ts'
 import { buildPostgresStore } from '../../src/store/postgres/store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { engines } from '../support/engines.ts'
-import { query } from '../support/postgres.ts'
+import { openClient, query } from '../support/postgres.ts'
 import { releaseAfterTest, runOnce } from '../support/release.ts'
-import { operatorToken, startService } from '../support/service.ts'
+import { authorized, startService } from '../support/service.ts'
 import { closeAfterTest } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
+import { openSocket, toBytes } from '../support/wire.ts'
 
 const quiet = { onLost() {}, onFound() {} }
 const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
@@ -33,16 +34,15 @@ const token = {
 /** Opens a store whose answers are waited for this long. It is closed with the test. */
 async function openStore(answerTimeoutMs: number) {
   const url = await postgresql.newUrl()
-  const connection = await openPrimary(url, quiet)
-  const store = closeAfterTest(buildPostgresStore(connection, { answerTimeoutMs }))
-  return { url, connection, store }
+  const primary = await openPrimary(url, quiet, { answerTimeoutMs })
+  return { url, primary, store: closeAfterTest(buildPostgresStore(primary)) }
 }
 
 /** Makes every statement on a table wait until the lock is released or the test ends. */
 async function lock(url: string, table: 'plants' | 'tokens') {
-  const sql = postgres(url, { max: 1, onnotice() {} })
-  await sql.unsafe(`BEGIN; LOCK TABLE plant_store.${table} IN ACCESS EXCLUSIVE MODE`)
-  const release = runOnce(() => sql.end({ timeout: 5 }))
+  const client = await openClient(url)
+  await client.query(`BEGIN; LOCK TABLE plant_store.${table} IN ACCESS EXCLUSIVE MODE`)
+  const release = runOnce(() => client.end())
   releaseAfterTest(release)
   return { release }
 }
@@ -74,7 +74,7 @@ function fillQueue(store: Store) {
 }
 
 describe('a read of PostgreSQL', () => {
-  it('is cancelled in the server at the end of its time, and the next is not', async () => {
+  it('ends in the server with its time, and the next is answered', async () => {
     const { url, store } = await openStore(1_000)
     for (let round = 0; round < 2; round++) {
       const plants = await lock(url, 'plants')
@@ -88,11 +88,11 @@ describe('a read of PostgreSQL', () => {
   })
 
   it('is refused at once with 50300 when too many wait, while a get is served', async () => {
-    const { connection, store } = await openStore(60_000)
+    const { primary, store } = await openStore(60_000)
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     releaseAfterTest(release)
     const running = Array.from({ length: pageConnections }, () =>
-      hold(connection.session()?.pages, released),
+      hold(primary.session()?.pages, released),
     )
     await Promise.all(running.map(({ started }) => started))
     const waiting = fillQueue(store)
@@ -122,50 +122,17 @@ describe('a read of PostgreSQL', () => {
 })
 
 describe('a read whose client has left', () => {
-  it('is cancelled in the server long before its time is over, a get and a list', async () => {
-    const { url, store } = await openStore(60_000)
+  it('ends in the server with its time, a get and a list', async () => {
+    const { url, store } = await openStore(1_000)
     const service = await startService(url, { store })
     await lock(url, 'plants')
     for (const path of ['/plants/1', '/plants']) {
-      const { hostname: host, port } = new URL(service.url)
-      const client = connect({ host, port: Number(port) })
-      client.write(
-        `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${operatorToken}\r\n\r\n`,
-      )
+      const client = openSocket(service.url)
+      client.write(toBytes({ path, headers: authorized }))
       await untilWaiting(url, 1)
       client.destroy()
       await untilWaiting(url, 0)
     }
-  })
-
-  it('leaves the queue without being sent', async () => {
-    const { url, store } = await openStore(60_000)
-    await lock(url, 'plants')
-    const caller = { destroyed: false }
-    const running = Array.from({ length: pageConnections }, () => store.listPlants(page, caller))
-    await untilWaiting(url, pageConnections)
-    const waiting = store.listPlants(page, caller)
-    caller.destroyed = true
-    const outcomes = await Promise.allSettled([...running, waiting])
-    for (const outcome of outcomes) assert.equal(outcome.status, 'rejected')
-    await untilWaiting(url, 0)
-  })
-
-  it('ends no get that others of its batch wait for', async () => {
-    const { url, store } = await openStore(60_000)
-    const plants = await lock(url, 'plants')
-    const left = { destroyed: false }
-    const gets = [store.getPlant(1n, left), store.getPlant(2n, { destroyed: false })]
-    await untilWaiting(url, 1)
-    left.destroyed = true
-    const other = { destroyed: false }
-    const list = store.listPlants(page, other)
-    await untilWaiting(url, 2)
-    other.destroyed = true
-    // The list is checked after the gets: they were found wanted.
-    await assert.rejects(list, { number: 50300 })
-    await plants.release()
-    assert.deepEqual(await Promise.all(gets), [undefined, undefined])
   })
 })
 
@@ -185,59 +152,45 @@ describe('a small write of PostgreSQL', () => {
   })
 })
 
-describe('a connection on which a read was given up', () => {
-  it('is cancelled and closed, and reads that were sent behind are sent again', async () => {
-    const sql = {} as Sql
-    const steps: string[] = []
-    const firstSent = Promise.withResolvers<void>()
-    const closed = Promise.withResolvers<void>()
-    let opened = 0
+describe('a write of PostgreSQL', () => {
+  it('is unconfirmed when the operator ends its connection', async () => {
+    const { url, store } = await openStore(60_000)
+    await lock(url, 'tokens')
+    const revoked = assert.rejects(store.revokeToken('one', 5), { number: 50400 })
+    await untilWaiting(url, 1)
+    await query(
+      url,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    )
+    await revoked
+  })
+})
+
+describe('a connection on which a read is late', () => {
+  it('is not used again, and reads that were sent behind are answered on another', async () => {
+    const url = await postgresql.newUrl()
+    const address = toAddress(url)
+    const [at] = address.hosts as [Host]
     const lane = buildLane({
       async open() {
-        const name = `connection ${++opened}`
-        return {
-          sql: Object.assign(() => name, sql),
-          async cancel() {
-            steps.push(`${name} is cancelled`)
-          },
-          async close() {
-            steps.push(`${name} is closed`)
-            closed.resolve()
-          },
-        }
+        const connection = await openConnection(address, at, { tls: undefined, settings: {} })
+        releaseAfterTest(() => connection.end(0))
+        return connection
       },
       connections: 1,
       depth: 2,
-      queueItems: 10,
-      whenLate: 'cancel',
+      whenLate: 'destroy',
     })
-    const caller = { destroyed: false }
-    const never = new Promise<never>(() => {})
-    const nameOf = (one: Sql) => (one as unknown as () => string)()
-    const first = lane.run(
-      (one) => {
-        steps.push(`the first read is sent on ${nameOf(one)}`)
-        firstSent.resolve()
-        return never
-      },
-      60_000,
-      caller,
-    )
-    await firstSent.promise
-    const next = lane.run(async (one) => {
-      steps.push(`the next read is sent on ${nameOf(one)}`)
-      return opened === 1 ? never : 'answered'
-    }, 60_000)
-    caller.destroyed = true
-    await assert.rejects(first, { number: 50300 })
-    assert.equal(await next, 'answered')
-    await closed.promise
-    assert.deepEqual(steps, [
-      'the first read is sent on connection 1',
-      'the next read is sent on connection 1',
-      'connection 1 is cancelled',
-      'connection 1 is closed',
-      'the next read is sent on connection 2',
-    ])
+    const askPid = async (sql: Sql) => {
+      const [row] = await sql<[{ pid: number }]>`SELECT pg_backend_pid() AS pid`
+      return row.pid
+    }
+    const firstPid = await lane.run(askPid, 60_000)
+    const late = lane.run((sql) => sql`SELECT pg_sleep(60)`, 200)
+    const behind = lane.run(askPid, 60_000)
+    await assert.rejects(late, { code: 'TIMEOUT' })
+    assert.notEqual(await behind, firstPid)
+    assert.notEqual(await lane.run(askPid, 60_000), firstPid)
   })
 })

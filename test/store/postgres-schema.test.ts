@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
-import postgres from 'postgres'
-import { openPrimary } from '../../src/store/postgres/connection.ts'
+import { type Host, toAddress } from '../../src/store/postgres/address.ts'
+import { openConnection } from '../../src/store/postgres/connection.ts'
 import { migrations } from '../../src/store/postgres/migrations.ts'
 import { listPlants } from '../../src/store/postgres/pages.ts'
+import { openPrimary } from '../../src/store/postgres/primary.ts'
+import { toTextArray } from '../../src/store/postgres/sql.ts'
 import { buildPostgresStore } from '../../src/store/postgres/store.ts'
 import type { ReceiverStore } from '../../src/store/receivers.ts'
 import {
@@ -17,7 +19,7 @@ import { findCollidingTags } from '../support/colliding-tags.ts'
 import { engines } from '../support/engines.ts'
 import { countCalls, fillWithTraps } from '../support/hostile-schema.ts'
 import { openPooler } from '../support/pooler.ts'
-import { query } from '../support/postgres.ts'
+import { openClient, query } from '../support/postgres.ts'
 import { newDelivery, newReceiver, newSaved } from '../support/receiver-record.ts'
 import { newTokenRecord } from '../support/token-record.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -160,8 +162,11 @@ async function newHostileDatabase() {
   }
 }
 
-async function open(url: string, journaling?: Journaling): Promise<Store & AsyncDisposable> {
-  const store = buildPostgresStore(await openPrimary(url, quiet, undefined, journaling))
+async function open(
+  url: string,
+  journaling: Journaling = 'as before',
+): Promise<Store & AsyncDisposable> {
+  const store = buildPostgresStore(await openPrimary(url, quiet, { journaling }))
   return { ...store, [Symbol.asyncDispose]: store.close }
 }
 
@@ -251,10 +256,13 @@ describe('plants by tag', () => {
       'x'.repeat(32),
       'x'.repeat(9_000),
     ]
-    const sql = postgres(url, { max: 1 })
-    await sql`INSERT INTO plant_store.plants SELECT row_number() OVER (), 'x', tag, 1
-      FROM unnest(${tags}::text[]) AS tag`
-    await sql.end()
+    const client = await openClient(url)
+    await client.query(
+      `INSERT INTO plant_store.plants SELECT row_number() OVER (), 'x', tag, 1
+       FROM unnest($1::text[]) AS tag`,
+      [tags],
+    )
+    await client.end()
     await using store = await open(url)
     for (const [index, tag] of tags.entries()) {
       assert.deepEqual(await store.listIds({ ...everything, tag, limit: 10 }), [BigInt(index + 1)])
@@ -269,7 +277,7 @@ describe('plants by tag', () => {
     await using plants = await openPlants()
     const { sql } = plants
     await sql`INSERT INTO plant_store.plants SELECT row_number() OVER (), 'x', tag, 1
-      FROM unnest(${tags}::text[]) AS tag`
+      FROM unnest(${toTextArray(tags)}::text[]) AS tag`
     const [row] = await sql`SELECT count(DISTINCT hashtextextended(tag, 0)) AS hashes
       FROM plant_store.plants WHERE id <= 100`
     assert.equal(row?.hashes, '1')
@@ -349,7 +357,9 @@ async function countScans(url: string): Promise<number> {
 async function openPlants() {
   const url = await postgresql.newUrl()
   await (await open(url)).close()
-  const sql = postgres(url, { max: 1, onnotice() {} })
+  const address = toAddress(url)
+  const [at] = address.hosts as [Host]
+  const { sql, end } = await openConnection(address, at, { tls: undefined, settings: {} })
 
   async function countReads(): Promise<number> {
     const [row] = await sql`SELECT seq_tup_read + idx_tup_fetch AS rows
@@ -367,6 +377,6 @@ async function openPlants() {
       await sql`COMMIT`
       return { first: plants[0]?.id, found: plants.length, read }
     },
-    [Symbol.asyncDispose]: () => sql.end(),
+    [Symbol.asyncDispose]: () => end(0),
   }
 }

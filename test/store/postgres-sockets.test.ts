@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { dirname, join } from 'node:path'
 import { before, describe, it } from 'node:test'
-import { openPrimary } from '../../src/store/postgres/connection.ts'
+import { openPrimary } from '../../src/store/postgres/primary.ts'
 import { newFolder } from '../support/folder.ts'
 import {
   newCluster,
@@ -42,12 +42,15 @@ describe('a server on a Unix socket', () => {
 
   it('is missed in one line that names the file of the socket', async () => {
     const folder = newFolder()
-    await assert.rejects(openPrimary(`postgres:///plants?host=${folder}`, quiet, 0), {
-      name: 'UnusableStore',
-      message:
-        `No PostgreSQL server answers at ${join(folder, '.s.PGSQL.5432')} of DATABASE_URL ` +
-        '(ENOENT). Check the address, and that it is PostgreSQL.',
-    })
+    await assert.rejects(
+      openPrimary(`postgres:///plants?host=${folder}`, quiet, { startTimeoutMs: 0 }),
+      {
+        name: 'UnusableStore',
+        message:
+          `No PostgreSQL server answers at ${join(folder, '.s.PGSQL.5432')} of DATABASE_URL ` +
+          '(ENOENT). Check the address, and that it is PostgreSQL.',
+      },
+    )
   })
 })
 
@@ -65,6 +68,9 @@ describe('a server that speaks TLS at once', () => {
     assert.ok(row !== undefined && row.count > 0)
     await store.close()
     await tls.present({ names: ['other.example'], addresses: [] })
-    await assert.rejects(openPrimary(url, quiet, 0), /is for another host than the one/)
+    await assert.rejects(
+      openPrimary(url, quiet, { startTimeoutMs: 0 }),
+      /is for another host than the one/,
+    )
   })
 })

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:net'
 import { describe, it } from 'node:test'
-import { openPrimary } from '../../src/store/postgres/connection.ts'
 import { migrations } from '../../src/store/postgres/migrations.ts'
-import type { PostgresOptions } from '../../src/store/postgres/store.ts'
+import { openPrimary } from '../../src/store/postgres/primary.ts'
 import { type Position, type Store, UnusableStore } from '../../src/store/store.ts'
 import { run } from '../support/command.ts'
 import { findServer } from '../support/databases.ts'
@@ -14,7 +13,7 @@ import { findFreePort, password, query } from '../support/postgres.ts'
 import { openProxy } from '../support/proxy.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { startService } from '../support/service.ts'
-import { openPostgresStore as open } from '../support/stores.ts'
+import { openPostgresStore as open, type PostgresStoreOptions } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 
 const quiet = { onLost() {}, onFound() {} }
@@ -30,7 +29,7 @@ async function openCable() {
 
 type Cable = Awaited<ReturnType<typeof openCable>>
 
-async function openBehindProxy(options?: PostgresOptions) {
+async function openBehindProxy(options?: PostgresStoreOptions) {
   const cable = await openCable()
   return { ...cable, store: await open(cable.proxied, options) }
 }
@@ -153,7 +152,7 @@ describe('a PostgreSQL that goes away', () => {
   it('ends a start with one line, or not at all, at whichever moment it is lost', async () => {
     const { proxy, proxied } = await openCable()
     const open = () =>
-      openPrimary(proxied, quiet, 100).then(
+      openPrimary(proxied, quiet, { startTimeoutMs: 100 }).then(
         async (connection) => {
           await connection.close()
           return 'opened'
@@ -422,7 +421,7 @@ describe('a PostgreSQL that cannot be the store', () => {
     const { port } = other.address() as { port: number }
     for (const at of [port, await findFreePort()]) {
       await assert.rejects(
-        openPrimary(`postgres://a:b@127.0.0.1:${at}/x`, quiet, 200),
+        openPrimary(`postgres://a:b@127.0.0.1:${at}/x`, quiet, { startTimeoutMs: 200 }),
         (error) => error instanceof UnusableStore && unanswered.test(error.message),
       )
     }

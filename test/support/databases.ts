@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import postgres from 'postgres'
-import { newCluster, startServer } from './postgres.ts'
+import type { Client } from 'pg'
+import { newCluster, openClient, startServer } from './postgres.ts'
 import { releaseAfterFile, releaseAfterTest } from './release.ts'
 
 /** Databases that are empty again: to empty one costs a fifth of making one. */
@@ -17,20 +17,20 @@ export async function newDatabase(): Promise<string> {
 
 async function createDatabase(): Promise<string> {
   const name = `plants_${randomBytes(6).toString('hex')}`
-  const sql = await openAdmin()
-  await sql.unsafe(`CREATE DATABASE ${name} STRATEGY FILE_COPY`)
+  const admin = await openAdmin()
+  await admin.query(`CREATE DATABASE ${name} STRATEGY FILE_COPY`)
   return (await findServer()) + name
 }
 
 /** Removes the store from a database. Answers whether nothing else is left in it. */
 async function clear(url: string): Promise<boolean> {
-  const sql = postgres(url, { max: 1, onnotice: () => {} })
+  const client = await openClient(url)
   try {
-    await sql.unsafe(endOthers)
-    await sql.unsafe('DROP SCHEMA IF EXISTS plant_store CASCADE')
-    return (await sql.unsafe(leftovers)).length === 0
+    await client.query(endOthers)
+    await client.query('DROP SCHEMA IF EXISTS plant_store CASCADE')
+    return (await client.query(leftovers)).rows.length === 0
   } finally {
-    await sql.end()
+    await client.end()
   }
 }
 
@@ -48,13 +48,13 @@ const leftovers = `
   UNION ALL SELECT oid FROM pg_catalog.pg_operator WHERE oid > 16383
   UNION ALL SELECT setdatabase FROM pg_catalog.pg_db_role_setting WHERE setdatabase <> 0`
 
-let admin: Promise<postgres.Sql> | undefined
+let admin: Promise<Client> | undefined
 
-function openAdmin(): Promise<postgres.Sql> {
+function openAdmin(): Promise<Client> {
   admin ??= (async () => {
-    const sql = postgres(`${await findServer()}postgres`, { max: 1, onnotice: () => {} })
-    releaseAfterFile(() => sql.end())
-    return sql
+    const client = await openClient(`${await findServer()}postgres`)
+    releaseAfterFile(() => client.end())
+    return client
   })()
   return admin
 }

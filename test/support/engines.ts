@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import postgres from 'postgres'
 import type { BatcherBounds } from '../../src/store/batcher.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
@@ -9,7 +8,7 @@ import type { Journaling, Store } from '../../src/store/store.ts'
 import { breakSync } from './broken-sync.ts'
 import { newDatabase } from './databases.ts'
 import { newFolder } from './folder.ts'
-import { query } from './postgres.ts'
+import { openClient, query } from './postgres.ts'
 import { openProxy } from './proxy.ts'
 import { releaseAfterTest, runOnce } from './release.ts'
 import { closeAfterTest, openPostgresStore, openSqliteStore } from './stores.ts'
@@ -99,9 +98,9 @@ const postgresql: Engine = {
   open: openPostgresStore,
 
   async block(url) {
-    const sql = postgres(url, { max: 1, onnotice: () => {} })
-    await sql.unsafe('BEGIN; LOCK TABLE plant_store.plants IN SHARE ROW EXCLUSIVE MODE')
-    const release = runOnce(() => sql.end())
+    const client = await openClient(url)
+    await client.query('BEGIN; LOCK TABLE plant_store.plants IN SHARE ROW EXCLUSIVE MODE')
+    const release = runOnce(() => client.end())
     releaseAfterTest(release)
     return release
   },

@@ -2,9 +2,15 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
-import { buildSockets } from '../../src/store/postgres/sockets.ts'
 import { type Certificate, type CertificateOptions, issueCertificate } from './certificates.ts'
-import { newCluster, type PostgresServer, query, startServer, writeForServer } from './postgres.ts'
+import {
+  newCluster,
+  openClient,
+  type PostgresServer,
+  query,
+  startServer,
+  writeForServer,
+} from './postgres.ts'
 import { waitUntil } from './wait.ts'
 
 /** A PostgreSQL server that speaks TLS, and the authority that its clients may trust. */
@@ -72,7 +78,7 @@ export async function startTlsServer(...accessBefore: string[]): Promise<TlsServ
       const presented = writeCertificate(options)
       await query(admin, 'SELECT pg_reload_conf()')
       await waitUntil(
-        async () => (await readFingerprint(server.port)) === presented.fingerprint,
+        async () => (await readFingerprint(admin)) === presented.fingerprint,
         'the server shows the certificate',
       )
     },
@@ -89,11 +95,9 @@ export async function startTlsServer(...accessBefore: string[]): Promise<TlsServ
 }
 
 /** The SHA-256 of the certificate that a server shows now. */
-async function readFingerprint(port: number): Promise<string> {
-  const at = { host: '127.0.0.1', port }
-  const sockets = buildSockets({ at, tls: { rejectUnauthorized: false }, timeoutMs: 10_000 })
-  const socket = (await sockets.open()) as TLSSocket
-  const { fingerprint256 } = socket.getPeerCertificate()
-  sockets.destroy()
+async function readFingerprint(url: string): Promise<string> {
+  const client = await openClient(url)
+  const { fingerprint256 } = (client.connection.stream as TLSSocket).getPeerCertificate()
+  await client.end()
   return fingerprint256
 }

@@ -14,7 +14,7 @@ import {
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import postgres from 'postgres'
+import pg from 'pg'
 import { linkLibraries } from './library-links.ts'
 
 /** The user of the server when the tests run as root: PostgreSQL refuses to run as root. */
@@ -148,12 +148,28 @@ export async function query<Row extends object = object>(
   url: string,
   text: string,
 ): Promise<Row[]> {
-  const sql = postgres(url, { max: 1, onnotice: () => {} })
+  const client = await openClient(url)
   try {
-    return (await sql.unsafe(text)) as unknown as Row[]
+    const results = [await client.query(text)].flat()
+    return results.at(-1)?.rows ?? []
   } finally {
-    await sql.end()
+    await client.end()
   }
+}
+
+/** Opens a connection. Of the parameters of the address, it knows `sslmode` and `search_path`. */
+export async function openClient(url: string): Promise<pg.Client> {
+  const [connectionString = '', parameters] = url.split('?')
+  const { sslmode, search_path } = Object.fromEntries(new URLSearchParams(parameters))
+  const client = new pg.Client({
+    connectionString,
+    ssl: sslmode === undefined || sslmode === 'disable' ? false : { rejectUnauthorized: false },
+    ...(search_path !== undefined && { options: `-c search_path=${search_path}` }),
+  })
+  // A server that stops ends the connection.
+  client.on('error', () => {})
+  await client.connect()
+  return client
 }
 
 /**

@@ -1,8 +1,8 @@
-import { openPrimary } from '../../src/store/postgres/connection.ts'
+import { openPrimary, type PrimaryOptions } from '../../src/store/postgres/primary.ts'
 import { buildPostgresStore, type PostgresOptions } from '../../src/store/postgres/store.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/store.ts'
-import type { Journaling, Store } from '../../src/store/store.ts'
+import type { Store } from '../../src/store/store.ts'
 import { releaseAfterTest, runOnce } from './release.ts'
 
 const quiet = { onLost() {}, onFound() {} }
@@ -13,15 +13,22 @@ export function openSqliteStore(path: string, options?: SqliteStoreOptions): Sto
 }
 
 /** Longer than an answer takes on a busy machine: a slow one is no failure of the store. */
-const answerTimeoutMs = 60_000
+const defaultAnswerTimeoutMs = 60_000
+
+export type PostgresStoreOptions = PostgresOptions & PrimaryOptions
 
 /** Opens a store on a PostgreSQL database. It is closed with the test. */
 export async function openPostgresStore(
   url: string,
-  { journaling, ...options }: PostgresOptions & { readonly journaling?: Journaling } = {},
+  { journaling, startTimeoutMs, ...options }: PostgresStoreOptions = {},
 ): Promise<Store> {
-  const connection = await openPrimary(url, quiet, undefined, journaling)
-  return closeAfterTest(buildPostgresStore(connection, { answerTimeoutMs, ...options }))
+  const { answerTimeoutMs = defaultAnswerTimeoutMs, ...rest } = options
+  const primary = await openPrimary(url, quiet, {
+    answerTimeoutMs,
+    ...(journaling && { journaling }),
+    ...(startTimeoutMs && { startTimeoutMs }),
+  })
+  return closeAfterTest(buildPostgresStore(primary, rest))
 }
 
 /** Closes a store when the test ends, unless the test or a service has closed it by then. */

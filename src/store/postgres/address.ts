@@ -1,6 +1,4 @@
 import { UnusableStore } from '../store.ts'
-import { decode, type Host, toHosts } from './hosts.ts'
-import { type Parameters, readParameters, requireNumber, requireOneOf } from './parameters.ts'
 
 export const tlsModes = [
   'disable',
@@ -184,4 +182,152 @@ function toTlsSettings(parameters: Parameters): TlsSettings {
     )
   }
   return { mode, rootCertificate, certificate, key }
+}
+
+/** Where one server listens. A host with a slash is the folder of its Unix socket. */
+export interface Host {
+  readonly host: string
+  readonly port: number
+}
+
+const authorityPattern =
+  /^(?:(?<name>[\w.-]+)|\[(?<ipv6>[0-9A-Fa-f:.]+)\]|(?<folder>%2[Ff][^:\s]*))(?::(?<port>\d{1,5}))?$/
+/** A host in a parameter: a folder, or a name or address. */
+const hostPattern = /^(?:\/[^\0]*|[\w.:-]+)$/
+const defaultPort = 5432
+
+export function isUnixSocket({ host }: Host): boolean {
+  return host.startsWith('/')
+}
+
+/** The file of a Unix socket, which the server names after its port. */
+export function toSocketPath({ host, port }: Host): string {
+  return `${host}/.s.PGSQL.${port}`
+}
+
+/** The hosts before the path, or those of the parameters where there are none. */
+export function toHosts(authority: string, query: string): Host[] | undefined {
+  if (authority !== '') return toAll(authority.split(',').map(toHost))
+  const hosts = findParameter(query, 'host')?.split(',')
+  const ports = findParameter(query, 'port')?.split(',') ?? [String(defaultPort)]
+  if (hosts === undefined || (ports.length !== 1 && ports.length !== hosts.length)) return undefined
+  return toAll(
+    hosts.map((host, index) => {
+      const port = (ports.length === 1 ? ports[0] : ports[index]) ?? ''
+      return hostPattern.test(host) && /^\d{1,5}$/.test(port) ? withPort(host, port) : undefined
+    }),
+  )
+}
+
+function toHost(text: string): Host | undefined {
+  const { name, ipv6, folder, port = defaultPort } = authorityPattern.exec(text)?.groups ?? {}
+  const host = name ?? ipv6 ?? (folder && decode(folder))
+  return host === undefined ? undefined : withPort(host, port)
+}
+
+function withPort(host: string, port: string | number): Host | undefined {
+  return Number(port) > 65_535 ? undefined : { host, port: Number(port) }
+}
+
+function toAll<Value>(values: readonly (Value | undefined)[]): Value[] | undefined {
+  const defined = values.filter((value) => value !== undefined)
+  return defined.length === values.length ? defined : undefined
+}
+
+/** Undefined when the text is not well encoded. */
+export function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The parameters of an address that are taken. They mean what they mean for libpq. */
+const names = [
+  'host',
+  'port',
+  'sslmode',
+  'ssl',
+  'sslrootcert',
+  'sslcert',
+  'sslkey',
+  'sslnegotiation',
+  'channel_binding',
+  'connect_timeout',
+  'keepalives',
+  'keepalives_idle',
+  'keepalives_interval',
+  'keepalives_count',
+  'prepare',
+  'target_session_attrs',
+  'application_name',
+  'options',
+] as const
+type Name = (typeof names)[number]
+
+type Parameters = Readonly<Partial<Record<Name, string>>>
+
+/** Parameters of libpq that are refused for another reason than that nobody knows them. */
+const refusals: Readonly<Record<string, string>> = {
+  tcp_user_timeout:
+    'which Node.js cannot set: leave it out. A server that is silent for a second is given up.',
+}
+
+/** Reads the parameters of an address, or throws `UnusableStore` with the first mistake. */
+function readParameters(query: string): Parameters {
+  const parameters: Partial<Record<Name, string>> = {}
+  for (const [name, value] of decodeQuery(query)) {
+    if (!isName(name)) throw new UnusableStore(explainRefusal(name))
+    if (parameters[name] !== undefined) {
+      throw new UnusableStore(`DATABASE_URL has the parameter ${name} twice: leave one out.`)
+    }
+    if (value === '') throw new UnusableStore(`The parameter ${name} of DATABASE_URL is empty.`)
+    parameters[name] = value
+  }
+  return parameters
+}
+
+/** One parameter; undefined when there is none. The others are not looked at. */
+function findParameter(query: string, sought: Name): string | undefined {
+  return decodeQuery(query).find(([name]) => name === sought)?.[1]
+}
+
+/** A plus sign is itself, as for libpq: file names may have one. */
+function decodeQuery(query: string): [name: string, value: string][] {
+  return [...new URLSearchParams(query.replaceAll('+', '%2B'))]
+}
+
+function isName(name: string): name is Name {
+  return (names as readonly string[]).includes(name)
+}
+
+function explainRefusal(name: string): string {
+  const refusal = Object.hasOwn(refusals, name) ? refusals[name] : undefined
+  if (refusal !== undefined) return `DATABASE_URL has the parameter ${name}, ${refusal}`
+  const shown = /^\w{1,40}$/.test(name) ? name : 'without a proper name'
+  return `DATABASE_URL has an unknown parameter ${shown}: it may have ${names.join(', ')}.`
+}
+
+function requireOneOf<Value extends string>(
+  parameters: Parameters,
+  name: Name,
+  values: readonly Value[],
+): Value | undefined {
+  const given = parameters[name]
+  const value = values.find((candidate) => candidate === given)
+  if (given === value) return value
+  const expected = values.join(', ').replace(/, ([^,]*)$/, ' or $1')
+  throw new UnusableStore(`The parameter ${name} of DATABASE_URL must be ${expected}.`)
+}
+
+/** A whole number from 1 to `largest`. For libpq, 0 means no limit, or the system's own. */
+function requireNumber(parameters: Parameters, name: Name, largest: number): number | undefined {
+  const given = parameters[name]
+  if (given === undefined) return undefined
+  const value = /^\d{1,9}$/.test(given) ? Number(given) : 0
+  if (value >= 1 && value <= largest) return value
+  throw new UnusableStore(
+    `The parameter ${name} of DATABASE_URL must be a whole number from 1 to ${largest}.`,
+  )
 }

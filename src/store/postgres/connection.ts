@@ -1,118 +1,284 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { unreachable } from '../failures.ts'
-import { type Journaling, type StoreEvents, UnusableStore } from '../store.ts'
-import { toAddress } from './address.ts'
-import { explain } from './explain.ts'
-import { isLoss } from './failures.ts'
-import { pauseIfCopied } from './home.ts'
-import { setJournaling } from './journal.ts'
-import type { Sql } from './pools.ts'
-import { prepareSchema } from './schema.ts'
-import { openSession, type Session, takeFirst } from './session.ts'
-
-/** The current session, on whichever server the primary is. */
-export interface Connection {
-  /** Undefined while no server can be used. */
-  session(): Session | undefined
-  /** Gives up a session whose server can no longer be used, as a statement has shown. */
-  giveUp(session: Session, reason: unknown): void
-  close(): Promise<void>
-}
-
-/** How long a start waits for a server that does not answer yet. */
-const defaultStartTimeoutMs = 5_000
-const retryMs = 100
-/** How long statements of a lost session may still get their answers. New ones wait for them. */
-const farewellMs = 1_000
+import { Socket } from 'node:net'
+import type { ConnectionOptions, TLSSocket } from 'node:tls'
+import pg from 'pg'
+import { type Address, type Host, isUnixSocket } from './address.ts'
+import {
+  codeOf,
+  Lost,
+  NotPrimary,
+  TlsFailure,
+  timedOut,
+  UnsafeSearchPath,
+  withTimeout,
+} from './failures.ts'
+import { type Result, type Sql, toStatement, toStatementName, type Value } from './sql.ts'
 
 /**
- * Finds the primary among the hosts of the address, prepares its schema, and follows it from then
- * on.
+ * One connection to one server, a `Client` of pg. It is opened here and never opened again: once
+ * it is lost or destroyed, every statement on it fails with `Lost`, those under way included.
+ *
+ * Statements are pipelined: each is sent at once, and the server answers in their order. An error
+ * of the server ends one statement. Whatever else happens (a fatal error, a closed socket, a
+ * deadline, a result that cannot be right) ends the connection, so no answer can meet the
+ * statement of somebody else.
  */
-export async function openPrimary(
-  url: string,
-  events: StoreEvents,
-  startTimeoutMs = defaultStartTimeoutMs,
-  wanted: Journaling = 'as before',
+export interface Connection {
+  readonly sql: Sql
+  /**
+   * The rows of a COPY to STDOUT as text, in pieces. While nobody reads on, the socket is paused
+   * and the server waits. The connection is destroyed if the next piece takes longer than this
+   * time, or if the reader leaves before the end.
+   */
+  copy(text: string, timeoutMs: number): AsyncGenerator<string>
+  /** How many warnings the server has sent. */
+  warnings(): number
+  /** Lets the statements under way finish within this time, then closes the connection. */
+  end(graceMs: number): Promise<void>
+  /** Closes the socket at once. The server may still execute what was sent. */
+  destroy(): void
+}
+
+/** How to connect to a server, and what it must be told with each connection. */
+export interface Terms {
+  /** Absent: nothing is encrypted. */
+  readonly tls: ConnectionOptions | undefined
+  readonly settings: Readonly<Record<string, string>>
+}
+
+/** How much text of a COPY is read ahead. */
+const pieceChars = 64 * 1024
+/** How long the server has to take a farewell. */
+const farewellMs = 100
+/** The SQLSTATE of a notice that is no warning. */
+const noWarning = '00000'
+/** The protocol that a server agrees to when TLS comes first. */
+const protocol = 'postgresql'
+
+/**
+ * Opens a connection to a server, or throws why it cannot be used: it must be a primary, and look
+ * for functions and operators among its own first. `onLost` is called once when the connection is
+ * lost, unless it was ended or destroyed here.
+ */
+export async function openConnection(
+  address: Address,
+  at: Host,
+  { tls, settings }: Terms,
+  onLost: (reason: Lost) => void = () => {},
 ): Promise<Connection> {
-  const address = toAddress(url)
-  const { hosts } = address
-  let current: Session | undefined
-  let isClosed = false
+  const client = newClient(address, at, tls)
+  let lost: Lost | undefined
+  let report: typeof onLost | undefined
+  let warnings = 0
 
-  async function connect(): Promise<Session> {
-    const attempts = hosts.map((at) => {
-      const attempt = openSession({ address, at, onLost: (reason) => lose(opened, reason) })
-      let opened: Session | undefined
-      return attempt.then((session) => {
-        opened = session
-        return session
-      })
-    })
-    const session = await takeFirst(attempts)
-    // It was lost before it became the current session, so `lose` ignored that.
-    if (session.isOver()) {
-      await session.end(0)
-      throw unreachable()
-    }
-    return session
+  // pg itself sends only the settings that it knows.
+  Object.assign(client, {
+    getStartupConf: () => ({ user: client.user, database: client.database, ...settings }),
+  })
+  client.on('notice', ({ code }) => {
+    if (code !== noWarning) warnings++
+  })
+  client.on('error', lose)
+  client.on('end', () => lose(undefined))
+
+  function lose(error: Error | undefined): void {
+    if (lost !== undefined) return
+    lost = toLost(error)
+    client.connection.stream.destroy()
+    report?.(lost)
   }
 
-  function lose(session: Session | undefined, reason: unknown): void {
-    if (session === undefined || session !== current) return
-    current = undefined
-    events.onLost(reason)
-    void session.end(farewellMs)
-    void reconnect()
+  function destroy(): void {
+    report = undefined
+    lose(undefined)
   }
 
-  async function reconnect(): Promise<void> {
-    while (!isClosed) {
-      try {
-        const session = await connect()
-        if (isClosed) return await session.end(0)
-        current = session
-        return events.onFound()
-      } catch {
-        await sleep(retryMs, undefined, { ref: false })
-      }
-    }
-  }
-
-  async function start(): Promise<Session> {
-    const deadline = performance.now() + startTimeoutMs
-    for (;;) {
-      try {
-        return await connect()
-      } catch (error) {
-        const failure = explain(error, hosts)
-        if (failure.isFinal || performance.now() > deadline) {
-          throw new UnusableStore(failure.message, { cause: error })
+  /** Sends a query. It fails with `Lost` if the server is not ready for the next one afterwards. */
+  function send(query: PgQuery): Promise<PgResult> {
+    return new Promise((resolve, reject) => {
+      if (lost !== undefined) throw lost
+      const { connection } = client
+      query.callback = (error, result) => {
+        if (error === null) return resolve(result)
+        if (!(error instanceof pg.DatabaseError)) return reject(lost ?? toLost(error))
+        const onReady = () => {
+          connection.off('end', onEnd)
+          reject(error)
         }
-        await sleep(retryMs)
+        const onEnd = () => {
+          connection.off('readyForQuery', onReady)
+          reject(toLost(error))
+        }
+        connection.once('readyForQuery', onReady).once('end', onEnd)
       }
+      client.query(query)
+    })
+  }
+
+  async function run<Found extends readonly object[]>(
+    text: string,
+    values: readonly Value[] = [],
+  ): Promise<Result<Found>> {
+    const query = newQuery(text, values)
+    if (address.isPrepared) query.name = toStatementName(text)
+    const { rows, rowCount } = await send(query)
+    if (rows.length > 0 && rows.length !== rowCount) {
+      lose(new Error('a result has another number of rows than the server says'))
+      throw lost
+    }
+    return Object.assign(rows, { count: rowCount ?? 0 }) as unknown as Result<Found>
+  }
+
+  async function* copy(text: string, timeoutMs: number): AsyncGenerator<string> {
+    const { stream } = client.connection
+    let piece = ''
+    let isDone = false
+    let wake = () => {}
+    const query = Object.assign(newQuery(text), {
+      handleCopyData({ chunk }: { readonly chunk: Buffer }) {
+        // As text at once: pg uses the memory of a chunk again.
+        piece += chunk.toString()
+        if (piece.length < pieceChars) return
+        stream.pause()
+        wake()
+      },
+    })
+    const sent = send(query).finally(() => {
+      isDone = true
+      wake()
+    })
+    sent.catch(() => {})
+    try {
+      while (!isDone) {
+        const { promise: woken, resolve } = Promise.withResolvers<void>()
+        wake = resolve
+        stream.resume()
+        await withTimeout(woken, timeoutMs)
+        const taken = piece
+        piece = ''
+        if (taken !== '') yield taken
+      }
+      await sent
+      if (piece !== '') yield piece
+    } finally {
+      // The last rows may have paused a socket that has to take other answers.
+      stream.resume()
+      if (!isDone) destroy()
     }
   }
 
-  const first = await start()
-  current = first
+  async function end(graceMs: number): Promise<void> {
+    report = undefined
+    await withTimeout(client.end(), graceMs + farewellMs).catch(() => {})
+    destroy()
+  }
+
+  const tag = <Found extends readonly object[]>(parts: TemplateStringsArray, ...values: Value[]) =>
+    run<Found>(toStatement(parts), values)
+  const script = async (text: string) => void (await send(newQuery(text)))
+  const sql: Sql = Object.assign(tag, { run, script })
   try {
-    const [writer] = first.writers as [Sql]
-    const migration = await prepareSchema(writer, events.onNew)
-    if (migration !== undefined) events.onMigrated?.(migration)
-    await pauseIfCopied(writer)
-    await setJournaling(writer, wanted)
+    await connect(client, address, tls)
+    await withTimeout(requirePrimary(sql), address.connectTimeoutMs)
+    if (lost !== undefined) throw lost
+    report = onLost
+    return { sql, copy, warnings: () => warnings, end, destroy }
   } catch (error) {
-    isClosed = true
-    await first.end(0)
-    throw isLoss(error) ? new UnusableStore(explain(error, hosts).message, { cause: error }) : error
+    destroy()
+    throw error
   }
-  return {
-    session: () => current,
-    giveUp: lose,
-    async close() {
-      isClosed = true
-      await current?.end(farewellMs)
-    },
+}
+
+/** The parts of a query of pg that its types leave out. */
+interface PgQuery extends pg.Query {
+  name?: string
+  callback?: (error: Error | null, result: PgResult) => void
+}
+type PgResult = pg.QueryResult<object>
+
+function newQuery(text: string, values: readonly Value[] = []): PgQuery {
+  const Query = pg.Query as unknown as new (text: string, values: readonly Value[]) => PgQuery
+  return new Query(text, values)
+}
+
+function newClient(address: Address, at: Host, tls: ConnectionOptions | undefined): pg.Client {
+  const socket = new Socket()
+  const { keepAlive, password } = address
+  if (keepAlive !== undefined && !isUnixSocket(at)) {
+    const { idleMs, intervalMs, count } = keepAlive
+    socket.once('connect', () => socket.setKeepAlive(true, idleMs, intervalMs, count))
   }
+  return new pg.Client({
+    host: at.host,
+    port: at.port,
+    user: address.user,
+    database: address.database,
+    // Given none, pg would look for one in the environment and in files.
+    password: () => password ?? Promise.reject(noPassword()),
+    ssl: tls ?? false,
+    sslnegotiation: tls === undefined ? 'postgres' : address.negotiation,
+    stream: () => socket,
+    pipeline: true,
+  })
+}
+
+/** What a server answers to a wrong one. */
+function noPassword(): Error {
+  return Object.assign(new Error('the server asks for a password'), { code: '28P01' })
+}
+
+/** Connects within the time of the address. Failures of TLS are told from others. */
+async function connect(
+  client: pg.Client,
+  { connectTimeoutMs, negotiation }: Address,
+  tls: ConnectionOptions | undefined,
+): Promise<void> {
+  const { connection } = client
+  const plain = connection.stream
+  let answer: string | undefined
+  let isEncrypting = false
+  plain.once('connect', () => {
+    isEncrypting = tls !== undefined
+  })
+  if (tls !== undefined && negotiation === 'postgres') {
+    plain.once('data', (bytes) => {
+      answer = String(bytes)
+    })
+  }
+  connection.once('sslconnect', () => {
+    const encrypted = connection.stream as TLSSocket
+    encrypted.once('secureConnect', () => {
+      const isAgreed = negotiation !== 'direct' || encrypted.alpnProtocol === protocol
+      if (isAgreed) isEncrypting = false
+      else encrypted.destroy(new TlsFailure('TLS_NOT_DIRECT'))
+    })
+  })
+  const timer = setTimeout(() => connection.stream.destroy(timedOut()), connectTimeoutMs)
+  try {
+    await client.connect()
+  } catch (error) {
+    if (isEncrypting) throw toTlsFailure(error, answer)
+    throw codeOf(error) === '' ? toLost(error) : error
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function toTlsFailure(error: unknown, answer: string | undefined): TlsFailure {
+  if (error instanceof TlsFailure) return error
+  const withoutCode = answer === 'N' ? 'TLS_REFUSED' : 'TLS_NO_ANSWER'
+  return new TlsFailure(codeOf(error) || withoutCode, error)
+}
+
+function toLost(cause: unknown): Lost {
+  return cause instanceof Lost ? cause : new Lost(codeOf(cause) || 'CLOSED', { cause })
+}
+
+/** Throws unless the server is a primary whose own functions and operators come first. */
+export async function requirePrimary(sql: Sql): Promise<void> {
+  const [{ standby, schemas }] = await sql<[{ standby: boolean; schemas: string }]>`
+    SELECT pg_catalog.pg_is_in_recovery() AS standby,
+      pg_catalog.current_schemas(TRUE)::pg_catalog.text AS schemas`
+  if (standby) throw new NotPrimary()
+  // PostgreSQL never looks for functions and operators among temporary objects.
+  if (!/^\{(pg_temp_\d+,)?pg_catalog[,}]/.test(schemas)) throw new UnsafeSearchPath()
 }

@@ -1,8 +1,7 @@
 import type { StoredPlant } from '../../contract/shapes.ts'
 import { type DeliveryRow, toDelivery } from '../receiver-row.ts'
 import { type Delivery, type KeptDelivery, maxFailures } from '../receivers.ts'
-import { toTextArray } from './arrays.ts'
-import type { Sql } from './pools.ts'
+import { type Sql, toTextArray } from './sql.ts'
 
 /** The statements on deliveries that are kept. */
 export const deliveryStatements = {

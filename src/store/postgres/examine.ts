@@ -1,15 +1,16 @@
 import { examineClock, examineSchema, examineTokens, type Finding, fine, toDo } from '../finding.ts'
 import { UnusableStore } from '../store.ts'
 import { toAddress } from './address.ts'
-import { explain } from './explain.ts'
+import { explain } from './failures.ts'
 import { migrations } from './migrations.ts'
-import type { Sql } from './pools.ts'
 import { oldestServer, readVersion, requirePrivileges } from './schema.ts'
-import { openSession, type Session, takeFirst } from './session.ts'
+import { openSession, type Session, takeFirstSession } from './session.ts'
+import type { Sql } from './sql.ts'
 
 /** A server whose clock differs by more than this gives tokens another lifetime. */
 const clockToleranceMs = 2_000
 const maxUsedShare = 0.8
+const readTimeoutMs = 5_000
 
 interface Settings {
   readonly version: string
@@ -35,9 +36,11 @@ export async function examineServer(url: string): Promise<Finding[]> {
 
 async function connect(url: string): Promise<Session> {
   const address = toAddress(url)
-  const attempts = address.hosts.map((at) => openSession({ address, at, onLost() {} }))
+  const attempts = address.hosts.map((at) =>
+    openSession({ address, at, readTimeoutMs, onLost() {} }),
+  )
   try {
-    return await takeFirst(attempts)
+    return await takeFirstSession(attempts)
   } catch (error) {
     throw new UnusableStore(explain(error, address.hosts).message, { cause: error })
   }

@@ -1,13 +1,41 @@
 import { diskFull, unconfirmed, unreachable } from '../failures.ts'
+import { UnusableStore } from '../store.ts'
+import { type Host, isUnixSocket, toSocketPath } from './address.ts'
 
-/** An error that the server reported. `code` is its SQLSTATE. */
-interface ServerError extends Error {
+/** The connection is gone or given up. A statement that was sent may have been executed. */
+export class Lost extends Error {
   readonly code: string
-  readonly severity: string
+  constructor(code: string, options?: ErrorOptions) {
+    super(`the connection is lost (${code})`, options)
+    this.name = 'Lost'
+    this.code = code
+  }
 }
 
-function isServerError(error: unknown): error is ServerError {
-  return error instanceof Error && error.name === 'PostgresError'
+/** The server is a standby: it cannot take writes. */
+export class NotPrimary extends Error {
+  constructor() {
+    super('the server is a standby')
+    this.name = 'NotPrimary'
+  }
+}
+
+/** The server looks for functions and operators in other schemas before its own. */
+export class UnsafeSearchPath extends Error {
+  constructor() {
+    super('the search_path puts other schemas before pg_catalog')
+    this.name = 'UnsafeSearchPath'
+  }
+}
+
+/** The handshake failed. The code says why. */
+export class TlsFailure extends Error {
+  readonly code: string
+  constructor(code: string, cause?: unknown) {
+    super('the server could not be reached over TLS', { cause })
+    this.name = 'TlsFailure'
+    this.code = code
+  }
 }
 
 /** Another transaction changed the rows meanwhile: decisions made from them must be made again. */
@@ -18,15 +46,6 @@ export class StaleRows extends Error {
   }
 }
 
-/** The driver mixed up the rows of a result: its connection cannot be used any more. */
-export class RowsMissing extends Error {
-  readonly code = 'ROWS_MISSING'
-  constructor() {
-    super('the driver left rows out of a result')
-    this.name = 'RowsMissing'
-  }
-}
-
 /** The code of an error, the server's or the connection's: `28P01`, `ECONNREFUSED`. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
@@ -34,23 +53,45 @@ export function codeOf(error: unknown): string {
 
 /** Two transactions collided. The server rolled this one back, and it can be sent again. */
 export function isCollision(error: unknown): boolean {
-  if (error instanceof StaleRows) return true
-  return isServerError(error) && (error.code === '40001' || error.code === '40P01')
+  return error instanceof StaleRows || ['40001', '40P01'].includes(codeOf(error))
 }
 
 /** The server takes no writes any more: it became a standby, or is about to stop. */
 export function isUnwritable(error: unknown): boolean {
-  return isServerError(error) && error.code === '25006'
+  return codeOf(error) === '25006'
+}
+
+/** The connection was lost, or the server ended it. A statement that was sent may have run. */
+export function isLoss(error: unknown): error is Lost {
+  return error instanceof Lost
+}
+
+/** The error of an answer that did not come in time. The server may still be working on it. */
+export function timedOut(): Lost {
+  return new Lost(timeout)
 }
 
 /** We stopped waiting. The server may still be working on it. */
 export function isTimeout(error: unknown): boolean {
-  return codeOf(error) === 'TIMEOUT'
+  return codeOf(error) === timeout
 }
 
-/** The connection was lost, or the server ended it. A statement that was sent may have run. */
-export function isLoss(error: unknown): boolean {
-  return isServerError(error) ? error.severity !== 'ERROR' : codeOf(error) !== ''
+const timeout = 'TIMEOUT'
+
+/** The promise's outcome, or the error `timedOut`. The promise itself goes on. */
+export async function withTimeout<Value>(
+  promise: Promise<Value>,
+  timeoutMs: number,
+): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(timedOut()), timeoutMs)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /** The failure of a write that was sent. The server's own errors undid it; a loss may not have. */
@@ -69,3 +110,92 @@ export function toReadFailure(error: unknown): unknown {
 
 // Classes of SQLSTATE that mean "not now": resources, the operator, the server's own system.
 const passingClasses = ['53', '55', '57', '58']
+
+/** Why no server can be used, in one line for the operator. */
+export interface Explanation {
+  readonly message: string
+  /** Whether waiting cannot help. */
+  readonly isFinal: boolean
+}
+
+/** Explains why none of the hosts could be used. */
+export function explain(error: unknown, hosts: readonly Host[]): Explanation {
+  const reasons: unknown[] = error instanceof AggregateError ? error.errors : [error]
+  for (const reason of reasons) {
+    const message = toFinalMessage(reason)
+    if (message !== undefined) return { message, isFinal: true }
+  }
+  const names = hosts.map(toName).join(', ')
+  if (reasons.every((reason) => reason instanceof NotPrimary)) {
+    return {
+      message: `No server of DATABASE_URL (${names}) is a primary: all are standbys.`,
+      isFinal: false,
+    }
+  }
+  const codes = [...new Set(reasons.map((reason) => codeOf(reason) || String(reason)))].join(', ')
+  return {
+    message:
+      `No PostgreSQL server answers at ${names} of DATABASE_URL (${codes}). ` +
+      'Check the address, and that it is PostgreSQL.',
+    isFinal: false,
+  }
+}
+
+function toName(at: Host): string {
+  return isUnixSocket(at) ? toSocketPath(at) : `${at.host}:${at.port}`
+}
+
+function toFinalMessage(reason: unknown): string | undefined {
+  if (reason instanceof UnusableStore) return reason.message
+  if (reason instanceof UnsafeSearchPath) return unsafeSearchPath
+  if (reason instanceof TlsFailure && !passingCodes.includes(reason.code)) {
+    return tlsMessages[reason.code] ?? toTlsMessage(reason.code)
+  }
+  // With TLS 1.3, a server refuses the certificate of its client after the handshake.
+  if (codeOf(reason).startsWith('ERR_SSL_')) return toTlsMessage(codeOf(reason))
+  return serverMessages[codeOf(reason)]
+}
+
+const serverMessages: Record<string, string> = {
+  '28P01': 'PostgreSQL refuses the user name or the password of DATABASE_URL.',
+  '28000': 'PostgreSQL does not let the user of DATABASE_URL in: see its pg_hba.conf.',
+  '3D000': 'The database that DATABASE_URL names does not exist: create it, or name another.',
+  '42501': 'The user of DATABASE_URL may not connect to the database: grant it CONNECT.',
+}
+
+const unsafeSearchPath =
+  'The search_path of the user of DATABASE_URL names pg_catalog after another schema, so that ' +
+  'functions of other users could be called: ' +
+  'take pg_catalog out of it (ALTER ROLE … SET search_path).'
+
+const tlsMessages: Record<string, string> = {
+  TLS_REFUSED:
+    'The PostgreSQL server does not speak TLS, which sslmode of DATABASE_URL requires: ' +
+    'set ssl = on there.',
+  TLS_NOT_DIRECT:
+    'The PostgreSQL server does not know sslnegotiation=direct: it needs PostgreSQL 17 or newer. ' +
+    'Leave the parameter out.',
+  CERT_HAS_EXPIRED: 'The certificate of the PostgreSQL server has expired: renew it.',
+  CERT_NOT_YET_VALID:
+    'The certificate of the PostgreSQL server is not valid yet: check the clocks.',
+  ERR_TLS_CERT_ALTNAME_INVALID:
+    'The certificate of the PostgreSQL server is for another host than the one of DATABASE_URL.',
+}
+
+function toTlsMessage(code: string): string {
+  return untrustedCodes.includes(code)
+    ? `No authority of sslrootcert has signed the certificate of the PostgreSQL server (${code}).`
+    : `The PostgreSQL server of DATABASE_URL cannot be reached over TLS (${code}).`
+}
+
+/** A server that starts or stops closes connections at any moment. */
+const passingCodes = ['ABORT_ERR', 'ECONNRESET', 'EPIPE', 'TIMEOUT', 'TLS_NO_ANSWER']
+
+const untrustedCodes = [
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'CERT_SIGNATURE_FAILURE',
+]

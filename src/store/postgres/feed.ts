@@ -1,12 +1,12 @@
 import { unreachable } from '../failures.ts'
 import type { Store } from '../store.ts'
 import { buildWatch } from '../watch.ts'
-import type { Connection } from './connection.ts'
 import { buildHorizon, type Horizon } from './horizon.ts'
 import { journalEnd, lastRow } from './journal.ts'
 import { readJournal } from './journal-pages.ts'
-import type { Sql } from './pools.ts'
+import type { Primary } from './primary.ts'
 import type { Session } from './session.ts'
+import type { Sql } from './sql.ts'
 
 type Read = <Value>(lane: 'lookUps' | 'pages', run: (sql: Sql) => Promise<Value>) => Promise<Value>
 
@@ -24,7 +24,7 @@ export interface Feed {
   wake(): void
 }
 
-export function buildFeed(connection: Connection, read: Read): Feed {
+export function buildFeed(primary: Primary, read: Read): Feed {
   const watch = buildWatch(() => read('lookUps', lastRow), lookMs)
   const horizons = new WeakMap<Session, Horizon>()
 
@@ -32,7 +32,7 @@ export function buildFeed(connection: Connection, read: Read): Feed {
   async function withHorizon<Value>(
     run: (sql: Sql, horizon: Horizon) => Promise<Value>,
   ): Promise<Value> {
-    const session = connection.session()
+    const session = primary.session()
     if (session === undefined) throw unreachable()
     const horizon = horizons.get(session) ?? buildHorizon(() => watch.wakeIn(unsettledMs))
     horizons.set(session, horizon)

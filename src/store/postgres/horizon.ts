@@ -1,4 +1,4 @@
-import type { Sql } from './pools.ts'
+import type { Sql } from './sql.ts'
 
 /**
  * How far the rows of the journal are settled: no row can come up before them any more.

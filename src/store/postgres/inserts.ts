@@ -1,14 +1,42 @@
 import { buildRecorder } from '../../journal/recorder.ts'
 import type { VersionedPlant } from '../store.ts'
-import { toIntegerArray, toTextArray } from './arrays.ts'
-import { runWithPlants, selectPlants } from './columns.ts'
 import { codeOf, StaleRows } from './failures.ts'
-import type { Sql } from './pools.ts'
+import { type Sql, toIntegerArray, toTextArray } from './sql.ts'
 
 /** The token of each plant, or one for all of them. */
 type TokenIds = readonly (string | undefined)[]
 
 const uniqueViolation = '23505'
+
+/**
+ * Runs a statement with plants as `$1` to `$4`, an array for each column, and with others after
+ * them. Each is sent once, however often it is used.
+ */
+export function runWithPlants<Row extends object = object>(
+  sql: Sql,
+  statement: string,
+  plants: readonly VersionedPlant[],
+  others: readonly (string | number)[] = [],
+) {
+  const ids = toIntegerArray(plants.map(({ id }) => id))
+  const names = toTextArray(plants.map(({ name }) => name))
+  const tags = toTextArray(plants.map(({ tag = null }) => tag))
+  const versions = toIntegerArray(plants.map(({ version }) => version))
+  const values = [ids, names, tags, versions, ...others]
+  return sql.run<Row[]>(statement, values)
+}
+
+/**
+ * The plants of `$1` to `$4` as rows, if a condition is true. They come in the order of their ids,
+ * so that two batches of creates never lock each other out. As a function in FROM, `unnest` would
+ * store them before they are sorted.
+ */
+export function selectPlants(condition = 'TRUE'): string {
+  return `
+    SELECT pg_catalog.unnest($1::bigint[]) AS id, pg_catalog.unnest($2::text[]) AS name,
+      pg_catalog.unnest($3::text[]) AS tag, pg_catalog.unnest($4::bigint[]) AS version
+    WHERE ${condition} ORDER BY id`
+}
 
 /**
  * Inserts plants in one statement, with their rows of the journal if it is on: all of them, or none

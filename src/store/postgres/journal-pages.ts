@@ -14,9 +14,8 @@ import {
   type Reading,
   readRow,
 } from '../../journal/row.ts'
-import { toIntegerArray } from './arrays.ts'
 import type { Horizon } from './horizon.ts'
-import type { Sql } from './pools.ts'
+import { type Sql, toIntegerArray } from './sql.ts'
 
 /** A row of the journal. Changes beyond its share of a page are left out. */
 interface SparseRow extends Omit<JournalRow, 'changes'> {

@@ -6,8 +6,7 @@ import { unreachable } from '../failures.ts'
 import { type Journaling, type Position, UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
 import type { Horizon } from './horizon.ts'
-import type { Sql } from './pools.ts'
-import { inTransaction } from './session.ts'
+import { inTransaction, type Sql } from './sql.ts'
 
 /** How long the end of the journal waits for changes under way, and how often it looks. */
 const endTimeoutMs = 1_000

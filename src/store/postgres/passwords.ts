@@ -1,8 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { explainFile } from '../file-errors.ts'
-import { splitAddress } from './address.ts'
-import { type Host, isUnixSocket } from './hosts.ts'
+import { type Host, isUnixSocket, splitAddress } from './address.ts'
 
 /** A server and the role on it, for which a password is needed. */
 export interface Login extends Host {

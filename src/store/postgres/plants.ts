@@ -3,11 +3,10 @@ import type { JournalRow } from '../../journal/row.ts'
 import type { KeyUse, Rows } from '../changes.ts'
 import { type CreateKey, keyLifetimeMs, type VersionedPlant } from '../store.ts'
 import { toVersioned } from '../version.ts'
-import { toIntegerArray, toTextArray } from './arrays.ts'
-import { runWithPlants, selectPlants } from './columns.ts'
 import { StaleRows } from './failures.ts'
+import { runWithPlants, selectPlants } from './inserts.ts'
 import { writeRow } from './journal.ts'
-import type { Sql } from './session.ts'
+import { type Sql, toIntegerArray, toTextArray } from './sql.ts'
 
 interface PlantRow {
   readonly id: string
@@ -73,7 +72,7 @@ export async function loadRows(
   keys: CreateKey[],
 ): Promise<LoadedRows> {
   const values = [toIntegerArray([...needed.keys()]), toIntegerArray([...needed.values()])]
-  const plantRows = await sql.unsafe<PlantRow[]>(selection, values, { prepare: true })
+  const plantRows = await sql.run<PlantRow[]>(selection, values)
   const keyRows = keys.length === 0 ? [] : await selectKeys(sql, keys)
   const before = toPlantsById(plantRows)
   const plants = new Map(before)

@@ -1,56 +1,126 @@
-import { once } from 'node:events'
-import type postgres from 'postgres'
-import type { Sql } from './pools.ts'
-import type { Sockets } from './sockets.ts'
-import { withTimeout } from './timeout.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { unreachable } from '../failures.ts'
+import { type Journaling, type StoreEvents, UnusableStore } from '../store.ts'
+import { toAddress } from './address.ts'
+import { explain, isLoss } from './failures.ts'
+import { setJournaling } from './journal.ts'
+import { pauseIfCopied, prepareSchema } from './schema.ts'
+import { openSession, type Session, takeFirstSession } from './session.ts'
+import type { Sql } from './sql.ts'
 
-/** The process of the server that serves one connection, and the secret to cancel it. */
-export type Backend = Pick<postgres.State, 'pid' | 'secret'>
-
-/** The server is a standby: it cannot take writes. */
-export class NotPrimary extends Error {
-  constructor() {
-    super('the server is a standby')
-    this.name = 'NotPrimary'
-  }
+/** The server that takes writes, wherever it is at the moment. */
+export interface Primary {
+  /** How long a caller waits for an answer, from the arrival of its request. */
+  readonly answerTimeoutMs: number
+  /** The connections to it. Undefined while no server can be used. */
+  session(): Session | undefined
+  /** Gives up a session whose server can no longer be used, as a statement has shown. */
+  giveUp(session: Session, reason: unknown): void
+  close(): Promise<void>
 }
 
-/** The server looks for functions and operators in other schemas before its own. */
-export class UnsafeSearchPath extends Error {
-  constructor() {
-    super('the search_path puts other schemas before pg_catalog')
-    this.name = 'UnsafeSearchPath'
-  }
+export interface PrimaryOptions {
+  /** How long a start waits for a server that does not answer yet. */
+  readonly startTimeoutMs?: number
+  readonly answerTimeoutMs?: number
+  readonly journaling?: Journaling
 }
 
-/** Throws unless the server is a primary whose own functions and operators come first. */
-export async function requirePrimary(sql: Sql): Promise<Backend> {
-  const rows = await sql<[{ standby: boolean; schemas: string }]>`
-    SELECT pg_catalog.pg_is_in_recovery() AS standby, pg_catalog.current_schemas(TRUE) AS schemas`
-  const [{ standby, schemas }] = rows
-  if (standby) throw new NotPrimary()
-  // PostgreSQL never looks for functions and operators among temporary objects.
-  if (!/^\{(pg_temp_\d+,)?pg_catalog[,}]/.test(schemas)) throw new UnsafeSearchPath()
-  return rows.state
-}
+const defaultTimeoutMs = 5_000
+const retryMs = 100
+/** How long statements of a lost session may still get their answers. New ones wait for them. */
+const farewellMs = 1_000
 
 /**
- * Asks the server to cancel the statement of a backend, over one of these sockets, and waits until
- * it got the request.
+ * Finds the primary among the hosts of the address, prepares its schema, and follows it from then
+ * on.
  */
-export async function cancelStatement(
-  sockets: Sockets,
-  { pid, secret }: Backend,
-  timeoutMs: number,
-): Promise<void> {
-  const socket = await sockets.open()
-  const request = Buffer.alloc(16)
-  for (const [index, value] of [request.length, cancelCode, pid, secret].entries()) {
-    request.writeUInt32BE(value, index * 4)
-  }
-  // The server closes the connection. PgBouncer 1.18 crashes when the client closes it first.
-  socket.resume().write(request)
-  await withTimeout(once(socket, 'close'), timeoutMs).finally(() => socket.destroy())
-}
+export async function openPrimary(
+  url: string,
+  events: StoreEvents,
+  options: PrimaryOptions = {},
+): Promise<Primary> {
+  const { startTimeoutMs = defaultTimeoutMs, answerTimeoutMs = defaultTimeoutMs } = options
+  const address = toAddress(url)
+  const { hosts } = address
+  let current: Session | undefined
+  let isClosed = false
 
-const cancelCode = 80_877_102
+  async function connect(): Promise<Session> {
+    const attempts = hosts.map((at) => {
+      let opened: Session | undefined
+      const onLost = (reason: unknown) => lose(opened, reason)
+      const attempt = openSession({ address, at, readTimeoutMs: answerTimeoutMs, onLost })
+      return attempt.then((session) => {
+        opened = session
+        return session
+      })
+    })
+    const session = await takeFirstSession(attempts)
+    // It was lost before it became the current session, so `lose` ignored that.
+    if (session.isOver()) {
+      await session.end(0)
+      throw unreachable()
+    }
+    return session
+  }
+
+  function lose(session: Session | undefined, reason: unknown): void {
+    if (session === undefined || session !== current) return
+    current = undefined
+    events.onLost(reason)
+    void session.end(farewellMs)
+    void reconnect()
+  }
+
+  async function reconnect(): Promise<void> {
+    while (!isClosed) {
+      try {
+        const session = await connect()
+        if (isClosed) return await session.end(0)
+        current = session
+        return events.onFound()
+      } catch {
+        await sleep(retryMs, undefined, { ref: false })
+      }
+    }
+  }
+
+  async function start(): Promise<Session> {
+    const deadline = performance.now() + startTimeoutMs
+    for (;;) {
+      try {
+        return await connect()
+      } catch (error) {
+        const failure = explain(error, hosts)
+        if (failure.isFinal || performance.now() > deadline) {
+          throw new UnusableStore(failure.message, { cause: error })
+        }
+        await sleep(retryMs)
+      }
+    }
+  }
+
+  const first = await start()
+  current = first
+  try {
+    const [writer] = first.writers as [Sql]
+    const migration = await prepareSchema(writer, events.onNew)
+    if (migration !== undefined) events.onMigrated?.(migration)
+    await pauseIfCopied(writer)
+    await setJournaling(writer, options.journaling ?? 'as before')
+  } catch (error) {
+    isClosed = true
+    await first.end(0)
+    throw isLoss(error) ? new UnusableStore(explain(error, hosts).message, { cause: error }) : error
+  }
+  return {
+    answerTimeoutMs,
+    session: () => current,
+    giveUp: lose,
+    async close() {
+      isClosed = true
+      await current?.end(farewellMs)
+    },
+  }
+}

@@ -9,8 +9,7 @@ import {
   type SavedProgress,
 } from '../receivers.ts'
 import { deliveryStatements } from './deliveries.ts'
-import type { Sql } from './pools.ts'
-import { inTransaction } from './session.ts'
+import { insertRow, inTransaction, type Sql } from './sql.ts'
 
 type Run = <Value>(statements: (sql: Sql) => Promise<Value>) => Promise<Value>
 
@@ -41,7 +40,7 @@ const statements = {
       const [row] = await sql<[{ count: string }]>`
         SELECT pg_catalog.count(*) AS count FROM plant_store.receivers`
       if (Number(row.count) >= maxReceivers) return 'too many'
-      await sql`INSERT INTO plant_store.receivers ${sql(toReceiverRow(receiver))}`
+      await insertRow(sql, 'receivers', toReceiverRow(receiver))
       return 'added'
     })
   },

@@ -1,8 +1,7 @@
 import { type Migration, UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
 import { migrations } from './migrations.ts'
-import type { Sql } from './pools.ts'
-import { inTransaction } from './session.ts'
+import { inTransaction, type Sql, toTextArray } from './sql.ts'
 
 export const oldestServer = 150_000
 /** The advisory lock under which one process migrates while the others wait: "plst". */
@@ -15,9 +14,9 @@ interface Server {
 }
 
 /**
- * Refuses a server that cannot hold the store, and brings the schema up to date. Takes a pool of
- * one connection. `onNew` is called before a schema is made where there is none. Tells what it
- * changed in the store of an older release.
+ * Refuses a server that cannot hold the store, and brings the schema up to date. `onNew` is called
+ * before a schema is made where there is none. Tells what it changed in the store of an older
+ * release.
  */
 export async function prepareSchema(
   sql: Sql,
@@ -77,11 +76,11 @@ async function migrate(sql: Sql, onNew: () => void): Promise<Migration | undefin
     from = await readVersion(sql)
     if (from === 0) {
       onNew()
-      await sql.unsafe(`CREATE SCHEMA IF NOT EXISTS plant_store;
+      await sql.script(`CREATE SCHEMA IF NOT EXISTS plant_store;
         CREATE TABLE plant_store.schema_version (version integer NOT NULL);
         INSERT INTO plant_store.schema_version VALUES (0)`)
     }
-    for (const step of migrations.slice(from)) await sql.unsafe(step)
+    for (const step of migrations.slice(from)) await sql.script(step)
     await sql`UPDATE plant_store.schema_version SET version = ${to}`
   })
   if (from === 0 || from === to) return undefined
@@ -102,17 +101,16 @@ const privileges: Record<string, string> = {
 }
 
 export async function requirePrivileges(sql: Sql): Promise<void> {
-  for (const [table, needed] of Object.entries(privileges)) {
-    for (const privilege of needed.split(', ')) {
-      const [row] = await sql<[{ is_granted: boolean }]>`
-        SELECT pg_catalog.has_table_privilege(${`plant_store.${table}`}, ${privilege})
-          AS is_granted`
-      if (!row.is_granted) throw readOnly()
-    }
-  }
-  const [row] = await sql<[{ is_granted: boolean }]>`
-    SELECT pg_catalog.has_sequence_privilege('plant_store.journal_seq', 'USAGE') AS is_granted`
-  if (!row.is_granted) throw readOnly()
+  const needed = Object.entries(privileges).flatMap(([table, list]) =>
+    list.split(', ').map((privilege) => [`plant_store.${table}`, privilege] as const),
+  )
+  const tables = toTextArray(needed.map(([table]) => table))
+  const names = toTextArray(needed.map(([, privilege]) => privilege))
+  const [row] = await sql<[{ are_granted: boolean }]>`
+    SELECT pg_catalog.bool_and(pg_catalog.has_table_privilege(tables.name, privilege))
+      AND pg_catalog.has_sequence_privilege('plant_store.journal_seq', 'USAGE') AS are_granted
+    FROM unnest(${tables}::text[], ${names}::text[]) AS tables(name, privilege)`
+  if (!row.are_granted) throw readOnly()
 }
 
 function readOnly(cause?: unknown): UnusableStore {
@@ -121,4 +119,41 @@ function readOnly(cause?: unknown): UnusableStore {
       'or all privileges on the schema plant_store and its tables.',
     { cause },
   )
+}
+
+// Undefined function or no right to call it: some hosts do not tell which server it is.
+const untold = ['42501', '42883', '0A000']
+
+/**
+ * Pauses the receivers of a database that came from a dump or a template: the original may still
+ * send to them. A standby that took over is the same server.
+ */
+export async function pauseIfCopied(sql: Sql): Promise<void> {
+  const home = await identifyDatabase(sql)
+  const [before] = await sql<[{ home: string | null }]>`
+    SELECT home FROM plant_store.receiver_revision`
+  if (home === undefined || before.home === home) return
+  await inTransaction(sql, async () => {
+    const { count } = await sql`
+      UPDATE plant_store.receiver_revision SET home = ${home}, revision = revision + 1
+      WHERE home IS NOT DISTINCT FROM ${before.home}`
+    if (count === 0 || before.home === null) return
+    await sql`UPDATE plant_store.receivers SET state = 'paused', lease_owner = NULL,
+        reason = 'the database was copied or moved'
+      WHERE state = 'active'`
+  })
+}
+
+/** The server and the database in it; undefined if the server does not tell. */
+async function identifyDatabase(sql: Sql): Promise<string | undefined> {
+  try {
+    const [row] = await sql<[{ server: string; database: number }]>`
+      SELECT system_identifier AS server, oid AS database
+      FROM pg_catalog.pg_control_system(), pg_catalog.pg_database
+      WHERE datname = pg_catalog.current_database()`
+    return `${row.server}/${row.database}`
+  } catch (error) {
+    if (untold.includes(codeOf(error))) return undefined
+    throw error
+  }
 }

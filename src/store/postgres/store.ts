@@ -1,56 +1,86 @@
-import { type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
+import { type Batched, type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
 import type { Change, Outcome } from '../changes.ts'
 import { unconfirmed, unreachable } from '../failures.ts'
 import { rowBytes } from '../held-bytes.ts'
 import { buildPlantWrites } from '../plant-writes.ts'
 import { limitSnapshots } from '../snapshots.ts'
-import type { Store, Version } from '../store.ts'
+import type { BatcherMeasures, Store, StoreMeasures, Version, VersionedPlant } from '../store.ts'
 import { randomVersion } from '../version.ts'
-import { attemptWrite } from './attempts.ts'
-import { type PostgresWrite, sendWrites, takeFirst } from './batches.ts'
-import type { Connection } from './connection.ts'
+import { toReadFailure, withTimeout } from './failures.ts'
 import { buildFeed } from './feed.ts'
 import { trimJournal } from './journal.ts'
-import { measureStore } from './measures.ts'
 import { listIds, listPlants } from './pages.ts'
-import { forgetKeys } from './plants.ts'
-import type { Sql } from './pools.ts'
-import { buildReads } from './reads.ts'
+import { findPlants, forgetKeys } from './plants.ts'
+import type { Primary } from './primary.ts'
 import { buildReceiverStore } from './receivers.ts'
-import { type Session, writerCount } from './session.ts'
+import { lookUpConnections, type Session, writerCount } from './session.ts'
 import { openSnapshot } from './snapshot.ts'
-import { withTimeout } from './timeout.ts'
+import type { Sql } from './sql.ts'
 import { tokenStatements } from './tokens.ts'
+import { attemptWrite, type PostgresWrite, sendWrites, takeSendable } from './writes.ts'
 
 const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: writerCount }
-/** How long a caller waits for the store, from the arrival of its request. */
-const defaultAnswerTimeoutMs = 5_000
+/** Plants that are requested at the same time share a query, and a few queries run at a time. */
+const lookUpBounds: BatcherBounds = {
+  ...defaultBounds,
+  batchItems: 64,
+  batchesInFlight: lookUpConnections,
+}
 /** How often writes are checked for their time. */
 const checkMs = 50
 
 /** What tests and benchmarks may set. */
 export interface PostgresOptions extends Partial<BatcherBounds> {
-  readonly answerTimeoutMs?: number
   readonly newVersion?: () => Version
 }
 
-/** The store on an open connection, which it closes when it is closed. */
-export function buildPostgresStore(connection: Connection, options: PostgresOptions = {}): Store {
-  const {
-    answerTimeoutMs = defaultAnswerTimeoutMs,
-    newVersion = randomVersion,
-    ...overrides
-  } = options
+interface LookUp extends Batched {
+  readonly id: bigint
+  readonly arrivedAt: number
+}
+
+/** The store on a primary, which it closes when it is closed. */
+export function buildPostgresStore(primary: Primary, options: PostgresOptions = {}): Store {
+  const { newVersion = randomVersion, ...overrides } = options
+  const { answerTimeoutMs } = primary
   const writes = buildBatcher(commitBatch, { ...bounds, ...overrides })
-  const { read, getPlant } = buildReads(connection, answerTimeoutMs)
+  const lookUps = buildBatcher(lookUp, lookUpBounds)
   let checkTimer: NodeJS.Timeout | undefined
   const busyWriters = new Set<Sql>()
-  const feed = buildFeed(connection, read)
+  const feed = buildFeed(primary, read)
+
+  /** The connections, if there are any. */
+  function requireSession(): Session {
+    const session = primary.session()
+    if (session === undefined) throw unreachable()
+    return session
+  }
+
+  async function read<Value>(
+    lane: 'lookUps' | 'pages',
+    run: (sql: Sql) => Promise<Value>,
+    timeoutMs = answerTimeoutMs,
+  ): Promise<Value> {
+    try {
+      return await requireSession()[lane].run(run, timeoutMs)
+    } catch (error) {
+      throw toReadFailure(error)
+    }
+  }
+
+  async function lookUp(asked: LookUp[]): Promise<(VersionedPlant | undefined)[]> {
+    // Counted from the arrival of the first, so that a queue does not add up its waits.
+    const waitedMs = performance.now() - (asked[0]?.arrivedAt ?? 0)
+    const ids = asked.map(({ id }) => id)
+    const find = (sql: Sql) => findPlants(sql, ids)
+    const found = await read('lookUps', find, answerTimeoutMs - waitedMs)
+    return ids.map((id) => found.get(id))
+  }
 
   async function commitBatch(batch: PostgresWrite[]): Promise<unknown[]> {
-    const session = connection.session()
-    const writer = session?.writers.find((candidate) => !busyWriters.has(candidate))
-    if (session === undefined || writer === undefined) throw unreachable()
+    const session = requireSession()
+    const writer = session.writers.find((candidate) => !busyWriters.has(candidate))
+    if (writer === undefined) throw unreachable()
     busyWriters.add(writer)
     try {
       return await sendBatch(session, writer, batch)
@@ -62,7 +92,7 @@ export function buildPostgresStore(connection: Connection, options: PostgresOpti
   async function sendBatch(session: Session, writer: Sql, batch: PostgresWrite[]) {
     // The callers of the others got the answer that nothing was stored.
     const live = batch.filter(({ state }) => state !== 'given up')
-    const sent = takeFirst(live)
+    const sent = takeSendable(live)
     const next = live[sent.length]
     for (const write of sent) write.state = 'sent'
     const warningsBefore = session.warnings()
@@ -74,11 +104,11 @@ export function buildPostgresStore(connection: Connection, options: PostgresOpti
   }
 
   function attempt<Value>(session: Session, run: () => Promise<Value>): Promise<Value> {
-    return attemptWrite(run, (reason) => connection.giveUp(session, reason))
+    return attemptWrite(run, (reason) => primary.giveUp(session, reason))
   }
 
   function write<One extends Change>(change: One, bytes = rowBytes): Promise<Outcome<One>> {
-    if (connection.session() === undefined) return Promise.reject(unreachable())
+    if (primary.session() === undefined) return Promise.reject(unreachable())
     checkTimer ??= setInterval(giveUpLate, checkMs)
     return writes.submit({ change, bytes, arrivedAt: performance.now(), state: 'waiting' })
   }
@@ -99,22 +129,16 @@ export function buildPostgresStore(connection: Connection, options: PostgresOpti
 
   /** A write that is rare enough to need no batch. */
   async function writeAlone<Value>(run: (sql: Sql) => Promise<Value>): Promise<Value> {
-    const session = connection.session()
-    if (session === undefined) throw unreachable()
+    const session = requireSession()
     return attempt(session, () => session.chores.run(run, answerTimeoutMs))
   }
 
   return {
     ...buildPlantWrites(write, newVersion),
-    getPlant,
-    listPlants: (query, caller) => read('pages', (sql) => listPlants(sql, query), caller),
-    listIds: (query, caller) => read('pages', (sql) => listIds(sql, query), caller),
-
-    openSnapshot: limitSnapshots(async () => {
-      const session = connection.session()
-      if (session === undefined) throw unreachable()
-      return openSnapshot(session, answerTimeoutMs)
-    }),
+    getPlant: (id) => lookUps.submit({ id, bytes: rowBytes, arrivedAt: performance.now() }),
+    listPlants: (query) => read('pages', (sql) => listPlants(sql, query)),
+    listIds: (query) => read('pages', (sql) => listIds(sql, query)),
+    openSnapshot: limitSnapshots(async () => openSnapshot(requireSession(), answerTimeoutMs)),
 
     forgetKeys: (usedBefore) => writeAlone((sql) => forgetKeys(sql, usedBefore)),
 
@@ -134,17 +158,68 @@ export function buildPostgresStore(connection: Connection, options: PostgresOpti
 
     receivers: buildReceiverStore((run) => read('lookUps', run), writeAlone),
     isFull: writes.isFull,
-    measure: () => measureStore(connection.session(), writes.measure()),
+    measure: () => measureStore(primary.session(), writes.measure()),
 
     async ping() {
       // The session watches its server, so its presence is an answer 250 ms old at most.
-      if (connection.session() === undefined) throw unreachable()
+      requireSession()
     },
 
     async close() {
       // The callers of a commit that hangs have given up. It must not delay the shutdown.
       await withTimeout(writes.drain(), answerTimeoutMs).catch(() => {})
-      await connection.close()
+      await primary.close()
     },
   }
+}
+
+type ServerMeasures = Pick<StoreMeasures, 'sizes' | 'fsyncSeconds'>
+
+/** A scrape does not wait for a server that is slow: its part is left out then. */
+const serverTimeoutMs = 1_000
+const unknown: ServerMeasures = { sizes: [], fsyncSeconds: [] }
+/** From this version on, the server counts syncs of its log with all other I/O. */
+const countsAllIo = 180_000
+
+async function measureStore(
+  session: Session | undefined,
+  { queuedItems: queuedWrites, ...measured }: BatcherMeasures,
+): Promise<StoreMeasures> {
+  const server = session?.lookUps.run(askServer, serverTimeoutMs).catch(() => unknown)
+  return {
+    isUp: session !== undefined,
+    queuedWrites,
+    ...measured,
+    // The server is asked to commit once for each batch, and nothing else is waited for.
+    commitSeconds: [['server', measured.batchSeconds]],
+    ...((await server) ?? unknown),
+  }
+}
+
+/**
+ * The size of all tables with their indexes, for which the server asks its file system and reads
+ * no row, and the syncs of its log, if it times them.
+ */
+async function askServer(sql: Sql): Promise<ServerMeasures> {
+  const [row] = await sql<[{ bytes: string; is_timed: boolean; version: string }]>`
+    SELECT pg_catalog.sum(pg_catalog.pg_total_relation_size(oid)) AS bytes,
+           pg_catalog.current_setting('track_wal_io_timing') = 'on' AS is_timed,
+           pg_catalog.current_setting('server_version_num') AS version
+    FROM pg_catalog.pg_class
+    WHERE relnamespace = 'plant_store'::regnamespace AND relkind = 'r'`
+  return {
+    sizes: [['data', Number(row.bytes)]],
+    fsyncSeconds: row.is_timed ? [['server', await readSyncs(sql, Number(row.version))]] : [],
+  }
+}
+
+/** How many syncs there were and how long all of them took: a histogram without bounds. */
+async function readSyncs(sql: Sql, version: number) {
+  const statement =
+    version >= countsAllIo
+      ? `SELECT pg_catalog.sum(fsyncs) AS syncs, pg_catalog.sum(fsync_time) AS ms
+          FROM pg_catalog.pg_stat_io WHERE object = 'wal'`
+      : 'SELECT wal_sync AS syncs, wal_sync_time AS ms FROM pg_catalog.pg_stat_wal'
+  const [row] = await sql.run<[{ syncs: string; ms: number }]>(statement)
+  return { bounds: [], counts: [Number(row.syncs)], sum: row.ms / 1000 }
 }

@@ -1,12 +1,11 @@
 import type { TokenRecord, TokenUse } from '../store.ts'
 import { type TokenRow, toRecord } from '../token-row.ts'
-import { toIntegerArray, toTextArray } from './arrays.ts'
-import type { Sql } from './pools.ts'
+import { insertRow, type Sql, toIntegerArray, toTextArray } from './sql.ts'
 
 /** The statements on tokens. Each is atomic. */
 export const tokenStatements = {
   async add(sql: Sql, token: TokenRecord): Promise<void> {
-    await sql`INSERT INTO plant_store.tokens ${sql(toRow(token))}`
+    await insertRow(sql, 'tokens', toRow(token))
   },
 
   async addFirst(sql: Sql, token: TokenRecord): Promise<'added' | 'not first'> {

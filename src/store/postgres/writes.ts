@@ -1,10 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Batched } from '../batcher.ts'
 import type { Change, Create, Import } from '../changes.ts'
 import { recordChanges } from '../recorded-changes.ts'
 import type { ImportOutcome } from '../store.ts'
+import { isCollision, isLoss, isTimeout, isUnwritable, toWriteFailure } from './failures.ts'
 import { insertAllOrNone } from './inserts.ts'
 import { loadRows } from './plants.ts'
-import { inTransaction, type Sql } from './session.ts'
+import { inTransaction, type Sql } from './sql.ts'
 
 /** A write that waits for its batch. */
 export interface PostgresWrite<One extends Change = Change> extends Batched {
@@ -21,7 +23,7 @@ const largestInteger = 2 ** 31 - 1
 const mostRead = 64
 
 /** The first writes of a batch: as many as can be sent at once. */
-export function takeFirst(writes: PostgresWrite[]): PostgresWrite[] {
+export function takeSendable(writes: PostgresWrite[]): PostgresWrite[] {
   return writes.every(isCreate) ? writes : writes.slice(0, mostRead)
 }
 
@@ -101,6 +103,30 @@ function noteNeeded(needed: Map<bigint, number>, change: Change): void {
   else {
     for (const { id, name, tag = '' } of change.plants) {
       add(id, Math.max(name.length, tag.length) + 1)
+    }
+  }
+}
+
+/** Processes that write the same ids collide again and again before each has had its turn. */
+const maxAttempts = 20
+const collisionPauseMs = 10
+
+/** Makes a write, again after a collision. `onUseless` hears that its server takes no more. */
+export async function attemptWrite<Value>(
+  run: () => Promise<Value>,
+  onUseless: (reason: unknown) => void,
+): Promise<Value> {
+  for (let count = 1; ; count++) {
+    try {
+      return await run()
+    } catch (error) {
+      if (isCollision(error) && count < maxAttempts) {
+        // A random pause, so that the two do not collide again.
+        await sleep(Math.random() * count * collisionPauseMs)
+        continue
+      }
+      if (isUnwritable(error) || (isLoss(error) && !isTimeout(error))) onUseless(error)
+      throw toWriteFailure(error)
     }
   }
 }
