@@ -6,7 +6,6 @@ import { openConnection } from '../../src/store/postgres/connection.ts'
 import { migrations } from '../../src/store/postgres/migrations.ts'
 import { listPlants } from '../../src/store/postgres/pages.ts'
 import { openPrimary } from '../../src/store/postgres/primary.ts'
-import { toTextArray } from '../../src/store/postgres/sql.ts'
 import { buildPostgresStore } from '../../src/store/postgres/store.ts'
 import type { ReceiverStore } from '../../src/store/receivers.ts'
 import {
@@ -277,7 +276,7 @@ describe('plants by tag', () => {
     await using plants = await openPlants()
     const { sql } = plants
     await sql`INSERT INTO plant_store.plants SELECT row_number() OVER (), 'x', tag, 1
-      FROM unnest(${toTextArray(tags)}::text[]) AS tag`
+      FROM unnest(${tags}::text[]) AS tag`
     const [row] = await sql`SELECT count(DISTINCT hashtextextended(tag, 0)) AS hashes
       FROM plant_store.plants WHERE id <= 100`
     assert.equal(row?.hashes, '1')

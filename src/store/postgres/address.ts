@@ -64,26 +64,15 @@ const addressPattern = new RegExp(
     '(?:\\?(?<query>[^#]*))?$',
   ].join(''),
 )
-const settingNames = ['application_name', 'options'] as const
 const defaultConnectTimeoutMs = 2_000
-const longestConnectTimeoutSeconds = 600
 const defaultIdleMs = 60_000
-/** The largest number of seconds and of probes that a system takes. */
-const largestIdleSeconds = 32_767
-const mostProbes = 127
 
 /** Splits an address of PostgreSQL; undefined when it is none. Only hosts are looked at. */
 export function splitAddress(url: string): AddressParts | undefined {
   const groups = addressPattern.exec(url)?.groups
   if (groups === undefined) return undefined
-  const {
-    scheme = '',
-    user = '',
-    password = '',
-    authority = '',
-    database = '',
-    query = '',
-  } = groups
+  const { scheme = '', user = '', password = '' } = groups
+  const { authority = '', database = '', query = '' } = groups
   const hosts = toHosts(authority, query)
   return hosts !== undefined &&
     [user, password, database].every((text) => decode(text) !== undefined)
@@ -101,87 +90,80 @@ export function toAddress(url: string): Address {
     )
   }
   const parameters = readParameters(parts.query)
-  if (parameters.host !== undefined && parts.authority !== '') {
-    throw new UnusableStore('DATABASE_URL has a host and the parameter host: leave one out.')
-  }
-  if (parameters.port !== undefined && parts.authority !== '') {
-    throw new UnusableStore(
-      'DATABASE_URL has a host and the parameter port: write HOST:PORT instead.',
-    )
-  }
-  requireOneOf(parameters, 'target_session_attrs', ['primary', 'read-write'])
-  if (requireOneOf(parameters, 'channel_binding', channelBindings) === 'require') {
-    throw new UnusableStore(
-      'DATABASE_URL has channel_binding=require, which the service cannot do: leave it out, and ' +
-        'set sslmode=verify-full&sslrootcert=system, which keeps impostors out as well.',
-    )
-  }
-  const tls = toTlsSettings(parameters)
+  refuseContradictions(parts, parameters)
+  const { connect_timeout, keepalives, keepalives_idle, keepalives_interval } = parameters
+  const { keepalives_count, application_name, options } = parameters
   return {
     hosts: parts.hosts,
     user: decode(parts.user) || undefined,
     password: decode(parts.password) || undefined,
     database: decode(parts.database) || undefined,
-    tls,
-    negotiation: toNegotiation(parameters, tls.mode),
-    connectTimeoutMs: toConnectTimeoutMs(parameters),
-    keepAlive: toKeepAlive(parameters),
-    isPrepared: requireOneOf(parameters, 'prepare', ['true', 'false']) !== 'false',
-    settings: Object.fromEntries(
-      settingNames.flatMap((name) => {
-        const value = parameters[name]
-        return value === undefined ? [] : [[name, value]]
-      }),
-    ),
+    tls: {
+      mode: toTlsMode(parameters),
+      rootCertificate: parameters.sslrootcert,
+      certificate: parameters.sslcert,
+      key: parameters.sslkey,
+    },
+    negotiation: parameters.sslnegotiation === 'direct' ? 'direct' : 'postgres',
+    connectTimeoutMs: toMs(connect_timeout) ?? defaultConnectTimeoutMs,
+    keepAlive:
+      keepalives === '0'
+        ? undefined
+        : {
+            idleMs: toMs(keepalives_idle) ?? defaultIdleMs,
+            intervalMs: toMs(keepalives_interval),
+            count: keepalives_count === undefined ? undefined : Number(keepalives_count),
+          },
+    isPrepared: parameters.prepare !== 'false',
+    settings: {
+      ...(application_name !== undefined && { application_name }),
+      ...(options !== undefined && { options }),
+    },
   }
 }
 
-const channelBindings = ['disable', 'prefer', 'require'] as const
-
-function toConnectTimeoutMs(parameters: Parameters): number {
-  const seconds = requireNumber(parameters, 'connect_timeout', longestConnectTimeoutSeconds)
-  return seconds === undefined ? defaultConnectTimeoutMs : seconds * 1_000
+function toMs(seconds: string | undefined): number | undefined {
+  return seconds === undefined ? undefined : Number(seconds) * 1_000
 }
 
-function toKeepAlive(parameters: Parameters): KeepAlive | undefined {
-  const toMs = (seconds: number | undefined) => seconds && seconds * 1_000
-  const idle = requireNumber(parameters, 'keepalives_idle', largestIdleSeconds)
-  const interval = requireNumber(parameters, 'keepalives_interval', largestIdleSeconds)
-  const count = requireNumber(parameters, 'keepalives_count', mostProbes)
-  if (requireOneOf(parameters, 'keepalives', ['0', '1']) === '0') return undefined
-  return { idleMs: toMs(idle) ?? defaultIdleMs, intervalMs: toMs(interval), count }
-}
-
-function toNegotiation(parameters: Parameters, mode: TlsMode): Address['negotiation'] {
-  const given = requireOneOf(parameters, 'sslnegotiation', ['postgres', 'direct']) ?? 'postgres'
-  if (given === 'postgres' || checkedModes.includes(mode)) return given
-  throw new UnusableStore(
-    'DATABASE_URL has sslnegotiation=direct, which needs sslmode=require, verify-ca or verify-full.',
-  )
-}
-
-/** The modes that never go without TLS. */
-const checkedModes: readonly TlsMode[] = ['require', 'verify-ca', 'verify-full']
-
-function toTlsSettings(parameters: Parameters): TlsSettings {
-  const { sslrootcert: rootCertificate, sslcert: certificate, sslkey: key } = parameters
+function toTlsMode({ sslmode, ssl, sslrootcert }: Parameters): TlsMode {
+  if (sslmode !== undefined) return sslmode as TlsMode
   // JDBC's way to ask for TLS, which libpq knows as well.
-  const required = requireOneOf(parameters, 'ssl', ['true']) && 'require'
-  const given = requireOneOf(parameters, 'sslmode', tlsModes) ?? required
-  const mode = given ?? (rootCertificate === 'system' ? 'verify-full' : 'prefer')
-  if (rootCertificate === 'system' && mode !== 'verify-full') {
-    throw new UnusableStore(
-      'DATABASE_URL has sslrootcert=system, which needs sslmode=verify-full: ' +
+  if (ssl !== undefined) return 'require'
+  return sslrootcert === 'system' ? 'verify-full' : 'prefer'
+}
+
+/** Throws `UnusableStore` if parameters cannot mean anything together. */
+function refuseContradictions({ authority }: AddressParts, parameters: Parameters): void {
+  const { host, port, channel_binding, sslnegotiation, sslrootcert } = parameters
+  const mode = toTlsMode(parameters)
+  const isAlwaysEncrypted = ['require', 'verify-ca', 'verify-full'].includes(mode)
+  const refuse = (reason: string) => {
+    throw new UnusableStore(`DATABASE_URL has ${reason}`)
+  }
+  if (authority !== '' && host !== undefined)
+    refuse('a host and the parameter host: leave one out.')
+  if (authority !== '' && port !== undefined) {
+    refuse('a host and the parameter port: write HOST:PORT instead.')
+  }
+  if (channel_binding === 'require') {
+    refuse(
+      'channel_binding=require, which the service cannot do: leave it out, and ' +
+        'set sslmode=verify-full&sslrootcert=system, which keeps impostors out as well.',
+    )
+  }
+  if (sslnegotiation === 'direct' && !isAlwaysEncrypted) {
+    refuse('sslnegotiation=direct, which needs sslmode=require, verify-ca or verify-full.')
+  }
+  if (sslrootcert === 'system' && mode !== 'verify-full') {
+    refuse(
+      'sslrootcert=system, which needs sslmode=verify-full: ' +
         'those authorities sign for any server, so the name must be checked as well.',
     )
   }
-  if (rootCertificate !== undefined && !checkedModes.includes(mode)) {
-    throw new UnusableStore(
-      `DATABASE_URL has sslrootcert, but sslmode=${mode} checks no certificate: ` +
-        'set sslmode=verify-full.',
-    )
+  if (sslrootcert !== undefined && !isAlwaysEncrypted) {
+    refuse(`sslrootcert, but sslmode=${mode} checks no certificate: set sslmode=verify-full.`)
   }
-  return { mode, rootCertificate, certificate, key }
 }
 
 /** Where one server listens. A host with a slash is the folder of its Unix socket. */
@@ -206,7 +188,7 @@ export function toSocketPath({ host, port }: Host): string {
 }
 
 /** The hosts before the path, or those of the parameters where there are none. */
-export function toHosts(authority: string, query: string): Host[] | undefined {
+function toHosts(authority: string, query: string): Host[] | undefined {
   if (authority !== '') return toAll(authority.split(',').map(toHost))
   const hosts = findParameter(query, 'host')?.split(',')
   const ports = findParameter(query, 'port')?.split(',') ?? [String(defaultPort)]
@@ -235,7 +217,7 @@ function toAll<Value>(values: readonly (Value | undefined)[]): Value[] | undefin
 }
 
 /** Undefined when the text is not well encoded. */
-export function decode(text: string): string | undefined {
+function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text)
   } catch {
@@ -243,36 +225,32 @@ export function decode(text: string): string | undefined {
   }
 }
 
-/** The parameters of an address that are taken. They mean what they mean for libpq. */
-const names = [
-  'host',
-  'port',
-  'sslmode',
-  'ssl',
-  'sslrootcert',
-  'sslcert',
-  'sslkey',
-  'sslnegotiation',
-  'channel_binding',
-  'connect_timeout',
-  'keepalives',
-  'keepalives_idle',
-  'keepalives_interval',
-  'keepalives_count',
-  'prepare',
-  'target_session_attrs',
-  'application_name',
-  'options',
-] as const
-type Name = (typeof names)[number]
-
+/**
+ * The parameters that are taken, with the values that each may have: any text, one of several, or
+ * a whole number from 1 on. They mean what they mean for libpq.
+ */
+const accepted = {
+  host: 'any',
+  port: 'any',
+  sslmode: tlsModes,
+  ssl: ['true'],
+  sslrootcert: 'any',
+  sslcert: 'any',
+  sslkey: 'any',
+  sslnegotiation: ['postgres', 'direct'],
+  channel_binding: ['disable', 'prefer', 'require'],
+  connect_timeout: 600,
+  keepalives: ['0', '1'],
+  keepalives_idle: 32_767,
+  keepalives_interval: 32_767,
+  keepalives_count: 127,
+  prepare: ['true', 'false'],
+  target_session_attrs: ['primary', 'read-write'],
+  application_name: 'any',
+  options: 'any',
+} as const satisfies Record<string, 'any' | readonly string[] | number>
+type Name = keyof typeof accepted
 type Parameters = Readonly<Partial<Record<Name, string>>>
-
-/** Parameters of libpq that are refused for another reason than that nobody knows them. */
-const refusals: Readonly<Record<string, string>> = {
-  tcp_user_timeout:
-    'which Node.js cannot set: leave it out. A server that is silent for a second is given up.',
-}
 
 /** Reads the parameters of an address, or throws `UnusableStore` with the first mistake. */
 function readParameters(query: string): Parameters {
@@ -282,10 +260,24 @@ function readParameters(query: string): Parameters {
     if (parameters[name] !== undefined) {
       throw new UnusableStore(`DATABASE_URL has the parameter ${name} twice: leave one out.`)
     }
-    if (value === '') throw new UnusableStore(`The parameter ${name} of DATABASE_URL is empty.`)
+    const mistake = findMistake(accepted[name], value)
+    if (mistake !== undefined) {
+      throw new UnusableStore(`The parameter ${name} of DATABASE_URL ${mistake}.`)
+    }
     parameters[name] = value
   }
   return parameters
+}
+
+function findMistake(values: (typeof accepted)[Name], value: string): string | undefined {
+  if (value === '') return 'is empty'
+  if (typeof values === 'number') {
+    const isAccepted = /^\d{1,9}$/.test(value) && Number(value) >= 1 && Number(value) <= values
+    return isAccepted ? undefined : `must be a whole number from 1 to ${values}`
+  }
+  const list: readonly string[] = values === 'any' ? [value] : values
+  if (list.includes(value)) return undefined
+  return `must be ${list.join(', ').replace(/, ([^,]*)$/, ' or $1')}`
 }
 
 /** One parameter; undefined when there is none. The others are not looked at. */
@@ -299,35 +291,17 @@ function decodeQuery(query: string): [name: string, value: string][] {
 }
 
 function isName(name: string): name is Name {
-  return (names as readonly string[]).includes(name)
+  return Object.hasOwn(accepted, name)
 }
 
 function explainRefusal(name: string): string {
-  const refusal = Object.hasOwn(refusals, name) ? refusals[name] : undefined
-  if (refusal !== undefined) return `DATABASE_URL has the parameter ${name}, ${refusal}`
+  if (name === 'tcp_user_timeout') {
+    return (
+      'DATABASE_URL has the parameter tcp_user_timeout, which Node.js cannot set: leave it out. ' +
+      'A server that is silent for a second is given up.'
+    )
+  }
   const shown = /^\w{1,40}$/.test(name) ? name : 'without a proper name'
-  return `DATABASE_URL has an unknown parameter ${shown}: it may have ${names.join(', ')}.`
-}
-
-function requireOneOf<Value extends string>(
-  parameters: Parameters,
-  name: Name,
-  values: readonly Value[],
-): Value | undefined {
-  const given = parameters[name]
-  const value = values.find((candidate) => candidate === given)
-  if (given === value) return value
-  const expected = values.join(', ').replace(/, ([^,]*)$/, ' or $1')
-  throw new UnusableStore(`The parameter ${name} of DATABASE_URL must be ${expected}.`)
-}
-
-/** A whole number from 1 to `largest`. For libpq, 0 means no limit, or the system's own. */
-function requireNumber(parameters: Parameters, name: Name, largest: number): number | undefined {
-  const given = parameters[name]
-  if (given === undefined) return undefined
-  const value = /^\d{1,9}$/.test(given) ? Number(given) : 0
-  if (value >= 1 && value <= largest) return value
-  throw new UnusableStore(
-    `The parameter ${name} of DATABASE_URL must be a whole number from 1 to ${largest}.`,
-  )
+  const names = Object.keys(accepted).join(', ')
+  return `DATABASE_URL has an unknown parameter ${shown}: it may have ${names}.`
 }

@@ -1,16 +1,9 @@
 import { Socket } from 'node:net'
 import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import pg from 'pg'
+import { UnusableStore } from '../store.ts'
 import { type Address, type Host, isUnixSocket } from './address.ts'
-import {
-  codeOf,
-  Lost,
-  NotPrimary,
-  TlsFailure,
-  timedOut,
-  UnsafeSearchPath,
-  withTimeout,
-} from './failures.ts'
+import { codeOf, Lost, standby, TlsFailure, timedOut, withTimeout } from './failures.ts'
 import { type Result, type Sql, toStatement, toStatementName, type Value } from './sql.ts'
 
 /**
@@ -56,18 +49,19 @@ const protocol = 'postgresql'
 
 /**
  * Opens a connection to a server, or throws why it cannot be used: it must be a primary, and look
- * for functions and operators among its own first. `onLost` is called once when the connection is
- * lost, unless it was ended or destroyed here.
+ * for functions and operators among its own first. `onClosed` is called once, with a reason unless
+ * the connection was ended or destroyed here.
  */
 export async function openConnection(
   address: Address,
   at: Host,
   { tls, settings }: Terms,
-  onLost: (reason: Lost) => void = () => {},
+  onClosed: (reason: Lost | undefined) => void = () => {},
 ): Promise<Connection> {
   const client = newClient(address, at, tls)
   let lost: Lost | undefined
-  let report: typeof onLost | undefined
+  let isOpen = false
+  let isOurs = false
   let warnings = 0
 
   // pg itself sends only the settings that it knows.
@@ -84,11 +78,11 @@ export async function openConnection(
     if (lost !== undefined) return
     lost = toLost(error)
     client.connection.stream.destroy()
-    report?.(lost)
+    if (isOpen) onClosed(isOurs ? undefined : lost)
   }
 
   function destroy(): void {
-    report = undefined
+    isOurs = true
     lose(undefined)
   }
 
@@ -167,7 +161,7 @@ export async function openConnection(
   }
 
   async function end(graceMs: number): Promise<void> {
-    report = undefined
+    isOurs = true
     await withTimeout(client.end(), graceMs + farewellMs).catch(() => {})
     destroy()
   }
@@ -180,7 +174,7 @@ export async function openConnection(
     await connect(client, address, tls)
     await withTimeout(requirePrimary(sql), address.connectTimeoutMs)
     if (lost !== undefined) throw lost
-    report = onLost
+    isOpen = true
     return { sql, copy, warnings: () => warnings, end, destroy }
   } catch (error) {
     destroy()
@@ -270,15 +264,20 @@ function toTlsFailure(error: unknown, answer: string | undefined): TlsFailure {
 }
 
 function toLost(cause: unknown): Lost {
-  return cause instanceof Lost ? cause : new Lost(codeOf(cause) || 'CLOSED', { cause })
+  return cause instanceof Lost ? cause : new Lost(codeOf(cause) || 'CLOSED', cause)
 }
 
 /** Throws unless the server is a primary whose own functions and operators come first. */
 export async function requirePrimary(sql: Sql): Promise<void> {
-  const [{ standby, schemas }] = await sql<[{ standby: boolean; schemas: string }]>`
-    SELECT pg_catalog.pg_is_in_recovery() AS standby,
+  const [{ is_standby, schemas }] = await sql<[{ is_standby: boolean; schemas: string }]>`
+    SELECT pg_catalog.pg_is_in_recovery() AS is_standby,
       pg_catalog.current_schemas(TRUE)::pg_catalog.text AS schemas`
-  if (standby) throw new NotPrimary()
+  if (is_standby) throw new Lost(standby)
   // PostgreSQL never looks for functions and operators among temporary objects.
-  if (!/^\{(pg_temp_\d+,)?pg_catalog[,}]/.test(schemas)) throw new UnsafeSearchPath()
+  if (/^\{(pg_temp_\d+,)?pg_catalog[,}]/.test(schemas)) return
+  throw new UnusableStore(
+    'The search_path of the user of DATABASE_URL names pg_catalog after another schema, so that ' +
+      'functions of other users could be called: ' +
+      'take pg_catalog out of it (ALTER ROLE … SET search_path).',
+  )
 }

@@ -1,7 +1,7 @@
 import type { StoredPlant } from '../../contract/shapes.ts'
 import { type DeliveryRow, toDelivery } from '../receiver-row.ts'
 import { type Delivery, type KeptDelivery, maxFailures } from '../receivers.ts'
-import { type Sql, toTextArray } from './sql.ts'
+import type { Sql } from './sql.ts'
 
 /** The statements on deliveries that are kept. */
 export const deliveryStatements = {
@@ -36,7 +36,7 @@ export const deliveryStatements = {
     if (done.length > 0) {
       await sql`
         DELETE FROM plant_store.deliveries
-        WHERE receiver_id = ${id} AND position = ANY(${toTextArray(done)}::text[])`
+        WHERE receiver_id = ${id} AND position = ANY(${done}::text[])`
     }
     if (kept.some(({ dueAt }) => dueAt === undefined)) {
       await sql`

@@ -4,7 +4,7 @@ import { toAddress } from './address.ts'
 import { explain } from './failures.ts'
 import { migrations } from './migrations.ts'
 import { oldestServer, readVersion, requirePrivileges } from './schema.ts'
-import { openSession, type Session, takeFirstSession } from './session.ts'
+import { openSession, type Session } from './session.ts'
 import type { Sql } from './sql.ts'
 
 /** A server whose clock differs by more than this gives tokens another lifetime. */
@@ -36,11 +36,8 @@ export async function examineServer(url: string): Promise<Finding[]> {
 
 async function connect(url: string): Promise<Session> {
   const address = toAddress(url)
-  const attempts = address.hosts.map((at) =>
-    openSession({ address, at, readTimeoutMs, onLost() {} }),
-  )
   try {
-    return await takeFirstSession(attempts)
+    return await openSession(address, readTimeoutMs)
   } catch (error) {
     throw new UnusableStore(explain(error, address.hosts).message, { cause: error })
   }

@@ -4,39 +4,17 @@ import { type Host, isUnixSocket, toSocketPath } from './address.ts'
 
 /** The connection is gone or given up. A statement that was sent may have been executed. */
 export class Lost extends Error {
+  /** Why: the code of an error of the system or the server, or a word of our own. */
   readonly code: string
-  constructor(code: string, options?: ErrorOptions) {
-    super(`the connection is lost (${code})`, options)
+  constructor(code: string, cause?: unknown) {
+    super(`the connection is lost (${code})`, { cause })
     this.name = 'Lost'
     this.code = code
   }
 }
 
-/** The server is a standby: it cannot take writes. */
-export class NotPrimary extends Error {
-  constructor() {
-    super('the server is a standby')
-    this.name = 'NotPrimary'
-  }
-}
-
-/** The server looks for functions and operators in other schemas before its own. */
-export class UnsafeSearchPath extends Error {
-  constructor() {
-    super('the search_path puts other schemas before pg_catalog')
-    this.name = 'UnsafeSearchPath'
-  }
-}
-
-/** The handshake failed. The code says why. */
-export class TlsFailure extends Error {
-  readonly code: string
-  constructor(code: string, cause?: unknown) {
-    super('the server could not be reached over TLS', { cause })
-    this.name = 'TlsFailure'
-    this.code = code
-  }
-}
+/** The handshake failed. */
+export class TlsFailure extends Lost {}
 
 /** Another transaction changed the rows meanwhile: decisions made from them must be made again. */
 export class StaleRows extends Error {
@@ -77,6 +55,8 @@ export function isTimeout(error: unknown): boolean {
 }
 
 const timeout = 'TIMEOUT'
+/** The server is a standby: it cannot take writes. */
+export const standby = 'STANDBY'
 
 /** The promise's outcome, or the error `timedOut`. The promise itself goes on. */
 export async function withTimeout<Value>(
@@ -126,7 +106,7 @@ export function explain(error: unknown, hosts: readonly Host[]): Explanation {
     if (message !== undefined) return { message, isFinal: true }
   }
   const names = hosts.map(toName).join(', ')
-  if (reasons.every((reason) => reason instanceof NotPrimary)) {
+  if (reasons.every((reason) => codeOf(reason) === standby)) {
     return {
       message: `No server of DATABASE_URL (${names}) is a primary: all are standbys.`,
       isFinal: false,
@@ -147,7 +127,6 @@ function toName(at: Host): string {
 
 function toFinalMessage(reason: unknown): string | undefined {
   if (reason instanceof UnusableStore) return reason.message
-  if (reason instanceof UnsafeSearchPath) return unsafeSearchPath
   if (reason instanceof TlsFailure && !passingCodes.includes(reason.code)) {
     return tlsMessages[reason.code] ?? toTlsMessage(reason.code)
   }
@@ -162,11 +141,6 @@ const serverMessages: Record<string, string> = {
   '3D000': 'The database that DATABASE_URL names does not exist: create it, or name another.',
   '42501': 'The user of DATABASE_URL may not connect to the database: grant it CONNECT.',
 }
-
-const unsafeSearchPath =
-  'The search_path of the user of DATABASE_URL names pg_catalog after another schema, so that ' +
-  'functions of other users could be called: ' +
-  'take pg_catalog out of it (ALTER ROLE … SET search_path).'
 
 const tlsMessages: Record<string, string> = {
   TLS_REFUSED:

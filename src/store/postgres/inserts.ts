@@ -1,7 +1,7 @@
 import { buildRecorder } from '../../journal/recorder.ts'
 import type { VersionedPlant } from '../store.ts'
 import { codeOf, StaleRows } from './failures.ts'
-import { type Sql, toIntegerArray, toTextArray } from './sql.ts'
+import type { Sql, Value } from './sql.ts'
 
 /** The token of each plant, or one for all of them. */
 type TokenIds = readonly (string | undefined)[]
@@ -16,14 +16,15 @@ export function runWithPlants<Row extends object = object>(
   sql: Sql,
   statement: string,
   plants: readonly VersionedPlant[],
-  others: readonly (string | number)[] = [],
+  others: readonly Value[] = [],
 ) {
-  const ids = toIntegerArray(plants.map(({ id }) => id))
-  const names = toTextArray(plants.map(({ name }) => name))
-  const tags = toTextArray(plants.map(({ tag = null }) => tag))
-  const versions = toIntegerArray(plants.map(({ version }) => version))
-  const values = [ids, names, tags, versions, ...others]
-  return sql.run<Row[]>(statement, values)
+  return sql.run<Row[]>(statement, [
+    plants.map(({ id }) => id),
+    plants.map(({ name }) => name),
+    plants.map(({ tag = null }) => tag),
+    plants.map(({ version }) => version),
+    ...others,
+  ])
 }
 
 /**
@@ -91,17 +92,17 @@ async function insertAll(
   }
   const rows = recorder.take()
   const [counted] = await runWithPlants<{ plants: string }>(sql, insertion, plants, [
-    toIntegerArray(rows.map(({ at }) => at)),
-    toIntegerArray(rows.map(({ nonce }) => nonce)),
-    toIntegerArray(rows.map(({ count }) => count)),
-    toTextArray(rows.map(({ changes }) => changes)),
+    rows.map(({ at }) => at),
+    rows.map(({ nonce }) => nonce),
+    rows.map(({ count }) => count),
+    rows.map(({ changes }) => changes),
   ])
   return counted?.plants !== '0'
 }
 
 /** The ids alone: the plants that have them may be large. */
 async function findTaken(sql: Sql, plants: readonly VersionedPlant[]): Promise<bigint[]> {
-  const ids = toIntegerArray(plants.map(({ id }) => id))
+  const ids = plants.map(({ id }) => id)
   const rows = await sql<{ id: string }[]>`
     SELECT id FROM plant_store.plants WHERE id = ANY(${ids}::bigint[])`
   return rows.map(({ id }) => BigInt(id))

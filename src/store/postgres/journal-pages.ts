@@ -15,7 +15,7 @@ import {
   readRow,
 } from '../../journal/row.ts'
 import type { Horizon } from './horizon.ts'
-import { type Sql, toIntegerArray } from './sql.ts'
+import type { Sql } from './sql.ts'
 
 /** A row of the journal. Changes beyond its share of a page are left out. */
 interface SparseRow extends Omit<JournalRow, 'changes'> {
@@ -165,6 +165,6 @@ async function selectLeftOut(sql: Sql, rows: readonly SparseRow[]): Promise<Map<
   if (seqs.length === 0) return new Map()
   const found = await sql<{ seq: string; changes: string }[]>`
     SELECT seq, changes FROM plant_store.journal
-    WHERE seq = ANY(${toIntegerArray(seqs)}::bigint[])`
+    WHERE seq = ANY(${seqs}::bigint[])`
   return new Map(found.map(({ seq, changes }) => [Number(seq), changes]))
 }

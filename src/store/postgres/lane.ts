@@ -116,7 +116,7 @@ export function buildLane({ open, connections, depth, whenLate }: LaneOptions): 
       startNext()
     } catch (error) {
       openCount--
-      if (openCount === 0) refuse(error)
+      if (openCount === 0) refuse(unreachable(error))
     }
   }
 

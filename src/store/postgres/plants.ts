@@ -6,7 +6,7 @@ import { toVersioned } from '../version.ts'
 import { StaleRows } from './failures.ts'
 import { runWithPlants, selectPlants } from './inserts.ts'
 import { writeRow } from './journal.ts'
-import { type Sql, toIntegerArray, toTextArray } from './sql.ts'
+import type { Sql } from './sql.ts'
 
 interface PlantRow {
   readonly id: string
@@ -34,7 +34,7 @@ export async function findPlants(
 ): Promise<ReadonlyMap<bigint, VersionedPlant>> {
   const rows = await sql<PlantRow[]>`
     SELECT id, name, tag, version FROM plant_store.plants
-    WHERE id = ANY(${toIntegerArray(ids)}::bigint[])`
+    WHERE id = ANY(${ids}::bigint[])`
   return toPlantsById(rows)
 }
 
@@ -71,7 +71,7 @@ export async function loadRows(
   needed: ReadonlyMap<bigint, number>,
   keys: CreateKey[],
 ): Promise<LoadedRows> {
-  const values = [toIntegerArray([...needed.keys()]), toIntegerArray([...needed.values()])]
+  const values = [[...needed.keys()], [...needed.values()]]
   const plantRows = await sql.run<PlantRow[]>(selection, values)
   const keyRows = keys.length === 0 ? [] : await selectKeys(sql, keys)
   const before = toPlantsById(plantRows)
@@ -117,8 +117,8 @@ export async function loadRows(
 }
 
 function selectKeys(sql: Sql, keys: CreateKey[]): Promise<KeyRow[]> {
-  const tokenIds = toTextArray(keys.map(({ tokenId }) => tokenId))
-  const names = toTextArray(keys.map(({ key }) => key))
+  const tokenIds = keys.map(({ tokenId }) => tokenId)
+  const names = keys.map(({ key }) => key)
   return sql<KeyRow[]>`
     SELECT token_id, key, fingerprint, version, used_at FROM plant_store.keys
     WHERE (token_id, key) IN (SELECT * FROM unnest(${tokenIds}::text[], ${names}::text[]))`
@@ -145,17 +145,17 @@ async function updatePlants(sql: Sql, plants: VersionedPlant[]): Promise<void> {
 
 async function removePlants(sql: Sql, ids: bigint[]): Promise<void> {
   if (ids.length === 0) return
-  await sql`DELETE FROM plant_store.plants WHERE id = ANY(${toIntegerArray(ids)}::bigint[])`
+  await sql`DELETE FROM plant_store.plants WHERE id = ANY(${ids}::bigint[])`
 }
 
 async function insertKeys(sql: Sql, uses: KeyUse[]): Promise<void> {
   if (uses.length === 0) return
   const sorted = uses.toSorted((a, b) => (toName(a) < toName(b) ? -1 : 1))
-  const tokenIds = toTextArray(sorted.map(({ tokenId }) => tokenId))
-  const keys = toTextArray(sorted.map(({ key }) => key))
-  const hashes = toTextArray(sorted.map((use) => Buffer.from(use.fingerprint).toString('hex')))
-  const versions = toIntegerArray(sorted.map(({ version }) => version))
-  const times = toIntegerArray(sorted.map(({ usedAt }) => usedAt))
+  const tokenIds = sorted.map(({ tokenId }) => tokenId)
+  const keys = sorted.map(({ key }) => key)
+  const hashes = sorted.map((use) => Buffer.from(use.fingerprint).toString('hex'))
+  const versions = sorted.map(({ version }) => version)
+  const times = sorted.map(({ usedAt }) => usedAt)
   const rows = await sql`
     INSERT INTO plant_store.keys (token_id, key, fingerprint, version, used_at)
     SELECT token_id, key, pg_catalog.decode(fingerprint, 'hex'), version, used_at

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { unreachable } from '../failures.ts'
 import { type Journaling, type StoreEvents, UnusableStore } from '../store.ts'
 import { toAddress } from './address.ts'
 import { explain, isLoss } from './failures.ts'
 import { setJournaling } from './journal.ts'
 import { pauseIfCopied, prepareSchema } from './schema.ts'
-import { openSession, type Session, takeFirstSession } from './session.ts'
+import { openSession, type Session } from './session.ts'
 import type { Sql } from './sql.ts'
 
 /** The server that takes writes, wherever it is at the moment. */
@@ -46,27 +45,13 @@ export async function openPrimary(
   let current: Session | undefined
   let isClosed = false
 
-  async function connect(): Promise<Session> {
-    const attempts = hosts.map((at) => {
-      let opened: Session | undefined
-      const onLost = (reason: unknown) => lose(opened, reason)
-      const attempt = openSession({ address, at, readTimeoutMs: answerTimeoutMs, onLost })
-      return attempt.then((session) => {
-        opened = session
-        return session
-      })
-    })
-    const session = await takeFirstSession(attempts)
-    // It was lost before it became the current session, so `lose` ignored that.
-    if (session.isOver()) {
-      await session.end(0)
-      throw unreachable()
-    }
-    return session
+  function adopt(session: Session): void {
+    current = session
+    void session.lost.then((reason) => lose(session, reason))
   }
 
-  function lose(session: Session | undefined, reason: unknown): void {
-    if (session === undefined || session !== current) return
+  function lose(session: Session, reason: unknown): void {
+    if (session !== current) return
     current = undefined
     events.onLost(reason)
     void session.end(farewellMs)
@@ -76,9 +61,9 @@ export async function openPrimary(
   async function reconnect(): Promise<void> {
     while (!isClosed) {
       try {
-        const session = await connect()
+        const session = await openSession(address, answerTimeoutMs)
         if (isClosed) return await session.end(0)
-        current = session
+        adopt(session)
         return events.onFound()
       } catch {
         await sleep(retryMs, undefined, { ref: false })
@@ -90,7 +75,7 @@ export async function openPrimary(
     const deadline = performance.now() + startTimeoutMs
     for (;;) {
       try {
-        return await connect()
+        return await openSession(address, answerTimeoutMs)
       } catch (error) {
         const failure = explain(error, hosts)
         if (failure.isFinal || performance.now() > deadline) {
@@ -102,7 +87,7 @@ export async function openPrimary(
   }
 
   const first = await start()
-  current = first
+  adopt(first)
   try {
     const [writer] = first.writers as [Sql]
     const migration = await prepareSchema(writer, events.onNew)

@@ -1,7 +1,7 @@
 import { type Migration, UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
 import { migrations } from './migrations.ts'
-import { inTransaction, type Sql, toTextArray } from './sql.ts'
+import { inTransaction, type Sql } from './sql.ts'
 
 export const oldestServer = 150_000
 /** The advisory lock under which one process migrates while the others wait: "plst". */
@@ -104,8 +104,8 @@ export async function requirePrivileges(sql: Sql): Promise<void> {
   const needed = Object.entries(privileges).flatMap(([table, list]) =>
     list.split(', ').map((privilege) => [`plant_store.${table}`, privilege] as const),
   )
-  const tables = toTextArray(needed.map(([table]) => table))
-  const names = toTextArray(needed.map(([, privilege]) => privilege))
+  const tables = needed.map(([table]) => table)
+  const names = needed.map(([, privilege]) => privilege)
   const [row] = await sql<[{ are_granted: boolean }]>`
     SELECT pg_catalog.bool_and(pg_catalog.has_table_privilege(tables.name, privilege))
       AND pg_catalog.has_sequence_privilege('plant_store.journal_seq', 'USAGE') AS are_granted

@@ -1,19 +1,10 @@
 import { unreachable } from '../failures.ts'
 import { type Address, type Host, isUnixSocket } from './address.ts'
 import { type Connection, openConnection, requirePrimary, type Terms } from './connection.ts'
-import { codeOf, TlsFailure, withTimeout } from './failures.ts'
+import { codeOf, type Lost, TlsFailure, withTimeout } from './failures.ts'
 import { buildLane, type Lane } from './lane.ts'
 import type { Sql } from './sql.ts'
 import { encryptions, readTlsOptions } from './tls.ts'
-
-export interface SessionOptions {
-  readonly address: Address
-  readonly at: Host
-  /** How long a read may take. The server ends it then. */
-  readonly readTimeoutMs: number
-  /** Called once, when the server cannot be used any more. */
-  readonly onLost: (reason: unknown) => void
-}
 
 /** Open connections to one server that was the primary when they were made. */
 export interface Session {
@@ -25,12 +16,12 @@ export interface Session {
   readonly pages: Lane
   /** Small writes, beside those of plants. */
   readonly chores: Lane
+  /** Resolves with the reason when the server cannot be used any more. */
+  readonly lost: Promise<unknown>
   /** Opens one more connection for one user, who must end it. */
   openAlone(): Promise<Connection>
   /** How many warnings the server has sent to writers. */
   warnings(): number
-  /** Whether it was lost or ended. */
-  isOver(): boolean
   /** Lets the statements under way finish within this time, then closes every connection. */
   end(graceMs: number): Promise<void>
 }
@@ -43,15 +34,28 @@ export const readDepth = 10
 const beatMs = 250
 const beatTimeoutMs = 1_000
 
-/** Opens a session on the first terms that both sides agree to, or throws why there are none. */
-export async function openSession(options: SessionOptions): Promise<Session> {
-  const { address, at } = options
+/**
+ * Opens a session on the primary among the hosts, or throws why there is none. Of two servers that
+ * claim to be it, the first is taken. The server ends reads that take longer than `readTimeoutMs`.
+ */
+export async function openSession(address: Address, readTimeoutMs: number): Promise<Session> {
+  const attempts = address.hosts.map((at) => openAt(at, address, readTimeoutMs))
+  const session = await Promise.any(attempts)
+  for (const attempt of attempts) {
+    void attempt.then((other) => (other === session ? undefined : other.end(0))).catch(() => {})
+  }
+  return session
+}
+
+/** Opens a session on the first terms that both sides agree to. */
+async function openAt(at: Host, address: Address, readTimeoutMs: number): Promise<Session> {
   let refusal: unknown
   // As in libpq, nothing is encrypted within one machine.
   for (const encryption of encryptions[isUnixSocket(at) ? 'disable' : address.tls.mode]) {
     const tls = encryption === 'tls' ? await readTlsOptions(address.tls, at.host) : undefined
+    const open = (settings: Settings) => openOnTerms(address, at, tls, settings)
     try {
-      return await openPinned(tls, options)
+      return await openPinned(open, address.settings, readTimeoutMs)
     } catch (error) {
       // The server may refuse connections with this encryption, or without it.
       if (!(error instanceof TlsFailure) && codeOf(error) !== '28000') throw error
@@ -60,6 +64,9 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   }
   throw refusal
 }
+
+/** What the server is told with connections of each kind. */
+type Settings = Readonly<Record<'alone' | 'writes' | 'reads', Terms['settings']>>
 
 /**
  * A connection keeps its plans: one made for a few plants would still read all of them when they
@@ -72,59 +79,50 @@ const byIndex = { enable_seqscan: 'off', jit: 'off' }
  * the database cannot put theirs in their place. PgBouncer refuses this setting. Through it, our
  * statements are safe as long as `pg_catalog` comes first, which every connection checks.
  */
-async function openPinned(tls: Terms['tls'], options: SessionOptions): Promise<Session> {
-  const settings = { application_name: 'plant-store', ...options.address.settings }
-  const pinned = { ...settings, search_path: 'pg_catalog' }
-  const short = { ...pinned, ...byIndex }
+async function openPinned(
+  open: (settings: Settings) => Promise<Session>,
+  given: Address['settings'],
+  readTimeoutMs: number,
+): Promise<Session> {
+  const settings = { application_name: 'plant-store', ...given }
+  const alone = { ...settings, search_path: 'pg_catalog' }
+  const writes = { ...alone, ...byIndex }
+  const reads = { ...writes, statement_timeout: String(readTimeoutMs) }
   try {
-    return await openOnTerms(options, {
-      alone: { tls, settings: pinned },
-      writes: { tls, settings: short },
-      reads: { tls, settings: { ...short, statement_timeout: String(options.readTimeoutMs) } },
-    })
+    return await open({ alone, writes, reads })
   } catch (error) {
     if (codeOf(error) !== '08P01') throw error
-    const bare = { tls, settings }
-    return openOnTerms(options, { alone: bare, writes: bare, reads: bare })
+    return open({ alone: settings, writes: settings, reads: settings })
   }
 }
 
 async function openOnTerms(
-  { address, at, onLost }: SessionOptions,
-  terms: Readonly<Record<'alone' | 'writes' | 'reads', Terms>>,
+  address: Address,
+  at: Host,
+  tls: Terms['tls'],
+  settings: Settings,
 ): Promise<Session> {
   const connections = new Set<Connection>()
-  const openWriter = () => open(terms.writes, lose)
-  const reads = {
-    open: () => open(terms.reads, lose),
-    depth: readDepth,
-    whenLate: 'destroy',
-  } as const
+  const { promise: lost, resolve } = Promise.withResolvers<unknown>()
+  const openWriter = () => open('writes')
+  const reads = { open: () => open('reads'), depth: readDepth, whenLate: 'destroy' } as const
   const lookUps = buildLane({ ...reads, connections: lookUpConnections })
   const pages = buildLane({ ...reads, connections: pageConnections })
   const chores = buildLane({ open: openWriter, connections: 1, depth: 1, whenLate: 'wait' })
   let isOver = false
   let beatTimer: NodeJS.Timeout | undefined
 
-  async function open(kind: Terms, onClosed: (reason: unknown) => void): Promise<Connection> {
-    const opened = await openConnection(address, at, kind, onClosed)
-    if (isOver) {
-      opened.destroy()
-      throw unreachable()
+  async function open(kind: keyof Settings): Promise<Connection> {
+    const onClosed = (reason: Lost | undefined) => {
+      connections.delete(connection)
+      if (reason !== undefined && kind !== 'alone') lose(reason)
     }
-    const connection: Connection = {
-      ...opened,
-      end(graceMs) {
-        connections.delete(connection)
-        return opened.end(graceMs)
-      },
-      destroy() {
-        connections.delete(connection)
-        opened.destroy()
-      },
-    }
+    const terms = { tls, settings: settings[kind] }
+    const connection = await openConnection(address, at, terms, onClosed)
     connections.add(connection)
-    return connection
+    if (!isOver) return connection
+    connection.destroy()
+    throw unreachable()
   }
 
   function stop(): void {
@@ -134,9 +132,8 @@ async function openOnTerms(
   }
 
   function lose(reason: unknown): void {
-    if (isOver) return
     stop()
-    onLost(reason)
+    resolve(reason)
   }
 
   async function beat(watcher: Sql): Promise<void> {
@@ -162,22 +159,13 @@ async function openOnTerms(
       lookUps,
       pages,
       chores,
-      openAlone: () => open(terms.alone, () => {}),
+      lost,
+      openAlone: () => open('alone'),
       warnings: () => opened.reduce((sum, { warnings }) => sum + warnings(), 0),
-      isOver: () => isOver,
       end,
     }
   } catch (error) {
     await end(0)
     throw error
   }
-}
-
-/** The first session that opens, if two servers claim to be the primary. Others are ended. */
-export async function takeFirstSession(attempts: readonly Promise<Session>[]): Promise<Session> {
-  const session = await Promise.any(attempts)
-  for (const attempt of attempts) {
-    void attempt.then((other) => (other === session ? undefined : other.end(0))).catch(() => {})
-  }
-  return session
 }

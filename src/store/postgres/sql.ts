@@ -19,7 +19,9 @@ export interface Sql {
 
 /** The rows of a statement, and how many it found or changed. */
 export type Result<Found> = Found & { readonly count: number }
-export type Value = string | number | bigint | boolean | Uint8Array | null
+type Plain = string | number | bigint | boolean | Uint8Array | null
+/** What a parameter may be. 64-bit integers are sent and come as text. */
+export type Value = Plain | readonly Plain[]
 
 type Row = Readonly<Record<string, unknown>>
 
@@ -77,20 +79,4 @@ export async function inTransaction<Value>(sql: Sql, run: () => Promise<Value>):
     if (!isLoss(error)) await sql`ROLLBACK`
     throw error
   }
-}
-
-/** An array of integers in PostgreSQL's notation. */
-export function toIntegerArray(values: readonly (bigint | number)[]): string {
-  return `{${values.join(',')}}`
-}
-
-/** An array of texts in PostgreSQL's notation. */
-export function toTextArray(values: readonly (string | null)[]): string {
-  return `{${values.map(toElement).join(',')}}`
-}
-
-function toElement(value: string | null): string {
-  if (value === null) return 'NULL'
-  // Two plain searches take half as long as one for either character.
-  return `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 }

@@ -1,6 +1,6 @@
 import type { TokenRecord, TokenUse } from '../store.ts'
 import { type TokenRow, toRecord } from '../token-row.ts'
-import { insertRow, type Sql, toIntegerArray, toTextArray } from './sql.ts'
+import { insertRow, type Sql } from './sql.ts'
 
 /** The statements on tokens. Each is atomic. */
 export const tokenStatements = {
@@ -46,7 +46,7 @@ export const tokenStatements = {
   async delete(sql: Sql, ids: readonly string[]): Promise<number> {
     const [row] = await sql<[{ deleted: string }]>`
       WITH deleted AS (DELETE FROM plant_store.tokens
-        WHERE id = ANY(${toTextArray(ids)}::text[]) RETURNING id),
+        WHERE id = ANY(${ids}::text[]) RETURNING id),
       counted AS (UPDATE plant_store.token_revision SET revision = revision + 1
         WHERE EXISTS (SELECT FROM deleted))
       SELECT pg_catalog.count(*) AS deleted FROM deleted`
@@ -54,11 +54,10 @@ export const tokenStatements = {
   },
 
   async noteUses(sql: Sql, uses: readonly TokenUse[]): Promise<void> {
-    const ids = toTextArray(uses.map(({ id }) => id))
-    const times = toIntegerArray(uses.map(({ at }) => at))
     await sql`
       UPDATE plant_store.tokens SET last_used_at = greatest(last_used_at, use.at)
-      FROM unnest(${ids}::text[], ${times}::bigint[]) AS use(id, at) WHERE tokens.id = use.id`
+      FROM unnest(${uses.map(({ id }) => id)}::text[], ${uses.map(({ at }) => at)}::bigint[])
+        AS use(id, at) WHERE tokens.id = use.id`
   },
 
   async revision(sql: Sql): Promise<bigint> {
