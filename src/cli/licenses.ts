@@ -34,22 +34,18 @@ export function writeLicenses(parts: readonly Licensed[]): string {
 /** The licences of a checkout: its own, and those of the packages that it needs to run. */
 export function collectLicenses(checkout: string): Licensed[] {
   const { packages } = JSON.parse(readFileSync(join(checkout, 'package-lock.json'), 'utf8')) as {
-    packages: Record<string, { dev?: true; optional?: true; link?: true }>
+    packages: Record<string, { dev?: true; link?: true; os?: string[] }>
   }
-  // Optional is only Node.js itself, which has one package for each platform.
+  // Node.js itself has one package for each system, and a licence of its own.
   const folders = Object.entries(packages)
-    .filter(
-      ([path, { dev, optional, link }]) =>
-        /^(node_modules|$)/.test(path) && !(dev || optional || link),
-    )
+    .filter(([path, { dev, link, os }]) => /^(node_modules|$)/.test(path) && !(dev || link || os))
     .map(([path]) => join(checkout, path))
   return folders.map((folder) => {
     const { name, version, license } = JSON.parse(
       readFileSync(join(folder, 'package.json'), 'utf8'),
     )
     const file = readdirSync(folder).find((entry) => /^licen[cs]e(\.md|\.txt)?$/i.test(entry))
-    const text =
-      file === undefined ? textOf(license, name) : readFileSync(join(folder, file), 'utf8')
+    const text = file === undefined ? readSection(folder) : readFileSync(join(folder, file), 'utf8')
     return { title: `${name} ${version} (${license})`, text }
   })
 }
@@ -71,34 +67,10 @@ export function toNodeLicense(text: string): Licensed {
   return { title: `Node.js ${node}, with V8 ${v8}, OpenSSL ${openssl} and SQLite ${sqlite}`, text }
 }
 
-/** The text of a licence that a package names without bringing it. */
-function textOf(license: string, name: string): string {
-  if (license === 'Unlicense') return unlicense
-  throw new Error(`The package ${name} has no licence text: add the text of ${license}.`)
+/** The licence of a package that has it at the end of its README. */
+function readSection(folder: string): string {
+  const readme = readFileSync(join(folder, 'README.md'), 'utf8')
+  const [, text] = /^#+ licen[cs]e$\n([^#]+)$/im.exec(readme) ?? []
+  if (text !== undefined) return text
+  throw new Error(`The package in ${folder} has no licence text.`)
 }
-
-const unlicense = `This is free and unencumbered software released into the public domain.
-
-Anyone is free to copy, modify, publish, use, compile, sell, or
-distribute this software, either in source code form or as a compiled
-binary, for any purpose, commercial or non-commercial, and by any
-means.
-
-In jurisdictions that recognize copyright laws, the author or authors
-of this software dedicate any and all copyright interest in the
-software to the public domain. We make this dedication for the benefit
-of the public at large and to the detriment of our heirs and
-successors. We intend this dedication to be an overt act of
-relinquishment in perpetuity of all present and future rights to this
-software under copyright law.
-
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND,
-EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF
-MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT.
-IN NO EVENT SHALL THE AUTHORS BE LIABLE FOR ANY CLAIM, DAMAGES OR
-OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE,
-ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR
-OTHER DEALINGS IN THE SOFTWARE.
-
-For more information, please refer to <https://unlicense.org>
-`

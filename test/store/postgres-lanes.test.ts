@@ -10,6 +10,7 @@ import { buildPostgresStore } from '../../src/store/postgres/store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { engines } from '../support/engines.ts'
 import { openClient, query } from '../support/postgres.ts'
+import { newReceiver } from '../support/receiver-record.ts'
 import { releaseAfterTest, runOnce } from '../support/release.ts'
 import { authorized, startService } from '../support/service.ts'
 import { closeAfterTest } from '../support/stores.ts'
@@ -192,5 +193,21 @@ describe('a connection on which a read is late', () => {
     await assert.rejects(late, { code: 'TIMEOUT' })
     assert.notEqual(await behind, firstPid)
     assert.notEqual(await lane.run(askPid, 60_000), firstPid)
+  })
+})
+
+describe('a store to which a newer release adds columns', () => {
+  it('is served on: tokens without a failure, the others on new connections', async () => {
+    const { url, store } = await openStore(60_000)
+    await store.addToken(token)
+    await store.receivers.add(newReceiver())
+    assert.equal((await store.receivers.list()).length, 1)
+    assert.equal((await store.findToken(token.hash))?.id, 'one')
+    for (const table of ['tokens', 'receivers']) {
+      await query(url, `ALTER TABLE plant_store.${table} ADD COLUMN later text`)
+    }
+    assert.equal((await store.findToken(token.hash))?.id, 'one')
+    const list = () => store.receivers.list().catch(({ number }) => assert.equal(number, 50301))
+    await waitUntil(async () => (await list())?.length === 1, 'receivers are found again')
   })
 })

@@ -6,11 +6,11 @@ import { join } from 'node:path'
  * that Node.js finds them, without a lockfile.
  */
 export function findDependencies(folder: string, found = new Set<string>()): Set<string> {
-  const { name, version, license, dependencies = {} } = readManifest(folder)
+  const { name, version, license, dependencies, optionalDependencies } = readManifest(folder)
   const title = `${name} ${version} (${license})`
   if (found.has(title)) return found
   found.add(title)
-  for (const needed of Object.keys(dependencies)) {
+  for (const needed of Object.keys({ ...dependencies, ...optionalDependencies })) {
     let place = folder
     while (!existsSync(join(place, 'node_modules', needed))) place = join(place, '..')
     findDependencies(join(place, 'node_modules', needed), found)

@@ -114,7 +114,11 @@ export async function openConnection(
   ): Promise<Result<Found>> {
     const query = newQuery(text, values)
     if (address.isPrepared) query.name = toStatementName(text)
-    const { rows, rowCount } = await send(query)
+    const { rows, rowCount } = await send(query).catch((error) => {
+      // The statement was prepared before the tables changed, or by somebody else.
+      if (isStale(error)) lose(error)
+      throw lost ?? error
+    })
     if (rows.length > 0 && rows.length !== rowCount) {
       lose(new Error('a result has another number of rows than the server says'))
       throw lost
@@ -261,6 +265,11 @@ function toTlsFailure(error: unknown, answer: string | undefined): TlsFailure {
   if (error instanceof TlsFailure) return error
   const withoutCode = answer === 'N' ? 'TLS_REFUSED' : 'TLS_NO_ANSWER'
   return new TlsFailure(codeOf(error) || withoutCode, error)
+}
+
+function isStale(error: unknown): boolean {
+  const { code, routine } = error as Partial<pg.DatabaseError>
+  return code === '26000' || routine === 'RevalidateCachedQuery'
 }
 
 function toLost(cause: unknown): Lost {

@@ -17,13 +17,17 @@ export const tokenStatements = {
   },
 
   async find(sql: Sql, hash: Buffer): Promise<TokenRecord | undefined> {
-    const [row] = await sql<TokenRow[]>`SELECT * FROM plant_store.tokens WHERE hash = ${hash}`
+    const [row] = await sql<
+      TokenRow[]
+    >`SELECT id, hash, name, scopes, created_at, expires_at, revoked_at, last_used_at, last_four
+      FROM plant_store.tokens WHERE hash = ${hash}`
     return row && toRecord(row)
   },
 
   async list(sql: Sql): Promise<TokenRecord[]> {
     const rows = await sql<TokenRow[]>`
-      SELECT * FROM plant_store.tokens ORDER BY created_at, id COLLATE pg_catalog."C"`
+      SELECT id, hash, name, scopes, created_at, expires_at, revoked_at, last_used_at, last_four
+      FROM plant_store.tokens ORDER BY created_at, id COLLATE pg_catalog."C"`
     return rows.map(toRecord)
   },
 
