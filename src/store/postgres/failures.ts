@@ -31,6 +31,7 @@ export function codeOf(error: unknown): string {
 
 /** Two transactions collided. The server rolled this one back, and it can be sent again. */
 export function isCollision(error: unknown): boolean {
+  if (isLoss(error)) return false
   return error instanceof StaleRows || ['40001', '40P01'].includes(codeOf(error))
 }
 

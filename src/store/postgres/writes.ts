@@ -4,8 +4,7 @@ import type { Change, Create, Import } from '../changes.ts'
 import { recordChanges } from '../recorded-changes.ts'
 import type { ImportOutcome } from '../store.ts'
 import { isCollision, isLoss, isTimeout, isUnwritable, toWriteFailure } from './failures.ts'
-import { insertAllOrNone } from './inserts.ts'
-import { loadRows } from './plants.ts'
+import { insertAllOrNone, loadRows } from './plants.ts'
 import { inTransaction, type Sql } from './sql.ts'
 
 /** A write that waits for its batch. */
