@@ -216,8 +216,16 @@ function newClient(address: Address, at: Host, tls: ConnectionOptions | undefine
     sslnegotiation: tls === undefined ? 'postgres' : address.negotiation,
     stream: () => socket,
     pipeline: true,
+    types: { getTypeParser },
   })
 }
+
+/** Texts and 64-bit integers stay as they come, which is most of what comes. */
+const getTypeParser: typeof pg.types.getTypeParser = (type: number) =>
+  unparsed.includes(type) ? asItIs : pg.types.getTypeParser(type)
+
+const unparsed: readonly number[] = [pg.types.builtins.INT8, pg.types.builtins.TEXT]
+const asItIs = (value: string) => value
 
 /** What a server answers to a wrong one. */
 function noPassword(): Error {
