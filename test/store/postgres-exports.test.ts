@@ -96,8 +96,12 @@ describe('a walk through plants whose reader is slow', () => {
       assert.ok(pieces.length > 1 && pieces.every(({ length }) => length < count / 2))
       // The connection still answers, and has nothing left of the walk.
       assert.equal(await snapshot.countPlants(undefined), count)
-      const [first] = await Array.fromAsync(snapshot.walkPlants({ ...everything, limit: 1 }))
-      assert.equal(first?.length, 1)
+      // Of some of these walks, the end comes together with more than the reader has room for.
+      for (let limit = 1; limit < 130; limit += 2) {
+        const walked = await Array.fromAsync(snapshot.walkPlants({ ...everything, limit }))
+        assert.equal(walked.flat().length, limit)
+        assert.equal((await snapshot.listTokens()).length, 0)
+      }
     })
   }
 

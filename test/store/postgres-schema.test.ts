@@ -209,6 +209,12 @@ describe('objects of other users of the database', () => {
     })
   }
 
+  it('are not called without prepared statements', async () => {
+    await using hostile = await newHostileDatabase()
+    await useEverythingAt(`${hostile.url}?prepare=false`)
+    assert.equal(await countCalls(hostile.admin), 0)
+  })
+
   it('are not called behind a pooler that does not pass search_path on', async () => {
     await using hostile = await newHostileDatabase()
     await using pooler = await openPooler(hostile.host, hostile.port)

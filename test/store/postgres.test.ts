@@ -352,6 +352,11 @@ describe('a PostgreSQL that cannot be the store', () => {
       /refuses the user name or the password of DATABASE_URL/,
     ],
     [
+      'no password',
+      async () => (await postgresql.newUrl()).replace(`:${encodeURIComponent(password)}@`, '@'),
+      /refuses the user name or the password of DATABASE_URL/,
+    ],
+    [
       'a database that does not exist',
       async () => `${await findServer()}nothing`,
       /database that DATABASE_URL names does not exist/,
@@ -425,6 +430,21 @@ describe('a PostgreSQL that cannot be the store', () => {
         (error) => error instanceof UnusableStore && unanswered.test(error.message),
       )
     }
+  })
+
+  it('is refused with one line: a server that asks for Kerberos', async () => {
+    const kerberos = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 7])
+    const other = createServer((socket) => {
+      socket.on('error', () => {}).once('data', () => socket.write(kerberos))
+    })
+    releaseAfterTest(() => other.close())
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    const { port } = other.address() as { port: number }
+    const url = `postgres://a:b@127.0.0.1:${port}/x?sslmode=disable`
+    await assert.rejects(
+      openPrimary(url, quiet, { startTimeoutMs: 0 }),
+      (error) => error instanceof UnusableStore && unanswered.test(error.message),
+    )
   })
 
   it('ends a start with the exit code 78', async () => {

@@ -1,4 +1,5 @@
 import { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import pg from 'pg'
 import { UnusableStore } from '../store.ts'
@@ -115,9 +116,10 @@ export async function openConnection(
     const query = newQuery(text, values)
     if (address.isPrepared) query.name = toStatementName(text)
     const { rows, rowCount } = await send(query).catch((error) => {
+      if (!isStale(error)) throw error
       // The statement was prepared before the tables changed, or by somebody else.
-      if (isStale(error)) lose(error)
-      throw lost ?? error
+      lose(error)
+      throw toLost(error)
     })
     if (rows.length > 0 && rows.length !== rowCount) {
       lose(new Error('a result has another number of rows than the server says'))
@@ -252,6 +254,7 @@ async function connect(
   }
   connection.once('sslconnect', () => {
     const encrypted = connection.stream as TLSSocket
+    guard(encrypted)
     encrypted.once('secureConnect', () => {
       const isAgreed = negotiation !== 'direct' || encrypted.alpnProtocol === protocol
       if (isAgreed) isEncrypting = false
@@ -260,12 +263,27 @@ async function connect(
   })
   const timer = setTimeout(() => connection.stream.destroy(timedOut()), connectTimeoutMs)
   try {
-    await client.connect()
+    const connected = client.connect()
+    if (tls === undefined) guard(plain)
+    await connected
   } catch (error) {
     if (isEncrypting) throw toTlsFailure(error, answer)
     throw codeOf(error) === '' ? toLost(error) : error
   } finally {
     clearTimeout(timer)
+  }
+}
+
+/** Ends the connection where pg would throw, and end the process, over what a server sends. */
+function guard(stream: Duplex): void {
+  for (const listener of stream.listeners('data')) {
+    stream.off('data', listener as () => void).on('data', (bytes) => {
+      try {
+        listener(bytes)
+      } catch (error) {
+        stream.destroy(error as Error)
+      }
+    })
   }
 }
 
