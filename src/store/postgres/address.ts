@@ -45,15 +45,7 @@ export interface Address {
 }
 
 /** The parts of an address, as they are written, and the hosts that they name. */
-interface AddressParts {
-  readonly scheme: string
-  readonly user: string
-  readonly password: string
-  readonly authority: string
-  readonly database: string
-  readonly query: string
-  readonly hosts: readonly Host[]
-}
+type AddressParts = NonNullable<ReturnType<typeof splitAddress>>
 
 const addressPattern = new RegExp(
   [
@@ -68,7 +60,7 @@ const defaultConnectTimeoutMs = 2_000
 const defaultIdleMs = 60_000
 
 /** Splits an address of PostgreSQL; undefined when it is none. Only hosts are looked at. */
-export function splitAddress(url: string): AddressParts | undefined {
+export function splitAddress(url: string) {
   const groups = addressPattern.exec(url)?.groups
   if (groups === undefined) return undefined
   const { scheme = '', user = '', password = '' } = groups

@@ -17,13 +17,7 @@ interface PlantRow {
 
 export type StoredRow = Omit<PlantRow, 'version'>
 
-interface KeyRow {
-  readonly token_id: string
-  readonly key: string
-  readonly fingerprint: Uint8Array
-  readonly version: string
-  readonly used_at: string
-}
+type KeyRow = Omit<KeyUse, 'version' | 'usedAt'> & { readonly version: string; usedAt: string }
 
 const keysPerStep = 500
 
@@ -225,8 +219,8 @@ function selectKeys(sql: Sql, keys: CreateKey[]): Promise<KeyRow[]> {
   const tokenIds = keys.map(({ tokenId }) => tokenId)
   const names = keys.map(({ key }) => key)
   return sql<KeyRow[]>`
-    SELECT token_id, key, fingerprint, version, used_at FROM plant_store.keys
-    WHERE (token_id, key) IN (SELECT * FROM unnest(${tokenIds}::text[], ${names}::text[]))`
+    SELECT token_id AS "tokenId", key, fingerprint, version, used_at AS "usedAt"
+    FROM plant_store.keys WHERE (token_id, key) IN (SELECT * FROM unnest(${tokenIds}::text[], ${names}::text[]))`
 }
 
 const insertion = `
@@ -258,14 +252,13 @@ async function insertKeys(sql: Sql, uses: KeyUse[]): Promise<void> {
   const sorted = uses.toSorted((a, b) => (toName(a) < toName(b) ? -1 : 1))
   const tokenIds = sorted.map(({ tokenId }) => tokenId)
   const keys = sorted.map(({ key }) => key)
-  const hashes = sorted.map((use) => Buffer.from(use.fingerprint).toString('hex'))
+  const fingerprints = sorted.map(({ fingerprint }) => fingerprint)
   const versions = sorted.map(({ version }) => version)
   const times = sorted.map(({ usedAt }) => usedAt)
   const rows = await sql`
     INSERT INTO plant_store.keys (token_id, key, fingerprint, version, used_at)
-    SELECT token_id, key, pg_catalog.decode(fingerprint, 'hex'), version, used_at
-    FROM unnest(${tokenIds}::text[], ${keys}::text[], ${hashes}::text[],
-      ${versions}::bigint[], ${times}::bigint[]) AS new(token_id, key, fingerprint, version, used_at)
+    SELECT * FROM unnest(${tokenIds}::text[], ${keys}::text[], ${fingerprints}::bytea[],
+      ${versions}::bigint[], ${times}::bigint[])
     ON CONFLICT (token_id, key) DO UPDATE SET
       fingerprint = excluded.fingerprint, version = excluded.version, used_at = excluded.used_at
     WHERE keys.used_at <= excluded.used_at - ${keyLifetimeMs}::bigint RETURNING 1`
@@ -289,12 +282,6 @@ export function toStored({ id, name, tag }: StoredRow): StoredPlant {
   return tag === null ? { id: BigInt(id), name } : { id: BigInt(id), name, tag }
 }
 
-function toKeyUse(row: KeyRow): KeyUse {
-  return {
-    tokenId: row.token_id,
-    key: row.key,
-    fingerprint: row.fingerprint,
-    version: BigInt(row.version),
-    usedAt: Number(row.used_at),
-  }
+function toKeyUse({ version, usedAt, ...key }: KeyRow): KeyUse {
+  return { ...key, version: BigInt(version), usedAt: Number(usedAt) }
 }

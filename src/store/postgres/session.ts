@@ -47,53 +47,48 @@ export async function openSession(address: Address, readTimeoutMs: number): Prom
   return session
 }
 
+/** What the server is told with connections of each kind. */
+type Settings = Readonly<Record<'alone' | 'writes' | 'reads', Terms['settings']>>
+
 /** Opens a session on the first terms that both sides agree to. */
 async function openAt(at: Host, address: Address, readTimeoutMs: number): Promise<Session> {
   let refusal: unknown
   // As in libpq, nothing is encrypted within one machine.
   for (const encryption of encryptions[isUnixSocket(at) ? 'disable' : address.tls.mode]) {
-    const tls = encryption === 'tls' ? await readTlsOptions(address.tls, at.host) : undefined
-    const open = (settings: Settings) => openOnTerms(address, at, tls, settings)
-    try {
-      return await openPinned(open, address.settings, readTimeoutMs)
-    } catch (error) {
-      // The server may refuse connections with this encryption, or without it.
-      if (!(error instanceof TlsFailure) && codeOf(error) !== '28000') throw error
-      refusal = error
+    const tls = encryption === 'tls' ? await readTlsOptions(address.tls) : undefined
+    for (const settings of toSettings(address, readTimeoutMs)) {
+      try {
+        return await openOnTerms(address, at, tls, settings)
+      } catch (error) {
+        refusal = error
+        // PgBouncer refuses settings that it does not know.
+        if (codeOf(error) === '08P01') continue
+        // The server may refuse connections with this encryption, or without it.
+        if (error instanceof TlsFailure || codeOf(error) === '28000') break
+        throw error
+      }
     }
   }
   throw refusal
 }
 
-/** What the server is told with connections of each kind. */
-type Settings = Readonly<Record<'alone' | 'writes' | 'reads', Terms['settings']>>
-
 /**
- * A connection keeps its plans: one made for a few plants would still read all of them when they
- * are many. Up to PostgreSQL 17, tables without an index would then seem worth the compiler.
+ * The settings that are wanted, and those that every pooler takes. Wanted are functions, operators
+ * and types from `pg_catalog` only: other users of the database cannot put theirs in their place.
+ * Through a pooler, our statements are safe as long as `pg_catalog` comes first, which every
+ * connection checks.
  */
-const byIndex = { enable_seqscan: 'off', jit: 'off' }
-
-/**
- * Opens a session that finds functions, operators and types in `pg_catalog` only: other users of
- * the database cannot put theirs in their place. PgBouncer refuses this setting. Through it, our
- * statements are safe as long as `pg_catalog` comes first, which every connection checks.
- */
-async function openPinned(
-  open: (settings: Settings) => Promise<Session>,
-  given: Address['settings'],
-  readTimeoutMs: number,
-): Promise<Session> {
-  const settings = { application_name: 'plant-store', ...given }
-  const alone = { ...settings, search_path: 'pg_catalog' }
-  const writes = { ...alone, ...byIndex }
+function toSettings(address: Address, readTimeoutMs: number): Settings[] {
+  const bare = { application_name: 'plant-store', ...address.settings }
+  const alone = { ...bare, search_path: 'pg_catalog' }
+  // A connection keeps its plans: one made for a few plants would still read all of them when they
+  // are many. Up to PostgreSQL 17, tables without an index would then seem worth the compiler.
+  const writes = { ...alone, enable_seqscan: 'off', jit: 'off' }
   const reads = { ...writes, statement_timeout: String(readTimeoutMs) }
-  try {
-    return await open({ alone, writes, reads })
-  } catch (error) {
-    if (codeOf(error) !== '08P01') throw error
-    return open({ alone: settings, writes: settings, reads: settings })
-  }
+  return [
+    { alone, writes, reads },
+    { alone: bare, writes: bare, reads: bare },
+  ]
 }
 
 async function openOnTerms(
@@ -132,6 +127,7 @@ async function openOnTerms(
   }
 
   function lose(reason: unknown): void {
+    if (isOver) return
     stop()
     resolve(reason)
   }

@@ -1,11 +1,9 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
-import { isIP } from 'node:net'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import {
   type ConnectionOptions,
-  checkServerIdentity,
   createSecureContext,
   getCACertificates,
   type SecureContext,
@@ -15,10 +13,8 @@ import { UnusableStore } from '../store.ts'
 import type { TlsMode, TlsSettings } from './address.ts'
 import { codeOf } from './failures.ts'
 
-export type Encryption = 'none' | 'tls'
-
 /** The encryptions that each mode tries, in order, until the server agrees. */
-export const encryptions: Readonly<Record<TlsMode, readonly Encryption[]>> = {
+export const encryptions: Readonly<Record<TlsMode, readonly ('none' | 'tls')[]>> = {
   disable: ['none'],
   allow: ['none', 'tls'],
   prefer: ['tls', 'none'],
@@ -27,21 +23,14 @@ export const encryptions: Readonly<Record<TlsMode, readonly Encryption[]>> = {
   'verify-full': ['tls'],
 }
 
-/** Reads the files for TLS with this host. Throws `UnusableStore` when one cannot be used. */
-export async function readTlsOptions(
-  settings: TlsSettings,
-  host: string,
-): Promise<ConnectionOptions> {
+/** Reads the files for TLS. Throws `UnusableStore` when one cannot be used. */
+export async function readTlsOptions(settings: TlsSettings): Promise<ConnectionOptions> {
   const ca = await readAuthorities(settings)
   const client = await readClientCertificate(settings)
-  const checksName = settings.mode === 'verify-full'
   return {
     secureContext: toSecureContext({ ...(ca && { ca }), ...client }),
     rejectUnauthorized: ca !== undefined,
-    // Without a server name, as for an IP address, Node.js would compare with "localhost".
-    checkServerIdentity: (_, certificate) =>
-      checksName ? checkServerIdentity(host, certificate) : undefined,
-    ...(isIP(host) === 0 && { servername: host }),
+    ...(settings.mode !== 'verify-full' && { checkServerIdentity: () => undefined }),
   }
 }
 
