@@ -4,6 +4,7 @@ import type { Plant, StoredPlant } from '../contract/shapes.ts'
 import { toJson, toJsonArray, toReportJson } from '../json/write.ts'
 import type { EventStream } from './event-streams.ts'
 import { type Exchange, type Headers, send } from './exchange.ts'
+import { streamLarge } from './plant-list.ts'
 import { isStreamed, type StreamedBody, sendStreamed } from './streamed-body.ts'
 
 /** The answer of any operation. */
@@ -29,25 +30,38 @@ export function sendAnswer(
   timeouts: Timeouts,
   verifyToken: () => unknown,
 ): Promise<void> | undefined {
-  if (body !== undefined && 'sendTo' in body) return body.sendTo(exchange, headers, verifyToken)
-  if (body !== undefined && isStreamed(body)) {
-    return sendStreamed(exchange, { status, headers, body }, timeouts, verifyToken)
+  const stream = (streamed: StreamedBody) =>
+    sendStreamed(exchange, { status, headers, body: streamed }, timeouts, verifyToken)
+
+  if (body === undefined) send(exchange, status, headers)
+  else if ('sendTo' in body) return body.sendTo(exchange, headers, verifyToken)
+  else if (isStreamed(body)) return stream(body)
+  else if (exchange.request.method === 'HEAD') sendHead(exchange, status, headers, body)
+  else if ('text' in body) send(exchange, status, headers, body.text, body.contentType)
+  else {
+    const streamed = Array.isArray(body) ? streamLarge(body) : undefined
+    if (streamed !== undefined) return stream(streamed)
+    send(exchange, status, headers, toText(body))
   }
-  const isHead = exchange.request.method === 'HEAD'
-  if (body !== undefined && 'text' in body) {
-    send(exchange, status, headers, isHead ? null : body.text, body.contentType)
-  } else if (isHead && body !== undefined && !isSmall(body)) send(exchange, status, headers, null)
-  else send(exchange, status, headers, body && toText(body))
   return undefined
 }
 
+/** Answers HEAD. Only the length of a short plant is told: to make a larger body would be dear. */
+function sendHead(
+  exchange: Exchange,
+  status: number,
+  headers: Headers,
+  body: HeldBody | TextContent,
+): void {
+  const isShort = 'name' in body && body.name.length + (body.tag?.length ?? 0) <= maxShortLength
+  const contentType = 'text' in body ? body.contentType : undefined
+  send(exchange, status, headers, isShort ? toText(body) : null, contentType)
+}
+
+const maxShortLength = 1_024
+
 /** A body that is sent as a whole. */
 type HeldBody = Plant | StoredPlant | readonly StoredPlant[] | ImportReport
-
-/** Whether the length of a body is told to HEAD: to make a larger one would be dear. */
-function isSmall(body: HeldBody): boolean {
-  return 'name' in body && body.name.length + (body.tag?.length ?? 0) <= 1_024
-}
 
 function toText(body: HeldBody): string {
   if (Array.isArray(body)) return toJsonArray(body)

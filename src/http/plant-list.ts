@@ -7,7 +7,7 @@ import type { PlantQuery, Store } from '../store/store.ts'
 import { type ExportQuery, writePlants } from '../transfer/write.ts'
 import type { StreamedBody } from './streamed-body.ts'
 
-/** One page: its plants, or a streamed body where they are too large to hold as JSON. */
+/** One page: its plants, or a streamed body where they are too large to hold. */
 export interface Listing {
   readonly body: StoredPlant[] | StreamedBody
   /** The id after which the next page begins, while more plants follow. */
@@ -21,12 +21,17 @@ export async function listPage(store: Store, query: PlantQuery): Promise<Listing
   if (isWhole) {
     const page = plants.slice(0, query.limit)
     const next = plants.length > query.limit ? page.at(-1)?.id : undefined
-    return { body: isLargeAsJson(page) ? toStreamed(toArray(page)) : page, next }
+    return { body: page, next }
   }
   const ids = await store.listIds({ ...query, limit: query.limit + 1 })
   const page = ids.slice(0, query.limit)
   const next = ids.length > query.limit ? page.at(-1) : undefined
   return { body: toStreamed(toArray(readLarge(store, query, new Set(page)))), next }
+}
+
+/** Streams a page whose JSON is too large to hold. */
+export function streamLarge(page: readonly StoredPlant[]): StreamedBody | undefined {
+  return isLargeAsJson(page) ? toStreamed(toArray(page)) : undefined
 }
 
 /** Opens an export: every plant that the query finds, as it is at this moment. */
