@@ -6,6 +6,8 @@ import { breakOff } from './connection.ts'
 /** A longer text goes out in pieces of this many characters: Node copies what it is given. */
 const pieceLength = 64 * 1024
 const wholeLength = 1024 * 1024
+/** Beyond the bound, a token may have this much, so that one slow client does not hold it up. */
+const freeBytes = 8 * 1024 * 1024
 /** Beyond the bound, a client that reads nothing for this long is cut. */
 const unreadMs = 1_000
 /** How often clients are looked at while there is too much. */
@@ -39,10 +41,10 @@ let looks: NodeJS.Timeout | undefined
 
 /**
  * Whether the answers to a token have to be read before it gets more: all answers together take too
- * much memory, and some of them are its own.
+ * much memory, and more than a few of them are its own.
  */
 export function mustRead(key: string): boolean {
-  return totalBytes > limits.unsentBytes && bytesByKey.has(key)
+  return totalBytes > limits.unsentBytes && (bytesByKey.get(key) ?? 0) > freeBytes
 }
 
 /** Sends a body that takes this many bytes, and ends the response. */
@@ -83,7 +85,7 @@ function hold(response: ServerResponse, socket: Socket, bytes: number): void {
   bytesByKey.set(key, (bytesByKey.get(key) ?? 0) + bytes)
   totalBytes += bytes
   response.once('close', () => release(answer))
-  if (totalBytes > limits.unsentBytes) looks ??= setInterval(look, lookMs)
+  if (totalBytes > limits.unsentBytes) looks ??= setInterval(look, lookMs).unref()
 }
 
 function release(answer: Unsent): void {
