@@ -233,6 +233,19 @@ describe('a page of control characters', () => {
   })
 })
 
+describe('a plant that is longer than a megabyte as JSON', () => {
+  it('is complete, wherever it is divided on its way', async () => {
+    const service = await startService(memory)
+    for (const id of [0, 1]) {
+      const name = 'x'.repeat(id) + '\u0001\u{1f33f}'.repeat(150_000)
+      await service.store.createPlant({ id: BigInt(id), name })
+      const answer = await fetch(`${service.url}/plants/${id}`, { headers: authorized })
+      assert.ok(Number(answer.headers.get('content-length')) > 1_200_000)
+      assert.deepEqual(await answer.json(), { id, name })
+    }
+  })
+})
+
 describe('readiness', () => {
   it('says that the disk is full while it is, and stays 200', async () => {
     const engine = engines[0] as (typeof engines)[number]

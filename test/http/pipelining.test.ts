@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
 import { maxWaiting, maxWaitingOnConnection } from '../../src/http/node/connection.ts'
 import { engines } from '../support/engines.ts'
-import { authorized, startService, type TestService, toCreate } from '../support/service.ts'
+import { authorized, json, startService, type TestService, toCreate } from '../support/service.ts'
 import { exchange, openSocket, toBytes } from '../support/wire.ts'
 import { startGated } from './gated-service.ts'
 
@@ -48,6 +48,27 @@ describe('pipelined requests', () => {
     }
     gate.resolve()
     assert.deepEqual(statusesOf(await received), ['200', '400'])
+  })
+
+  it('keep a body in chunks of one byte while they wait', async () => {
+    const { socket, gate, untilRead } = await connectToSlow()
+    const received = text(socket)
+    const head = { ...json, 'Transfer-Encoding': 'chunked', Connection: 'close' }
+    const name = 'n'.repeat(500)
+    const body = [...`{"id":2,"name":"${name}"}`].map((byte) => `1\r\n${byte}\r\n`).join('')
+    socket.write(
+      Buffer.concat([
+        toCreate(1),
+        toBytes({ method: 'POST', path: '/plants', headers: head }),
+        Buffer.from(body.slice(0, 1_200)),
+      ]),
+    )
+    await untilRead()
+    gate.resolve()
+    socket.write(`${body.slice(1_200)}0\r\n\r\n`)
+    const answers = await received
+    assert.deepEqual(statusesOf(answers), ['200', '200'])
+    assert.ok(answers.endsWith(`{"name":"${name}"}`))
   })
 
   it('are not read while the first has no answer, and are all answered in the end', async () => {
