@@ -11,8 +11,7 @@ import { repeat } from './repeat.ts'
 import { openStore } from './store/open.ts'
 import { keyLifetimeMs, type Store, type StoreEvents } from './store/store.ts'
 import { openTokenVerifier } from './tokens/verify.ts'
-import { toTrimTime } from './webhooks/needed.ts'
-import { openSender } from './webhooks/sender.ts'
+import { openSender, toTrimTime } from './webhooks/sender.ts'
 import type { SenderSettings } from './webhooks/settings.ts'
 
 export interface Service {
@@ -105,11 +104,10 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
       isJournaled: journalKeepMs !== 'off',
     })
     await once(server.listen(options.socket ?? { port, host }), 'listening')
-    const { countRequests } = metrics
     const sender =
       journalKeepMs === 'off'
         ? undefined
-        : openSender({ store, reader, logger, countRequests, settings: options.webhooks ?? {} })
+        : openSender({ store, reader, logger, settings: options.webhooks ?? {} })
 
     return {
       url: toUrl(server.address() as AddressInfo),

@@ -9,8 +9,11 @@ export interface ForkedService {
   kill(signal?: 'SIGKILL'): void
 }
 
-export async function forkService(url: string): Promise<ForkedService> {
-  const child = fork(fileURLToPath(new URL('service.ts', import.meta.url)), [url])
+export async function forkService(
+  url: string,
+  execArgv = process.execArgv,
+): Promise<ForkedService> {
+  const child = fork(fileURLToPath(new URL('service.ts', import.meta.url)), [url], { execArgv })
   const ask = (question: string) =>
     new Promise<number>((resolve) => {
       child.once('message', (reply) => resolve(Number(reply)))

@@ -34,6 +34,12 @@ export function toPlace(text: string): Place | undefined {
   }
 }
 
+/** A text that sorts as the positions of one store do. They have no such order themselves. */
+export function toOrder(position: Position): string {
+  const [, , seq, done] = positionForm.exec(position) ?? []
+  return seq === undefined ? position : seq.padStart(10, '0') + done?.padStart(6, '0')
+}
+
 const positionForm = /^([0-9a-f]{12})-([0-9a-z]{1,10})-([0-9a-z]{1,6})-([0-9a-z]{1,6})$/
 
 /** Whether a place is in the row that ends here, and not in one that had its number before. */

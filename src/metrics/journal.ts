@@ -1,5 +1,5 @@
 import { toPlace } from '../journal/position.ts'
-import type { Receiver } from '../store/receivers.ts'
+import type { Backlog, Receiver } from '../store/receivers.ts'
 import type { Position, Store } from '../store/store.ts'
 import { type Metric, toGauge } from './metric.ts'
 
@@ -11,10 +11,11 @@ type Followed = Pick<Store, 'readJournal' | 'journalEnd' | 'receivers'>
  */
 export async function collectJournal(store: Followed, now: number): Promise<Metric[]> {
   try {
-    const [oldest, end, receivers] = await Promise.all([
+    const [oldest, end, receivers, backlogs] = await Promise.all([
       store.readJournal('oldest', 1),
       store.journalEnd(),
       store.receivers.list(),
+      store.receivers.listBacklogs(),
     ])
     if (typeof oldest === 'string') return toReceivers(receivers)
     const [first] = oldest.events
@@ -33,7 +34,7 @@ export async function collectJournal(store: Followed, now: number): Promise<Metr
         'max',
       ),
       ...toReceivers(receivers),
-      ...toProgress(receivers, end, now),
+      ...toProgress(receivers, backlogs, end, now),
     ]
   } catch {
     // The store is away, which has a metric of its own.
@@ -55,13 +56,24 @@ function toReceivers(receivers: readonly Receiver[]): Metric[] {
 }
 
 /** The operator names the receivers, a hundred at most, so that each may have a label. */
-function toProgress(receivers: readonly Receiver[], end: Position, now: number): Metric[] {
+function toProgress(
+  receivers: readonly Receiver[],
+  backlogs: readonly Backlog[],
+  end: Position,
+  now: number,
+): Metric[] {
   const active = receivers.filter(({ state }) => state === 'active')
+  const oldest = new Map(backlogs.map(({ id, position }) => [id, position]))
+  const toBehind = ({ id, progress: { position } }: Receiver) => {
+    const waiting = oldest.get(id)
+    // The commit of the oldest delivery counts, that of a position does not.
+    return waiting === undefined ? toDistance(position, end) : toDistance(waiting, end) + 1
+  }
   return [
     toGauge(
       'plant_store_webhook_behind_commits',
       'Commits that a receiver has yet to get.',
-      active.map(({ id, progress }) => [{ receiver: id }, toDistance(progress.position, end)]),
+      active.map((receiver) => [{ receiver: receiver.id }, toBehind(receiver)]),
       'max',
     ),
     toGauge(

@@ -1,5 +1,5 @@
 import type { WebhookType } from '../contract/webhooks.ts'
-import type { Delivery, Receiver } from './receivers.ts'
+import type { Backlog, Delivery, Receiver } from './receivers.ts'
 
 /** An engine gives its 64-bit integers as bigint or as text. */
 type Integer = bigint | string
@@ -23,7 +23,7 @@ export interface ReceiverRow {
   readonly failing_since: Integer | null
 }
 
-/** A row of the table of deliveries, without the plant. */
+/** A row of the table of deliveries, with the size of its body. */
 export interface DeliveryRow {
   readonly position: string
   readonly type: string
@@ -33,6 +33,14 @@ export interface DeliveryRow {
   readonly due_at: Integer | null
   readonly last_status: Integer | null
   readonly last_error: string | null
+  readonly bytes: Integer
+}
+
+export interface BacklogRow {
+  readonly receiver_id: string
+  readonly changes: Integer
+  readonly position: string
+  readonly at: Integer
 }
 
 export function toReceiver(row: ReceiverRow): Receiver {
@@ -90,7 +98,12 @@ export function toDelivery(row: DeliveryRow): Delivery {
     dueAt: toNumber(row.due_at),
     lastStatus: toNumber(row.last_status),
     lastError: row.last_error ?? undefined,
+    bytes: Number(row.bytes),
   }
+}
+
+export function toBacklog({ receiver_id, changes, position, at }: BacklogRow): Backlog {
+  return { id: receiver_id, changes: Number(changes), position, at: Number(at) }
 }
 
 function toPositions(text: string): string[] {

@@ -1,4 +1,3 @@
-import type { StoredPlant } from '../contract/shapes.ts'
 import type { WebhookType } from '../contract/webhooks.ts'
 
 /** A receiver of webhooks. Times are ms since 1970. */
@@ -22,11 +21,15 @@ export interface Secrets {
 }
 
 /** How far a receiver is. */
-export interface Progress {
-  /** Every wanted change up to here is delivered, or kept as a `Delivery`. */
+export interface Progress extends Times {
+  /** Every wanted change up to here is a delivery, or was one. */
   readonly position: string
-  /** Changes after the position of which the same is true. */
+  /** Changes after the position of which the same is true. Only release 1.1.0 adds any. */
   readonly ahead: readonly string[]
+}
+
+/** How the last attempts to reach a receiver ended. */
+export interface Times {
   readonly lastSuccessAt: number | undefined
   readonly lastFailureAt: number | undefined
   readonly lastFailure: string | undefined
@@ -34,12 +37,9 @@ export interface Progress {
   readonly failingSince: number | undefined
 }
 
-/** A change that a receiver has not taken yet: it is tried again, or was given up. */
-export interface Delivery {
+/** The state of a delivery after its last attempt. */
+export interface Attempted {
   readonly position: string
-  readonly type: WebhookType
-  readonly at: number
-  readonly plantId: bigint
   readonly attempts: number
   /** When the next attempt is due; undefined for a failure, which waits for the operator. */
   readonly dueAt: number | undefined
@@ -47,22 +47,51 @@ export interface Delivery {
   readonly lastError: string | undefined
 }
 
-/** A delivery to keep. The plant is stored with the first version of it. */
-export interface KeptDelivery extends Delivery {
-  readonly plant: StoredPlant | undefined
+/** A change that a receiver has not taken yet. */
+export interface Delivery extends Attempted {
+  readonly type: WebhookType
+  readonly at: number
+  readonly plantId: bigint
+  /** The size of its body. */
+  readonly bytes: number
 }
 
-/** The work of a sender for one receiver since the last save. */
-export interface SavedProgress {
-  readonly id: string
-  readonly epoch: number
-  readonly progress: Progress
-  readonly kept: readonly KeptDelivery[]
+/** A change of the journal that a receiver wants. */
+export interface NewDelivery extends Pick<Delivery, 'position' | 'type' | 'at' | 'plantId'> {
+  /** The plant as JSON. */
+  readonly body: string
+}
+
+/** A delivery that an operator adds. One that is there keeps its body. */
+export interface AddedDelivery extends Omit<Delivery, 'bytes'> {
+  readonly body: string | undefined
+}
+
+/** A stretch of the journal that was read for a receiver. */
+export interface Taken extends Claim {
+  readonly deliveries: readonly NewDelivery[]
+  readonly position: string
+  readonly ahead: readonly string[]
+  /** Reports that changes are missing before it. */
+  readonly gap: string | undefined
+}
+
+/** How deliveries to a receiver ended since the last save. */
+export interface Saved extends Claim {
+  readonly times: Times
   /** The positions of deliveries that have arrived. */
   readonly done: readonly string[]
-  /** Pauses the receiver with this reason, or reports a gap without pausing it. */
+  readonly failed: readonly Attempted[]
+  /** Pauses the receiver with this reason. */
   readonly pause: string | undefined
-  readonly gap: string | undefined
+}
+
+/** The deliveries of a receiver that wait: how many, and the oldest of them. */
+export interface Backlog {
+  readonly id: string
+  readonly changes: number
+  readonly position: string
+  readonly at: number
 }
 
 /** The right to deliver to a receiver. Another holder gets a higher epoch. */
@@ -82,8 +111,8 @@ export const maxReceivers = 100
 export const maxFailures = 10_000
 
 /**
- * The part of the store for the receivers of webhooks and their progress. One process at a time
- * holds the lease of a receiver, and only that one can save its progress.
+ * The part of the store for the receivers of webhooks and their deliveries. One process at a time
+ * holds the lease of a receiver, and only that one can take and save deliveries.
  */
 export interface ReceiverStore {
   add(receiver: Receiver): Promise<'added' | 'too many'>
@@ -99,14 +128,24 @@ export interface ReceiverStore {
    */
   claim(owner: string, leaseMs: number): Promise<Claim[]>
   release(owner: string): Promise<void>
-  /** Saves progress, in one step for each receiver. Returns the ids whose lease is lost. */
-  save(owner: string, saved: readonly SavedProgress[]): Promise<string[]>
+  /**
+   * Adds deliveries and moves the position past them, in one step for each receiver. A delivery
+   * that is there stays as it is. Returns the ids whose lease is lost.
+   */
+  take(owner: string, taken: readonly Taken[]): Promise<string[]>
+  /**
+   * Deletes what has arrived and notes what has failed, in one step for each receiver. Returns the
+   * ids whose lease is lost.
+   */
+  save(owner: string, saved: readonly Saved[]): Promise<string[]>
 
-  /** The deliveries of a receiver, those that wait or those that were given up, oldest first. */
-  listDeliveries(id: string, state: 'waiting' | 'failed'): Promise<Delivery[]>
-  findPlant(id: string, position: string): Promise<StoredPlant | undefined>
+  /** Deliveries of a receiver that wait, or that were given up, in the order of the journal. */
+  listDeliveries(id: string, state: 'waiting' | 'failed', limit?: number): Promise<Delivery[]>
+  findBody(id: string, position: string): Promise<string | undefined>
+  /** What waits for each receiver that has any. */
+  listBacklogs(): Promise<Backlog[]>
   /** Makes every failure due again. Returns how many there were. */
   retryFailures(id: string, dueAt: number): Promise<number>
   /** Adds a delivery, or makes it due again if there is one. */
-  addDelivery(id: string, delivery: KeptDelivery): Promise<void>
+  addDelivery(id: string, delivery: AddedDelivery): Promise<void>
 }

@@ -1,24 +1,21 @@
-import type { StoredPlant } from '../contract/shapes.ts'
-import { toJson } from '../json/write.ts'
 import type { Secrets } from '../store/receivers.ts'
 import { sign } from './signature.ts'
 import type { Outcome, Transport } from './transport.ts'
 
-/** A plant to send, and how the request names it. */
+/** A plant to send as JSON, and how the request names it. */
 export interface Message {
   readonly id: string
   readonly event: string
-  readonly plant: StoredPlant
+  readonly body: string
 }
 
 /** Signs a message and sends it once. */
 export function deliver(
   transport: Transport,
   secrets: Secrets,
-  { id, event, plant }: Message,
+  { id, event, body }: Message,
   mayWrite: () => boolean,
 ): Promise<Outcome> {
-  const body = toJson(plant)
   const now = Date.now()
   const timestamp = Math.floor(now / 1000)
   const headers = {

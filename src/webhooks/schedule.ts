@@ -1,3 +1,7 @@
+import type { Times } from '../store/receivers.ts'
+import type { SenderSettings } from './settings.ts'
+import type { Outcome } from './transport.ts'
+
 const secondMs = 1_000
 const minuteMs = 60_000
 const hourMs = 3_600_000
@@ -40,4 +44,46 @@ export function toRetryAfterMs(value: string | undefined, now: number): number {
   if (value === undefined) return 0
   const pauseMs = /^\d+$/.test(value) ? Number(value) * secondMs : Date.parse(value) - now
   return Number.isNaN(pauseMs) ? 0 : Math.min(Math.max(pauseMs, 0), maxRetryAfterMs)
+}
+
+/** The consequences of an attempt for the delivery and for the receiver. */
+export interface Verdict {
+  /** "again" after the pause; "refused" without one, once the receiver is active again. */
+  readonly fate: 'done' | 'again' | 'failed' | 'refused'
+  readonly delayMs: number
+  readonly times: Times
+  /** Why the receiver is paused, if it is. */
+  readonly pause: string | undefined
+}
+
+/** Judges an attempt, after this many that failed before it. */
+export function judge(
+  { status, error, retryAfterMs }: Outcome,
+  failedBefore: number,
+  times: Times,
+  { patienceMs, retryDelaysMs }: SenderSettings,
+): Verdict {
+  const now = Date.now()
+  if (error === undefined) {
+    const succeeded = { ...times, lastSuccessAt: now, failingSince: undefined }
+    return { fate: 'done', delayMs: 0, times: succeeded, pause: undefined }
+  }
+  const { failingSince = now } = times
+  const failed = { ...times, lastFailureAt: now, lastFailure: error, failingSince }
+  if (status === 410) {
+    const pause = 'the receiver answered 410 (gone)'
+    return { fate: 'refused', delayMs: 0, times: failed, pause }
+  }
+  const delayMs = toRetryDelayMs(failedBefore + 1, retryAfterMs, retryDelaysMs)
+  const isTooLong = now - failingSince >= patienceMs
+  return {
+    fate: delayMs === undefined ? 'failed' : 'again',
+    delayMs: delayMs ?? 0,
+    times: failed,
+    pause: isTooLong ? `every attempt has failed for ${toDays(patienceMs)} days` : undefined,
+  }
+}
+
+function toDays(ms: number): number {
+  return Math.round(ms / (24 * 60 * 60 * 1000))
 }

@@ -1,21 +1,18 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { findEvent } from '../journal/find-event.ts'
 import type { JournalReader } from '../journal/reader.ts'
-import type { Claim, Receiver } from '../store/receivers.ts'
+import type { Claim, Receiver, Taken } from '../store/receivers.ts'
 import type { Store } from '../store/store.ts'
-import type { Dispatcher } from './dispatcher.ts'
-import type { HealthNews } from './health.ts'
-import type { Job } from './job.ts'
-import { openPace } from './pace.ts'
-import { buildRoster } from './roster.ts'
-import { openSaver } from './saver.ts'
-import { defaultSettings, maxOnTheirWay, type SenderSettings } from './settings.ts'
-import type { Outcome } from './transport.ts'
+import { buildLeases } from './leases.ts'
+import { buildBudget } from './queue.ts'
+import { defaultSettings, maxInFlight, type SenderSettings } from './settings.ts'
+import type { Worker } from './worker.ts'
 
 /** Sends the changes of the journal to the receivers whose lease this process holds. */
 export interface Sender {
-  /** Lets requests under way end, saves how far each receiver is, and gives up the leases. */
+  /** Lets requests in flight end, saves how they ended, and gives up the leases. */
   close(): Promise<void>
 }
 
@@ -23,103 +20,166 @@ export interface SenderOptions {
   readonly store: Store
   readonly reader: Pick<JournalReader, 'read'>
   readonly logger: Pick<Logger, 'debug' | 'info' | 'warn'>
-  /** How many requests of clients this process has received so far. */
-  readonly countRequests: () => number
   readonly settings?: Partial<SenderSettings>
 }
 
 /** Changes that come this close together are looked for once. */
 const wakeMs = 5
+/** How long an outcome waits for others to share its save. */
+const soonMs = 3
+/** The pause after the store has failed. */
+const retryMs = 250
+/** A step takes pages for several receivers until they have this size. */
+const stepBytes = 1024 * 1024
+/** Bodies up to this size are sent whatever is in flight. */
+const smallBytes = 16 * 1024
 
 /** Opens the sender. At rest it looks at one number of the store, however many receivers it has. */
-export function openSender({
-  store,
-  reader,
-  logger,
-  countRequests,
-  ...options
-}: SenderOptions): Sender {
+export function openSender({ store, reader, logger, ...options }: SenderOptions): Sender {
   const settings = { ...defaultSettings, ...options.settings }
   const owner = randomUUID()
   const onError = (err: unknown) => logger.debug({ err }, 'webhooks: the store failed')
-  const pace = openPace({ countRequests, onFree: pumpAll })
-  const roster = buildRoster({
+  const waiting = buildBudget(settings.waitingBytes, 0, () => {})
+  const inFlight = buildBudget(settings.inFlightBytes, smallBytes, () => setImmediate(pumpAll))
+  const leases = buildLeases({
     store: store.receivers,
     owner,
     settings,
     open,
-    flush: () => saver.flush(),
+    flush: flushSaves,
+    settle: () => taking,
     onChange: watchAndPump,
   })
-  const saver = openSaver({
-    store: store.receivers,
-    owner,
-    list: roster.list,
-    onLost: roster.drop,
-    isBusy: pace.isBusy,
-    onError,
-  })
+  const hungry = new Set<Worker>()
+  let feeding = Promise.resolve()
+  let isFeeding = false
+  let taking = Promise.resolve()
+  let saves = Promise.resolve()
+  let isSaveQueued = false
   let isClosed = false
   let lookTimer: NodeJS.Timeout | undefined
   let wakeTimer: NodeJS.Timeout | undefined
+  let saveTimer: NodeJS.Timeout | undefined
   let stopWatching: (() => void) | undefined
   let looking = look()
 
   async function look(): Promise<void> {
-    await roster.look().catch(onError)
+    await leases.look().catch(onError)
     if (isClosed) return
     lookTimer = setTimeout(() => {
       looking = look()
     }, settings.lookMs).unref()
   }
 
-  async function open(receiver: Receiver, claim: Claim): Promise<Dispatcher> {
+  async function open(receiver: Receiver, claim: Claim): Promise<Worker> {
     const { timeoutMs, authorities } = settings
-    const { id, url } = receiver
-    const waiting = await store.receivers.listDeliveries(id, 'waiting')
+    const { url } = receiver
     // Loaded for the first receiver: a service without any starts sooner.
-    const { openDispatcher } = await import('./dispatcher.ts')
+    const { openWorker } = await import('./worker.ts')
     const { openTransport } = await import('./transport.ts')
-    return openDispatcher({
+    const worker: Worker = openWorker({
       receiver,
       claim,
-      waiting,
-      transport: openTransport({ url, connections: maxOnTheirWay, timeoutMs, authorities }),
+      transport: openTransport({ url, connections: maxInFlight, timeoutMs, authorities }),
       settings,
+      store: store.receivers,
       readPage: reader.read,
-      findPlant: store.receivers.findPlant,
-      isHeld: roster.isHeld,
-      takeTurn: pace.take,
-      onUnsaved: saver.request,
-      onFailure: (job, outcome, pause) => report(id, job, outcome, pause),
-      onHealth: (news, outcome) => reportHealth(id, news, outcome),
+      logger,
+      waiting,
+      inFlight,
+      isHeld: leases.isHeld,
+      onHungry: () => feed(worker),
+      onUnsaved: requestSave,
       onError,
     })
+    return worker
   }
 
-  // Never the URL: it may hold a secret of the receiver.
-  function report(receiver: string, job: Job, outcome: Outcome, pause: string | undefined): void {
-    const { position, attempts } = job
-    const { status, error } = outcome
-    logger.debug({ receiver, position, attempts, status, error }, 'webhooks: an attempt failed')
-    if (job.state === 'failed') {
-      logger.warn({ receiver, position, error }, 'webhooks: a change was given up')
+  function feed(worker: Worker): void {
+    hungry.add(worker)
+    if (!isFeeding) feeding = feedAll()
+  }
+
+  /** Reads for the workers that have room, and takes what they want, one step after the other. */
+  async function feedAll(): Promise<void> {
+    isFeeding = true
+    while (hungry.size > 0 && !isClosed) {
+      // In another turn: pages of unwanted changes would keep the event loop for themselves.
+      await nextTurn()
+      taking = readSome().then(takeAll)
+      await taking
     }
-    if (pause !== undefined) {
-      logger.warn({ receiver, reason: pause }, 'webhooks: the receiver is paused')
+    isFeeding = false
+  }
+
+  /** Reads until there is enough for a step. */
+  async function readSome(): Promise<Map<Worker, Taken>> {
+    const read = new Map<Worker, Taken>()
+    let bytes = 0
+    for (const worker of [...hungry]) {
+      hungry.delete(worker)
+      const taken = await worker.read()
+      if (taken !== undefined) read.set(worker, taken)
+      for (const { body } of taken?.deliveries ?? []) bytes += body.length
+      if (bytes >= stepBytes) break
+    }
+    return read
+  }
+
+  async function takeAll(read: ReadonlyMap<Worker, Taken>): Promise<void> {
+    if (read.size === 0) return
+    try {
+      const lost = new Set(await store.receivers.take(owner, [...read.values()]))
+      for (const [worker, taken] of read) {
+        if (lost.has(worker.id)) leases.drop(worker)
+        else worker.endTake(taken, 'saved')
+      }
+    } catch (error) {
+      onError(error)
+      for (const [worker, taken] of read) worker.endTake(taken, 'failed')
     }
   }
 
-  function reportHealth(receiver: string, news: HealthNews, { status, error }: Outcome): void {
-    if (news === 'works again') logger.info({ receiver }, 'webhooks: the receiver works again')
-    if (news !== 'failing') return
-    const words = 'webhooks: the receiver is failing; its changes are retried'
-    logger.warn({ receiver, status, error }, words)
+  function requestSave(urgency: 'now' | 'soon'): void {
+    if (isSaveQueued) return
+    if (urgency === 'now') void flushSaves()
+    else saveTimer ??= setTimeout(flushSaves, soonMs).unref()
+  }
+
+  /** Saves the outcomes of all workers together, one save after the other. */
+  function flushSaves(): Promise<void> {
+    clearTimeout(saveTimer)
+    saveTimer = undefined
+    isSaveQueued = true
+    // Comes after every answer that this turn of the event loop can read: they share the save.
+    saves = saves.then(() => nextTurn()).then(save)
+    return saves
+  }
+
+  async function save(): Promise<void> {
+    isSaveQueued = false
+    const unsaved = [...leases.list()].flatMap((worker) => {
+      const saved = worker.takeUnsaved()
+      return saved === undefined ? [] : [{ worker, saved }]
+    })
+    if (unsaved.length === 0) return
+    try {
+      const saved = unsaved.map((one) => one.saved)
+      const lost = new Set(await store.receivers.save(owner, saved))
+      for (const { worker } of unsaved) {
+        if (lost.has(worker.id)) leases.drop(worker)
+        else worker.endSave('saved')
+      }
+    } catch (error) {
+      for (const { worker } of unsaved) worker.endSave('failed')
+      saveTimer ??= setTimeout(flushSaves, retryMs).unref()
+      onError(error)
+    }
   }
 
   /** Watches the journal while there is a receiver to deliver to. */
   function watchAndPump(): void {
-    if (roster.size() === 0 || isClosed) stopWatch()
+    if (leases.size() === 0 || isClosed) stopWatch()
     else stopWatching ??= store.watchJournal(onCommit)
     pumpAll()
   }
@@ -132,20 +192,25 @@ export function openSender({
   function onCommit(): void {
     wakeTimer ??= setTimeout(() => {
       wakeTimer = undefined
-      for (const dispatcher of roster.list()) dispatcher.wake()
+      for (const worker of leases.list()) worker.wake()
     }, wakeMs).unref()
   }
 
   function pumpAll(): void {
-    for (const dispatcher of roster.list()) dispatcher.pump()
+    for (const worker of leases.list()) worker.pump()
   }
 
   async function haltAll(): Promise<void> {
     const waiting = new AbortController()
     const { signal } = waiting
     const late = sleep(settings.closeMs, undefined, { signal }).catch(() => {})
-    await Promise.race([Promise.all([...roster.list()].map(({ halt }) => halt())), late])
+    await Promise.race([Promise.all([...leases.list()].map(({ halt }) => halt())), late])
     waiting.abort()
+  }
+
+  async function savePositions(): Promise<void> {
+    const moved = [...leases.list()].flatMap((worker) => worker.takePosition() ?? [])
+    if (moved.length > 0) await store.receivers.take(owner, moved).catch(onError)
   }
 
   async function close(): Promise<void> {
@@ -154,13 +219,33 @@ export function openSender({
     await looking
     stopWatch()
     await haltAll()
-    await saver.flush()
-    for (const timer of [lookTimer, wakeTimer]) clearTimeout(timer)
-    saver.close()
-    pace.close()
-    for (const dispatcher of [...roster.list()]) roster.drop(dispatcher)
+    await feeding
+    await flushSaves()
+    await savePositions()
+    for (const timer of [lookTimer, wakeTimer, saveTimer]) clearTimeout(timer)
+    for (const worker of [...leases.list()]) leases.drop(worker)
     await store.receivers.release(owner).catch(onError)
   }
 
   return { close }
+}
+
+/** How much longer than usual the journal keeps what a receiver has yet to get. */
+const extraMs = 3 * 24 * 60 * 60 * 1000
+
+/** The time before which the journal may be trimmed, for the receivers that are active. */
+export async function toTrimTime(store: Store, keepMs: number, now: number): Promise<number> {
+  const usual = now - keepMs
+  const active = (await store.receivers.list()).filter(({ state }) => state === 'active')
+  const needed = await Promise.all(active.map((receiver) => findNeededAt(store, receiver)))
+  return Math.max(Math.min(usual, ...needed), usual - extraMs)
+}
+
+/** When the oldest change was made that a receiver needs: its position must be kept as well. */
+async function findNeededAt(store: Store, { progress }: Receiver): Promise<number> {
+  const page = await store.readJournal(progress.position, 1)
+  const next = typeof page === 'string' ? undefined : page.events[0]
+  if (next === undefined) return Infinity
+  const last = await findEvent(store, progress.position)
+  return Math.min(next.at, last?.at ?? next.at)
 }

@@ -14,8 +14,12 @@ export interface SenderSettings {
   readonly lookMs: number
   /** How long a shutdown waits for requests under way. */
   readonly closeMs: number
-  /** How many changes that wait or fail are kept for a receiver before it holds up the rest. */
+  /** The journal is not read while this many changes of a receiver wait, or this many bytes. */
   readonly keptDeliveries: number
+  readonly keptBytes: number
+  /** The bytes in flight over all receivers, and those that wait for a receiver in memory. */
+  readonly inFlightBytes: number
+  readonly waitingBytes: number
   /** Certificates to trust instead of the usual ones. */
   readonly authorities?: readonly string[]
 }
@@ -29,7 +33,10 @@ export const defaultSettings: SenderSettings = {
   lookMs: 400,
   closeMs: 3_000,
   keptDeliveries: 1_000,
+  keptBytes: 4 * 1024 * 1024,
+  inFlightBytes: 64 * 1024 * 1024,
+  waitingBytes: 32 * 1024 * 1024,
 }
 
-/** How many requests to one receiver are on their way or not yet saved as done. */
-export const maxOnTheirWay = 16
+/** How many deliveries to one receiver are in flight, or ended and not saved. */
+export const maxInFlight = 16

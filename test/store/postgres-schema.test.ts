@@ -19,7 +19,7 @@ import { engines } from '../support/engines.ts'
 import { countCalls, fillWithTraps } from '../support/hostile-schema.ts'
 import { openPooler } from '../support/pooler.ts'
 import { openClient, query } from '../support/postgres.ts'
-import { newDelivery, newReceiver, newSaved } from '../support/receiver-record.ts'
+import { newDelivery, newReceiver, newSaved, newTaken } from '../support/receiver-record.ts'
 import { newTokenRecord } from '../support/token-record.ts'
 import { waitUntil } from '../support/wait.ts'
 
@@ -99,15 +99,15 @@ async function useReceivers(opened: ReceiverStore): Promise<void> {
   await store.add(newReceiver())
   const [claim] = await store.claim('owner', 60_000)
   assert.ok(claim)
-  const failed = newDelivery({ position: 'p2', dueAt: undefined })
-  const kept = [newDelivery(), failed, newDelivery({ position: 'p3' })]
-  const saved = newSaved({ ...claim, kept, gap: 'a gap', pause: 'a pause' })
+  const deliveries = ['p1', 'p2', 'p3'].map((position) => newDelivery({ position }))
+  const taken = newTaken({ ...claim, deliveries, gap: 'a gap' })
+  assert.deepEqual(await store.take('owner', [taken]), [])
+  const failed = [newDelivery(), newDelivery({ position: 'p2', dueAt: undefined })]
+  const saved = newSaved({ ...claim, done: ['p3'], failed, pause: 'a pause' })
   assert.deepEqual(await store.save('owner', [saved]), [])
-  const again = [{ ...newDelivery(), plant: undefined }]
-  assert.deepEqual(await store.save('owner', [newSaved({ ...claim, kept: again })]), [])
-  assert.deepEqual(await store.save('owner', [newSaved({ ...claim, done: ['p3'] })]), [])
   assert.equal((await store.listDeliveries('whk_1', 'waiting')).length, 1)
-  assert.equal((await store.findPlant('whk_1', 'p1'))?.name, 'Aloe')
+  assert.equal(await store.findBody('whk_1', 'p1'), newDelivery().body)
+  assert.equal((await store.listBacklogs())[0]?.changes, 1)
   assert.equal(await store.retryFailures('whk_1', 1), 1)
   await store.addDelivery('whk_1', newDelivery())
   const { secrets } = newReceiver()

@@ -3,10 +3,11 @@ import { beforeEach, describe, it } from 'node:test'
 import { maxFailures, maxReceivers } from '../../src/store/receivers.ts'
 import type { Store } from '../../src/store/store.ts'
 import { everyEngine } from '../support/engines.ts'
-import { newDelivery, newReceiver, newSaved } from '../support/receiver-record.ts'
+import { newDelivery, newReceiver, newSaved, newTaken } from '../support/receiver-record.ts'
 
 const leaseMs = 60_000
 const largest = 2n ** 63n - 1n
+const toPosition = (place: string) => `0123456789ab-${place}-nonce`
 
 for (const engine of everyEngine) {
   describe(`the receivers of a store on ${engine.name}`, () => {
@@ -16,6 +17,18 @@ for (const engine of everyEngine) {
       url = await engine.newUrl()
       store = await engine.open(url)
     })
+
+    async function claimOne() {
+      const [claim] = await store.receivers.claim('one', leaseMs)
+      return claim ?? assert.fail()
+    }
+
+    async function readAll() {
+      const [receiver] = await store.receivers.list()
+      const waiting = await store.receivers.listDeliveries('whk_1', 'waiting')
+      const { progress, state } = receiver ?? assert.fail()
+      return { progress, state, waiting: waiting.map(({ position }) => position) }
+    }
 
     it('keeps a receiver as it was added, with and without optional members', async () => {
       const plain = newReceiver()
@@ -112,35 +125,53 @@ for (const engine of everyEngine) {
       assert.deepEqual(await store.receivers.claim('one', leaseMs), [])
     })
 
-    it('saves the progress of the holder of the lease, and of nobody else', async () => {
+    it('takes and saves for the holder of the lease, and for nobody else', async () => {
       await store.receivers.add(newReceiver())
-      const [claim] = await store.receivers.claim('one', leaseMs)
-      assert.ok(claim)
-      const progress = {
-        position: 'p2',
-        ahead: ['p5', 'p7'],
-        lastSuccessAt: 11,
-        lastFailureAt: 12,
-        lastFailure: 'no answer',
-        failingSince: 12,
-      }
-      const saved = newSaved({ ...claim, progress, kept: [newDelivery()] })
+      const claim = await claimOne()
+      const deliveries = [newDelivery(), newDelivery({ position: 'p2' })]
+      const taken = newTaken({ ...claim, position: 'p2', ahead: ['p5', 'p7'], deliveries })
+      assert.deepEqual(await store.receivers.take('one', [taken]), [])
+      const times = { lastSuccessAt: 11, lastFailureAt: 12, lastFailure: 'no', failingSince: 12 }
+      const saved = newSaved({ ...claim, times, done: ['p1'] })
       assert.deepEqual(await store.receivers.save('one', [saved]), [])
-      assert.deepEqual((await store.receivers.list())[0]?.progress, progress)
-      const wrong = newSaved({ ...claim, kept: [newDelivery({ position: 'p9' })], done: ['p1'] })
-      assert.deepEqual(await store.receivers.save('two', [wrong]), ['whk_1'])
-      assert.deepEqual(await store.receivers.save('one', [{ ...wrong, epoch: 0 }]), ['whk_1'])
-      assert.deepEqual(await store.receivers.save('one', [{ ...wrong, id: 'whk_0' }]), ['whk_0'])
-      assert.deepEqual((await store.receivers.list())[0]?.progress, progress)
-      assert.equal((await store.receivers.listDeliveries('whk_1', 'waiting')).length, 1)
+      const before = await readAll()
+      assert.deepEqual(before.progress, { position: 'p2', ahead: ['p5', 'p7'], ...times })
+      assert.deepEqual(before.waiting, ['p2'])
+      const wrongTake = newTaken({ ...claim, deliveries: [newDelivery({ position: 'p9' })] })
+      const wrongSave = newSaved({ ...claim, done: ['p2'], pause: 'x' })
+      for (const [owner, members] of [
+        ['two', claim],
+        ['one', { ...claim, epoch: 0 }],
+        ['one', { ...claim, id: 'whk_0' }],
+      ] as const) {
+        const take = { ...wrongTake, ...members }
+        const save = { ...wrongSave, ...members }
+        assert.deepEqual(await store.receivers.take(owner, [take]), [members.id])
+        assert.deepEqual(await store.receivers.save(owner, [save]), [members.id])
+      }
+      assert.deepEqual(await readAll(), before)
     })
 
-    it('pauses a receiver and reports a gap together with its progress', async () => {
+    it('takes and saves for several receivers at once, each for itself', async () => {
       await store.receivers.add(newReceiver())
-      const [claim] = await store.receivers.claim('one', leaseMs)
-      assert.ok(claim)
+      await store.receivers.add(newReceiver({ id: 'whk_2' }))
+      const claims = await store.receivers.claim('one', leaseMs)
+      const wrong = claims.map((claim) => (claim.id === 'whk_1' ? { ...claim, epoch: 0 } : claim))
+      const taken = wrong.map((claim) => newTaken({ ...claim, deliveries: [newDelivery()] }))
+      assert.deepEqual(await store.receivers.take('one', taken), ['whk_1'])
+      assert.deepEqual(await store.receivers.listDeliveries('whk_1', 'waiting'), [])
+      assert.equal((await store.receivers.listDeliveries('whk_2', 'waiting')).length, 1)
+      const saved = wrong.map((claim) => newSaved({ ...claim, done: ['p1'] }))
+      assert.deepEqual(await store.receivers.save('one', saved), ['whk_1'])
+      assert.deepEqual(await store.receivers.listDeliveries('whk_2', 'waiting'), [])
+    })
+
+    it('pauses a receiver with a save, and reports a gap with a take', async () => {
+      await store.receivers.add(newReceiver())
+      const claim = await claimOne()
       const before = await store.receivers.revision()
-      await store.receivers.save('one', [newSaved({ ...claim, gap: 'some are lost' })])
+      await store.receivers.take('one', [newTaken({ ...claim, gap: 'some are lost' })])
+      await store.receivers.take('one', [newTaken(claim)])
       const [active] = await store.receivers.list()
       assert.deepEqual([active?.state, active?.reason], ['active', 'some are lost'])
       await store.receivers.save('one', [newSaved({ ...claim, pause: 'gone' })])
@@ -149,49 +180,100 @@ for (const engine of everyEngine) {
       assert.notEqual(await store.receivers.revision(), before)
     })
 
-    it('keeps deliveries in the order in which they came, with their plants', async () => {
+    it('keeps deliveries in the order of the journal, with their bodies', async () => {
       await store.receivers.add(newReceiver())
-      const [claim] = await store.receivers.claim('one', leaseMs)
-      assert.ok(claim)
-      const plain = newDelivery({
-        position: 'p0',
-        plantId: largest,
-        plant: { id: largest, name: '' },
-        lastStatus: undefined,
-      })
-      const kept = [newDelivery(), plain, newDelivery({ position: 'p3' })]
-      await store.receivers.save('one', [newSaved({ ...claim, kept })])
-      const again = { ...newDelivery(), attempts: 2, dueAt: 2_000, plant: undefined }
-      await store.receivers.save('one', [newSaved({ ...claim, kept: [again], done: ['p3'] })])
-      const { plant: _, ...first } = again
-      const { plant: __, ...second } = plain
-      assert.deepEqual(await store.receivers.listDeliveries('whk_1', 'waiting'), [first, second])
-      assert.deepEqual(await store.receivers.findPlant('whk_1', 'p1'), newDelivery().plant)
-      assert.deepEqual(await store.receivers.findPlant('whk_1', 'p0'), plain.plant)
-      assert.equal(await store.receivers.findPlant('whk_1', 'p3'), undefined)
+      const claim = await claimOne()
+      // Numbers in base 36: the order of the texts is another one.
+      const positions = ['9-1', 'a-z', 'a-10', 'z-1', '10-1', 'zz-1', '100-1'].map(toPosition)
+      const toNew = (position: string, index: number) =>
+        newDelivery({ position, plantId: largest - BigInt(index), body: `{"name":"${index} \\"}` })
+      const deliveries = positions.map(toNew)
+      const taken = newTaken({ ...claim, deliveries: deliveries.toReversed() })
+      assert.deepEqual(await store.receivers.take('one', [taken]), [])
+      const found = await store.receivers.listDeliveries('whk_1', 'waiting')
+      assert.deepEqual(
+        found,
+        deliveries.map(({ position, type, at, plantId, body }) => ({
+          ...{ position, type, at, plantId, attempts: 0, dueAt: at },
+          ...{ lastStatus: undefined, lastError: undefined, bytes: Buffer.byteLength(body) },
+        })),
+      )
+      assert.deepEqual(
+        await store.receivers.listDeliveries('whk_1', 'waiting', 2),
+        found.slice(0, 2),
+      )
+      for (const { position, body } of deliveries) {
+        assert.equal(await store.receivers.findBody('whk_1', position), body)
+      }
+      assert.equal(await store.receivers.findBody('whk_1', toPosition('1-1')), undefined)
+      assert.deepEqual(await store.receivers.listBacklogs(), [
+        { id: 'whk_1', changes: 7, position: positions[0], at: 5 },
+      ])
       await store.receivers.remove('whk_1')
       assert.deepEqual(await store.receivers.listDeliveries('whk_1', 'waiting'), [])
+      assert.deepEqual(await store.receivers.listBacklogs(), [])
+    })
+
+    it('deletes what has arrived, and notes how the others failed', async () => {
+      await store.receivers.add(newReceiver())
+      const claim = await claimOne()
+      const deliveries = ['p1', 'p2', 'p3', 'p4'].map((position) => newDelivery({ position }))
+      await store.receivers.take('one', [newTaken({ ...claim, deliveries })])
+      const failed = [
+        { position: 'p2', attempts: 2, dueAt: 99, lastStatus: undefined, lastError: 'a "\\" b' },
+        { position: 'p4', attempts: 11, dueAt: undefined, lastStatus: 500, lastError: 'x' },
+        // Forgotten meanwhile, or never there.
+        { position: 'p9', attempts: 1, dueAt: 5, lastStatus: 500, lastError: 'x' },
+      ]
+      const saved = newSaved({ ...claim, done: ['p1', 'p8'], failed })
+      assert.deepEqual(await store.receivers.save('one', [saved]), [])
+      const waiting = await store.receivers.listDeliveries('whk_1', 'waiting')
+      assert.deepEqual(
+        waiting.map(({ position, attempts }) => [position, attempts]),
+        [
+          ['p2', 2],
+          ['p3', 0],
+        ],
+      )
+      const { type, at, plantId, bytes, ...state } = waiting[0] ?? assert.fail()
+      assert.deepEqual(state, failed[0])
+      const [given] = await store.receivers.listDeliveries('whk_1', 'failed')
+      assert.deepEqual([given?.position, given?.attempts], ['p4', 11])
+    })
+
+    it('leaves a delivery that is there as it is when it is taken again', async () => {
+      await store.receivers.add(newReceiver())
+      const claim = await claimOne()
+      const taken = newTaken({ ...claim, deliveries: [newDelivery()] })
+      await store.receivers.take('one', [taken])
+      const failed = [newDelivery({ attempts: 3, dueAt: 77 })]
+      await store.receivers.save('one', [newSaved({ ...claim, failed })])
+      await store.receivers.take('one', [taken])
+      const found = await store.receivers.listDeliveries('whk_1', 'waiting')
+      assert.deepEqual(
+        found.map(({ attempts, dueAt }) => [attempts, dueAt]),
+        [[3, 77]],
+      )
     })
 
     it('keeps failures apart until they are retried, and forgets the oldest', async () => {
       await store.receivers.add(newReceiver())
-      const [claim] = await store.receivers.claim('one', leaseMs)
-      assert.ok(claim)
-      const kept = Array.from({ length: maxFailures + 1 }, (_, index) =>
-        newDelivery({ position: `p${index}`, attempts: 11, dueAt: undefined }),
+      const claim = await claimOne()
+      const deliveries = Array.from({ length: maxFailures + 2 }, (_, index) =>
+        newDelivery({ position: toPosition(`${(index + 1).toString(36)}-1`) }),
       )
-      await store.receivers.save('one', [newSaved({ ...claim, kept: [newDelivery()] })])
-      await store.receivers.save('one', [newSaved({ ...claim, kept: kept.slice(2) })])
-      await store.receivers.save('one', [newSaved({ ...claim, kept: kept.slice(0, 2) })])
-      const failed = await store.receivers.listDeliveries('whk_1', 'failed')
-      assert.equal(failed.length, maxFailures)
-      assert.equal(failed.at(-1)?.position, 'p0')
-      assert.deepEqual(await store.receivers.listDeliveries('whk_1', 'waiting'), [])
+      await store.receivers.take('one', [newTaken({ ...claim, deliveries })])
+      const failed = deliveries.slice(1).map((one) => ({ ...one, attempts: 11, dueAt: undefined }))
+      await store.receivers.save('one', [newSaved({ ...claim, failed })])
+      const found = await store.receivers.listDeliveries('whk_1', 'failed')
+      assert.equal(found.length, maxFailures)
+      assert.equal(found[0]?.position, deliveries[2]?.position)
+      assert.equal((await store.receivers.listDeliveries('whk_1', 'waiting')).length, 1)
       const before = await store.receivers.revision()
       assert.equal(await store.receivers.retryFailures('whk_1', 77), maxFailures)
       assert.notEqual(await store.receivers.revision(), before)
-      const [first] = await store.receivers.listDeliveries('whk_1', 'waiting')
-      assert.deepEqual([first?.attempts, first?.dueAt], [0, 77])
+      const [, second] = await store.receivers.listDeliveries('whk_1', 'waiting')
+      assert.deepEqual([second?.attempts, second?.dueAt], [0, 77])
       assert.equal(await store.receivers.retryFailures('whk_1', 77), 0)
     })
 

@@ -12,6 +12,7 @@ import { toError, toErrorParts } from '../../src/store/sqlite/error-parts.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { newFolder } from '../support/folder.ts'
+import { newReceiver, newSaved, newTaken } from '../support/receiver-record.ts'
 import { releaseAfterTest, runOnce } from '../support/release.ts'
 import { closeAfterTest, openSqliteStore as open } from '../support/stores.ts'
 import { newTokenRecord } from '../support/token-record.ts'
@@ -73,6 +74,37 @@ describe('the writer of a SQLite store', () => {
     assert.equal(await findWriterLocation(store, 1n), 'in place')
     await store.close()
     assert.deepEqual(workers, [])
+  })
+
+  it('syncs every commit but those with nothing else than deliveries of webhooks', async () => {
+    const db = openConnection(newPath())
+    const store = closeAfterTest(buildSqliteStore(db, { writer: 'in place' }))
+    await store.receivers.add(newReceiver())
+    const [claim] = await store.receivers.claim('one', 60_000)
+    assert.ok(claim)
+    const take = () => store.receivers.take('one', [newTaken(claim)])
+    const save = () => store.receivers.save('one', [newSaved(claim)])
+    const create = (id: bigint) => store.createPlant({ id, name: 'x' })
+    const cases: [string, () => Promise<unknown>, level: bigint][] = [
+      ['a take', take, 1n],
+      ['a create after it', () => create(1n), 2n],
+      ['a save', save, 1n],
+      ['a revoked token after it', () => store.revokeToken('none', 1), 2n],
+      ['a save and a create', () => Promise.all([save(), create(2n), take()]), 2n],
+      ['a save and a take', () => Promise.all([save(), take()]), 1n],
+      ['a change by the operator', () => store.receivers.change('whk_1', { kind: 'resume' }), 2n],
+    ]
+    for (const [name, write, level] of cases) {
+      const syncs = async () => {
+        const [[, { counts }] = assert.fail()] = (await store.measure()).fsyncSeconds
+        return counts.reduce((sum, count) => sum + count)
+      }
+      const before = await syncs()
+      await write()
+      const { synchronous } = db.prepare('PRAGMA synchronous').get() ?? {}
+      assert.equal(synchronous, level, name)
+      assert.equal((await syncs()) - before, Number(level) - 1, name)
+    }
   })
 
   it('commits in place in memory, whatever it is told', async () => {

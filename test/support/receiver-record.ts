@@ -1,4 +1,4 @@
-import type { KeptDelivery, Progress, Receiver, SavedProgress } from '../../src/store/receivers.ts'
+import type { AddedDelivery, Progress, Receiver, Saved, Taken } from '../../src/store/receivers.ts'
 
 const nothingSent: Progress = {
   position: 'start',
@@ -24,14 +24,20 @@ export function newReceiver(members: Partial<Receiver> = {}): Receiver {
   }
 }
 
-/** The progress that a sender saves, with these members instead of the usual ones. */
-export function newSaved(members: Partial<SavedProgress> & Pick<SavedProgress, 'id' | 'epoch'>) {
-  const usual = { progress: nothingSent, kept: [], done: [], pause: undefined, gap: undefined }
-  return { ...usual, ...members }
+/** What a sender takes for a receiver, with these members instead of the usual ones. */
+export function newTaken(members: Partial<Taken> & Pick<Taken, 'id' | 'epoch'>): Taken {
+  return { position: 'start', ahead: [], deliveries: [], gap: undefined, ...members }
+}
+
+/** What a sender saves of a receiver, with these members instead of the usual ones. */
+export function newSaved(members: Partial<Saved> & Pick<Saved, 'id' | 'epoch'>): Saved {
+  return { times: nothingSent, done: [], failed: [], pause: undefined, ...members }
 }
 
 /** A delivery that waits. */
-export function newDelivery(members: Partial<KeptDelivery> = {}): KeptDelivery {
+export function newDelivery(
+  members: Partial<AddedDelivery> = {},
+): AddedDelivery & { body: string } {
   return {
     position: 'p1',
     type: 'plant.created',
@@ -41,7 +47,7 @@ export function newDelivery(members: Partial<KeptDelivery> = {}): KeptDelivery {
     dueAt: 1_000,
     lastStatus: 500,
     lastError: 'answered 500',
-    plant: { id: 7n, name: 'Aloe', tag: 'x' },
     ...members,
+    body: members.body ?? '{"id":7,"name":"Aloe","tag":"x"}',
   }
 }

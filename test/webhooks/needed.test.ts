@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Store } from '../../src/store/store.ts'
-import { toTrimTime } from '../../src/webhooks/needed.ts'
 import { newReceiver } from '../../src/webhooks/new-receiver.ts'
+import { toTrimTime } from '../../src/webhooks/sender.ts'
 import { engines } from '../support/engines.ts'
 
 const hourMs = 60 * 60 * 1000

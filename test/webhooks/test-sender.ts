@@ -51,7 +51,6 @@ export function openTestSender(
     store,
     reader: openReader(store),
     logger,
-    countRequests: () => 0,
     settings: { ...short, ...settings },
   })
 }
@@ -73,11 +72,22 @@ export function watch(store: Store): { readonly store: Store; watchers(): number
   return { store: watched, watchers: () => watchers }
 }
 
-/** A receiver as the store has it now. */
+/**
+ * A receiver as the store has it now. What it has taken beyond the oldest delivery that waits is
+ * ahead, and was saved.
+ */
 export async function find(store: Store, id: string): Promise<Receiver> {
   const receiver = (await store.receivers.list()).find((one) => one.id === id)
   assert.ok(receiver)
-  return receiver
+  const waiting = await store.receivers.listDeliveries(id, 'waiting')
+  const [oldest] = waiting
+  if (oldest === undefined) return receiver
+  const page = await store.readJournal(oldest.position, 1_000)
+  assert.ok(typeof page === 'object')
+  const read = page.events.map(({ position }) => position)
+  const taken = read.slice(0, read.indexOf(receiver.progress.position) + 1)
+  const ahead = taken.filter((position) => waiting.every((one) => one.position !== position))
+  return { ...receiver, progress: { ...receiver.progress, ahead } }
 }
 
 /** Creates plants with consecutive ids at once. */

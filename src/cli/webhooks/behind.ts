@@ -17,11 +17,11 @@ export async function countBehind(
   { id, types, progress }: Receiver,
   now: number,
 ): Promise<Behind> {
-  const waiting = await store.receivers.listDeliveries(id, 'waiting')
+  const backlog = (await store.receivers.listBacklogs()).find((one) => one.id === id)
   const wanted = new Set<string>(types)
-  const known = new Set([...progress.ahead, ...waiting.map(({ position }) => position)])
-  let changes = waiting.length
-  let oldestAt = Math.min(now, ...waiting.map(({ at }) => at))
+  const known = new Set(progress.ahead)
+  let changes = backlog?.changes ?? 0
+  let oldestAt = Math.min(now, backlog?.at ?? now)
   let after: string = progress.position
   while (changes < maxCounted) {
     const page = await store.readJournal(after, pageEvents)

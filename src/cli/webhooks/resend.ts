@@ -35,10 +35,10 @@ async function resendOne(id: string, position: string, store: Store): Promise<nu
       `The change at ${position} is no longer kept, or is none of this store. Nothing was sent.`,
     ])
   }
-  const plant = 'plantJson' in found ? toPlant(found) : undefined
   const { type, at } = found
-  const plantId = plant?.id ?? (failure?.plantId as bigint)
+  const [plantId, body] =
+    'plantJson' in found ? [toPlant(found).id, found.plantJson] : [found.plantId, undefined]
   const first = { attempts: 0, dueAt: Date.now(), lastStatus: undefined, lastError: undefined }
-  await store.receivers.addDelivery(id, { position, type, at, plantId, plant, ...first })
+  await store.receivers.addDelivery(id, { position, type, at, plantId, body, ...first })
   return 1
 }

@@ -9,7 +9,7 @@ import type { JsonFlags } from '../flags.ts'
 import type { Terminal } from '../terminal.ts'
 import { withReceiver } from './receiver.ts'
 
-const sample = { id: 1n, name: 'Monstera deliciosa', tag: 'indoor' }
+const sample = '{"id":1,"name":"Monstera deliciosa","tag":"indoor"}'
 
 /** Sends a signed sample to a receiver, and prints what came back. */
 export async function testReceiver(
@@ -22,7 +22,7 @@ export async function testReceiver(
   const { timeoutMs } = defaultSettings
   const transport = openTransport({ url, connections: 1, timeoutMs })
   const startedAt = performance.now()
-  const message = { id: `test-${randomUUID()}`, event: testEvent, plant: sample }
+  const message = { id: `test-${randomUUID()}`, event: testEvent, body: sample }
   const { status = null, error = null } = await deliver(transport, secrets, message, () => true)
   transport.close()
   const ms = Math.round(performance.now() - startedAt)

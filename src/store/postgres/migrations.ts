@@ -136,4 +136,16 @@ export const migrations: readonly string[] = [
    INSERT INTO plant_store.receiver_revision VALUES (0);`,
   // The database for which the receivers were added. In a copy of it they are paused.
   'ALTER TABLE plant_store.receiver_revision ADD COLUMN home text;',
+  // In the order of the journal: `place` is the row and the line that a position names, with zeros
+  // before them. Deliveries have a body, and nothing needs the order in which they came.
+  `ALTER TABLE plant_store.deliveries ADD COLUMN place text COLLATE "C", ADD COLUMN body text;
+   UPDATE plant_store.deliveries SET
+     place = lpad(split_part(position, '-', 2), 10, '0') ||
+       lpad(split_part(position, '-', 3), 6, '0'),
+     body = '{"id":' || plant_id::text || ',"name":' || to_json(name)::text ||
+       CASE WHEN tag IS NULL THEN '' ELSE ',"tag":' || to_json(tag)::text END || '}';
+   ALTER TABLE plant_store.deliveries DROP COLUMN sequence, DROP COLUMN name, DROP COLUMN tag,
+     DROP CONSTRAINT deliveries_receiver_id_position_key,
+     ALTER COLUMN place SET NOT NULL, ALTER COLUMN body SET NOT NULL,
+     ADD PRIMARY KEY (receiver_id, place);`,
 ]

@@ -1,12 +1,13 @@
 import { type ReceiverRow, toReceiver, toReceiverRow } from '../receiver-row.ts'
 import {
+  type AddedDelivery,
   type Claim,
-  type KeptDelivery,
   maxReceivers,
   type Receiver,
   type ReceiverChange,
   type ReceiverStore,
-  type SavedProgress,
+  type Saved,
+  type Taken,
 } from '../receivers.ts'
 import { deliveryStatements } from './deliveries.ts'
 import { insertRow, inTransaction, type Sql } from './sql.ts'
@@ -23,9 +24,12 @@ export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
     revision: () => read(statements.revision),
     claim: (owner, leaseMs) => write((sql) => statements.claim(sql, owner, leaseMs)),
     release: (owner) => write((sql) => statements.release(sql, owner)),
+    take: (owner, taken) => write((sql) => statements.take(sql, owner, taken)),
     save: (owner, saved) => write((sql) => statements.save(sql, owner, saved)),
-    listDeliveries: (id, state) => read((sql) => deliveryStatements.list(sql, id, state)),
-    findPlant: (id, position) => read((sql) => deliveryStatements.findPlant(sql, id, position)),
+    listDeliveries: (id, state, limit) =>
+      read((sql) => deliveryStatements.list(sql, id, state, limit)),
+    findBody: (id, position) => read((sql) => deliveryStatements.findBody(sql, id, position)),
+    listBacklogs: () => read(deliveryStatements.listBacklogs),
     retryFailures: (id, dueAt) => write((sql) => deliveryStatements.retryFailures(sql, id, dueAt)),
     addDelivery: (id, delivery) => write((sql) => statements.addDelivery(sql, id, delivery)),
   }
@@ -90,24 +94,36 @@ const statements = {
     await sql`UPDATE plant_store.receivers SET lease_owner = NULL WHERE lease_owner = ${owner}`
   },
 
-  async save(sql: Sql, owner: string, saved: readonly SavedProgress[]): Promise<string[]> {
-    const [only] = saved
-    if (only !== undefined && saved.length === 1 && isPlain(only)) {
-      return (await saveProgress(sql, owner, only)) ? [] : [only.id]
+  async take(sql: Sql, owner: string, taken: readonly Taken[]): Promise<string[]> {
+    const lost: string[] = []
+    for (const one of taken) {
+      if (!(await deliveryStatements.take(sql, owner, one))) lost.push(one.id)
     }
-    return inTransaction(sql, async () => {
-      const lost: string[] = []
-      for (const one of saved) if (!(await saveOne(sql, owner, one))) lost.push(one.id)
-      return lost
-    })
+    return lost
   },
 
-  addDelivery(sql: Sql, id: string, delivery: KeptDelivery): Promise<void> {
+  async save(sql: Sql, owner: string, saved: readonly Saved[]): Promise<string[]> {
+    const lost: string[] = []
+    for (const one of saved) if (!(await saveOne(sql, owner, one))) lost.push(one.id)
+    return lost
+  },
+
+  addDelivery(sql: Sql, id: string, delivery: AddedDelivery): Promise<void> {
     return inTransaction(sql, async () => {
-      await deliveryStatements.keep(sql, id, delivery)
+      await deliveryStatements.add(sql, id, delivery)
       await bumpRevision(sql)
     })
   },
+}
+
+function saveOne(sql: Sql, owner: string, saved: Saved): Promise<boolean> {
+  const { id, pause } = saved
+  if (pause === undefined) return deliveryStatements.save(sql, owner, saved)
+  return inTransaction(sql, async () => {
+    const isHeld = await deliveryStatements.save(sql, owner, saved)
+    if (isHeld) await change(sql, id, { kind: 'pause', reason: pause })
+    return isHeld
+  })
 }
 
 async function change(sql: Sql, id: string, one: ReceiverChange): Promise<'changed' | 'unknown'> {
@@ -129,40 +145,6 @@ function runChange(sql: Sql, id: string, one: ReceiverChange) {
   const { current, previous = null, previousUntil = null } = one.secrets
   return sql`UPDATE plant_store.receivers SET secret = ${current}, previous_secret = ${previous},
     previous_until = ${previousUntil} WHERE id = ${id}`
-}
-
-/** Whether one statement saves it. */
-function isPlain({ kept, done, pause, gap }: SavedProgress): boolean {
-  return kept.length === 0 && done.length === 0 && pause === undefined && gap === undefined
-}
-
-/**
- * Saves the position. The commit does not wait for the disk or a standby: after a crash of the
- * server some changes are sent again.
- */
-async function saveProgress(sql: Sql, owner: string, saved: SavedProgress): Promise<boolean> {
-  const { id, epoch, progress } = saved
-  const { lastSuccessAt = null, lastFailureAt = null } = progress
-  const { lastFailure = null, failingSince = null } = progress
-  const { count } = await sql`
-    UPDATE plant_store.receivers SET position = ${progress.position},
-      ahead = ${progress.ahead.join(' ')}, last_success_at = ${lastSuccessAt},
-      last_failure_at = ${lastFailureAt}, last_failure = ${lastFailure},
-      failing_since = ${failingSince}
-    WHERE id = ${id} AND lease_owner = ${owner} AND lease_epoch = ${epoch}
-      AND pg_catalog.set_config('synchronous_commit', 'off', true) = 'off'`
-  return count === 1
-}
-
-async function saveOne(sql: Sql, owner: string, saved: SavedProgress): Promise<boolean> {
-  const { id } = saved
-  if (!(await saveProgress(sql, owner, saved))) return false
-  await deliveryStatements.save(sql, id, saved.kept, saved.done)
-  if (saved.gap !== undefined) {
-    await sql`UPDATE plant_store.receivers SET reason = ${saved.gap} WHERE id = ${id}`
-  }
-  if (saved.pause !== undefined) await change(sql, id, { kind: 'pause', reason: saved.pause })
-  return true
 }
 
 async function bumpRevision(sql: Sql): Promise<void> {

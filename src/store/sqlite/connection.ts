@@ -121,16 +121,6 @@ export function openBeside(path: string, settings: string): DatabaseSync {
   return db
 }
 
-/**
- * Opens a connection whose commits are not synced. They survive the end of the process, not a power
- * cut: only for what can be repeated.
- */
-export function openUnsynced(path: string): DatabaseSync {
-  const db = openFile(path, { mode: 'rw' })
-  db.exec('PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 0')
-  return db
-}
-
 /** Turns an error while opening into one line for the operator. */
 export function explain(error: unknown, path: string): unknown {
   if (isNotADatabase(error)) return foreignFile(path)

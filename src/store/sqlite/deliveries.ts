@@ -1,41 +1,46 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { StoredPlant } from '../../contract/shapes.ts'
-import { type DeliveryRow, toDelivery } from '../receiver-row.ts'
-import { type Delivery, type KeptDelivery, maxFailures } from '../receivers.ts'
+import { toOrder } from '../../journal/position.ts'
+import { type BacklogRow, type DeliveryRow, toBacklog, toDelivery } from '../receiver-row.ts'
+import {
+  type AddedDelivery,
+  type Attempted,
+  type Backlog,
+  type Delivery,
+  maxFailures,
+  type NewDelivery,
+} from '../receivers.ts'
 
 const columns = 'position, type, at, plant_id, attempts, due_at, last_status, last_error'
 
-interface PlantRow {
-  readonly plant_id: bigint
-  readonly name: string
-  readonly tag: string | null
-}
-
-/** The statements on deliveries that are kept. Those that write run inside a transaction. */
+/** The statements on deliveries. Those that write run inside a transaction. */
 export function buildDeliveryStatements(db: DatabaseSync) {
-  const put = db.prepare(
-    `INSERT INTO deliveries (receiver_id, ${columns}, name, tag)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (receiver_id, position) DO UPDATE SET
-       attempts = excluded.attempts, due_at = excluded.due_at,
+  const put = `INSERT INTO deliveries (receiver_id, place, ${columns}, body)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  const insert = db.prepare(`${put} ON CONFLICT DO NOTHING`)
+  const insertOrUpdate = db.prepare(
+    `${put} ON CONFLICT DO UPDATE SET attempts = excluded.attempts, due_at = excluded.due_at,
        last_status = excluded.last_status, last_error = excluded.last_error`,
   )
   const update = db.prepare(
     `UPDATE deliveries SET attempts = ?, due_at = ?, last_status = ?, last_error = ?
-     WHERE receiver_id = ? AND position = ?`,
+     WHERE receiver_id = ? AND place = ?`,
   )
-  const deleteOne = db.prepare('DELETE FROM deliveries WHERE receiver_id = ? AND position = ?')
+  const deleteOne = db.prepare('DELETE FROM deliveries WHERE receiver_id = ? AND place = ?')
   const deleteAll = db.prepare('DELETE FROM deliveries WHERE receiver_id = ?')
   const forgetFailures = db.prepare(
-    `DELETE FROM deliveries WHERE receiver_id = :id AND due_at IS NULL AND sequence NOT IN (
-       SELECT sequence FROM deliveries WHERE receiver_id = :id AND due_at IS NULL
-       ORDER BY sequence DESC LIMIT ${maxFailures})`,
+    `DELETE FROM deliveries WHERE receiver_id = :id AND due_at IS NULL AND place NOT IN (
+       SELECT place FROM deliveries WHERE receiver_id = :id AND due_at IS NULL
+       ORDER BY place DESC LIMIT ${maxFailures})`,
   )
   const select = {
     waiting: selectWhere('due_at IS NOT NULL'),
     failed: selectWhere('due_at IS NULL'),
   }
-  const selectPlant = db.prepare(
-    'SELECT plant_id, name, tag FROM deliveries WHERE receiver_id = ? AND position = ?',
+  const selectBody = db.prepare('SELECT body FROM deliveries WHERE receiver_id = ? AND place = ?')
+  // SQLite takes the other columns from the row with the least place.
+  const selectBacklogs = db.prepare(
+    `SELECT receiver_id, count(*) AS changes, min(place), position, at FROM deliveries
+     WHERE due_at IS NOT NULL GROUP BY receiver_id`,
   )
   const retryFailures = db.prepare(
     'UPDATE deliveries SET due_at = ?, attempts = 0 WHERE receiver_id = ? AND due_at IS NULL',
@@ -43,26 +48,35 @@ export function buildDeliveryStatements(db: DatabaseSync) {
 
   function selectWhere(condition: string) {
     return db.prepare(
-      `SELECT ${columns} FROM deliveries WHERE receiver_id = ? AND ${condition} ORDER BY sequence`,
+      `SELECT ${columns}, octet_length(body) AS bytes FROM deliveries
+       WHERE receiver_id = ? AND ${condition} ORDER BY place LIMIT ?`,
     )
   }
 
-  function keep(id: string, delivery: KeptDelivery): void {
-    const { position, type, at, plantId, attempts, plant } = delivery
-    const { dueAt = null, lastStatus = null, lastError = null } = delivery
-    const state = [attempts, dueAt, lastStatus, lastError] as const
-    if (plant === undefined) update.run(...state, id, position)
-    else put.run(id, position, type, at, plantId, ...state, plant.name, plant.tag ?? null)
+  function updateOne(id: string, one: Attempted): void {
+    const { position, attempts, dueAt = null, lastStatus = null, lastError = null } = one
+    update.run(attempts, dueAt, lastStatus, lastError, id, toOrder(position))
   }
 
   return {
-    keep,
+    insert(id: string, { position, type, at, plantId, body }: NewDelivery): void {
+      insert.run(id, toOrder(position), position, type, at, plantId, 0, at, null, null, body)
+    },
 
-    /** Keeps and deletes what a sender has saved. */
-    save(id: string, kept: readonly KeptDelivery[], done: readonly string[]): void {
-      for (const delivery of kept) keep(id, delivery)
-      for (const position of done) deleteOne.run(id, position)
-      if (kept.some(({ dueAt }) => dueAt === undefined)) forgetFailures.run({ id })
+    add(id: string, delivery: AddedDelivery): void {
+      const { position, type, at, plantId, attempts, body } = delivery
+      const { dueAt = null, lastStatus = null, lastError = null } = delivery
+      if (body === undefined) updateOne(id, delivery)
+      else {
+        const state = [attempts, dueAt, lastStatus, lastError] as const
+        insertOrUpdate.run(id, toOrder(position), position, type, at, plantId, ...state, body)
+      }
+    },
+
+    save(id: string, done: readonly string[], failed: readonly Attempted[]): void {
+      for (const position of done) deleteOne.run(id, toOrder(position))
+      for (const one of failed) updateOne(id, one)
+      if (failed.some(({ dueAt }) => dueAt === undefined)) forgetFailures.run({ id })
     },
 
     deleteAll(id: string): void {
@@ -73,15 +87,17 @@ export function buildDeliveryStatements(db: DatabaseSync) {
       return Number(retryFailures.run(dueAt, id).changes)
     },
 
-    list(id: string, state: 'waiting' | 'failed'): Delivery[] {
-      return (select[state].all(id) as unknown as DeliveryRow[]).map(toDelivery)
+    list(id: string, state: 'waiting' | 'failed', limit = -1): Delivery[] {
+      return (select[state].all(id, limit) as unknown as DeliveryRow[]).map(toDelivery)
     },
 
-    findPlant(id: string, position: string): StoredPlant | undefined {
-      const row = selectPlant.get(id, position) as PlantRow | undefined
-      if (row === undefined) return undefined
-      const { plant_id, name, tag } = row
-      return tag === null ? { id: plant_id, name } : { id: plant_id, name, tag }
+    findBody(id: string, position: string): string | undefined {
+      const row = selectBody.get(id, toOrder(position)) as { body: string } | undefined
+      return row?.body
+    },
+
+    listBacklogs(): Backlog[] {
+      return (selectBacklogs.all() as unknown as BacklogRow[]).map(toBacklog)
     },
   }
 }

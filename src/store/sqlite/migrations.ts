@@ -81,4 +81,31 @@ export const migrations: readonly string[] = [
    ) STRICT;
    CREATE TABLE receiver_revision (revision INTEGER NOT NULL) STRICT;
    INSERT INTO receiver_revision VALUES (0);`,
+  // In the order of the journal: `place` is the row and the line that a position names, with zeros
+  // before them. Deliveries have a body, and nothing needs the order in which they came.
+  `ALTER TABLE deliveries RENAME TO old_deliveries;
+   CREATE TABLE deliveries (
+     receiver_id TEXT NOT NULL,
+     place TEXT NOT NULL,
+     position TEXT NOT NULL,
+     type TEXT NOT NULL,
+     at INTEGER NOT NULL,
+     plant_id INTEGER NOT NULL,
+     attempts INTEGER NOT NULL,
+     due_at INTEGER,
+     last_status INTEGER,
+     last_error TEXT,
+     body TEXT NOT NULL,
+     PRIMARY KEY (receiver_id, place)
+   ) STRICT, WITHOUT ROWID;
+   INSERT INTO deliveries
+   SELECT receiver_id,
+     substr('0000000000' || substr(tail, 1, instr(tail, '-') - 1), -10) ||
+       substr('000000' || substr(line, 1, instr(line, '-') - 1), -6),
+     position, type, at, plant_id, attempts, due_at, last_status, last_error,
+     '{"id":' || plant_id || ',"name":' || json_quote(name) ||
+       iif(tag IS NULL, '', ',"tag":' || json_quote(tag)) || '}'
+   FROM (SELECT *, substr(tail, instr(tail, '-') + 1) AS line
+     FROM (SELECT *, substr(position, 14) AS tail FROM old_deliveries));
+   DROP TABLE old_deliveries;`,
 ]

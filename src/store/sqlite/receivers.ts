@@ -1,12 +1,13 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { type ReceiverRow, toReceiver, toReceiverRow } from '../receiver-row.ts'
 import {
+  type AddedDelivery,
   type Claim,
-  type KeptDelivery,
   maxReceivers,
   type Receiver,
   type ReceiverChange,
-  type SavedProgress,
+  type Saved,
+  type Taken,
 } from '../receivers.ts'
 import { buildDeliveryStatements } from './deliveries.ts'
 
@@ -42,11 +43,14 @@ export function buildReceiverStatements(db: DatabaseSync) {
      RETURNING id, lease_epoch`,
   )
   const release = db.prepare('UPDATE receivers SET lease_owner = NULL WHERE lease_owner = ?')
-  const saveProgress = db.prepare(
-    `UPDATE receivers SET position = ?, ahead = ?, last_success_at = ?, last_failure_at = ?,
-       last_failure = ?, failing_since = ? WHERE id = ? AND lease_owner = ? AND lease_epoch = ?`,
+  const isMine = 'id = ? AND lease_owner = ? AND lease_epoch = ?'
+  const move = db.prepare(
+    `UPDATE receivers SET position = ?, ahead = ?, reason = coalesce(?, reason) WHERE ${isMine}`,
   )
-  const reportGap = db.prepare('UPDATE receivers SET reason = ? WHERE id = ?')
+  const setTimes = db.prepare(
+    `UPDATE receivers SET last_success_at = ?, last_failure_at = ?, last_failure = ?,
+       failing_since = ? WHERE ${isMine}`,
+  )
   const deliveries = buildDeliveryStatements(db)
 
   function change(id: string, one: ReceiverChange): 'changed' | 'unknown' {
@@ -62,25 +66,20 @@ export function buildReceiverStatements(db: DatabaseSync) {
     return setSecrets.run(current, previous, previousUntil, id)
   }
 
-  function saveOne(owner: string, saved: SavedProgress): boolean {
-    const { id, epoch, progress } = saved
-    const { lastSuccessAt = null, lastFailureAt = null } = progress
-    const { lastFailure = null, failingSince = null } = progress
-    const { changes } = saveProgress.run(
-      progress.position,
-      progress.ahead.join(' '),
-      lastSuccessAt,
-      lastFailureAt,
-      lastFailure,
-      failingSince,
-      id,
-      owner,
-      epoch,
-    )
-    if (changes === 0n) return false
-    deliveries.save(id, saved.kept, saved.done)
-    if (saved.gap !== undefined) reportGap.run(saved.gap, id)
-    if (saved.pause !== undefined) change(id, { kind: 'pause', reason: saved.pause })
+  function takeOne(owner: string, taken: Taken): boolean {
+    const { id, epoch, position, ahead, gap = null } = taken
+    if (move.run(position, ahead.join(' '), gap, id, owner, epoch).changes === 0n) return false
+    for (const delivery of taken.deliveries) deliveries.insert(id, delivery)
+    return true
+  }
+
+  function saveOne(owner: string, { id, epoch, times, done, failed, pause }: Saved): boolean {
+    const { lastSuccessAt = null, lastFailureAt = null } = times
+    const { lastFailure = null, failingSince = null } = times
+    const values = [lastSuccessAt, lastFailureAt, lastFailure, failingSince] as const
+    if (setTimes.run(...values, id, owner, epoch).changes === 0n) return false
+    deliveries.save(id, done, failed)
+    if (pause !== undefined) change(id, { kind: 'pause', reason: pause })
     return true
   }
 
@@ -109,7 +108,11 @@ export function buildReceiverStatements(db: DatabaseSync) {
       release.run(owner)
     },
 
-    save(owner: string, saved: readonly SavedProgress[]): string[] {
+    take(owner: string, taken: readonly Taken[]): string[] {
+      return taken.filter((one) => !takeOne(owner, one)).map(({ id }) => id)
+    },
+
+    save(owner: string, saved: readonly Saved[]): string[] {
       return saved.filter((one) => !saveOne(owner, one)).map(({ id }) => id)
     },
 
@@ -118,9 +121,9 @@ export function buildReceiverStatements(db: DatabaseSync) {
       return deliveries.retryFailures(id, dueAt)
     },
 
-    addDelivery(id: string, delivery: KeptDelivery): void {
+    addDelivery(id: string, delivery: AddedDelivery): void {
       bumpRevision.run()
-      deliveries.keep(id, delivery)
+      deliveries.add(id, delivery)
     },
   }
 
@@ -129,6 +132,7 @@ export function buildReceiverStatements(db: DatabaseSync) {
     list: (): Receiver[] => (selectAll.all() as unknown as ReceiverRow[]).map(toReceiver),
     revision: (): bigint => (selectRevision.get() as { revision: bigint }).revision,
     listDeliveries: deliveries.list,
-    findPlant: deliveries.findPlant,
+    findBody: deliveries.findBody,
+    listBacklogs: deliveries.listBacklogs,
   }
 }

@@ -3,6 +3,7 @@ import { type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
 import { diskFailed, diskFull } from '../failures.ts'
 import { rowBytes } from '../held-bytes.ts'
 import { buildPlantWrites } from '../plant-writes.ts'
+import type { Taken } from '../receivers.ts'
 import { limitSnapshots } from '../snapshots.ts'
 import type { Journaling, Store, Version } from '../store.ts'
 import { randomVersion } from '../version.ts'
@@ -13,7 +14,6 @@ import { readSizes } from './file-sizes.ts'
 import { buildRescue } from './full-disk.ts'
 import { setJournaling } from './journal.ts'
 import { boundLog, defaultLogBounds, type LogBounds } from './log-bound.ts'
-import { openProgressWriter } from './progress.ts'
 import { openReserve, type Reserve } from './reserve.ts'
 import {
   buildStatements,
@@ -28,12 +28,6 @@ const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: 1 }
 const defaultLockTimeoutMs = 5_000
 /** How often a watched journal is looked at for changes of other processes. */
 const lookMs = 100
-
-/**
- * For this long after other writes, the progress of receivers shares their commits: a commit of
- * another connection would empty the cache of this one.
- */
-const sharedMs = 100
 
 /** Whether changes are journaled, and settings for tests and benchmarks. */
 export interface SqliteStoreOptions extends Partial<BatcherBounds> {
@@ -62,10 +56,6 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   setJournaling(db, journal, journaling, reserve)
   const writer = openWriter(db, statements, { location, lockTimeoutMs })
   const rescue = buildRescue(db, reserve, writer.commitInPlace)
-  const path = db.location()
-  const progress = path === null ? undefined : openProgressWriter(path)
-  let busyUntil = 0
-  const waiting = new Set<() => void>()
   const openSnapshot = boundLog(db, log)
   // Changes with every commit of another connection, and costs no more than a look into memory.
   const selectCommits = db.prepare('PRAGMA data_version')
@@ -73,9 +63,6 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   const batcher = buildBatcher(commit, { ...bounds, ...overrides }, writer.commitDelayMs)
 
   function commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
-    if (batch.some(({ change }) => change.kind !== 'write receivers')) {
-      busyUntil = performance.now() + sharedMs
-    }
     prove()
     const outcomes = commitOrRescue(batch)
     if (outcomes instanceof Promise) return outcomes.finally(watch.wake)
@@ -114,29 +101,15 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     change: One,
     bytes = rowBytes,
   ): Promise<SqliteOutcome<One>> {
-    // In a microtask, so that they come into the same batch.
-    if (waiting.size > 0) for (const resolve of waiting) resolve()
     return batcher.submit({ change, bytes, arrivedAt: performance.now() })
-  }
-
-  /** Resolves with the next write, whose commit can be shared, or after a while. */
-  function waitForOthers(): Promise<void> {
-    return new Promise((resolve) => {
-      const end = () => {
-        clearTimeout(timer)
-        waiting.delete(end)
-        resolve()
-      }
-      const timer = setTimeout(end, sharedMs)
-      waiting.add(end)
-    })
   }
 
   function writeReceivers<Name extends keyof ReceiverWrites>(
     name: Name,
-    ...args: Parameters<ReceiverWrites[Name]>
+    args: Parameters<ReceiverWrites[Name]>,
+    bytes = rowBytes,
   ): Promise<ReturnType<ReceiverWrites[Name]>> {
-    const outcome = write({ kind: 'write receivers', write: name, args })
+    const outcome = write({ kind: 'write receivers', write: name, args }, bytes)
     return outcome as Promise<ReturnType<ReceiverWrites[Name]>>
   }
 
@@ -168,21 +141,20 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     tokenRevision: async () => read(tokens.revision),
 
     receivers: {
-      add: (receiver) => writeReceivers('add', receiver),
+      add: (receiver) => writeReceivers('add', [receiver]),
       list: async () => read(receivers.list),
-      change: (id, change) => writeReceivers('change', id, change),
-      remove: (id) => writeReceivers('remove', id),
+      change: (id, change) => writeReceivers('change', [id, change]),
+      remove: (id) => writeReceivers('remove', [id]),
       revision: async () => read(receivers.revision),
-      claim: (owner, leaseMs) => writeReceivers('claim', owner, leaseMs, Date.now()),
-      release: (owner) => writeReceivers('release', owner),
-      save: (owner, saved) =>
-        progress === undefined || performance.now() < busyUntil
-          ? waitForOthers().then(() => writeReceivers('save', owner, saved))
-          : progress.save(owner, saved),
-      listDeliveries: async (id, state) => read(() => receivers.listDeliveries(id, state)),
-      findPlant: async (id, position) => read(() => receivers.findPlant(id, position)),
-      retryFailures: (id, dueAt) => writeReceivers('retryFailures', id, dueAt),
-      addDelivery: (id, delivery) => writeReceivers('addDelivery', id, delivery),
+      claim: (owner, leaseMs) => writeReceivers('claim', [owner, leaseMs, Date.now()]),
+      release: (owner) => writeReceivers('release', [owner]),
+      take: (owner, taken) => writeReceivers('take', [owner, taken], countBytes(taken)),
+      save: (owner, saved) => writeReceivers('save', [owner, saved]),
+      listDeliveries: async (...asked) => read(() => receivers.listDeliveries(...asked)),
+      findBody: async (id, position) => read(() => receivers.findBody(id, position)),
+      listBacklogs: async () => read(receivers.listBacklogs),
+      retryFailures: (id, dueAt) => writeReceivers('retryFailures', [id, dueAt]),
+      addDelivery: (id, delivery) => writeReceivers('addDelivery', [id, delivery]),
     },
 
     isFull: batcher.isFull,
@@ -197,9 +169,17 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     async close() {
       await batcher.drain()
       await writer.close()
-      progress?.close()
       // The last connection to close empties the log.
       db.close()
     },
   }
+}
+
+/** The memory that deliveries hold while they wait for their batch. */
+function countBytes(taken: readonly Taken[]): number {
+  let bytes = 0
+  for (const { deliveries } of taken) {
+    for (const { body } of deliveries) bytes += rowBytes + body.length
+  }
+  return bytes
 }

@@ -31,7 +31,7 @@ function commit(
   const deadline = performance.now() + lockTimeoutMs
   try {
     // Each attempt blocks for the busy timeout. Nothing else waits for this thread.
-    while (!transactions.tryBegin()) if (performance.now() > deadline) throw locked()
+    while (!transactions.tryBegin(changes)) if (performance.now() > deadline) throw locked()
     return transactions.run(changes)
   } catch (error) {
     return { failure: toErrorParts(error) }

@@ -90,17 +90,17 @@ export interface Committed {
   readonly outcomes: unknown[]
   /** From the first statement to the end of `COMMIT`. */
   readonly commitMs: number
-  /** `COMMIT` alone, which writes the log and syncs it. */
-  readonly syncMs: number
+  /** `COMMIT` alone, which writes the log and syncs it; undefined if it was not synced. */
+  readonly syncMs: number | undefined
 }
 
 /** Runs transactions on one connection, in any thread. */
 export interface Transactions {
-  /** Begins a transaction, unless another connection has one under way. */
-  tryBegin(): boolean
+  /** Begins a transaction for these changes, unless another connection has one under way. */
+  tryBegin(changes: readonly SqliteChange[]): boolean
   /**
-   * Makes the changes of the transaction and commits them: they are on disk when it returns. Where
-   * they turn out to be large, it makes the first ones only.
+   * Makes the changes of the transaction and commits them: they are on disk when it returns, unless
+   * all are repeatable. Where they turn out to be large, it makes the first ones only.
    */
   run(changes: readonly SqliteChange[]): Committed
 }
@@ -112,10 +112,19 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
   const recorder = recordChanges(statements.plants.rows)
+  let isSynced = true
+
+  /** Before each transaction, because SQLite changes nothing inside of one. */
+  function setSynced(wanted: boolean): void {
+    if (wanted === isSynced) return
+    db.exec(`PRAGMA synchronous = ${wanted ? 'FULL' : 'NORMAL'}`)
+    isSynced = wanted
+  }
 
   return {
-    tryBegin() {
+    tryBegin(changes) {
       try {
+        setSynced(!changes.every(isRepeatable))
         begin.run()
         return true
       } catch (error) {
@@ -141,7 +150,8 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
         const syncedFrom = performance.now()
         commit.run()
         const endedAt = performance.now()
-        return { outcomes, commitMs: endedAt - startedAt, syncMs: endedAt - syncedFrom }
+        const syncMs = isSynced ? endedAt - syncedFrom : undefined
+        return { outcomes, commitMs: endedAt - startedAt, syncMs }
       } catch (error) {
         rollBack()
         throw explain(error)
@@ -168,6 +178,14 @@ function applyTo(
   }
   const applyOne: (statements: Statements, change: never) => unknown = ownAppliers[change.kind]
   return applyOne(statements, change as never)
+}
+
+/**
+ * A power cut takes back what senders of webhooks have written since the last synced commit, and
+ * they send it again: a sync for each save would cost more than the deliveries themselves.
+ */
+export function isRepeatable(change: SqliteChange): boolean {
+  return change.kind === 'write receivers' && (change.write === 'take' || change.write === 'save')
 }
 
 function isOwn(change: SqliteChange): change is OwnChange {

@@ -9,6 +9,7 @@ import { openThread, type Thread, type ThreadFile } from './thread.ts'
 import {
   buildTransactions,
   type Committed,
+  isRepeatable,
   type SqliteChange,
   type Statements,
 } from './transactions.ts'
@@ -75,35 +76,42 @@ export function openWriter(
   if (location === 'thread') moveToThread()
 
   function commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
+    // It does not wait for the disk.
+    if (batch.every(({ change }) => isRepeatable(change))) return commitInPlace(batch)
     if (thread !== undefined) return commitInThread(thread, batch)
     if (location === 'thread' && opening !== undefined) return opening.then(() => commit(batch))
     return commitInPlace(batch)
   }
 
   function commitInPlace(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
-    return transactions.tryBegin() ? runInPlace(batch) : commitWhenUnlocked(batch)
+    const changes = batch.map(toChange)
+    return transactions.tryBegin(changes) ? runInPlace(changes) : commitWhenUnlocked(batch, changes)
   }
 
-  function runInPlace(batch: readonly SqliteWrite[]): unknown[] {
-    const committed = transactions.run(batch.map(toChange))
+  function runInPlace(changes: readonly SqliteChange[]): unknown[] {
+    const committed = transactions.run(changes)
     note(inPlace, committed)
-    slowInARow = committed.syncMs < slowMs ? 0 : slowInARow + 1
+    const { outcomes, syncMs } = committed
+    if (syncMs !== undefined) slowInARow = syncMs < slowMs ? 0 : slowInARow + 1
     if (slowInARow >= slowCommitsNeeded && location === 'adaptive') moveToThread()
-    return committed.outcomes
+    return outcomes
   }
 
-  async function commitWhenUnlocked(batch: readonly SqliteWrite[]): Promise<unknown[]> {
+  async function commitWhenUnlocked(
+    batch: readonly SqliteWrite[],
+    changes: readonly SqliteChange[],
+  ): Promise<unknown[]> {
     const deadline = toDeadline(batch)
     db.exec('PRAGMA busy_timeout = 0')
     try {
-      while (!transactions.tryBegin()) {
+      while (!transactions.tryBegin(changes)) {
         if (performance.now() > deadline) throw locked()
         await sleep(lockRetryMs)
       }
     } finally {
       db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
     }
-    return runInPlace(batch)
+    return runInPlace(changes)
   }
 
   async function commitInThread(
@@ -113,10 +121,12 @@ export function openWriter(
     const waitMs = toDeadline(batch) - performance.now()
     const committed = await current.commit(batch.map(toChange), waitMs)
     note(inThread, committed)
-    lastSyncMs = committed.syncMs
+    const { outcomes, syncMs } = committed
+    if (syncMs === undefined) return outcomes
+    lastSyncMs = syncMs
     quickInARow = lastSyncMs < quickMs ? quickInARow + 1 : 0
     if (quickInARow >= quickCommits && location === 'adaptive') leaveThread(current)
-    return committed.outcomes
+    return outcomes
   }
 
   // Counted from the arrival of the first write, so that a queue does not add up its waits.
@@ -189,7 +199,7 @@ function buildTimes(): Times {
 
 function note({ commitSeconds, fsyncSeconds }: Times, { commitMs, syncMs }: Committed): void {
   observe(commitSeconds, commitMs / 1000)
-  observe(fsyncSeconds, syncMs / 1000)
+  if (syncMs !== undefined) observe(fsyncSeconds, syncMs / 1000)
 }
 
 function toChange({ change }: SqliteWrite): SqliteChange {

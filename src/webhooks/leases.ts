@@ -1,35 +1,37 @@
 import type { Claim, Receiver, ReceiverStore } from '../store/receivers.ts'
-import type { Dispatcher } from './dispatcher.ts'
 import type { SenderSettings } from './settings.ts'
+import type { Worker } from './worker.ts'
 
 /** The receivers whose lease this process holds. */
-export interface Roster {
-  list(): Iterable<Dispatcher>
+export interface Leases {
+  list(): Iterable<Worker>
   size(): number
   /** Takes over changes by operators, renews leases, and takes those that are free. */
   look(): Promise<void>
   /** Whether the leases are valid, as far as this process knows. */
   isHeld(): boolean
   /** Stops delivering to a receiver, which another process may have taken over. */
-  drop(dispatcher: Dispatcher): void
+  drop(worker: Worker): void
 }
 
-export interface RosterOptions {
+export interface LeasesOptions {
   readonly store: ReceiverStore
   readonly owner: string
   readonly settings: SenderSettings
   /** Starts delivering to a receiver. */
-  readonly open: (receiver: Receiver, claim: Claim) => Promise<Dispatcher>
+  readonly open: (receiver: Receiver, claim: Claim) => Promise<Worker>
   /** Saves what was done. */
   readonly flush: () => Promise<void>
+  /** Resolves when nothing is being taken: a position that is read meanwhile may be old. */
+  readonly settle: () => Promise<void>
   /** Called when there may be other receivers than before. */
   readonly onChange: () => void
 }
 
-export function buildRoster(options: RosterOptions): Roster {
-  const { store, owner, settings, open, flush, onChange } = options
-  const dispatchers = new Map<string, Dispatcher>()
-  const retiring = new Set<Dispatcher>()
+export function buildLeases(options: LeasesOptions): Leases {
+  const { store, owner, settings, open, flush, settle, onChange } = options
+  const workers = new Map<string, Worker>()
+  const retiring = new Set<Worker>()
   let revision: bigint | undefined
   let hasReceivers = false
   let claimedAt = -Infinity
@@ -50,14 +52,11 @@ export function buildRoster(options: RosterOptions): Roster {
   /** Takes over what operators have changed. Returns whether there are receivers at all. */
   async function refresh(): Promise<boolean> {
     const found = await listById()
-    for (const dispatcher of [...dispatchers.values()]) {
-      const receiver = found.get(dispatcher.id)
-      if (receiver === undefined) drop(dispatcher)
-      else if (receiver.state === 'paused' || dispatcher.isPaused()) void retire(dispatcher)
-      else {
-        const waiting = await store.listDeliveries(receiver.id, 'waiting')
-        dispatcher.update(receiver.secrets, waiting)
-      }
+    for (const worker of [...workers.values()]) {
+      const receiver = found.get(worker.id)
+      if (receiver === undefined) drop(worker)
+      else if (receiver.state === 'paused' || worker.isPaused()) void retire(worker)
+      else worker.update(receiver.secrets)
     }
     return found.size > 0
   }
@@ -69,15 +68,16 @@ export function buildRoster(options: RosterOptions): Roster {
     const claims = await store.claim(owner, settings.leaseMs)
     claimedAt = askedAt
     const epochs = new Map(claims.map(({ id, epoch }) => [id, epoch]))
-    for (const dispatcher of [...dispatchers.values()]) {
-      const isMine = epochs.get(dispatcher.id) === dispatcher.epoch
-      if (!isMine && !retiring.has(dispatcher)) drop(dispatcher)
+    for (const worker of [...workers.values()]) {
+      const isMine = epochs.get(worker.id) === worker.epoch
+      if (!isMine && !retiring.has(worker)) drop(worker)
     }
-    const fresh = claims.filter(({ id }) => !dispatchers.has(id))
+    const fresh = claims.filter(({ id }) => !workers.has(id))
+    if (fresh.length > 0) await settle()
     const found = fresh.length > 0 ? await listById() : new Map<string, Receiver>()
     for (const one of fresh) {
       const receiver = found.get(one.id)
-      if (receiver?.state === 'active') dispatchers.set(one.id, await open(receiver, one))
+      if (receiver?.state === 'active') workers.set(one.id, await open(receiver, one))
     }
     onChange()
   }
@@ -87,26 +87,26 @@ export function buildRoster(options: RosterOptions): Roster {
   }
 
   /** Ends the work for a receiver that is paused, and saves what was done. */
-  async function retire(dispatcher: Dispatcher): Promise<void> {
-    if (retiring.has(dispatcher)) return
-    retiring.add(dispatcher)
-    await dispatcher.halt()
+  async function retire(worker: Worker): Promise<void> {
+    if (retiring.has(worker)) return
+    retiring.add(worker)
+    await worker.halt()
     await flush()
-    retiring.delete(dispatcher)
-    drop(dispatcher)
+    retiring.delete(worker)
+    drop(worker)
   }
 
-  function drop(dispatcher: Dispatcher): void {
-    dispatcher.close()
-    if (dispatchers.get(dispatcher.id) === dispatcher) dispatchers.delete(dispatcher.id)
+  function drop(worker: Worker): void {
+    worker.close()
+    if (workers.get(worker.id) === worker) workers.delete(worker.id)
     // It may have been resumed meanwhile.
     hasNews = true
     onChange()
   }
 
   return {
-    list: () => dispatchers.values(),
-    size: () => dispatchers.size,
+    list: () => workers.values(),
+    size: () => workers.size,
     look,
     isHeld: () => performance.now() - claimedAt < settings.leaseMs,
     drop,

@@ -1,0 +1,183 @@
+import type { Claim, NewDelivery, Receiver, ReceiverStore, Taken } from '../store/receivers.ts'
+import type { JournalEvent, JournalPage } from '../store/store.ts'
+import { type Budget, type Queue, toKnownRow, toNewRow } from './queue.ts'
+import type { SenderSettings } from './settings.ts'
+
+/** Fills the queue of a receiver: with what the store has, then from the journal. */
+export interface Feed {
+  /** Whether there may be something to read, and room for it. */
+  isHungry(): boolean
+  /** Reads deliveries of the store, or a page of the journal. Returns what to take of it. */
+  read(): Promise<Taken | undefined>
+  /** Goes on from what was taken. What could not be taken is read again. */
+  endTake(taken: Taken, outcome: 'saved' | 'failed'): void
+  /** What to take before an end: the position, if it has moved. */
+  takePosition(): Taken | undefined
+  /** The journal may have more. */
+  wake(): void
+  /** The store may have deliveries that the queue does not know. */
+  reload(): void
+  isLoading(): boolean
+  close(): void
+}
+
+export interface FeedOptions {
+  readonly receiver: Receiver
+  readonly claim: Claim
+  readonly settings: SenderSettings
+  readonly store: Pick<ReceiverStore, 'listDeliveries'>
+  readonly readPage: (after: string) => Promise<JournalPage | 'gone' | 'off'>
+  readonly queue: Queue
+  /** The bytes of bodies that may wait in memory, over all receivers. */
+  readonly waiting: Budget
+  /** A save under way would make deliveries wrong that are read meanwhile. */
+  readonly isSaving: () => boolean
+  readonly onHungry: () => void
+}
+
+/** How long a position waits to be saved that has only passed unwanted changes. */
+const positionMs = 1_000
+/** A step takes many changes: it waits until this part of the room is free, or there is no work. */
+const free = 1 / 4
+const gapReason = 'a gap: some changes were no longer kept and have not been sent'
+
+export function openFeed(options: FeedOptions): Feed {
+  const { receiver, claim, settings, queue, store, readPage, onHungry } = options
+  const { keptDeliveries: maxRows, keptBytes: maxBytes } = settings
+  const types = new Set<string>(receiver.types)
+  let cursor = receiver.progress.position
+  let savedPosition = cursor
+  /** Finished after the cursor by release 1.1.0. */
+  let ahead = new Set(receiver.progress.ahead)
+  let positionTimer: NodeJS.Timeout | undefined
+  let isPositionDue = false
+  let isStale = true
+  let isLoading = false
+  /** Whether the store has more deliveries than the queue. The journal has to wait for them. */
+  let hasMore = false
+  let mayRead = true
+
+  function needsLoad(): boolean {
+    return (isStale || (hasMore && hasRoom())) && !options.isSaving()
+  }
+
+  function needsPage(): boolean {
+    return mayRead && !isStale && !hasMore && hasRoom()
+  }
+
+  function hasRoom(): boolean {
+    const { rows, bytes, busy } = queue.counts
+    if (rows >= maxRows || bytes >= maxBytes) return false
+    const isIdle = busy === 0 && queue.peek() === undefined
+    return isIdle || (rows <= maxRows * (1 - free) && bytes <= maxBytes * (1 - free))
+  }
+
+  async function load(): Promise<void> {
+    isLoading = true
+    isStale = false
+    try {
+      const found = await store.listDeliveries(claim.id, 'waiting', maxRows + 1)
+      hasMore = found.length > maxRows
+      const now = Date.now()
+      queue.reset(found.slice(0, maxRows).map((delivery) => toKnownRow(delivery, now)))
+    } catch (error) {
+      isStale = true
+      throw error
+    } finally {
+      isLoading = false
+    }
+  }
+
+  async function readJournal(): Promise<Taken | undefined> {
+    mayRead = false
+    try {
+      const page = await readPage(cursor)
+      if (page === 'off') return undefined
+      if (page !== 'gone') return choose(page, cursor, undefined)
+      // Goes on from the oldest change that is kept.
+      const oldest = await readPage('oldest')
+      return typeof oldest === 'string' ? undefined : choose(oldest, oldest.begin, gapReason)
+    } catch (error) {
+      mayRead = true
+      throw error
+    }
+  }
+
+  /** Chooses the wanted changes of a page, as many as there is room for. */
+  function choose(page: JournalPage, begin: string, gap: string | undefined): Taken | undefined {
+    const deliveries: NewDelivery[] = []
+    const left = new Set(ahead)
+    let { rows, bytes } = queue.counts
+    let position = begin
+    for (const event of page.events) {
+      const isKnown = left.delete(event.position) || queue.has(event.position)
+      if (types.has(event.type) && !isKnown) {
+        if (rows >= maxRows || bytes >= maxBytes) break
+        deliveries.push(toNewDelivery(event))
+        rows++
+        bytes += event.plantJson.length
+      }
+      position = event.position
+    }
+    // A commit during the read has set this already.
+    mayRead ||= page.events.length > 0
+    const taken = { ...claim, position, ahead: [...left], deliveries, gap }
+    if (deliveries.length > 0 || gap !== undefined) return taken
+    moveTo(taken)
+    return undefined
+  }
+
+  /** The position is saved with the next wanted change, or after a while. */
+  function moveTo(taken: Taken): void {
+    cursor = taken.position
+    ahead = new Set(taken.ahead)
+    if (cursor === savedPosition || positionTimer !== undefined) return
+    positionTimer = setTimeout(() => {
+      isPositionDue = true
+      onHungry()
+    }, positionMs).unref()
+  }
+
+  function takePosition(): Taken | undefined {
+    positionTimer = undefined
+    isPositionDue = false
+    if (cursor === savedPosition) return undefined
+    return { ...claim, position: cursor, ahead: [...ahead], deliveries: [], gap: undefined }
+  }
+
+  return {
+    isHungry: () => needsLoad() || needsPage() || isPositionDue,
+    async read() {
+      if (needsLoad()) await load()
+      const taken = needsPage() ? await readJournal() : undefined
+      return taken ?? (isPositionDue ? takePosition() : undefined)
+    },
+    endTake(taken, outcome) {
+      if (outcome === 'failed') {
+        mayRead = true
+        return
+      }
+      savedPosition = taken.position
+      moveTo(taken)
+      for (const delivery of taken.deliveries) {
+        const row = toNewRow(delivery)
+        if (options.waiting.take(row.bytes)) row.body = delivery.body
+        queue.add(row)
+      }
+    },
+    takePosition,
+    wake() {
+      mayRead = true
+    },
+    reload() {
+      isStale = true
+    },
+    isLoading: () => isLoading,
+    close: () => clearTimeout(positionTimer),
+  }
+}
+
+function toNewDelivery({ position, type, at, plantJson }: JournalEvent): NewDelivery {
+  const plantId = BigInt(plantJson.slice('{"id":'.length, plantJson.indexOf(',')))
+  return { position, type, at, plantId, body: plantJson }
+}

@@ -1,0 +1,210 @@
+import type { WebhookType } from '../contract/webhooks.ts'
+import type { Delivery, NewDelivery } from '../store/receivers.ts'
+import { maxRetryAfterMs } from './schedule.ts'
+
+/** A delivery as this process knows it: its row in the store, and when it may be sent. */
+export interface Row {
+  readonly position: string
+  readonly plantId: bigint
+  readonly type: WebhookType
+  readonly bytes: number
+  /** Undefined where only the store has it. */
+  body: string | undefined
+  attempts: number
+  /** When the next attempt is due, on the clock of the calendar and on `performance.now`. */
+  dueAt: number | undefined
+  readyAt: number
+  lastStatus: number | undefined
+  lastError: string | undefined
+  /** Busy from the start of an attempt until the store knows how it ended. */
+  isBusy: boolean
+  /** Whether it has arrived. */
+  isDone: boolean
+}
+
+/** The rows that wait for a receiver, one line for each plant: only the first may be sent. */
+export interface Queue {
+  /** Adds a row after those of its plant. */
+  add(row: Row): void
+  /** Replaces all rows that are not busy. */
+  reset(rows: readonly Row[]): void
+  has(position: string): boolean
+  /** The next row that may be sent. */
+  peek(): Row | undefined
+  /** Takes that row: it is busy. */
+  next(): Row
+  /** Puts a busy row back, to be sent at its time. */
+  putBack(row: Row): void
+  /** Removes a busy row. The next of its plant may be sent. */
+  remove(row: Row): void
+  /** How many rows there are, how many of them are busy, and how large they are together. */
+  readonly counts: { readonly rows: number; readonly busy: number; readonly bytes: number }
+  /** Drops all rows. */
+  close(): void
+}
+
+/** The rows whose body is in memory leave through `onDrop`. `onReady` says that one is due. */
+export interface QueueOptions {
+  readonly onReady: () => void
+  readonly onDrop: (row: Row) => void
+}
+
+export function openQueue({ onReady, onDrop }: QueueOptions): Queue {
+  const rows = new Map<string, Row>()
+  const lines = new Map<bigint, Row[]>()
+  let ready: Row[] = []
+  const delayed = new Set<Row>()
+  const counts = { rows: 0, busy: 0, bytes: 0 }
+  let timer: NodeJS.Timeout | undefined
+  let timerAt = Infinity
+
+  function add(row: Row): void {
+    rows.set(row.position, row)
+    counts.rows++
+    counts.bytes += row.bytes
+    const line = lines.get(row.plantId)
+    if (line !== undefined) line.push(row)
+    else {
+      lines.set(row.plantId, [row])
+      schedule(row)
+    }
+  }
+
+  function schedule(row: Row): void {
+    if (row.readyAt > performance.now()) {
+      delayed.add(row)
+      if (row.readyAt < timerAt) arm(row.readyAt)
+      // Rows that were tried before come first: their time has come.
+    } else if (row.attempts > 0) ready.unshift(row)
+    else ready.push(row)
+  }
+
+  function arm(at: number): void {
+    clearTimeout(timer)
+    timerAt = at
+    timer = setTimeout(release, Math.max(at - performance.now(), 1)).unref()
+  }
+
+  function release(): void {
+    timerAt = Infinity
+    const waiting = [...delayed]
+    delayed.clear()
+    for (const row of waiting) schedule(row)
+    onReady()
+  }
+
+  function forget(row: Row): void {
+    rows.delete(row.position)
+    counts.rows--
+    counts.bytes -= row.bytes
+    onDrop(row)
+  }
+
+  function clear(): void {
+    clearTimeout(timer)
+    timerAt = Infinity
+    ready = []
+    delayed.clear()
+    lines.clear()
+  }
+
+  return {
+    add,
+    reset(fresh) {
+      clear()
+      for (const row of rows.values()) {
+        if (row.isBusy) lines.set(row.plantId, [row])
+        else forget(row)
+      }
+      for (const row of fresh) if (!rows.has(row.position)) add(row)
+    },
+    has: (position) => rows.has(position),
+    peek: () => ready[0],
+    next() {
+      const row = ready.shift() as Row
+      row.isBusy = true
+      counts.busy++
+      return row
+    },
+    putBack(row) {
+      row.isBusy = false
+      counts.busy--
+      schedule(row)
+    },
+    remove(row) {
+      counts.busy--
+      forget(row)
+      const line = lines.get(row.plantId) ?? []
+      line.shift()
+      const [next] = line
+      if (next === undefined) lines.delete(row.plantId)
+      else schedule(next)
+    },
+    counts,
+    close() {
+      clear()
+      for (const row of rows.values()) forget(row)
+    },
+  }
+}
+
+/** The row of a change that was taken from the journal, without its body. */
+export function toNewRow({ position, plantId, type, at, body }: NewDelivery): Row {
+  return {
+    position,
+    plantId,
+    type,
+    bytes: Buffer.byteLength(body),
+    body: undefined,
+    attempts: 0,
+    dueAt: at,
+    readyAt: 0,
+    lastStatus: undefined,
+    lastError: undefined,
+    isBusy: false,
+    isDone: false,
+  }
+}
+
+/**
+ * The row of a delivery that the store has. A clock that was set back delays no first attempt, and
+ * none by more than the longest pause.
+ */
+export function toKnownRow(delivery: Delivery, now: number): Row {
+  const { position, plantId, type, bytes, attempts, dueAt = 0, lastStatus, lastError } = delivery
+  const delayMs = attempts === 0 ? 0 : Math.min(Math.max(dueAt - now, 0), maxRetryAfterMs * 1.2)
+  return {
+    ...{ position, plantId, type, bytes, attempts, dueAt, lastStatus, lastError },
+    body: undefined,
+    readyAt: delayMs === 0 ? 0 : performance.now() + delayMs,
+    isBusy: false,
+    isDone: false,
+  }
+}
+
+/** A bound on the bytes of bodies over all receivers. */
+export interface Budget {
+  /** Takes bytes, if there are enough. After a refusal, `onFree` is called when some come back. */
+  take(bytes: number): boolean
+  give(bytes: number): void
+}
+
+/** Builds a budget. Bodies up to `freeBytes` always get theirs: large ones do not hold them up. */
+export function buildBudget(maxBytes: number, freeBytes: number, onFree: () => void): Budget {
+  let used = 0
+  let isRefused = false
+
+  return {
+    take(bytes) {
+      const fits = bytes <= freeBytes || used + bytes <= maxBytes
+      if (fits) used += bytes
+      else isRefused = true
+      return fits
+    },
+    give(bytes) {
+      used -= bytes
+      if (isRefused) onFree()
+      isRefused = false
+    },
+  }
+}

@@ -1,0 +1,269 @@
+import type { Logger } from 'pino'
+import type {
+  Attempted,
+  Claim,
+  Receiver,
+  ReceiverStore,
+  Saved,
+  Secrets,
+  Times,
+} from '../store/receivers.ts'
+import { deliver } from './delivery.ts'
+import { type Feed, type FeedOptions, openFeed } from './feed.ts'
+import { type Budget, openQueue, type Row } from './queue.ts'
+import { judge, type Verdict } from './schedule.ts'
+import { maxInFlight } from './settings.ts'
+import type { Outcome, Transport } from './transport.ts'
+
+/** Delivers to one receiver while this process holds its lease. */
+export interface Worker extends Claim, Pick<Feed, 'takePosition'> {
+  /** The journal may have more. */
+  wake(): void
+  /** Sends what may be sent now, and asks to be fed if there is room. */
+  pump(): void
+  /** Takes over what an operator may have changed: secrets, and deliveries. */
+  update(secrets: Secrets): void
+  /** Reads what comes next. Returns what to take of it. */
+  read: Feed['read']
+  endTake: Feed['endTake']
+  /** The outcomes to save; undefined if there are none, or a save is under way. */
+  takeUnsaved(): Saved | undefined
+  /** Ends the save that is under way. What could not be saved is saved again. */
+  endSave(outcome: 'saved' | 'failed'): void
+  /** Whether it has paused the receiver itself. */
+  isPaused(): boolean
+  /** Starts nothing more. Resolves when nothing is in flight. */
+  halt(): Promise<void>
+  /** Breaks off everything. */
+  close(): void
+}
+
+export interface WorkerOptions extends Omit<FeedOptions, 'store' | 'queue' | 'isSaving'> {
+  readonly transport: Transport
+  readonly store: Pick<ReceiverStore, 'listDeliveries' | 'findBody'>
+  readonly logger: Pick<Logger, 'debug' | 'info' | 'warn'>
+  /** The bytes of bodies that may be in flight, over all receivers. */
+  readonly inFlight: Budget
+  /** Whether the lease is still valid. */
+  readonly isHeld: () => boolean
+  readonly onUnsaved: (urgency: 'now' | 'soon') => void
+  readonly onError: (error: unknown) => void
+}
+
+/** The pause after the store has failed. */
+const retryMs = 250
+
+export function openWorker(options: WorkerOptions): Worker {
+  const { receiver, claim, transport, settings, store, isHeld, onUnsaved } = options
+  const queue = openQueue({ onReady: pump, onDrop: takeBody })
+  const feed = openFeed({ ...options, queue, isSaving: () => saving !== undefined })
+  const report = buildReport(receiver, options.logger)
+  const onIdle: (() => void)[] = []
+  let { secrets } = receiver
+  let times: Times = receiver.progress
+  let inFlight = 0
+  let unsaved: Row[] = []
+  let saving: { readonly rows: Row[]; readonly pause: string | undefined } | undefined
+  let hasNews = false
+  let isPaused = false
+  let unsavedPause: string | undefined
+  let isHalted = false
+  let isClosed = false
+
+  function pump(): void {
+    if (isStopped()) return
+    // Bounds the changes that a crash would send twice.
+    while (queue.counts.busy < maxInFlight && isHeld()) {
+      const row = queue.peek()
+      if (row === undefined || !options.inFlight.take(row.bytes)) break
+      void send(queue.next())
+    }
+    if (feed.isHungry()) options.onHungry()
+  }
+
+  function isStopped(): boolean {
+    return isHalted || isClosed || isPaused
+  }
+
+  async function read(): ReturnType<Feed['read']> {
+    if (isStopped()) return undefined
+    try {
+      const taken = await feed.read()
+      if (hasNews) onUnsaved('now')
+      pump()
+      return isClosed ? undefined : taken
+    } catch (error) {
+      options.onError(error)
+      setTimeout(pump, retryMs).unref()
+      return undefined
+    }
+  }
+
+  /** The body of a row that leaves the queue, if it is in memory. */
+  function takeBody(row: Row): string | undefined {
+    const { body } = row
+    if (body !== undefined) options.waiting.give(row.bytes)
+    row.body = undefined
+    return body
+  }
+
+  async function send(row: Row): Promise<void> {
+    inFlight++
+    try {
+      const outcome = await attempt(row)
+      if (!isClosed) settle(row, outcome)
+    } catch (error) {
+      options.onError(error)
+      row.readyAt = performance.now() + retryMs
+      if (!isClosed) queue.putBack(row)
+    }
+    inFlight--
+    options.inFlight.give(row.bytes)
+    if (inFlight === 0) for (const resolve of onIdle.splice(0)) resolve()
+    pump()
+  }
+
+  /** Sends a row once. There is no outcome if the store no longer has it. */
+  async function attempt(row: Row): Promise<Outcome | undefined> {
+    const body = takeBody(row) ?? (await store.findBody(claim.id, row.position))
+    if (body === undefined) return undefined
+    return deliver(transport, secrets, { id: row.position, event: row.type, body }, isHeld)
+  }
+
+  function settle(row: Row, outcome: Outcome | undefined): void {
+    if (outcome === undefined) {
+      queue.remove(row)
+      return
+    }
+    // A request that was broken off with the lease says nothing about the receiver.
+    if (outcome.error !== undefined && !isHeld()) {
+      queue.putBack(row)
+      return
+    }
+    const verdict = judge(outcome, row.attempts, times, settings)
+    times = verdict.times
+    if (verdict.pause !== undefined && !isPaused) {
+      isPaused = true
+      unsavedPause = verdict.pause
+    }
+    if (verdict.fate === 'refused') queue.putBack(row)
+    else {
+      noteAttempt(row, outcome, verdict)
+      unsaved.push(row)
+    }
+    report(row, outcome, verdict)
+    announce()
+  }
+
+  /** A save has many outcomes where it can, and waits only while others may come soon. */
+  function announce(): void {
+    hasNews = true
+    const isFull = inFlight <= 1 || unsaved.length >= maxInFlight / 2 || isPaused
+    onUnsaved(isFull ? 'now' : 'soon')
+  }
+
+  return {
+    ...claim,
+    pump,
+    wake() {
+      feed.wake()
+      pump()
+    },
+    update(changed) {
+      secrets = changed
+      feed.reload()
+      pump()
+    },
+    read,
+    endTake(taken, outcome) {
+      feed.endTake(taken, outcome)
+      if (outcome === 'saved') pump()
+      else setTimeout(pump, retryMs).unref()
+    },
+    takePosition: feed.takePosition,
+    takeUnsaved() {
+      if (!hasNews || isClosed || feed.isLoading() || saving !== undefined) return undefined
+      const [rows, pause] = [unsaved, unsavedPause]
+      saving = { rows, pause }
+      unsaved = []
+      unsavedPause = undefined
+      hasNews = false
+      const done = rows.filter(({ isDone }) => isDone).map(({ position }) => position)
+      const failed = rows.filter(({ isDone }) => !isDone).map(toAttempted)
+      return { ...claim, times, done, failed, pause }
+    },
+    endSave(outcome) {
+      const { rows = [], pause } = saving ?? {}
+      saving = undefined
+      if (outcome === 'failed') {
+        unsaved = [...rows, ...unsaved]
+        unsavedPause = pause
+        hasNews = true
+        return
+      }
+      for (const row of rows) {
+        if (row.isDone || row.dueAt === undefined) queue.remove(row)
+        else queue.putBack(row)
+      }
+      pump()
+    },
+    isPaused: () => isPaused,
+    halt() {
+      isHalted = true
+      return inFlight === 0 ? Promise.resolve() : new Promise((resolve) => onIdle.push(resolve))
+    },
+    close() {
+      isClosed = true
+      feed.close()
+      queue.close()
+      transport.close()
+    },
+  }
+}
+
+/** Notes how an attempt ended, and when the next one is due. */
+function noteAttempt(row: Row, { status, error }: Outcome, { fate, delayMs }: Verdict): void {
+  row.isDone = fate === 'done'
+  if (row.isDone) return
+  row.attempts++
+  row.lastStatus = status
+  row.lastError = error
+  row.dueAt = fate === 'failed' ? undefined : Math.round(Date.now() + delayMs)
+  row.readyAt = performance.now() + delayMs
+}
+
+function toAttempted({ position, attempts, dueAt, lastStatus, lastError }: Row): Attempted {
+  return { position, attempts, dueAt, lastStatus, lastError }
+}
+
+/**
+ * Writes to the log what fails, and when the receiver begins to fail and works again: when it takes
+ * a change and none has to be retried, so that one that refuses a few plants and takes all others
+ * is not reported again and again. Never the URL: it may hold a secret of the receiver.
+ */
+function buildReport({ id: receiver, progress }: Receiver, logger: WorkerOptions['logger']) {
+  const retried = new Set<string>()
+  let isFailing = progress.failingSince !== undefined
+
+  return ({ position, attempts }: Row, { status, error }: Outcome, { fate, pause }: Verdict) => {
+    if (fate === 'again') retried.add(position)
+    else retried.delete(position)
+    if (fate === 'done' && retried.size === 0 && isFailing) {
+      isFailing = false
+      logger.info({ receiver }, 'webhooks: the receiver works again')
+    }
+    if (error === undefined) return
+    if ((fate === 'again' || fate === 'failed') && !isFailing) {
+      isFailing = true
+      const words = 'webhooks: the receiver is failing; its changes are retried'
+      logger.warn({ receiver, status, error }, words)
+    }
+    logger.debug({ receiver, position, attempts, status, error }, 'webhooks: an attempt failed')
+    if (fate === 'failed') {
+      logger.warn({ receiver, position, error }, 'webhooks: a change was given up')
+    }
+    if (pause !== undefined) {
+      logger.warn({ receiver, reason: pause }, 'webhooks: the receiver is paused')
+    }
+  }
+}
