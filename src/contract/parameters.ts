@@ -37,7 +37,7 @@ const pageLimit = {
 export const parameters = {
   limit: {
     in: 'query',
-    description: 'The maximum number of plants to return.',
+    description: 'The maximum number of plants to return. A page ends at 1 MiB, too.',
     schema: pageLimit,
   },
   exportLimit: {

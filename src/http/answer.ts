@@ -4,7 +4,6 @@ import type { Plant, StoredPlant } from '../contract/shapes.ts'
 import { toJson, toJsonArray, toReportJson } from '../json/write.ts'
 import type { EventStream } from './event-streams.ts'
 import { type Exchange, type Headers, send } from './exchange.ts'
-import { streamLarge } from './plant-list.ts'
 import { isStreamed, type StreamedBody, sendStreamed } from './streamed-body.ts'
 
 /** The answer of any operation. */
@@ -30,19 +29,13 @@ export function sendAnswer(
   timeouts: Timeouts,
   verifyToken: () => unknown,
 ): Promise<void> | undefined {
-  const stream = (streamed: StreamedBody) =>
-    sendStreamed(exchange, { status, headers, body: streamed }, timeouts, verifyToken)
-
   if (body === undefined) send(exchange, status, headers)
   else if ('sendTo' in body) return body.sendTo(exchange, headers, verifyToken)
-  else if (isStreamed(body)) return stream(body)
-  else if (exchange.request.method === 'HEAD') sendHead(exchange, status, headers, body)
+  else if (isStreamed(body)) {
+    return sendStreamed(exchange, { status, headers, body }, timeouts, verifyToken)
+  } else if (exchange.request.method === 'HEAD') sendHead(exchange, status, headers, body)
   else if ('text' in body) send(exchange, status, headers, body.text, body.contentType)
-  else {
-    const streamed = Array.isArray(body) ? streamLarge(body) : undefined
-    if (streamed !== undefined) return stream(streamed)
-    send(exchange, status, headers, toText(body))
-  }
+  else send(exchange, status, headers, toText(body))
   return undefined
 }
 

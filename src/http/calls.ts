@@ -36,10 +36,10 @@ export type Call<Name extends OperationName> = Id<Name> &
 
 type HeaderOf<Success, Kind extends string> =
   Success extends Record<Kind, readonly (infer Header extends string)[]> ? Header : never
-/** A list may also be streamed, or come as text. */
+/** A list may also come as text, or as a stream of events. */
 type ContentOf<Shape extends AnyShape> =
   | ValueOf<Shape>
-  | (Shape extends ArrayShape ? StreamedBody | TextContent | EventStream : never)
+  | (Shape extends ArrayShape ? TextContent | EventStream : never)
 
 /** One of the successes that an operation declares, with all of its headers. */
 export type Answer<Name extends OperationName> = {

@@ -68,10 +68,14 @@ export function buildHandlers({
 
     async listPlants({ parameters, baseUrl, scopes }) {
       const { after, tag, limit = pageLimits.default } = parameters
-      const { body, next } = await listPage(store, { limit, after, tag })
+      const { plants, next } = await listPage(store, { limit, after, tag })
       const Link = next === undefined ? undefined : toLink(baseUrl, { limit, after: next, tag })
       const headers = { 'Token-Scopes': [...scopes].join(' ') }
-      return { status: 200, headers: Link === undefined ? headers : { ...headers, Link }, body }
+      return {
+        status: 200,
+        headers: Link === undefined ? headers : { ...headers, Link },
+        body: plants,
+      }
     },
 
     getPlant({ id, parameters }) {

@@ -11,7 +11,6 @@ import { breakOff } from './node/connection.ts'
 /** A body that is too large to hold: it is sent piece by piece. */
 export interface StreamedBody {
   readonly contentType: string
-  readonly isCompressible: boolean
   readonly pieces: AsyncIterable<string>
   /** Releases the source of the pieces, whether they were read or not. */
   close(): Promise<void>
@@ -54,7 +53,7 @@ export async function sendStreamed(
     // A failure before the first piece can still be answered as one.
     await once(source, 'readable')
     if (!response.destroyed) {
-      const isGzip = body.isCompressible && takesGzip(request.headers['accept-encoding'])
+      const isGzip = takesGzip(request.headers['accept-encoding'])
       const encoding = isGzip ? { 'Content-Encoding': 'gzip' } : {}
       const own = { ...headers, 'Content-Type': body.contentType, ...encoding }
       response.writeHead(status, joinFields(exchange, own))

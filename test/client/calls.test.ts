@@ -7,6 +7,21 @@ import { operatorToken, startService, type TestService } from '../support/servic
 const largest = 2n ** 63n - 1n
 const smallest = -(2n ** 63n)
 
+describe('a list of large plants', () => {
+  it('comes page by page, with every plant once', async () => {
+    const { url } = await startService('sqlite::memory:')
+    const store = new PlantStore({ url, token: operatorToken })
+    const name = 'x'.repeat(700_000)
+    const ids = [1n, 2n, 3n, 4n, 5n]
+    for (const id of ids) await store.create({ id, name })
+    const listed = await Array.fromAsync(store.list())
+    assert.deepEqual(
+      listed.map(({ id }) => id),
+      ids,
+    )
+  })
+})
+
 describe('a client of a running service', () => {
   let service: TestService
   let store: PlantStore
