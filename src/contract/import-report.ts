@@ -1,3 +1,4 @@
+import { limits } from './limits.ts'
 import type { ArrayShape, IntegerShape, ObjectShape, ValueOf } from './schema.ts'
 import { ErrorBody, NewPlant } from './shapes.ts'
 
@@ -62,6 +63,12 @@ export const ImportReport = {
     invalid: count('Lines that hold no plant.'),
     refused: RefusedLines,
     refusedInAll: count('The sum of `conflicts` and `invalid`, which may exceed the list.'),
+    endedAtLine: {
+      ...count(
+        `The import ended early with this line, because it had refused ${limits.refusedLines}.`,
+      ),
+      minimum: 1,
+    },
   },
   title: 'ImportReport',
   description: 'What became of each line. The plants are on disk when the report is sent.',

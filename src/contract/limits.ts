@@ -15,8 +15,10 @@ export const limits = {
   imports: 4,
   /** An import whose client sends less than this in the time for a request is too slow. */
   importBytesInTime: 64 * 1024,
+  /** An import ends after this many lines that it has refused. */
+  refusedLines: 100_000,
   /** A gzipped import may expand to this many bytes, and to more by this factor. */
-  gzipFreeBytes: 16 * 1024 * 1024,
+  gzipFreeBytes: 1024 * 1024,
   gzipFactor: 100,
   /** How many streams of events a process sends. */
   eventStreams: 1_000,

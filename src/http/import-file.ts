@@ -1,5 +1,6 @@
 import { Failure } from '../contract/errors.ts'
 import { type ImportReport, maxRefused } from '../contract/import-report.ts'
+import { limits } from '../contract/limits.ts'
 import type { NewPlant } from '../contract/shapes.ts'
 import type { ImportOutcome } from '../store/store.ts'
 import { type BatchBounds, putBatches, toBatches } from '../transfer/batches.ts'
@@ -32,7 +33,24 @@ export async function importFile(file: FileImport): Promise<ImportReport> {
   const { chunks, signal } = upload
   const tally = newTally()
   const refused: ImportReport['refused'] = []
-  const batches = toBatches(readPlants(chunks, buildReader(format), linesOfRequests), bounds)
+  const entries = readPlants(chunks, buildReader(format), linesOfRequests)
+  const batches = toBatches(untilTooManyRefused(entries), bounds)
+  let endedAtLine: number | undefined
+
+  /** The entries up to the last one that may be refused. */
+  async function* untilTooManyRefused(groups: AsyncIterable<Entry[]>): AsyncGenerator<Entry[]> {
+    let invalid = 0
+    for await (const group of groups) {
+      const last = group.findIndex(({ refusal }) => {
+        if (refusal !== undefined) invalid++
+        return invalid + tally.counts.conflicts >= limits.refusedLines
+      })
+      yield last === -1 ? group : group.slice(0, last + 1)
+      if (last === -1) continue
+      endedAtLine = group[last]?.line
+      return
+    }
+  }
 
   async function putAndJudge(plants: readonly NewPlant[]): Promise<Outcome[]> {
     return (await put(plants)).map((outcome) => toOutcome(outcome, rule))
@@ -53,8 +71,13 @@ export async function importFile(file: FileImport): Promise<ImportReport> {
   } catch (error) {
     throw explain(error, tally)
   }
-  const lines = countLines(tally)
-  return { lines, ...tally.counts, refused, refusedInAll: countRefused(tally) }
+  const report: ImportReport = {
+    lines: countLines(tally),
+    ...tally.counts,
+    refused,
+    refusedInAll: countRefused(tally),
+  }
+  return endedAtLine === undefined ? report : { ...report, endedAtLine }
 }
 
 function toRefused(

@@ -16,12 +16,17 @@ const delimiters = new Map([
   ['\t', 'tabs'],
   ['|', 'vertical bars'],
 ])
+/** As many as a sheet of Excel has. */
+export const maxColumns = 16_384
 const known = ['id', 'name', 'tag']
 /** Longer texts are shortened in messages. */
 const maxShown = 100
 
 /** Reads the header row. A mistake in it is reported once, for the whole file. */
 export function toColumns(fields: Fields, text: string, line: number, delimiter: string): Columns {
+  if (fields.length > maxColumns) {
+    throw unreadable(line, `The header has more than ${maxColumns} columns.`)
+  }
   const indexes = new Map<string, number>()
   for (const [index, name = ''] of fields.entries()) {
     if (indexes.has(name)) {
@@ -78,7 +83,7 @@ export function findOtherDelimiter(text: string, delimiter: string): string | un
 
 /** Whether a line names an id and a name when it is split like this. */
 function isHeader(text: string, delimiter: string): boolean {
-  const fields = parseRecord(text.trimEnd(), delimiter)
+  const fields = parseRecord(text.trimEnd(), delimiter, maxColumns)
   if (typeof fields === 'string') return false
   const names = fields.map((name = '') => name.trim().toLowerCase())
   return names.includes('id') && names.includes('name')

@@ -3,9 +3,15 @@
  */
 export type Fields = (string | undefined)[]
 
-/** Splits a record into its fields, unless a quoted one has not ended yet. */
-export function parseRecord(record: string, delimiter: string): Fields | 'open' | 'malformed' {
-  if (!record.includes('"')) return record.split(delimiter).map((text) => text || undefined)
+/** Splits a record into its first fields, unless a quoted one has not ended yet. */
+export function parseRecord(
+  record: string,
+  delimiter: string,
+  maxFields: number,
+): Fields | 'open' | 'malformed' {
+  if (!record.includes('"')) {
+    return record.split(delimiter, maxFields).map((text) => text || undefined)
+  }
   const fields: Fields = []
   for (let start = 0; ; ) {
     const isQuoted = record[start] === '"'
@@ -17,7 +23,7 @@ export function parseRecord(record: string, delimiter: string): Fields | 'open' 
     if (isQuoted) fields.push(text.slice(1, -1).replaceAll('""', '"'))
     else if (text.includes('"')) return 'malformed'
     else fields.push(text || undefined)
-    if (end === record.length) return fields
+    if (end === record.length || fields.length === maxFields) return fields
     if (record[end] !== delimiter) return 'malformed'
     start = end + 1
   }

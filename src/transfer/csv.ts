@@ -4,6 +4,7 @@ import {
   type Columns,
   findDeclaredDelimiter,
   findOtherDelimiter,
+  maxColumns,
   otherDelimiter,
   toColumns,
 } from './csv-header.ts'
@@ -62,7 +63,7 @@ export function buildCsvReader(delimiter = ','): Reader {
 
   function readRecord(number: number, text: string): Entry | undefined {
     const record = text.endsWith('\r') ? text.slice(0, -1) : text
-    const fields = parseRecord(record, delimiter)
+    const fields = parseRecord(record, delimiter, (header?.columns.count ?? maxColumns) + 1)
     if (fields === 'open') {
       open = { number, lines: [text], bytes: Buffer.byteLength(text) }
       return undefined
@@ -83,7 +84,10 @@ export function buildCsvReader(delimiter = ','): Reader {
 
   function toEntry(fields: Fields, columns: Columns, line: number, text: string): Entry {
     if (fields.length !== columns.count) {
-      const message = `The row has ${fields.length} fields, but the header has ${columns.count}.`
+      const message =
+        fields.length > columns.count
+          ? `The row has more fields than the header, which has ${columns.count}.`
+          : `The row has ${fields.length} fields, but the header has ${columns.count}.`
       return reject({ error: 40003, message }, line, text)
     }
     const id = toPathId(fields[columns.id] ?? '')

@@ -96,7 +96,7 @@ export async function* readLines(
     return lines
   }
 
-  for await (const chunk of chunks) {
+  for await (const chunk of inPieces(chunks)) {
     const first = chunk.indexOf(newline)
     if (first === -1) {
       hold(chunk)
@@ -115,6 +115,17 @@ export async function* readLines(
   if (heldBytes === 0) return
   endLine()
   yield [takeHeld()]
+}
+
+/** The lines of a piece are read in one go, so a piece is small. */
+const maxPieceBytes = 4 * 1024
+
+async function* inPieces(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    for (let start = 0; start < chunk.length; start += maxPieceBytes) {
+      yield chunk.subarray(start, start + maxPieceBytes)
+    }
+  }
 }
 
 /**

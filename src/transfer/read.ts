@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Format } from '../contract/formats.ts'
 import { buildCsvReader } from './csv.ts'
 import { type Entry, type Reader, UnreadableFile } from './entry.ts'
@@ -10,13 +11,17 @@ export function buildReader(format: Format, delimiter?: string): Reader {
   return format === 'csv' ? buildCsvReader(delimiter) : buildNdjsonReader()
 }
 
-/** Reads a file of plants, some entries at a time. */
+/** How long lines are read before everything else gets a turn. */
+const turnMs = 2
+
+/** Reads a file of plants, some entries at a time. No turn of the event loop is a long one. */
 export async function* readPlants(
   chunks: AsyncIterable<Buffer>,
   reader: Reader,
   rule: LineRule,
 ): AsyncGenerator<Entry[]> {
   let lastLine = 0
+  let turnEndsAt = performance.now() + turnMs
   try {
     const { hasBlankLines } = reader
     for await (const lines of readLines(chunks, { ...rule, hasBlankLines })) {
@@ -27,6 +32,9 @@ export async function* readPlants(
         if (entry !== undefined) entries.push(entry)
       }
       yield entries
+      if (performance.now() < turnEndsAt) continue
+      await nextTurn()
+      turnEndsAt = performance.now() + turnMs
     }
   } catch (error) {
     if (!isDamagedGzip(error)) throw error

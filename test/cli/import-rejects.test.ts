@@ -86,6 +86,20 @@ describe('plant-store import --rejects', () => {
     assert.equal(JSON.parse(reject).text, text)
   })
 
+  it('writes 100,000 lines and no more, however small the file is that has them', async () => {
+    const folder = newFolder()
+    const content = `{"id":1,"name":"a"}\n${'x\n'.repeat(100_010)}`
+    writeFileSync(join(folder, 'many.ndjson.gz'), gzipSync(content))
+    const args = ['import', 'many.ndjson.gz', '--rejects', 'bad', '--create']
+    const { exitCode, stderr } = await run(args, { folder })
+    const rejects = readFileSync(join(folder, 'bad'), 'utf8').trimEnd().split('\n')
+    assert.equal(rejects.length, 100_000)
+    assert.equal(JSON.parse(rejects.at(-1) as string).line, 100_001)
+    assert.match(stderr, /bad ends here: it has 100,000 lines\./)
+    assert.match(stderr, /100,010 invalid/)
+    assert.equal(exitCode, 65)
+  })
+
   it('replaces the rejects of an earlier import', async () => {
     const folder = newFolder()
     const args = ['import', '-', '--format', 'ndjson', '--rejects', 'bad', '--create']

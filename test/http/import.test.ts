@@ -285,6 +285,34 @@ describe('an import', () => {
     assert.match(message, /^Line 3 is longer than 1048576 bytes\. Imported before that: 2 stored\./)
   })
 
+  it('ends after 100,000 refused lines, and its report says so', async () => {
+    const service = await startService('sqlite::memory:')
+    const upload = startUpload(service.url, 'ndjson')
+    await upload.send(toLines(1, 10))
+    const sending = (async () => {
+      for (let part = 0; part < 8; part++) await upload.send('x\n'.repeat(25_000))
+      await upload.send(toLines(11, 10))
+      upload.end()
+    })()
+    const report = await upload.answer
+    await sending
+    const { status, lines, stored, invalid, refusedInAll, endedAtLine } = report
+    assert.deepEqual(
+      { status, lines, stored, invalid, refusedInAll, endedAtLine },
+      {
+        status: 200,
+        lines: 100_010,
+        stored: 10,
+        invalid: 100_000,
+        refusedInAll: 100_000,
+        endedAtLine: 100_010,
+      },
+    )
+    assert.equal(report.refused.length, 1_000)
+    const { status: found } = await service.call({ path: '/plants/11' })
+    assert.equal(found, 404)
+  })
+
   it('ends at the bound of what gzip may expand to', async () => {
     const service = await startService('sqlite::memory:')
     const upload = startUpload(service.url, 'ndjson', { headers: { 'Content-Encoding': 'gzip' } })

@@ -140,10 +140,16 @@ const files: [
     [1n, 2n],
   ],
   [
-    'a header as long as a line may be',
+    'as many columns as a header may have',
     'csv',
-    `id,name,${Array.from({ length: 160_000 }, (_, at) => `_${at.toString(36)}`).join(',')}\n1,a\n`,
-    [[2, /2 fields, but the header has 160002/]],
+    `id,name,${Array.from({ length: 16_382 }, (_, at) => `_${at.toString(36)}`).join(',')}\n1,a\n`,
+    [[2, /2 fields, but the header has 16384/]],
+  ],
+  [
+    'too many fields',
+    'csv',
+    `id,name\n1,a,b\n2,${','.repeat(500_000)}\n3,"a",${'"",'.repeat(300_000)}\n4,b\n`,
+    [[2, /more fields than the header/], [3, /more fields/], [4, /more fields/], 4n],
   ],
   ['CRLF and a quoted newline', 'csv', 'id,name\r\n1,"a\r\nb"\r\n2,c\r\n', [1n, 2n]],
   [
@@ -241,6 +247,12 @@ const unreadable: [title: string, Format, content: string | Buffer, message: Reg
     'csv',
     'name,tag\na,b\n',
     /^line 1: The header "name,tag" has no column "id"/,
+  ],
+  [
+    'a header of too many columns',
+    'csv',
+    `id,name${',x'.repeat(16_383)}\n`,
+    /^line 1: .*16384 columns/,
   ],
   ['a header with a column twice', 'csv', 'id,name,name\n1,a,b\n', /^line 1: .*"name" twice/],
   [

@@ -20,9 +20,13 @@ export interface Rejects {
 /** More lines than this belong in a file. */
 const maxShown = 100
 
+/** A file of rejects has no more lines than this. */
+const maxWritten = 100_000
+
 /** A small gzip file may expand to long lines, and its rejects must not fill the disk. */
 const maxTextCharacters = 4_096
 const maxRowCharacters = 64 * 1024
+const charactersPerWrite = 64 * 1024
 
 /** The beginning of every file of rejects: the first member, or the names of two columns. */
 const firstMember = '{"line":'
@@ -69,7 +73,7 @@ export async function openRejects(
 ): Promise<Rejects> {
   if (path === undefined) return showRejects(progress)
   const toLine = format === 'csv' ? buildRowWriter(delimiter, header) : toRejectLine
-  return writeRejects(path, await openFile(path), toLine)
+  return writeRejects(path, await openFile(path), toLine, progress)
 }
 
 async function openFile(path: string): Promise<FileHandle> {
@@ -87,16 +91,37 @@ function cannotWrite(path: string, error: unknown): CommandFailed {
 
 type ToLine = (line: number, reason: string, text: string) => string
 
-function writeRejects(path: string, file: FileHandle, toLine: ToLine): Rejects {
+function writeRejects(path: string, file: FileHandle, toLine: ToLine, progress: Progress): Rejects {
+  let count = 0
+  let unwritten = ''
+
+  async function write(): Promise<void> {
+    try {
+      await file.appendFile(unwritten)
+    } catch (error) {
+      throw cannotWrite(path, error)
+    }
+    unwritten = ''
+  }
+
   return {
     async add({ line, text }, reason) {
-      try {
-        await file.appendFile(`${toLine(line, reason, text)}\n`)
-      } catch (error) {
-        throw cannotWrite(path, error)
+      count++
+      if (count > maxWritten + 1) return
+      if (count > maxWritten) {
+        progress.note(`${path} ends here: it has ${maxWritten.toLocaleString('en')} lines.`)
+      } else {
+        unwritten += `${toLine(line, reason, text)}\n`
+        if (unwritten.length >= charactersPerWrite) await write()
       }
     },
-    close: () => file.close(),
+    async close() {
+      try {
+        await write()
+      } finally {
+        await file.close()
+      }
+    },
   }
 }
 

@@ -14,6 +14,8 @@ export interface Report {
   readonly skipped: number
   readonly refused: readonly { line: number; id?: string | number; message: string }[]
   readonly refusedInAll: number
+  /** The line at which the import ended, if that was before the end of the file. */
+  readonly endedAtLine?: number
 }
 
 const mediaTypes: Record<FileFormat, string> = {

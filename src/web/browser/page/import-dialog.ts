@@ -88,7 +88,7 @@ export async function importPlants(parts: ImportParts, dropped?: File): Promise<
 }
 
 function describeReport(name: string, report: Report): HTMLElement[] {
-  const { stored, alreadyThere, replaced, skipped, refused, refusedInAll } = report
+  const { stored, alreadyThere, replaced, skipped, refused, refusedInAll, endedAtLine } = report
   const parts = [
     `${stored} stored`,
     ...(alreadyThere > 0 ? [`${alreadyThere} already there`] : []),
@@ -96,7 +96,11 @@ function describeReport(name: string, report: Report): HTMLElement[] {
     ...(skipped > 0 ? [`${skipped} skipped`] : []),
     ...(refusedInAll > 0 ? [`${refusedInAll} refused`] : []),
   ]
-  const summary = element('p', {}, element('bdi', {}, name), `: ${parts.join(', ')}.`)
+  const end =
+    endedAtLine === undefined
+      ? ''
+      : ` The import ended at line ${endedAtLine}, because too many lines were refused.`
+  const summary = element('p', {}, element('bdi', {}, name), `: ${parts.join(', ')}.${end}`)
   if (refused.length === 0) return [summary]
   const items = refused.map(({ line, id, message }) =>
     element('li', {}, `Line ${line}${id === undefined ? '' : `, plant ${id}`}: ${message}`),
