@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
+import { applicationId } from '../../src/store/sqlite/file.ts'
+import { runMigrations } from '../../src/store/sqlite/migrations.ts'
 import type { Snapshot, Store } from '../../src/store/store.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
@@ -16,6 +18,7 @@ const log = { refuseBytes: 2 * megabyte, endBytes: 6 * megabyte }
 const everything = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
 
 async function open(bounds = log): Promise<{
+  path: string
   store: Store
   logBytes: () => number
   write: () => Promise<void>
@@ -25,6 +28,7 @@ async function open(bounds = log): Promise<{
   let id = 0n
   const name = 'x'.repeat(100_000)
   return {
+    path,
     store,
     logBytes: () => statSync(`${path}-wal`).size,
     async write() {
@@ -104,10 +108,45 @@ describe('tags of a megabyte', () => {
     }
   })
 
+  it('have a place of their own in the index, however much they have in common', async () => {
+    const { path, store } = await open()
+    const tags = Array.from({ length: 200 }, (_, index) => `${'a'.repeat(100)}${index}`)
+    await Promise.all(
+      tags.map((tag, index) => store.createPlant({ id: BigInt(index), name: 'x', tag })),
+    )
+    await store.replacePlant({ id: 0n, name: 'x', tag: `${tags[0]}!` }, {})
+    using db = openConnection(path)
+    const statement = db.prepare(
+      'SELECT count(DISTINCT coalesce(tag_key, tag)) AS places FROM plants INDEXED BY plants_by_tag WHERE tag IS NOT NULL',
+    )
+    assert.equal(statement.get()?.places, 200n)
+    assert.deepEqual(await store.listIds({ ...everything, limit: 9, tag: tags[0] }), [])
+    assert.deepEqual(await store.listIds({ ...everything, limit: 9, tag: `${tags[0]}!` }), [0n])
+  })
+
+  it('of an older release are found, too', async () => {
+    const path = join(newFolder(), 'plants.db')
+    const long = 'ä'.repeat(51)
+    {
+      using db = new DatabaseSync(path)
+      runMigrations(db, 0, 6)
+      db.exec(
+        `PRAGMA user_version = 6; PRAGMA application_id = ${applicationId}; PRAGMA journal_mode = wal`,
+      )
+      const insert = db.prepare('INSERT INTO plants VALUES (?, ?, ?, 1)')
+      for (const [id, tag] of [long, `${long}1`, 'x', 'a'.repeat(100)].entries())
+        insert.run(id, 'n', tag)
+    }
+    const store = openSqliteStore(path)
+    for (const [id, tag] of [long, `${long}1`, 'x', 'a'.repeat(100)].entries()) {
+      assert.deepEqual(await store.listIds({ ...everything, limit: 9, tag }), [BigInt(id)])
+    }
+  })
+
   it('do not make the index large', () => {
     const path = join(newFolder(), 'plants.db')
     using db = openConnection(path)
-    db.exec("INSERT INTO plants VALUES (1, 'a', printf('%.*c', 900000, 'x'), 1)")
+    db.exec("INSERT INTO plants VALUES (1, 'a', printf('%.*c', 900000, 'x'), 1, randomblob(32))")
     const row = db
       .prepare("SELECT sum(pgsize) AS bytes FROM dbstat WHERE name = 'plants_by_tag'")
       .get() as { bytes: bigint }

@@ -5,7 +5,7 @@ import { type Migration, type StoreEvents, UnusableStore } from '../store.ts'
 import { assertCommitsAreSynced } from './durability.ts'
 import { explainSqlite, isNotADatabase, isOutOfSpace, isSqliteError } from './failures.ts'
 import { applicationId, foreignFile, isNewFile, prepareFile } from './file.ts'
-import { migrations } from './migrations.ts'
+import { migrations, runMigrations } from './migrations.ts'
 import { openDatabase } from './open-database.ts'
 import { findForeign } from './own-schema.ts'
 import { withReserve } from './reserve.ts'
@@ -201,7 +201,7 @@ function migrate(db: DatabaseSync, path: string): Migration | undefined {
     startedAt = performance.now()
     from = readVersion(db, path)
     requireOwnSchema(db, from, path)
-    for (const step of migrations.slice(from)) db.exec(step)
+    runMigrations(db, from)
     if (from < to) db.exec(`PRAGMA user_version = ${to}`)
   })
   if (from === 0 || from === to) return undefined

@@ -1,3 +1,6 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { maxIndexedBytes, toTagKey } from './tag-key.ts'
+
 /** The steps that build the schema. A released step is never edited: add another one. */
 export const migrations: readonly string[] = [
   `CREATE TABLE plants (
@@ -108,4 +111,15 @@ export const migrations: readonly string[] = [
    FROM (SELECT *, substr(tail, instr(tail, '-') + 1) AS line
      FROM (SELECT *, substr(position, 14) AS tail FROM old_deliveries));
    DROP TABLE old_deliveries;`,
+  // By the tag, or by the hash of a long one: no two tags can be made to share a place in the index.
+  `ALTER TABLE plants ADD COLUMN tag_key BLOB;
+   UPDATE plants SET tag_key = to_tag_key(tag) WHERE octet_length(tag) > ${maxIndexedBytes};
+   DROP INDEX plants_by_tag;
+   CREATE INDEX plants_by_tag ON plants (coalesce(tag_key, tag)) WHERE tag IS NOT NULL;`,
 ]
+
+/** Runs the steps that lead from one version of the schema to another. */
+export function runMigrations(db: DatabaseSync, from: number, to = migrations.length): void {
+  db.function('to_tag_key', (tag) => toTagKey(tag as string))
+  for (const step of migrations.slice(from, to)) db.exec(step)
+}

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { migrations } from './migrations.ts'
+import { runMigrations } from './migrations.ts'
 import { openDatabase } from './open-database.ts'
 
 /** Something that a schema consists of: a table, an index, a view or a trigger. */
@@ -49,7 +49,7 @@ function expectParts(version: number): Map<string, Part> {
   const known = expectedParts.get(version)
   if (known !== undefined) return known
   const db = openDatabase(':memory:')
-  for (const step of migrations.slice(0, version)) db.exec(step)
+  runMigrations(db, 0, version)
   const parts = new Map(readParts(db).map((part) => [toKey(part), part]))
   db.close()
   expectedParts.set(version, parts)

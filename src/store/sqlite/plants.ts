@@ -2,6 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { limits } from '../../contract/limits.ts'
 import type { KeyUse, Rows } from '../changes.ts'
 import type { PlantPage, PlantQuery, VersionedPlant } from '../store.ts'
+import { toTagKey } from './tag-key.ts'
 
 /** Rows come as arrays: in the binding, the names of columns cost more than their values. */
 type PlantRow = [id: bigint, name: string, tag: string | null, version: bigint]
@@ -30,18 +31,30 @@ const largestId = 2n ** 63n - 1n
 /** How many keys are forgotten in one step: few enough that no request waits for it. */
 const keysPerStep = 500
 
-/** The condition that finds a tag by its beginning, because the index holds no more of it. */
+/** The condition that finds the plants of a tag by its place in the index. */
 function hasTag(parameter: string): string {
-  return `substr(tag, 1, 100) = substr(${parameter}, 1, 100) AND tag = ${parameter}`
+  return `coalesce(tag_key, tag) = ${parameter} AND tag IS NOT NULL`
+}
+
+/** Where a tag is in the index. */
+function toPlace(tag: string): string | Buffer {
+  return toTagKey(tag) ?? tag
+}
+
+/** What a plant has in the column `tag_key`. */
+function toKeyOf(tag: string | undefined): Buffer | null {
+  return tag === undefined ? null : toTagKey(tag)
 }
 
 /** The statements on plants and keys. Those of `Rows` run inside the transaction of a batch. */
 export function buildPlantStatements(db: DatabaseSync) {
   const select = prepareRows(db, `SELECT ${columns} FROM plants WHERE id = ?`)
   const insert = db.prepare(
-    `INSERT INTO plants (${columns}) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+    `INSERT INTO plants (${columns}, tag_key) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
   )
-  const update = db.prepare('UPDATE plants SET name = ?, tag = ?, version = ? WHERE id = ?')
+  const update = db.prepare(
+    'UPDATE plants SET name = ?, tag = ?, version = ?, tag_key = ? WHERE id = ?',
+  )
   const remove = db.prepare('DELETE FROM plants WHERE id = ?')
   const list = buildList(db, 'id >= ?2')
   const listByTag = buildList(db, `${hasTag('?4')} AND id >= ?2`)
@@ -69,11 +82,11 @@ export function buildPlantStatements(db: DatabaseSync) {
     },
 
     insert({ id, name, tag, version }) {
-      return insert.run(id, name, tag ?? null, version).changes === 1n
+      return insert.run(id, name, tag ?? null, version, toKeyOf(tag)).changes === 1n
     },
 
     update({ id, name, tag, version }) {
-      update.run(name, tag ?? null, version, id)
+      update.run(name, tag ?? null, version, toKeyOf(tag), id)
     },
 
     delete({ id }) {
@@ -96,19 +109,19 @@ export function buildPlantStatements(db: DatabaseSync) {
     list({ after, tag, limit }: PlantQuery): VersionedPage {
       if (after === largestId) return { plants: [], isWhole: true }
       const from = after === undefined ? smallestId : after + 1n
-      return tag === undefined ? list(from, limit) : listByTag(from, limit, tag)
+      return tag === undefined ? list(from, limit) : listByTag(from, limit, toPlace(tag))
     },
 
     listIds({ after, tag, limit }: PlantQuery): bigint[] {
       if (after === largestId) return []
       const from = after === undefined ? smallestId : after + 1n
       const found =
-        tag === undefined ? listIds.all(from, limit) : listIdsByTag.all(tag, from, limit)
+        tag === undefined ? listIds.all(from, limit) : listIdsByTag.all(toPlace(tag), from, limit)
       return found.map((row) => row.id as bigint)
     },
 
     count(tag: string | undefined): number {
-      const row = tag === undefined ? count.get() : countByTag.get(tag)
+      const row = tag === undefined ? count.get() : countByTag.get(toPlace(tag))
       return Number(row?.count)
     },
 
@@ -118,13 +131,13 @@ export function buildPlantStatements(db: DatabaseSync) {
   }
 }
 
-/** Reads pages of the plants that meet a condition: `?2` is the first id, `?4` a tag. */
+/** Reads pages of the plants that meet a condition: `?2` is the first id, `?4` a tag's place. */
 function buildList(db: DatabaseSync, condition: string) {
   const rest = `FROM plants WHERE ${condition} ORDER BY id LIMIT ?3`
   const selectSparse = prepareRows(db, `SELECT ${sparseColumns} ${rest}`)
   const select = prepareRows(db, `SELECT ${columns} ${rest}`)
 
-  return (from: bigint, limit: number, ...others: string[]): VersionedPage => {
+  return (from: bigint, limit: number, ...others: (string | Buffer)[]): VersionedPage => {
     // Reading all at once is fast. The page fits if no plant exceeds its share of it.
     const rows = selectSparse.all(Math.floor(limits.pageBytes / limit), from, limit, ...others)
     return (rows as unknown as SparseRow[]).every(isComplete)
