@@ -240,7 +240,9 @@ for (const { program, skip, toConfig, toArguments } of proxies) {
       assert.equal(JSON.parse(imported.body).stored, 5_000, imported.body)
       const exported = await call('/plants.csv')
       assert.equal(exported.body.split('\n').length, 5_003)
-      assert.ok([403, 404].includes((await call('/metrics')).status))
+      for (const path of ['/metrics', '/%6detrics', '/metric%73']) {
+        assert.ok([403, 404].includes((await call(path)).status), path)
+      }
       const lines = service.log.map((line) => JSON.parse(line))
       assert.ok(lines.some(({ msg, client }) => msg === 'answered' && client === '127.0.0.1'))
     })

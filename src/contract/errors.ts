@@ -74,7 +74,7 @@ interface FailureOptions {
 }
 
 /** `Error` with a property that browsers other than Chromium do not have. */
-const v8: { stackTraceLimit?: number | undefined } = Error
+const v8 = Error as { stackTraceLimit?: number | undefined }
 
 /** An expected failure. Its message becomes part of the answer: never put a secret there. */
 export class Failure extends Error {

@@ -1,4 +1,4 @@
-import { contentSecurityPolicy, referrerPolicy } from './web-policy.ts'
+import { contentSecurityPolicy, openerPolicy, referrerPolicy } from './web-policy.ts'
 
 interface Header {
   readonly description: string
@@ -98,6 +98,11 @@ export const headers = {
     description: 'Allows the page this service and nothing else: no inline script, no other host.',
     schema: { ...text, const: contentSecurityPolicy },
     example: contentSecurityPolicy,
+  },
+  'Cross-Origin-Opener-Policy': {
+    description: 'Keeps pages of other sites away from the window of this one.',
+    schema: { ...text, const: openerPolicy },
+    example: openerPolicy,
   },
   'Referrer-Policy': {
     description: 'Keeps browsers from telling other sites where a visitor comes from.',

@@ -4,6 +4,7 @@ import { Health, OpenApiDocument, Readiness } from './shapes.ts'
 
 const webPage = webFile('The page.', { mediaType: 'text/html', description: 'A web page.' }, [
   'Content-Security-Policy',
+  'Cross-Origin-Opener-Policy',
   'Referrer-Policy',
 ])
 

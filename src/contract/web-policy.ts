@@ -15,5 +15,8 @@ export const contentSecurityPolicy = [
   "trusted-types 'none'",
 ].join('; ')
 
+/** Gives a page that another one has opened no way to reach it. */
+export const openerPolicy = 'same-origin'
+
 /** Keeps the address of a page from other sites. */
 export const referrerPolicy = 'no-referrer'

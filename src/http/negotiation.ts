@@ -35,10 +35,13 @@ function qualityOf(mediaType: string, ranges: ReadonlyMap<string, number>): numb
   return ranges.get(mediaType) ?? ranges.get(`${type}/*`) ?? ranges.get('*/*') ?? 0
 }
 
+/** The elements of a header that are read. Those after them are ignored. */
+const maxElements = 32
+
 /** The elements of a header with their qualities, 1 by default. Other parameters are ignored. */
 function parseList(text: string): Map<string, number> {
   return new Map(
-    text.split(',').map((element) => {
+    text.split(',', maxElements).map((element) => {
       const [name = '', ...parameters] = element.split(';').map((part) => part.trim().toLowerCase())
       const quality = parameters.find((parameter) => parameter.startsWith('q='))
       return [name, quality === undefined ? 1 : Number(quality.slice(2)) || 0]

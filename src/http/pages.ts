@@ -2,7 +2,7 @@ import { cachePolicies } from '../contract/headers.ts'
 import type { Page } from '../contract/operation.ts'
 import { type PageName, pages } from '../contract/pages.ts'
 import type { Health, Readiness } from '../contract/shapes.ts'
-import { contentSecurityPolicy, referrerPolicy } from '../contract/web-policy.ts'
+import { contentSecurityPolicy, openerPolicy, referrerPolicy } from '../contract/web-policy.ts'
 import type { Store } from '../store/store.ts'
 import type { Asset } from '../web/assets.ts'
 import { addField, type Exchange, type Headers, send } from './exchange.ts'
@@ -85,6 +85,7 @@ function sendJson(exchange: Exchange, text: string): void {
 const pageHeaders: Headers = {
   'Cache-Control': cachePolicies.page,
   'Content-Security-Policy': contentSecurityPolicy,
+  'Cross-Origin-Opener-Policy': openerPolicy,
   'Referrer-Policy': referrerPolicy,
 }
 const assetHeaders: Headers = { 'Cache-Control': cachePolicies.asset }

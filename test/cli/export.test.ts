@@ -13,10 +13,13 @@ import {
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
-import { run } from '../support/command.ts'
+import { run, runProcess } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
+
+const program = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url))
 
 const plants = [
   { id: -(2n ** 63n), name: 'the smallest' },
@@ -132,6 +135,27 @@ describe('plant-store export', () => {
     const { exitCode, stderr } = await run(['export', '/dev/full', '--format', 'csv'], { folder })
     assert.equal(stderr, 'Cannot write /dev/full: the disk is full.\n')
     assert.equal(exitCode, 73)
+  })
+
+  it('shows a terminal no character that it would obey, and gives a pipe all of them', {
+    skip: !existsSync('/usr/bin/script') && 'there is no program "script"',
+  }, async () => {
+    const folder = newFolder()
+    const name = '\u001b]0;owned\u0007\u001b[2J\u009b31m'
+    const input = `${JSON.stringify({ id: 1, name })}\n`
+    await run(['import', '-', '--format', 'ndjson', '--create'], { folder, input })
+    for (const format of ['csv', 'ndjson']) {
+      const command = `"${process.execPath}" "${program}" export - --quiet --format ${format}`
+      const shown = await runProcess([], {
+        folder,
+        env: { PATH: process.env.PATH ?? '' },
+        program: ['/usr/bin/script', '-qec', command, '/dev/null'],
+      })
+      assert.match(shown.stdout, /\\u001b]0;owned\\u0007/)
+      assert.doesNotMatch(shown.stdout.replaceAll(/[\r\n]/g, ''), /\p{Cc}/u)
+    }
+    const piped = await run(['export', '-', '--quiet', '--format', 'csv'], { folder })
+    assert.equal(piped.stdout, `id,name,tag\n1,${name},\n`)
   })
 
   it('replaces an existing file', async () => {

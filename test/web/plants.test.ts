@@ -58,6 +58,14 @@ describe('signing in', { skip: browserMissing }, () => {
     assert.equal(await page.evaluate('sessionStorage.length + localStorage.length'), 0)
   })
 
+  it('keeps its token when a link brings a wrong one', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.goto(`${service.url}/#token=of-somebody-else`)
+    await page.getByRole('button', { name: 'Sign in' }).waitFor()
+    await page.reload()
+    await page.getByRole('cell', { name: 'Monstera' }).waitFor()
+  })
+
   it('shows the refusal of the service, and keeps what was typed', async () => {
     const { page, errors } = await visit(service.url)
     await page.getByLabel('Token').fill('plst_of-nobody')

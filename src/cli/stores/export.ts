@@ -11,6 +11,7 @@ import { CommandFailed, exitCodes } from '../exit.ts'
 import { standardStream, toFormat } from '../files/input.ts'
 import { makeFile, writeOut } from '../files/output.ts'
 import { expectShortLives } from '../memory.ts'
+import { toPrintable } from '../printable.ts'
 import { startProgress, toCount } from '../progress.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
 import type { Terminal } from '../terminal.ts'
@@ -51,7 +52,9 @@ export async function exportPlants(
   async function write(snapshot: Snapshot): Promise<void> {
     if (!flags.quiet) total = await snapshot.countPlants(flags.tag)
     const query = { format, tag: flags.tag, after: undefined, limit: undefined }
-    const pieces = Readable.from(writePlants(snapshot, query, onWritten), { objectMode: false })
+    const plants = writePlants(snapshot, query, onWritten)
+    const isShown = isStandard && terminal.output.isTTY
+    const pieces = Readable.from(isShown ? toPrintableLines(plants) : plants, { objectMode: false })
     if (isStandard) return writeOut(pieces, terminal.output, signal)
     await makeFile(file, 'replace', signal, (draft) => {
       const gzip = file.endsWith('.gz') ? [createGzip()] : []
@@ -70,6 +73,11 @@ export async function exportPlants(
   if (flags.quiet) return
   const seconds = (performance.now() - startedAt) / 1000
   terminal.tell(`Exported: ${toCount(count, 'plants')} (${seconds.toFixed(1)} s).`)
+}
+
+/** What a terminal shows: it obeys no name. A file or a pipe gets every character as it is. */
+async function* toPrintableLines(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+  for await (const piece of pieces) yield piece.split('\n').map(toPrintable).join('\n')
 }
 
 function explain(error: unknown): unknown {

@@ -1,5 +1,5 @@
 import { element, fill } from '../dom/element.ts'
-import { toSentence } from './sentences.ts'
+import { isTokenRefused, toSentence } from './sentences.ts'
 import { buildSignIn, buildWelcome } from './sign-in.ts'
 import { openStoreView } from './store-view.ts'
 import { forgetToken, keepToken, recallToken, takeTokenFromAddress } from './token.ts'
@@ -23,7 +23,8 @@ async function showSignIn(token: string | undefined): Promise<void> {
       keepToken(entered)
       return undefined
     } catch (error) {
-      forgetToken()
+      // A link with a wrong token does not sign anybody out, nor does a service that is away.
+      if (isTokenRefused(error) && entered === recallToken()) forgetToken()
       return toSentence(error)
     }
   })
