@@ -13,6 +13,8 @@ export const limits = {
   keysOfToken: 10_000_000,
   /** How many imports run at a time. */
   imports: 4,
+  /** How many of them one token may have. */
+  importsOfToken: 2,
   /** An import whose client sends less than this in the time for a request is too slow. */
   importBytesInTime: 64 * 1024,
   /** An import ends after this many lines that it has refused. */

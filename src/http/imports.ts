@@ -35,7 +35,8 @@ export interface ImportRequest {
 
 /** Builds the imports of a server. `countRequests` counts every request that it has received. */
 export function buildImports(store: Store, countRequests: () => number): Imports {
-  const running = new Set<FileUpload>()
+  /** The running imports, and the token of each. */
+  const running = new Map<FileUpload, string>()
   const whenFree = buildGate(maxPuts)
   const bounds: BatchBounds = {
     get entries() {
@@ -68,11 +69,18 @@ export function buildImports(store: Store, countRequests: () => number): Imports
     return store.importPlants(plants, toOnConflict(rule), tokenId)
   }
 
+  function requireRoom(tokenId: string): void {
+    if (running.size >= limits.imports) throw tooManyImports('The service', limits.imports)
+    const own = running.values().filter((id) => id === tokenId)
+    if (own.toArray().length < limits.importsOfToken) return
+    throw tooManyImports('This token', limits.importsOfToken)
+  }
+
   return {
     async run(upload, request) {
       ownRequests++
-      if (running.size >= limits.imports) throw tooManyImports()
-      running.add(upload)
+      requireRoom(request.tokenId)
+      running.set(upload, request.tokenId)
       try {
         const { importFile } = await import('./import-file.ts')
         const putOwn = (plants: readonly NewPlant[]) =>
@@ -84,17 +92,14 @@ export function buildImports(store: Store, countRequests: () => number): Imports
     },
 
     endAll(failure) {
-      for (const upload of running) upload.end(failure)
+      for (const upload of running.keys()) upload.end(failure)
     },
   }
 }
 
-function tooManyImports(): Failure {
-  return new Failure(
-    50300,
-    `The service runs ${limits.imports} imports already. Try again when one has ended.`,
-    { reason: 'imports' },
-  )
+function tooManyImports(who: string, count: number): Failure {
+  const message = `${who} runs ${count} imports already. Try again when one has ended.`
+  return new Failure(50300, message, { reason: 'imports' })
 }
 
 /** Runs a task as soon as there is room for it, in the order of arrival. */

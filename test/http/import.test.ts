@@ -239,17 +239,28 @@ describe('an import', () => {
     assert.match(message, /^The import must end within 0\.2 s\. Nothing was imported\.$/)
   })
 
-  it('is one of four at a time', async () => {
-    const service = await startService('sqlite::memory:')
-    const uploads = Array.from({ length: 4 }, () => startUpload(service.url, 'csv'))
-    // A fifth is refused as soon as the others have begun.
-    const isRefused = async () => {
-      const fifth = startUpload(service.url, 'csv')
-      fifth.end()
-      const { error } = await fifth.answer
-      return error === 50300
+  it('is one of four at a time, and one of two of its token', async () => {
+    const sqlite = engines[0] as (typeof engines)[number]
+    const store = await sqlite.open(await sqlite.newUrl())
+    const service = await startService('sqlite::memory:', { store })
+    const newHeaders = async () => {
+      const request = { name: 'test', scopes, lifetimeMs: undefined }
+      const { token } = await issueToken(store, request)
+      return { Authorization: `Bearer ${token}` }
     }
-    await waitUntil(isRefused, 'four imports')
+    const begin = (headers: Headers) => startUpload(service.url, 'csv', { headers })
+    /** Whether another import is refused, with these words. */
+    const isRefused = async (headers: Headers, words: RegExp) => {
+      const next = begin(headers)
+      next.end()
+      const { error, message } = await next.answer
+      return error === 50300 && words.test(message)
+    }
+    const [one, other, third] = await Promise.all([newHeaders(), newHeaders(), newHeaders()])
+    const uploads = [begin(one), begin(one)]
+    await waitUntil(() => isRefused(one, /^This token runs 2 imports/), 'two imports')
+    uploads.push(begin(other), begin(other))
+    await waitUntil(() => isRefused(third, /^The service runs 4 imports/), 'four imports')
     uploads[0]?.end()
     assert.equal((await uploads[0]?.answer)?.error, 40002)
     const next = startUpload(service.url, 'csv')
