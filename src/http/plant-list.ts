@@ -14,7 +14,7 @@ interface Listing {
   readonly next: bigint | undefined
 }
 
-/** Reads a page: up to the limit, or about 1 MiB of JSON. Its first plant is in it, however large. */
+/** Reads a page: up to the limit or 1 MiB of JSON, and one plant at least, however large. */
 export async function listPage(store: Store, query: PlantQuery): Promise<Listing> {
   // One more than the limit tells whether another page follows.
   const found = await store.listPlants({ ...query, limit: query.limit + 1 })

@@ -155,10 +155,10 @@ export function openWorker(options: WorkerOptions): Worker {
     announce()
   }
 
-  /** A save has many outcomes where it can, and waits only while others may come soon. */
+  /** A save has many outcomes where it can, and waits only while more are to come. */
   function announce(): void {
     hasNews = true
-    const isFull = inFlight <= 1 || unsaved.length >= maxInFlight / 2 || isPaused
+    const isFull = queue.peek() === undefined || unsaved.length >= maxInFlight / 2 || isPaused
     onUnsaved(isFull ? 'now' : 'soon')
   }
 

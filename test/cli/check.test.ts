@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { applicationId } from '../../src/store/sqlite/file.ts'
-import { migrations } from '../../src/store/sqlite/migrations.ts'
+import { runMigrations } from '../../src/store/sqlite/migrations.ts'
 import { run } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
@@ -108,7 +108,7 @@ describe('plant-store check on a file', () => {
       const url = await sqlite.newUrl()
       const db = new DatabaseSync(toPath(url))
       db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${version}`)
-      for (const step of migrations.slice(0, version)) db.exec(step)
+      runMigrations(db, 0, version)
       db.close()
       chmodSync(toPath(url), 0o600)
       const { toDo } = await check(url)

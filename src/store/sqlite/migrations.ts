@@ -111,7 +111,7 @@ export const migrations: readonly string[] = [
    FROM (SELECT *, substr(tail, instr(tail, '-') + 1) AS line
      FROM (SELECT *, substr(position, 14) AS tail FROM old_deliveries));
    DROP TABLE old_deliveries;`,
-  // By the tag, or by the hash of a long one: no two tags can be made to share a place in the index.
+  // By the tag, or by the hash of a long one: no two tags share a place in the index.
   `ALTER TABLE plants ADD COLUMN tag_key BLOB;
    UPDATE plants SET tag_key = to_tag_key(tag) WHERE octet_length(tag) > ${maxIndexedBytes};
    DROP INDEX plants_by_tag;
