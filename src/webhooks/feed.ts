@@ -51,7 +51,9 @@ export function openFeed(options: FeedOptions): Feed {
   let ahead = new Set(receiver.progress.ahead)
   let positionTimer: NodeJS.Timeout | undefined
   let isPositionDue = false
+  /** Whether the queue lacks deliveries of the store, and whether it has ever had them all. */
   let isStale = true
+  let isLoaded = false
   let isLoading = false
   /** Whether the store has more deliveries than the queue. The journal has to wait for them. */
   let hasMore = false
@@ -62,7 +64,7 @@ export function openFeed(options: FeedOptions): Feed {
   }
 
   function needsPage(): boolean {
-    return mayRead && !isStale && !hasMore && hasRoom()
+    return mayRead && isLoaded && !hasMore && hasRoom()
   }
 
   function hasRoom(): boolean {
@@ -80,6 +82,7 @@ export function openFeed(options: FeedOptions): Feed {
       hasMore = found.length > maxRows
       const now = Date.now()
       queue.reset(found.slice(0, maxRows).map((delivery) => toKnownRow(delivery, now)))
+      isLoaded = true
     } catch (error) {
       isStale = true
       throw error
