@@ -14,6 +14,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { openStore, toStoreLocation } from '../../src/store/open.ts'
+import { issueToken } from '../../src/tokens/issue.ts'
 import { median, quantile } from '../figures.ts'
 import { token, toNextPath } from '../requests.ts'
 import { createPlants } from './creates.ts'
@@ -37,6 +39,8 @@ const rounds = 5
 const sliceMs = 150
 const slicesOfIdle = 60
 
+/** A token may have a quarter of all streams. */
+const followerTokens = await issueTokens('plants.db', 5)
 const service = await start('plants.db')
 try {
   const seconds = Number(values.seconds)
@@ -76,6 +80,16 @@ async function start(file: string): Promise<Running> {
   return { child, url: `http://127.0.0.1:${await askAny('port')}`, ask: askAny }
 }
 
+async function issueTokens(file: string, count: number): Promise<string[]> {
+  const location = toStoreLocation(`sqlite:${join(folder, file)}`)
+  if (location === undefined) throw new Error(`${file} is no store`)
+  const store = await openStore(location)
+  const request = { name: 'follower', scopes: ['plants:read'] as const, lifetimeMs: undefined }
+  const issued = await Promise.all(Array.from({ length: count }, () => issueToken(store, request)))
+  await store.close()
+  return issued.map((one) => one.token)
+}
+
 /** Follows one service, writes to another, and tells what came, when, and at which cost. */
 async function measure(
   followed: Running,
@@ -88,7 +102,9 @@ async function measure(
   const delays: number[] = []
   const rssBefore = await followed.ask('rssMb')
   const readers = await Promise.all(
-    Array.from({ length: followers }, () => follow(followed.url, madeAt, delays)),
+    Array.from({ length: followers }, (_, index) =>
+      follow(followed.url, followerTokens[index % followerTokens.length] ?? '', madeAt, delays),
+    ),
   )
 
   async function createAtRate(count: number): Promise<void> {
@@ -133,8 +149,13 @@ async function measure(
 }
 
 /** A follower that counts events, and notes the delay from the answer to the create. */
-async function follow(url: string, madeAt: ReadonlyMap<string, number>, delays: number[]) {
-  const headers = { Authorization, Accept: 'text/event-stream' }
+async function follow(
+  url: string,
+  ownToken: string,
+  madeAt: ReadonlyMap<string, number>,
+  delays: number[],
+) {
+  const headers = { Authorization: `Bearer ${ownToken}`, Accept: 'text/event-stream' }
   const sent = get(`${url}/events?after=latest`, { agent: false, headers })
   const [response] = await once(sent, 'response')
   let seen = 0

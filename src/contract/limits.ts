@@ -24,6 +24,8 @@ export const limits = {
   gzipFactor: 100,
   /** How many streams of events a process sends. */
   eventStreams: 1_000,
+  /** How many of them one token may have. */
+  eventStreamsOfToken: 250,
   /** A stream for whose client this much waits is cut. */
   eventBytesWaiting: 1024 * 1024,
   /** A page of plants or events ends when it reaches this size. */

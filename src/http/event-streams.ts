@@ -16,7 +16,7 @@ export interface EventStream {
 /** The streams of a process. */
 export interface EventStreams {
   /** Reserves a stream of the changes after a position, which has to be sent. */
-  reserve(begin: Position): EventStream
+  reserve(begin: Position, tokenId: string): EventStream
   /** Ends every stream, and each new one as soon as it has begun. */
   endAll(): void
 }
@@ -32,6 +32,8 @@ interface OpenStream {
   checkReader(): void
 }
 
+type StreamLimits = Readonly<Record<'eventStreams' | 'eventStreamsOfToken', number>>
+
 /** How often tokens and readers are checked. */
 const checkMs = 250
 /** A client for which 1 MiB waits, and that reads nothing for this long, is cut. */
@@ -41,13 +43,20 @@ const comment = Buffer.from(':\n\n')
 export function buildEventStreams(
   reader: JournalReader,
   timeouts: Timeouts,
-  maxStreams: number = limits.eventStreams,
+  { eventStreams, eventStreamsOfToken }: StreamLimits = limits,
 ): EventStreams {
   const streams = new Set<OpenStream>()
-  let reserved = 0
+  /** The token of each stream that is reserved or open. */
+  const reserved: string[] = []
   let isEnding = false
   let checks: NodeJS.Timeout | undefined
   let comments: NodeJS.Timeout | undefined
+
+  function requireRoom(tokenId: string): void {
+    if (reserved.length >= eventStreams) throw tooManyStreams('The service', eventStreams)
+    const own = reserved.filter((id) => id === tokenId).length
+    if (own >= eventStreamsOfToken) throw tooManyStreams('This token', eventStreamsOfToken)
+  }
 
   function check(): void {
     for (const stream of streams) stream.checkReader()
@@ -166,11 +175,12 @@ export function buildEventStreams(
   }
 
   return {
-    reserve(begin) {
-      if (reserved === maxStreams && !isEnding) throw tooManyStreams(maxStreams)
-      reserved++
+    reserve(begin, tokenId) {
+      if (!isEnding) requireRoom(tokenId)
+      reserved.push(tokenId)
       return {
-        sendTo: (...call) => sendFrom(begin, ...call).finally(() => reserved--),
+        sendTo: (...call) =>
+          sendFrom(begin, ...call).finally(() => reserved.splice(reserved.indexOf(tokenId), 1)),
       }
     },
     endAll() {
@@ -195,10 +205,10 @@ function toText(event: JournalEvent): string {
   return `id: ${event.position}\nevent: ${event.type}\ndata: ${toEventJson(event)}\n\n`
 }
 
-function tooManyStreams(max: number): Failure {
+function tooManyStreams(who: string, count: number): Failure {
   return new Failure(
     50300,
-    `The service is sending ${max} streams of events already. Try again later, or read pages.`,
+    `${who} has ${count} streams of events already. Try again later, or read pages.`,
     { reason: 'event_streams' },
   )
 }

@@ -25,7 +25,7 @@ export function buildEventHandlers(
   }
 
   return {
-    async listEvents({ parameters, baseUrl, mediaType }) {
+    async listEvents({ parameters, baseUrl, mediaType, tokenId }) {
       const { eventLimit: limit = pageLimits.default } = parameters
       const headers = (position: Position) => ({
         Link: `<${baseUrl}/events?after=${position}&limit=${limit}>; rel="next"`,
@@ -33,7 +33,7 @@ export function buildEventHandlers(
       })
       if (mediaType === eventStreamType) {
         const { begin } = await read(toStart(parameters), 1)
-        return { status: 200, headers: headers(begin), body: streams.reserve(begin) }
+        return { status: 200, headers: headers(begin), body: streams.reserve(begin, tokenId) }
       }
       const { events, end } = await read(parameters.position, limit)
       const body = {

@@ -366,11 +366,20 @@ for (const engine of engines) {
 
     it('is refused when there are as many as there may be', async () => {
       const store: Store = await engine.open(await engine.newUrl())
-      const streams = buildEventStreams(openReader(store), defaultTimeouts, 2)
+      const streams = buildEventStreams(openReader(store), defaultTimeouts, {
+        eventStreams: 3,
+        eventStreamsOfToken: 2,
+      })
       const end = (await store.journalEnd()) as Position
-      streams.reserve(end)
-      streams.reserve(end)
-      assert.throws(() => streams.reserve(end), { number: 50300, reason: 'event_streams' })
+      const refusal = { number: 50300, reason: 'event_streams' }
+      streams.reserve(end, 'one')
+      streams.reserve(end, 'one')
+      assert.throws(() => streams.reserve(end, 'one'), { ...refusal, message: /^This token has 2/ })
+      streams.reserve(end, 'other')
+      assert.throws(() => streams.reserve(end, 'third'), {
+        ...refusal,
+        message: /^The service has 3/,
+      })
     })
   })
 }
