@@ -11,22 +11,23 @@ export function newSecret(): string {
   return prefix + randomBytes(secretBytes).toString('base64')
 }
 
-/** A request to sign. The id is the same on every attempt, the time is not. */
+/** What is signed of a request. The id is the same on every attempt, the time is not. */
 export interface Signed {
   readonly id: string
   /** In seconds since 1970. */
   readonly timestamp: number
-  readonly body: string
+  /** The body, or the type of the event. */
+  readonly content: string
 }
 
-/** The value of `webhook-signature`: one signature, and a second one after a rotation. */
+/** The value of a header: one signature, and a second one after a rotation. */
 export function sign(secrets: Secrets, signed: Signed, now: number): string {
   const { current, previous, previousUntil = 0 } = secrets
   const signing = previous !== undefined && now < previousUntil ? [current, previous] : [current]
   return signing.map((secret) => signWith(secret, signed)).join(' ')
 }
 
-function signWith(secret: string, { id, timestamp, body }: Signed): string {
+function signWith(secret: string, { id, timestamp, content }: Signed): string {
   const key = Buffer.from(secret.slice(prefix.length), 'base64')
-  return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`
+  return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${content}`).digest('base64')}`
 }
