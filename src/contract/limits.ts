@@ -17,6 +17,8 @@ export const limits = {
   importsOfToken: 2,
   /** An import whose client sends less than this in the time for a request is too slow. */
   importBytesInTime: 64 * 1024,
+  /** While no more imports may begin, the slowest of them has to send this in that time. */
+  importBytesInTimeWhenFull: 1024 * 1024,
   /** An import ends after this many lines that it has refused. */
   refusedLines: 100_000,
   /** A gzipped import may expand to this many bytes, and to more by this factor. */

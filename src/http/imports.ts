@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure } from '../contract/errors.ts'
 import type { Format } from '../contract/formats.ts'
 import type { ImportReport } from '../contract/import-report.ts'
-import { limits } from '../contract/limits.ts'
+import { limits, type Timeouts } from '../contract/limits.ts'
 import type { ConflictRule } from '../contract/parameters.ts'
 import type { NewPlant } from '../contract/shapes.ts'
 import type { ImportOutcome, Store } from '../store/store.ts'
@@ -34,7 +34,11 @@ export interface ImportRequest {
 }
 
 /** Builds the imports of a server. `countRequests` counts every request that it has received. */
-export function buildImports(store: Store, countRequests: () => number): Imports {
+export function buildImports(
+  store: Store,
+  countRequests: () => number,
+  { requestTimeoutMs }: Timeouts,
+): Imports {
   /** The running imports, and the token of each. */
   const running = new Map<FileUpload, string>()
   const whenFree = buildGate(maxPuts)
@@ -45,6 +49,7 @@ export function buildImports(store: Store, countRequests: () => number): Imports
     characters: 64 * 1024,
     inFlight: 2,
   }
+  let fullTimer: NodeJS.Timeout | undefined
   let ownRequests = 0
   let otherRequests = 0
   let othersCameAt = -recentMs
@@ -69,6 +74,27 @@ export function buildImports(store: Store, countRequests: () => number): Imports
     return store.importPlants(plants, toOnConflict(rule), tokenId)
   }
 
+  /** While all places are taken, ends the slowest import if it is too slow. */
+  function watchWhenFull(): void {
+    if (running.size < limits.imports) {
+      clearTimeout(fullTimer)
+      fullTimer = undefined
+    } else if (fullTimer === undefined) {
+      const before = [...running.keys()].map((upload) => ({ upload, bytes: upload.received() }))
+      fullTimer = setTimeout(endSlowest, requestTimeoutMs, before).unref()
+    }
+  }
+
+  function endSlowest(before: readonly { upload: FileUpload; bytes: number }[]): void {
+    fullTimer = undefined
+    const sent = before.map(({ upload, bytes }) => upload.received() - bytes)
+    const least = Math.min(...sent)
+    if (least < limits.importBytesInTimeWhenFull) {
+      before[sent.indexOf(least)]?.upload.end(tooSlow(requestTimeoutMs))
+    }
+    watchWhenFull()
+  }
+
   function requireRoom(tokenId: string): void {
     if (running.size >= limits.imports) throw tooManyImports('The service', limits.imports)
     const own = running.values().filter((id) => id === tokenId)
@@ -81,6 +107,7 @@ export function buildImports(store: Store, countRequests: () => number): Imports
       ownRequests++
       requireRoom(request.tokenId)
       running.set(upload, request.tokenId)
+      watchWhenFull()
       try {
         const { importFile } = await import('./import-file.ts')
         const putOwn = (plants: readonly NewPlant[]) =>
@@ -88,6 +115,7 @@ export function buildImports(store: Store, countRequests: () => number): Imports
         return await importFile({ ...request, upload, bounds, put: putOwn })
       } finally {
         running.delete(upload)
+        watchWhenFull()
       }
     },
 
@@ -95,6 +123,13 @@ export function buildImports(store: Store, countRequests: () => number): Imports
       for (const upload of running.keys()) upload.end(failure)
     },
   }
+}
+
+function tooSlow(requestTimeoutMs: number): Failure {
+  return new Failure(
+    40800,
+    `While ${limits.imports} imports run, each must send ${limits.importBytesInTimeWhenFull} bytes within ${requestTimeoutMs / 1000} s.`,
+  )
 }
 
 function tooManyImports(who: string, count: number): Failure {

@@ -53,7 +53,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   const { countersOf } = metrics
   const unrouted = countersOf()
   const log = openRequestLog(parts)
-  const imports = buildImports(store, metrics.countRequests)
+  const imports = buildImports(store, metrics.countRequests, timeouts)
   const findForeignHost = buildHostCheck(parts)
   const streams = buildEventStreams(parts.reader, timeouts)
   const entries = [

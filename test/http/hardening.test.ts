@@ -190,7 +190,7 @@ describe('an idempotency key', () => {
     const metrics = openTestMetrics(store)
     const { createPlant } = buildHandlers({
       store,
-      imports: buildImports(store, metrics.countRequests),
+      imports: buildImports(store, metrics.countRequests, defaultTimeouts),
       streams: buildEventStreams(openReader(store), defaultTimeouts),
       metrics,
       maxKeysOfToken: 2,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { defaultTimeouts } from '../../src/contract/limits.ts'
 import { buildImports } from '../../src/http/imports.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -28,8 +29,8 @@ async function importBeside(countRequests: () => number): Promise<number[]> {
     yield Buffer.from(lines.join(''))
   }
   const { signal } = new AbortController()
-  const upload = { chunks: read(), signal, end() {} }
-  const report = await buildImports(counted, countRequests).run(upload, request)
+  const upload = { chunks: read(), signal, received: () => 0, end() {} }
+  const report = await buildImports(counted, countRequests, defaultTimeouts).run(upload, request)
   assert.equal(report.stored, 2_000)
   return sizes
 }

@@ -269,6 +269,45 @@ describe('an import', () => {
     assert.equal((await next.answer).stored, 1)
   })
 
+  it('is cut as the slowest of four that all send little', async () => {
+    const sqlite = engines[0] as (typeof engines)[number]
+    const store = await sqlite.open(await sqlite.newUrl())
+    const service = await startService('sqlite::memory:', {
+      store,
+      timeouts: { headersTimeoutMs: 1_000, requestTimeoutMs: 1_000 },
+    })
+    const uploads = await Promise.all(
+      Array.from({ length: 4 }, async (_, index) => {
+        const { token } = await issueToken(store, { name: 'x', scopes, lifetimeMs: undefined })
+        const headers = { Authorization: `Bearer ${token}` }
+        // Enough to be no slow client alone. The last one sends least.
+        return {
+          upload: startUpload(service.url, 'ndjson', { headers }),
+          bytes: index === 3 ? 10_000 : 30_000,
+        }
+      }),
+    )
+    let isCut = false
+    const [slowest] = uploads.slice(-1)
+    const answer = slowest?.upload.answer.finally(() => {
+      isCut = true
+    })
+    for (let round = 0; round < 200 && !isCut; round++) {
+      await Promise.all(
+        uploads.map(({ upload, bytes }) => upload.send(`${' '.repeat(bytes)}\n`).catch(() => {})),
+      )
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    const refused = await answer
+    assert.equal(refused?.error, 40800)
+    assert.match(refused?.message ?? '', /^While 4 imports run, each must send 1048576 bytes/)
+    for (const { upload } of uploads.slice(0, 3)) {
+      await upload.send(toLines(1, 1))
+      upload.end()
+      assert.equal((await upload.answer).status, 200)
+    }
+  })
+
   it('waits while the queue of the store is full', async () => {
     const sqlite = engines[0] as (typeof engines)[number]
     const store = await sqlite.open(await sqlite.newUrl())

@@ -18,6 +18,8 @@ export interface LongBody {
   readonly chunks: AsyncIterable<Buffer>
   /** Aborts with a `Failure` when the body may not be used any more. */
   readonly signal: AbortSignal
+  /** How many bytes have come. */
+  received(): number
   /** Ends the use of the body. */
   end(failure: Failure): void
 }
@@ -45,6 +47,7 @@ export function openLongBody(
   const { signal } = controller
   let held: Buffer[] = []
   let heldBytes = 0
+  let bytes = 0
   let ending: 'whole' | Failure | undefined = hasNoBody(request) ? 'whole' : undefined
   let wake = () => {}
 
@@ -93,7 +96,6 @@ export function openLongBody(
   const watch = setInterval(() => Promise.try(verifyToken).catch(end), tokenCheckMs)
   if (ending === undefined) {
     let count = 0
-    let bytes = 0
     bodies.set(socket, finish)
     beginReading(request)
     request.on('data', (chunk: Buffer) => {
@@ -127,7 +129,7 @@ export function openLongBody(
     // Node does not close a discarded request with its connection.
     socket.once('close', forget)
   })
-  return { chunks: read(), signal, end }
+  return { chunks: read(), signal, received: () => bytes, end }
 }
 
 /** Tells a body that is being received that its bytes are broken. Returns whether there is one. */
