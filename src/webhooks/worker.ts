@@ -158,7 +158,7 @@ export function openWorker(options: WorkerOptions): Worker {
   /** A save has many outcomes where it can, and waits only while more are to come. */
   function announce(): void {
     hasNews = true
-    const isFull = queue.peek() === undefined || unsaved.length >= maxInFlight / 8 || isPaused
+    const isFull = queue.peek() === undefined || unsaved.length >= maxInFlight / 2 || isPaused
     onUnsaved(isFull ? 'now' : 'soon')
   }
 
