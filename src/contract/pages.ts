@@ -1,5 +1,5 @@
 import { cachePolicies, type HeaderName } from './headers.ts'
-import { json, type Page, type TextBody } from './operation.ts'
+import { type JsonBody, json, type Page, type TextBody } from './operation.ts'
 import { Health, OpenApiDocument, Readiness } from './shapes.ts'
 
 const webPage = webFile('The page.', { mediaType: 'text/html', description: 'A web page.' }, [
@@ -36,9 +36,7 @@ export const pages = {
     path: '/openapi.json',
     summary: 'Get this document',
     description: 'Returns the OpenAPI document of the service.',
-    successes: {
-      200: { description: 'This document.', body: json(OpenApiDocument), headers: [] },
-    },
+    successes: webFile('This document.', json(OpenApiDocument), []),
     failures: [],
   },
   getPage: {
@@ -69,7 +67,7 @@ export const pages = {
 } as const satisfies Record<string, Page>
 
 /** The answers of a file for browsers, which is compressed and cached. */
-function webFile(description: string, body: TextBody, own: readonly HeaderName[]) {
+function webFile(description: string, body: JsonBody | TextBody, own: readonly HeaderName[]) {
   const cached = ['ETag', 'Cache-Control', 'Vary'] as const
   return {
     200: {

@@ -5,7 +5,7 @@ import type { JournalReader, SharedPage } from '../journal/reader.ts'
 import { toEventJson } from '../json/write.ts'
 import type { JournalEvent, Position } from '../store/store.ts'
 import { type Exchange, type Headers, joinFields, recordAnswer } from './exchange.ts'
-import { countUnsent } from './node/unsent.ts'
+import { countUnsent, openCount } from './node/unsent.ts'
 
 /** A stream of events that is to be sent. */
 export interface EventStream {
@@ -155,6 +155,7 @@ export function buildEventStreams(
   function openStream({ request, response }: Exchange, verifyToken: () => unknown): OpenStream {
     let unsent = 0
     let idleMs = 0
+    const count = openCount(response, request.socket)
     const isWaiting = () => response.writableLength > 0
     return {
       token: request.headers.authorization ?? '',
@@ -168,6 +169,7 @@ export function buildEventStreams(
         // Counted in checks: in a process that was stopped for a while, nothing could be read.
         idleMs = isWaiting() && left === unsent ? idleMs + checkMs : 0
         unsent = left
+        count(response.writableLength)
         const isFull = response.writableLength > limits.eventBytesWaiting
         if (idleMs > (isFull ? fullMs : timeouts.unreadMs)) response.destroy()
       },

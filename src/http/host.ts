@@ -11,23 +11,29 @@ interface HostParts {
 }
 
 /**
- * Finds requests of browsers that were led here by a foreign name: a page of that name would count
- * as ours (DNS rebinding). Addresses, `localhost` and the names of this machine cannot be claimed
- * by others. Programs may use any name, and so may pages of other origins, which CORS judges.
+ * Tells whether a host is ours: nobody else can claim an address, `localhost` or a name of this
+ * machine.
  */
-export function buildHostCheck(
-  parts: HostParts,
-): (request: IncomingMessage) => Failure | undefined {
+export function buildOwnHosts(parts: HostParts): (host: string) => boolean {
   const ownNames = new Set(['localhost', parts.host, hostname(), `${hostname()}.local`])
   if (parts.publicUrl !== undefined) ownNames.add(new URL(parts.publicUrl).hostname)
-  // Most requests have the host of the one before.
-  let lastOwn = ''
-  let lastForeign = ''
-
-  function isOwn(host: string): boolean {
+  return (host) => {
     const name = toName(host)
     return isIP(name) !== 0 || ownNames.has(name) || name.endsWith('.localhost')
   }
+}
+
+/**
+ * Finds requests of browsers that were led here by a foreign name: a page of that name would count
+ * as ours (DNS rebinding). Programs may use any name, and so may pages of other origins, which CORS
+ * judges.
+ */
+export function buildHostCheck(
+  isOwn: (host: string) => boolean,
+): (request: IncomingMessage) => Failure | undefined {
+  // Most requests have the host of the one before.
+  let lastOwn = ''
+  let lastForeign = ''
 
   return ({ headers }) => {
     const { host } = headers

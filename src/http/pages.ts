@@ -9,7 +9,7 @@ import { addField, type Exchange, type Headers, send } from './exchange.ts'
 import { shuttingDown } from './failures.ts'
 import { takesGzip } from './negotiation.ts'
 import type { Lifecycle } from './node/drain.ts'
-import { toBaseUrl } from './protocol.ts'
+import { toHost } from './protocol.ts'
 import { type Entry, nothingAt } from './routes.ts'
 
 interface PageParts {
@@ -17,11 +17,13 @@ interface PageParts {
   readonly lifecycle: Lifecycle
   readonly writeHealth: WriteHealth
   readonly publicUrl: string | undefined
+  readonly isOwnHost: (host: string) => boolean
 }
 
 /** The pages that need no token, with the functions that answer them. */
-export function buildPages({ store, lifecycle, writeHealth, publicUrl }: PageParts): Entry[] {
-  const writeDocument = buildDocument()
+export function buildPages(parts: PageParts): Entry[] {
+  const { store, lifecycle, writeHealth } = parts
+  const findDocument = buildDocuments(parts)
   const webFiles = buildWebFiles()
   const healthy: Health = { status: 'ok' }
 
@@ -38,7 +40,7 @@ export function buildPages({ store, lifecycle, writeHealth, publicUrl }: PagePar
     },
 
     async getOpenApi(exchange) {
-      send(exchange, 200, {}, await writeDocument(publicUrl ?? toBaseUrl(exchange.request)))
+      sendFile(exchange, await findDocument(toHost(exchange.request)), documentHeaders)
     },
 
     getPage: (exchange) => webFiles.sendPage(exchange, 'page'),
@@ -61,20 +63,31 @@ export function buildPages({ store, lifecycle, writeHealth, publicUrl }: PagePar
   })
 }
 
-/** Stands for the address, so that all answers share the rest of the document. */
-const placeholder = 'http://placeholder.invalid'
+/** Other addresses get a document with a relative one: each kept document takes 200 KiB. */
+const maxDocuments = 16
 
-/** Writes the OpenAPI document. The first client that asks for it has it built. */
-function buildDocument(): (baseUrl: string) => Promise<Buffer[]> {
-  const findParts = atFirstUse(async () => {
+/**
+ * Finds the OpenAPI document for the host of a request. It names the address of the operator, or an
+ * address of this machine, never a foreign one. Each document is made once, for its first reader.
+ */
+function buildDocuments({ publicUrl, isOwnHost }: PageParts): (host: string) => Promise<Asset> {
+  const documents = new Map<string, Asset>()
+
+  function toBaseUrl(host: string): string {
+    if (publicUrl !== undefined) return publicUrl
+    const own = `http://${host}`
+    const isKept = documents.has(own) || documents.size < maxDocuments
+    return isKept && isOwnHost(host) ? own : '/'
+  }
+
+  return async (host) => {
+    const { toAsset } = await import('../web/assets.ts')
     const { buildOpenApi } = await import('../contract/openapi.ts')
-    const parts = JSON.stringify(buildOpenApi({ baseUrl: placeholder })).split(placeholder)
-    return parts.map((part) => Buffer.from(part))
-  })
-  return async (baseUrl) => {
-    const [start, ...rest] = (await findParts()) as [Buffer, ...Buffer[]]
-    const address = Buffer.from(JSON.stringify(baseUrl).slice(1, -1))
-    return [start, ...rest.flatMap((part) => [address, part])]
+    const baseUrl = toBaseUrl(host)
+    const document =
+      documents.get(baseUrl) ?? toAsset('openapi.json', JSON.stringify(buildOpenApi({ baseUrl })))
+    documents.set(baseUrl, document)
+    return document
   }
 }
 
@@ -88,6 +101,7 @@ const pageHeaders: Headers = {
   'Cross-Origin-Opener-Policy': openerPolicy,
   'Referrer-Policy': referrerPolicy,
 }
+const documentHeaders: Headers = { 'Cache-Control': cachePolicies.page }
 const assetHeaders: Headers = { 'Cache-Control': cachePolicies.asset }
 
 /** The answers with files for browsers. The files are built for the first browser that asks. */

@@ -105,11 +105,11 @@ function toAuthority(target: string): string | undefined {
   return target.startsWith('/') ? undefined : absoluteForm.exec(target)?.[1]
 }
 
-/** The address under which the client reached us, without a slash at the end. */
-export function toBaseUrl({ headers, socket, url: target = '/' }: IncomingMessage): string {
+/** The host under which the client reached us, with its port. */
+export function toHost({ headers, socket, url: target = '/' }: IncomingMessage): string {
   // The host of a target in absolute form counts instead of the header.
   const host = toAuthority(target) ?? headers.host
-  if (host !== undefined) return `http://${host}`
+  if (host !== undefined) return host
   const address = socket.localAddress ?? ''
-  return `http://${address.includes(':') ? `[${address}]` : address}:${socket.localPort}`
+  return `${address.includes(':') ? `[${address}]` : address}:${socket.localPort}`
 }

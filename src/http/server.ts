@@ -16,7 +16,7 @@ import { buildEventStreams } from './event-streams.ts'
 import { type Exchange, recordAnswer } from './exchange.ts'
 import { sendFailure, shuttingDown, toFailure, toRawAnswer } from './failures.ts'
 import { buildHandlers } from './handlers.ts'
-import { buildHostCheck } from './host.ts'
+import { buildHostCheck, buildOwnHosts } from './host.ts'
 import { buildImports } from './imports.ts'
 import { closeAfter } from './node/connection.ts'
 import { buildNodeServer, type NodeServer } from './node/server.ts'
@@ -54,7 +54,8 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   const unrouted = countersOf()
   const log = openRequestLog(parts)
   const imports = buildImports(store, metrics.countRequests, timeouts)
-  const findForeignHost = buildHostCheck(parts)
+  const isOwnHost = buildOwnHosts(parts)
+  const findForeignHost = buildHostCheck(isOwnHost)
   const streams = buildEventStreams(parts.reader, timeouts)
   const entries = [
     ...buildOperations({
@@ -66,7 +67,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
       writeHealth,
       isJournaled,
     }),
-    ...buildPages({ store, lifecycle, writeHealth, publicUrl }),
+    ...buildPages({ store, lifecycle, writeHealth, publicUrl, isOwnHost }),
   ]
   const findRoute = buildRoutes(entries, countersOf)
 

@@ -25,6 +25,7 @@ const contentTypes: Record<string, string> = {
   // The document of the reference: the contract calls these files text.
   '.txt': 'text/plain; charset=utf-8',
   '.svg': 'image/svg+xml',
+  '.json': 'application/json',
 }
 
 /** Where the executable keeps these files. */
@@ -72,7 +73,8 @@ export function buildAssets(): ReadonlyMap<string, Asset> {
   )
 }
 
-function toAsset(name: string, text: string): Asset {
+/** A file with its compressed form and the hash of its content. */
+export function toAsset(name: string, text: string): Asset {
   const bytes = Buffer.from(text)
   return {
     name,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
@@ -128,26 +128,66 @@ describe('a new connection', () => {
   })
 })
 
+/** A plant, how often each connection asks for it, and how much memory all may take. */
+const unread: [title: string, name: string, connections: number, requests: number, mb: number][] = [
+  ['of a megabyte', 'x'.repeat(1_000_000), scale(200, 800), 6, 200],
+  ['of six megabytes as JSON', '\u0001'.repeat(1_000_000), scale(100, 300), 1, 350],
+]
+
 describe('answers that are not read', () => {
-  it('hold a bounded amount of memory over all connections', async (t) => {
+  for (const [title, name, connections, requests, mb] of unread) {
+    it(`hold a bounded amount of memory over all connections: ${title}`, async (t) => {
+      const service = await startProcess({ database: 'sqlite::memory:' })
+      await importFile(service, [name])
+      const before = readPeakMb(service)
+      const get = `GET /plants/0 HTTP/1.1\r\nHost: a\r\n${authorization}\r\n`
+      await gather(service.url, connections, (socket) => {
+        socket.pause()
+        socket.write(get.repeat(requests))
+      })
+      // Requests of one token are answered in the order in which they come.
+      const last = await call(service.url, {
+        path: '/plants',
+        headers: { Authorization: `Bearer ${token}` },
+      })
+      assert.equal(last.status, 200)
+      const grown = readPeakMb(service) - before
+      t.diagnostic(`memory ${before} MB, and ${grown} MB more at most`)
+      assert.ok(grown < mb, `${grown} MB more`)
+    })
+  }
+
+  it('share the document: many readers of it take little memory', async (t) => {
     const service = await startProcess({ database: 'sqlite::memory:' })
-    // Six megabytes as JSON.
-    await importFile(service, ['\u0001'.repeat(1_000_000)])
+    const get = 'GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n'
+    await call(service.url, { path: '/openapi.json', headers: {} })
     const before = readPeakMb(service)
-    const get = `GET /plants/0 HTTP/1.1\r\nHost: a\r\n${authorization}\r\n`
-    await gather(service.url, scale(100, 300), (socket) => {
+    const readers = scale(300, 3_000)
+    await gather(service.url, readers, (socket) => {
+      socket.pause()
+      socket.write(get.repeat(20))
+    })
+    const { status } = await call(service.url, { path: '/readyz', headers: {} })
+    assert.equal(status, 200)
+    const grown = readPeakMb(service) - before
+    t.diagnostic(`memory ${before} MB, and ${grown} MB more at most`)
+    // 200 KB for each of 3,000 before.
+    assert.ok(grown < 30 + readers * 0.05, `${grown} MB more`)
+  })
+
+  it('are cut where they are streams of events as well', async () => {
+    const service = await startProcess({ database: 'sqlite::memory:' })
+    await importFile(service, Array(20).fill('x'.repeat(1_000_000)))
+    const get = `GET /events HTTP/1.1\r\nHost: a\r\n${authorization}Accept: text/event-stream\r\n\r\n`
+    await gather(service.url, 200, (socket) => {
       socket.pause()
       socket.write(get)
     })
-    // Requests of one token are answered in the order in which they come.
-    const last = await call(service.url, {
-      path: '/plants',
-      headers: { Authorization: `Bearer ${token}` },
-    })
-    assert.equal(last.status, 200)
-    const grown = readPeakMb(service) - before
-    t.diagnostic(`memory ${before} MB, and ${grown} MB more at most`)
-    assert.ok(grown < 350, `${grown} MB more`)
+    await waitUntil(() => countFiles(service) > 200, 'all are connected')
+    // Each has a megabyte of the 128 that may wait.
+    await waitUntil(() => countFiles(service) < 180, 'streams are cut')
+    // The limit on the time without reading would have cut all.
+    assert.ok(countFiles(service) > 60, `${countFiles(service)} files are open`)
   })
 })
 
@@ -158,6 +198,11 @@ async function importFile({ url }: ServiceProcess, names: readonly string[]): Pr
   const path = '/plants.csv'
   const answer = await call(url, { method: 'POST', path, headers, body: `id,name\n${body}` })
   assert.equal(JSON.parse(answer.body).stored, names.length)
+}
+
+/** How many files and connections the service has open. */
+function countFiles({ child }: ServiceProcess): number {
+  return readdirSync(`/proc/${child.pid}/fd`).length
 }
 
 function readPeakMb({ child }: ServiceProcess): number {

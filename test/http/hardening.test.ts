@@ -37,7 +37,7 @@ describe('every answer', () => {
     ['/plants/404', 'private, no-cache'],
     ['/healthz', 'no-store'],
     ['/readyz', 'no-store'],
-    ['/openapi.json', undefined],
+    ['/openapi.json', 'no-cache'],
     ['/nowhere', undefined],
   ]
   for (const [path, cacheControl] of cacheControls) {
@@ -49,6 +49,18 @@ describe('every answer', () => {
       assert.equal(anonymous.headers.get('cache-control'), cacheControl)
     })
   }
+
+  it('has a document that is compressed for those that take it so', async () => {
+    const path = '/openapi.json'
+    const plain = await fetch(`${service.url}${path}`, {
+      headers: { 'Accept-Encoding': 'identity' },
+    })
+    const gzipped = await fetch(`${service.url}${path}`, { headers: { 'Accept-Encoding': 'gzip' } })
+    assert.equal(plain.headers.get('content-encoding'), null)
+    assert.equal(gzipped.headers.get('content-encoding'), 'gzip')
+    assert.equal(await gzipped.text(), await plain.text())
+    assert.notEqual(gzipped.headers.get('etag'), plain.headers.get('etag'))
+  })
 
   it('has nosniff, even when the parser refuses the request', async () => {
     const [answer] = await exchange(service.url, Buffer.from('GARBAGE\r\n\r\n'))

@@ -28,7 +28,7 @@ export function countUnsent(socket: Socket): number {
 interface Unsent {
   readonly socket: Socket
   readonly key: string
-  readonly bytes: number
+  bytes: number
   /** What was left of the write under way, and since when. */
   left: number
   readAt: number
@@ -54,7 +54,18 @@ export function endWith(response: ServerResponse, body: string, bytes: number): 
   if (body.length > wholeLength) writeOn(response, body, encoding, 0)
   else response.end(body, encoding)
   const { socket } = response
-  if (socket && socket.writableLength > 0) hold(response, socket, bytes)
+  if (socket && socket.writableLength > 0) openCount(response, socket)(bytes)
+}
+
+/**
+ * Counts what a response has in memory until it is closed. Returns a function to say how many bytes
+ * that is now.
+ */
+export function openCount(response: ServerResponse, socket: Socket): (bytes: number) => void {
+  const key = response.req.headers.authorization ?? ''
+  const answer: Unsent = { socket, key, bytes: 0, left: 0, readAt: 0 }
+  response.once('close', () => resize(answer, 0))
+  return (bytes) => resize(answer, bytes)
 }
 
 function writeOn(
@@ -76,25 +87,20 @@ function writeOn(
   response.end()
 }
 
-/** Counts an answer until it is sent or broken off. */
-function hold(response: ServerResponse, socket: Socket, bytes: number): void {
-  const key = response.req.headers.authorization ?? ''
-  const left = countUnsent(socket)
-  const answer: Unsent = { socket, key, bytes, left, readAt: performance.now() }
-  answers.add(answer)
-  bytesByKey.set(key, (bytesByKey.get(key) ?? 0) + bytes)
-  totalBytes += bytes
-  response.once('close', () => release(answer))
-  if (totalBytes > limits.unsentBytes) looks ??= setInterval(look, lookMs).unref()
-}
-
-function release(answer: Unsent): void {
-  if (!answers.delete(answer)) return
-  const { key, bytes } = answer
-  const ofKey = (bytesByKey.get(key) ?? 0) - bytes
+function resize(answer: Unsent, bytes: number): void {
+  const { key, socket } = answer
+  const ofKey = (bytesByKey.get(key) ?? 0) + bytes - answer.bytes
   if (ofKey > 0) bytesByKey.set(key, ofKey)
   else bytesByKey.delete(key)
-  totalBytes -= bytes
+  totalBytes += bytes - answer.bytes
+  answer.bytes = bytes
+  if (bytes === 0) answers.delete(answer)
+  else if (!answers.has(answer)) {
+    answer.left = countUnsent(socket)
+    answer.readAt = performance.now()
+    answers.add(answer)
+  }
+  if (totalBytes > limits.unsentBytes) looks ??= setInterval(look, lookMs).unref()
 }
 
 /** Notes who reads, while there is too much. */
@@ -116,7 +122,7 @@ function cutUnread(now: number): void {
   const unread = [...answers].filter(({ readAt }) => now - readAt >= unreadMs)
   for (const answer of unread.sort((one, other) => other.bytes - one.bytes)) {
     if (totalBytes <= limits.unsentBytes / 2) break
-    release(answer)
+    resize(answer, 0)
     breakOff(answer.socket)
   }
 }

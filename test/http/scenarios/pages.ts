@@ -1,4 +1,5 @@
-import { buildAssets } from '../../../src/web/assets.ts'
+import { buildOpenApi } from '../../../src/contract/openapi.ts'
+import { buildAssets, toAsset } from '../../../src/web/assets.ts'
 import { answered, fern, refused, type Scenario, visit } from './scenario.ts'
 
 /** The methods that `Allow` lists. */
@@ -9,6 +10,9 @@ const anywhere = 'DELETE, GET, HEAD, OPTIONS, POST, PUT'
 
 const assets = [...buildAssets().values()]
 const scripts = assets.filter(({ name }) => name.startsWith('assets/'))
+
+const document = JSON.stringify(buildOpenApi({ baseUrl: '/' }))
+const documentTag = `"${toAsset('openapi.json', document).hash}"`
 
 function tagOfPage(path: string): string {
   const file = path === '/' ? 'page.html' : 'reference.html'
@@ -25,8 +29,14 @@ const withoutToken: Scenario[] = [
     headers: { 'cache-control': 'no-store' },
   }),
   answered('the OpenAPI document', visit('/openapi.json'), {
-    body: /^\{"openapi":"3\.1\.0".*"url":"http:\/\/plants\.test".*"minimum":-9223372036854775808/,
+    body: /^\{"openapi":"3\.1\.0".*"url":"\/".*"minimum":-9223372036854775808/,
+    headers: { 'cache-control': 'no-cache', etag: /^"[\w-]{12}"$/, vary: 'Accept-Encoding' },
   }),
+  answered(
+    'the OpenAPI document that is known',
+    visit('/openapi.json', { 'If-None-Match': documentTag }),
+    { status: 304, body: '', headers: { etag: documentTag } },
+  ),
   ...['/', '/docs'].flatMap((path) => [
     answered(`the web page ${path}`, visit(path), {
       body: /^<!doctype html>/,
