@@ -3,16 +3,23 @@ import {
   type Config,
   type Environment,
   expectedUrl,
+  type Flags,
   readConfig,
   toPublicUrl,
   WrongConfig,
 } from '../config.ts'
 import { butNot } from '../contract/wrong-value.ts'
-import { createFlag, environmentHelp, jsonFlag, passwordHelp, quietFlag } from './flags.ts'
-import type { ReadyFlags } from './serve/ready.ts'
-import type { ServeFlags } from './serve/serve.ts'
-import { addTo, type Run } from './store-command.ts'
-import type { CopyFlags } from './stores/copy.ts'
+import type { CopyFlags } from './copy.ts'
+import {
+  createFlag,
+  databaseFlag,
+  environmentHelp,
+  jsonFlag,
+  passwordHelp,
+  quietFlag,
+} from './flags.ts'
+import type { ReadyFlags } from './ready.ts'
+import type { ServeFlags } from './serve.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
@@ -50,7 +57,7 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
   const add = addTo(program, env, terminal)
 
   add('serve', async () => {
-    const { serve } = await import('./serve/serve.ts')
+    const { serve } = await import('./serve.ts')
     return (flags: ServeFlags, config: Config, shown: Terminal) => serve(flags, config, shown)
   })
     .description('run the service')
@@ -67,7 +74,7 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
     .option('--wait <time>', 'how long to wait until it is, such as 30s (0s)')
     .option('--pid <id>', 'its process: once that has ended, there is no more waiting')
     .action(async (flags: ReadyFlags) => {
-      const { askReadiness } = await import('./serve/ready.ts')
+      const { askReadiness } = await import('./ready.ts')
       await askReadiness(flags, readConfig({}, env), terminal)
     })
 
@@ -93,7 +100,7 @@ function addTokenCommands(program: Command, env: Environment, terminal: Terminal
   const token = program.command('token').description('create, list, revoke and prune tokens')
   const add = addTo(token, env, terminal)
 
-  add('create', async () => (await import('./tokens/create.ts')).createToken)
+  add('create', async () => (await import('./tokens.ts')).createToken)
     .description('make a token and print it, once')
     .requiredOption('--name <name>', 'whose token it is')
     .option('--scope <scopes>', 'what it may do (plants:read,plants:write)')
@@ -101,16 +108,16 @@ function addTokenCommands(program: Command, env: Environment, terminal: Terminal
     .option(...createFlag)
     .option(...jsonFlag)
 
-  add('list', async () => (await import('./tokens/list.ts')).listTokens)
+  add('list', async () => (await import('./tokens.ts')).listTokens)
     .description('list every token, without its secret')
     .option(...jsonFlag)
 
-  add('revoke', async () => (await import('./tokens/revoke.ts')).revokeToken)
+  add('revoke', async () => (await import('./tokens.ts')).revokeToken)
     .description('stop a token from working')
     .argument('<id>', 'the id that "token list" shows, or the token itself; - for standard input')
     .option(...jsonFlag)
 
-  add('prune', async () => (await import('./tokens/prune.ts')).pruneTokens)
+  add('prune', async () => (await import('./tokens.ts')).pruneTokens)
     .description('forget the tokens that are expired or revoked')
     .option(...jsonFlag)
 }
@@ -119,7 +126,7 @@ function addWebhookCommands(program: Command, env: Environment, terminal: Termin
   const webhook = program.command('webhook').description('tell other services about new plants')
   const add = addTo(webhook, env, terminal)
 
-  add('add', async () => (await import('./webhooks/add.ts')).addReceiver)
+  add('add', async () => (await import('./webhooks.ts')).addReceiver)
     .description('add a receiver and print its signing secret, once')
     .argument('<url>', 'where to send changes: http or https, without a password')
     .option('--types <types>', 'plant.created, plant.replaced, plant.deleted (plant.created)')
@@ -127,34 +134,31 @@ function addWebhookCommands(program: Command, env: Environment, terminal: Termin
     .option(...createFlag)
     .option(...jsonFlag)
 
-  add('list', async () => (await import('./webhooks/list.ts')).listReceivers)
+  add('list', async () => (await import('./receivers.ts')).listReceivers)
     .description('list every receiver, how far it is, and what failed last')
     .option(...jsonFlag)
 
-  addForOne(
-    'failures',
-    async () => (await import('./webhooks/failures.ts')).listFailures,
-  ).description('list the changes that a receiver did not take')
-  addForOne('resend', async () => (await import('./webhooks/resend.ts')).resend)
+  addForOne('failures', async () => (await import('./receivers.ts')).listFailures).description(
+    'list the changes that a receiver did not take',
+  )
+  addForOne('resend', async () => (await import('./webhooks.ts')).resend)
     .description('send every failure again, or one change of the journal')
     .argument('[position]', 'the position of a change that is still kept (all failures)')
-  addForOne('test', async () => (await import('./webhooks/test.ts')).testReceiver).description(
+  addForOne('test', async () => (await import('./webhooks.ts')).testReceiver).description(
     'send a signed sample, and print what came back',
   )
-  addForOne('rotate', async () => (await import('./webhooks/rotate.ts')).rotateSecret).description(
+  addForOne('rotate', async () => (await import('./webhooks.ts')).rotateSecret).description(
     'make a new secret and print it, once; the old one signs as well for 24 h',
   )
-  addForOne('pause', async () => (await import('./webhooks/change.ts')).pauseReceiver).description(
+  addForOne('pause', async () => (await import('./webhooks.ts')).pauseReceiver).description(
     'send nothing more until the receiver is resumed',
   )
-  addForOne(
-    'resume',
-    async () => (await import('./webhooks/change.ts')).resumeReceiver,
-  ).description('go on where a paused receiver stopped')
-  addForOne(
-    'remove',
-    async () => (await import('./webhooks/change.ts')).removeReceiver,
-  ).description('forget a receiver and what it has yet to get')
+  addForOne('resume', async () => (await import('./webhooks.ts')).resumeReceiver).description(
+    'go on where a paused receiver stopped',
+  )
+  addForOne('remove', async () => (await import('./webhooks.ts')).removeReceiver).description(
+    'forget a receiver and what it has yet to get',
+  )
 
   /** Adds a command about one receiver. */
   function addForOne<Given extends readonly unknown[]>(
@@ -194,22 +198,22 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
     .option('--tag <tag>', 'only plants with this tag')
     .option(...quietFlag)
 
-  add('backup', async () => (await import('./stores/backup.ts')).backUp)
+  add('backup', async () => (await import('./backup.ts')).backUp)
     .description('copy the store into one file, while the service runs')
     .argument('<file>', 'a new file; with .gz at its end it is gzipped; - for standard output')
     .option('--keep <number>', 'make it in the folder <file>, and keep only this many there')
     .option(...quietFlag)
 
-  add('restore', async () => (await import('./stores/restore.ts')).restoreBackup)
+  add('restore', async () => (await import('./restore.ts')).restoreBackup)
     .description('make a store from a backup, where there is none')
     .argument('<file>', 'a file that "backup" made, gzipped or not; - for standard input')
     .option(...quietFlag)
 
-  add('check', async () => (await import('./stores/check.ts')).checkStore)
+  add('check', async () => (await import('./stores.ts')).checkStore)
     .description('examine the store and say what to do; ends with 1 if there is anything')
     .option(...jsonFlag)
 
-  add('log', async () => (await import('./log/log.ts')).showLog)
+  add('log', async () => (await import('./log.ts')).showLog)
     .description('show who changed which plant, from the journal')
     .option('--plant <id>', 'only changes of this plant')
     .option('--token <id>', 'only changes by this token, as "token list" shows it')
@@ -225,7 +229,26 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
     .option(...quietFlag)
     .addHelpText('after', passwordHelp)
     .action(async (flags: CopyFlags) => {
-      const { copyStore } = await import('./stores/copy.ts')
+      const { copyStore } = await import('./copy.ts')
       await copyStore(flags, env, terminal)
     })
+}
+
+/** A command on a store: it takes its arguments and flags, the configuration and the terminal. */
+export type Run<Given extends readonly unknown[]> = (
+  ...all: [...Given, config: Config, terminal: Terminal]
+) => Promise<void>
+
+/** Adds commands on the store that `--database` names. Each is loaded when it is called. */
+function addTo(group: Command, env: Environment, terminal: Terminal) {
+  return <Given extends readonly unknown[]>(name: string, load: () => Promise<Run<Given>>) =>
+    group
+      .command(name)
+      .option(...databaseFlag)
+      .action(async (...given: unknown[]) => {
+        // Commander adds the command itself after the arguments and the flags.
+        const own = given.slice(0, -1)
+        const run = await load()
+        await run(...(own as unknown as Given), readConfig(own.at(-1) as Flags, env), terminal)
+      })
 }

@@ -8,7 +8,7 @@ import type { Terminal } from './terminal.ts'
 export const licensesName = 'licenses.txt'
 
 /** A part of the program, and the text under which it may be passed on. */
-export interface Licensed {
+interface Licensed {
   readonly title: string
   readonly text: string
 }

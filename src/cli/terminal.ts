@@ -1,7 +1,6 @@
 import type { Readable, Writable } from 'node:stream'
 import { explainFile } from '../store/file-errors.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import { toPrintable } from './printable.ts'
 
 /** Where a command reads from and writes to, and the release that runs it. */
 export interface Terminal {
@@ -23,7 +22,7 @@ export interface Terminal {
 
 export type InputStream = Readable & { readonly fd: number }
 
-export type OutputStream = Writable & { readonly isTTY?: boolean }
+type OutputStream = Writable & { readonly isTTY?: boolean }
 
 export type ErrorStream = Writable & {
   readonly isTTY?: boolean
@@ -31,7 +30,7 @@ export type ErrorStream = Writable & {
   readonly fd?: number
 }
 
-export interface TerminalStreams {
+interface TerminalStreams {
   readonly version: string
   readonly command: string
   readonly input: InputStream
@@ -61,4 +60,55 @@ export function cannotPrint(error: Error): CommandFailed {
   if ('code' in error && error.code === 'EPIPE') return new CommandFailed(exitCodes.brokenPipe, '')
   const message = `Cannot write to standard output: ${explainFile(error)}.`
   return new CommandFailed(exitCodes.inputOutput, message, { cause: error })
+}
+
+/** The lines of a table, with columns as wide as their longest cell. */
+export function toTable(rows: readonly (readonly string[])[]): string[] {
+  const [titles = []] = rows
+  const widths = titles.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+/** Characters that a terminal obeys instead of showing: controls, line ends, text direction. */
+const unprintable = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+
+/**
+ * Text that is safe to show on one line: an unprintable character becomes an escape like \u001b.
+ */
+export function toPrintable(text: string): string {
+  return text.replaceAll(
+    unprintable,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
+/** A sentence about what goes to another machine unencrypted; undefined if nothing does. */
+export function describePlainHttp(what: string, address: string): string | undefined {
+  const url = URL.parse(address)
+  if (url?.protocol !== 'http:' || isLoopback(url.hostname)) return undefined
+  // The rest of the address may hold a secret.
+  return `Warning: ${what} go to ${url.host} over plain HTTP, where others can read them. Use https.`
+}
+
+/** Whether this host, as in a URL or without brackets, is the machine itself. */
+export function isLoopback(host: string): boolean {
+  return /^(([^.]+\.)*localhost|\[?::1\]?|127(\.\d+){3})$/.test(host)
+}
+
+/** Prints a secret. One that cannot be printed is undone, because nobody has it. */
+export async function printOrUndo(
+  print: () => Promise<void>,
+  undo: () => Promise<unknown>,
+): Promise<void> {
+  try {
+    await print()
+  } catch (error) {
+    await undo()
+    throw error
+  }
 }

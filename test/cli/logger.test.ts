@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { Writable } from 'node:stream'
 import { describe, it } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
-import { openLogger } from '../../src/cli/serve/logger.ts'
+import { openLogger } from '../../src/cli/serve.ts'
 
 function newTerminal(colors: 'with colors' | 'without colors') {
   const written: string[] = []

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { describeStart, mayPrintToken } from '../../src/cli/serve/welcome.ts'
+import { describeStart, mayPrintToken } from '../../src/cli/welcome.ts'
 import { type Environment, readConfig } from '../../src/config.ts'
 import { newFolder } from '../support/folder.ts'
 

@@ -6,9 +6,9 @@ import type { Entry } from '../../transfer/entry.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
 import type { Input } from '../files/input.ts'
 import { isSameFile } from '../files/same.ts'
-import { toPrintable } from '../printable.ts'
 import type { Progress } from '../progress.ts'
-import { toFiles } from '../stores/location.ts'
+import { toFiles } from '../stores.ts'
+import { toPrintable } from '../terminal.ts'
 import type { FileForm } from './form.ts'
 
 /** Where rejected lines go, each with its number and the reason. */

@@ -2,7 +2,7 @@ import type { Config } from '../../config.ts'
 import type { ConflictRule } from '../../contract/parameters.ts'
 import { openStore } from '../../store/open.ts'
 import { toOnConflict, toOutcome } from '../../transfer/outcome.ts'
-import { toName } from '../stores/location.ts'
+import { toName } from '../stores.ts'
 import type { Target } from './target.ts'
 
 /** The store of the configuration as the target of an import. */

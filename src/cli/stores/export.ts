@@ -11,12 +11,10 @@ import { CommandFailed, exitCodes } from '../exit.ts'
 import { standardStream, toFormat } from '../files/input.ts'
 import { makeFile, writeOut } from '../files/output.ts'
 import { expectShortLives } from '../memory.ts'
-import { toPrintable } from '../printable.ts'
 import { startProgress, toCount } from '../progress.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
-import type { Terminal } from '../terminal.ts'
-import { requireExisting } from './location.ts'
-import { withSnapshot, withStore } from './with-store.ts'
+import { requireExisting, withSnapshot, withStore } from '../stores.ts'
+import { type Terminal, toPrintable } from '../terminal.ts'
 
 export interface ExportFlags {
   readonly format?: string

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Config, WrongConfig } from '../../config.ts'
-import { toUrl } from '../../service.ts'
-import { CommandFailed, exitCodes } from '../exit.ts'
-import type { Terminal } from '../terminal.ts'
+import { type Config, WrongConfig } from '../config.ts'
+import { toUrl } from '../service.ts'
+import { CommandFailed, exitCodes } from './exit.ts'
+import type { Terminal } from './terminal.ts'
 
 export interface ReadyFlags {
   readonly url?: string

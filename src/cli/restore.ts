@@ -1,25 +1,25 @@
 import { createWriteStream, rmdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import type { Config } from '../../config.ts'
-import { toRestorePath } from '../../store/backup.ts'
+import type { Config } from '../config.ts'
+import { toRestorePath } from '../store/backup.ts'
 import {
   checkBackup,
   findLog,
   findObstacle,
   renameJournal,
   UnusableBackup,
-} from '../../store/sqlite/backup.ts'
-import { makeFolder } from '../../store/sqlite/folder.ts'
-import type { FileSummary } from '../../store/store.ts'
-import { decompress, isDamagedGzip } from '../../transfer/gunzip.ts'
-import { CommandFailed, exitCodes } from '../exit.ts'
-import { type Input, standardStream, withInput } from '../files/input.ts'
-import { makeFile } from '../files/output.ts'
-import { type Progress, startProgress, toCount } from '../progress.ts'
-import { stopOnSignal, throwIfStopped } from '../signals.ts'
-import type { Terminal } from '../terminal.ts'
-import { requireKept } from './location.ts'
+} from '../store/sqlite/backup.ts'
+import { makeFolder } from '../store/sqlite/folder.ts'
+import type { FileSummary } from '../store/store.ts'
+import { decompress, isDamagedGzip } from '../transfer/gunzip.ts'
+import { CommandFailed, exitCodes } from './exit.ts'
+import { type Input, standardStream, withInput } from './files/input.ts'
+import { makeFile } from './files/output.ts'
+import { type Progress, startProgress, toCount } from './progress.ts'
+import { stopOnSignal, throwIfStopped } from './signals.ts'
+import { requireKept } from './stores.ts'
+import type { Terminal } from './terminal.ts'
 
 const bytesPerMebibyte = 1024 * 1024
 

@@ -1,16 +1,13 @@
-import { type Config, WrongConfig } from '../../config.ts'
-import { toPathId } from '../../contract/int64.ts'
-import { butNot } from '../../contract/wrong-value.ts'
-import { type JournalReader, openReader, type Read } from '../../journal/reader.ts'
-import { type JournalEvent, type Position, toPlant } from '../../store/store.ts'
-import { toPrintable } from '../printable.ts'
-import { stopOnSignal } from '../signals.ts'
-import { requireExisting } from '../stores/location.ts'
-import { withStore } from '../stores/with-store.ts'
-import type { Terminal } from '../terminal.ts'
-import { buildTokenNames, type TokenNames } from './token-names.ts'
+import { type Config, WrongConfig } from '../config.ts'
+import { toPathId } from '../contract/int64.ts'
+import { butNot } from '../contract/wrong-value.ts'
+import { type JournalReader, openReader, type Read } from '../journal/reader.ts'
+import { type JournalEvent, type Position, type Store, toPlant } from '../store/store.ts'
+import { stopOnSignal } from './signals.ts'
+import { requireExisting, withStore } from './stores.ts'
+import { type Terminal, toPrintable } from './terminal.ts'
 
-export interface LogFlags {
+interface LogFlags {
   readonly plant?: string
   readonly token?: string
   readonly since?: string
@@ -131,4 +128,45 @@ function journalIsOff(): WrongConfig {
   return new WrongConfig([
     'This store keeps no journal: JOURNAL_KEEP is off. Set it to 7d, and changes are kept from then on.',
   ])
+}
+
+/** The names of the tokens that changed plants. */
+interface TokenNames {
+  isUnknown(tokenId: string | undefined): boolean
+  refresh(): Promise<void>
+  /** The name of a token; null if nobody used one, or if it was deleted. */
+  nameOf(tokenId: string | undefined): string | null
+  /** Who made a change, in words. */
+  describe(tokenId: string | undefined): string
+}
+
+async function buildTokenNames(store: Store): Promise<TokenNames> {
+  let names = new Map<string, string>()
+
+  async function refresh(): Promise<void> {
+    const tokens = await store.listTokens()
+    names = new Map(tokens.map(({ id, name }) => [id, name]))
+  }
+
+  function nameOf(id: string | undefined): string | null {
+    if (id === undefined) return null
+    return isOperator(id) ? 'PLANT_STORE_TOKEN' : (names.get(id) ?? null)
+  }
+
+  await refresh()
+  return {
+    refresh,
+    isUnknown: (id) => id !== undefined && !isOperator(id) && !names.has(id),
+    nameOf,
+    describe(id) {
+      if (id === undefined) return 'a command on the store'
+      const name = nameOf(id)
+      if (name === null) return `${id} (deleted)`
+      return isOperator(id) ? name : `${id} "${name}"`
+    },
+  }
+}
+
+function isOperator(id: string): boolean {
+  return id.startsWith('operator-')
 }

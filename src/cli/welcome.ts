@@ -1,6 +1,5 @@
-import { type Config, defaultDatabaseUrl } from '../../config.ts'
-import { isLoopback } from '../plain-http.ts'
-import type { Terminal } from '../terminal.ts'
+import { type Config, defaultDatabaseUrl } from '../config.ts'
+import { isLoopback, type Terminal } from './terminal.ts'
 
 const inMemory = 'sqlite::memory:'
 

@@ -1,5 +1,5 @@
-import type { Environment } from '../../config.ts'
-import { Failure } from '../../contract/errors.ts'
+import { type Environment, WrongConfig } from '../config.ts'
+import { Failure } from '../contract/errors.ts'
 import {
   CopyConflict,
   copyPage,
@@ -7,17 +7,16 @@ import {
   findStranger,
   type Summary,
   summarize,
-} from '../../store/copy.ts'
-import { openStore, type StoreLocation } from '../../store/open.ts'
-import { type Store, UnusableStore } from '../../store/store.ts'
-import { CommandFailed, exitCodes } from '../exit.ts'
-import { expectShortLives } from '../memory.ts'
-import { type Progress, startProgress, toCount } from '../progress.ts'
-import { stopOnSignal, throwIfStopped } from '../signals.ts'
-import type { Terminal } from '../terminal.ts'
-import { requireSamePlants, requireSameTokens } from './compare.ts'
-import { type CopyLocations, toCopyLocations } from './copy-locations.ts'
-import { withSnapshot } from './with-store.ts'
+} from '../store/copy.ts'
+import { locateStore } from '../store/locate.ts'
+import { openStore, type StoreLocation } from '../store/open.ts'
+import { type Store, type TokenRecord, UnusableStore } from '../store/store.ts'
+import { CommandFailed, exitCodes } from './exit.ts'
+import { expectShortLives } from './memory.ts'
+import { type Progress, startProgress, toCount, toText } from './progress.ts'
+import { stopOnSignal, throwIfStopped } from './signals.ts'
+import { exists, isSameStore, requireKept, toName, withSnapshot } from './stores.ts'
+import type { Terminal } from './terminal.ts'
 
 export interface CopyFlags extends CopyLocations {
   readonly quiet?: boolean
@@ -125,4 +124,64 @@ function explain(error: unknown, to: StoreLocation): unknown {
     return new CommandFailed(exitCodes.inputOutput, `${error.message} ${howToContinue}`)
   }
   return error
+}
+
+/** The addresses of a copy, as the flags give them. */
+interface CopyLocations {
+  readonly from: string
+  readonly to: string
+}
+
+/** The source, which must exist, and the destination, which must be another store. */
+function toCopyLocations(
+  { from, to }: CopyLocations,
+  env: Environment,
+): { readonly from: StoreLocation; readonly to: StoreLocation } {
+  const located = [locateStore('--from', from, env), locateStore('--to', to, env)]
+  const mistakes = located.flatMap(({ mistake }) => mistake ?? [])
+  if (mistakes.length > 0) throw new WrongConfig(mistakes)
+  const [source, destination] = located.map(({ location }) => location) as [
+    StoreLocation,
+    StoreLocation,
+  ]
+  if (isSameStore(source, destination)) {
+    throw new WrongConfig(['--from and --to name the same store.'])
+  }
+  requireKept(source, '--from')
+  requireKept(destination, '--to')
+  if (!exists(source)) throw new WrongConfig([`--from: there is no store at ${toName(source)}.`])
+  return { from: source, to: destination }
+}
+
+/** Requires that a copy has the plants of its source. */
+function requireSamePlants(source: Summary, copy: Summary): void {
+  if (source.plants !== copy.plants) {
+    throw different(
+      `the source has ${toCount(source.plants, 'plants')}, the destination ${toText(copy.plants)}`,
+    )
+  }
+  if (source.checksum !== copy.checksum) {
+    throw different(`the checksums differ: ${source.checksum} and ${copy.checksum}`)
+  }
+}
+
+/** Requires that a copy has every token of its source, in the same state. */
+function requireSameTokens(source: readonly TokenRecord[], copy: readonly TokenRecord[]): void {
+  const fingerprints = new Set(copy.map(toFingerprint))
+  const missing = source.filter((token) => !fingerprints.has(toFingerprint(token))).length
+  if (missing > 0) throw different(`${toCount(missing, 'tokens')} missing or different`)
+}
+
+/** The members of a token that must be the same. Its last use is not: services go on noting it. */
+function toFingerprint(token: TokenRecord): string {
+  const { id, hash, name, scopes, createdAt, expiresAt, revokedAt } = token
+  const isRevoked = revokedAt !== undefined
+  return JSON.stringify([id, hash.toString('hex'), name, scopes, createdAt, expiresAt, isRevoked])
+}
+
+function different(how: string): CommandFailed {
+  return new CommandFailed(
+    exitCodes.data,
+    `The stores differ: ${how}. Copy into an empty store while nothing writes to either.`,
+  )
 }

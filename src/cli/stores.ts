@@ -1,8 +1,48 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { type Config, WrongConfig } from '../../config.ts'
-import type { StoreLocation } from '../../store/open.ts'
-import { isSameFile } from '../files/same.ts'
+import { type Config, WrongConfig } from '../config.ts'
+import { examineStore } from '../store/examine.ts'
+import { openStore, type StoreLocation } from '../store/open.ts'
+import type { Snapshot, Store } from '../store/store.ts'
+import { CommandFailed, exitCodes } from './exit.ts'
+import { isSameFile } from './files/same.ts'
+import type { JsonFlags } from './flags.ts'
+import { type Terminal, toPrintable } from './terminal.ts'
+
+/** Opens the store, uses it and closes it. */
+export async function withStore<Value>(
+  { storeLocation }: Pick<Config, 'storeLocation'>,
+  use: (store: Store) => Promise<Value>,
+): Promise<Value> {
+  const store = await openStore(storeLocation)
+  try {
+    return await use(store)
+  } finally {
+    await store.close()
+  }
+}
+
+/** The same for a store that must exist. */
+export async function withExistingStore<Value>(
+  config: Config,
+  use: (store: Store) => Promise<Value>,
+): Promise<Value> {
+  requireExisting(config)
+  return withStore(config, use)
+}
+
+/** Opens a snapshot of the store, uses it and closes it. */
+export async function withSnapshot<Value>(
+  store: Store,
+  use: (snapshot: Snapshot) => Promise<Value>,
+): Promise<Value> {
+  const snapshot = await store.openSnapshot()
+  try {
+    return await use(snapshot)
+  } finally {
+    await snapshot.close()
+  }
+}
 
 /** Refuses a store in memory: it belongs to one process, and no command can reach it. */
 export function requireKept(location: StoreLocation, flag = '--database or DATABASE_URL'): void {
@@ -68,4 +108,20 @@ export function isSameStore(one: StoreLocation, other: StoreLocation): boolean {
 export function toFiles(location: StoreLocation): string[] {
   if (location.engine === 'postgres') return []
   return ['', '-wal', '-shm', '-journal', '-reserve'].map((suffix) => location.path + suffix)
+}
+
+/** Examines a store, and says what to do. Ends with 1 where there is something to do. */
+export async function checkStore(
+  flags: JsonFlags,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  requireExisting(config)
+  const findings = await examineStore(config.storeLocation)
+  const lines = findings.map(
+    ({ subject, state, message }) =>
+      `${state.padEnd(6)} ${subject.padEnd(12)} ${toPrintable(message)}`,
+  )
+  await terminal.print(`${flags.json ? JSON.stringify(findings, null, 2) : lines.join('\n')}\n`)
+  if (findings.some(({ state }) => state === 'to do')) throw new CommandFailed(exitCodes.toDo, '')
 }

@@ -1,20 +1,21 @@
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createReadStream, createWriteStream, readdirSync, statSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, extname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { type Config, WrongConfig } from '../../config.ts'
-import { backUpStore } from '../../store/backup.ts'
-import type { StoreLocation } from '../../store/open.ts'
-import type { FileSummary } from '../../store/store.ts'
-import { standardStream } from '../files/input.ts'
-import { explainWrite, makeFile, removeDraft, writeOut } from '../files/output.ts'
-import { type Progress, startProgress, toCount } from '../progress.ts'
-import { stopOnSignal, throwIfStopped } from '../signals.ts'
-import type { Terminal } from '../terminal.ts'
-import { openBackupFolder } from './backup-folder.ts'
-import { requireExisting } from './location.ts'
+import { type Config, WrongConfig } from '../config.ts'
+import { backUpStore } from '../store/backup.ts'
+import { explainFile } from '../store/file-errors.ts'
+import type { StoreLocation } from '../store/open.ts'
+import type { FileSummary } from '../store/store.ts'
+import { CommandFailed, exitCodes } from './exit.ts'
+import { standardStream } from './files/input.ts'
+import { explainWrite, makeFile, removeDraft, writeOut } from './files/output.ts'
+import { type Progress, startProgress, toCount } from './progress.ts'
+import { stopOnSignal, throwIfStopped } from './signals.ts'
+import { requireExisting } from './stores.ts'
+import type { Terminal } from './terminal.ts'
 
 /** A backup that is being made. */
 interface Job {
@@ -23,7 +24,7 @@ interface Job {
   readonly signal: AbortSignal
 }
 
-export interface BackupFlags {
+interface BackupFlags {
   readonly quiet?: boolean
   readonly keep?: string
 }
@@ -103,5 +104,64 @@ async function stream({ output }: Terminal, job: Job): Promise<FileSummary> {
     return summary
   } finally {
     await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** A folder with the newest backups of one store. */
+interface BackupFolder {
+  /** The file for a backup that is made now. */
+  readonly file: string
+  /** Removes the backups that are too many, after one was made. Answers how many. */
+  prune(): Promise<number>
+}
+
+const maxKept = 10_000
+const time = String.raw`\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z`
+
+/**
+ * Opens a folder of backups, which carry the name of the store and their time. Other files are
+ * never touched, and neither are drafts: another process may be writing them.
+ */
+function openBackupFolder(folder: string, keep: string, location: StoreLocation): BackupFolder {
+  const kept = /^\d{1,5}$/.test(keep) ? Number(keep) : 0
+  if (kept < 1 || kept > maxKept) {
+    throw new WrongConfig([`--keep must be a number of backups from 1 to ${maxKept}.`])
+  }
+  requireFolder(folder)
+  const stem = location.engine === 'sqlite' ? basename(location.path, extname(location.path)) : ''
+  const own = new RegExp(`^${RegExp.escape(stem)}-${time}\\.db\\.gz$`)
+  const newest = `${stem}-${new Date().toISOString().replaceAll(/[:.]/g, '-')}.db.gz`
+
+  return {
+    file: join(folder, newest),
+    async prune() {
+      const others = readdirSync(folder, { withFileTypes: true })
+        .filter((entry) => entry.isFile() && own.test(entry.name) && entry.name !== newest)
+        .map(({ name }) => name)
+        .sort()
+      // A clock that was set back makes the new backup look old: it is kept whatever its name.
+      const surplus = others.slice(0, Math.max(0, others.length - (kept - 1)))
+      for (const name of surplus) await remove(join(folder, name))
+      return surplus.length
+    },
+  }
+}
+
+/** A folder that is missing may be a disk that is not mounted, so it is not made. */
+function requireFolder(folder: string): void {
+  try {
+    if (statSync(folder).isDirectory()) return
+  } catch (error) {
+    throw new WrongConfig([`Cannot keep backups in ${folder}: ${explainFile(error)}.`])
+  }
+  throw new WrongConfig([`Cannot keep backups in ${folder}: it is not a folder.`])
+}
+
+async function remove(path: string): Promise<void> {
+  try {
+    await rm(path, { force: true })
+  } catch (error) {
+    const message = `The backup was made, but ${path} cannot be removed: ${explainFile(error)}.`
+    throw new CommandFailed(exitCodes.inputOutput, message, { cause: error })
   }
 }

@@ -1,0 +1,215 @@
+import { type Config, WrongConfig } from '../config.ts'
+import type { Delivery, Receiver } from '../store/receivers.ts'
+import type { Store } from '../store/store.ts'
+import type { JsonFlags } from './flags.ts'
+import { toCount } from './progress.ts'
+import { toName, withExistingStore } from './stores.ts'
+import { type Terminal, toPrintable, toTable } from './terminal.ts'
+import { toTime } from './tokens.ts'
+
+/** The width of an ordinary terminal, and of the table. */
+const columns = 100
+
+/** Lists every receiver: all that is known of it, never its secrets. */
+export async function listReceivers(
+  flags: JsonFlags,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  await withReceivers(config, async (store) => {
+    const now = Date.now()
+    const views: ReceiverView[] = []
+    for (const receiver of await store.receivers.list()) {
+      views.push(toReceiverView(receiver, await countBehind(store, receiver, now)))
+    }
+    if (flags.json) await terminal.print(`${JSON.stringify(views, null, 2)}\n`)
+    else if (views.length === 0)
+      terminal.tell('There is no receiver yet. Add one: plant-store webhook add URL')
+    else await terminal.print(toReceiverTable(views))
+  })
+}
+
+/** A table, and below each row what is too long for one. */
+function toReceiverTable(views: readonly ReceiverView[]): string {
+  const titles = ['ID', 'STATE', 'BEHIND', 'LAST SUCCESS', 'LAST FAILURE']
+  const rows = views.map((view) => [
+    view.id,
+    view.state,
+    `${toBehind(view.behind.changes)} (${view.behind.seconds} s)`,
+    view.lastSuccessAt ?? 'never',
+    view.lastFailureAt ?? 'never',
+  ])
+  const [title = '', ...lines] = toTable([titles, ...rows])
+  const blocks = views.map((view, index) => [lines[index] ?? '', ...toDetails(view)])
+  return `${[title, ...blocks.flat()].map(shorten).join('\n')}\n`
+}
+
+function toDetails({ url, types, position, reason, lastFailure }: ReceiverView): string[] {
+  return [
+    `  url       ${url}`,
+    `  types     ${types.join(', ')}`,
+    `  position  ${position}`,
+    ...(reason === null ? [] : [`  reason    ${reason}`]),
+    ...(lastFailure === null ? [] : [`  failure   ${lastFailure}`]),
+  ]
+}
+
+function toBehind(changes: number): string {
+  return changes < maxCounted ? String(changes) : `${maxCounted}+`
+}
+
+function shorten(line: string): string {
+  const shown = toPrintable(line)
+  return shown.length <= columns ? shown : `${shown.slice(0, columns - 1)}…`
+}
+
+/** Lists the changes that a receiver did not take, and why. */
+export async function listFailures(
+  id: string,
+  flags: JsonFlags,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  await withReceiver(id, config, async (receiver, store) => {
+    const views = (await store.receivers.listDeliveries(id, 'failed')).map(toFailureView)
+    if (flags.json) await terminal.print(`${JSON.stringify(views, null, 2)}\n`)
+    else if (views.length === 0) terminal.tell(await describeRest(receiver, store))
+    else await terminal.print(toFailureTable(views))
+  })
+}
+
+/** Says what a receiver without failures has yet to get. */
+async function describeRest(receiver: Receiver, store: Store): Promise<string> {
+  const { id } = receiver
+  const { changes } = await countBehind(store, receiver, Date.now())
+  if (changes === 0) return `Receiver ${id} has taken every change so far.`
+  const waiting = await store.receivers.listDeliveries(id, 'waiting')
+  const retried = waiting.filter(({ attempts }) => attempts > 0).length
+  const still = `${toCount(changes, 'changes')} ${changes === 1 ? 'is' : 'are'} still to be delivered`
+  const retries = retried === 0 ? '' : `; ${retried} ${retried === 1 ? 'is' : 'are'} being retried`
+  return `Receiver ${id} has no failures. ${still}${retries}.`
+}
+
+function toFailureView({ position, type, at, attempts, lastStatus, lastError }: Delivery) {
+  return {
+    position,
+    type,
+    at: toTime(at),
+    attempts,
+    lastStatus: lastStatus ?? null,
+    lastError: lastError ?? null,
+  }
+}
+
+function toFailureTable(views: readonly ReturnType<typeof toFailureView>[]): string {
+  const titles = ['POSITION', 'TYPE', 'AT', 'ATTEMPTS', 'LAST ERROR']
+  const rows = views.map((view) => [
+    view.position,
+    view.type,
+    view.at ?? '-',
+    String(view.attempts),
+    view.lastError ?? '-',
+  ])
+  return `${toTable([titles, ...rows]).join('\n')}\n`
+}
+
+/** A receiver as `--json` shows it: never its secrets. */
+export function toReceiverView(receiver: Receiver, behind: Behind) {
+  const { id, url, types, state, reason = null, createdAt, progress } = receiver
+  return {
+    id,
+    url,
+    types,
+    state,
+    reason,
+    position: progress.position,
+    behind,
+    createdAt: toTime(createdAt),
+    lastSuccessAt: toTime(progress.lastSuccessAt),
+    lastFailureAt: toTime(progress.lastFailureAt),
+    lastFailure: progress.lastFailure ?? null,
+  }
+}
+
+type ReceiverView = ReturnType<typeof toReceiverView>
+
+/** How many changes a receiver has yet to get, and how old the oldest of them is. */
+interface Behind {
+  readonly changes: number
+  readonly seconds: number
+}
+
+/** Counting stops here: the journal may hold millions. */
+const maxCounted = 100_000
+const pageEvents = 1_000
+
+/** Counts what a receiver has yet to get, up to a bound. */
+async function countBehind(
+  store: Pick<Store, 'readJournal' | 'receivers'>,
+  { id, types, progress }: Receiver,
+  now: number,
+): Promise<Behind> {
+  const backlog = (await store.receivers.listBacklogs()).find((one) => one.id === id)
+  const wanted = new Set<string>(types)
+  const known = new Set(progress.ahead)
+  let changes = backlog?.changes ?? 0
+  let oldestAt = Math.min(now, backlog?.at ?? now)
+  let after: string = progress.position
+  while (changes < maxCounted) {
+    const page = await store.readJournal(after, pageEvents)
+    if (page === 'off') break
+    if (page === 'gone') {
+      if (after === 'oldest') break
+      after = 'oldest'
+      continue
+    }
+    const missing = page.events.filter(
+      ({ type, position }) => wanted.has(type) && !known.has(position),
+    )
+    oldestAt = Math.min(oldestAt, missing[0]?.at ?? now)
+    changes += missing.length
+    if (page.events.length === 0) break
+    after = page.end
+  }
+  const seconds = changes === 0 ? 0 : Math.max(0, Math.round((now - oldestAt) / 1000))
+  return { changes: Math.min(changes, maxCounted), seconds }
+}
+
+/** Opens a store that exists and writes a journal, and uses it. */
+export function withReceivers<Value>(
+  config: Config,
+  use: (store: Store) => Promise<Value>,
+): Promise<Value> {
+  return withExistingStore(config, async (store) => {
+    await requireJournal(store, config)
+    return use(store)
+  })
+}
+
+/** Opens the store, finds a receiver in it, and uses both. */
+export async function withReceiver<Value>(
+  id: string,
+  config: Config,
+  use: (receiver: Receiver, store: Store) => Promise<Value>,
+): Promise<Value> {
+  return withReceivers(config, async (store) => {
+    const receiver = (await store.receivers.list()).find((one) => one.id === id)
+    if (receiver === undefined) throw unknownReceiver(id, config)
+    return use(receiver, store)
+  })
+}
+
+export function unknownReceiver(id: string, { storeLocation }: Config): WrongConfig {
+  return new WrongConfig([
+    `No receiver in ${toName(storeLocation)} has the id ${id}. See: plant-store webhook list`,
+  ])
+}
+
+/** Refuses a store that writes no journal. Returns the end of the journal. */
+export async function requireJournal(store: Store, config: Config): Promise<string> {
+  const end = config.journalKeepMs === 'off' ? 'off' : await store.journalEnd()
+  if (end !== 'off') return end
+  throw new WrongConfig([
+    `Webhooks are off, because JOURNAL_KEEP is off. Set it to a time such as 7d and restart the service.`,
+  ])
+}

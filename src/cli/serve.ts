@@ -1,0 +1,228 @@
+import { lookup } from 'node:dns/promises'
+import { once } from 'node:events'
+import { flushCompileCache } from 'node:module'
+import net, { type BoundSocket, createServer } from 'node:net'
+import { styleText } from 'node:util'
+import { type Logger, pino } from 'pino'
+import { type Config, WrongConfig } from '../config.ts'
+import { openService, type ServiceOptions, toStoreEvents } from '../service.ts'
+import { openStore } from '../store/open.ts'
+import type { Store } from '../store/store.ts'
+import { issueFirstToken } from '../tokens/issue.ts'
+import { expectShortLives } from './memory.ts'
+import { waitForSignal } from './signals.ts'
+import { noStore, requireExisting, withStore } from './stores.ts'
+import { type ErrorStream, printOrUndo, type Terminal, toPrintable } from './terminal.ts'
+import { describeStart, mayPrintToken, type Started, toListenUrl } from './welcome.ts'
+import { disconnectWorker, isWorker, joinWorkers, startWorkers } from './workers.ts'
+
+export interface ServeFlags {
+  readonly mustExist?: boolean
+}
+
+/** Runs the service until a signal stops it. */
+export async function serve(
+  { mustExist = false }: ServeFlags,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  expectShortLives()
+  if (mustExist) requireExisting(config)
+  const socket = isWorker ? undefined : await reservePort(config)
+  const logger = openLogger(config.logLevel, terminal.errors)
+  let isNewStore = false
+  const announce: Announce = async (store, url) => {
+    const { label } = config.storeLocation
+    if (isNewStore) logger.info({ store: label }, 'made a new, empty store: there was none')
+    await announceStart(store, { url, isNewStore }, config, terminal)
+  }
+
+  function onNewStore(): void {
+    if (mustExist) throw noStore(config)
+    isNewStore = true
+  }
+
+  const { version } = terminal
+  if (isWorker) {
+    await serveAlone({ config, logger, version, joinProcesses: joinWorkers }, async () => {})
+    disconnectWorker()
+  } else if (config.workers === 1) {
+    await serveAlone({ config, logger, version, socket, onNewStore }, announce)
+  } else {
+    // Each worker binds the port itself.
+    socket?.close()
+    await serveTogether(config, logger, announce, onNewStore)
+  }
+}
+
+type Announce = (store: Store, url: string) => Promise<void>
+
+async function serveAlone(options: ServiceOptions, announce: Announce): Promise<void> {
+  const { config, logger } = options
+  const service = await openService(options).catch((error) => {
+    throw explainPort(error, config) ?? error
+  })
+  const signalled = waitForSignal(logger)
+  try {
+    if (!isWorker) logListening(logger, service.url, config)
+    await announce(service.store, service.url)
+  } catch (error) {
+    await service.close()
+    throw error
+  }
+  // Node writes the cache at exit. A service that is killed would leave none for the next start.
+  flushCompileCache()
+  // Ctrl-C stops quickly; after any other signal, a balancer gets time to notice.
+  const grace = (await signalled) === 'SIGINT' ? 'hurry' : 'hold'
+  const cut = await service.close(grace)
+  if (cut === 0) logger.info('stopped: every accepted request was answered')
+  else logger.warn(`stopped: ${cut} connections were cut because their clients did not finish`)
+}
+
+async function serveTogether(
+  config: Config,
+  logger: Logger,
+  announce: Announce,
+  onNewStore: () => void,
+): Promise<void> {
+  // Opened once before the workers start, so that an unusable store is reported once.
+  const events = { ...toStoreEvents(logger), onNew: onNewStore }
+  await (await openStore(config.storeLocation, events)).close()
+  const workers = await startWorkers(config, logger)
+  const { url } = workers
+  if (url !== undefined) {
+    try {
+      logListening(logger, url, config)
+      await withStore(config, (store) => announce(store, url))
+    } catch (error) {
+      await workers.stop()
+      throw error
+    }
+  }
+  await workers.ended
+}
+
+/** Prints the address and, on an empty store, the first token, unless a journal would keep it. */
+async function announceStart(
+  store: Store,
+  started: Omit<Started, 'firstToken'>,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  const print = (firstToken: string | undefined) =>
+    terminal.print(describeStart({ ...started, firstToken }, config, terminal))
+  const needsToken = config.operatorToken === undefined && mayPrintToken(config, terminal)
+  // Made only now: a start that fails leaves no token that nobody has seen.
+  const first = needsToken ? await issueFirstToken(store) : undefined
+  if (first === undefined) {
+    await print(undefined)
+    return
+  }
+  await printOrUndo(
+    () => print(first.token),
+    () => store.deleteTokens([first.record.id]),
+  )
+}
+
+function logListening(logger: Logger, url: string, config: Config): void {
+  logger.info({ url: toListenUrl(url, config), store: config.storeLocation.label }, 'listening')
+}
+
+/**
+ * Reserves the port before anything else is touched. It does not listen yet: a client that waits
+ * for the service would connect too early. Node.js before 26.4 can only try the port.
+ */
+async function reservePort(config: Config): Promise<BoundSocket | undefined> {
+  const { port, host } = config
+  try {
+    const { address } = await lookup(host)
+    if ('BoundSocket' in net) return new net.BoundSocket({ port, host: address })
+    return await tryPort(port, address)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw explainPort(error, config) ?? refusePort(config, `cannot be used (${code})`)
+  }
+}
+
+/**
+ * The reason why a port cannot be used, if the error has one. Of several services that reserve a
+ * port at the same moment, only the first to listen gets it.
+ */
+function explainPort(error: unknown, config: Config): WrongConfig | undefined {
+  const code = (error as NodeJS.ErrnoException).code ?? ''
+  const ofHost = hostReasons[code]
+  if (ofHost !== undefined) return new WrongConfig([`HOST ${config.host} ${ofHost}.`])
+  const reason = reasons[code]
+  return reason === undefined ? undefined : refusePort(config, reason)
+}
+
+function refusePort({ port, host }: Config, reason: string): WrongConfig {
+  return new WrongConfig([`PORT ${port} on HOST ${host} ${reason}.`])
+}
+
+async function tryPort(port: number, host: string): Promise<undefined> {
+  const server = createServer().listen({ port, host })
+  await once(server, 'listening')
+  await new Promise((resolve) => server.close(resolve))
+}
+
+const reasons: Record<string, string> = {
+  EADDRINUSE:
+    'is in use by another program; set PORT or --port to another one, or to 0 for a free one',
+  EACCES: 'needs a privilege that this user lacks; set PORT or --port to 1024 or more',
+}
+
+/** Reasons that have nothing to do with the port. */
+const hostReasons: Record<string, string> = {
+  EADDRNOTAVAIL: 'is not an address of this machine; set HOST or --host to one that is',
+  ENOTFOUND: 'is not a known host name; set HOST or --host to one that resolves',
+}
+
+/** How much of the log is held in memory while it cannot be written. */
+const maxBacklogBytes = 1024 * 1024
+
+/** Opens the log: readable lines on a terminal, JSON elsewhere. Neither has control characters. */
+export function openLogger(level: string, output: ErrorStream): Logger {
+  if (output.isTTY) {
+    return pino({ level }, { write: (line) => output.write(toReadable(JSON.parse(line), output)) })
+  }
+  const hooks = { streamWrite: toPrintableLines }
+  const file = pino.destination({ dest: output.fd ?? 2, sync: true, maxLength: maxBacklogBytes })
+  // A full disk is no reason to stop: lines are lost until it has room again.
+  file.on('error', () => {})
+  return pino({ level, hooks }, file)
+}
+
+type Style = Parameters<typeof styleText>[0]
+
+const levelStyles: Readonly<Record<string, Style>> = {
+  fatal: 'bgRed',
+  error: 'red',
+  warn: 'yellow',
+  info: 'green',
+  debug: 'blue',
+  trace: 'gray',
+}
+
+/** An entry as one line, and the stack of its error below. */
+function toReadable(entry: Record<string, unknown>, output: ErrorStream): string {
+  const { level, time, pid, hostname, msg, err, ...members } = entry
+  const { type, message, stack, ...details } = Object(err) as Record<string, unknown>
+  if (stack === undefined && err !== undefined) members.err = err
+  else if (Object.keys(details).length > 0) members.err = details
+  const paint = (style: Style, text: string) =>
+    styleText(style, toPrintable(text), { stream: output })
+  const label = pino.levels.labels[Number(level)] ?? 'info'
+  const parts = [
+    `[${new Date().toISOString().slice(11, 19)}]`,
+    `${paint(levelStyles[label] ?? 'green', label.toUpperCase())}:`,
+    ...(msg === undefined ? [] : [paint('cyan', String(msg))]),
+    ...(Object.keys(members).length === 0 ? [] : [paint('gray', JSON.stringify(members))]),
+  ]
+  const trace = stack === undefined ? [] : String(stack).split('\n')
+  return [parts.join(' '), ...trace.map((line) => `    ${toPrintable(line)}`), ''].join('\n')
+}
+
+function toPrintableLines(text: string): string {
+  return text.split('\n').map(toPrintable).join('\n')
+}

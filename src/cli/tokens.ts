@@ -1,0 +1,244 @@
+import { type Config, WrongConfig } from '../config.ts'
+import { plantScopes, scopes } from '../contract/scopes.ts'
+import { butNot } from '../contract/wrong-value.ts'
+import type { Store, TokenRecord } from '../store/store.ts'
+import { hashToken, isWellFormed, tokenPrefix } from '../tokens/format.ts'
+import { issueToken, type TokenRequest } from '../tokens/issue.ts'
+import { standardStream } from './files/input.ts'
+import type { JsonFlags } from './flags.ts'
+import { toCount } from './progress.ts'
+import {
+  requireExisting,
+  requireExistingOrNamed,
+  toName,
+  withExistingStore,
+  withStore,
+} from './stores.ts'
+import { type InputStream, printOrUndo, type Terminal, toPrintable, toTable } from './terminal.ts'
+
+const maxNameLength = 200
+
+interface CreateFlags {
+  readonly name: string
+  readonly scope?: string
+  readonly expires?: string
+  readonly create?: boolean
+  readonly json?: boolean
+}
+
+/** Makes a token and prints it alone on standard output, so that `TOKEN=$(…)` works. */
+export async function createToken(
+  flags: CreateFlags,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  const now = Date.now()
+  const request = toRequest(flags, now)
+  requireExistingOrNamed(config, flags)
+  await withStore(config, async (store) => {
+    const { token, record } = await issueToken(store, request, now)
+    const text = flags.json ? JSON.stringify({ token, ...toView(record) }, null, 2) : token
+    await printOrUndo(
+      () => terminal.print(`${text}\n`),
+      () => store.deleteTokens([record.id]),
+    )
+    const until = record.expiresAt ? `until ${toTime(record.expiresAt)}` : 'until it is revoked'
+    terminal.tell(
+      `Token ${record.id} ("${record.name}") may ${record.scopes.join(' and ')} ${until}. It is shown only once. Store: ${toName(config.storeLocation)}`,
+    )
+  })
+}
+
+function toRequest({ name, scope, expires }: CreateFlags, now: number): TokenRequest {
+  const mistakes: string[] = []
+  if (name.length === 0 || name.length > maxNameLength || /\p{C}/u.test(name)) {
+    mistakes.push(`--name must have 1 to ${maxNameLength} printable characters.`)
+  }
+  const wanted: readonly string[] = scope?.split(',').map((part) => part.trim()) ?? plantScopes
+  if (!wanted.every((part) => (scopes as readonly string[]).includes(part))) {
+    mistakes.push(
+      `--scope must be one or more of ${scopes.join(', ')}, separated by commas${butNot(wanted.join(','))}.`,
+    )
+  }
+  const expiresAt = expires === undefined ? undefined : toExpiry(expires, now)
+  if (expires !== undefined && expiresAt === undefined) {
+    mistakes.push(`--expires must be ${expectedExpiry}${butNot(expires)}.`)
+  }
+  if (mistakes.length > 0) throw new WrongConfig(mistakes)
+  return {
+    name,
+    scopes: scopes.filter((known) => wanted.includes(known)),
+    lifetimeMs: expiresAt === undefined ? undefined : expiresAt - now,
+  }
+}
+
+const msPerUnit: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** The last millisecond that a date can be, in JavaScript and in RFC 3339. */
+const endOfTime = Date.UTC(9999, 11, 31)
+
+const expectedExpiry =
+  'a number of s, m, h, d or y such as 90d, or a future date such as 2030-01-31'
+
+/** When a token expires: after a time such as 90d or 1y, or at the start of a day in UTC. */
+export function toExpiry(text: string, now: number): number | undefined {
+  const time = toTimeAfter(text, now) ?? toDay(text)
+  return time !== undefined && time > now && time <= endOfTime ? time : undefined
+}
+
+function toTimeAfter(text: string, now: number): number | undefined {
+  const [, digits, unit = ''] = /^([1-9]\d{0,4})([smhdy])$/.exec(text) ?? []
+  if (digits === undefined) return undefined
+  if (unit !== 'y') return now + Number(digits) * (msPerUnit[unit] as number)
+  const date = new Date(now)
+  return date.setUTCFullYear(date.getUTCFullYear() + Number(digits))
+}
+
+function toDay(text: string): number | undefined {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return undefined
+  const time = Date.parse(text)
+  // A day like 2030-02-31 would become another one.
+  const isReal = !Number.isNaN(time) && new Date(time).toISOString().startsWith(text)
+  return isReal ? time : undefined
+}
+
+/** Lists every token: all that is known of it, never the token itself. */
+export async function listTokens(
+  flags: JsonFlags,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  await withExistingStore(config, async (store) => {
+    const views = (await store.listTokens()).map(toView)
+    if (flags.json) await terminal.print(`${JSON.stringify(views, null, 2)}\n`)
+    else if (views.length === 0)
+      terminal.tell('There is no token yet. Make one: plant-store token create --name NAME')
+    else await terminal.print(toTokenTable(views))
+  })
+}
+
+function toTokenTable(views: readonly TokenView[]): string {
+  const titles = ['ID', 'ENDS IN', 'NAME', 'SCOPES', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED']
+  const rows = views.map((view) => [
+    view.id,
+    view.lastFour ?? '-',
+    toPrintable(view.name),
+    view.scopes.join(','),
+    view.state,
+    view.createdAt ?? '-',
+    view.expiresAt ?? 'never',
+    view.lastUsedAt ?? 'never',
+  ])
+  return `${toTable([titles, ...rows]).join('\n')}\n`
+}
+
+/** More than any id or token has. */
+const maxInputCharacters = 1_000
+
+/** Revokes a token, by its id or by itself. Every process refuses it within a second. */
+export async function revokeToken(
+  argument: string,
+  flags: JsonFlags,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  requireExisting(config)
+  const given = argument === standardStream ? await readLine(terminal.input) : argument
+  await withStore(config, async (store) => {
+    const id = await findId(store, given, config)
+    const outcome = await store.revokeToken(id, Date.now())
+    if (outcome === 'unknown') throw unknownToken(`the id ${given}`, config)
+    if (flags.json) await terminal.print(`${JSON.stringify({ id, outcome })}\n`)
+    else terminal.tell(`Token ${id} was ${outcome}.`)
+  })
+}
+
+/** The id of a token. A token itself is never repeated in a message. */
+async function findId(store: Store, given: string, config: Config): Promise<string> {
+  if (!given.startsWith(tokenPrefix)) return given
+  if (!isWellFormed(given)) {
+    throw new WrongConfig([
+      'This is not a whole token: its checksum is wrong. Nothing was revoked.',
+    ])
+  }
+  const record = await store.findToken(hashToken(given))
+  if (record === undefined) throw unknownToken('this value', config)
+  return record.id
+}
+
+function unknownToken(what: string, { storeLocation }: Config): WrongConfig {
+  return new WrongConfig([
+    `No token in ${toName(storeLocation)} has ${what}. See: plant-store token list`,
+  ])
+}
+
+async function readLine(input: InputStream): Promise<string> {
+  let text = ''
+  for await (const chunk of input.setEncoding('utf8')) {
+    text += chunk
+    if (text.length > maxInputCharacters) break
+  }
+  const line = text.trim()
+  if (line !== '' && line.length <= maxInputCharacters && !/\s/.test(line)) return line
+  throw new WrongConfig(['Standard input must hold one id or one token.'])
+}
+
+/** How many tokens one step deletes. */
+const stepTokens = 1_000
+
+/** Forgets the tokens that are expired or revoked, which no request can use. */
+export async function pruneTokens(
+  flags: JsonFlags,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  await withExistingStore(config, async (store) => {
+    const ids = (await store.listTokens())
+      .map(toView)
+      .filter(({ state }) => state !== 'active')
+      .map(({ id }) => id)
+    let pruned = 0
+    for (let start = 0; start < ids.length; start += stepTokens) {
+      pruned += await store.deleteTokens(ids.slice(start, start + stepTokens))
+    }
+    if (flags.json) await terminal.print(`${JSON.stringify({ pruned })}\n`)
+    else terminal.tell(`Forgot ${toCount(pruned, 'tokens')} of ${toName(config.storeLocation)}.`)
+  })
+}
+
+/** A token as `--json` shows it: never the token itself. */
+interface TokenView {
+  readonly id: string
+  readonly name: string
+  readonly scopes: readonly string[]
+  readonly state: 'active' | 'expired' | 'revoked'
+  readonly createdAt: string | null
+  readonly expiresAt: string | null
+  readonly revokedAt: string | null
+  readonly lastUsedAt: string | null
+  readonly lastFour: string | null
+}
+
+function toView(record: TokenRecord): TokenView {
+  return {
+    id: record.id,
+    name: record.name,
+    scopes: record.scopes,
+    state: toState(record),
+    createdAt: toTime(record.createdAt),
+    expiresAt: toTime(record.expiresAt),
+    revokedAt: toTime(record.revokedAt),
+    lastUsedAt: toTime(record.lastUsedAt),
+    lastFour: record.lastFour ?? null,
+  }
+}
+
+function toState({ revokedAt, expiresAt }: TokenRecord): TokenView['state'] {
+  if (revokedAt !== undefined) return 'revoked'
+  return expiresAt !== undefined && expiresAt <= Date.now() ? 'expired' : 'active'
+}
+
+/** A time in RFC 3339. */
+export function toTime(time: number | undefined): string | null {
+  return time === undefined ? null : new Date(time).toISOString()
+}
