@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
 
@@ -25,6 +25,7 @@ module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/node', i
 // A checkout runs its source; the published package has only the compiled files.
 const source = new URL('../src/main.ts', import.meta.url)
 const { main } = await import(
-  existsSync(source) ? source : new URL('../dist/main.js', import.meta.url)
+  existsSync(source) ? source : new URL('../dist/src/main.js', import.meta.url)
 )
-await main()
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+await main({ version, command: 'npx plant-store' })

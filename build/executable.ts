@@ -25,7 +25,7 @@ import {
   writeLicenses,
 } from '../src/cli/licenses.ts'
 import { manifestName } from '../src/embedded.ts'
-import { buildAssets, embeddedFolder } from '../src/web/assets.ts'
+import { buildAssets, embeddedFolder } from '../web/assets.ts'
 
 const root = join(import.meta.dirname, '..')
 const fileName = process.platform === 'win32' ? 'plant-store.exe' : 'plant-store'

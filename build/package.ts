@@ -4,5 +4,5 @@ import { join } from 'node:path'
 import { collectLicenses, licensesName, writeLicenses } from '../src/cli/licenses.ts'
 
 const root = join(import.meta.dirname, '..')
-cpSync(join(root, 'src', 'web', 'files'), join(root, 'dist', 'web', 'files'), { recursive: true })
+cpSync(join(root, 'web', 'files'), join(root, 'dist', 'web', 'files'), { recursive: true })
 writeFileSync(join(root, 'dist', licensesName), writeLicenses(collectLicenses(root)))

@@ -8,6 +8,6 @@ import { fileURLToPath } from 'node:url'
 process.chdir(fileURLToPath(new URL('..', import.meta.url)))
 const compiler = 'node_modules/typescript/bin/tsc'
 if (existsSync(compiler)) {
-  const args = [compiler, '--project', 'src/client/tsconfig.build.json']
+  const args = [compiler, '--project', 'client/tsconfig.build.json']
   process.exitCode = spawnSync(process.execPath, args, { stdio: 'inherit' }).status ?? 1
 }

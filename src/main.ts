@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { runProgram } from './cli/program.ts'
 import { buildTerminal } from './cli/terminal.ts'
 
@@ -9,7 +8,7 @@ export interface Program {
 }
 
 /** Runs the command line. This file and executable.ts alone read arguments and environment. */
-export async function main(program: Program = readPackage()): Promise<void> {
+export async function main(program: Program): Promise<void> {
   const terminal = buildTerminal({
     ...program,
     input: process.stdin,
@@ -17,9 +16,4 @@ export async function main(program: Program = readPackage()): Promise<void> {
     errors: process.stderr,
   })
   process.exitCode = await runProgram(process.argv, process.env, terminal)
-}
-
-function readPackage(): Program {
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
-  return { version, command: 'npx plant-store' }
 }

@@ -4,7 +4,7 @@
  *
  *   npx node bench/experiments/client.ts
  */
-import { PlantStore } from '../../src/client/index.ts'
+import { PlantStore } from '../../client/index.ts'
 import { token, toNextPath } from '../requests.ts'
 import { forkService } from './fork-service.ts'
 

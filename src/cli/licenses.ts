@@ -20,7 +20,7 @@ export async function printLicenses(terminal: Terminal): Promise<void> {
 
 function readLicenses(): string {
   if (isExecutable) return readEmbedded(licensesName)
-  const packaged = new URL(`../${licensesName}`, import.meta.url)
+  const packaged = new URL(`../../${licensesName}`, import.meta.url)
   if (existsSync(packaged)) return readFileSync(packaged, 'utf8')
   const checkout = fileURLToPath(new URL('../..', import.meta.url))
   return writeLicenses([...collectLicenses(checkout), ...findNodeLicense()])

@@ -1,10 +1,10 @@
+import type { Asset } from '../../web/assets.ts'
 import { cachePolicies } from '../contract/headers.ts'
 import type { Page } from '../contract/operation.ts'
 import { type PageName, pages } from '../contract/pages.ts'
 import type { Health, Readiness } from '../contract/shapes.ts'
 import { contentSecurityPolicy, openerPolicy, referrerPolicy } from '../contract/web-policy.ts'
 import type { Store } from '../store/store.ts'
-import type { Asset } from '../web/assets.ts'
 import { addField, type Exchange, type Headers, send } from './exchange.ts'
 import { shuttingDown } from './failures.ts'
 import { takesGzip } from './negotiation.ts'
@@ -81,7 +81,7 @@ function buildDocuments({ publicUrl, isOwnHost }: PageParts): (host: string) => 
   }
 
   return async (host) => {
-    const { toAsset } = await import('../web/assets.ts')
+    const { toAsset } = await import('../../web/assets.ts')
     const { buildOpenApi } = await import('../contract/openapi.ts')
     const baseUrl = toBaseUrl(host)
     const document =
@@ -107,7 +107,7 @@ const assetHeaders: Headers = { 'Cache-Control': cachePolicies.asset }
 /** The answers with files for browsers. The files are built for the first browser that asks. */
 function buildWebFiles() {
   const findAssets = atFirstUse(async () => {
-    const { loadAssets } = await import('../web/assets.ts')
+    const { loadAssets } = await import('../../web/assets.ts')
     return loadAssets()
   })
   const find = async (name: string) => (await findAssets()).get(name)

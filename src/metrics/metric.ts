@@ -1,4 +1,4 @@
-import type { Histogram } from './histogram.ts'
+import type { Histogram } from '../store/measures.ts'
 
 /** A metric as plain data, which one process can send to another. */
 export interface Metric {

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { performance } from 'node:perf_hooks'
-import { buildHistogram, type Histogram, observe } from './histogram.ts'
+import { buildHistogram, type Histogram, observe } from '../store/measures.ts'
 import { type Metric, toCounter, toGauge, toHistogram } from './metric.ts'
 
 /** How often the delay of the event loop is measured. */

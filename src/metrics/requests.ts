@@ -3,7 +3,13 @@ import { failuresOf, failuresOfPage } from '../contract/failures.ts'
 import { operations } from '../contract/operations.ts'
 import { pages } from '../contract/pages.ts'
 import { type RefusalReason, refusalReasons } from '../contract/refusals.ts'
-import { buildHistogram, bytesBounds, type Histogram, observe, secondsBounds } from './histogram.ts'
+import {
+  buildHistogram,
+  bytesBounds,
+  type Histogram,
+  observe,
+  secondsBounds,
+} from '../store/measures.ts'
 import { type Metric, toCounter, toGauge, toHistogram } from './metric.ts'
 
 /** The counters of one operation or page. Answers count by their status or error number. */

@@ -1,6 +1,6 @@
-import { buildHistogram, observe, secondsBounds } from '../metrics/histogram.ts'
 import { overloaded } from './failures.ts'
 import type { BatcherMeasures } from './measures.ts'
+import { buildHistogram, observe, secondsBounds } from './measures.ts'
 
 /** An item that waits for its batch, and how much memory it holds meanwhile. */
 export interface Batched {

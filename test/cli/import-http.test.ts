@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
 import { describe, it } from 'node:test'
-import { emptyReport } from '../../src/client/import.ts'
+import { emptyReport } from '../../client/import.ts'
 import { run } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'

@@ -11,7 +11,7 @@ describe('the client as a bundle', () => {
   let code: string
   before(async () => {
     const { outputFiles } = await build({
-      entryPoints: [join(import.meta.dirname, '..', '..', 'src', 'client', 'index.ts')],
+      entryPoints: [join(import.meta.dirname, '..', '..', 'client', 'index.ts')],
       bundle: true,
       minify: true,
       write: false,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { inspect } from 'node:util'
-import { PlantStore, PlantStoreError } from '../../src/client/index.ts'
+import { PlantStore, PlantStoreError } from '../../client/index.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
 
 const largest = 2n ** 63n - 1n

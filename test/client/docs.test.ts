@@ -9,7 +9,7 @@ import { newFolder } from '../support/folder.ts'
 import { operatorToken, startService } from '../support/service.ts'
 
 const root = join(import.meta.dirname, '..', '..')
-const source = pathToFileURL(join(root, 'src', 'client', 'index.ts')).href
+const source = pathToFileURL(join(root, 'client', 'index.ts')).href
 const page = readFileSync(join(root, 'docs', 'client.md'), 'utf8')
 const examples = [...page.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code]) => code).join('')
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import type { StoredPlant } from '../../src/client/index.ts'
-import { parse, toNewPlantJson } from '../../src/client/json.ts'
+import type { StoredPlant } from '../../client/index.ts'
+import { parse, toNewPlantJson } from '../../client/json.ts'
 
 type Plants = StoredPlant[]
 const toPlants = (value: Plants) => value

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { PlantStore, type PlantStoreOptions } from '../../src/client/index.ts'
+import { PlantStore, type PlantStoreOptions } from '../../client/index.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
 import { type Moment, openDroppingProxy } from './dropping-proxy.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { type NewPlant, PlantStore, type PlantStoreOptions } from '../../src/client/index.ts'
+import { type NewPlant, PlantStore, type PlantStoreOptions } from '../../client/index.ts'
 import { waitUntil } from '../support/wait.ts'
 import { answer, openScriptedServer, type Script } from './scripted-server.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { buildTimeLimit } from '../../src/client/time-limit.ts'
+import { buildTimeLimit } from '../../client/time-limit.ts'
 import { countTimers } from './timers.ts'
 
 function waitForAbort({ signal }: AbortController): Promise<void> {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { buildHistogram, observe } from '../../src/metrics/histogram.ts'
 import { mergeMetrics, toTotals } from '../../src/metrics/merge.ts'
 import { toCounter, toGauge, toHistogram } from '../../src/metrics/metric.ts'
 import { writeMetrics } from '../../src/metrics/text.ts'
+import { buildHistogram, observe } from '../../src/store/measures.ts'
 
 function toProcess(value: number) {
   const histogram = buildHistogram([1, 10])

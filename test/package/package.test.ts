@@ -206,6 +206,8 @@ function copyCheckout(): string {
     'tsconfig.json',
     'tsconfig.build.json',
     'src',
+    'client',
+    'web',
     'build',
     'test/package',
   ]

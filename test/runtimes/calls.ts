@@ -1,4 +1,4 @@
-import { PlantStore, PlantStoreError } from '../../src/client/index.ts'
+import { PlantStore, PlantStoreError } from '../../client/index.ts'
 
 /** What every runtime must see. Ids are texts here, because JSON of a bigint is an error. */
 export type Seen = Readonly<Record<string, unknown>>

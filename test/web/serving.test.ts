@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { gunzipSync } from 'node:zlib'
-import { buildAssets } from '../../src/web/assets.ts'
-import { joinModules } from '../../src/web/join.ts'
+import { buildAssets } from '../../web/assets.ts'
+import { joinModules } from '../../web/join.ts'
 import { browserMissing, startBrowser } from '../support/browser.ts'
 import { startService, type TestService } from '../support/service.ts'
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type ImportReport, PlantStore, PlantStoreError } from '../../client/index.ts'
+import { type ImportReport, PlantStore, PlantStoreError } from '../../../client/index.ts'
 import { WrongConfig } from '../../config.ts'
 import { type ErrorNumber, Failure } from '../../contract/errors.ts'
 import { maxRefused } from '../../contract/import-report.ts'

@@ -1,5 +1,5 @@
 import { buildOpenApi } from '../../../src/contract/openapi.ts'
-import { buildAssets, toAsset } from '../../../src/web/assets.ts'
+import { buildAssets, toAsset } from '../../../web/assets.ts'
 import { answered, fern, refused, type Scenario, visit } from './scenario.ts'
 
 /** The methods that `Allow` lists. */

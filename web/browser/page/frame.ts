@@ -1,4 +1,4 @@
-import { toPathId } from '../../../contract/int64.ts'
+import { toPathId } from '../../../src/contract/int64.ts'
 import { element, fill, icon } from '../dom/element.ts'
 import { buildField } from '../dom/field.ts'
 import { findIdFault, findTextFault } from './fields.ts'

@@ -1,5 +1,5 @@
-import type { HeaderName } from '../contract/headers.ts'
-import type { OperationName } from '../contract/operations.ts'
+import type { HeaderName } from '../src/contract/headers.ts'
+import type { OperationName } from '../src/contract/operations.ts'
 import type { Answer } from './attempt.ts'
 import { toFailure } from './call.ts'
 import type { PlantStoreError } from './errors.ts'

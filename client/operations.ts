@@ -1,6 +1,6 @@
-import type { OperationName, Operations } from '../contract/operations.ts'
-import type { parameters } from '../contract/parameters.ts'
-import type { ValueOf } from '../contract/schema.ts'
+import type { OperationName, Operations } from '../src/contract/operations.ts'
+import type { parameters } from '../src/contract/parameters.ts'
+import type { ValueOf } from '../src/contract/schema.ts'
 import type { ImportReport, NewPlant, Plant, PlantEvent, Refusal, StoredPlant } from './types.ts'
 
 /**

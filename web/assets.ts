@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 import { extname } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { buildOpenApi } from '../contract/openapi.ts'
-import { isExecutable, listEmbedded, readEmbedded } from '../embedded.ts'
+import { buildOpenApi } from '../src/contract/openapi.ts'
+import { isExecutable, listEmbedded, readEmbedded } from '../src/embedded.ts'
 import { joinModules } from './join.ts'
 
 /** A file that browsers ask for. */

@@ -1,5 +1,5 @@
 import type { PlantStore } from '../../../client/index.ts'
-import { int64Bounds } from '../../../contract/schema.ts'
+import { int64Bounds } from '../../../src/contract/schema.ts'
 import type { Plant } from './rows.ts'
 
 /** The largest page that the service answers. */

@@ -1,4 +1,4 @@
-import type { ErrorBody } from '../contract/shapes.ts'
+import type { ErrorBody } from '../src/contract/shapes.ts'
 import { type Answer, attempt, type Request } from './attempt.ts'
 import { PlantStoreError, PositionGoneError } from './errors.ts'
 import type { Link } from './options.ts'
