@@ -1,9 +1,26 @@
 import { Failure } from '../contract/errors.ts'
-import { methodsByPath } from '../contract/methods.ts'
+import { operations } from '../contract/operations.ts'
+import { pages } from '../contract/pages.ts'
 import type { Counters } from '../metrics/requests.ts'
 import { toPreflightHeaders } from './cors.ts'
 import { type Exchange, send } from './exchange.ts'
 import { sendFailure } from './failures.ts'
+
+/** The methods that each path supports: HEAD comes with GET, OPTIONS with every path. */
+export const methodsByPath: ReadonlyMap<string, readonly string[]> = collectMethods()
+
+function collectMethods(): Map<string, string[]> {
+  const methods = new Map<string, string[]>()
+  for (const { method, path } of Object.values(operations)) {
+    methods.set(path, [...(methods.get(path) ?? []), method])
+  }
+  for (const { path } of Object.values(pages)) methods.set(path, ['GET'])
+  for (const [path, known] of methods) {
+    const head = known.includes('GET') ? ['HEAD'] : []
+    methods.set(path, [...known, ...head, 'OPTIONS'].sort())
+  }
+  return methods
+}
 
 /** Answers a request. The id, or the name, is the last segment of a path that ends in one. */
 export type Handle = (exchange: Exchange, id: string) => Promise<void>
@@ -21,7 +38,7 @@ export interface Entry {
 type CountedEntry = Entry & { readonly counters: Counters }
 
 /** A path of the contract. */
-export interface Route {
+interface Route {
   readonly path: string
   /** The part of the path before the id, if it has one. */
   readonly prefix: string | undefined

@@ -1,3 +1,4 @@
+import type { Finding } from './finding.ts'
 import { splitAddress } from './postgres/address.ts'
 import type { Journaling, Store, StoreEvents } from './store.ts'
 
@@ -43,4 +44,14 @@ export async function openStore(
   const { openPrimary } = await import('./postgres/primary.ts')
   const { buildPostgresStore } = await import('./postgres/store.ts')
   return buildPostgresStore(await openPrimary(location.url, events, { journaling }))
+}
+
+/** Examines a store without changing it, while services may use it. */
+export async function examineStore(location: StoreLocation): Promise<Finding[]> {
+  if (location.engine === 'sqlite') {
+    const { examineFile } = await import('./sqlite/examine.ts')
+    return examineFile(location.path)
+  }
+  const { examineServer } = await import('./postgres/examine.ts')
+  return examineServer(location.url)
 }

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { errors } from '../../src/contract/errors.ts'
-import { methodsByPath } from '../../src/contract/methods.ts'
 import { buildOpenApi } from '../../src/contract/openapi.ts'
 import { buildComponents } from '../../src/contract/openapi-components.ts'
 import { Plant, StoredPlants } from '../../src/contract/shapes.ts'
+import { methodsByPath } from '../../src/http/routes.ts'
 
 const committed = readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8')
 const document = JSON.parse(committed)

@@ -6,9 +6,11 @@ import { buildPlantWrites } from '../plant-writes.ts'
 import { limitSnapshots } from '../snapshots.ts'
 import type { BatcherMeasures, Store, StoreMeasures, Version, VersionedPlant } from '../store.ts'
 import { randomVersion } from '../version.ts'
+import { buildWatch } from '../watch.ts'
 import { toReadFailure, withTimeout } from './failures.ts'
-import { buildFeed } from './feed.ts'
-import { trimJournal } from './journal.ts'
+import { buildHorizon, type Horizon } from './horizon.ts'
+import { journalEnd, lastRow, trimJournal } from './journal.ts'
+import { readJournal } from './journal-pages.ts'
 import { listIds, listPlants } from './pages.ts'
 import { findPlants, forgetKeys } from './plants.ts'
 import type { Primary } from './primary.ts'
@@ -222,4 +224,43 @@ async function readSyncs(sql: Sql, version: number) {
       : 'SELECT wal_sync AS syncs, wal_sync_time AS ms FROM pg_catalog.pg_stat_wal'
   const [row] = await sql.run<[{ syncs: string; ms: number }]>(statement)
   return { bounds: [], counts: [Number(row.syncs)], sum: row.ms / 1000 }
+}
+
+type Read = <Value>(lane: 'lookUps' | 'pages', run: (sql: Sql) => Promise<Value>) => Promise<Value>
+
+/** How often a watched journal is looked at for changes of other processes. */
+const lookMs = 200
+/** When a change that waits for one under way is looked at again. */
+const unsettledMs = 10
+
+/** The journal as its readers see it. */
+export interface Feed {
+  readonly read: Store['readJournal']
+  readonly end: Store['journalEnd']
+  readonly watch: Store['watchJournal']
+  /** Tells watchers of a commit of this process. */
+  wake(): void
+}
+
+function buildFeed(primary: Primary, read: Read): Feed {
+  const watch = buildWatch(() => read('lookUps', lastRow), lookMs)
+  const horizons = new WeakMap<Session, Horizon>()
+
+  /** Each session learns anew what has settled: its server may have lost what another had. */
+  async function withHorizon<Value>(
+    run: (sql: Sql, horizon: Horizon) => Promise<Value>,
+  ): Promise<Value> {
+    const session = primary.session()
+    if (session === undefined) throw unreachable()
+    const horizon = horizons.get(session) ?? buildHorizon(() => watch.wakeIn(unsettledMs))
+    horizons.set(session, horizon)
+    return read('pages', (sql) => run(sql, horizon))
+  }
+
+  return {
+    read: (after, limit) => withHorizon((sql, horizon) => readJournal(sql, horizon, after, limit)),
+    end: () => withHorizon(journalEnd),
+    watch: watch.add,
+    wake: watch.wake,
+  }
 }

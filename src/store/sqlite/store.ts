@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
 import { diskFailed, diskFull } from '../failures.ts'
@@ -5,12 +6,11 @@ import { rowBytes } from '../held-bytes.ts'
 import { buildPlantWrites } from '../plant-writes.ts'
 import type { Taken } from '../receivers.ts'
 import { limitSnapshots } from '../snapshots.ts'
-import type { Journaling, Store, Version } from '../store.ts'
+import type { Journaling, Store, StoreMeasures, Version } from '../store.ts'
 import { randomVersion } from '../version.ts'
 import { buildWatch } from '../watch.ts'
 import { requireSyncs } from './connection.ts'
 import { isOutOfSpace, toRefusal } from './failures.ts'
-import { readSizes } from './file-sizes.ts'
 import { buildRescue } from './full-disk.ts'
 import { setJournaling } from './journal.ts'
 import { boundLog, defaultLogBounds, type LogBounds } from './log-bound.ts'
@@ -182,4 +182,19 @@ function countBytes(taken: readonly Taken[]): number {
     for (const { body } of deliveries) bytes += rowBytes + body.length
   }
   return bytes
+}
+
+/** The sizes of the database and of its log. A database in memory has none. */
+function readSizes(db: DatabaseSync): StoreMeasures['sizes'] {
+  const path = db.location()
+  if (path === null) return []
+  return [
+    ['data', readSize(path)],
+    ['log', readSize(`${path}-wal`)],
+  ]
+}
+
+// A file that cannot be looked at, such as a log that does not exist yet, counts as empty.
+function readSize(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }

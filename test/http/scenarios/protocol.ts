@@ -1,4 +1,4 @@
-import { methodsByPath } from '../../../src/contract/methods.ts'
+import { methodsByPath } from '../../../src/http/routes.ts'
 import { authorized } from '../../support/service.ts'
 import { answered, fern, get, post, postChunks, refused, type Scenario, visit } from './scenario.ts'
 

@@ -1,12 +1,20 @@
 import { element, fill, icon } from '../dom/element.ts'
 import { buildField } from '../dom/field.ts'
 import { keepToken, recallToken, takeTokenFromAddress } from '../page/token.ts'
-import { type ApiDocument, buildResolve, listOperations, parseDocument } from './document.ts'
+import {
+  type ApiContent,
+  type ApiDocument,
+  type ApiSchema,
+  buildResolve,
+  type ListedOperation,
+  listOperations,
+  parseDocument,
+  type Resolve,
+} from './document.ts'
 import { buildOperation } from './operation.ts'
-import { buildOperations } from './operations.ts'
 import { toBlocks } from './rich-text.ts'
 import { buildHeaders, buildShapes } from './schemas.ts'
-import { buildSearch } from './search.ts'
+import { buildTryIt } from './try-it.ts'
 
 const given = takeTokenFromAddress()
 if (given !== undefined) keepToken(given)
@@ -84,4 +92,80 @@ function goToHash(): void {
   target.scrollIntoView()
   target.tabIndex = -1
   target.focus({ preventScroll: true })
+}
+
+/** The section of each operation, by its id. */
+function buildOperations(
+  operations: readonly ListedOperation[],
+  resolve: Resolve,
+  token: () => string,
+): Map<string, HTMLElement> {
+  return new Map(
+    operations.map((operation) => {
+      const content = Object.entries(operation.requestBody?.content ?? {})
+      const bodies = new Map(content.map(([type, body]) => [type, toExample(body, resolve)]))
+      const success = resolve(operation.responses[200] ?? { description: '' }).value
+      const answers = Object.keys(success.content ?? {})
+      const tryIt = buildTryIt({ operation, bodies, answers, token })
+      return [operation.operationId, buildOperation(operation, resolve, tryIt)]
+    }),
+  )
+}
+
+/** A body to start with: the example of its media type, or one made of the examples of a shape. */
+function toExample({ example, schema }: ApiContent, resolve: Resolve): string {
+  if (example !== undefined) return example
+  const { properties = {} } = resolve<ApiSchema>(schema).value
+  const members = Object.entries(properties).map(([name, member]) => {
+    const [first] = resolve<ApiSchema>(member).value.examples ?? []
+    return `${JSON.stringify(name)}: ${JSON.stringify(first)}`
+  })
+  return `{ ${members.join(', ')} }`
+}
+
+/** Builds the list of operations and the field that narrows it down. */
+function buildSearch(
+  operations: readonly ListedOperation[],
+  sections: ReadonlyMap<string, HTMLElement>,
+) {
+  const input = element('input', { type: 'search', autocomplete: 'off', spellcheck: 'false' })
+  const { element: field } = buildField('Search', input)
+  const status = element('p', { class: 'note', role: 'status' })
+  const items = operations.map((operation) => ({ operation, item: toItem(operation) }))
+  const texts = new Map<string, string>()
+
+  function search(): void {
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean)
+    let found = 0
+    for (const { operation, item } of items) {
+      const { operationId, method, path } = operation
+      const section = sections.get(operationId)
+      const text =
+        texts.get(operationId) ??
+        `${operationId} ${method} ${path} ${section?.textContent}`.toLowerCase()
+      texts.set(operationId, text)
+      const isFound = words.every((word) => text.includes(word))
+      item.hidden = !isFound
+      if (section !== undefined) section.hidden = !isFound
+      if (isFound) found++
+    }
+    fill(status, words.length === 0 ? undefined : `${found} of ${items.length} operations`)
+  }
+
+  input.addEventListener('input', search)
+  return { field, status, links: element('ul', {}, ...items.map(({ item }) => item)) }
+}
+
+function toItem({ operationId, method, path, summary }: ListedOperation): HTMLLIElement {
+  return element(
+    'li',
+    {},
+    element(
+      'a',
+      { href: `#${operationId}`, title: summary },
+      element('span', { class: 'method', 'data-method': method }, method),
+      ' ',
+      element('code', {}, path),
+    ),
+  )
 }
