@@ -1,3 +1,4 @@
+import { toMs } from './contract/durations.ts'
 import { butNot } from './contract/wrong-value.ts'
 import type { AllowedOrigins } from './http/cors.ts'
 import type { RateLimit } from './http/rate-limit.ts'
@@ -119,7 +120,7 @@ export function readConfig(flags: Flags, env: Environment): Config {
     journalKeepMs: read<number | 'off'>(
       ['JOURNAL_KEEP'],
       undefined,
-      7 * dayMs,
+      7 * 24 * 3_600_000,
       toJournalKeep,
       'a time from 1h to 365d, such as 48h or 7d, or off',
     ),
@@ -171,21 +172,17 @@ function toOrigins(text: string): AllowedOrigins | undefined {
   return origins.every((origin) => URL.parse(origin)?.origin === origin) ? origins : undefined
 }
 
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
+const maxKeepMs = 365 * 24 * 3_600_000
 
 function toJournalKeep(text: string): number | 'off' | undefined {
   if (text === 'off') return text
-  const [, count, unit] = /^([1-9]\d{0,3})([hd])$/.exec(text) ?? []
-  const keepMs = Number(count) * (unit === 'h' ? hourMs : dayMs)
-  return keepMs <= 365 * dayMs ? keepMs : undefined
+  const keepMs = /^[1-9]\d{0,3}[hd]$/.test(text) ? toMs(text) : undefined
+  return keepMs !== undefined && keepMs <= maxKeepMs ? keepMs : undefined
 }
-
-const windows: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 }
 
 function toRateLimit(text: string): RateLimit | undefined {
   const [, requests, unit] = /^([1-9]\d{0,8})\/([smh])$/.exec(text) ?? []
-  const windowMs = windows[unit ?? '']
+  const windowMs = toMs(`1${unit}`)
   return windowMs === undefined ? undefined : { requests: Number(requests), windowMs }
 }
 

@@ -1,4 +1,5 @@
 import { type Config, WrongConfig } from '../config.ts'
+import { toMs } from '../contract/durations.ts'
 import { toPathId } from '../contract/int64.ts'
 import { butNot } from '../contract/wrong-value.ts'
 import { type JournalReader, openReader, type Read } from '../journal/reader.ts'
@@ -88,13 +89,6 @@ function toFilter({ plant, token, since }: LogFlags, now: number): Filter {
   }
   if (mistakes.length > 0) throw new WrongConfig(mistakes)
   return { plantId, tokenId: token, since: ago === undefined ? 0 : now - ago }
-}
-
-const units: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
-function toMs(text: string): number | undefined {
-  const [, digits, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
-  return digits === undefined ? undefined : Number(digits) * (units[unit] as number)
 }
 
 function isWanted(event: JournalEvent, filter: Filter): boolean {

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Config, WrongConfig } from '../config.ts'
+import { toMs } from '../contract/durations.ts'
+import { butNot } from '../contract/wrong-value.ts'
 import { toUrl } from '../service.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import type { Terminal } from './terminal.ts'
@@ -21,7 +23,7 @@ export async function askReadiness(
   terminal: Terminal,
 ): Promise<void> {
   const url = flags.url ?? toUrl({ address: host, port })
-  const deadline = performance.now() + toMs(flags.wait ?? '0s')
+  const deadline = performance.now() + toWaitMs(flags.wait ?? '0s')
   const pid = toPid(flags.pid)
   for (;;) {
     const problem = await ask(`${url}/readyz`)
@@ -47,11 +49,12 @@ async function ask(url: string): Promise<string | undefined> {
   }
 }
 
-function toMs(text: string): number {
-  const [, digits] = /^(\d{1,4})s$/.exec(text) ?? []
-  if (digits === undefined)
-    throw new WrongConfig(['--wait must be a number of seconds, such as 30s.'])
-  return Number(digits) * 1_000
+function toWaitMs(text: string): number {
+  const waitMs = toMs(text)
+  if (waitMs === undefined) {
+    throw new WrongConfig([`--wait must be a number of s, m, h or d, such as 30s${butNot(text)}.`])
+  }
+  return waitMs
 }
 
 function toPid(text: string | undefined): number | undefined {

@@ -1,4 +1,5 @@
 import { type Config, WrongConfig } from '../config.ts'
+import { toMs } from '../contract/durations.ts'
 import { plantScopes, scopes } from '../contract/scopes.ts'
 import { butNot } from '../contract/wrong-value.ts'
 import type { Store, TokenRecord } from '../store/store.ts'
@@ -72,8 +73,6 @@ function toRequest({ name, scope, expires }: CreateFlags, now: number): TokenReq
   }
 }
 
-const msPerUnit: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
 /** The last millisecond that a date can be, in JavaScript and in RFC 3339. */
 const endOfTime = Date.UTC(9999, 11, 31)
 
@@ -87,11 +86,11 @@ export function toExpiry(text: string, now: number): number | undefined {
 }
 
 function toTimeAfter(text: string, now: number): number | undefined {
-  const [, digits, unit = ''] = /^([1-9]\d{0,4})([smhdy])$/.exec(text) ?? []
-  if (digits === undefined) return undefined
-  if (unit !== 'y') return now + Number(digits) * (msPerUnit[unit] as number)
+  if (!/^[1-9]\d{0,4}[smhdy]$/.test(text)) return undefined
+  const ms = toMs(text)
+  if (ms !== undefined) return now + ms
   const date = new Date(now)
-  return date.setUTCFullYear(date.getUTCFullYear() + Number(digits))
+  return date.setUTCFullYear(date.getUTCFullYear() + Number.parseInt(text, 10))
 }
 
 function toDay(text: string): number | undefined {
