@@ -9,7 +9,7 @@ export interface CarriedHeaders {
 }
 
 /** The kinds of requests whose answers carry different headers. */
-export type Subject = 'operation' | 'health' | 'page' | 'options'
+export type Subject = 'operation' | 'health'
 
 /** The headers of every answer. The optional ones are those of CORS. */
 const everyAnswer: CarriedHeaders = {
@@ -22,15 +22,6 @@ const rateLimit: readonly HeaderName[] = ['RateLimit', 'RateLimit-Policy']
 const bySubject: Record<Subject, CarriedHeaders> = {
   operation: join(everyAnswer, cached, { always: [], sometimes: rateLimit }),
   health: join(everyAnswer, cached),
-  page: everyAnswer,
-  options: join(everyAnswer, {
-    always: ['Allow'],
-    sometimes: [
-      'Access-Control-Allow-Methods',
-      'Access-Control-Allow-Headers',
-      'Access-Control-Max-Age',
-    ],
-  }),
 }
 
 /** The headers of a success, which may have more of its own. */
@@ -52,7 +43,7 @@ export function headersOfFailures(
 
 function headersOfFailure(subject: Subject, number: ErrorNumber): CarriedHeaders {
   const own = headersOfNumber(number)
-  // They are answered before an operation or a page is.
+  // They are answered before an operation or a check is.
   if (bareFailures.includes(number)) return join(own, everyAnswer)
   return join(own, bySubject[subject])
 }

@@ -1,5 +1,5 @@
 import type { ErrorNumber } from './errors.ts'
-import type { Operation, Page } from './operation.ts'
+import type { HealthCheck, Operation } from './operation.ts'
 
 /** The failures of HTTP and of the connection, on every path. No operation is looked for before. */
 export const protocolFailures: readonly ErrorNumber[] = [
@@ -28,9 +28,9 @@ export function failuresOf(operation: Operation): ErrorNumber[] {
   ])
 }
 
-/** Every failure that a page can answer, in ascending order. */
-export function failuresOfPage(page: Page): ErrorNumber[] {
-  return ascending([...protocolFailures, ...page.failures])
+/** Every failure that a health check can answer, in ascending order. */
+export function failuresOfCheck({ failures }: HealthCheck): ErrorNumber[] {
+  return ascending([...protocolFailures, ...failures])
 }
 
 function ascending(numbers: ErrorNumber[]): ErrorNumber[] {

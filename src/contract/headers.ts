@@ -1,5 +1,3 @@
-import { contentSecurityPolicy, openerPolicy, referrerPolicy } from './web-policy.ts'
-
 interface Header {
   readonly description: string
   readonly schema: Readonly<Record<string, unknown>>
@@ -37,8 +35,8 @@ export const headers = {
   },
   ETag: {
     description:
-      'The strong entity tag of this state of the plant, or of this file. Every change gives the ' +
-      'plant a new one, and none is ever used again, not even after the plant was deleted and ' +
+      'The strong entity tag of this state of the plant. Every change gives the plant a ' +
+      'new one, and none is ever used again, not even after the plant was deleted and ' +
       'created anew.',
     schema: { ...text, pattern: '^"[!#-~]+"$' },
     example: '"1d8f0c5a7b21"',
@@ -71,11 +69,6 @@ export const headers = {
     schema: { ...text, const: 'no' },
     example: 'no',
   },
-  Allow: {
-    description: 'The methods that the path supports.',
-    schema: text,
-    example: 'GET, HEAD, OPTIONS, POST',
-  },
   'X-Request-Id': {
     description: 'The id under which the log of the service mentions this request.',
     schema: { ...text, pattern: '^[A-Za-z0-9_-]+$' },
@@ -89,25 +82,9 @@ export const headers = {
   'Cache-Control': {
     description:
       `\`${cachePolicies.operation}\` on operations: a cache asks again before it reuses the ` +
-      `response. \`${cachePolicies.health}\` on health checks, \`${cachePolicies.page}\` on web ` +
-      `pages, \`${cachePolicies.asset}\` on their files.`,
-    schema: { ...text, enum: Object.values(cachePolicies) },
+      `response. \`${cachePolicies.health}\` on health checks.`,
+    schema: { ...text, enum: [cachePolicies.operation, cachePolicies.health] },
     example: cachePolicies.operation,
-  },
-  'Content-Security-Policy': {
-    description: 'Allows the page this service and nothing else: no inline script, no other host.',
-    schema: { ...text, const: contentSecurityPolicy },
-    example: contentSecurityPolicy,
-  },
-  'Cross-Origin-Opener-Policy': {
-    description: 'Keeps pages of other sites away from the window of this one.',
-    schema: { ...text, const: openerPolicy },
-    example: openerPolicy,
-  },
-  'Referrer-Policy': {
-    description: 'Keeps browsers from telling other sites where a visitor comes from.',
-    schema: { ...text, const: referrerPolicy },
-    example: referrerPolicy,
   },
   'Token-Scopes': {
     description: 'The scopes of the token, separated by spaces.',
@@ -156,23 +133,6 @@ export const headers = {
     description: 'The response headers that a page of another origin may read.',
     schema: text,
     example: 'Link, Location, ETag',
-  },
-  'Access-Control-Allow-Methods': {
-    description: 'The methods that a page of another origin may use. Only in preflight responses.',
-    schema: text,
-    example: 'GET, HEAD, OPTIONS, POST',
-  },
-  'Access-Control-Allow-Headers': {
-    description:
-      'The request headers that a page of another origin may send. Only in preflight responses.',
-    schema: text,
-    example: 'Authorization, Content-Type',
-  },
-  'Access-Control-Max-Age': {
-    description:
-      'The number of seconds for which a browser may remember this. Only in preflight responses.',
-    schema: seconds,
-    example: preflightSeconds,
   },
 } as const satisfies Record<string, Header>
 

@@ -1,47 +1,35 @@
-import type { Subject } from './carried-headers.ts'
-import { failuresOf, failuresOfPage, protocolFailures } from './failures.ts'
+import { failuresOf, failuresOfCheck } from './failures.ts'
 import { type Components, type Json, toSchema } from './openapi-components.ts'
 import { buildContent, buildFailures, buildSuccess } from './openapi-responses.ts'
-import type { Operation, Page, Success } from './operation.ts'
+import type { HealthCheck, Operation, Success } from './operation.ts'
 import { operations } from './operations.ts'
-import { pages } from './pages.ts'
+import { healthChecks } from './pages.ts'
 import { parameters, toRequestName } from './parameters.ts'
 import { int64Bounds } from './schema.ts'
 
-/** Every path with its operations or its page, HEAD wherever GET is, and OPTIONS. */
+/** Every path with its operations. HEAD, OPTIONS and web pages are said in words. */
 export function buildPaths(components: Components): Record<string, Json> {
   const paths: Record<string, Json> = {}
-  const add = (path: string, method: string, described: Json) => {
-    paths[path] = { ...paths[path], [method.toLowerCase()]: described }
-  }
   for (const [name, operation] of Object.entries(operations)) {
-    for (const method of withHead(operation.method)) {
-      add(operation.path, method, describeOperation(components, name, method, operation))
-    }
+    const method = operation.method.toLowerCase()
+    const described = describeOperation(components, name, operation)
+    paths[operation.path] = { ...paths[operation.path], [method]: described }
   }
-  for (const [name, page] of Object.entries(pages)) {
-    for (const method of withHead('GET')) {
-      add(page.path, method, describePage(components, name, method, page))
-    }
+  for (const [name, check] of Object.entries(healthChecks)) {
+    paths[check.path] = { get: describeCheck(components, name, check) }
   }
-  for (const path of Object.keys(paths)) add(path, 'OPTIONS', describeOptions(components, path))
   return paths
-}
-
-function withHead(method: string): string[] {
-  return method === 'GET' ? ['GET', 'HEAD'] : [method]
 }
 
 function describeOperation(
   components: Components,
-  name: string,
-  method: string,
+  operationId: string,
   operation: Operation,
 ): Json {
   const { summary, description, scope, path, body, successes } = operation
-  const kind = { subject: 'operation', method } as const
   return {
-    ...toNames(name, method, summary),
+    operationId,
+    summary,
     tags: [scope === 'metrics:read' ? 'service' : 'plants'],
     description: `${description} Requires the scope \`${scope}\`.`,
     security: [{ bearerToken: [scope] }],
@@ -62,57 +50,32 @@ function describeOperation(
       ...Object.fromEntries(
         Object.entries(successes).map(([status, success]) => [
           status,
-          { ...buildSuccess(components, kind, success), ...buildLinks(operation, success) },
+          { ...buildSuccess(components, 'operation', success), ...buildLinks(operation, success) },
         ]),
       ),
-      ...buildFailures(components, kind, failuresOf(operation)),
+      ...buildFailures(components, 'operation', failuresOf(operation)),
     },
   }
 }
 
-function describePage(components: Components, name: string, method: string, page: Page): Json {
-  const { summary, description, path, successes } = page
-  const subject: Subject = page.cacheControl === undefined ? 'page' : 'health'
+function describeCheck(components: Components, operationId: string, check: HealthCheck): Json {
+  const { summary, description, successes } = check
   return {
-    ...toNames(name, method, summary),
+    operationId,
+    summary,
     tags: ['service'],
     description,
     security: [],
-    ...(path.includes('{name}') && { parameters: [nameParameter] }),
     responses: {
       ...Object.fromEntries(
         Object.entries(successes).map(([status, success]) => [
           status,
-          buildSuccess(components, { subject, method }, success),
+          buildSuccess(components, 'health', success),
         ]),
       ),
-      ...buildFailures(components, { subject, method }, failuresOfPage(page)),
+      ...buildFailures(components, 'health', failuresOfCheck(check)),
     },
   }
-}
-
-function describeOptions(components: Components, path: string): Json {
-  const kind = { subject: 'options', method: 'OPTIONS' } as const
-  return {
-    operationId: `${(path.match(/[a-z]+/g) ?? ['page']).join('_')}_options`,
-    tags: ['service'],
-    summary: 'Ask what the path allows',
-    description:
-      'Returns the methods that the path supports and, in response to a CORS preflight, the ' +
-      'headers that a page of another origin may send.',
-    security: [],
-    ...(path.includes('{id}') && { parameters: [anyId] }),
-    ...(path.includes('{name}') && { parameters: [nameParameter] }),
-    responses: {
-      204: buildSuccess(components, kind, { description: 'See the headers.', headers: [] }),
-      ...buildFailures(components, kind, protocolFailures),
-    },
-  }
-}
-
-function toNames(name: string, method: string, summary: string): Json {
-  if (method !== 'HEAD') return { operationId: name, summary }
-  return { operationId: `${name}Head`, summary: `${summary}: the headers alone` }
 }
 
 /** From a plant that was created, to the operations on it. */
@@ -125,27 +88,11 @@ function buildLinks({ path }: Operation, { headers }: Success): Json {
   return { links: Object.fromEntries(links) }
 }
 
-/** OPTIONS does not look at the id. */
-const anyId = {
-  ...inPath('id'),
-  description: 'Any text: the methods are the same for every id.',
-  schema: { type: 'string' },
-  example: '1',
-}
-
-const nameParameter = {
-  ...inPath('name'),
-  description: 'The name of the file, as a web page refers to it.',
-  schema: { type: 'string' },
-}
-
 const idParameter = {
-  ...inPath('id'),
+  name: 'id',
+  in: 'path',
+  required: true,
   description: 'The id of the plant: digits with an optional minus sign, without leading zeros.',
   schema: toSchema({ type: 'integer', format: 'int64', ...int64Bounds }),
   example: 1,
-}
-
-function inPath(name: string) {
-  return { name, in: 'path', required: true }
 }

@@ -30,20 +30,13 @@ const statusNames: Record<ErrorStatus, string> = {
   507: 'InsufficientStorage',
 }
 
-/** The parts of a request on which the headers and the body of its response depend. */
-export interface RequestKind {
-  readonly subject: Subject
-  readonly method: string
-}
-
-/** A success. The response to HEAD has the headers of that to GET, and no body. */
 export function buildSuccess(
   components: Components,
-  { subject, method }: RequestKind,
+  subject: Subject,
   { description, headers, optionalHeaders = [], body, alternatives = [] }: Success,
 ): Json {
   const carried = headersOfSuccess(subject, { always: headers, sometimes: optionalHeaders })
-  const bodies = method === 'HEAD' || body === undefined ? [] : [body, ...alternatives]
+  const bodies = body === undefined ? [] : [body, ...alternatives]
   const content = bodies.map((one) => [one.mediaType, buildContent(components, one)])
   return {
     description,
@@ -62,15 +55,15 @@ export function buildContent({ referToShape }: Components, body: JsonBody | Text
 /** One response for each status, with an example for each error number of that status. */
 export function buildFailures(
   components: Components,
-  kind: RequestKind,
+  subject: Subject,
   numbers: readonly ErrorNumber[],
 ): Json {
   const byStatus = Map.groupBy(numbers, toStatus)
   return Object.fromEntries(
     [...byStatus].map(([status, sharing]) => [
       status,
-      components.referToResponse(toName(kind, sharing), () =>
-        buildFailure(components, kind, sharing),
+      components.referToResponse(toName(subject, sharing), () =>
+        buildFailure(components, subject, sharing),
       ),
     ]),
   )
@@ -78,7 +71,7 @@ export function buildFailures(
 
 function buildFailure(
   { referToHeaders, referToShape }: Components,
-  { subject, method }: RequestKind,
+  subject: Subject,
   numbers: readonly ErrorNumber[],
 ): Json {
   const examples = numbers.map((number) => [
@@ -91,12 +84,12 @@ function buildFailure(
   return {
     description: numbers.map((number) => `${number}: ${errors[number]}`).join('\n\n'),
     headers: referToHeaders(headersOfFailures(subject, numbers)),
-    ...(method !== 'HEAD' && { content }),
+    content,
   }
 }
 
-/** For example `NotFound_40401`, and `NotFound_40401_Head` without a body. */
-function toName({ subject, method }: RequestKind, numbers: readonly ErrorNumber[]): string {
+/** For example `NotFound_40401`. */
+function toName(subject: Subject, numbers: readonly ErrorNumber[]): string {
   const [first = 50000] = numbers
   // The failures of the protocol are the same everywhere.
   const isShared = numbers.every((number) => bareFailures.includes(number))
@@ -106,6 +99,5 @@ function toName({ subject, method }: RequestKind, numbers: readonly ErrorNumber[
     ...(isShared || subject === 'operation'
       ? []
       : [`${subject[0]?.toUpperCase()}${subject.slice(1)}`]),
-    ...(method === 'HEAD' ? ['Head'] : []),
   ].join('_')
 }

@@ -14,6 +14,10 @@ const introduction = `A plant store over HTTP with JSON bodies.
   \`Allow\`.
 - Limits: a body of 1 MiB, JSON 32 levels deep, headers of 16 KiB, a URL of 8 KiB; the headers
   complete within 10 s, the whole request within 30 s.
+- HEAD is answered wherever GET is, with the same headers and no body. OPTIONS is answered on every
+  path: 204 with \`Allow\` and, to a preflight, what CORS allows.
+- \`/openapi.json\` is this document, \`/docs\` shows it, and \`/\` is a web page for people. They and
+  their files need no token, and have \`ETag\`, \`Cache-Control\` and gzip.
 - Pages of any origin may call (CORS), unless the operator names the origins that may.
 - Every response header is listed, except those of HTTP itself: \`Date\`, \`Connection\`,
   \`Keep-Alive\`, \`Content-Type\`, \`Content-Length\` and \`Transfer-Encoding\`.`

@@ -1,6 +1,6 @@
 import type { ErrorNumber } from './errors.ts'
 import type { Format } from './formats.ts'
-import type { cachePolicies, HeaderName } from './headers.ts'
+import type { HeaderName } from './headers.ts'
 import type { ParameterName } from './parameters.ts'
 import type { ArrayShape, BodyShape, ObjectShape } from './schema.ts'
 import type { Scope } from './scopes.ts'
@@ -56,17 +56,12 @@ export interface Operation {
   readonly failures: readonly ErrorNumber[]
 }
 
-/**
- * A path that needs no token, because its answer reveals nothing about the stored plants. `{name}`
- * in it stands for the name of a file.
- */
-export interface Page {
+/** A check that needs no token, because its answer reveals nothing about the stored plants. */
+export interface HealthCheck {
   readonly path: string
   readonly summary: string
   readonly description: string
   readonly successes: Readonly<Record<number, Success>>
-  /** The value of its `Cache-Control`, on successes and failures. */
-  readonly cacheControl?: (typeof cachePolicies)['health']
-  /** The failures of this page alone; `failuresOfPage` adds those of the protocol. */
+  /** The failures of this check alone; `failuresOfCheck` adds those of the protocol. */
   readonly failures: readonly ErrorNumber[]
 }

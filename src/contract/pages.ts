@@ -1,15 +1,8 @@
-import { cachePolicies, type HeaderName } from './headers.ts'
-import { type JsonBody, json, type Page, type TextBody } from './operation.ts'
-import { Health, OpenApiDocument, Readiness } from './shapes.ts'
+import { type HealthCheck, json } from './operation.ts'
+import { Health, Readiness } from './shapes.ts'
 
-const webPage = webFile('The page.', { mediaType: 'text/html', description: 'A web page.' }, [
-  'Content-Security-Policy',
-  'Cross-Origin-Opener-Policy',
-  'Referrer-Policy',
-])
-
-/** Every page. */
-export const pages = {
+/** The health checks. */
+export const healthChecks = {
   getHealth: {
     path: '/healthz',
     summary: 'Check that the process is alive',
@@ -17,7 +10,6 @@ export const pages = {
     successes: {
       200: { description: 'The process is alive.', body: json(Health), headers: [] },
     },
-    cacheControl: cachePolicies.health,
     failures: [],
   },
   getReadiness: {
@@ -29,55 +21,26 @@ export const pages = {
     successes: {
       200: { description: 'The service is ready.', body: json(Readiness), headers: [] },
     },
-    cacheControl: cachePolicies.health,
     failures: [50000, 50301],
   },
-  getOpenApi: {
-    path: '/openapi.json',
-    summary: 'Get this document',
-    description: 'Returns the OpenAPI document of the service.',
-    successes: webFile('This document.', json(OpenApiDocument), []),
-    failures: [],
-  },
-  getPage: {
-    path: '/',
-    summary: 'Open the page for people',
-    description:
-      'Returns a web page that shows and changes plants. It asks for a token and calls the ' +
-      'operations of this document with it.',
-    successes: webPage,
-    failures: [],
-  },
-  getDocs: {
-    path: '/docs',
-    summary: 'Read this document',
-    description: 'Returns a web page that shows this document and can try each operation.',
-    successes: webPage,
-    failures: [],
-  },
-  getAsset: {
-    path: '/assets/{name}',
-    summary: 'Get a file of the web pages',
-    description:
-      'Returns a script, a style or an image of the web pages. Its name contains a hash of its ' +
-      'content, so it never changes.',
-    successes: webFile('The file.', { mediaType: '*/*', description: 'A file.' }, []),
-    failures: [40400],
-  },
-} as const satisfies Record<string, Page>
+} as const satisfies Record<string, HealthCheck>
 
-/** The answers of a file for browsers, which is compressed and cached. */
-function webFile(description: string, body: JsonBody | TextBody, own: readonly HeaderName[]) {
-  const cached = ['ETag', 'Cache-Control', 'Vary'] as const
-  return {
-    200: {
-      description,
-      body,
-      headers: [...cached, ...own],
-      optionalHeaders: ['Content-Encoding'],
-    },
-    304: { description: 'The file is the one that `If-None-Match` names.', headers: cached },
-  } satisfies Page['successes']
-}
+/**
+ * The paths of the document, the web pages and their files. The document tells them in words:
+ * programs do not call them. `{name}` stands for the name of a file.
+ */
+const webPaths = {
+  getOpenApi: '/openapi.json',
+  getPage: '/',
+  getDocs: '/docs',
+  getAsset: '/assets/{name}',
+} as const
 
-export type PageName = keyof typeof pages
+/** Every path that needs no token. */
+export const pagePaths = {
+  getHealth: healthChecks.getHealth.path,
+  getReadiness: healthChecks.getReadiness.path,
+  ...webPaths,
+} as const
+
+export type PageName = keyof typeof pagePaths

@@ -136,21 +136,6 @@ export const Readiness = {
   additionalProperties: false,
 } as const satisfies ObjectShape
 
-/** The OpenAPI document, as far as its shape matters here. */
-export const OpenApiDocument = {
-  type: 'object',
-  required: ['openapi'],
-  properties: {
-    openapi: {
-      type: 'string',
-      description: 'The version of the OpenAPI Specification that the document follows.',
-      examples: ['3.1.0'],
-    },
-  },
-  title: 'OpenApiDocument',
-  description: 'An OpenAPI document.',
-} as const satisfies ObjectShape
-
 export type Plant = ValueOf<typeof Plant>
 export type NewPlant = ValueOf<typeof NewPlant>
 export type StoredPlant = ValueOf<typeof StoredPlant>

@@ -1,7 +1,6 @@
 import type { Asset } from '../../web/assets.ts'
 import { cachePolicies } from '../contract/headers.ts'
-import type { Page } from '../contract/operation.ts'
-import { type PageName, pages } from '../contract/pages.ts'
+import { healthChecks, type PageName, pagePaths } from '../contract/pages.ts'
 import type { Health, Readiness } from '../contract/shapes.ts'
 import { contentSecurityPolicy, openerPolicy, referrerPolicy } from '../contract/web-policy.ts'
 import type { Store } from '../store/store.ts'
@@ -48,19 +47,16 @@ export function buildPages(parts: PageParts): Entry[] {
     getAsset: (exchange, name) => webFiles.sendAsset(exchange, name),
   }
 
-  return (Object.keys(pages) as PageName[]).map((name) => {
-    const { path, cacheControl }: Page = pages[name]
-    return {
-      name,
-      method: 'GET',
-      path,
-      isServedUnderLoad: true,
-      async handle(exchange, segment) {
-        if (cacheControl !== undefined) addField(exchange, 'Cache-Control', cacheControl)
-        await answers[name](exchange, segment)
-      },
-    }
-  })
+  return (Object.keys(answers) as PageName[]).map((name) => ({
+    name,
+    method: 'GET',
+    path: pagePaths[name],
+    isServedUnderLoad: true,
+    async handle(exchange, segment) {
+      if (name in healthChecks) addField(exchange, 'Cache-Control', cachePolicies.health)
+      await answers[name](exchange, segment)
+    },
+  }))
 }
 
 /** Other addresses get a document with a relative one: each kept document takes 200 KiB. */

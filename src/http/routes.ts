@@ -1,6 +1,6 @@
 import { Failure } from '../contract/errors.ts'
 import { operations } from '../contract/operations.ts'
-import { pages } from '../contract/pages.ts'
+import { pagePaths } from '../contract/pages.ts'
 import type { Counters } from '../metrics/requests.ts'
 import { toPreflightHeaders } from './cors.ts'
 import { type Exchange, send } from './exchange.ts'
@@ -14,7 +14,7 @@ function collectMethods(): Map<string, string[]> {
   for (const { method, path } of Object.values(operations)) {
     methods.set(path, [...(methods.get(path) ?? []), method])
   }
-  for (const { path } of Object.values(pages)) methods.set(path, ['GET'])
+  for (const path of Object.values(pagePaths)) methods.set(path, ['GET'])
   for (const [path, known] of methods) {
     const head = known.includes('GET') ? ['HEAD'] : []
     methods.set(path, [...known, ...head, 'OPTIONS'].sort())

@@ -1,7 +1,7 @@
 import { type ErrorNumber, toStatus } from '../contract/errors.ts'
-import { failuresOf, failuresOfPage } from '../contract/failures.ts'
+import { failuresOf, failuresOfCheck, protocolFailures } from '../contract/failures.ts'
 import { operations } from '../contract/operations.ts'
-import { pages } from '../contract/pages.ts'
+import { healthChecks, pagePaths } from '../contract/pages.ts'
 import { type RefusalReason, refusalReasons } from '../contract/refusals.ts'
 import {
   buildHistogram,
@@ -64,8 +64,11 @@ export function buildRequestMetrics(): RequestMetrics {
   for (const [name, operation] of Object.entries(operations)) {
     addCounters(name, [...Object.keys(operation.successes).map(Number), ...failuresOf(operation)])
   }
-  for (const [name, page] of Object.entries(pages))
-    addCounters(name, [200, ...failuresOfPage(page)])
+  for (const name of Object.keys(pagePaths)) {
+    const failures =
+      name === 'getReadiness' ? failuresOfCheck(healthChecks[name]) : protocolFailures
+    addCounters(name, [200, ...failures])
+  }
 
   // Successes and faults of ours are there from the start, so that the first one is an increase.
   function addCounters(operation: string, outcomes: readonly number[]): Counters {

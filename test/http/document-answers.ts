@@ -50,10 +50,8 @@ export const declaredHeaders: readonly string[] = [
 /** Every answer that the document lists: a status or, where it has any, an error number of it. */
 export function listAnswers(): { operationId: string; answers: string[] }[] {
   return Object.values(document.paths).flatMap((methods) =>
-    Object.entries(methods).map(([method, { operationId, responses }]) => {
-      // HEAD has no bodies, and therefore no numbers: they are those of GET.
-      const numbered = method === 'head' ? methods.get?.responses : responses
-      const answers = Object.entries(numbered ?? {}).flatMap(([status, response]) => {
+    Object.values(methods).map(({ operationId, responses }) => {
+      const answers = Object.entries(responses).flatMap(([status, response]) => {
         const numbers = resolveResponse(response).content?.['application/json']?.examples
         return numbers === undefined ? [status] : Object.keys(numbers)
       })
@@ -62,14 +60,18 @@ export function listAnswers(): { operationId: string; answers: string[] }[] {
   )
 }
 
-/** The operation that the document has for a request, by the first line of what was sent. */
+/**
+ * The operation that the document has for a request, by the first line of what was sent. For HEAD it
+ * is that of GET.
+ */
 export function findOperation(sent: string): DocumentedOperation | undefined {
   const [, method = '', target = ''] = /^(\S+) (\S+) HTTP/.exec(sent) ?? []
   const path = decode(target.replace(/^https?:\/\/[^/]*/, '').replace(/[?#].*$/, ''))
   const known = Object.keys(document.paths).find((template) =>
     new RegExp(`^${template.replace('.', '\\.').replace(/\{\w+\}/, '[^/]+')}$`).test(path),
   )
-  return known === undefined ? undefined : document.paths[known]?.[method.toLowerCase()]
+  const listed = method === 'HEAD' ? 'get' : method.toLowerCase()
+  return known === undefined ? undefined : document.paths[known]?.[listed]
 }
 
 /** How the headers of an answer differ from those that the document declares for it. */
@@ -92,10 +94,19 @@ export function findHeaderFaults(
   ]
 }
 
-/** The headers of answers outside of the document: for unknown paths and unsupported methods. */
+/**
+ * The headers of answers outside of the document: of OPTIONS and web pages, for unknown paths and
+ * unsupported methods.
+ */
 const undeclared: DocumentedResponse['headers'] = {
   ...document.components.responses.BadRequest_40000?.headers,
   Allow: {},
+  ETag: {},
+  'Cache-Control': {},
+  'Content-Encoding': {},
+  'Content-Security-Policy': {},
+  'Cross-Origin-Opener-Policy': {},
+  'Referrer-Policy': {},
   'Access-Control-Allow-Methods': {},
   'Access-Control-Allow-Headers': {},
   'Access-Control-Max-Age': {},

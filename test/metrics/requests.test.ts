@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { errorNumbers, toStatus } from '../../src/contract/errors.ts'
-import { failuresOf, failuresOfPage } from '../../src/contract/failures.ts'
+import { failuresOf, protocolFailures } from '../../src/contract/failures.ts'
 import { operations } from '../../src/contract/operations.ts'
-import { pages } from '../../src/contract/pages.ts'
+import { pagePaths } from '../../src/contract/pages.ts'
 import { secondsBounds } from '../../src/store/measures.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { scale } from '../faults/scale.ts'
@@ -132,15 +132,20 @@ describe('the metrics of refusals', () => {
   })
 })
 
+/** What pages answer beside the failures of the protocol. */
+const pageFailures = [40400, 50000, 50301] as const
+
 /** Every series of answers that the contract allows. */
 const known = new Set([
   ...Object.entries(operations).flatMap(([name, operation]) => [
     ...Object.keys(operation.successes).map((status) => requests(name, Number(status))),
     ...failuresOf(operation).map((number) => requests(name, toStatus(number), number)),
   ]),
-  ...Object.entries(pages).flatMap(([name, page]) => [
+  ...Object.keys(pagePaths).flatMap((name) => [
     requests(name, 200),
-    ...failuresOfPage(page).map((number) => requests(name, toStatus(number), number)),
+    ...[...protocolFailures, ...pageFailures].map((number) =>
+      requests(name, toStatus(number), number),
+    ),
   ]),
   requests('none', 204),
   ...errorNumbers.map((number) => requests('none', toStatus(number), number)),
