@@ -107,8 +107,9 @@ export type ReceiverChange =
   | { readonly kind: 'set secrets'; readonly secrets: Secrets }
 
 export const maxReceivers = 100
-/** A receiver keeps this many failures. Beyond that, the oldest are forgotten. */
+/** A receiver keeps this many failures, and bytes of them. Beyond, the oldest are forgotten. */
 export const maxFailures = 10_000
+export const maxFailureBytes = 16 * 1024 * 1024
 
 /**
  * The part of the store for the receivers of webhooks and their deliveries. One process at a time

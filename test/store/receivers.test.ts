@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, it } from 'node:test'
-import { maxFailures, maxReceivers } from '../../src/store/receivers.ts'
+import { maxFailureBytes, maxFailures, maxReceivers } from '../../src/store/receivers.ts'
 import type { Store } from '../../src/store/store.ts'
 import { everyEngine } from '../support/engines.ts'
 import { newDelivery, newReceiver, newSaved, newTaken } from '../support/receiver-record.ts'
@@ -275,6 +275,24 @@ for (const engine of everyEngine) {
       const [, second] = await store.receivers.listDeliveries('whk_1', 'waiting')
       assert.deepEqual([second?.attempts, second?.dueAt], [0, 77])
       assert.equal(await store.receivers.retryFailures('whk_1', 77), 0)
+    })
+
+    it('forgets the oldest failures beyond their bytes', async () => {
+      await store.receivers.add(newReceiver())
+      const claim = await claimOne()
+      const body = 'x'.repeat(maxFailureBytes / 8)
+      const deliveries = Array.from({ length: 10 }, (_, index) =>
+        newDelivery({ position: toPosition(`${index + 1}-1`), body }),
+      )
+      await store.receivers.take('one', [newTaken({ ...claim, deliveries })])
+      const failed = deliveries.slice(1).map((one) => ({ ...one, dueAt: undefined }))
+      await store.receivers.save('one', [newSaved({ ...claim, failed })])
+      const found = await store.receivers.listDeliveries('whk_1', 'failed')
+      assert.deepEqual(
+        found.map(({ position }) => position),
+        deliveries.slice(2).map(({ position }) => position),
+      )
+      assert.equal((await store.receivers.listDeliveries('whk_1', 'waiting')).length, 1)
     })
 
     it('adds a delivery by hand, once for each position', async () => {

@@ -4,6 +4,7 @@ import {
   type AddedDelivery,
   type Backlog,
   type Delivery,
+  maxFailureBytes,
   maxFailures,
   type Saved,
   type Taken,
@@ -140,8 +141,11 @@ export const deliveryStatements = {
 
 async function forgetFailures(sql: Sql, id: string): Promise<void> {
   await sql`
-    DELETE FROM plant_store.deliveries WHERE receiver_id = ${id} AND due_at IS NULL
-      AND place NOT IN (
-        SELECT place FROM plant_store.deliveries WHERE receiver_id = ${id}
-          AND due_at IS NULL ORDER BY place DESC LIMIT ${maxFailures})`
+    DELETE FROM plant_store.deliveries WHERE receiver_id = ${id} AND due_at IS NULL AND place <= (
+      SELECT pg_catalog.max(place) FROM (
+        SELECT place, pg_catalog.count(*) OVER newer AS count,
+          pg_catalog.sum(pg_catalog.octet_length(body)) OVER newer AS bytes
+        FROM plant_store.deliveries WHERE receiver_id = ${id} AND due_at IS NULL
+        WINDOW newer AS (ORDER BY place DESC ROWS UNBOUNDED PRECEDING)) AS failures
+      WHERE count > ${maxFailures} OR bytes > ${maxFailureBytes})`
 }

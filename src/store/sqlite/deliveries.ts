@@ -6,6 +6,7 @@ import {
   type Attempted,
   type Backlog,
   type Delivery,
+  maxFailureBytes,
   maxFailures,
   type NewDelivery,
 } from '../receivers.ts'
@@ -28,9 +29,12 @@ export function buildDeliveryStatements(db: DatabaseSync) {
   const deleteOne = db.prepare('DELETE FROM deliveries WHERE receiver_id = ? AND place = ?')
   const deleteAll = db.prepare('DELETE FROM deliveries WHERE receiver_id = ?')
   const forgetFailures = db.prepare(
-    `DELETE FROM deliveries WHERE receiver_id = :id AND due_at IS NULL AND place NOT IN (
-       SELECT place FROM deliveries WHERE receiver_id = :id AND due_at IS NULL
-       ORDER BY place DESC LIMIT ${maxFailures})`,
+    `DELETE FROM deliveries WHERE receiver_id = :id AND due_at IS NULL AND place <= (
+       SELECT max(place) FROM (
+         SELECT place, count(*) OVER newer AS count, sum(octet_length(body)) OVER newer AS bytes
+         FROM deliveries WHERE receiver_id = :id AND due_at IS NULL
+         WINDOW newer AS (ORDER BY place DESC ROWS UNBOUNDED PRECEDING))
+       WHERE count > ${maxFailures} OR bytes > ${maxFailureBytes})`,
   )
   const select = {
     waiting: selectWhere('due_at IS NOT NULL'),
