@@ -27,6 +27,8 @@ export interface Config {
   readonly isJournaled: boolean
   /** How long changes are kept in the journal. */
   readonly journalKeepMs: number | 'off'
+  /** How large the journal may become, whatever the age of its changes. */
+  readonly journalMaxBytes: number
 }
 
 /** The flags of a command that the configuration knows. A flag wins over its variable. */
@@ -124,6 +126,13 @@ export function readConfig(flags: Flags, env: Environment): Config {
       toJournalKeep,
       'a time from 1h to 365d, such as 48h or 7d, or off',
     ),
+    journalMaxBytes: read(
+      ['JOURNAL_MAX'],
+      undefined,
+      gib,
+      toJournalMax,
+      'a size from 16MiB to 256GiB, such as 512MiB or 1GiB',
+    ),
     isJournaled: env.JOURNAL_STREAM !== undefined,
     logLevel: read(['LOG_LEVEL'], undefined, 'info', toLogLevel, `one of ${logLevels.join(', ')}`),
   }
@@ -178,6 +187,15 @@ function toJournalKeep(text: string): number | 'off' | undefined {
   if (text === 'off') return text
   const keepMs = /^[1-9]\d{0,3}[hd]$/.test(text) ? toMs(text) : undefined
   return keepMs !== undefined && keepMs <= maxKeepMs ? keepMs : undefined
+}
+
+const mib = 1024 * 1024
+const gib = 1024 * mib
+
+function toJournalMax(text: string): number | undefined {
+  const [, count, unit] = /^([1-9]\d{0,5})(MiB|GiB)$/.exec(text) ?? []
+  const bytes = Number(count) * (unit === 'MiB' ? mib : gib)
+  return bytes >= 16 * mib && bytes <= 256 * gib ? bytes : undefined
 }
 
 function toRateLimit(text: string): RateLimit | undefined {

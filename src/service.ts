@@ -5,6 +5,7 @@ import type { Config } from './config.ts'
 import { defaultTimeouts, type Timeouts } from './contract/limits.ts'
 import type { Grace } from './http/node/drain.ts'
 import { buildServer } from './http/server.ts'
+import { boundJournal, type JournalBound } from './journal/bound.ts'
 import { openReader } from './journal/reader.ts'
 import { type JoinProcesses, openMetrics } from './metrics/metrics.ts'
 import { repeat } from './repeat.ts'
@@ -44,6 +45,10 @@ export interface ServiceOptions {
 const inUseMs = 5 * 60_000
 /** How often keys and changes that are too old are deleted. */
 const forgetMs = 60_000
+/** How often the size of the journal is looked at. */
+const measureMs = 1_000
+/** How often the log may say that changes are dropped. */
+const droppedMs = 60 * 60_000
 
 /** Opens the whole service: the store, the check of tokens, the HTTP side, the port. */
 export async function openService(options: ServiceOptions): Promise<Service> {
@@ -68,12 +73,16 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
   const onError = (err: unknown) => logger.debug({ err }, 'the store failed in the background')
   const tokens = await openTokenVerifier({ store, operatorToken: config.operatorToken, onError })
   const stopForgetting = repeat(() => forgetKeys(store), forgetMs, onError)
+  const bound = boundJournal(store, config.journalMaxBytes)
   const stopTrimming = startTrimming(store, config.journalKeepMs, onError)
+  const stopBounding =
+    config.journalKeepMs === 'off' ? () => {} : startBounding(bound, logger, onError)
 
   const metrics = openMetrics({
     version,
     engine: config.storeLocation.engine,
     store,
+    journal: bound.measures,
     tokensInUse: () => tokens.countUsed(Date.now() - inUseMs),
     ...(joinProcesses && { joinProcesses }),
   })
@@ -81,6 +90,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
   async function stopBackground(): Promise<void> {
     stopForgetting()
     stopTrimming()
+    stopBounding()
     metrics.close()
     await tokens.close()
   }
@@ -150,6 +160,27 @@ function startTrimming(
   }
   trim().catch(onError)
   return keepMs === 'off' ? () => {} : repeat(trim, forgetMs, onError)
+}
+
+/** Keeps the journal within its size, and tells the operator what that costs. */
+function startBounding(
+  bound: JournalBound,
+  logger: Logger,
+  onError: (error: unknown) => void,
+): () => void {
+  let loggedAt = -Infinity
+  async function keep(): Promise<void> {
+    const before = bound.measures.droppedChanges
+    await bound.keep()
+    const changes = bound.measures.droppedChanges - before
+    if (changes === 0 || performance.now() < loggedAt + droppedMs) return
+    loggedAt = performance.now()
+    logger.warn(
+      { changes },
+      'the journal has reached JOURNAL_MAX: its oldest changes are dropped before JOURNAL_KEEP',
+    )
+  }
+  return repeat(keep, measureMs, onError)
 }
 
 /** Writes what happens to the store into the log. */

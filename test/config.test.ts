@@ -19,6 +19,7 @@ describe('the configuration', () => {
       rateLimit: undefined,
       trustedProxies: 0,
       journalKeepMs: 604_800_000,
+      journalMaxBytes: 1_073_741_824,
       logLevel: 'info',
       isJournaled: false,
       isStoreNamed: false,
@@ -84,6 +85,14 @@ describe('the configuration', () => {
     assert.equal(keepMs({ JOURNAL_KEEP: 'off' }), 'off')
   })
 
+  it('keeps up to 1 GiB of the journal, or as much as it is told', () => {
+    const maxMib = (text: string) => readConfig({}, { JOURNAL_MAX: text }).journalMaxBytes / 2 ** 20
+    assert.equal(maxMib('16MiB'), 16)
+    assert.equal(maxMib('512MiB'), 512)
+    assert.equal(maxMib('262144MiB'), 256 * 1024)
+    assert.equal(maxMib('256GiB'), 256 * 1024)
+  })
+
   it('shows a store without its password', () => {
     const labels: Record<string, string> = {
       'sqlite::memory:': 'sqlite::memory:',
@@ -141,6 +150,14 @@ describe('the configuration', () => {
         { JOURNAL_KEEP: keep },
         new RegExp(
           `^JOURNAL_KEEP must be a time from 1h to 365d, such as 48h or 7d, or off, not "${keep}"\\.$`,
+        ),
+      ],
+    ),
+    ...['', '0MiB', '15MiB', '257GiB', '262145MiB', '1GB', '1.5GiB', '1073741824', 'off'].map(
+      (max): [Record<string, string>, RegExp] => [
+        { JOURNAL_MAX: max },
+        new RegExp(
+          `^JOURNAL_MAX must be a size from 16MiB to 256GiB, such as 512MiB or 1GiB, not "${max}"\\.$`,
         ),
       ],
     ),

@@ -30,4 +30,5 @@ Environment variables without a flag:
   TRUST_PROXY        number of proxies in front whose X-Forwarded-For the log believes (0)
   RATE_LIMIT         requests that a token may make, such as 600/m (no limit)
   JOURNAL_KEEP       how long changes can be read at /events, such as 12h, or off (7d)
+  JOURNAL_MAX        how large the journal of changes may become, such as 512MiB (1GiB)
   LOG_LEVEL          fatal, error, warn, info, debug, trace or silent (info)`

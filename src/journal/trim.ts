@@ -1,6 +1,13 @@
+import { rowOverhead } from './bound.ts'
+
 /** How much one step of a trim looks at, and deletes: no request should wait for it. */
 export const rowsPerTrim = 501
 const bytesPerTrim = 1024 * 1024
+/** A transaction adds less than this, so that dropping keeps up with any writer. */
+const bytesPerDrop = 16 * 1024 * 1024
+
+/** What a trim has to know of a row. */
+export type TrimRow = readonly [seq: number, at: number, bytes: number, count: number]
 
 /**
  * Chooses the rows that a step of a trim deletes, among the oldest: those from before a time, up to
@@ -8,7 +15,7 @@ const bytesPerTrim = 1024 * 1024
  * a row to be recognised by.
  */
 export function planTrim(
-  oldest: readonly (readonly [seq: number, at: number, bytes: number])[],
+  oldest: readonly TrimRow[],
   before: number,
 ): { upTo: number | undefined; isDone: boolean } {
   let upTo: number | undefined
@@ -21,4 +28,25 @@ export function planTrim(
     upTo = seq
   }
   return { upTo, isDone: oldest.length < rowsPerTrim }
+}
+
+/**
+ * Chooses the oldest rows that take at least this many bytes, or as many as a step may drop; none
+ * if another process has trimmed since the first of them was measured. The last row stays.
+ */
+export function planDrop(
+  oldest: readonly TrimRow[],
+  first: number,
+  bytes: number,
+): { upTo: number | undefined; changes: number } {
+  let upTo: number | undefined
+  let changes = 0
+  let left = oldest[0]?.[0] === first ? Math.min(bytes, bytesPerDrop) : 0
+  for (const [seq, , size, count] of oldest.slice(0, -1)) {
+    if (left <= 0) break
+    left -= size + rowOverhead
+    changes += count
+    upTo = seq
+  }
+  return { upTo, changes }
 }

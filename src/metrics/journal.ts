@@ -1,7 +1,20 @@
+import type { JournalMeasures } from '../journal/bound.ts'
 import { toPlace } from '../journal/position.ts'
 import type { Backlog, Receiver } from '../store/receivers.ts'
 import type { Position, Store } from '../store/store.ts'
-import { type Metric, toGauge } from './metric.ts'
+import { type Metric, toCounter, toGauge } from './metric.ts'
+
+/** How large the journal is, and what its bound has cost. */
+export function toBoundMetrics({ bytes, droppedChanges }: JournalMeasures): Metric[] {
+  return [
+    toGauge('plant_store_journal_size_bytes', 'Size of the journal.', bytes, 'max'),
+    toCounter(
+      'plant_store_journal_dropped_changes_total',
+      'Changes that were dropped before their time because the journal had reached JOURNAL_MAX.',
+      droppedChanges,
+    ),
+  ]
+}
 
 type Followed = Pick<Store, 'readJournal' | 'journalEnd' | 'receivers'>
 

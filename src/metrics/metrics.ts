@@ -1,6 +1,7 @@
 import type { Failure } from '../contract/errors.ts'
+import type { JournalMeasures } from '../journal/bound.ts'
 import type { Store } from '../store/store.ts'
-import { collectJournal } from './journal.ts'
+import { collectJournal, toBoundMetrics } from './journal.ts'
 import { type Metric, toGauge } from './metric.ts'
 import { watchProcess } from './process.ts'
 import { buildRequestMetrics, type Counters, countAnswer } from './requests.ts'
@@ -29,6 +30,7 @@ export interface MetricsParts {
   readonly version: string
   readonly engine: string
   readonly store: Store
+  readonly journal: JournalMeasures
   /** How many tokens were used within the last minutes. */
   readonly tokensInUse: () => number
   /** Turns the function that collects the metrics of this process into that of all processes. */
@@ -60,6 +62,7 @@ export function openMetrics(parts: MetricsParts): Metrics {
         'max',
       ),
       ...toStoreMetrics(await store.measure()),
+      ...toBoundMetrics(parts.journal),
       ...(await collectJournal(store, Date.now())),
       ...watch.collect(),
     ]

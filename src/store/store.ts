@@ -1,6 +1,7 @@
 import type { Precondition } from '../contract/precondition.ts'
 import type { Scope } from '../contract/scopes.ts'
 import type { NewPlant, StoredPlant } from '../contract/shapes.ts'
+import type { Stretch } from '../journal/bound.ts'
 import type { Position } from '../journal/position.ts'
 import type { JournalPage } from '../journal/row.ts'
 import type { StoreMeasures } from './measures.ts'
@@ -151,6 +152,13 @@ export interface Store {
   watchJournal(onChange: () => void): () => void
   /** Deletes some of the changes from before this time, oldest first. Returns whether all are. */
   trimJournal(before: number): Promise<boolean>
+  /** Measures some of the rows of the journal after a number, up to another. */
+  measureJournal(after: number, upTo: number): Promise<Stretch>
+  /**
+   * Deletes the oldest changes, whatever their age: at least this many bytes, or as much as a step
+   * may delete; nothing unless the oldest row has this number. Returns how many changes there were.
+   */
+  dropChanges(first: number, bytes: number): Promise<number>
 
   addToken(token: TokenRecord): Promise<void>
   /** Adds the token only to a store that holds no plant and no token yet. */

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { newFolder } from '../support/folder.ts'
+import { parseMetrics } from '../support/metrics.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call, openSocket } from '../support/wire.ts'
 import { gather } from './crowd.ts'
@@ -188,6 +189,46 @@ describe('answers that are not read', () => {
     await waitUntil(() => countFiles(service) < 180, 'streams are cut')
     // The limit on the time without reading would have cut all.
     assert.ok(countFiles(service) > 60, `${countFiles(service)} files are open`)
+  })
+})
+
+describe('imports that replace the same large plants again and again', () => {
+  it('do not fill the disk', async (t) => {
+    const path = join(newFolder(), 'plants.db')
+    const env = { JOURNAL_MAX: '16MiB' }
+    const service = await startProcess({ database: `sqlite:${path}`, env })
+    const headers = { Authorization: `Bearer ${token}` }
+    const bodies = ['x', 'y'].map((letter) =>
+      Array.from({ length: 15 }, (_, id) => `{"id":${id},"name":"${letter.repeat(1e6)}"}\n`).join(
+        '',
+      ),
+    )
+    let sent = 0
+    const scrape = async () => {
+      const { body } = await call(service.url, { path: '/metrics', headers })
+      return parseMetrics(body)
+    }
+    for (let imports = 0; imports < scale(12, 100); imports++) {
+      const body = bodies[imports % 2] ?? assert.fail()
+      const answer = await call(service.url, {
+        method: 'POST',
+        path: '/plants.ndjson?on-conflict=replace',
+        headers: { ...headers, 'Content-Type': 'application/x-ndjson' },
+        body,
+      })
+      assert.equal(answer.status, 200)
+      sent += body.length
+      // At most 16 changes of 1 MB are left.
+      const dropped = 15 * imports - 1
+      await waitUntil(async () => {
+        const found = (await scrape()).get('plant_store_journal_dropped_changes_total') ?? 0
+        return found >= dropped
+      }, `${dropped} changes are dropped`)
+    }
+    const mb = Math.round((statSync(path).size + statSync(`${path}-wal`).size) / 1e6)
+    t.diagnostic(`${sent / 1e6} MB were sent; the store takes ${mb} MB`)
+    // Plants of 15 MB, two imports of as much in the journal, and the log.
+    assert.ok(mb < 100, `${mb} MB`)
   })
 })
 

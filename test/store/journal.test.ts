@@ -230,6 +230,29 @@ for (const engine of everyEngine) {
       assert.deepEqual((await readPage(store)).events.at(-1), events[0])
     })
 
+    it('drops the oldest changes by their size, unless others have trimmed it meanwhile', async () => {
+      const store = await engine.open(await engine.newUrl())
+      for (let id = 1n; id <= 5n; id++) await store.createPlant({ id, name: 'x'.repeat(100) })
+      const all = await readAll(store, 1_000)
+      const measure = () => store.measureJournal(0, Number.MAX_SAFE_INTEGER)
+      const { first, last, rows, bytes } = await measure()
+      assert.equal(await store.dropChanges(first + 1, 1), 0)
+      assert.deepEqual(await measure(), { first, last, rows, bytes })
+      const [second, rest] = [
+        await store.measureJournal(0, last - 1),
+        await store.measureJournal(last - 1, last),
+      ]
+      assert.deepEqual([second.rows, rest.rows], [rows - 1, 1])
+      assert.equal(second.bytes + rest.bytes, bytes)
+      assert.equal(await store.dropChanges(first, bytes - 2 * rest.bytes), 3)
+      assert.deepEqual(await readAll(store, 1_000), all.slice(3))
+      assert.equal((await measure()).bytes, 2 * rest.bytes)
+      assert.equal(await store.dropChanges(first, bytes), 0)
+      assert.equal(await store.dropChanges(last - 1, bytes), 1)
+      assert.deepEqual(await readAll(store, 1_000), all.slice(4))
+      assert.equal(await store.dropChanges(last, bytes), 0)
+    })
+
     it('has large plants that are deleted together, in rows of about a page', async () => {
       const store = await engine.open(await engine.newUrl())
       const ids = Array.from({ length: 100 }, (_, index) => BigInt(index))

@@ -190,6 +190,7 @@ describe('a store on a full disk with a reserve', () => {
     'a revocation': (store) => store.revokeToken(token.id, 1),
     'the deletion of tokens': (store) => store.deleteTokens([token.id]),
     'a trim of the journal': (store) => store.trimJournal(Number.MAX_SAFE_INTEGER),
+    'a drop of changes': (store) => store.dropChanges(1, 1),
   }
   for (const [title, write] of Object.entries(allowed)) {
     it(`lets ${title} through, and has its reserve again`, async () => {

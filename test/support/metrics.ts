@@ -4,7 +4,13 @@ import { releaseAfterTest } from './release.ts'
 
 /** The metrics of a service that a test assembles itself. They are closed with the test. */
 export function openTestMetrics(store: Store): Metrics {
-  const metrics = openMetrics({ version: '0', engine: 'sqlite', store, tokensInUse: () => 0 })
+  const metrics = openMetrics({
+    version: '0',
+    engine: 'sqlite',
+    store,
+    journal: { bytes: 0, droppedChanges: 0 },
+    tokensInUse: () => 0,
+  })
   releaseAfterTest(metrics.close)
   return metrics
 }

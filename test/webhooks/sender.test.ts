@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import type { WebhookType } from '../../src/contract/webhooks.ts'
+import { boundJournal } from '../../src/journal/bound.ts'
 import type { Store } from '../../src/store/store.ts'
+import { toTrimTime } from '../../src/webhooks/sender.ts'
 import { newSecret, rotationMs } from '../../src/webhooks/signature.ts'
+import { readPage } from '../store/journal-pages.ts'
 import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -328,6 +331,22 @@ for (const engine of engines) {
         receiver.received.map(({ plantId }) => plantId),
         ['3'],
       )
+    })
+
+    it('goes on after a gap when the journal was too large for what it needed', async () => {
+      const { store } = await openStores(engine)
+      const receiver = await openTestReceiver()
+      const { id } = await add(store, receiver.url)
+      for (const plant of [1n, 2n, 3n]) await store.createPlant({ id: plant, name: 'x' })
+      const { at } = (await readPage(store)).events[0] ?? assert.fail()
+      // By age, all of it would stay.
+      assert.ok((await toTrimTime(store, 0, Date.now() + 60_000)) <= at)
+      await boundJournal(store, 200).keep()
+      start(store)
+      await receiver.waitFor(2)
+      await waitUntil(async () => (await find(store, id)).reason !== undefined, 'the gap is told')
+      assert.match((await find(store, id)).reason ?? '', /gap/)
+      assert.deepEqual(receiver.received.map(({ plantId }) => plantId).sort(), ['2', '3'])
     })
 
     it('bounds the changes that it keeps for a receiver that is down, and loses none', async () => {

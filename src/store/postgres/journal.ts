@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { rowOverhead, rowsPerStretch, type Stretch } from '../../journal/bound.ts'
 import { toPosition } from '../../journal/position.ts'
 import { type JournalRow, newLife, newNonce } from '../../journal/row.ts'
-import { planTrim, rowsPerTrim } from '../../journal/trim.ts'
+import { planDrop, planTrim, rowsPerTrim, type TrimRow } from '../../journal/trim.ts'
 import { unreachable } from '../failures.ts'
 import { type Journaling, type Position, UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
@@ -93,13 +94,38 @@ export async function lastRow(sql: Sql): Promise<string | null> {
 
 /** Deletes some rows from before this time. Returns whether none are left. */
 export async function trimJournal(sql: Sql, before: number): Promise<boolean> {
-  const rows = await sql<{ seq: string; at: string; bytes: number }[]>`
-    SELECT seq, at, pg_catalog.octet_length(changes) AS bytes FROM plant_store.journal
-    ORDER BY seq LIMIT ${rowsPerTrim}`
-  const oldest = rows.map(({ seq, at, bytes }) => [Number(seq), Number(at), bytes] as const)
-  const { upTo, isDone } = planTrim(oldest, before)
-  if (upTo !== undefined) {
-    await sql`DELETE FROM plant_store.journal WHERE seq <= ${upTo}::bigint`
-  }
+  const { upTo, isDone } = planTrim(await selectOldest(sql), before)
+  await deleteUpTo(sql, upTo)
   return isDone
+}
+
+/** Deletes some of the oldest rows, whatever their age. Returns how many changes they had. */
+export async function dropChanges(sql: Sql, first: number, bytes: number): Promise<number> {
+  const { upTo, changes } = planDrop(await selectOldest(sql), first, bytes)
+  await deleteUpTo(sql, upTo)
+  return changes
+}
+
+async function selectOldest(sql: Sql): Promise<TrimRow[]> {
+  const rows = await sql<{ seq: string; at: string; bytes: number; count: number }[]>`
+    SELECT seq, at, pg_catalog.octet_length(changes) AS bytes, count FROM plant_store.journal
+    ORDER BY seq LIMIT ${rowsPerTrim}`
+  return rows.map(({ seq, at, bytes, count }) => [Number(seq), Number(at), bytes, count])
+}
+
+async function deleteUpTo(sql: Sql, seq: number | undefined): Promise<void> {
+  if (seq === undefined) return
+  await sql`DELETE FROM plant_store.journal WHERE seq <= ${seq}::bigint`
+}
+
+/** Measures the rows after a number, up to another. The server does not read their texts for it. */
+export async function measureJournal(sql: Sql, after: number, upTo: number): Promise<Stretch> {
+  const [row] = await sql<[Record<keyof Stretch, string>]>`
+    SELECT pg_catalog.count(*) AS rows, coalesce(pg_catalog.sum(bytes), 0) AS bytes,
+      coalesce(pg_catalog.min(seq), 0) AS first, coalesce(pg_catalog.max(seq), 0) AS last
+    FROM (SELECT seq, pg_catalog.octet_length(changes) + ${rowOverhead} AS bytes
+      FROM plant_store.journal WHERE seq > ${after}::bigint AND seq <= ${upTo}::bigint
+      ORDER BY seq LIMIT ${rowsPerStretch}) AS stretch`
+  const { rows, bytes, first, last } = row
+  return { rows: Number(rows), bytes: Number(bytes), first: Number(first), last: Number(last) }
 }

@@ -9,7 +9,7 @@ import { randomVersion } from '../version.ts'
 import { buildWatch } from '../watch.ts'
 import { toReadFailure, withTimeout } from './failures.ts'
 import { buildHorizon, type Horizon } from './horizon.ts'
-import { journalEnd, lastRow, trimJournal } from './journal.ts'
+import { dropChanges, journalEnd, lastRow, measureJournal, trimJournal } from './journal.ts'
 import { readJournal } from './journal-pages.ts'
 import { listIds, listPlants } from './pages.ts'
 import { findPlants, forgetKeys } from './plants.ts'
@@ -148,6 +148,8 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     journalEnd: feed.end,
     watchJournal: feed.watch,
     trimJournal: (before) => writeAlone((sql) => trimJournal(sql, before)),
+    measureJournal: (after, upTo) => read('pages', (sql) => measureJournal(sql, after, upTo)),
+    dropChanges: (first, bytes) => writeAlone((sql) => dropChanges(sql, first, bytes)),
 
     addToken: (token) => writeAlone((sql) => tokenStatements.add(sql, token)),
     addFirstToken: (token) => writeAlone((sql) => tokenStatements.addFirst(sql, token)),

@@ -16,7 +16,12 @@ import type { SqliteWrite } from './writer.ts'
 /** Writes that end tokens, and may use all of the reserve. */
 const endTokens: readonly SqliteChange['kind'][] = ['revoke token', 'delete tokens']
 /** Writes that make room in the database, and leave something for the others. */
-const makeRoom: readonly SqliteChange['kind'][] = ['delete', 'trim journal', 'forget keys']
+const makeRoom: readonly SqliteChange['kind'][] = [
+  'delete',
+  'trim journal',
+  'drop changes',
+  'forget keys',
+]
 /** Enough for some dozens of revocations. */
 const keptForTokens = 256 * 1024
 

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { rowOverhead, rowsPerStretch, type Stretch } from '../../journal/bound.ts'
 import {
   isReached,
   type Place,
@@ -15,7 +16,7 @@ import {
   type Reading,
   readRow,
 } from '../../journal/row.ts'
-import { planTrim, rowsPerTrim } from '../../journal/trim.ts'
+import { planDrop, planTrim, rowsPerTrim, type TrimRow } from '../../journal/trim.ts'
 import { writeAtOpening } from './connection.ts'
 import { spend } from './full-disk.ts'
 import { prepareRows } from './plants.ts'
@@ -24,7 +25,7 @@ import type { Reserve } from './reserve.ts'
 type LifeRow = [id: string | null, since: bigint]
 type EndRow = [seq: bigint, nonce: bigint, count: bigint]
 type ContentRow = [...EndRow, at: bigint, changes: string]
-type AgeRow = [seq: bigint, at: bigint, bytes: bigint]
+type StretchRow = [rows: bigint, bytes: bigint, first: bigint, last: bigint]
 
 /** The statements on the journal. Those that write run inside the transaction of a batch. */
 export function buildJournalStatements(db: DatabaseSync) {
@@ -40,9 +41,16 @@ export function buildJournalStatements(db: DatabaseSync) {
     `SELECT seq, nonce, count, at, iif(seq = ?1 AND count = ?2, '', changes) FROM journal
      WHERE seq >= ?1 ORDER BY seq`,
   )
-  const selectAges = prepareRows(
+  const selectOldest = prepareRows(
     db,
-    `SELECT seq, at, octet_length(changes) FROM journal ORDER BY seq LIMIT ${rowsPerTrim}`,
+    `SELECT seq, at, octet_length(changes), count FROM journal ORDER BY seq LIMIT ${rowsPerTrim}`,
+  )
+  // The length is taken inside, where SQLite does not read the text for it.
+  const measure = prepareRows(
+    db,
+    `SELECT count(*), coalesce(sum(bytes), 0), coalesce(min(seq), 0), coalesce(max(seq), 0) FROM (
+       SELECT seq, octet_length(changes) + ${rowOverhead} AS bytes FROM journal
+       WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ${rowsPerStretch})`,
   )
   const trim = db.prepare('DELETE FROM journal WHERE seq <= ?')
 
@@ -52,6 +60,11 @@ export function buildJournalStatements(db: DatabaseSync) {
 
   function life(): LifeRow {
     return selectLife.get() as unknown as LifeRow
+  }
+
+  function oldest(): TrimRow[] {
+    const rows = selectOldest.all() as unknown as bigint[][]
+    return rows.map((row) => row.map(Number) as unknown as TrimRow)
   }
 
   function isOn(): boolean {
@@ -113,10 +126,22 @@ export function buildJournalStatements(db: DatabaseSync) {
 
     /** Deletes some rows from before this time. Returns whether none are left. */
     trim(before: number): boolean {
-      const rows = (selectAges.all() as unknown as AgeRow[]).map((row) => row.map(Number))
-      const { upTo, isDone } = planTrim(rows as [number, number, number][], before)
+      const { upTo, isDone } = planTrim(oldest(), before)
       if (upTo !== undefined) trim.run(upTo)
       return isDone
+    },
+
+    /** Deletes some of the oldest rows, whatever their age. Returns how many changes they had. */
+    drop(first: number, bytes: number): number {
+      const { upTo, changes } = planDrop(oldest(), first, bytes)
+      if (upTo !== undefined) trim.run(upTo)
+      return changes
+    },
+
+    measure(after: number, upTo: number): Stretch {
+      const row = measure.get(after, upTo) as unknown as StretchRow
+      const [rows, bytes, first, last] = row.map(Number) as [number, number, number, number]
+      return { rows, bytes, first, last }
     },
   }
 }

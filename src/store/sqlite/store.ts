@@ -130,6 +130,8 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
       if (isDone) reserve.restock()
       return isDone
     },
+    measureJournal: async (after, upTo) => read(() => journal.measure(after, upTo)),
+    dropChanges: (first, bytes) => write({ kind: 'drop changes', first, bytes }),
 
     addToken: (token) => write({ kind: 'add token', token }),
     addFirstToken: (token) => write({ kind: 'add first token', token }),

@@ -14,6 +14,7 @@ export type SqliteChange = Change | OwnChange
 type OwnChange =
   | ForgetKeys
   | TrimJournal
+  | DropChanges
   | AddToken
   | AddFirstToken
   | RevokeToken
@@ -29,6 +30,12 @@ interface ForgetKeys {
 interface TrimJournal {
   readonly kind: 'trim journal'
   readonly before: number
+}
+
+interface DropChanges {
+  readonly kind: 'drop changes'
+  readonly first: number
+  readonly bytes: number
 }
 
 interface AddToken {
@@ -196,6 +203,8 @@ const ownAppliers = {
   'forget keys': ({ plants }: Statements, change: ForgetKeys) =>
     plants.forgetKeys(change.usedBefore),
   'trim journal': ({ journal }: Statements, { before }: TrimJournal) => journal.trim(before),
+  'drop changes': ({ journal }: Statements, { first, bytes }: DropChanges) =>
+    journal.drop(first, bytes),
   'add token': ({ tokens }: Statements, { token }: AddToken) => tokens.add(token),
   'add first token': ({ tokens }: Statements, { token }: AddFirstToken) => tokens.addFirst(token),
   'revoke token': ({ tokens }: Statements, { id, at }: RevokeToken) => tokens.revoke(id, at),

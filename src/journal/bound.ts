@@ -1,0 +1,84 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
+/**
+ * Keeps the journal within a number of bytes: beyond it, the oldest changes are dropped before
+ * their time. The size is the sum of all rows, and a row is read for it once or a few times: the
+ * sizes of whole stretches are remembered. Only the oldest stretch, which any process may trim, and
+ * the newest, to which any process may add, are measured again. On PostgreSQL, a few rows may come
+ * up late in a stretch that is whole by then. They are not counted.
+ */
+export interface JournalBound {
+  /** Measures the journal and drops what is beyond the bound, in steps. */
+  keep(): Promise<void>
+  readonly measures: JournalMeasures
+}
+
+export interface JournalMeasures {
+  bytes: number
+  /** How many changes this process has dropped before their time. */
+  droppedChanges: number
+}
+
+/** Consecutive rows of the journal: their first and last number, and what they take. */
+export interface Stretch {
+  readonly rows: number
+  readonly bytes: number
+  readonly first: number
+  readonly last: number
+}
+
+/** The part of a store that the bound needs. */
+interface Measured {
+  measureJournal(after: number, upTo: number): Promise<Stretch>
+  dropChanges(first: number, bytes: number): Promise<number>
+}
+
+/** A stretch has this many rows, which are measured in less than a millisecond. */
+export const rowsPerStretch = 1_000
+/** What a row takes beside its text, about: 25 bytes in SQLite, 75 in PostgreSQL. */
+export const rowOverhead = 64
+
+export function boundJournal(store: Measured, maxBytes: number): JournalBound {
+  const measures = { bytes: 0, droppedChanges: 0 }
+  /** The stretches before the newest, in order, and the sum of all but the oldest. */
+  const whole: Stretch[] = []
+  let sum = 0
+
+  /** Returns the number of the oldest row. */
+  async function measure(): Promise<number> {
+    let newest = await measureAfter(whole.at(-1)?.last ?? 0)
+    while (newest.rows === rowsPerStretch) {
+      if (whole.push(newest) > 1) sum += newest.bytes
+      await nextTurn()
+      newest = await measureAfter(newest.last)
+    }
+    for (let [oldest] = whole; oldest !== undefined; [oldest] = whole) {
+      const { rows, bytes, first } = await store.measureJournal(0, oldest.last)
+      if (rows > 0) {
+        measures.bytes = bytes + sum + newest.bytes
+        return first
+      }
+      whole.shift()
+      sum -= whole[0]?.bytes ?? 0
+    }
+    measures.bytes = newest.bytes
+    return newest.first
+  }
+
+  function measureAfter(seq: number): Promise<Stretch> {
+    return store.measureJournal(seq, Number.MAX_SAFE_INTEGER)
+  }
+
+  return {
+    measures,
+    async keep() {
+      for (;;) {
+        const first = await measure()
+        if (measures.bytes <= maxBytes) return
+        const dropped = await store.dropChanges(first, measures.bytes - maxBytes)
+        measures.droppedChanges += dropped
+        if (dropped === 0) return
+      }
+    },
+  }
+}

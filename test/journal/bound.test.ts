@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { boundJournal, rowsPerStretch } from '../../src/journal/bound.ts'
+import type { Store } from '../../src/store/store.ts'
+import { readAll, readPage } from '../store/journal-pages.ts'
+import { engines, everyEngine } from '../support/engines.ts'
+import { parseMetrics } from '../support/metrics.ts'
+import { json, startService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
+
+const mib = 1024 * 1024
+const anyState = { match: undefined, noneMatch: undefined }
+
+/** Makes commits of one change each. */
+async function replace(store: Store, count: number, nameLength: number): Promise<void> {
+  for (let number = 0; number < count; number++) {
+    await store.replacePlant({ id: 1n, name: String(number).padEnd(nameLength, 'x') }, anyState)
+  }
+}
+
+async function measureAnew(store: Store): Promise<number> {
+  const bound = boundJournal(store, Infinity)
+  await bound.keep()
+  return bound.measures.bytes
+}
+
+for (const engine of everyEngine) {
+  describe(`the bound of the journal on ${engine.name}`, () => {
+    it('drops the oldest changes, as many as are beyond it, and never the last', async () => {
+      const store = await engine.open(await engine.newUrl())
+      await replace(store, 30, 100_000)
+      const written = await readAll(store, 1_000)
+      const end = await store.journalEnd()
+      const bound = boundJournal(store, mib)
+      await bound.keep()
+      const left = await readAll(store, 1_000)
+      assert.deepEqual(left, written.slice(-10))
+      assert.equal(bound.measures.droppedChanges, 20)
+      assert.ok(bound.measures.bytes > mib - 101_000 && bound.measures.bytes <= mib)
+      assert.equal(await store.readJournal(written[19]?.position ?? '', 1), 'gone')
+      assert.equal((await readPage(store, written[20]?.position)).events.length, 9)
+      await bound.keep()
+      assert.equal(bound.measures.droppedChanges, 20)
+      await boundJournal(store, 1).keep()
+      assert.equal(await store.journalEnd(), end)
+      assert.equal((await readPage(store)).events.length, 1)
+    })
+  })
+}
+
+for (const engine of engines) {
+  describe(`the size of the journal on ${engine.name}`, () => {
+    it('is known while several processes add to it and trim it', async () => {
+      const url = await engine.newUrl()
+      const [store, other] = [await engine.open(url), await engine.open(url)]
+      const bound = boundJournal(store, Infinity)
+      await replace(store, rowsPerStretch * 2 + 10, 10)
+      await bound.keep()
+      assert.equal(bound.measures.bytes, await measureAnew(other))
+      await replace(other, 500, 1_000)
+      await bound.keep()
+      assert.equal(bound.measures.bytes, await measureAnew(other))
+      // Within the oldest stretch, then beyond it, then all but the last row.
+      for (const bytes of [10_000, 200_000, 10 * mib]) {
+        const most = (await measureAnew(other)) - bytes
+        await boundJournal(other, most).keep()
+        await bound.keep()
+        assert.equal(bound.measures.bytes, await measureAnew(other))
+        assert.ok(bound.measures.bytes <= Math.max(most, 2_000), String(bound.measures.bytes))
+      }
+      await replace(store, rowsPerStretch, 10)
+      await bound.keep()
+      assert.equal(bound.measures.bytes, await measureAnew(other))
+      assert.equal(bound.measures.droppedChanges, 0)
+    })
+  })
+
+  describe(`JOURNAL_MAX on ${engine.name}`, () => {
+    it('ends what a follower can read, and tells the operator', async () => {
+      const service = await startService(await engine.newUrl(), { env: { JOURNAL_MAX: '16MiB' } })
+      const scrape = async () => parseMetrics((await service.call({ path: '/metrics' })).body)
+      const dropped = 'plant_store_journal_dropped_changes_total'
+      const size = 'plant_store_journal_size_bytes'
+      await service.create('{"id":1,"name":"first"}')
+      const first = JSON.parse((await service.call({ path: '/events' })).body)[0]
+      assert.equal((await scrape()).get(dropped), 0)
+      const put = { method: 'PUT', path: '/plants/1', headers: json }
+      const name = 'x'.repeat(1_000_000)
+      for (let count = 1; count <= 24; count++) {
+        const { status } = await service.call({ ...put, body: `{"id":1,"name":"${name}"}` })
+        assert.equal(status, 200)
+      }
+      await waitUntil(async () => (await scrape()).get(dropped) === 9, 'changes are dropped')
+      const bytes = (await scrape()).get(size) ?? 0
+      assert.ok(bytes > 15 * mib && bytes <= 16 * mib, String(bytes))
+      const answer = await service.call({ path: `/events?after=${first.position}` })
+      assert.deepEqual([answer.status, JSON.parse(answer.body).error], [410, 41000])
+      const isTold = () => service.log.some((line) => line.includes('has reached JOURNAL_MAX'))
+      await waitUntil(isTold, 'the log says so')
+    })
+  })
+}
