@@ -96,7 +96,11 @@ export interface ReplaceOptions extends DeleteOptions {
 export interface ListOptions extends CallOptions {
   /** Only plants with exactly this tag. */
   readonly tag?: string | undefined
-  /** Only plants with a greater id. */
+  /** Only plants whose name contains this text, in upper or lower case. */
+  readonly name?: string | undefined
+  /** By ascending id, which is the default, or descending. */
+  readonly order?: 'asc' | 'desc' | undefined
+  /** Only plants after this id: with a greater one, or with a smaller one in descending order. */
   readonly after?: bigint | undefined
   /** How many plants one request asks for: 1 to 1,000, which is the default. */
   readonly pageSize?: number | undefined

@@ -32,6 +32,8 @@ export const limits = {
   eventBytesWaiting: 1024 * 1024,
   /** A page of plants or events ends when it reaches this size. */
   pageBytes: 1024 * 1024,
+  /** How many plants one request examines that searches by name; fewer, where a page of them ends. */
+  examinedPlants: 5_000,
   /** Answers that clients do not read hold this much memory, over all connections. */
   unsentBytes: 128 * 1024 * 1024,
   retryAfterSeconds: 1,

@@ -37,9 +37,9 @@ export const operations = {
     scope: 'plants:read',
     summary: 'List plants',
     description:
-      'Returns plants in ascending order of id. While more follow, the `Link` header carries the ' +
+      'Returns plants in the order of their ids. While more follow, the `Link` header carries the ' +
       'URL of the next page. A plant that exists throughout the walk is on exactly one page.',
-    parameters: ['limit', 'after', 'tag'],
+    parameters: ['limit', 'after', 'tag', 'name', 'order'],
     successes: {
       200: {
         description: 'A page of plants.',

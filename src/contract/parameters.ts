@@ -21,6 +21,13 @@ const entityTags = `(?:${space},)*${space}${entityTag}(?:${space},(?:${space}${e
 /** `*`, or a list of entity tags, in which elements may be empty (RFC 9110, section 5.6.1). */
 const entityTagsPattern = `^(?:\\*|${entityTags}${space})$`
 
+/** The orders of a list, by id. */
+export const orders = ['asc', 'desc'] as const
+export type Order = (typeof orders)[number]
+
+/** The longest text to search for, in characters. */
+export const maxNameTextLength = 1_000
+
 /** The rules of an import for a plant whose id has other content. */
 export const conflictRules = ['fail', 'skip', 'replace'] as const
 export type ConflictRule = (typeof conflictRules)[number]
@@ -68,7 +75,9 @@ export const parameters = {
   },
   after: {
     in: 'query',
-    description: 'Returns only plants whose id is greater than this one.',
+    description:
+      'Returns only plants after this id: those with a greater one, or with a smaller one in ' +
+      'descending order.',
     schema: { type: 'integer', format: 'int64', ...int64Bounds },
   },
   tag: {
@@ -76,6 +85,19 @@ export const parameters = {
     description:
       'Returns only plants with exactly this tag. An empty value (`tag=`) finds the empty tag.',
     schema: { type: 'string', pattern: storablePattern },
+  },
+  name: {
+    in: 'query',
+    description:
+      'Returns only plants whose name contains this text, in upper or lower case. No character ' +
+      'has a special meaning. An empty value (`name=`) finds every plant. A request examines a ' +
+      'limited number of plants: a page may be short or empty while `Link` leads to the next one.',
+    schema: { type: 'string', maxLength: maxNameTextLength, pattern: storablePattern },
+  },
+  order: {
+    in: 'query',
+    description: 'The order of the ids: `asc` (ascending) or `desc` (descending).',
+    schema: { type: 'string', enum: orders, default: 'asc' },
   },
   'on-conflict': {
     in: 'query',

@@ -67,9 +67,10 @@ export function buildHandlers({
     },
 
     async listPlants({ parameters, baseUrl, scopes }) {
-      const { after, tag, limit = pageLimits.default } = parameters
-      const { plants, next } = await listPage(store, { limit, after, tag })
-      const Link = next === undefined ? undefined : toLink(baseUrl, { limit, after: next, tag })
+      const { limit = pageLimits.default, ...rest } = parameters
+      const query = { ...rest, limit }
+      const { plants, next } = await listPage(store, query)
+      const Link = next === undefined ? undefined : toLink(baseUrl, { ...query, after: next })
       const headers = { 'Token-Scopes': [...scopes].join(' ') }
       return {
         status: 200,
@@ -170,10 +171,12 @@ function toLocation(baseUrl: string, id: bigint): string {
 
 function toLink(
   baseUrl: string,
-  { limit, after, tag }: { limit: number; after: bigint; tag: string | undefined },
+  { limit, after, tag, name, order }: Call<'listPlants'>['parameters'],
 ): string {
-  const filter = tag === undefined ? '' : `&tag=${toQueryText(tag)}`
-  return `<${baseUrl}/plants?limit=${limit}&after=${after}${filter}>; rel="next"`
+  const byTag = tag === undefined ? '' : `&tag=${toQueryText(tag)}`
+  const byName = name === undefined ? '' : `&name=${toQueryText(name)}`
+  const inOrder = order === undefined ? '' : `&order=${order}`
+  return `<${baseUrl}/plants?limit=${limit}&after=${after}${byTag}${byName}${inOrder}>; rel="next"`
 }
 
 /** Text in a query, with as few escapes as it needs: a tag that fitted into a URL fits again. */

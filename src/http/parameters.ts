@@ -5,6 +5,9 @@ import { int64Range, toPathId } from '../contract/int64.ts'
 import {
   type ConflictRule,
   conflictRules,
+  maxNameTextLength,
+  type Order,
+  orders,
   type ParameterName,
   pageLimits,
   parameters,
@@ -25,6 +28,8 @@ export interface RequestParameters {
   'Last-Event-ID': string | undefined
   after: bigint | undefined
   tag: string | undefined
+  name: string | undefined
+  order: Order | undefined
   'If-Match': States | undefined
   'If-None-Match': States | undefined
   'Idempotency-Key': string | undefined
@@ -65,6 +70,11 @@ const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string
     read: (text) => (isStorable(text) ? text : undefined),
     expected: 'text without NUL characters',
   },
+  name: {
+    read: (text) => (isStorable(text) && isShort(text) ? text : undefined),
+    expected: `text of at most ${maxNameTextLength} characters, without NUL characters`,
+  },
+  order: { read: (text) => orders.find((order) => order === text), expected: 'asc or desc' },
   'If-Match': { read: (text) => toStates(text, 'strong'), expected: 'a list of entity tags, or *' },
   'If-None-Match': {
     read: (text) => toStates(text, 'weak'),
@@ -138,6 +148,10 @@ function decode(text: string): string | undefined {
 function toLimit(text: string, max: number): number | undefined {
   const limit = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0
   return limit >= 1 && limit <= max ? limit : undefined
+}
+
+function isShort(text: string): boolean {
+  return text.length <= maxNameTextLength || [...text].length <= maxNameTextLength
 }
 
 function toKey(text: string): string | undefined {

@@ -3,7 +3,8 @@ import { formats } from '../contract/formats.ts'
 import { limits } from '../contract/limits.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
 import { toJson } from '../json/write.ts'
-import type { PlantQuery, Store } from '../store/store.ts'
+import { type SearchQuery, searchPlants } from '../store/lists.ts'
+import type { ListQuery, Store } from '../store/store.ts'
 import { type ExportQuery, writePlants } from '../transfer/write.ts'
 import type { StreamedBody } from './streamed-body.ts'
 
@@ -15,12 +16,26 @@ interface Listing {
 }
 
 /** Reads a page: up to the limit or 1 MiB of JSON, and one plant at least, however large. */
-export async function listPage(store: Store, query: PlantQuery): Promise<Listing> {
+export function listPage(
+  store: Store,
+  { name, ...query }: ListQuery & { readonly name: string | undefined },
+): Promise<Listing> {
+  return name === undefined ? listAny(store, query) : listFindings(store, { ...query, name })
+}
+
+async function listAny(store: Store, query: ListQuery): Promise<Listing> {
   // One more than the limit tells whether another page follows.
   const found = await store.listPlants({ ...query, limit: query.limit + 1 })
   const plants = takePage(found.plants, query.limit)
   const isLast = found.isWhole && plants.length === found.plants.length
   return { plants, next: isLast ? undefined : plants.at(-1)?.id }
+}
+
+async function listFindings(store: Store, query: SearchQuery): Promise<Listing> {
+  const found = await searchPlants(store, query)
+  const plants = takePage(found.plants, query.limit)
+  const isCut = plants.length < found.plants.length
+  return { plants, next: isCut ? plants.at(-1)?.id : found.next }
 }
 
 /** The most bytes of JSON that one UTF-16 unit takes, and a plant beside its texts. */

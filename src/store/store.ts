@@ -1,3 +1,4 @@
+import type { Order } from '../contract/parameters.ts'
 import type { Precondition } from '../contract/precondition.ts'
 import type { Scope } from '../contract/scopes.ts'
 import type { NewPlant, StoredPlant } from '../contract/shapes.ts'
@@ -48,9 +49,14 @@ export interface PlantQuery {
   readonly limit: number
 }
 
+export interface ListQuery extends PlantQuery {
+  /** Ascending, unless given. In descending order, ids after `after` are smaller. */
+  readonly order?: Order | undefined
+}
+
 export interface PlantPage {
   readonly plants: readonly StoredPlant[]
-  /** Whether the page ends where the query ends, and not because it became too large. */
+  /** Whether the page ends where the query ends, and not because its texts have 1 MiB. */
   readonly isWhole: boolean
 }
 
@@ -113,8 +119,8 @@ export interface Store {
   createPlantOnce(plant: NewPlant, key: CreateKey): Promise<CreatedOnce | 'exists' | 'key reused'>
   /** Returns the plant itself where it is at hand, and a promise where it has to be fetched. */
   getPlant(id: bigint): FoundPlant | Promise<FoundPlant>
-  /** Plants in ascending order of their ids: up to the limit, or fewer when they are large. */
-  listPlants(query: PlantQuery): Promise<PlantPage>
+  /** Plants in the order of their ids: up to the limit, or fewer when they are large. */
+  listPlants(query: ListQuery): Promise<PlantPage>
   /** The ids that a list of plants would have, whatever the size of the plants. */
   listIds(query: PlantQuery): Promise<bigint[]>
   replacePlant(

@@ -1,6 +1,8 @@
 import { limits } from '../../contract/limits.ts'
+import type { Order } from '../../contract/parameters.ts'
 import type { StoredPlant } from '../../contract/shapes.ts'
-import type { PlantPage, PlantQuery } from '../store.ts'
+import { toFirstId } from '../lists.ts'
+import type { ListQuery, PlantPage, PlantQuery } from '../store.ts'
 import { type StoredRow, toStored } from './plants.ts'
 import type { Sql } from './sql.ts'
 
@@ -13,8 +15,12 @@ interface Statements {
   readonly byTag: string
 }
 
-const smallestId = -(2n ** 63n)
-const largestId = 2n ** 63n - 1n
+/** How a statement follows the ids: forwards or backwards along an index. */
+const directions = {
+  asc: { start: '>=', end: '<=', way: '' },
+  desc: { start: '<=', end: '>=', way: 'DESC' },
+} as const satisfies Record<Order, object>
+type Direction = (typeof directions)[Order]
 
 /**
  * Makes both statements, given what comes before their FROM, and what comes after. The plants of a
@@ -22,40 +28,50 @@ const largestId = 2n ** 63n - 1n
  * equality it reads and sorts the whole tag where it expects few plants, and walks along the ids of
  * all plants where it expects many.
  */
-function toStatements(before: string, after = ''): Statements {
+function toStatements({ start, end, way }: Direction, before: string, after = ''): Statements {
   return {
     byId: `${before} FROM plant_store.plants
-      WHERE id >= $1::bigint ORDER BY id LIMIT $2::bigint ${after}`,
+      WHERE id ${start} $1::bigint ORDER BY id ${way} LIMIT $2::bigint ${after}`,
     byTag: `${before} FROM plant_store.plants
-      WHERE (plant_store.tag_key(tag), id) >= (plant_store.tag_key($3), $1::bigint)
-        AND plant_store.tag_key(tag) <= plant_store.tag_key($3) AND tag IS NOT NULL
-      ORDER BY plant_store.tag_key(tag), id LIMIT $2::bigint ${after}`,
+      WHERE (plant_store.tag_key(tag), id) ${start} (plant_store.tag_key($3), $1::bigint)
+        AND plant_store.tag_key(tag) ${end} plant_store.tag_key($3) AND tag IS NOT NULL
+      ORDER BY plant_store.tag_key(tag) ${way}, id ${way} LIMIT $2::bigint ${after}`,
   }
+}
+
+/** Makes the statements of both orders. */
+function inBothOrders(make: (direction: Direction) => Statements): Record<Order, Statements> {
+  return { asc: make(directions.asc), desc: make(directions.desc) }
 }
 
 function select<Row extends object>(
   sql: Sql,
-  { byId, byTag }: Statements,
-  { after, tag, limit }: PlantQuery,
+  statements: Record<Order, Statements>,
+  { after, tag, order = 'asc', limit }: ListQuery,
 ) {
-  if (after === largestId) return []
-  const from = after === undefined ? smallestId : after + 1n
+  const from = toFirstId(after, order)
+  if (from === undefined) return []
+  const { byId, byTag } = statements[order]
   return tag === undefined
     ? sql.run<Row[]>(byId, [from, limit])
     : sql.run<Row[]>(byTag, [from, limit, tag])
 }
 
 const share = `${limits.pageBytes} / $2::bigint`
-const page = toStatements(`
-  SELECT id, CASE WHEN pg_catalog.octet_length(name) + coalesce(pg_catalog.octet_length(tag), 0)
-      <= ${share} THEN name END AS name,
-    CASE WHEN pg_catalog.octet_length(tag) <= ${share} THEN tag END AS tag`)
+const page = inBothOrders((direction) =>
+  toStatements(
+    direction,
+    `SELECT id, CASE WHEN pg_catalog.octet_length(name) + coalesce(pg_catalog.octet_length(tag), 0)
+        <= ${share} THEN name END AS name,
+      CASE WHEN pg_catalog.octet_length(tag) <= ${share} THEN tag END AS tag`,
+  ),
+)
 
 /**
  * Reads one page. The server sends no texts of a plant that exceeds its share: then only the
  * beginning is read.
  */
-export async function listPlants(sql: Sql, query: PlantQuery): Promise<PlantPage> {
+export async function listPlants(sql: Sql, query: ListQuery): Promise<PlantPage> {
   const plants: StoredPlant[] = []
   for (const row of await select<SparseRow>(sql, page, query)) {
     if (!isComplete(row)) return listBeginning(sql, query)
@@ -68,26 +84,30 @@ function isComplete(row: SparseRow): row is StoredRow {
   return row.name !== null
 }
 
-const beginning = toStatements(
-  `SELECT id, name, tag, found FROM (
-    SELECT *, pg_catalog.sum(pg_catalog.octet_length(name)
-        + coalesce(pg_catalog.octet_length(tag), 0)) OVER (ORDER BY id) AS bytes,
-      pg_catalog.row_number() OVER (ORDER BY id) AS place,
-      pg_catalog.count(*) OVER () AS found
-    FROM (SELECT id, name, tag`,
-  `) AS page) AS measured WHERE bytes <= ${limits.pageBytes} OR place = 1 ORDER BY id`,
-)
+const beginning = inBothOrders((direction) => {
+  const order = `ORDER BY id ${direction.way}`
+  return toStatements(
+    direction,
+    `SELECT id, name, tag, found FROM (
+      SELECT *, pg_catalog.sum(pg_catalog.octet_length(name)
+          + coalesce(pg_catalog.octet_length(tag), 0)) OVER (${order}) AS bytes,
+        pg_catalog.row_number() OVER (${order}) AS place,
+        pg_catalog.count(*) OVER () AS found
+      FROM (SELECT id, name, tag`,
+    `) AS page) AS measured WHERE bytes <= ${limits.pageBytes} OR place = 1 ${order}`,
+  )
+})
 
 /**
  * Reads the beginning of a page, up to the size that may be sent. The server knows lengths without
  * reading texts.
  */
-async function listBeginning(sql: Sql, query: PlantQuery): Promise<PlantPage> {
+async function listBeginning(sql: Sql, query: ListQuery): Promise<PlantPage> {
   const rows = await select<StoredRow & { readonly found: string }>(sql, beginning, query)
   return { plants: rows.map(toStored), isWhole: rows.length === Number(rows[0]?.found ?? 0) }
 }
 
-const ids = toStatements('SELECT id')
+const ids = inBothOrders((direction) => toStatements(direction, 'SELECT id'))
 
 /** The ids of a page, whatever the size of its plants. */
 export async function listIds(sql: Sql, query: PlantQuery): Promise<bigint[]> {

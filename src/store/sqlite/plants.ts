@@ -1,7 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { limits } from '../../contract/limits.ts'
 import type { KeyUse, Rows } from '../changes.ts'
-import type { PlantPage, PlantQuery, VersionedPlant } from '../store.ts'
+import { toFirstId } from '../lists.ts'
+import type { ListQuery, PlantPage, PlantQuery, VersionedPlant } from '../store.ts'
 import { toTagKey } from './tag-key.ts'
 
 /** Rows come as arrays: in the binding, the names of columns cost more than their values. */
@@ -26,8 +27,8 @@ const sparseColumns = `id,
   iif(octet_length(name) + ifnull(octet_length(tag), 0) <= ?1, name, NULL),
   iif(octet_length(tag) <= ?1, tag, NULL),
   version`
-const smallestId = -(2n ** 63n)
-const largestId = 2n ** 63n - 1n
+const ascending = { fromId: 'id >= ?2', byId: 'ORDER BY id' }
+const descending = { fromId: 'id <= ?2', byId: 'ORDER BY id DESC' }
 /** How many keys are forgotten in one step: few enough that no request waits for it. */
 const keysPerStep = 500
 
@@ -56,8 +57,10 @@ export function buildPlantStatements(db: DatabaseSync) {
     'UPDATE plants SET name = ?, tag = ?, version = ?, tag_key = ? WHERE id = ?',
   )
   const remove = db.prepare('DELETE FROM plants WHERE id = ?')
-  const list = buildList(db, 'id >= ?2')
-  const listByTag = buildList(db, `${hasTag('?4')} AND id >= ?2`)
+  const lists = {
+    asc: { byId: buildList(db, ascending), byTag: buildList(db, ascending, hasTag('?4')) },
+    desc: { byId: buildList(db, descending), byTag: buildList(db, descending, hasTag('?4')) },
+  }
   const listIds = db.prepare('SELECT id FROM plants WHERE id >= ? ORDER BY id LIMIT ?')
   const listIdsByTag = db.prepare(
     `SELECT id FROM plants WHERE ${hasTag('?1')} AND id >= ?2 ORDER BY id LIMIT ?3`,
@@ -106,15 +109,16 @@ export function buildPlantStatements(db: DatabaseSync) {
   return {
     rows,
 
-    list({ after, tag, limit }: PlantQuery): VersionedPage {
-      if (after === largestId) return { plants: [], isWhole: true }
-      const from = after === undefined ? smallestId : after + 1n
-      return tag === undefined ? list(from, limit) : listByTag(from, limit, toPlace(tag))
+    list({ after, tag, order = 'asc', limit }: ListQuery): VersionedPage {
+      const from = toFirstId(after, order)
+      if (from === undefined) return { plants: [], isWhole: true }
+      const { byId, byTag } = lists[order]
+      return tag === undefined ? byId(from, limit) : byTag(from, limit, toPlace(tag))
     },
 
     listIds({ after, tag, limit }: PlantQuery): bigint[] {
-      if (after === largestId) return []
-      const from = after === undefined ? smallestId : after + 1n
+      const from = toFirstId(after, 'asc')
+      if (from === undefined) return []
       const found =
         tag === undefined ? listIds.all(from, limit) : listIdsByTag.all(toPlace(tag), from, limit)
       return found.map((row) => row.id as bigint)
@@ -132,8 +136,8 @@ export function buildPlantStatements(db: DatabaseSync) {
 }
 
 /** Reads pages of the plants that meet a condition: `?2` is the first id, `?4` a tag's place. */
-function buildList(db: DatabaseSync, condition: string) {
-  const rest = `FROM plants WHERE ${condition} ORDER BY id LIMIT ?3`
+function buildList(db: DatabaseSync, { fromId, byId }: typeof ascending, condition = 'TRUE') {
+  const rest = `FROM plants WHERE ${condition} AND ${fromId} ${byId} LIMIT ?3`
   const selectSparse = prepareRows(db, `SELECT ${sparseColumns} ${rest}`)
   const select = prepareRows(db, `SELECT ${columns} ${rest}`)
 
@@ -156,7 +160,7 @@ function readBeginning(rows: Iterable<unknown>): VersionedPage {
   let bytes = 0
   for (const row of rows) {
     const plant = toPlant(row as PlantRow)
-    bytes += plant.name.length + (plant.tag?.length ?? 0)
+    bytes += Buffer.byteLength(plant.name) + Buffer.byteLength(plant.tag ?? '')
     if (plants.length > 0 && bytes > limits.pageBytes) return { plants, isWhole: false }
     plants.push(plant)
   }

@@ -73,7 +73,7 @@ const calls: Readonly<Record<string, (request: TypedRequest) => string>> = {
   deletePlant: ({ values }) =>
     `console.log(await plants.delete(${values.id}n${toOptions({ ifMatch: values['If-Match'] })}))`,
   listPlants: ({ values }) =>
-    `for await (const plant of plants.list({${toMembers({ tag: values.tag })}${values.after ? ` after: ${values.after}n,` : ''}${values.limit ? ` pageSize: ${values.limit},` : ''} })) {\n  console.log(plant)\n}`,
+    `for await (const plant of plants.list({${toMembers({ tag: values.tag, name: values.name, order: values.order })}${values.after ? ` after: ${values.after}n,` : ''}${values.limit ? ` pageSize: ${values.limit},` : ''} })) {\n  console.log(plant)\n}`,
   listEvents: ({ values }) =>
     `for await (const event of plants.events({${toMembers({ after: values.after })} })) {\n  console.log(event)\n}`,
 }
