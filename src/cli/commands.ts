@@ -8,6 +8,7 @@ import {
   toPublicUrl,
   WrongConfig,
 } from '../config.ts'
+import { orders } from '../contract/parameters.ts'
 import { butNot } from '../contract/wrong-value.ts'
 import type { CopyFlags } from './copy.ts'
 import {
@@ -190,6 +191,15 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
     .option('--dry-run', 'read and check the file, and store nothing')
     .option(...createFlag)
     .option(...quietFlag)
+
+  add('list', async () => (await import('./list.ts')).listPlants)
+    .description('print plants of the store or a running service, by their ids')
+    .option('--name <text>', 'only plants whose name contains this text, in upper or lower case')
+    .option('--tag <tag>', 'only plants with this tag')
+    .addOption(new Option('--order <order>', 'of the ids').choices(orders).default('asc'))
+    .option('--url <address>', 'the service to ask, instead of a store')
+    .option('--token <token>', 'the token for that service (PLANT_STORE_TOKEN)')
+    .option(...jsonFlag)
 
   add('export', async () => (await import('./stores/export.ts')).exportPlants)
     .description('write every plant to a file or to standard output')

@@ -1,4 +1,5 @@
 import { int64Bounds, storablePattern } from './schema.ts'
+import { maxSearchedCharacters } from './text.ts'
 
 /**
  * A parameter of a request. None has an example: documentation viewers fill examples in and send
@@ -24,9 +25,6 @@ const entityTagsPattern = `^(?:\\*|${entityTags}${space})$`
 /** The orders of a list, by id. */
 export const orders = ['asc', 'desc'] as const
 export type Order = (typeof orders)[number]
-
-/** The longest text to search for, in characters. */
-export const maxNameTextLength = 1_000
 
 /** The rules of an import for a plant whose id has other content. */
 export const conflictRules = ['fail', 'skip', 'replace'] as const
@@ -92,7 +90,7 @@ export const parameters = {
       'Returns only plants whose name contains this text, in upper or lower case. No character ' +
       'has a special meaning. An empty value (`name=`) finds every plant. A request examines a ' +
       'limited number of plants: a page may be short or empty while `Link` leads to the next one.',
-    schema: { type: 'string', maxLength: maxNameTextLength, pattern: storablePattern },
+    schema: { type: 'string', maxLength: maxSearchedCharacters, pattern: storablePattern },
   },
   order: {
     in: 'query',

@@ -5,7 +5,6 @@ import { int64Range, toPathId } from '../contract/int64.ts'
 import {
   type ConflictRule,
   conflictRules,
-  maxNameTextLength,
   type Order,
   orders,
   type ParameterName,
@@ -14,7 +13,7 @@ import {
   toRequestName,
 } from '../contract/parameters.ts'
 import type { States } from '../contract/precondition.ts'
-import { isStorable } from '../contract/text.ts'
+import { expectedSearch, isSearchable, isStorable } from '../contract/text.ts'
 import { toPlace } from '../journal/position.ts'
 import type { Position } from '../store/store.ts'
 
@@ -70,10 +69,7 @@ const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string
     read: (text) => (isStorable(text) ? text : undefined),
     expected: 'text without NUL characters',
   },
-  name: {
-    read: (text) => (isStorable(text) && isShort(text) ? text : undefined),
-    expected: `text of at most ${maxNameTextLength} characters, without NUL characters`,
-  },
+  name: { read: (text) => (isSearchable(text) ? text : undefined), expected: expectedSearch },
   order: { read: (text) => orders.find((order) => order === text), expected: 'asc or desc' },
   'If-Match': { read: (text) => toStates(text, 'strong'), expected: 'a list of entity tags, or *' },
   'If-None-Match': {
@@ -148,10 +144,6 @@ function decode(text: string): string | undefined {
 function toLimit(text: string, max: number): number | undefined {
   const limit = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0
   return limit >= 1 && limit <= max ? limit : undefined
-}
-
-function isShort(text: string): boolean {
-  return text.length <= maxNameTextLength || [...text].length <= maxNameTextLength
 }
 
 function toKey(text: string): string | undefined {

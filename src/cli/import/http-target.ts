@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type ImportReport, PlantStore, PlantStoreError } from '../../../client/index.ts'
-import { WrongConfig } from '../../config.ts'
-import { type ErrorNumber, Failure } from '../../contract/errors.ts'
+import { type ImportReport, type PlantStore, PlantStoreError } from '../../../client/index.ts'
+import type { ErrorNumber } from '../../contract/errors.ts'
 import { maxRefused } from '../../contract/import-report.ts'
 import { limits } from '../../contract/limits.ts'
 import type { ConflictRule } from '../../contract/parameters.ts'
@@ -9,6 +8,7 @@ import type { NewPlant } from '../../contract/shapes.ts'
 import { toJson } from '../../json/write.ts'
 import type { Outcome } from '../../transfer/outcome.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
+import { explainService, maxMessageCharacters, openClient } from '../service.ts'
 import type { Target } from './target.ts'
 
 /** As many plants as a report can refuse, so that it names each of them. */
@@ -21,7 +21,6 @@ const limitedPauseMs = 250
 /** How long the requests in flight may take after the first signal. */
 const lastAnswersMs = 5_000
 const maxAnswerBytes = 1024 * 1024
-const maxMessageCharacters = 300
 
 /** A running service as the target of an import. */
 export function openHttpTarget(
@@ -55,7 +54,7 @@ export function openHttpTarget(
         const isLost = error.status === undefined || error.status >= 500
         if (client === first && isReached && isLost) continue
         // A request that waits for its turn has not failed, however often that happens.
-        if (error.status !== 429 || stop.aborted) throw explain(error, url)
+        if (error.status !== 429 || stop.aborted) throw explainService(error, url)
         await sleep(limitedPauseMs, undefined, { signal: controller.signal })
       }
     }
@@ -89,12 +88,7 @@ function toClient(url: string, token: string, retries: number, onReached: () => 
       throw error
     }
   }
-  try {
-    return new PlantStore({ url, token, retries, fetch: send })
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error
-    throw new WrongConfig([`--${error.message}`])
-  }
+  return openClient({ url, token, retries, fetch: send })
 }
 
 /** Whether no connection was made at all. */
@@ -160,23 +154,4 @@ const tooLong: Outcome = {
     error: 41300,
     message: `The plant has more than ${limits.bodyBytes} bytes as JSON, which the service does not take.`,
   },
-}
-
-function explain(failure: PlantStoreError, url: string): CommandFailed {
-  const { status, error } = failure
-  const message = failure.message.slice(0, maxMessageCharacters)
-  if (status === 401 || status === 403) {
-    // An attempt before this one may have stored plants, if its answer was lost.
-    const isFirst = error !== undefined && failure.cause === undefined
-    return new CommandFailed(
-      exitCodes.noPermission,
-      `The service rejected the token: ${message}`,
-      isFirst ? { cause: new Failure(error as ErrorNumber, message) } : {},
-    )
-  }
-  const isOurs = error !== undefined || status === undefined
-  return new CommandFailed(
-    exitCodes.inputOutput,
-    isOurs ? `The service at ${url} failed: ${message}` : `${url} failed: ${message}`,
-  )
 }

@@ -1,4 +1,4 @@
-import { type Config, WrongConfig } from '../../config.ts'
+import type { Config } from '../../config.ts'
 import type { ConflictRule } from '../../contract/parameters.ts'
 import { putBatches, toBatches } from '../../transfer/batches.ts'
 import type { Entry } from '../../transfer/entry.ts'
@@ -17,6 +17,7 @@ import { CommandFailed, exitCodes } from '../exit.ts'
 import { type Input, withInput } from '../files/input.ts'
 import { expectManyShortLives } from '../memory.ts'
 import { startProgress } from '../progress.ts'
+import { findService, type ServiceFlags } from '../service.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
 import { requireExistingOrNamed } from '../stores.ts'
 import { describePlainHttp, type Terminal } from '../terminal.ts'
@@ -26,13 +27,11 @@ import { openRejects, requireRejectsFile } from './rejects.ts'
 import { describeReport } from './report.ts'
 import { dryTarget, type Target } from './target.ts'
 
-export interface ImportFlags {
+export interface ImportFlags extends ServiceFlags {
   readonly format?: string
   readonly delimiter?: string
   readonly onConflict: ConflictRule
   readonly rejects?: string
-  readonly url?: string
-  readonly token?: string
   readonly create?: boolean
   readonly dryRun?: boolean
   readonly quiet?: boolean
@@ -120,21 +119,18 @@ async function importInput(
 
 /** The store of the configuration, or a running service where `--url` names one. */
 async function openTarget(
-  { url, token, onConflict, create, dryRun }: ImportFlags,
+  flags: ImportFlags,
   config: Config,
   signal: AbortSignal,
 ): Promise<Target> {
+  const { onConflict, create, dryRun } = flags
   if (dryRun) return dryTarget
-  if (url === undefined) {
-    if (token !== undefined) throw new WrongConfig(['--token needs --url.'])
+  const service = findService(flags, config)
+  if (service === undefined) {
     requireExistingOrNamed(config, { create })
     const { openStoreTarget } = await import('./store-target.ts')
     return openStoreTarget(config, onConflict)
   }
-  const secret = token ?? config.operatorToken
-  if (secret === undefined) {
-    throw new WrongConfig(['--url needs a token: set PLANT_STORE_TOKEN or --token.'])
-  }
   const { openHttpTarget } = await import('./http-target.ts')
-  return openHttpTarget(url, secret, onConflict, signal)
+  return openHttpTarget(service.url, service.token, onConflict, signal)
 }

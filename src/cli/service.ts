@@ -1,0 +1,58 @@
+import { PlantStore, type PlantStoreError, type PlantStoreOptions } from '../../client/index.ts'
+import { type Config, WrongConfig } from '../config.ts'
+import { type ErrorNumber, Failure } from '../contract/errors.ts'
+import { CommandFailed, exitCodes } from './exit.ts'
+
+/** The flags of commands that use a running service instead of a store. */
+export interface ServiceFlags {
+  readonly url?: string | undefined
+  readonly token?: string | undefined
+}
+
+export const maxMessageCharacters = 300
+
+interface Service {
+  readonly url: string
+  readonly token: string
+}
+
+/** The service that `--url` names, with the token of a flag or of the environment. */
+export function findService({ url, token }: ServiceFlags, config: Config): Service | undefined {
+  if (url === undefined) {
+    if (token !== undefined) throw new WrongConfig(['--token needs --url.'])
+    return undefined
+  }
+  const secret = token ?? config.operatorToken
+  if (secret !== undefined) return { url, token: secret }
+  throw new WrongConfig(['--url needs a token: set PLANT_STORE_TOKEN or --token.'])
+}
+
+/** A client with options that come from flags. */
+export function openClient(options: PlantStoreOptions): PlantStore {
+  try {
+    return new PlantStore(options)
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error
+    throw new WrongConfig([`--${error.message}`])
+  }
+}
+
+/** Why a service failed a command. */
+export function explainService(failure: PlantStoreError, url: string): CommandFailed {
+  const { status, error } = failure
+  const message = failure.message.slice(0, maxMessageCharacters)
+  if (status === 401 || status === 403) {
+    // An attempt before this one may have stored plants, if its answer was lost.
+    const isFirst = error !== undefined && failure.cause === undefined
+    return new CommandFailed(
+      exitCodes.noPermission,
+      `The service rejected the token: ${message}`,
+      isFirst ? { cause: new Failure(error as ErrorNumber, message) } : {},
+    )
+  }
+  const isOurs = error !== undefined || status === undefined
+  return new CommandFailed(
+    exitCodes.inputOutput,
+    isOurs ? `The service at ${url} failed: ${message}` : `${url} failed: ${message}`,
+  )
+}
