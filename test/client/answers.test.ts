@@ -227,11 +227,22 @@ describe('answers that the client throws at once', () => {
     assert.equal(server.requests.length, 1)
   })
 
+  it('goes on after the last plant where Link does not say after which', async () => {
+    const headers = { Link: '</next>; rel="next"' }
+    const { store, server } = await open([
+      answer(200, [{ id: 7, name: 'x' }], headers),
+      answer(200, []),
+    ])
+    assert.deepEqual(await Array.fromAsync(store.list()), [{ id: 7n, name: 'x' }])
+    assert.match(server.requests[1]?.url ?? '', /[?&]after=7(&|$)/)
+  })
+
   it('refuses options that no header can hold, before it sends anything', async () => {
     const { store, server } = await open([plant])
     await assert.rejects(store.replace(1n, { name: 'x' }, { ifMatch: '"ä\n"' }), TypeError)
     await assert.rejects(store.create({ id: 1n, name: 'x' }, { idempotencyKey: '' }), TypeError)
     assert.throws(() => store.list({ tag: '\ud800' }), /^TypeError: tag must be /)
+    assert.throws(() => store.list({ name: '\ud800' }), /^TypeError: name must be /)
     assert.throws(() => store.list({ after: 1 as never }), /^TypeError: id must be /)
     assert.equal(server.requests.length, 0)
   })

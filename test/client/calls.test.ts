@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { inspect } from 'node:util'
-import { PlantStore, PlantStoreError } from '../../client/index.ts'
+import { type ListOptions, PlantStore, PlantStoreError } from '../../client/index.ts'
+import { limits } from '../../src/contract/limits.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
 
 const largest = 2n ** 63n - 1n
@@ -19,6 +20,26 @@ describe('a list of large plants', () => {
       listed.map(({ id }) => id),
       ids,
     )
+  })
+})
+
+describe('a search by name', () => {
+  it('goes on over pages without a find, in both orders', async () => {
+    const { url, store: opened } = await startService('sqlite::memory:')
+    const store = new PlantStore({ url, token: operatorToken })
+    const count = 2 * limits.examinedPlants + 2
+    const plants = Array.from({ length: count }, (_, id) => ({ id: BigInt(id), name: 'Fern' }))
+    const [first, last] = [0n, BigInt(count - 1)]
+    await opened.importPlants(plants, 'keep')
+    for (const id of [first, last]) await store.replace(id, { name: 'Ölbaum' })
+    const find = async (options: ListOptions) =>
+      (await Array.fromAsync(store.list({ name: 'öLB', ...options }))).map(({ id }) => id)
+    assert.deepEqual(await find({}), [first, last])
+    assert.deepEqual(await find({ order: 'desc' }), [last, first])
+    assert.deepEqual(await find({ after: first }), [last])
+    assert.deepEqual(await find({ order: 'desc', after: last, pageSize: 1 }), [first])
+    assert.deepEqual(await find({ name: 'öLBä' }), [])
+    assert.equal((await find({ name: '' })).length, count)
   })
 })
 

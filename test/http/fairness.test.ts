@@ -89,11 +89,13 @@ describe('clients that ask for much', () => {
     assert.equal(statusesOf(received).length, count + 1)
   })
 
-  for (const [title, path] of [
-    ['of another token', '/plants/1'],
-    ['for the health', '/healthz'],
+  for (const [title, path, asked] of [
+    ['of another token', '/plants/1', 'limit=1000'],
+    ['for the health', '/healthz', 'limit=1000'],
+    ['of another token', '/plants/1', 'name=y'],
+    ['that searches, of another token,', '/plants?name=y', 'name=y'],
   ] as const) {
-    it(`let a request ${title} pass, however many of their own wait`, async () => {
+    it(`let a request ${title} pass, however many of theirs for ${asked} wait`, async () => {
       const { service: dear, other } = await startDear()
       const sockets = await openSockets(dear, 100)
       const [late] = (await openSockets(dear, 1)) as [Socket]
@@ -102,7 +104,7 @@ describe('clients that ask for much', () => {
       await dear.call({ path: '/healthz' })
       for (const [at, socket] of sockets.entries()) {
         const method = at % 2 === 0 ? 'GET' : 'HEAD'
-        socket.write(toBytes({ method, path: '/plants?limit=1000', headers: authorized }))
+        socket.write(toBytes({ method, path: `/plants?${asked}`, headers: authorized }))
       }
       late.write(toBytes({ path, headers: other }))
       const [answer] = await once(late.setEncoding('latin1'), 'data')

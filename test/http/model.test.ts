@@ -23,6 +23,7 @@ type Condition = 'none' | 'current' | 'stale' | 'any'
 const id = fc.integer({ min: 1, max: 6 })
 const text = fc.constantFrom('', 'a', 'b', 'ü')
 const tag = fc.option(text, { nil: undefined })
+const order = fc.constantFrom('asc', 'desc')
 const condition = fc.constantFrom<Condition>('none', 'current', 'stale', 'any')
 
 function toBody(name: string, plantTag: string | undefined): { name: string; tag?: string } {
@@ -104,24 +105,27 @@ const commands = [
       assert.equal(again.status, 304)
     }),
   ),
-  fc.tuple(fc.integer({ min: 1, max: 3 }), tag).map(([limit, wanted]) =>
+  fc.tuple(fc.integer({ min: 1, max: 3 }), tag, tag, order).map(([limit, wanted, part, way]) =>
     toCommand(
-      `list by ${limit}${wanted === undefined ? '' : ` with ${wanted}`}`,
+      `list by ${limit}, ${way}${wanted === undefined ? '' : ` with ${wanted}`}, named ${part}`,
       async (model, { service }) => {
-        const filter = wanted === undefined ? '' : `&tag=${encodeURIComponent(wanted)}`
+        const byTag = wanted === undefined ? '' : `&tag=${encodeURIComponent(wanted)}`
+        const byName = part === undefined ? '' : `&name=${encodeURIComponent(part.toUpperCase())}`
         const found: unknown[] = []
-        let path: string | undefined = `/plants?limit=${limit}${filter}`
+        let path: string | undefined = `/plants?limit=${limit}&order=${way}${byTag}${byName}`
         while (path !== undefined) {
           const { body, headers } = await service.call({ path })
           const page = JSON.parse(body)
           assert.ok(page.length <= limit)
-          assert.ok(page.length > 0 || found.length === 0, 'a link leads to an empty page')
+          if (part === undefined)
+            assert.ok(page.length > 0 || found.length === 0, 'a link leads to an empty page')
           found.push(...page)
           path = /<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]
         }
         const expected = [...model.plants]
           .filter(([, plant]) => wanted === undefined || plant.tag === wanted)
-          .sort(([a], [b]) => a - b)
+          .filter(([, plant]) => plant.name.includes(part ?? ''))
+          .sort(([a], [b]) => (way === 'asc' ? a - b : b - a))
           .map(([key, { etag: _, ...plant }]) => ({ id: key, ...plant }))
         assert.deepEqual(found, expected)
       },

@@ -130,6 +130,11 @@ const query = fc
         fc.constantFrom('indoor', '', 'é & +'),
         text.map((one) => one.toWellFormed()),
       ),
+      name: fc.oneof(
+        fc.constantFrom('r', 'RO', 'e', ''),
+        text.map((one) => one.toWellFormed()),
+      ),
+      order: fc.constantFrom('asc', 'desc', 'desc', 'up'),
       unknown: fc.constant('1'),
     },
     { requiredKeys: [] },

@@ -10,7 +10,7 @@ import { buildPostgresStore } from '../../src/store/postgres/store.ts'
 import type { ReceiverStore } from '../../src/store/receivers.ts'
 import {
   type Journaling,
-  type PlantQuery,
+  type ListQuery,
   type Store,
   UnusableStore,
 } from '../../src/store/store.ts'
@@ -56,6 +56,8 @@ async function useEverything(opened: Store): Promise<void> {
   for (const tag of [undefined, 'herb', 'x'.repeat(3_000)]) {
     for (const after of [undefined, 0n]) {
       assert.notEqual((await store.listPlants({ after, tag, limit: 100 })).plants.length, 0)
+      const back = { after: undefined, tag, order: 'desc', limit: 100 } as const
+      assert.notEqual((await store.listPlants(back)).plants.length, 0)
       assert.notEqual((await store.listIds({ after, tag, limit: 100 })).length, 0)
     }
   }
@@ -314,6 +316,14 @@ describe('plants by tag', () => {
           found: 50,
           read: 50,
         })
+        const back = { after: undefined, order: 'desc', limit: 100 } as const
+        const many = { first: 50_000n, found: 100, read: 100 }
+        assert.deepEqual(await plants.list({ ...back, tag: 'many' }), many)
+        const last = await plants.list({ ...back, tag: undefined })
+        // The planner may look at the end of the index.
+        assert.ok(last.first === 50_000n && last.read <= 101, `${last.read} rows`)
+        const few = { first: 19_907n, found: 100, read: 100 }
+        assert.deepEqual(await plants.list({ ...back, after: 20_000n, tag: 'few' }), few)
       }
     }
   })
@@ -376,7 +386,7 @@ async function openPlants() {
 
   return {
     sql,
-    async list(query: PlantQuery) {
+    async list(query: ListQuery) {
       await sql`BEGIN`
       const before = await countReads()
       const { plants } = await listPlants(sql, query)

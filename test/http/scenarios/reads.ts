@@ -82,6 +82,40 @@ const pages: Scenario[] = [
     headers: { link: '' },
   }),
   answered('a list after the last id', get('/plants?after=9223372036854775807'), { body: '[]' }),
+  answered('a search in other letters', get('/plants?name=ACTU'), {
+    body: '[{"id":-5,"name":"Cactus"}]',
+    headers: { link: '' },
+  }),
+  answered('a search that goes on', get('/plants?name=r&limit=1&after=49&order=asc'), {
+    body: '[{"id":50,"name":"Rose"}]',
+    headers: { link: '</plants?limit=1&after=50&name=r&order=asc>; rel="next"' },
+  }),
+  answered('a search with a tag', get('/plants?name=onst&tag=indoor&order=desc&after=2'), {
+    body: '[{"id":1,"name":"Monstera","tag":"indoor"}]',
+    headers: { link: '' },
+  }),
+  answered('a search for an empty text', get('/plants?name=&after=-6&limit=1'), {
+    body: '[{"id":-5,"name":"Cactus"}]',
+    headers: { link: '</plants?limit=1&after=-5&name=>; rel="next"' },
+  }),
+  ...['*', '?', 'c.c', '[C]actus', '%', '_', '\\', '^C', '🌵', 'Cactus '].map((text) =>
+    answered(`a search for ${text}`, get(`/plants?after=-6&name=${encodeURIComponent(text)}`), {
+      body: '[]',
+    }),
+  ),
+  answered('a search for the longest text', get(`/plants?name=${'%C3%A4'.repeat(1_000)}`), {
+    body: '[]',
+  }),
+  answered('a list in descending order', get('/plants?order=desc&limit=2&after=2'), {
+    body: '[{"id":1,"name":"Monstera","tag":"indoor"},{"id":-5,"name":"Cactus"}]',
+  }),
+  answered('a list in descending order that goes on', get('/plants?order=desc&limit=1&after=2'), {
+    headers: { link: '</plants?limit=1&after=1&order=desc>; rel="next"' },
+  }),
+  answered('a list before the first id', get('/plants?order=desc&after=-9223372036854775808'), {
+    body: '[]',
+    headers: { link: '' },
+  }),
   answered(
     'a list with unknown parameters',
     get('/plants?colour=green&colour=red&limit=1000&%zz'),
@@ -106,9 +140,17 @@ const pages: Scenario[] = [
     'tag=a&tag=a',
     'tag=%00',
     'tag=%ff',
+    'name=a&name=a',
+    'name=%00',
+    'name=%ff',
+    `name=${'a'.repeat(1_001)}`,
+    'order=',
+    'order=DESC',
+    'order=up',
+    'order=asc&order=asc',
   ].map((query) =>
-    refused(40005, `the query ${query}`, get(`/plants?${query}`), {
-      body: /The query parameter (limit|after|tag) (must be|is given twice|is not UTF-8)/,
+    refused(40005, `the query ${query.slice(0, 20)}`, get(`/plants?${query}`), {
+      body: /The query parameter (limit|after|tag|name|order) (must be|is given twice|is not UTF-8)/,
     }),
   ),
 ]

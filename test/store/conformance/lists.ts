@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { limits } from '../../../src/contract/limits.ts'
+import { searchPlants } from '../../../src/store/lists.ts'
 import type { Engine } from '../../support/engines.ts'
 
 const smallest = -(2n ** 63n)
 const largest = 2n ** 63n - 1n
+const all = { after: undefined, tag: undefined }
 
 /** A store lists plants in pages. */
 export function testLists(engine: Engine): void {
@@ -37,14 +40,68 @@ export function testLists(engine: Engine): void {
       assert.deepEqual(await other.listIds({ after: largest, tag: undefined, limit: 9 }), [])
     })
 
-    it('ends a page that becomes too large, and says so', async () => {
+    it('lists in descending order, too, from the largest id on or from below another', async () => {
       const other = await engine.open(await engine.newUrl())
-      const name = 'x'.repeat(400_000)
-      for (const id of [1n, 2n, 3n, 4n]) await other.createPlant({ id, name, tag: name })
-      const page = await other.listPlants({ after: undefined, tag: undefined, limit: 10 })
-      assert.deepEqual([page.plants.length, page.isWhole], [1, false])
-      const byTag = await other.listPlants({ after: 3n, tag: name, limit: 10 })
-      assert.deepEqual([byTag.plants.length, byTag.isWhole], [1, true])
+      const ids = [largest, 5n, 0n, -3n, smallest]
+      for (const id of ids) await other.createPlant({ id, name: 'x', tag: id === 5n ? '' : 'many' })
+      const listed = async (after?: bigint, tag?: string, limit = 10) => {
+        const query = { after, tag, limit, order: 'desc' } as const
+        return (await other.listPlants(query)).plants.map(({ id }) => id)
+      }
+      assert.deepEqual(await listed(), ids)
+      assert.deepEqual(await listed(5n, undefined, 2), [0n, -3n])
+      assert.deepEqual(await listed(4n), [0n, -3n, smallest])
+      assert.deepEqual(await listed(smallest), [])
+      assert.deepEqual(await listed(undefined, 'many'), [largest, 0n, -3n, smallest])
+      assert.deepEqual(await listed(0n, 'many', 1), [-3n])
+      assert.deepEqual(await listed(undefined, ''), [5n])
+      assert.deepEqual(await listed(smallest, 'many'), [])
+    })
+
+    for (const [title, letter] of [
+      ['letters', 'x'],
+      ['letters of three bytes', '木'],
+    ] as const) {
+      it(`ends a page of ${title} that becomes too large, and says so`, async () => {
+        const other = await engine.open(await engine.newUrl())
+        const name = letter.repeat(400_000 / Buffer.byteLength(letter))
+        for (const id of [1n, 2n, 3n, 4n]) await other.createPlant({ id, name, tag: name })
+        const page = await other.listPlants({ after: undefined, tag: undefined, limit: 10 })
+        assert.deepEqual([page.plants.length, page.isWhole], [1, false])
+        const byTag = await other.listPlants({ after: 3n, tag: name, limit: 10 })
+        assert.deepEqual([byTag.plants.length, byTag.isWhole], [1, true])
+        const last = await other.listPlants({ ...all, order: 'desc', limit: 10 })
+        assert.deepEqual([last.plants[0]?.id, last.plants.length, last.isWhole], [4n, 1, false])
+      })
+    }
+
+    it('examines a bounded number of plants in a search, and goes on after the last', async () => {
+      const other = await engine.open(await engine.newUrl())
+      const count = limits.examinedPlants + 1
+      const plants = Array.from({ length: count }, (_, id) => ({ id: BigInt(id), name: `n${id}` }))
+      await other.importPlants(plants, 'keep')
+      const find = async (name: string, query = {}) => {
+        const found = await searchPlants(other, { ...all, limit: 2, name, ...query })
+        return [found.plants.map(({ id }) => id), found.next]
+      }
+      const lastId = BigInt(limits.examinedPlants)
+      assert.deepEqual(await find(`N${lastId}`), [[], lastId - 1n])
+      assert.deepEqual(await find(`N${lastId}`, { after: lastId - 1n }), [[lastId], undefined])
+      assert.deepEqual(await find('N499'), [[499n, 4990n], 4990n])
+      assert.deepEqual(await find('N499', { order: 'desc' }), [[4999n, 4998n], 4998n])
+      assert.deepEqual(await find('n0', { order: 'desc' }), [[], 1n])
+      assert.deepEqual(await find('n0', { order: 'desc', after: 1n }), [[0n], undefined])
+      assert.deepEqual(await find('', { after: lastId - 2n }), [[lastId - 1n, lastId], undefined])
+      assert.deepEqual(await find('n1', { tag: 'none' }), [[], undefined])
+    })
+
+    it('examines 1 MiB of texts in a search, and goes on after the last', async () => {
+      const other = await engine.open(await engine.newUrl())
+      for (const id of [1n, 2n, 3n]) await other.createPlant({ id, name: 'é'.repeat(250_000) })
+      const first = await searchPlants(other, { ...all, limit: 2, name: 'x' })
+      assert.deepEqual(first, { plants: [], next: 2n })
+      const rest = await searchPlants(other, { ...all, after: 2n, limit: 2, name: 'É' })
+      assert.deepEqual([rest.plants.length, rest.next], [1, undefined])
     })
   })
 }

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { buildMatcher, searchPlants } from '../../src/store/lists.ts'
+import { engines } from '../support/engines.ts'
+
+/** Few letters, so that texts nearly match; among them those whose case is unusual. */
+const letter = fc.constantFrom(...'aabbABΣσςİıiIßẞÉé木😀𐐀𐐨*?[]%_\\. ')
+const text = fc.oneof(
+  fc.string({ unit: letter, maxLength: 12 }),
+  fc.string({ unit: 'grapheme', maxLength: 12 }),
+)
+const sought = fc.oneof(fc.string({ unit: letter, maxLength: 4 }), text)
+
+function contains(name: string, part: string): boolean {
+  return toLower(name).includes(toLower(part))
+}
+
+/** Each character alone has no neighbours that its lower case could depend on. */
+function toLower(name: string): string {
+  return [...name].map((character) => (character === 'ς' ? 'σ' : character.toLowerCase())).join('')
+}
+
+describe('the search for a text in names', () => {
+  it('finds what a comparison character by character finds', () => {
+    fc.assert(
+      fc.property(text, sought, (name, part) => {
+        assert.equal(buildMatcher(part)(name), contains(name, part))
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+
+  it('finds every part of a name', () => {
+    fc.assert(
+      fc.property(text, fc.nat(12), fc.nat(12), (name, start, end) => {
+        const part = [...name].slice(start, end).join('')
+        assert.ok(buildMatcher(part)(name))
+        assert.ok(buildMatcher(toLower(part))(name))
+      }),
+    )
+  })
+
+  it('takes every character alike, whatever is beside it', () => {
+    for (let code = 0; code <= 0x10ffff; code++) {
+      if (code >= 0xd800 && code <= 0xdfff) continue
+      const character = String.fromCodePoint(code)
+      const name = `A${character}B`
+      if (character.toLowerCase() === character && name.toLowerCase() === `a${character}b`) continue
+      assert.ok(buildMatcher(toLower(name))(name), `U+${code.toString(16)}`)
+      assert.ok(buildMatcher(`${character}b`)(name), `U+${code.toString(16)}`)
+    }
+  })
+
+  it('finds a sigma in a capital word, at its end and within', () => {
+    for (const name of ['ΟΔΟΣ', 'οδος', 'ΟΔΟΣΑ', 'οδοσα']) assert.ok(buildMatcher('οδος')(name))
+  })
+
+  it('falls back within a text that repeats itself', () => {
+    assert.ok(buildMatcher('aabaaab')('AABAABAAAB'))
+    assert.ok(!buildMatcher(`${'a'.repeat(999)}c`)('a'.repeat(100_000)))
+  })
+})
+
+for (const engine of engines) {
+  describe(`a search by name on ${engine.name}`, () => {
+    it('finds the same plants as a plain filter, in both orders', async () => {
+      const store = await engine.open(await engine.newUrl())
+      const names = fc.sample(text, { numRuns: 300, seed: 1 })
+      const plants = names.map((name, index) => ({ id: BigInt(index), name }))
+      await store.importPlants(plants, 'keep')
+      const query = fc.record({
+        name: sought,
+        order: fc.constantFrom('asc' as const, 'desc' as const),
+        limit: fc.integer({ min: 1, max: 50 }),
+      })
+      await fc.assert(
+        fc.asyncProperty(query, async ({ name, order, limit }) => {
+          const found: bigint[] = []
+          let after: bigint | undefined
+          do {
+            const page = await searchPlants(store, { name, order, limit, after, tag: undefined })
+            assert.ok(page.plants.length <= limit)
+            found.push(...page.plants.map(({ id }) => id))
+            after = page.next
+          } while (after !== undefined)
+          const expected = plants.filter((plant) => contains(plant.name, name)).map(({ id }) => id)
+          assert.deepEqual(found, order === 'asc' ? expected : expected.toReversed())
+        }),
+      )
+    })
+  })
+}
