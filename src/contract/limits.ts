@@ -32,7 +32,7 @@ export const limits = {
   eventBytesWaiting: 1024 * 1024,
   /** A page of plants or events ends when it reaches this size. */
   pageBytes: 1024 * 1024,
-  /** How many plants one request examines that searches by name; fewer, where a page of them ends. */
+  /** How many plants a search by name examines in one request; fewer if they are large. */
   examinedPlants: 5_000,
   /** Answers that clients do not read hold this much memory, over all connections. */
   unsentBytes: 128 * 1024 * 1024,
