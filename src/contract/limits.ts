@@ -34,6 +34,8 @@ export const limits = {
   pageBytes: 1024 * 1024,
   /** How many plants a search by name examines in one request; fewer if they are large. */
   examinedPlants: 5_000,
+  /** How many searches of one token run or wait: one runs at a time. */
+  searchesOfToken: 100,
   /** Answers that clients do not read hold this much memory, over all connections. */
   unsentBytes: 128 * 1024 * 1024,
   retryAfterSeconds: 1,

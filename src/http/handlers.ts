@@ -11,7 +11,7 @@ import type { EventStreams } from './event-streams.ts'
 import { buildEventHandlers } from './events.ts'
 import type { Imports } from './imports.ts'
 import { type RequestParameters, toETag } from './parameters.ts'
-import { listPage, openExport } from './plant-list.ts'
+import { buildListPage, openExport } from './plant-list.ts'
 import { buildTokenCount } from './rate-limit.ts'
 
 export interface HandlerParts {
@@ -30,6 +30,7 @@ export function buildHandlers({
   maxKeysOfToken = limits.keysOfToken,
 }: HandlerParts): Handlers {
   const countKey = buildTokenCount(keyLifetimeMs)
+  const listPage = buildListPage(store)
 
   function requireKeysLeft(tokenId: string): void {
     if (countKey(tokenId).used > maxKeysOfToken) throw tooManyKeys(maxKeysOfToken)
@@ -66,10 +67,10 @@ export function buildHandlers({
       }
     },
 
-    async listPlants({ parameters, baseUrl, scopes }) {
+    async listPlants({ parameters, baseUrl, tokenId, scopes }) {
       const { limit = pageLimits.default, ...rest } = parameters
       const query = { ...rest, limit }
-      const { plants, next } = await listPage(store, query)
+      const { plants, next } = await listPage(query, tokenId)
       const Link = next === undefined ? undefined : toLink(baseUrl, { ...query, after: next })
       const headers = { 'Token-Scopes': [...scopes].join(' ') }
       return {

@@ -3,6 +3,7 @@ import { formats } from '../contract/formats.ts'
 import { limits } from '../contract/limits.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
 import { toJson } from '../json/write.ts'
+import { overloaded } from '../store/failures.ts'
 import { type SearchQuery, searchPlants } from '../store/lists.ts'
 import type { ListQuery, Store } from '../store/store.ts'
 import { type ExportQuery, writePlants } from '../transfer/write.ts'
@@ -15,12 +16,40 @@ interface Listing {
   readonly next: bigint | undefined
 }
 
-/** Reads a page: up to the limit or 1 MiB of JSON, and one plant at least, however large. */
-export function listPage(
-  store: Store,
-  { name, ...query }: ListQuery & { readonly name: string | undefined },
-): Promise<Listing> {
-  return name === undefined ? listAny(store, query) : listFindings(store, { ...query, name })
+/** Builds the function that reads a page for a token. */
+export function buildListPage(store: Store) {
+  const inTurn = buildTokenTurns(limits.searchesOfToken)
+
+  /** Reads a page: up to the limit or 1 MiB of JSON, and one plant at least, however large. */
+  return (
+    { name, ...query }: ListQuery & { readonly name: string | undefined },
+    tokenId: string,
+  ): Promise<Listing> =>
+    name === undefined
+      ? listAny(store, query)
+      : inTurn(tokenId, () => listFindings(store, { ...query, name }))
+}
+
+/**
+ * Runs the tasks of each token one after the other. PostgreSQL would run many searches of a token
+ * at once, and the requests of others would wait for all of their plants.
+ */
+function buildTokenTurns(maxTasks: number) {
+  const queues = new Map<string, { last?: Promise<unknown>; tasks: number }>()
+
+  return async <Value>(tokenId: string, run: () => Promise<Value>): Promise<Value> => {
+    const queue = queues.get(tokenId) ?? { tasks: 0 }
+    if (queue.tasks === maxTasks) throw overloaded('read_queue')
+    queues.set(tokenId, queue)
+    queue.tasks++
+    const task = queue.last === undefined ? run() : queue.last.then(run, run)
+    queue.last = task
+    try {
+      return await task
+    } finally {
+      if (--queue.tasks === 0) queues.delete(tokenId)
+    }
+  }
 }
 
 async function listAny(store: Store, query: ListQuery): Promise<Listing> {

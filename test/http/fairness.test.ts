@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
+import { limits } from '../../src/contract/limits.ts'
 import { scopes } from '../../src/contract/scopes.ts'
 import { maxWaiting, maxWaitingOnConnection } from '../../src/http/node/connection.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
@@ -113,6 +114,33 @@ describe('clients that ask for much', () => {
       await waitUntil(() => answered === sockets.length, 'every request has its answer')
     })
   }
+
+  it('run one search at a time, and leave the store to the searches of others', async () => {
+    const store = openSqliteStore(join(newFolder(), 'plants.db'))
+    const gate = Promise.withResolvers<void>()
+    let running = 0
+    // Like PostgreSQL, which answers later.
+    const listPlants: typeof store.listPlants = async (query) => {
+      running++
+      await gate.promise
+      running--
+      return store.listPlants(query)
+    }
+    const gated = await startService('sqlite::memory:', { store: { ...store, listPlants } })
+    const { token } = await issueToken(store, { name: 'other', scopes, lifetimeMs: undefined })
+    const search = (headers: Record<string, string> = authorized) =>
+      gated.call({ path: '/plants?name=x', headers })
+    const own = Array.from({ length: limits.searchesOfToken + 1 }, () => search())
+    // All others wait.
+    const first = await Promise.race(own)
+    assert.deepEqual([first.status, JSON.parse(first.body).error, running], [503, 50300, 1])
+    const other = search({ Authorization: `Bearer ${token}` })
+    await waitUntil(() => running === 2, 'the search of the other token runs')
+    gate.resolve()
+    const statuses = (await Promise.all([...own, other])).map(({ status }) => status)
+    assert.equal(statuses.filter((status) => status === 200).length, own.length)
+    assert.equal((await search()).status, 200)
+  })
 
   it('are refused with 503 while their bodies hold too much memory, and not afterwards', async () => {
     const create = toLargeCreate(1_000_000)
