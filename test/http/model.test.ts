@@ -225,9 +225,9 @@ for (const engine of engines) {
       for (let key = 1; key <= 5; key++)
         await service.create(`{"id":${key},"name":"${name}","tag":"large"}`)
       await service.create(`{"id":6,"name":"${'x'.repeat(limits.bodyBytes - 40)}","tag":"large"}`)
-      for (const tag of ['', '&tag=large']) {
+      for (const filter of ['', '&tag=large', '&name=X']) {
         const pages: number[][] = []
-        for (let path: string | undefined = `/plants?limit=4${tag}`; path !== undefined; ) {
+        for (let path: string | undefined = `/plants?limit=4${filter}`; path !== undefined; ) {
           const { body, headers } = await service.call({ path })
           pages.push(JSON.parse(body).map((plant: { id: number }) => plant.id))
           assert.ok(body.length <= limits.pageBytes)
@@ -235,6 +235,15 @@ for (const engine of engines) {
         }
         assert.deepEqual(pages, [[1, 2], [3, 4], [5], [6]])
       }
+    })
+
+    it('ends a page of finds at 1 MiB of JSON, and goes on after the last of them', async () => {
+      const service = await startService(await engine.newUrl())
+      const name = JSON.stringify('\u0001'.repeat(100_000))
+      for (const key of [1, 2, 3]) await service.create(`{"id":${key},"name":${name}}`)
+      const { body, headers } = await service.call({ path: '/plants?name=%01&limit=9' })
+      assert.equal(JSON.parse(body).length, 1)
+      assert.equal(headers.get('link'), '</plants?limit=9&after=1&name=%01>; rel="next"')
     })
   })
 }
