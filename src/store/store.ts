@@ -121,8 +121,6 @@ export interface Store {
   getPlant(id: bigint): FoundPlant | Promise<FoundPlant>
   /** Plants in the order of their ids: up to the limit, or fewer when they are large. */
   listPlants(query: ListQuery): Promise<PlantPage>
-  /** The ids that a list of plants would have, whatever the size of the plants. */
-  listIds(query: PlantQuery): Promise<bigint[]>
   replacePlant(
     plant: StoredPlant,
     condition: Precondition,

@@ -36,7 +36,7 @@ async function run(path: string): Promise<SlowDiskReport> {
   setSyncMs(0)
   const commitsUntilInPlace = await countUntil('in place', look, maxFastCommits)
   const all = { after: undefined, tag: undefined, limit: Number(created) + 1 }
-  const stored = (await store.listIds(all)).length
+  const stored = (await store.listPlants(all)).plants.length
   await store.close()
   return {
     first,

@@ -7,8 +7,8 @@ import { defaultTimeouts } from '../../src/contract/limits.ts'
 import { scopes } from '../../src/contract/scopes.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
-import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
+import { countPlants } from '../faults/plant-count.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
@@ -20,8 +20,6 @@ import { exchange, openSocket, toBytes } from '../support/wire.ts'
 
 type Headers = Record<string, string>
 
-const ids = { after: undefined, tag: undefined, limit: 1_000_000 }
-
 /** What comes before the body of an import that is sent in chunks. */
 const chunkedHead = toBytes({
   method: 'POST',
@@ -32,10 +30,6 @@ const chunkedHead = toBytes({
     'Transfer-Encoding': 'chunked',
   },
 })
-
-async function countPlants(store: Store): Promise<number> {
-  return (await store.listIds(ids)).length
-}
 
 for (const engine of engines) {
   describe(`an import on ${engine.name}`, () => {

@@ -72,7 +72,6 @@ const lookUps: [what: string, select: Select][] = [
 
 const pages: [what: string, select: Select][] = [
   ['a page of plants', (store) => store.listPlants(page)],
-  ['a page of ids', (store) => store.listIds(page)],
   ['a page of the journal', (store) => store.readJournal('oldest', 10)],
   ['the end of the journal', (store) => store.journalEnd()],
 ]

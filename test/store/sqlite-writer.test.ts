@@ -201,7 +201,11 @@ describe('the writer of a SQLite store', () => {
     for (const outcome of outcomes) assert.equal(typeof (await outcome), 'bigint')
     assert.equal(existsSync(`${path}-wal`), false)
     const everything = { after: undefined, tag: undefined, limit: 100 }
-    assert.deepEqual(await open(path).listIds(everything), ids)
+    const { plants } = await open(path).listPlants(everything)
+    assert.deepEqual(
+      plants.map(({ id }) => id),
+      ids,
+    )
   })
 })
 

@@ -37,3 +37,9 @@ export function closeAfterTest(store: Store): Store {
   releaseAfterTest(close)
   return { ...store, close }
 }
+
+/** The ids of the plants with a tag, up to a page of them. */
+export async function listIds(store: Store, tag: string | undefined): Promise<bigint[]> {
+  const { plants } = await store.listPlants({ after: undefined, tag, limit: 100 })
+  return plants.map(({ id }) => id)
+}

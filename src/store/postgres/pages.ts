@@ -2,7 +2,7 @@ import { limits } from '../../contract/limits.ts'
 import type { Order } from '../../contract/parameters.ts'
 import type { StoredPlant } from '../../contract/shapes.ts'
 import { toFirstId } from '../lists.ts'
-import type { ListQuery, PlantPage, PlantQuery } from '../store.ts'
+import type { ListQuery, PlantPage } from '../store.ts'
 import { type StoredRow, toStored } from './plants.ts'
 import type { Sql } from './sql.ts'
 
@@ -105,14 +105,6 @@ const beginning = inBothOrders((direction) => {
 async function listBeginning(sql: Sql, query: ListQuery): Promise<PlantPage> {
   const rows = await select<StoredRow & { readonly found: string }>(sql, beginning, query)
   return { plants: rows.map(toStored), isWhole: rows.length === Number(rows[0]?.found ?? 0) }
-}
-
-const ids = inBothOrders((direction) => toStatements(direction, 'SELECT id'))
-
-/** The ids of a page, whatever the size of its plants. */
-export async function listIds(sql: Sql, query: PlantQuery): Promise<bigint[]> {
-  const rows = await select<{ readonly id: string }>(sql, ids, query)
-  return rows.map(({ id }) => BigInt(id))
 }
 
 export async function countPlants(sql: Sql, tag: string | undefined): Promise<number> {

@@ -11,7 +11,7 @@ import { toReadFailure, withTimeout } from './failures.ts'
 import { buildHorizon, type Horizon } from './horizon.ts'
 import { dropChanges, journalEnd, lastRow, measureJournal, trimJournal } from './journal.ts'
 import { readJournal } from './journal-pages.ts'
-import { listIds, listPlants } from './pages.ts'
+import { listPlants } from './pages.ts'
 import { findPlants, forgetKeys } from './plants.ts'
 import type { Primary } from './primary.ts'
 import { buildReceiverStore } from './receivers.ts'
@@ -139,7 +139,6 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     ...buildPlantWrites(write, newVersion),
     getPlant: (id) => lookUps.submit({ id, bytes: rowBytes, arrivedAt: performance.now() }),
     listPlants: (query) => read('pages', (sql) => listPlants(sql, query)),
-    listIds: (query) => read('pages', (sql) => listIds(sql, query)),
     openSnapshot: limitSnapshots(async () => openSnapshot(requireSession(), answerTimeoutMs)),
 
     forgetKeys: (usedBefore) => writeAlone((sql) => forgetKeys(sql, usedBefore)),

@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { limits } from '../../contract/limits.ts'
 import type { KeyUse, Rows } from '../changes.ts'
 import { toFirstId } from '../lists.ts'
-import type { ListQuery, PlantPage, PlantQuery, VersionedPlant } from '../store.ts'
+import type { ListQuery, PlantPage, VersionedPlant } from '../store.ts'
 import { toTagKey } from './tag-key.ts'
 
 /** Rows come as arrays: in the binding, the names of columns cost more than their values. */
@@ -61,10 +61,6 @@ export function buildPlantStatements(db: DatabaseSync) {
     asc: { byId: buildList(db, ascending), byTag: buildList(db, ascending, hasTag('?4')) },
     desc: { byId: buildList(db, descending), byTag: buildList(db, descending, hasTag('?4')) },
   }
-  const listIds = db.prepare('SELECT id FROM plants WHERE id >= ? ORDER BY id LIMIT ?')
-  const listIdsByTag = db.prepare(
-    `SELECT id FROM plants WHERE ${hasTag('?1')} AND id >= ?2 ORDER BY id LIMIT ?3`,
-  )
   const count = db.prepare('SELECT count(*) AS count FROM plants')
   const countByTag = db.prepare(`SELECT count(*) AS count FROM plants WHERE ${hasTag('?1')}`)
   const selectKey = db.prepare(
@@ -114,14 +110,6 @@ export function buildPlantStatements(db: DatabaseSync) {
       if (from === undefined) return { plants: [], isWhole: true }
       const { byId, byTag } = lists[order]
       return tag === undefined ? byId(from, limit) : byTag(from, limit, toPlace(tag))
-    },
-
-    listIds({ after, tag, limit }: PlantQuery): bigint[] {
-      const from = toFirstId(after, 'asc')
-      if (from === undefined) return []
-      const found =
-        tag === undefined ? listIds.all(from, limit) : listIdsByTag.all(toPlace(tag), from, limit)
-      return found.map((row) => row.id as bigint)
     },
 
     count(tag: string | undefined): number {

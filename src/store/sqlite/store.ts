@@ -117,7 +117,6 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     ...buildPlantWrites(write, newVersion),
     getPlant: (id) => read(() => plants.rows.find(id)),
     listPlants: async (query) => read(() => plants.list(query)),
-    listIds: async (query) => read(() => plants.listIds(query)),
     openSnapshot: limitSnapshots(async () => read(openSnapshot)),
     forgetKeys: (usedBefore) => write({ kind: 'forget keys', usedBefore }),
 
