@@ -179,7 +179,7 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
     .description('import the plants of a file into the store or a running service')
     .argument('<file>', 'NDJSON, CSV or TSV, gzipped or not; - for standard input')
     .option('--format <name>', 'ndjson or csv, where the name of the file does not tell')
-    .option('--delimiter <character>', 'between the fields of CSV, or tab (a comma; a tab in .tsv)')
+    .option('--delimiter <name>', 'comma, semicolon, tab or a character (as the header shows)')
     .addOption(
       new Option('--on-conflict <rule>', 'for an id whose plant has different content')
         .choices(['fail', 'skip', 'replace'])
@@ -205,6 +205,8 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
     .description('write every plant to a file or to standard output')
     .argument('[file]', 'the file; a name that ends in .gz is gzipped', '-')
     .option('--format <name>', 'ndjson or csv, where the name of the file does not tell (ndjson)')
+    .option('--delimiter <name>', 'comma, semicolon or tab, for CSV (comma; tab in .tsv)')
+    .option('--spreadsheet', 'CSV to open in a spreadsheet, which runs no formula; not for import')
     .option('--tag <tag>', 'only plants with this tag')
     .option(...quietFlag)
 

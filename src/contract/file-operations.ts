@@ -4,13 +4,26 @@ import { json, type Operation } from './operation.ts'
 
 const names = { ndjson: 'NDJSON', csv: 'CSV' } as const
 
+const exportParameters = ['exportLimit', 'after', 'tag'] as const
+
 /** Exports and imports: all plants as one file, and a file of plants as one request. */
 export const fileOperations = {
-  exportPlantsAsNdjson: describeExport('ndjson'),
-  exportPlantsAsCsv: describeExport('csv'),
-  importPlantsAsNdjson: { ...describeImport('ndjson'), failures: [] },
-  // Without a usable header row, no line can be read.
-  importPlantsAsCsv: { ...describeImport('csv'), failures: [40003] },
+  exportPlantsAsNdjson: { ...describeExport('ndjson'), parameters: exportParameters },
+  exportPlantsAsCsv: {
+    ...describeExport('csv'),
+    parameters: [...exportParameters, 'delimiter', 'spreadsheet'],
+  },
+  importPlantsAsNdjson: {
+    ...describeImport('ndjson'),
+    parameters: ['on-conflict'],
+    failures: [],
+  },
+  importPlantsAsCsv: {
+    ...describeImport('csv'),
+    parameters: ['on-conflict', 'delimiter'],
+    // Without a usable header row, no line can be read.
+    failures: [40003],
+  },
 } as const satisfies Record<string, Operation>
 
 function describeExport<const Name extends Format>(format: Name) {
@@ -22,7 +35,6 @@ function describeExport<const Name extends Format>(format: Name) {
     description:
       'Returns every plant, as of one moment, in ascending order of id, as the command ' +
       '`plant-store export` writes them. A response without its end was broken off.',
-    parameters: ['exportLimit', 'after', 'tag'],
     successes: {
       200: {
         description: 'The plants.',
@@ -47,7 +59,6 @@ function describeImport<const Name extends Format>(format: Name) {
       'the same file sent again finds them there. A line that is refused is listed in the report ' +
       'and does not end the import. At most 4 imports run at a time (50300), each for at most 10 ' +
       'minutes.',
-    parameters: ['on-conflict'],
     body: { ...formats[format], format },
     successes: {
       200: { description: 'The whole file was read.', body: json(ImportReport), headers: [] },

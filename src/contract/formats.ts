@@ -11,7 +11,8 @@ export const formats = {
     contentType: 'text/csv; charset=utf-8; header=present',
     description:
       'Plants as one row each, after a header row that names the columns. An absent tag is an ' +
-      'empty field; an empty tag is `""`.',
+      'empty field; an empty tag is `""`. Files in UTF-8 are read with commas, semicolons or tabs ' +
+      'between the fields, with and without a byte order mark and a line such as `sep=;`.',
     example: 'id,name,tag\n1,Monstera deliciosa,indoor\n',
   },
 } as const
@@ -19,6 +20,11 @@ export const formats = {
 export type Format = keyof typeof formats
 
 export const formatNames = Object.keys(formats) as Format[]
+
+/** The delimiters of CSV, by the names that they have in requests. */
+export const delimiters = { comma: ',', semicolon: ';', tab: '\t' } as const
+
+export const delimiterNames = Object.keys(delimiters) as (keyof typeof delimiters)[]
 
 /** The `Content-Type` of every body in JSON. */
 export const jsonContentType = 'application/json; charset=utf-8'

@@ -1,3 +1,4 @@
+import { delimiterNames } from './formats.ts'
 import { int64Bounds, storablePattern } from './schema.ts'
 import { maxSearchedCharacters } from './text.ts'
 
@@ -103,6 +104,20 @@ export const parameters = {
       'What happens to a plant whose id has other content: `fail` keeps the stored one and ' +
       'reports the line, `skip` keeps it and only counts the line, `replace` replaces it.',
     schema: { type: 'string', enum: conflictRules, default: 'fail' },
+  },
+  delimiter: {
+    in: 'query',
+    description:
+      'What separates the fields. Without it, an export has commas, and an import goes by its ' +
+      'header row.',
+    schema: { type: 'string', enum: delimiterNames },
+  },
+  spreadsheet: {
+    in: 'query',
+    description:
+      'Writes a file for spreadsheets, not for another import: with a byte order mark, and with an ' +
+      'apostrophe before text that a spreadsheet would take for a formula.',
+    schema: { type: 'boolean', default: false },
   },
   'If-Match': {
     in: 'header',

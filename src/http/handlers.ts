@@ -5,8 +5,8 @@ import { pageLimits } from '../contract/parameters.ts'
 import { findUnmet, type Precondition } from '../contract/precondition.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { keyLifetimeMs, type Store, type VersionedPlant } from '../store/store.ts'
+import type { ExportForm } from '../transfer/write.ts'
 import type { Answer, Call, Handlers } from './calls.ts'
-
 import type { EventStreams } from './event-streams.ts'
 import { buildEventHandlers } from './events.ts'
 import type { Imports } from './imports.ts'
@@ -118,32 +118,36 @@ type Import = 'importPlantsAsNdjson' | 'importPlantsAsCsv'
 /** The handlers of exports and imports. */
 function buildFileHandlers(store: Store, imports: Imports): Pick<Handlers, Export | Import> {
   async function exportPlants(
-    { parameters, tokenId }: Call<Export>,
-    format: Format,
+    { parameters, tokenId }: Call<'exportPlantsAsNdjson'>,
+    form: ExportForm,
   ): Promise<Answer<Export>> {
     const { after, tag, exportLimit: limit } = parameters
     const headers = {
-      'Content-Disposition': `attachment; filename="plants.${format}"`,
+      'Content-Disposition': `attachment; filename="plants.${form.format}"`,
       Vary: 'Accept-Encoding',
     }
-    const body = await openExport(store, tokenId, { format, after, tag, limit })
+    const body = await openExport(store, tokenId, { ...form, after, tag, limit })
     return { status: 200, headers, body }
   }
 
   async function importPlants(
-    { parameters, body, tokenId }: Call<Import>,
+    { parameters, body, tokenId }: Call<'importPlantsAsNdjson'>,
     format: Format,
+    delimiter?: string,
   ): Promise<Answer<Import>> {
     const rule = parameters['on-conflict'] ?? 'fail'
-    const report = await imports.run(body, { format, rule, tokenId })
+    const report = await imports.run(body, { format, delimiter, rule, tokenId })
     return { status: 200, headers: {}, body: report }
   }
 
   return {
-    exportPlantsAsNdjson: (call) => exportPlants(call, 'ndjson'),
-    exportPlantsAsCsv: (call) => exportPlants(call, 'csv'),
+    exportPlantsAsNdjson: (call) => exportPlants(call, { format: 'ndjson' }),
+    exportPlantsAsCsv(call) {
+      const { delimiter, spreadsheet } = call.parameters
+      return exportPlants(call, { format: 'csv', delimiter, spreadsheet })
+    },
     importPlantsAsNdjson: (call) => importPlants(call, 'ndjson'),
-    importPlantsAsCsv: (call) => importPlants(call, 'csv'),
+    importPlantsAsCsv: (call) => importPlants(call, 'csv', call.parameters.delimiter),
   }
 }
 

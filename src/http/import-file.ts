@@ -1,4 +1,5 @@
 import { Failure } from '../contract/errors.ts'
+import { delimiterNames, delimiters } from '../contract/formats.ts'
 import { type ImportReport, maxRefused } from '../contract/import-report.ts'
 import { limits } from '../contract/limits.ts'
 import type { NewPlant } from '../contract/shapes.ts'
@@ -29,11 +30,11 @@ interface FileImport extends ImportRequest {
 
 /** Stores the plants of a file batch by batch, and reports what became of each line. */
 export async function importFile(file: FileImport): Promise<ImportReport> {
-  const { upload, format, rule, bounds, put } = file
+  const { upload, format, delimiter, rule, bounds, put } = file
   const { chunks, signal } = upload
   const tally = newTally()
   const refused: ImportReport['refused'] = []
-  const entries = readPlants(chunks, buildReader(format), linesOfRequests)
+  const entries = readPlants(chunks, buildReader(format, delimiter), linesOfRequests)
   const batches = toBatches(untilTooManyRefused(entries), bounds)
   let endedAtLine: number | undefined
 
@@ -96,11 +97,20 @@ function explain(error: unknown, tally: Tally): unknown {
   if (!isKnown) return error
   const done = countLines(tally) === 0 ? '' : ` Imported before that: ${describeCounts(tally)}.`
   const number = error instanceof Failure ? error.number : error.error
-  const hint = 'delimiter' in error && error.delimiter !== undefined ? ' Send it with commas.' : ''
+  const hint = 'delimiter' in error ? toHint(error.delimiter) : ''
   const reason = error instanceof Failure ? error.fault : error.message
   const message = `${reason.replace(/^line/, 'Line')}${hint}`
   return new Failure(number, `${message}${done} ${describeRest(tally)}`, {
     cause: error,
     ...(error instanceof Failure && { headers: error.headers }),
   })
+}
+
+/** How to send a file whose delimiter is not the one that was asked for, or none that is read. */
+function toHint(delimiter: string | undefined): string {
+  if (delimiter === undefined) return ''
+  const name = delimiterNames.find((one) => delimiters[one] === delimiter)
+  return name === undefined
+    ? ' Send it with commas, semicolons or tabs.'
+    : ` Send delimiter=${name}, or no delimiter.`
 }

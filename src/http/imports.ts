@@ -29,6 +29,7 @@ export interface Imports {
 
 export interface ImportRequest {
   readonly format: Format
+  readonly delimiter?: string | undefined
   readonly rule: ConflictRule
   readonly tokenId: string
 }

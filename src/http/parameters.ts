@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import { latest } from '../contract/events.ts'
+import { delimiterNames, delimiters } from '../contract/formats.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
 import {
   type ConflictRule,
@@ -22,6 +23,9 @@ export interface RequestParameters {
   limit: number | undefined
   exportLimit: number | undefined
   'on-conflict': ConflictRule | undefined
+  /** The character itself. */
+  delimiter: string | undefined
+  spreadsheet: boolean | undefined
   eventLimit: number | undefined
   position: Position | typeof latest | undefined
   'Last-Event-ID': string | undefined
@@ -57,6 +61,8 @@ const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string
     read: (text) => conflictRules.find((rule) => rule === text),
     expected: 'fail, skip or replace',
   },
+  delimiter: { read: toDelimiter, expected: 'comma, semicolon or tab' },
+  spreadsheet: { read: toBoolean, expected: 'true or false' },
   eventLimit: {
     read: (text) => toLimit(text, pageLimits.max),
     expected: `a number from 1 to ${pageLimits.max}`,
@@ -144,6 +150,15 @@ function decode(text: string): string | undefined {
 function toLimit(text: string, max: number): number | undefined {
   const limit = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0
   return limit >= 1 && limit <= max ? limit : undefined
+}
+
+function toDelimiter(text: string): string | undefined {
+  const found = delimiterNames.find((name) => name === text)
+  return found && delimiters[found]
+}
+
+function toBoolean(text: string): boolean | undefined {
+  return text === 'true' || (text === 'false' ? false : undefined)
 }
 
 function toKey(text: string): string | undefined {

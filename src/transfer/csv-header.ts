@@ -1,3 +1,4 @@
+import { delimiters } from '../contract/formats.ts'
 import { type Fields, parseRecord } from './csv-record.ts'
 import { UnreadableFile } from './entry.ts'
 
@@ -9,8 +10,8 @@ export interface Columns {
   readonly tag: number
 }
 
-/** The delimiters that files have in practice, as messages name them. */
-const delimiters = new Map([
+/** The delimiters that files have in practice, as messages name them. Not all of them are read. */
+const delimiterWords = new Map([
   [',', 'commas'],
   [';', 'semicolons'],
   ['\t', 'tabs'],
@@ -29,7 +30,8 @@ export function toColumns(fields: Fields, text: string, line: number, delimiter:
   }
   const indexes = new Map<string, number>()
   for (const [index, name = ''] of fields.entries()) {
-    if (indexes.has(name)) {
+    // Spreadsheets write columns without a name, too.
+    if (name !== '' && indexes.has(name)) {
       throw unreadable(line, `The header names the column ${show(name)} twice.`)
     }
     indexes.set(name, index)
@@ -40,13 +42,20 @@ export function toColumns(fields: Fields, text: string, line: number, delimiter:
   return { count: fields.length, id, name, tag }
 }
 
-/** The delimiter in Excel's own first line, such as `sep=;`. */
-export function findDeclaredDelimiter(text: string): string | undefined {
-  return /^"?sep=([^"])"?\r?$/i.exec(text)?.[1]
+/** Excel's own first line, such as `sep=;`. What it says, the header row shows as well. */
+export const separatorLine = /^"?sep=[^"]"?$/i
+
+/** The delimiter with which a line is a header row, or may be the beginning of one. */
+export function findDelimiter(text: string): string {
+  const found = Object.values(delimiters).find((one) => {
+    const fields = parseRecord(text, one, maxColumns)
+    return fields === 'open' || isHeader(fields)
+  })
+  return found ?? delimiters.comma
 }
 
 export function otherDelimiter(line: number, found: string, delimiter: string): UnreadableFile {
-  const [foundName, name] = [found, delimiter].map((one) => delimiters.get(one) ?? show(one))
+  const [foundName, name] = [found, delimiter].map((one) => delimiterWords.get(one) ?? show(one))
   return unreadable(line, `The fields are separated by ${foundName}, not by ${name}.`, found)
 }
 
@@ -78,12 +87,13 @@ function explain(
 
 /** The delimiter with which a line is a header, if it is another one. */
 export function findOtherDelimiter(text: string, delimiter: string): string | undefined {
-  return [...delimiters.keys()].find((one) => one !== delimiter && isHeader(text, one))
+  return [...delimiterWords.keys()].find(
+    (one) => one !== delimiter && isHeader(parseRecord(text.trimEnd(), one, maxColumns)),
+  )
 }
 
-/** Whether a line names an id and a name when it is split like this. */
-function isHeader(text: string, delimiter: string): boolean {
-  const fields = parseRecord(text.trimEnd(), delimiter, maxColumns)
+/** Whether fields name an id and a name, in any spelling. */
+function isHeader(fields: ReturnType<typeof parseRecord>): boolean {
   if (typeof fields === 'string') return false
   const names = fields.map((name = '') => name.trim().toLowerCase())
   return names.includes('id') && names.includes('name')

@@ -1,15 +1,17 @@
+import { delimiters } from '../contract/formats.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
 import { isStorable } from '../contract/text.ts'
 import {
   type Columns,
-  findDeclaredDelimiter,
+  findDelimiter,
   findOtherDelimiter,
   maxColumns,
   otherDelimiter,
+  separatorLine,
   toColumns,
 } from './csv-header.ts'
 import { countQuotes, type Fields, parseRecord } from './csv-record.ts'
-import { type Entry, type Reader, type Refusal, UnreadableFile } from './entry.ts'
+import { type Entry, type Header, type Reader, type Refusal, UnreadableFile } from './entry.ts'
 import { type Line, linesOfFiles } from './lines.ts'
 
 /** The lines of a record whose quoted field has not ended yet. */
@@ -19,12 +21,17 @@ interface OpenRecord {
   bytes: number
 }
 
-/** Reads rows under a header row. A quoted field may run over several lines. */
-export function buildCsvReader(delimiter = ','): Reader {
-  let header: { readonly columns: Columns; readonly text: string } | undefined
+/**
+ * Reads rows under a header row, which shows the delimiter unless one is given. A quoted field may
+ * run over several lines.
+ */
+export function buildCsvReader(given?: string): Reader {
+  let header: (Header & { readonly columns: Columns }) | undefined
+  let delimiter = given ?? delimiters.comma
   let open: OpenRecord | undefined
 
-  function readLine({ number, text, fault }: Line): Entry | undefined {
+  function readLine({ number, text, fault: found }: Line): Entry | undefined {
+    const fault = found?.error === 40001 ? notUtf8 : found
     if (open !== undefined) return continueRecord(open, text, fault)
     if (text === '') return undefined
     return fault === undefined ? readRecord(number, text) : reject(fault, number, text)
@@ -32,11 +39,7 @@ export function buildCsvReader(delimiter = ','): Reader {
 
   /** Rejects a record. Without a header before it, the whole file is unreadable. */
   function reject({ error, message }: Refusal, line: number, text: string): Entry {
-    if (header === undefined) {
-      const used = findOtherDelimiter(text, delimiter)
-      if (used !== undefined) throw otherDelimiter(line, used, delimiter)
-      throw new UnreadableFile(40003, line, message)
-    }
+    if (header === undefined) throw new UnreadableFile(40003, line, message)
     return { line, text, refusal: { error, message: message + explainLines(line, text) } }
   }
 
@@ -63,23 +66,25 @@ export function buildCsvReader(delimiter = ','): Reader {
 
   function readRecord(number: number, text: string): Entry | undefined {
     const record = text.endsWith('\r') ? text.slice(0, -1) : text
+    if (header === undefined) delimiter = given ?? findDelimiter(record)
     const fields = parseRecord(record, delimiter, (header?.columns.count ?? maxColumns) + 1)
     if (fields === 'open') {
       open = { number, lines: [text], bytes: Buffer.byteLength(text) }
       return undefined
     }
-    if (fields === 'malformed') return reject(unexpectedQuote, number, text)
+    if (fields === 'malformed') {
+      const used = header === undefined ? findOtherDelimiter(record, delimiter) : undefined
+      if (used !== undefined) throw otherDelimiter(number, used, delimiter)
+      return reject(unexpectedQuote, number, text)
+    }
     if (header === undefined) readHeader(fields, record, number)
     else if (record !== '') return toEntry(fields, header.columns, number, text)
     return undefined
   }
 
   function readHeader(fields: Fields, text: string, line: number): void {
-    if (text.trim() === '') return
-    const declared = findDeclaredDelimiter(text)
-    if (declared === undefined) {
-      header = { columns: toColumns(fields, text, line, delimiter), text }
-    } else if (declared !== delimiter) throw otherDelimiter(line, declared, delimiter)
+    if (text.trim() === '' || separatorLine.test(text)) return
+    header = { columns: toColumns(fields, text, line, delimiter), text, delimiter }
   }
 
   function toEntry(fields: Fields, columns: Columns, line: number, text: string): Entry {
@@ -112,7 +117,7 @@ export function buildCsvReader(delimiter = ','): Reader {
       if (header === undefined) throw new UnreadableFile(40003, 1, noHeader)
       return undefined
     },
-    header: () => header?.text,
+    header: () => header,
   }
 }
 
@@ -126,6 +131,11 @@ function explainLines(line: number, text: string): string {
 const neverEnds: Refusal = {
   error: 40001,
   message: 'A quoted field starts here and does not end.',
+}
+const notUtf8: Refusal = {
+  error: 40001,
+  message:
+    'The line is not UTF-8. Save the file as "CSV UTF-8 (comma delimited)" in Excel, or with the character set "Unicode (UTF-8)" in LibreOffice.',
 }
 const unexpectedQuote: Refusal = {
   error: 40001,

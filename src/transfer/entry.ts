@@ -16,6 +16,11 @@ export type Entry = { readonly line: number; readonly text: string } & (
   | { readonly plant?: undefined; readonly id?: bigint | undefined; readonly refusal: Refusal }
 )
 
+export interface Header {
+  readonly text: string
+  readonly delimiter: string
+}
+
 /** Turns the lines of one format into entries. */
 export interface Reader {
   /** Whether blank lines can be a part of an entry. They are not read where they cannot. */
@@ -25,7 +30,7 @@ export interface Reader {
   /** The entry that the end of the file cut short, if there is one. */
   end(): Entry | undefined
   /** The header row as it was read, in a format that has one. */
-  header(): string | undefined
+  header(): Header | undefined
 }
 
 /** The file as a whole cannot be read, or no further than to this line. */

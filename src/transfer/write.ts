@@ -3,16 +3,27 @@ import type { StoredPlant } from '../contract/shapes.ts'
 import { toJson } from '../json/write.ts'
 import type { Snapshot } from '../store/store.ts'
 
-export interface ExportQuery {
+/** How a file is written. */
+export interface ExportForm {
   readonly format: Format
+  /** What separates the fields of CSV: a comma, unless one is given. */
+  readonly delimiter?: string | undefined
+  /** Whether CSV is for a spreadsheet: it must not run what is stored as text. */
+  readonly spreadsheet?: boolean | undefined
+}
+
+export interface ExportQuery extends ExportForm {
   readonly after: bigint | undefined
   readonly tag: string | undefined
   /** The largest number of plants; undefined for all of them. */
   readonly limit: number | undefined
 }
 
-const heads: Record<Format, string> = { ndjson: '', csv: 'id,name,tag\n' }
-const toLine: Record<Format, (plant: StoredPlant) => string> = { ndjson: toJson, csv: toRow }
+/** The beginning of a file, and the line of a plant. */
+interface Writer {
+  readonly head: string
+  toLine(plant: StoredPlant): string
+}
 
 /**
  * Writes the plants of a snapshot as text, piece by piece. `onWritten` gets the plants in each
@@ -20,13 +31,13 @@ const toLine: Record<Format, (plant: StoredPlant) => string> = { ndjson: toJson,
  */
 export async function* writePlants(
   snapshot: Snapshot,
-  { format, after, tag, limit = Number.POSITIVE_INFINITY }: ExportQuery,
+  { after, tag, limit = Number.POSITIVE_INFINITY, ...form }: ExportQuery,
   onWritten: (count: number) => void = () => {},
 ): AsyncGenerator<string> {
-  const write = toLine[format]
-  let piece = heads[format]
+  const { head, toLine } = form.format === 'csv' ? buildCsvWriter(form) : ndjsonWriter
+  let piece = head
   for await (const plants of snapshot.walkPlants({ after, tag, limit })) {
-    for (const plant of plants) piece += `${write(plant)}\n`
+    for (const plant of plants) piece += `${toLine(plant)}\n`
     yield piece
     onWritten(plants.length)
     piece = ''
@@ -34,14 +45,33 @@ export async function* writePlants(
   if (piece !== '') yield piece
 }
 
-/** Spreadsheets trim blanks at the edges of a field that has no quotes. */
-const needsQuotes = /[",\r\n]|^$|^\s|\s$/
+const ndjsonWriter: Writer = { head: '', toLine: toJson }
 
-function toRow({ id, name, tag }: StoredPlant): string {
-  return `${id},${toField(name)},${tag === undefined ? '' : toField(tag)}`
+function buildCsvWriter({ delimiter = ',', spreadsheet = false }: ExportForm): Writer {
+  // Spreadsheets trim blanks at the edges of a field that has no quotes.
+  const needsQuotes = new RegExp(`["\\r\\n${delimiter}]|^$|^\\s|\\s$`)
+
+  /** An empty text gets quotes: a field without any text is an absent one. */
+  function toField(text: string): string {
+    return needsQuotes.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+  }
+
+  const toCell = spreadsheet ? (text: string) => toField(markFormulas(text)) : toField
+  return {
+    head: `${spreadsheet ? '\ufeff' : ''}${['id', 'name', 'tag'].join(delimiter)}\n`,
+    toLine({ id, name, tag }) {
+      return `${id}${delimiter}${toCell(name)}${delimiter}${tag === undefined ? '' : toCell(tag)}`
+    },
+  }
 }
 
-/** An empty text gets quotes: a field without any text is an absent one. */
-function toField(text: string): string {
-  return needsQuotes.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+/**
+ * Where a spreadsheet would begin a formula: at the start of a text, and also after whatever may
+ * separate fields, because a spreadsheet may split them in another way than they were written.
+ */
+const formulas = /(^|[,;\t\r\n])(?=(?:[^\S\t\r\n]|")*[=+\-@＝＋－＠])|^(?=[\t\r])/g
+
+/** Puts an apostrophe before each formula, which makes it text. */
+function markFormulas(text: string): string {
+  return text.replace(formulas, "$1'")
 }

@@ -75,6 +75,25 @@ for (const engine of engines) {
       })
     }
 
+    for (const [file, ...flags] of [
+      ['all.tsv'],
+      ['all.csv', '--delimiter', 'semicolon'],
+      ['all.csv', '--delimiter', ';'],
+      ['all.tsv.gz', '--delimiter', 'comma'],
+    ] as const) {
+      it(`writes ${[file, ...flags].join(' ')}, which import reads without being told`, async () => {
+        const folder = newFolder()
+        const env = { DATABASE_URL: url }
+        assert.equal((await run(['export', file, ...flags], { folder, env })).exitCode, 0)
+        const again = { DATABASE_URL: await engine.newUrl() }
+        assert.equal((await run(['import', file], { folder, env: again })).exitCode, 0)
+        const [before, after] = await Promise.all(
+          [env, again].map((one) => run(['export', '--quiet'], { folder, env: one })),
+        )
+        assert.equal(after?.stdout, before?.stdout)
+      })
+    }
+
     it('writes the plants to standard output, and nothing else', async () => {
       const args = ['export', '--format', 'csv', '--tag', '', '--database', url]
       const { stdout, stderr } = await run(args, { folder: newFolder() })
@@ -85,6 +104,28 @@ for (const engine of engines) {
 }
 
 describe('plant-store export', () => {
+  it('writes CSV for spreadsheets, with a mark and no formulas', async () => {
+    const folder = newFolder()
+    const input = '{"id":-1,"name":"=1+1","tag":"@x"}\n{"id":2,"name":"Käfer"}\n'
+    await run(['import', '-', '--format', 'ndjson', '--create'], { folder, input })
+    const flags = ['--spreadsheet', '--delimiter', 'semicolon']
+    assert.equal((await run(['export', 'p.csv', ...flags], { folder })).exitCode, 0)
+    const written = readFileSync(join(folder, 'p.csv'), 'utf8')
+    assert.equal(written, "\ufeffid;name;tag\n-1;'=1+1;'@x\n2;Käfer;\n")
+  })
+
+  for (const [message, ...args] of [
+    ['--spreadsheet is for CSV only.', 'p.ndjson', '--spreadsheet'],
+    ['--delimiter is for CSV only.', '--delimiter', 'tab'],
+    ['--delimiter must be comma, semicolon or tab.', 'p.csv', '--delimiter', '|'],
+  ] as const) {
+    it(`refuses ${args.join(' ')}`, async () => {
+      const { exitCode, stderr } = await run(['export', ...args], { folder: newFolder() })
+      assert.equal(stderr, `${message}\n`)
+      assert.equal(exitCode, 78)
+    })
+  }
+
   it('makes no store where there is none', async () => {
     const folder = newFolder()
     const { exitCode, stderr } = await run(['export'], { folder })

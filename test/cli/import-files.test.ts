@@ -24,6 +24,10 @@ const dialects: [title: string, name: string, content: string, flags: string[]][
   ['a tab by name', 'p.csv', 'tag\tid\tname\nx\t1\ta\n\t2\tb;c\n', ['--delimiter', 'tab']],
   ['a tab as an escape', 'p.csv', 'tag\tid\tname\nx\t1\ta\n\t2\tb;c\n', ['--delimiter', '\\t']],
   ['a comma in .tsv', 'p.tsv', 'id,name,tag\n1,a,x\n2,b;c,\n', ['--delimiter', ',']],
+  ['a semicolon by name', 'p.csv', 'id;name;tag\n1;a;x\n2;"b;c";\n', ['--delimiter', 'semicolon']],
+  ['a vertical bar', 'p.csv', 'id|name|tag\n1|a|x\n2|b;c|\n', ['--delimiter', '|']],
+  ['what its header shows', 'p.csv', '\ufeffid;name;tag\r\n1;a;x\r\n2;"b;c";\r\n', []],
+  ['what its header shows in .tsv', 'p.tsv', 'sep=,\nid,name,tag\n1,a,x\n2,b;c,\n', []],
 ]
 
 describe('plant-store import separates fields by', () => {
@@ -53,10 +57,10 @@ describe('plant-store import --dry-run', () => {
 })
 
 describe('plant-store import --rejects from CSV', () => {
-  for (const delimiter of [',', ';']) {
-    it(`is a file that can be mended and imported, with "${delimiter}"`, async () => {
+  for (const delimiter of [',', ';', '\t']) {
+    it(`is a file that can be mended and imported, with ${JSON.stringify(delimiter)}`, async () => {
       const csv = (...rows: string[]) => `${rows.join('\n')}\n`.replaceAll(',', delimiter)
-      const flags = ['--rejects', 'bad.csv', '--delimiter', delimiter]
+      const flags = ['--rejects', 'bad.csv']
       const input = csv('tag,id,name', 'x,1,a', 'y,zwei,b', 'z,3', '"w\nw",drei,"c ""d"""')
       const { folder, exitCode, stored } = await importFile('p.csv', input, ...flags)
       assert.equal(exitCode, 65)
@@ -68,7 +72,7 @@ describe('plant-store import --rejects from CSV', () => {
 
       // Two are mended, one is still wrong.
       writeFileSync(bad, rejects.replace('zwei', '2').replace('drei', '4'))
-      const args = ['import', 'bad.csv', '--delimiter', delimiter, '--rejects', 'worse.csv']
+      const args = ['import', 'bad.csv', '--rejects', 'worse.csv']
       const again = await run(args, { folder })
       assert.match(again.stderr, /Imported into \S+: 2 stored, 1 invalid/)
       const worse = readFileSync(join(folder, 'worse.csv'), 'utf8')
@@ -76,7 +80,7 @@ describe('plant-store import --rejects from CSV', () => {
       assert.equal(worse.match(/rejected_line/g)?.length, 1)
 
       writeFileSync(join(folder, 'worse.csv'), worse.replace(/z.3\n$/, csv('z,3,c')))
-      const last = await run(['import', 'worse.csv', '--delimiter', delimiter], { folder })
+      const last = await run(['import', 'worse.csv'], { folder })
       assert.match(last.stderr, /Imported into \S+: 1 stored \(/)
       const all = await run(['export', '--quiet', '--format', 'csv'], { folder })
       assert.equal(all.stdout, 'id,name,tag\n1,a,x\n2,b,y\n3,c,z\n4,"c ""d""","w\nw"\n')

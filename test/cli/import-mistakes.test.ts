@@ -42,9 +42,8 @@ const mistakes: [
   ],
   ...(
     [
-      ['semicolons', 'id;name;tag\n', /semicolons, not by commas\. Add: --delimiter ';'\n$/],
-      ['tabs', '"Id"\t"Name"\n', /tabs, not by commas\. Add: --delimiter tab\n$/],
-      ['sep=;', 'sep=;\r\nid;name\r\n', /semicolons, not by commas\. Add: --delimiter ';'\n$/],
+      ['vertical bars', '"id"|"name"\n', /bars, not by commas\. Use: --delimiter '\|'\n$/],
+      ['capitals and tabs', '"Id"\t"Name"\n', /names the column "Id": write it as "id"\.\n$/],
       ['capitals', 'ID,Name,tag\n', /names the column "ID": write it as "id"\.\n$/],
       ['spaces', 'id, name\n', /names the column " name": write it as "name"\.\n$/],
       ['no header', '1,Ficus,indoor\n', /"1,Ficus,indoor" is no header: put .*"id,name,tag"/],
@@ -55,6 +54,19 @@ const mistakes: [
     input,
     65,
     new RegExp(`^line 1: .*${message.source}`, 's'),
+  ]),
+  ...(
+    [
+      ['semicolons', ',', 'id;name;tag\n', /semicolons, not by commas\. Use: --delimiter ';'\n$/],
+      ['tabs', 'comma', '"Id"\t"Name"\n', /tabs, not by commas\. Use: --delimiter tab\n$/],
+      ['commas', 'tab', 'sep=,\r\nid,name\n', /commas, not by tabs\. Use: --delimiter ','\n$/],
+    ] as const
+  ).map(([title, delimiter, input, message]): (typeof mistakes)[number] => [
+    `CSV with ${title} that is said to have another delimiter`,
+    ['-', '--format', 'csv', '--delimiter', delimiter],
+    input,
+    65,
+    message,
   ]),
   ...['ab', '"', '\n', ''].map((delimiter): (typeof mistakes)[number] => [
     `the delimiter ${JSON.stringify(delimiter)}`,

@@ -47,6 +47,16 @@ for (const engine of engines) {
       assert.equal(await answer.text(), `${records.join('\n')}\n`)
     })
 
+    it('is CSV with the delimiter that is asked for, and for spreadsheets with a mark', async () => {
+      const semicolons = await get('/plants.csv?delimiter=semicolon&limit=1')
+      assert.equal(await semicolons.text(), 'id;name;tag\n-9223372036854775808;"""a"",\nb";\n')
+      const tabs = await get('/plants.csv?delimiter=tab&spreadsheet=true&tag=indoor')
+      const bytes = Buffer.from(await tabs.arrayBuffer())
+      assert.equal(bytes.toString(), '\ufeffid\tname\ttag\n1\tMonstera\tindoor\n')
+      const commas = await get('/plants.csv?delimiter=comma&spreadsheet=false&tag=indoor')
+      assert.equal(await commas.text(), 'id,name,tag\n1,Monstera,indoor\n')
+    })
+
     it('takes the parameters of a list', async () => {
       const tagged = await get('/plants.ndjson?tag=indoor')
       assert.equal(await tagged.text(), `${plants[1]}\n`)

@@ -139,18 +139,33 @@ const files: [
     '\ufefftag,id,other,name\nx,1,?,a\n,2,?,b\n',
     [1n, 2n],
   ],
+  ...[',', ';', '\t'].flatMap((delimiter): typeof files => [
+    [
+      `as many columns as a header may have, with ${JSON.stringify(delimiter)}`,
+      'csv',
+      `id,name,${Array.from({ length: 16_382 }, (_, at) => `_${at.toString(36)}`).join(',')}\n1,a\n`.replaceAll(
+        ',',
+        delimiter,
+      ),
+      [[2, /2 fields, but the header has 16384/]],
+    ],
+    [
+      `too many fields, with ${JSON.stringify(delimiter)}`,
+      'csv',
+      `id,name\n1,a,b\n2,${','.repeat(500_000)}\n3,"a",${'"",'.repeat(300_000)}\n4,b\n`.replaceAll(
+        ',',
+        delimiter,
+      ),
+      [[2, /more fields than the header/], [3, /more fields/], [4, /more fields/], 4n],
+    ],
+  ]),
   [
-    'as many columns as a header may have',
+    'the encoding of an older Excel',
     'csv',
-    `id,name,${Array.from({ length: 16_382 }, (_, at) => `_${at.toString(36)}`).join(',')}\n1,a\n`,
-    [[2, /2 fields, but the header has 16384/]],
+    Buffer.from('id;name\r\n1;Käfer\r\n2;b\r\n3;"c\r\nü"\r\n4;d\r\n', 'latin1'),
+    [[2, /^The line is not UTF-8\. Save the file as "CSV UTF-8/], 2n, [4, /"CSV UTF-8/], 4n],
   ],
-  [
-    'too many fields',
-    'csv',
-    `id,name\n1,a,b\n2,${','.repeat(500_000)}\n3,"a",${'"",'.repeat(300_000)}\n4,b\n`,
-    [[2, /more fields than the header/], [3, /more fields/], [4, /more fields/], 4n],
-  ],
+  ['columns without names', 'csv', 'id;;name;;\n1;x;a;;\n', [1n]],
   ['CRLF and a quoted newline', 'csv', 'id,name\r\n1,"a\r\nb"\r\n2,c\r\n', [1n, 2n]],
   [
     'too few fields',
@@ -248,11 +263,23 @@ const unreadable: [title: string, Format, content: string | Buffer, message: Reg
     'name,tag\na,b\n',
     /^line 1: The header "name,tag" has no column "id"/,
   ],
-  [
-    'a header of too many columns',
+  ...[',', ';', '\t'].map((delimiter): (typeof unreadable)[number] => [
+    `a header of too many columns, with ${JSON.stringify(delimiter)}`,
     'csv',
-    `id,name${',x'.repeat(16_383)}\n`,
+    `id,name${',x'.repeat(16_383)}\n`.replaceAll(',', delimiter),
     /^line 1: .*16384 columns/,
+  ]),
+  [
+    'a header in another language',
+    'csv',
+    'Nummer;Name;Schlagwort\n',
+    /no column "id": id and name are required, tag is optional/,
+  ],
+  [
+    'UTF-16',
+    'csv',
+    Buffer.from('\ufeffid\tname\n1\ta\n', 'utf16le'),
+    /^line 1: The line is not UTF-8\. Save/,
   ],
   ['a header with a column twice', 'csv', 'id,name,name\n1,a,b\n', /^line 1: .*"name" twice/],
   [

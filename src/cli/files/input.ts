@@ -106,10 +106,12 @@ async function* readUntilAborted(stream: Readable, signal: AbortSignal): AsyncGe
   }
 }
 
+const aliases: Record<Format, string> = { ndjson: 'jsonl', csv: 'tsv' }
+
 /** The format given by the flag, or else by the extension of the file. */
 export function toFormat(path: string, given: string | undefined): Format {
   const name = given ?? /\.(\w+)(?:\.gz)?$/.exec(path.toLowerCase())?.[1]
-  const format = formatNames.find((known) => known === (name === 'jsonl' ? 'ndjson' : name))
+  const format = formatNames.find((known) => known === name || aliases[known] === name)
   if (format !== undefined) return format
   throw new WrongConfig([
     given === undefined

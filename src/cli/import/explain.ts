@@ -30,5 +30,5 @@ export function explain(error: unknown, file: string, tally: Tally): unknown {
 
 function toHint({ delimiter }: UnreadableFile): string {
   if (delimiter === undefined) return ''
-  return ` Add: --delimiter ${delimiter === '\t' ? 'tab' : `'${delimiter}'`}`
+  return ` Use: --delimiter ${delimiter === '\t' ? 'tab' : `'${delimiter}'`}`
 }

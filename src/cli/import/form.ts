@@ -1,5 +1,5 @@
 import { WrongConfig } from '../../config.ts'
-import type { Format } from '../../contract/formats.ts'
+import { delimiterNames, delimiters, type Format } from '../../contract/formats.ts'
 import { type Entry, UnreadableFile } from '../../transfer/entry.ts'
 import { toFormat } from '../files/input.ts'
 
@@ -16,18 +16,19 @@ interface FormFlags {
 
 /** The form given by the flags, or else by the extension of the file. */
 export function toForm(path: string, { format: given, delimiter }: FormFlags): FileForm {
-  const isTabbed = given === undefined && /\.tsv(\.gz)?$/i.test(path)
-  const format = isTabbed ? 'csv' : toFormat(path, given)
-  if (delimiter === undefined) return { format, delimiter: isTabbed ? '\t' : undefined }
+  const format = toFormat(path, given)
+  if (delimiter === undefined) return { format, delimiter }
   if (format !== 'csv') throw new WrongConfig(['--delimiter is for CSV only.'])
   return { format, delimiter: toDelimiter(delimiter) }
 }
 
 function toDelimiter(text: string): string {
-  if (text === 'tab' || text === '\\t') return '\t'
+  const name = delimiterNames.find((one) => one === text)
+  if (name !== undefined) return delimiters[name]
+  if (text === '\\t') return '\t'
   if (text.length === 1 && !/["\r\n]/.test(text)) return text
   throw new WrongConfig([
-    '--delimiter must be one character, such as ";", or tab; no quote and no newline.',
+    '--delimiter must be one character, or comma, semicolon or tab; no quote and no newline.',
   ])
 }
 

@@ -2,7 +2,7 @@ import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { explainFile } from '../../store/file-errors.ts'
 import type { StoreLocation } from '../../store/open.ts'
-import type { Entry } from '../../transfer/entry.ts'
+import type { Entry, Reader } from '../../transfer/entry.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
 import type { Input } from '../files/input.ts'
 import { isSameFile } from '../files/same.ts'
@@ -67,12 +67,12 @@ function readStart(path: string): string {
  */
 export async function openRejects(
   path: string | undefined,
-  { format, delimiter = ',' }: FileForm,
-  header: () => string | undefined,
+  { format }: FileForm,
+  header: Reader['header'],
   progress: Progress,
 ): Promise<Rejects> {
   if (path === undefined) return showRejects(progress)
-  const toLine = format === 'csv' ? buildRowWriter(delimiter, header) : toRejectLine
+  const toLine = format === 'csv' ? buildRowWriter(header) : toRejectLine
   return writeRejects(path, await openFile(path), toLine, progress)
 }
 
@@ -136,12 +136,12 @@ function toRejectLine(line: number, reason: string, text: string): string {
 }
 
 /** Writes rows of CSV with their numbers and reasons in two columns before them. */
-function buildRowWriter(delimiter: string, header: () => string | undefined): ToLine {
-  const added = addedColumns.join(delimiter) + delimiter
+function buildRowWriter(header: Reader['header']): ToLine {
   let isFirst = true
 
   return (line, reason, text) => {
-    const head = header() ?? ''
+    const { text: head, delimiter } = header() ?? { text: '', delimiter: ',' }
+    const added = addedColumns.join(delimiter) + delimiter
     // The mended file of an earlier import has these columns already.
     const isMended = head.startsWith(added)
     const row = isMended ? text.replace(earlierReason, '') : text

@@ -4,12 +4,14 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { type Config, WrongConfig } from '../../config.ts'
 import { Failure } from '../../contract/errors.ts'
+import { delimiters } from '../../contract/formats.ts'
 import { isStorable } from '../../contract/text.ts'
 import type { Snapshot } from '../../store/store.ts'
-import { writePlants } from '../../transfer/write.ts'
+import { type ExportForm, writePlants } from '../../transfer/write.ts'
 import { CommandFailed, exitCodes } from '../exit.ts'
-import { standardStream, toFormat } from '../files/input.ts'
+import { standardStream } from '../files/input.ts'
 import { makeFile, writeOut } from '../files/output.ts'
+import { toForm } from '../import/form.ts'
 import { expectShortLives } from '../memory.ts'
 import { startProgress, toCount } from '../progress.ts'
 import { stopOnSignal, throwIfStopped } from '../signals.ts'
@@ -18,6 +20,8 @@ import { type Terminal, toPrintable } from '../terminal.ts'
 
 export interface ExportFlags {
   readonly format?: string
+  readonly delimiter?: string
+  readonly spreadsheet?: boolean
   readonly tag?: string
   readonly quiet?: boolean
 }
@@ -31,7 +35,7 @@ export async function exportPlants(
 ): Promise<void> {
   expectShortLives()
   const isStandard = file === standardStream
-  const format = toFormat(isStandard ? 'standard.ndjson' : file, flags.format)
+  const form = toExportForm(isStandard ? 'standard.ndjson' : file, flags)
   if (flags.tag !== undefined && !isStorable(flags.tag)) {
     throw new WrongConfig(['--tag must be text without NUL characters.'])
   }
@@ -49,7 +53,7 @@ export async function exportPlants(
 
   async function write(snapshot: Snapshot): Promise<void> {
     if (!flags.quiet) total = await snapshot.countPlants(flags.tag)
-    const query = { format, tag: flags.tag, after: undefined, limit: undefined }
+    const query = { ...form, tag: flags.tag, after: undefined, limit: undefined }
     const plants = writePlants(snapshot, query, onWritten)
     const isShown = isStandard && terminal.output.isTTY
     const pieces = Readable.from(isShown ? toPrintableLines(plants) : plants, { objectMode: false })
@@ -71,6 +75,18 @@ export async function exportPlants(
   if (flags.quiet) return
   const seconds = (performance.now() - startedAt) / 1000
   terminal.tell(`Exported: ${toCount(count, 'plants')} (${seconds.toFixed(1)} s).`)
+}
+
+/** The form given by the flags, or else by the extension of the file. */
+function toExportForm(path: string, flags: ExportFlags): ExportForm {
+  const { format, delimiter } = toForm(path, flags)
+  const { spreadsheet } = flags
+  if (spreadsheet && format !== 'csv') throw new WrongConfig(['--spreadsheet is for CSV only.'])
+  if (delimiter !== undefined && !Object.values<string>(delimiters).includes(delimiter)) {
+    throw new WrongConfig(['--delimiter must be comma, semicolon or tab.'])
+  }
+  const isTabbed = /\.tsv(\.gz)?$/i.test(path)
+  return { format, spreadsheet, delimiter: delimiter ?? (isTabbed ? delimiters.tab : undefined) }
 }
 
 /** What a terminal shows: it obeys no name. A file or a pipe gets every character as it is. */

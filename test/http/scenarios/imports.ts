@@ -111,11 +111,50 @@ const everyFormat: Scenario[] = formatNames.flatMap((format) => {
   ]
 })
 
-const headers: Scenario[] = ['1,a\n', 'id;name\n1;a\n', 'id,id,name\n', '"id\n'].map((body) =>
+const headers: Scenario[] = ['1,a\n', 'id|name\n1|a\n', 'id,id,name\n', '"id\n'].map((body) =>
   refused(40003, `CSV without a usable header: ${JSON.stringify(body)}`, upload('csv', body), {
     body: /Line 1: .* Nothing was imported\./,
   }),
 )
 
+/** Delimiters that are said and those that the file has. */
+const delimiters: Scenario[] = [
+  ...[
+    'id,name\n80,other\n',
+    '\ufeffid;name\r\n80;other\r\n',
+    'sep=;\r\n"id"\t"name"\n80\tother',
+  ].map((body) =>
+    answered(`CSV whose header shows its delimiter: ${JSON.stringify(body)}`, upload('csv', body), {
+      body: /"alreadyThere":1,/,
+    }),
+  ),
+  answered(
+    'CSV with its delimiter',
+    upload('csv', 'id;name\n80;other\n', {}, '?delimiter=semicolon'),
+    {
+      body: /"alreadyThere":1,/,
+    },
+  ),
+  refused(40003, 'CSV with another delimiter', upload('csv', 'id;name\n', {}, '?delimiter=comma'), {
+    body: /semicolons, not by commas\. Send delimiter=semicolon, or no delimiter\. Nothing was/,
+  }),
+  refused(40003, 'CSV with vertical bars', upload('csv', '"id"|"name"\n'), {
+    body: /vertical bars, not by commas\. Send it with commas, semicolons or tabs\. Nothing was/,
+  }),
+  ...['delimiter=%3B', 'delimiter=', 'delimiter=Tab', 'delimiter=tab&delimiter=tab'].map((query) =>
+    refused(40005, `CSV with ${query}`, upload('csv', 'id,name\n', {}, `?${query}`), {
+      body: /delimiter (must be comma, semicolon or tab|is given twice: send it once)\."/,
+    }),
+  ),
+  refused(
+    40003,
+    'a CSV header that is not UTF-8',
+    upload('csv', Buffer.from('id;name;größe\n', 'latin1')),
+    {
+      body: /Line 1: The line is not UTF-8\. Save the file as \\"CSV UTF-8 .* Nothing was imported/,
+    },
+  ),
+]
+
 /** Files of plants as bodies. */
-export const imports: Scenario[] = [...taken, ...everyFormat, ...headers]
+export const imports: Scenario[] = [...taken, ...everyFormat, ...headers, ...delimiters]

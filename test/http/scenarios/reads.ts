@@ -176,6 +176,17 @@ const exports: Scenario[] = [
       'content-encoding': 'gzip',
     },
   }),
+  ...['delimiter=semicolon', 'delimiter=tab&spreadsheet=true', 'spreadsheet=false'].map((query) =>
+    answered(`/plants.csv?${query}`, get(`/plants.csv?${query}`), {
+      headers: { 'content-type': 'text/csv; charset=utf-8; header=present' },
+    }),
+  ),
+  ...['spreadsheet=1', 'spreadsheet=', 'spreadsheet=true&spreadsheet=true', 'delimiter=pipe'].map(
+    (query) =>
+      refused(40005, `/plants.csv?${query}`, get(`/plants.csv?${query}`), {
+        body: /(spreadsheet must be true or false|delimiter must be comma, semicolon or tab|twice)/,
+      }),
+  ),
   ...['/plants.ndjson', '/plants.csv'].flatMap((path) => [
     answered(`${path} with parameters`, get(`${path}?limit=2147483647&after=0&tag=indoor`)),
     ...['limit=0', 'limit=2147483648', 'limit=1&limit=1', 'after=x', 'tag=%00'].map((query) =>
