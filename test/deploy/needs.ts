@@ -2,10 +2,15 @@ import { spawnSync } from 'node:child_process'
 
 /** Ends a run that this machine cannot do, with one line that says what is missing. */
 export function requireRootAnd(...programs: string[]): void {
-  const missing = programs.filter((name) => spawnSync('which', [name]).status !== 0)
-  if (process.getuid?.() !== 0) missing.unshift('root')
+  requireAll(['root', ...programs])
+}
+
+export function requireAll(needs: readonly string[]): void {
+  const missing = needs.filter((name) =>
+    name === 'root' ? process.getuid?.() !== 0 : spawnSync('which', [name]).status !== 0,
+  )
   if (missing.length === 0) return
-  console.error(`This test needs root, ${programs.join(', ')}. Missing: ${missing.join(', ')}.`)
+  console.error(`This test needs ${needs.join(', ')}. Missing: ${missing.join(', ')}.`)
   process.exit(1)
 }
 
