@@ -1,6 +1,6 @@
 import { delimiters } from '../contract/formats.ts'
 import { type Fields, parseRecord } from './csv-record.ts'
-import { UnreadableFile } from './entry.ts'
+import { type Header, UnreadableFile } from './entry.ts'
 
 /** Where the columns of a plant are; -1 for a tag that the file does not have. */
 export interface Columns {
@@ -8,6 +8,11 @@ export interface Columns {
   readonly id: number
   readonly name: number
   readonly tag: number
+}
+
+/** The header row of a file. */
+export interface HeaderRow extends Header {
+  readonly columns: Columns
 }
 
 /** The delimiters that files have in practice, as messages name them. Not all of them are read. */
@@ -23,8 +28,42 @@ const known = ['id', 'name', 'tag']
 /** Longer texts are shortened in messages. */
 const maxShown = 100
 
-/** Reads the header row. A mistake in it is reported once, for the whole file. */
-export function toColumns(fields: Fields, text: string, line: number, delimiter: string): Columns {
+/** Excel's own first line, such as `sep=;`. What it says, the header row shows as well. */
+const separatorLine = /^"?sep=[^"]"?$/i
+
+/** Whether a line may come before the header row. */
+export function isBeforeHeader(text: string): boolean {
+  return text.trim() === '' || separatorLine.test(text)
+}
+
+/**
+ * Reads the header row by the given delimiter, or else by the one with which it is a header. A
+ * mistake in it is reported once, for the whole file.
+ */
+export function readHeader(
+  text: string,
+  line: number,
+  given: string | undefined,
+): HeaderRow | 'open' | 'malformed' {
+  const tried = (given === undefined ? Object.values(delimiters) : [given]).map((delimiter) => ({
+    delimiter,
+    fields: parseRecord(text, delimiter, maxColumns + 1),
+  }))
+  if (tried.some(({ fields }) => fields === 'open')) return 'open'
+  const found = tried.find(({ fields }) => isHeader(fields))
+  const { delimiter, fields } = found ?? (tried[0] as (typeof tried)[number])
+  if (found === undefined) {
+    const used = findOtherDelimiter(
+      text,
+      tried.map((one) => one.delimiter),
+    )
+    if (used !== undefined) throw otherDelimiter(line, used, delimiter)
+  }
+  if (typeof fields === 'string') return fields
+  return { text, delimiter, columns: toColumns(fields, text, line, delimiter) }
+}
+
+function toColumns(fields: Fields, text: string, line: number, delimiter: string): Columns {
   if (fields.length > maxColumns) {
     throw unreadable(line, `The header has more than ${maxColumns} columns.`)
   }
@@ -42,19 +81,7 @@ export function toColumns(fields: Fields, text: string, line: number, delimiter:
   return { count: fields.length, id, name, tag }
 }
 
-/** Excel's own first line, such as `sep=;`. What it says, the header row shows as well. */
-export const separatorLine = /^"?sep=[^"]"?$/i
-
-/** The delimiter with which a line is a header row, or may be the beginning of one. */
-export function findDelimiter(text: string): string {
-  const found = Object.values(delimiters).find((one) => {
-    const fields = parseRecord(text, one, maxColumns)
-    return fields === 'open' || isHeader(fields)
-  })
-  return found ?? delimiters.comma
-}
-
-export function otherDelimiter(line: number, found: string, delimiter: string): UnreadableFile {
+function otherDelimiter(line: number, found: string, delimiter: string): UnreadableFile {
   const [foundName, name] = [found, delimiter].map((one) => delimiterWords.get(one) ?? show(one))
   return unreadable(line, `The fields are separated by ${foundName}, not by ${name}.`, found)
 }
@@ -67,8 +94,6 @@ function explain(
   delimiter: string,
   missing: string,
 ): UnreadableFile {
-  const used = findOtherDelimiter(text, delimiter)
-  if (used !== undefined) return otherDelimiter(line, used, delimiter)
   const similar = names.find((name) => name.trim().toLowerCase() === missing)
   if (similar !== undefined) {
     const reason = `The header names the column ${show(similar)}: write it as ${show(missing)}.`
@@ -85,10 +110,10 @@ function explain(
   )
 }
 
-/** The delimiter with which a line is a header, if it is another one. */
-export function findOtherDelimiter(text: string, delimiter: string): string | undefined {
+/** The delimiter with which a line is a header, if it is another one than those. */
+function findOtherDelimiter(text: string, tried: readonly string[]): string | undefined {
   return [...delimiterWords.keys()].find(
-    (one) => one !== delimiter && isHeader(parseRecord(text.trimEnd(), one, maxColumns)),
+    (one) => !tried.includes(one) && isHeader(parseRecord(text.trimEnd(), one, maxColumns)),
   )
 }
 

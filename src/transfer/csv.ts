@@ -1,17 +1,8 @@
-import { delimiters } from '../contract/formats.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
 import { isStorable } from '../contract/text.ts'
-import {
-  type Columns,
-  findDelimiter,
-  findOtherDelimiter,
-  maxColumns,
-  otherDelimiter,
-  separatorLine,
-  toColumns,
-} from './csv-header.ts'
+import { type Columns, type HeaderRow, isBeforeHeader, readHeader } from './csv-header.ts'
 import { countQuotes, type Fields, parseRecord } from './csv-record.ts'
-import { type Entry, type Header, type Reader, type Refusal, UnreadableFile } from './entry.ts'
+import { type Entry, type Reader, type Refusal, UnreadableFile } from './entry.ts'
 import { type Line, linesOfFiles } from './lines.ts'
 
 /** The lines of a record whose quoted field has not ended yet. */
@@ -26,8 +17,7 @@ interface OpenRecord {
  * run over several lines.
  */
 export function buildCsvReader(given?: string): Reader {
-  let header: (Header & { readonly columns: Columns }) | undefined
-  let delimiter = given ?? delimiters.comma
+  let header: HeaderRow | undefined
   let open: OpenRecord | undefined
 
   function readLine({ number, text, fault: found }: Line): Entry | undefined {
@@ -66,25 +56,24 @@ export function buildCsvReader(given?: string): Reader {
 
   function readRecord(number: number, text: string): Entry | undefined {
     const record = text.endsWith('\r') ? text.slice(0, -1) : text
-    if (header === undefined) delimiter = given ?? findDelimiter(record)
-    const fields = parseRecord(record, delimiter, (header?.columns.count ?? maxColumns) + 1)
-    if (fields === 'open') {
-      open = { number, lines: [text], bytes: Buffer.byteLength(text) }
-      return undefined
-    }
-    if (fields === 'malformed') {
-      const used = header === undefined ? findOtherDelimiter(record, delimiter) : undefined
-      if (used !== undefined) throw otherDelimiter(number, used, delimiter)
-      return reject(unexpectedQuote, number, text)
-    }
-    if (header === undefined) readHeader(fields, record, number)
-    else if (record !== '') return toEntry(fields, header.columns, number, text)
+    if (header === undefined) return readHead(number, text, record)
+    const fields = parseRecord(record, header.delimiter, header.columns.count + 1)
+    if (fields === 'open') return hold(number, text)
+    if (fields === 'malformed') return reject(unexpectedQuote, number, text)
+    return record === '' ? undefined : toEntry(fields, header.columns, number, text)
+  }
+
+  function readHead(number: number, text: string, record: string): Entry | undefined {
+    if (isBeforeHeader(record)) return undefined
+    const read = readHeader(record, number, given)
+    if (read === 'open') return hold(number, text)
+    if (read === 'malformed') return reject(unexpectedQuote, number, text)
+    header = read
     return undefined
   }
 
-  function readHeader(fields: Fields, text: string, line: number): void {
-    if (text.trim() === '' || separatorLine.test(text)) return
-    header = { columns: toColumns(fields, text, line, delimiter), text, delimiter }
+  function hold(number: number, text: string): undefined {
+    open = { number, lines: [text], bytes: Buffer.byteLength(text) }
   }
 
   function toEntry(fields: Fields, columns: Columns, line: number, text: string): Entry {
