@@ -175,7 +175,7 @@ function addWebhookCommands(program: Command, env: Environment, terminal: Termin
 function addStoreCommands(program: Command, env: Environment, terminal: Terminal): void {
   const add = addTo(program, env, terminal)
 
-  add('import', async () => (await import('./import/import.ts')).importPlants)
+  add('import', async () => (await import('./import.ts')).importPlants)
     .description('import the plants of a file into the store or a running service')
     .argument('<file>', 'NDJSON, CSV or TSV, gzipped or not; - for standard input')
     .option('--format <name>', 'ndjson or csv, where the name of the file does not tell')
@@ -201,7 +201,7 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
     .option('--token <token>', 'the token for that service (PLANT_STORE_TOKEN)')
     .option(...jsonFlag)
 
-  add('export', async () => (await import('./stores/export.ts')).exportPlants)
+  add('export', async () => (await import('./export.ts')).exportPlants)
     .description('write every plant to a file or to standard output')
     .argument('[file]', 'the file; a name that ends in .gz is gzipped', '-')
     .option('--format <name>', 'ndjson or csv, where the name of the file does not tell (ndjson)')

@@ -8,7 +8,7 @@ import { expectedSearch, isSearchable, isStorable } from '../contract/text.ts'
 import { toJson } from '../json/write.ts'
 import { searchPlants } from '../store/lists.ts'
 import type { Store } from '../store/store.ts'
-import { writeOut } from './files/output.ts'
+import { writeOut } from './files.ts'
 import type { JsonFlags } from './flags.ts'
 import { explainService, findService, openClient, type ServiceFlags } from './service.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
@@ -22,7 +22,7 @@ interface Query {
   readonly order: Order
 }
 
-export type ListFlags = Query & ServiceFlags & JsonFlags
+type ListFlags = Query & ServiceFlags & JsonFlags
 
 /** Prints plants as they are found, in a store or by a running service. */
 export async function listPlants(

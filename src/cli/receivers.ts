@@ -176,7 +176,7 @@ async function countBehind(
 }
 
 /** Opens a store that exists and writes a journal, and uses it. */
-export function withReceivers<Value>(
+function withReceivers<Value>(
   config: Config,
   use: (store: Store) => Promise<Value>,
 ): Promise<Value> {

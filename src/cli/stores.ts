@@ -4,7 +4,7 @@ import { type Config, WrongConfig } from '../config.ts'
 import { examineStore, openStore, type StoreLocation } from '../store/open.ts'
 import type { Snapshot, Store } from '../store/store.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import { isSameFile } from './files/same.ts'
+import { isSameFile } from './files.ts'
 import type { JsonFlags } from './flags.ts'
 import { type Terminal, toPrintable } from './terminal.ts'
 

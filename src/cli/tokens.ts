@@ -5,7 +5,7 @@ import { butNot } from '../contract/wrong-value.ts'
 import type { Store, TokenRecord } from '../store/store.ts'
 import { hashToken, isWellFormed, tokenPrefix } from '../tokens/format.ts'
 import { issueToken, type TokenRequest } from '../tokens/issue.ts'
-import { standardStream } from './files/input.ts'
+import { standardStream } from './files.ts'
 import type { JsonFlags } from './flags.ts'
 import { toCount } from './progress.ts'
 import {

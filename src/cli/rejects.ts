@@ -1,18 +1,17 @@
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { explainFile } from '../../store/file-errors.ts'
-import type { StoreLocation } from '../../store/open.ts'
-import type { Entry, Reader } from '../../transfer/entry.ts'
-import { CommandFailed, exitCodes } from '../exit.ts'
-import type { Input } from '../files/input.ts'
-import { isSameFile } from '../files/same.ts'
-import type { Progress } from '../progress.ts'
-import { toFiles } from '../stores.ts'
-import { toPrintable } from '../terminal.ts'
-import type { FileForm } from './form.ts'
+import { explainFile } from '../store/file-errors.ts'
+import type { StoreLocation } from '../store/open.ts'
+import type { Entry, Reader } from '../transfer/entry.ts'
+import { CommandFailed, exitCodes } from './exit.ts'
+import { type Input, isSameFile } from './files.ts'
+import type { FileForm } from './import.ts'
+import type { Progress } from './progress.ts'
+import { toFiles } from './stores.ts'
+import { toPrintable } from './terminal.ts'
 
 /** Where rejected lines go, each with its number and the reason. */
-export interface Rejects {
+interface Rejects {
   add(entry: Entry, reason: string): Promise<void>
   close(): Promise<void>
 }

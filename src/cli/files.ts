@@ -1,0 +1,261 @@
+import { randomBytes } from 'node:crypto'
+import { createReadStream, existsSync, fstatSync, open, realpathSync, statSync } from 'node:fs'
+import {
+  chmod,
+  link,
+  open as openHandle,
+  realpath,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { promisify } from 'node:util'
+import { WrongConfig } from '../config.ts'
+import { type Format, formatNames } from '../contract/formats.ts'
+import { explainFile } from '../store/file-errors.ts'
+import { CommandFailed, exitCodes } from './exit.ts'
+import type { Part } from './progress.ts'
+import { throwIfStopped } from './signals.ts'
+import { cannotPrint, type Terminal } from './terminal.ts'
+
+/** Names standard input or output where a file is expected. */
+export const standardStream = '-'
+
+export interface Input {
+  /** The path, or the descriptor of standard input. */
+  readonly file: string | number
+  readonly chunks: AsyncIterable<Buffer>
+  /** How much of the file was read; undefined where its length is unknown. */
+  part(): Part | undefined
+}
+
+interface OpenInput extends Input {
+  close(): void
+}
+
+/** About one batch of an import, so that the next one is read while this one is stored. */
+const chunkBytes = 64 * 1024
+
+/** Opens a file for reading, or standard input, uses it and closes it. */
+export async function withInput<Value>(
+  path: string,
+  terminal: Terminal,
+  signal: AbortSignal,
+  use: (input: Input) => Promise<Value>,
+): Promise<Value> {
+  const input = await openInput(path, terminal, signal)
+  try {
+    return await use(input)
+  } finally {
+    input.close()
+  }
+}
+
+async function openInput(
+  path: string,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<OpenInput> {
+  if (path === standardStream) {
+    const { input } = terminal
+    return {
+      file: input.fd,
+      chunks: readUntilAborted(input, signal),
+      part: () => undefined,
+      close() {},
+    }
+  }
+  try {
+    const fd = await Promise.race([openFile(path, 'r'), rejectOnAbort(signal)])
+    return toInput(path, fd, signal)
+  } catch (error) {
+    throwIfStopped(signal, `Stopped before ${path} was opened.`)
+    throw new CommandFailed(exitCodes.noInput, `Cannot read ${path}: ${explainFile(error)}.`)
+  }
+}
+
+/** Opens without blocking the event loop: a named pipe waits for its writer. */
+const openFile = promisify(open)
+
+function toInput(path: string, fd: number, signal: AbortSignal): OpenInput {
+  const stream = createReadStream(path, { fd, highWaterMark: chunkBytes })
+  const status = fstatSync(fd)
+  if (status.isDirectory()) {
+    stream.destroy()
+    throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
+  }
+  const total = status.isFile() ? status.size : 0
+  return {
+    file: path,
+    chunks: readUntilAborted(stream, signal),
+    part: () => (total === 0 ? undefined : { done: stream.bytesRead, total }),
+    close: () => stream.destroy(),
+  }
+}
+
+/** Rejects with the signal, and never resolves. */
+function rejectOnAbort(signal: AbortSignal): Promise<never> {
+  const aborted = new Promise<never>((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    signal.addEventListener('abort', () => reject(signal.reason))
+  })
+  aborted.catch(() => {})
+  return aborted
+}
+
+/** Ends with the signal, even while it waits for bytes that may never come. */
+async function* readUntilAborted(stream: Readable, signal: AbortSignal): AsyncGenerator<Buffer> {
+  const iterator = stream[Symbol.asyncIterator]()
+  const aborted = rejectOnAbort(signal)
+  aborted.catch(() => stream.destroy())
+  for (;;) {
+    const next = await Promise.race([iterator.next(), aborted])
+    if (next.done) return
+    yield next.value
+  }
+}
+
+const aliases: Record<Format, string> = { ndjson: 'jsonl', csv: 'tsv' }
+
+/** The format given by the flag, or else by the extension of the file. */
+export function toFormat(path: string, given: string | undefined): Format {
+  const name = given ?? /\.(\w+)(?:\.gz)?$/.exec(path.toLowerCase())?.[1]
+  const format = formatNames.find((known) => known === name || aliases[known] === name)
+  if (format !== undefined) return format
+  throw new WrongConfig([
+    given === undefined
+      ? `The name ${path} does not tell the format: add --format ${formatNames.join(' or ')}.`
+      : `--format must be ${formatNames.join(' or ')}.`,
+  ])
+}
+
+/** The treatment of a file that already has the name. */
+type Existing = 'replace' | 'refuse'
+
+const ownerOnly = 0o600
+
+/**
+ * Writes a file as a draft beside its final path and renames it when it is complete and synced. A
+ * failure or a signal leaves nothing behind.
+ */
+export async function makeFile<Value>(
+  path: string,
+  existing: Existing,
+  signal: AbortSignal,
+  make: (draft: string) => Promise<Value>,
+): Promise<Value> {
+  try {
+    const target = existing === 'replace' ? await findTarget(path) : path
+    // A device or a pipe is written to directly: its reader waits at the other end.
+    return target === undefined ? await make(path) : await makeWhole(target, existing, signal, make)
+  } catch (error) {
+    throw explainWrite(path, error)
+  }
+}
+
+/** The file that a path leads to, through links; undefined for a device or a pipe. */
+async function findTarget(path: string): Promise<string | undefined> {
+  if (!existsSync(path)) return path
+  const status = await stat(path)
+  return status.isFile() || status.isDirectory() ? realpath(path) : undefined
+}
+
+async function makeWhole<Value>(
+  path: string,
+  existing: Existing,
+  signal: AbortSignal,
+  make: (draft: string) => Promise<Value>,
+): Promise<Value> {
+  const draft = `${path}.part-${randomBytes(6).toString('hex')}`
+  try {
+    await writeFile(draft, '', { flag: 'wx', mode: ownerOnly })
+    const value = await make(draft)
+    await chmod(draft, ownerOnly)
+    await sync(draft)
+    throwIfStopped(signal, 'Stopped: nothing was kept. Run the command again.')
+    await (existing === 'replace' ? rename(draft, path) : linkOnce(draft, path))
+    await sync(dirname(resolve(path)))
+    return value
+  } finally {
+    await removeDraft(draft)
+  }
+}
+
+/** Removes a draft, with the files beside it that SQLite leaves when it fails. */
+export async function removeDraft(draft: string): Promise<void> {
+  for (const suffix of ['', '-journal', '-wal', '-shm']) await rm(draft + suffix, { force: true })
+}
+
+/** Writes everything to standard output. */
+export async function writeOut(
+  source: Readable,
+  output: Writable,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await pipeline(source, output, { end: false, signal })
+  } catch (error) {
+    throw isSystemError(error) ? cannotPrint(error) : error
+  }
+}
+
+/**
+ * A link, unlike a rename, fails where the name was taken meanwhile. Some file systems have no
+ * links.
+ */
+async function linkOnce(draft: string, path: string): Promise<void> {
+  try {
+    await link(draft, path)
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException
+    if (!withoutLinks.includes(code) || existsSync(path)) throw error
+    await rename(draft, path)
+  }
+}
+
+const withoutLinks = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']
+
+/** An error of the system while a file was written, in words. Any other error stays as it is. */
+export function explainWrite(path: string, error: unknown): unknown {
+  if (!isSystemError(error)) return error
+  const message = `Cannot write ${path}: ${explainFile(error)}.`
+  return new CommandFailed(exitCodes.cannotCreate, message, { cause: error })
+}
+
+function isSystemError(error: unknown): error is Error {
+  return error instanceof Error && 'syscall' in error
+}
+
+async function sync(path: string): Promise<void> {
+  const file = await openHandle(path, 'r')
+  try {
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+/** A path, or the descriptor of an open file. */
+type File = string | number
+
+/** Whether two names lead to one file, through links and however they are written. */
+export function isSameFile(one: File, other: File): boolean {
+  return toIdentity(one) === toIdentity(other)
+}
+
+/** The device and number of an existing file, or the resolved path of a new one. */
+function toIdentity(file: File): string {
+  if (typeof file === 'string' && !existsSync(file)) return resolveNew(file)
+  const { dev, ino } =
+    typeof file === 'number' ? fstatSync(file, { bigint: true }) : statSync(file, { bigint: true })
+  return `${dev}:${ino}`
+}
+
+function resolveNew(path: string): string {
+  const folder = dirname(resolve(path))
+  return join(existsSync(folder) ? realpathSync(folder) : folder, basename(path))
+}

@@ -1,0 +1,275 @@
+import { type Config, WrongConfig } from '../config.ts'
+import { Failure } from '../contract/errors.ts'
+import { delimiterNames, delimiters, type Format } from '../contract/formats.ts'
+import type { ConflictRule } from '../contract/parameters.ts'
+import { explainFile } from '../store/file-errors.ts'
+import { openStore } from '../store/open.ts'
+import { type BatchBounds, type Put, putBatches, toBatches } from '../transfer/batches.ts'
+import { type Entry, UnreadableFile } from '../transfer/entry.ts'
+import { decompress } from '../transfer/gunzip.ts'
+import { linesOfFiles } from '../transfer/lines.ts'
+import { toOnConflict, toOutcome } from '../transfer/outcome.ts'
+import { buildReader, readPlants } from '../transfer/read.ts'
+import {
+  countFailed,
+  countLines,
+  countRefused,
+  countSettled,
+  describeCounts,
+  describeFailed,
+  describeRest,
+  newTally,
+  type Tally,
+} from '../transfer/tally.ts'
+import { CommandFailed, exitCodes } from './exit.ts'
+import { type Input, toFormat, withInput } from './files.ts'
+import { expectManyShortLives } from './memory.ts'
+import { startProgress, toText } from './progress.ts'
+import { openRejects, requireRejectsFile } from './rejects.ts'
+import { findService, type ServiceFlags } from './service.ts'
+import { stopOnSignal, throwIfStopped } from './signals.ts'
+import { requireExistingOrNamed, toName } from './stores.ts'
+import { describePlainHttp, type Terminal } from './terminal.ts'
+
+interface ImportFlags extends ServiceFlags {
+  readonly format?: string
+  readonly delimiter?: string
+  readonly onConflict: ConflictRule
+  readonly rejects?: string
+  readonly create?: boolean
+  readonly dryRun?: boolean
+  readonly quiet?: boolean
+}
+
+/** Imports the plants of a file. The same command continues an import that was interrupted. */
+export async function importPlants(
+  file: string,
+  flags: ImportFlags,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  expectManyShortLives()
+  const form = toForm(file, flags)
+  const signal = stopOnSignal()
+  await withInput(file, terminal, signal, (input) =>
+    importInput({ file, form, input, signal }, flags, config, terminal),
+  )
+}
+
+/** The file of an import, open, and the signal that stops it. */
+interface Source {
+  readonly file: string
+  readonly form: FileForm
+  readonly input: Input
+  readonly signal: AbortSignal
+}
+
+async function importInput(
+  { file, form, input, signal }: Source,
+  flags: ImportFlags,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  if (flags.rejects !== undefined) {
+    requireRejectsFile(flags.rejects, input, config.storeLocation)
+  }
+  const target = await openTarget(flags, config, signal)
+  const warning =
+    flags.url && !flags.dryRun && describePlainHttp('the token and the plants', flags.url)
+  if (warning) terminal.tell(warning)
+  const { bounds } = target
+  const tally = newTally()
+  const startedAt = performance.now()
+  const progress = startProgress('import', 'lines', terminal, flags)
+  const reader = buildReader(form.format, form.delimiter)
+  let failure: { readonly error: unknown } | undefined
+  try {
+    const entries = readPlants(decompress(input.chunks), reader, linesOfFiles)
+    const batches = toBatches(refuseOtherFormats(entries, form), bounds)
+    const rejects = await openRejects(flags.rejects, form, reader.header, progress)
+    await putBatches(batches, target.put, bounds, signal, {
+      async onSettled(settled, outcomes) {
+        countSettled(tally, settled, outcomes)
+        for (const [index, { refusal }] of outcomes.entries()) {
+          if (refusal !== undefined) await rejects.add(settled[index] as Entry, refusal.message)
+        }
+        progress.report(tally.lastLine, input.part())
+      },
+      onFailed: (failed, error) => countFailed(tally, failed, error),
+    }).finally(rejects.close)
+  } catch (error) {
+    // A signal also ends the reading of the file.
+    if (!signal.aborted) failure = { error: explain(error, file, tally) }
+  } finally {
+    progress.stop()
+    await target.close()
+  }
+  const isWhole = failure === undefined && !signal.aborted
+  const rejected = countRefused(tally)
+  const hasNews =
+    failure === undefined ? !isWhole || !flags.quiet || rejected > 0 : countLines(tally) > 0
+  if (hasNews) {
+    const state = flags.dryRun ? 'dry run' : isWhole ? 'whole' : 'so far'
+    const { rejects } = flags
+    terminal.tell(describeReport(tally, target.name, { state, rejects, startedAt }))
+  }
+  if (failure !== undefined) throw failure.error
+  throwIfStopped(
+    signal,
+    `Stopped after line ${tally.lastLine}. ${describeFailed(tally)}${howToContinue}`,
+  )
+  if (rejected > 0) throw new CommandFailed(exitCodes.data, '')
+}
+
+/** The store of the configuration, or a running service where `--url` names one. */
+async function openTarget(
+  flags: ImportFlags,
+  config: Config,
+  signal: AbortSignal,
+): Promise<Target> {
+  const { onConflict, create, dryRun } = flags
+  if (dryRun) return dryTarget
+  const service = findService(flags, config)
+  if (service === undefined) {
+    requireExistingOrNamed(config, { create })
+    return openStoreTarget(config, onConflict)
+  }
+  const { openHttpTarget } = await import('./import-http.ts')
+  return openHttpTarget(service.url, service.token, onConflict, signal)
+}
+
+/** How a file is written. */
+export interface FileForm {
+  readonly format: Format
+  readonly delimiter: string | undefined
+}
+
+interface FormFlags {
+  readonly format?: string
+  readonly delimiter?: string
+}
+
+/** The form given by the flags, or else by the extension of the file. */
+export function toForm(path: string, { format: given, delimiter }: FormFlags): FileForm {
+  const format = toFormat(path, given)
+  if (delimiter === undefined) return { format, delimiter }
+  if (format !== 'csv') throw new WrongConfig(['--delimiter is for CSV only.'])
+  return { format, delimiter: toDelimiter(delimiter) }
+}
+
+function toDelimiter(text: string): string {
+  const name = delimiterNames.find((one) => one === text)
+  if (name !== undefined) return delimiters[name]
+  if (text === '\\t') return '\t'
+  if (text.length === 1 && !/["\r\n]/.test(text)) return text
+  throw new WrongConfig([
+    '--delimiter must be one character, or comma, semicolon or tab; no quote and no newline.',
+  ])
+}
+
+/** A file that does not begin with an object is another format: one message, not one per line. */
+async function* refuseOtherFormats(
+  groups: AsyncIterable<Entry[]>,
+  { format }: FileForm,
+): AsyncGenerator<Entry[]> {
+  let isFirst = format === 'ndjson'
+  for await (const entries of groups) {
+    const [first] = entries
+    if (isFirst && first?.refusal !== undefined && !/^[ \t\r]*\{/.test(first.text)) {
+      throw new UnreadableFile(40001, first.line, explainFormat(first.text))
+    }
+    if (first !== undefined) isFirst = false
+    yield entries
+  }
+}
+
+function explainFormat(text: string): string {
+  const hint = text.trimStart().startsWith('[')
+    ? "Convert a JSON array with: jq -c '.[]'"
+    : 'For CSV, add --format csv.'
+  return `This is not NDJSON, which has one JSON object per line. ${hint}`
+}
+
+/** The store of the configuration as the target of an import. */
+async function openStoreTarget(config: Config, rule: ConflictRule): Promise<Target> {
+  const store = await openStore(config.storeLocation)
+  return {
+    name: toName(config.storeLocation),
+    bounds: { entries: 2_000, characters: 256 * 1024, inFlight: 2 },
+    async put(plants) {
+      const outcomes = await store.importPlants(plants, toOnConflict(rule))
+      return outcomes.map((outcome) => toOutcome(outcome, rule))
+    },
+    close: () => store.close(),
+  }
+}
+
+/** Where an import puts its plants. */
+export interface Target {
+  /** The store or the service, as messages name it. */
+  readonly name: string
+  readonly bounds: BatchBounds
+  readonly put: Put
+  close(): Promise<void>
+}
+
+/** The target of a dry run: takes every plant, and stores none. */
+const dryTarget: Target = {
+  name: 'nothing',
+  bounds: { entries: 2_000, characters: 256 * 1024, inFlight: 1 },
+  put: async (plants) => plants.map(() => ({ is: 'stored' })),
+  async close() {},
+}
+
+interface ReportOptions {
+  readonly state: 'whole' | 'so far' | 'dry run'
+  readonly rejects: string | undefined
+  readonly startedAt: number
+}
+
+/** The last line of an import: the number of lines with each outcome. */
+export function describeReport(
+  tally: Tally,
+  target: string,
+  { state, rejects, startedAt }: ReportOptions,
+): string {
+  const seconds = (performance.now() - startedAt) / 1000
+  const hasFile = rejects !== undefined && countRefused(tally) > 0
+  const hint = hasFile ? ` The rejected lines are in ${rejects}.` : ''
+  const speed = `(${seconds.toFixed(1)} s, ${toText(Math.round(countLines(tally) / seconds))}/s)`
+  if (state === 'dry run') {
+    const { stored, invalid } = tally.counts
+    return `Checked, and stored nothing: ${toText(stored)} valid, ${toText(invalid)} invalid ${speed}.${hint}`
+  }
+  const soFar = state === 'so far' ? 'so far ' : ''
+  return `Imported ${soFar}into ${target}: ${describeCounts(tally)} ${speed}.${hint}`
+}
+
+export const howToContinue = 'Run the same command again to continue: stored lines are recognised.'
+
+/** Why an import ended early, what it has not done, and how to go on. */
+export function explain(error: unknown, file: string, tally: Tally): unknown {
+  const hasBegun = tally.lastLine > 0
+  const rest = describeRest(tally)
+  if (error instanceof UnreadableFile) {
+    const message = hasBegun ? `${error.message} ${rest}` : `${error.message}${toHint(error)}`
+    return new CommandFailed(exitCodes.data, message)
+  }
+  if (error instanceof Failure) {
+    const message = `${error.fault} ${rest} ${howToContinue}`
+    return new CommandFailed(exitCodes.inputOutput, message)
+  }
+  if (error instanceof CommandFailed && hasBegun) {
+    return new CommandFailed(error.exitCode, `${error.message} ${rest} ${howToContinue}`)
+  }
+  if (error instanceof Error && 'syscall' in error) {
+    const message = `Cannot read ${file}: ${explainFile(error)}. ${rest}`
+    return new CommandFailed(exitCodes.inputOutput, message, { cause: error })
+  }
+  return error
+}
+
+function toHint({ delimiter }: UnreadableFile): string {
+  if (delimiter === undefined) return ''
+  return ` Use: --delimiter ${delimiter === '\t' ? 'tab' : `'${delimiter}'`}`
+}
