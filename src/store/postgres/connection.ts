@@ -5,7 +5,14 @@ import pg from 'pg'
 import { UnusableStore } from '../store.ts'
 import { type Address, type Host, isUnixSocket } from './address.ts'
 import { codeOf, Lost, standby, TlsFailure, timedOut, withTimeout } from './failures.ts'
-import { type Result, type Sql, toStatement, toStatementName, type Value } from './sql.ts'
+import {
+  type Result,
+  type Sql,
+  type Texts,
+  toStatement,
+  toStatementName,
+  type Value,
+} from './sql.ts'
 
 /**
  * One connection to one server, a `Client` of pg. It is opened here and never opened again: once
@@ -109,13 +116,13 @@ export async function openConnection(
     })
   }
 
-  async function run<Found extends readonly object[]>(
-    text: string,
-    values: readonly Value[] = [],
-  ): Promise<Result<Found>> {
-    const query = newQuery(text, values)
+  async function execute(text: string, values: readonly Value[] = []) {
+    const rows: Texts[] = []
+    // pg would make an object of each row and emit an event.
+    const handleDataRow = ({ fields }: { readonly fields: Texts }) => void rows.push(fields)
+    const query = Object.assign(newQuery(text, values), { handleDataRow })
     if (address.isPrepared) query.name = toStatementName(text)
-    const { rows, rowCount } = await send(query).catch((error) => {
+    const { fields, rowCount } = await send(query).catch((error) => {
       if (!isStale(error)) throw error
       // The statement was prepared before the tables changed, or by somebody else.
       lose(error)
@@ -125,7 +132,21 @@ export async function openConnection(
       lose(new Error('a result has another number of rows than the server says'))
       throw lost
     }
-    return Object.assign(rows, { count: rowCount ?? 0 }) as unknown as Result<Found>
+    return { rows, fields, count: rowCount ?? 0 }
+  }
+
+  async function texts<Row extends Texts>(text: string, values?: readonly Value[]): Promise<Row[]> {
+    const { rows } = await execute(text, values)
+    return rows as readonly Texts[] as Row[]
+  }
+
+  async function run<Found extends readonly object[]>(
+    text: string,
+    values?: readonly Value[],
+  ): Promise<Result<Found>> {
+    const { rows, fields, count } = await execute(text, values)
+    const objects = rows.map((row) => toObject(fields, row))
+    return Object.assign(objects, { count }) as unknown as Result<Found>
   }
 
   async function* copy(text: string, timeoutMs: number): AsyncGenerator<string> {
@@ -175,7 +196,7 @@ export async function openConnection(
   const tag = <Found extends readonly object[]>(parts: TemplateStringsArray, ...values: Value[]) =>
     run<Found>(toStatement(parts), values)
   const script = async (text: string) => void (await send(newQuery(text)))
-  const sql: Sql = Object.assign(tag, { run, script })
+  const sql: Sql = Object.assign(tag, { run, texts, script })
   try {
     await connect(client, address, tls)
     await withTimeout(requirePrimary(sql), address.connectTimeoutMs)
@@ -218,16 +239,21 @@ function newClient(address: Address, at: Host, tls: ConnectionOptions | undefine
     sslnegotiation: tls === undefined ? 'postgres' : address.negotiation,
     stream: () => socket,
     pipeline: true,
-    types: { getTypeParser },
   })
 }
 
-/** Texts and 64-bit integers stay as they come, which is most of what comes. */
-const getTypeParser: typeof pg.types.getTypeParser = (type: number) =>
-  unparsed.includes(type) ? asItIs : pg.types.getTypeParser(type)
+function toObject(fields: readonly pg.FieldDef[], row: Texts): object {
+  return Object.fromEntries(
+    fields.map(({ name, dataTypeID }, index) => [name, toValue(row[index] ?? null, dataTypeID)]),
+  )
+}
+
+/** Texts and 64-bit integers stay as they come. */
+function toValue(text: string | null, type: number): unknown {
+  return text === null || unparsed.includes(type) ? text : pg.types.getTypeParser(type)(text)
+}
 
 const unparsed: readonly number[] = [pg.types.builtins.INT8, pg.types.builtins.TEXT]
-const asItIs = (value: string) => value
 
 /** What a server answers to a wrong one. */
 function noPassword(): Error {

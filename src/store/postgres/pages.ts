@@ -3,11 +3,11 @@ import type { Order } from '../../contract/parameters.ts'
 import type { StoredPlant } from '../../contract/shapes.ts'
 import { toFirstId } from '../lists.ts'
 import type { ListQuery, PlantPage } from '../store.ts'
-import { type StoredRow, toStored } from './plants.ts'
-import type { Sql } from './sql.ts'
+import { type PlantRow, toStored } from './plants.ts'
+import type { Sql, Texts } from './sql.ts'
 
-/** A row without its texts, where the plant is too large for its share of the page. */
-type SparseRow = Omit<StoredRow, 'name'> & { readonly name: string | null }
+/** A plant that is too large for its share of the page. */
+type LargeRow = readonly [id: string, name: null, tag: string | null]
 
 /** A statement about the plants from an id on, and the same about those with a tag. */
 interface Statements {
@@ -44,7 +44,7 @@ function inBothOrders(make: (direction: Direction) => Statements): Record<Order,
   return { asc: make(directions.asc), desc: make(directions.desc) }
 }
 
-function select<Row extends object>(
+function select<Row extends Texts>(
   sql: Sql,
   statements: Record<Order, Statements>,
   { after, tag, order = 'asc', limit }: ListQuery,
@@ -53,8 +53,8 @@ function select<Row extends object>(
   if (from === undefined) return []
   const { byId, byTag } = statements[order]
   return tag === undefined
-    ? sql.run<Row[]>(byId, [from, limit])
-    : sql.run<Row[]>(byTag, [from, limit, tag])
+    ? sql.texts<Row>(byId, [from, limit])
+    : sql.texts<Row>(byTag, [from, limit, tag])
 }
 
 const share = `${limits.pageBytes} / $2::bigint`
@@ -73,15 +73,11 @@ const page = inBothOrders((direction) =>
  */
 export async function listPlants(sql: Sql, query: ListQuery): Promise<PlantPage> {
   const plants: StoredPlant[] = []
-  for (const row of await select<SparseRow>(sql, page, query)) {
-    if (!isComplete(row)) return listBeginning(sql, query)
+  for (const row of await select<PlantRow | LargeRow>(sql, page, query)) {
+    if (row[1] === null) return listBeginning(sql, query)
     plants.push(toStored(row))
   }
   return { plants, isWhole: true }
-}
-
-function isComplete(row: SparseRow): row is StoredRow {
-  return row.name !== null
 }
 
 const beginning = inBothOrders((direction) => {
@@ -103,8 +99,8 @@ const beginning = inBothOrders((direction) => {
  * reading texts.
  */
 async function listBeginning(sql: Sql, query: ListQuery): Promise<PlantPage> {
-  const rows = await select<StoredRow & { readonly found: string }>(sql, beginning, query)
-  return { plants: rows.map(toStored), isWhole: rows.length === Number(rows[0]?.found ?? 0) }
+  const rows = await select<PlantRow<[found: string]>>(sql, beginning, query)
+  return { plants: rows.map(toStored), isWhole: rows.length === Number(rows[0]?.[3] ?? 0) }
 }
 
 export async function countPlants(sql: Sql, tag: string | undefined): Promise<number> {

@@ -13,12 +13,16 @@ export interface Sql {
     text: string,
     values?: readonly Value[],
   ): Promise<Result<Found>>
+  /** The same, with each row as the array that comes: much cheaper where rows are many. */
+  texts<Row extends Texts>(text: string, values?: readonly Value[]): Promise<Row[]>
   /** Runs several statements without values. */
   script(text: string): Promise<void>
 }
 
 /** The rows of a statement, and how many it found or changed. */
 export type Result<Found> = Found & { readonly count: number }
+/** The fields of a row as the server writes them. */
+export type Texts = readonly (string | null)[]
 type Plain = string | number | bigint | boolean | Uint8Array | null
 /** What a parameter may be. 64-bit integers are sent and come as text. */
 export type Value = Plain | readonly Plain[]
