@@ -112,6 +112,12 @@ export async function openConnection(
         }
         connection.once('readyForQuery', onReady).once('end', onEnd)
       }
+      // Statements of one turn of the event loop go out together, as do then their answers.
+      if (connection.stream.writableCorked === 0) {
+        const { stream } = connection
+        stream.cork()
+        setImmediate(() => stream.uncork())
+      }
       client.query(query)
     })
   }
