@@ -24,7 +24,8 @@
  *
  * Sharing. Followers at one cursor get the same page, with the bytes that the first one has made of
  * it. The last few pages are kept for those that come a little later: a page never changes, and one
- * that has been trimmed since is still true. The sender of webhooks, which has a pace of its own,
+ * that has been trimmed since is still true. A follower behind whose cursor is within one of them
+ * gets its rest, and so comes to the cursors of others. The sender of webhooks, which has a pace of its own,
  * shares these pages through `read`.
  *
  * Failures. While the store is away, live followers wait until it is back. A follower behind gets
@@ -71,6 +72,8 @@ interface Follower {
 interface KeptPage {
   readonly after: Position | 'oldest'
   readonly reading: Promise<Read>
+  /** Once it is read, unless there is none. */
+  page?: SharedPage
   bytes: number
 }
 
@@ -176,7 +179,7 @@ export function openReader(store: JournalSource): JournalReader {
     const [first] = line
     if (first === undefined) return
     const { cursor } = first
-    const reading = read(cursor)
+    const reading = line === behind ? readOn(cursor) : read(cursor)
     const page = await reading.catch(() => undefined)
     const bytes = page === undefined ? 0 : toSize(page)
     let room = bytesPerTurn
@@ -208,6 +211,17 @@ export function openReader(store: JournalSource): JournalReader {
     return kept.reading
   }
 
+  /** The rest of a kept page if the cursor is within one: from its end on, followers share pages. */
+  async function readOn(after: Position | 'oldest'): Promise<Read> {
+    for (const { page } of pages) {
+      if (page === undefined) continue
+      const events = page.events.slice(page.events.findIndex((one) => one.position === after) + 1)
+      const isWithin = events.length > 0 && events.length < page.events.length
+      if (isWithin) return { begin: after, end: page.end, isLast: page.isLast, events }
+    }
+    return read(after)
+  }
+
   async function readOnce(after: Position | 'oldest'): Promise<Read> {
     const wakesBefore = wakes
     const page = await store.readJournal(after, pageEvents)
@@ -218,6 +232,7 @@ export function openReader(store: JournalSource): JournalReader {
 
   function keep(kept: KeptPage, page: Read): void {
     kept.bytes = toSize(page)
+    if (typeof page !== 'string') kept.page = page
     // After a trim, another page is the oldest.
     if (kept.bytes === 0 || kept.after === 'oldest') drop(kept)
     let sum = pages.reduce((bytes, one) => bytes + one.bytes, 0)

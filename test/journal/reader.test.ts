@@ -66,12 +66,13 @@ for (const engine of engines) {
           return store.readJournal(...asked)
         },
       })
-      // Each begins somewhere else, so none can share a page.
-      const followers = all
-        .slice(0, 20)
-        .map((event, index) => ({ index, ...follow(reader, event.position) }))
-      for (const { index, events } of followers) {
-        const rest = positions(all.slice(index + 1))
+      // More than a page apart, so none can share one.
+      const followers = Array.from({ length: 10 }, (_, index) => {
+        const begin = index * 300
+        return { begin, ...follow(reader, all[begin]?.position as Position) }
+      })
+      for (const { begin, events } of followers) {
+        const rest = positions(all.slice(begin + 1))
         await waitUntil(() => events.length >= rest.length, 'a follower has caught up')
         assert.deepEqual(positions(events), rest)
       }
@@ -126,6 +127,27 @@ for (const engine of engines) {
       await haveAll(601)
       assert.equal(new Set(reads).size, reads.length)
       assert.equal(pages.size, reads.length)
+    })
+
+    it('reads pages once for all that begin within one page', async () => {
+      const store = await open()
+      await createMany(store, 1, 1_000)
+      const all = await readAll(store, 1_000)
+      const reads: string[] = []
+      const reader = openReader({
+        ...store,
+        readJournal(after, limit) {
+          reads.push(after)
+          return store.readJournal(after, limit)
+        },
+      })
+      const followers = all.slice(0, 100).map(({ position }) => follow(reader, position))
+      for (const [index, { events }] of followers.entries()) {
+        const rest = positions(all.slice(index + 1))
+        await waitUntil(() => events.length >= rest.length, 'a follower has caught up')
+        assert.deepEqual(positions(events), rest)
+      }
+      assert.ok(reads.length < 10, `${reads.length} reads`)
     })
 
     it('misses no change that is made while a page is read', async () => {
