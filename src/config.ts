@@ -4,6 +4,7 @@ import type { AllowedOrigins } from './http/cors.ts'
 import type { RateLimit } from './http/rate-limit.ts'
 import { locateStore } from './store/locate.ts'
 import type { StoreLocation } from './store/open.ts'
+import { isIssuerUrl, type TrustedIssuer } from './tokens/issuer.ts'
 import { readOperatorToken } from './tokens/operator-token.ts'
 
 /** Everything that an operator can set. */
@@ -16,6 +17,8 @@ export interface Config {
   readonly isStoreNamed: boolean
   readonly operatorToken: string | undefined
   readonly operatorTokenFile: string | undefined
+  /** Whose JSON Web Tokens count, beside the tokens of the store. */
+  readonly issuer: TrustedIssuer | undefined
   readonly publicUrl: string | undefined
   readonly allowedOrigins: AllowedOrigins
   /** How many requests a token may make; undefined for no limit. */
@@ -57,6 +60,8 @@ export const defaultDatabaseUrl = 'sqlite:data/plant-store.db'
 /** Stands in for a store that could not be located, until the mistakes are thrown. */
 const inMemory: StoreLocation = { engine: 'sqlite', path: ':memory:', label: 'sqlite::memory:' }
 
+const variables = ['AUTH_ISSUER', 'AUTH_AUDIENCE']
+
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
 /**
@@ -89,6 +94,19 @@ export function readConfig(flags: Flags, env: Environment): Config {
   if (located.mistake !== undefined) mistakes.push(located.mistake)
   const operator = readOperatorToken(env.PLANT_STORE_TOKEN, env.PLANT_STORE_TOKEN_FILE)
   if (operator.mistake !== undefined) mistakes.push(operator.mistake)
+  const issuerUrl = read<string | undefined>(
+    ['AUTH_ISSUER'],
+    undefined,
+    undefined,
+    (text) => (isIssuerUrl(text) ? text : undefined),
+    'an https address without a query, such as https://login.example/realms/plants',
+  )
+  const audience = env.AUTH_AUDIENCE
+  if (audience === '') mistakes.push('AUTH_AUDIENCE must not be empty.')
+  if ((env.AUTH_ISSUER === undefined) !== (audience === undefined)) {
+    const [set, missing] = audience === undefined ? variables : variables.toReversed()
+    mistakes.push(`${set} needs ${missing} as well: set both, or neither.`)
+  }
   const config: Config = {
     port: read(['PORT', '--port'], flags.port, 3000, toPort, 'a number from 0 to 65535'),
     host: read(['HOST', '--host'], flags.host, '127.0.0.1', toHost, 'a host name or an IP address'),
@@ -96,6 +114,7 @@ export function readConfig(flags: Flags, env: Environment): Config {
     isStoreNamed: (flags.database ?? env.DATABASE_URL) !== undefined,
     operatorToken: operator.token,
     operatorTokenFile: env.PLANT_STORE_TOKEN_FILE,
+    issuer: issuerUrl && audience ? { url: issuerUrl, audience } : undefined,
     publicUrl: read<string | undefined>(
       ['PUBLIC_URL'],
       undefined,

@@ -11,6 +11,7 @@ import { type JoinProcesses, openMetrics } from './metrics/metrics.ts'
 import { repeat } from './repeat.ts'
 import { openStore } from './store/open.ts'
 import { keyLifetimeMs, type Store, type StoreEvents } from './store/store.ts'
+import { openIssuer } from './tokens/issuer.ts'
 import { openTokenVerifier } from './tokens/verify.ts'
 import { openSender, toTrimTime } from './webhooks/sender.ts'
 import type { SenderSettings } from './webhooks/settings.ts'
@@ -71,7 +72,13 @@ export async function openService(options: ServiceOptions): Promise<Service> {
 async function openOnStore(store: Store, options: ServiceOptions): Promise<Service> {
   const { config, logger, timeouts = defaultTimeouts, version = '', joinProcesses } = options
   const onError = (err: unknown) => logger.debug({ err }, 'the store failed in the background')
-  const tokens = await openTokenVerifier({ store, operatorToken: config.operatorToken, onError })
+  const issuer = config.issuer && openIssuer({ ...config.issuer, ...toIssuerEvents(options) })
+  const tokens = await openTokenVerifier({
+    store,
+    operatorToken: config.operatorToken,
+    issuer,
+    onError,
+  })
   const stopForgetting = repeat(() => forgetKeys(store), forgetMs, onError)
   const bound = boundJournal(store, config.journalMaxBytes)
   const stopTrimming = startTrimming(store, config.journalKeepMs, onError)
@@ -191,6 +198,18 @@ export function toStoreEvents(logger: Logger): StoreEvents {
     onFound: () => logger.info('the store is back'),
     onMigrated: ({ from, to, durationMs }) =>
       logger.info({ durationMs }, `migrated the store from schema ${from} to schema ${to}`),
+  }
+}
+
+function toIssuerEvents({ logger, timeouts = defaultTimeouts }: ServiceOptions) {
+  return {
+    timeoutMs: timeouts.issuerMs,
+    onAway: (err: unknown) =>
+      logger.warn(
+        { err },
+        'the issuer of JSON Web Tokens cannot be asked: its known keys still count',
+      ),
+    onBack: () => logger.info('the issuer of JSON Web Tokens answers again'),
   }
 }
 

@@ -14,6 +14,7 @@ describe('the configuration', () => {
       workers: 1,
       operatorToken: undefined,
       operatorTokenFile: undefined,
+      issuer: undefined,
       publicUrl: undefined,
       allowedOrigins: '*',
       rateLimit: undefined,
@@ -105,6 +106,20 @@ describe('the configuration', () => {
     }
   })
 
+  it('trusts the issuer that both variables name, letter by letter', () => {
+    const urls = [
+      'https://login.example/realms/Plants/',
+      'https://login.example',
+      'http://127.0.0.1:8080/realms/plants',
+      'http://localhost:8080',
+      'http://[::1]:8080',
+    ]
+    for (const url of urls) {
+      const { issuer } = readConfig({}, { AUTH_ISSUER: url, AUTH_AUDIENCE: 'plants' })
+      assert.deepEqual(issuer, { url, audience: 'plants' })
+    }
+  })
+
   const wrong: [env: Record<string, string>, message: RegExp][] = [
     [{ PORT: '65536' }, /^PORT must be a number from 0 to 65535, not "65536"\.$/],
     [{ PORT: '' }, /^PORT must be .*, not ""\.$/],
@@ -135,6 +150,28 @@ describe('the configuration', () => {
       /^PLANT_STORE_TOKEN must be 20 or more visible ASCII characters\.$/,
     ],
     [{ PLANT_STORE_TOKEN: 'with a space in between' }, /^PLANT_STORE_TOKEN must be/],
+    ...[
+      'login.example',
+      'http://login.example',
+      'http://127.0.0.1.example',
+      'https://login.example?x=y',
+      'https://login.example#x',
+      'https://user@login.example',
+      'file:///etc/passwd',
+      '',
+    ].map((issuer): [Record<string, string>, RegExp] => [
+      { AUTH_ISSUER: issuer, AUTH_AUDIENCE: 'plants' },
+      /^AUTH_ISSUER must be an https address without a query/,
+    ]),
+    [
+      { AUTH_ISSUER: 'https://login.example' },
+      /^AUTH_ISSUER needs AUTH_AUDIENCE as well: set both, or neither\.$/,
+    ],
+    [{ AUTH_AUDIENCE: 'plants' }, /^AUTH_AUDIENCE needs AUTH_ISSUER as well/],
+    [
+      { AUTH_ISSUER: 'https://login.example', AUTH_AUDIENCE: '' },
+      /^AUTH_AUDIENCE must not be empty\.$/,
+    ],
     [{ PUBLIC_URL: 'plants.example' }, /^PUBLIC_URL must be .*, not "plants\.example"\.$/],
     [{ PUBLIC_URL: 'https://plants.example?x=y' }, /^PUBLIC_URL must be/],
     [{ PUBLIC_URL: 'ftp://plants.example' }, /^PUBLIC_URL must be/],

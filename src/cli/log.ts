@@ -4,6 +4,7 @@ import { toPathId } from '../contract/int64.ts'
 import { butNot } from '../contract/wrong-value.ts'
 import { type JournalReader, openReader, type Read } from '../journal/reader.ts'
 import { type JournalEvent, type Position, type Store, toPlant } from '../store/store.ts'
+import { isSubjectId } from '../tokens/issuer.ts'
 import { stopOnSignal } from './signals.ts'
 import { requireExisting, withStore } from './stores.ts'
 import { type Terminal, toPrintable } from './terminal.ts'
@@ -150,12 +151,12 @@ async function buildTokenNames(store: Store): Promise<TokenNames> {
   await refresh()
   return {
     refresh,
-    isUnknown: (id) => id !== undefined && !isOperator(id) && !names.has(id),
+    isUnknown: (id) => id !== undefined && !isOperator(id) && !isSubjectId(id) && !names.has(id),
     nameOf,
     describe(id) {
       if (id === undefined) return 'a command on the store'
       const name = nameOf(id)
-      if (name === null) return `${id} (deleted)`
+      if (name === null) return isSubjectId(id) ? id : `${id} (deleted)`
       return isOperator(id) ? name : `${id} "${name}"`
     },
   }

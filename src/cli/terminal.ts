@@ -1,5 +1,6 @@
 import type { Readable, Writable } from 'node:stream'
 import { explainFile } from '../store/file-errors.ts'
+import { isLoopback } from '../tokens/issuer.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 
 /** Where a command reads from and writes to, and the release that runs it. */
@@ -93,11 +94,6 @@ export function describePlainHttp(what: string, address: string): string | undef
   if (url?.protocol !== 'http:' || isLoopback(url.hostname)) return undefined
   // The rest of the address may hold a secret.
   return `Warning: ${what} go to ${url.host} over plain HTTP, where others can read them. Use https.`
-}
-
-/** Whether this host, as in a URL or without brackets, is the machine itself. */
-export function isLoopback(host: string): boolean {
-  return /^(([^.]+\.)*localhost|\[?::1\]?|127(\.\d+){3})$/.test(host)
 }
 
 /** Prints a secret. One that cannot be printed is undone, because nobody has it. */

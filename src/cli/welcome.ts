@@ -1,5 +1,6 @@
 import { type Config, defaultDatabaseUrl } from '../config.ts'
-import { isLoopback, type Terminal } from './terminal.ts'
+import { isLoopback } from '../tokens/issuer.ts'
+import type { Terminal } from './terminal.ts'
 
 const inMemory = 'sqlite::memory:'
 

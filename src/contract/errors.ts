@@ -42,6 +42,7 @@ export const errors = {
   50000: 'The service failed. Its log holds the cause under the request id.',
   50300: 'The service is overloaded or shutting down; nothing was stored.',
   50301: 'The store cannot be reached; nothing was stored.',
+  50302: 'The issuer of the JSON Web Token cannot be asked for its keys.',
   50400:
     'The store did not confirm the write: the plant may or may not be stored. Read it, or retry ' +
     'with the same id.',

@@ -7,7 +7,9 @@ export const protocolFailures: readonly ErrorNumber[] = [
 ]
 /** The failures that are answered before an operation or a page adds its headers. */
 export const bareFailures: readonly ErrorNumber[] = [...protocolFailures, 40400]
-const operationFailures: readonly ErrorNumber[] = [40100, 40101, 40102, 40300, 42900, 50000, 50301]
+const operationFailures: readonly ErrorNumber[] = [
+  40100, 40101, 40102, 40300, 42900, 50000, 50301, 50302,
+]
 const bodyFailures: readonly ErrorNumber[] = [40001, 40002, 40003, 41500]
 const fileFailures: readonly ErrorNumber[] = [40002, 41500]
 /** A body is read on every write, if only to be discarded. */

@@ -61,6 +61,8 @@ export interface Timeouts {
   readonly unreadMs: number
   /** How often a stream has a comment. */
   readonly commentMs: number
+  /** How long the issuer of JSON Web Tokens may take to send its keys. */
+  readonly issuerMs: number
 }
 
 export const defaultTimeouts: Timeouts = {
@@ -75,4 +77,5 @@ export const defaultTimeouts: Timeouts = {
   importMs: 600_000,
   unreadMs: 30_000,
   commentMs: 10_000,
+  issuerMs: 5_000,
 }

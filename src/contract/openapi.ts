@@ -55,7 +55,9 @@ export function buildOpenApi({ baseUrl }: { baseUrl: string }): Json {
           scheme: 'bearer',
           description:
             'A token from the operator (`plant-store token create`) with the scope that the ' +
-            'operation names: `plants:read`, `plants:write` or `metrics:read`.',
+            'operation names: `plants:read`, `plants:write` or `metrics:read`. Or a JSON Web Token ' +
+            'of the issuer that the operator has set (`AUTH_ISSUER`), with these scopes in `scope` ' +
+            'or `scp`.',
         },
       },
       ...components.collected,

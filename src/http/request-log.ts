@@ -4,9 +4,9 @@ import type { ErrorNumber, Failure } from '../contract/errors.ts'
 import type { Exchange } from './exchange.ts'
 import { type FoundRoute, toPath } from './routes.ts'
 
-/** Faults of the store come with every request while it is away or full. */
-const storeFaults: readonly ErrorNumber[] = [50301, 50400, 50700]
-/** A fault of the store is over when no request has met it for this long. */
+/** These come with every request while the store is away or full, or the issuer is away. */
+const lastingFaults: readonly ErrorNumber[] = [50301, 50302, 50400, 50700]
+/** Such a fault is over when no request has met it for this long. */
 const faultEndsMs = 5_000
 const ended = `has not occurred for ${faultEndsMs / 1000} s`
 /** How much of a path that the contract does not know is logged. */
@@ -18,7 +18,7 @@ export interface RequestLogOptions {
   readonly trustedProxies: number
 }
 
-/** Opens the log: each request at `debug`, faults of ours at `error`, a fault of the store once. */
+/** Opens the log: each request at `debug`, faults of ours at `error`, lasting ones once. */
 export function openRequestLog({ logger, trustedProxies }: RequestLogOptions) {
   const faults = openFaultLog(logger)
   const logsRequests = logger.isLevelEnabled('debug')
@@ -51,13 +51,13 @@ export function openRequestLog({ logger, trustedProxies }: RequestLogOptions) {
       })
     },
 
-    /** Logs a failure that is a fault of ours or of the store. */
+    /** Logs a failure that is a fault of ours, of the store or of the issuer. */
     fail({ id, request }: Exchange, failure: Failure): void {
       const { number } = failure
       // Refusals of an overloaded service are no news, and come in great numbers.
       if (number < 50000 || number === 50300) return
       const ids = { requestId: id, ...toTrace(request) }
-      if (storeFaults.includes(number)) faults.note(ids, failure)
+      if (lastingFaults.includes(number)) faults.note(ids, failure)
       else logger.error({ ...ids, error: number, err: failure.cause }, failure.message)
     },
 

@@ -20,6 +20,7 @@ import { buildHostCheck, buildOwnHosts } from './host.ts'
 import { buildImports } from './imports.ts'
 import { closeAfter } from './node/connection.ts'
 import { buildNodeServer, type NodeServer } from './node/server.ts'
+import { toTokenKey } from './node/unsent.ts'
 import { buildOperations } from './operations.ts'
 import { buildPages, buildWriteHealth } from './pages.ts'
 import { findEscapeFault, findProtocolFault, isFramedOddly, toOriginForm } from './protocol.ts'
@@ -172,7 +173,7 @@ const tokenPaths = /^\/(?:plants|events|metrics)/
 /** Requests of one token wait for each other, those without for one another; checks for nobody. */
 function toKey({ url = '', headers }: IncomingMessage): string | undefined {
   if (url === '/healthz' || url === '/readyz') return undefined
-  return tokenPaths.test(url) ? (headers.authorization ?? '') : ''
+  return tokenPaths.test(url) ? toTokenKey(headers) : ''
 }
 
 /** Request ids are unique over restarts and processes: a random start, then a count. */

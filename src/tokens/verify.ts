@@ -4,6 +4,7 @@ import { type Scope, scopes } from '../contract/scopes.ts'
 import { repeat } from '../repeat.ts'
 import type { Store } from '../store/store.ts'
 import { hashToken, isWellFormed } from './format.ts'
+import { type Issuer, isJwt } from './issuer.ts'
 
 /** The rights of a verified token. Grants are kept until a token is revoked. */
 export interface Grant {
@@ -11,8 +12,11 @@ export interface Grant {
   readonly scopes: ReadonlySet<Scope>
   readonly expiresAt: number
   lastUsedAt: number
-  /** As of the look-up. Grants from before the last revocation no longer count. */
-  readonly revision: bigint | undefined
+  /**
+   * As of the look-up. Grants from before the last revocation no longer count. No revocation ends a
+   * JSON Web Token.
+   */
+  readonly revision: bigint | 'issuer' | undefined
 }
 
 export interface TokenVerifier {
@@ -32,6 +36,8 @@ export interface TokenVerifierOptions {
   readonly store: Store
   /** The token of the operator's own choice, with every scope. */
   readonly operatorToken: string | undefined
+  /** Whose JSON Web Tokens count as well; closed with the verifier. */
+  readonly issuer?: Issuer | undefined
   /** Called when a query in the background fails. */
   readonly onError: (error: unknown) => void
 }
@@ -46,7 +52,7 @@ const maxGrants = 10_000
 
 /** Opens the verifier. A known token costs no query, and a revoked one stops working within 1 s. */
 export async function openTokenVerifier(options: TokenVerifierOptions): Promise<TokenVerifier> {
-  const { store, onError } = options
+  const { store, issuer, onError } = options
   const operator = toOperator(options.operatorToken)
   let grants = new Map<string, Grant>()
   let revision: bigint | undefined
@@ -54,12 +60,17 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
   let notedUntil = Date.now()
 
   function verify(token: string, now = performance.now()): Grant | Promise<Grant> {
-    const grant = now < trustedUntil ? grants.get(token) : undefined
+    const grant =
+      (issuer && isJwt(token) ? issuer.find(token) : undefined) ??
+      (now < trustedUntil ? grants.get(token) : undefined)
     return grant === undefined ? lookUp(token) : use(grant)
   }
 
   function isCurrent(grant: Grant): boolean {
-    if (grant.revision !== revision || performance.now() >= trustedUntil) return false
+    const isTrusted =
+      grant.revision === 'issuer' ||
+      (grant.revision === revision && performance.now() < trustedUntil)
+    if (!isTrusted) return false
     return grant.expiresAt === Infinity || Date.now() < grant.expiresAt
   }
 
@@ -75,6 +86,7 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
     if (operator && timingSafeEqual(hash, operator.hash)) {
       return remember(token, toGrant(operator.id, scopes, revision))
     }
+    if (issuer && isJwt(token)) return use(await issuer.verify(token))
     if (!isWellFormed(token)) throw invalid()
     const revisionBefore = revision
     const record = await store.findToken(hash)
@@ -121,12 +133,15 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
     isCurrent,
     countUsed(since) {
       let used = 0
-      for (const { lastUsedAt } of grants.values()) if (lastUsedAt >= since) used++
+      for (const known of [grants.values(), issuer?.grants() ?? []]) {
+        for (const { lastUsedAt } of known) if (lastUsedAt >= since) used++
+      }
       return used
     },
     async close() {
       stopRefreshing()
       stopNoting()
+      issuer?.close()
       await noteUses().catch(onError)
     },
   }
@@ -156,5 +171,5 @@ function invalid(): Failure {
 }
 
 function expired(): Failure {
-  return new Failure(40102, 'The token has expired. Ask the operator for a new one.')
+  return new Failure(40102, 'The token has expired. Get a new one.')
 }

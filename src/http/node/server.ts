@@ -16,7 +16,7 @@ import { receiveBody } from './incoming-body.ts'
 import { breakLongBody, hasLongBody } from './long-body.ts'
 import { createServer } from './node-http.ts'
 import { buildTurns } from './turns.ts'
-import { mustRead } from './unsent.ts'
+import { mustRead, toTokenKey } from './unsent.ts'
 
 export interface NodeServer {
   /** It does not listen yet. */
@@ -81,7 +81,7 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     onRequest(response) {
       const { method, headers } = response.req
       const isRead = method === 'GET' || method === 'HEAD'
-      if (isRead || mustRead(headers.authorization ?? '')) turns.add(response)
+      if (isRead || mustRead(toTokenKey(headers))) turns.add(response)
       else begin(response)
     },
     onPipelined: turns.add,

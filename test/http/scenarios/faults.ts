@@ -5,6 +5,10 @@ const retryAfter = { headers: { 'retry-after': /^\d+$/ } }
 const withoutCause = { body: /^((?!the secret cause).)*$/ }
 const longName = 'x'.repeat(100_000)
 
+/** Nothing listens on this port. */
+const issuerAway = { AUTH_ISSUER: 'http://127.0.0.1:1', AUTH_AUDIENCE: 'https://plants.test' }
+const webToken = { Authorization: `Bearer ${btoa('{"alg":"ES256"}').replace(/=+$/, '')}.e30.AA` }
+
 const everywhere: Scenario[] = everyOperation.flatMap(({ name, request }) => [
   refused(42900, `${name} beyond the rate limit`, request, {
     fault: 'rate limit',
@@ -19,6 +23,12 @@ const everywhere: Scenario[] = everyOperation.flatMap(({ name, request }) => [
     fault: 'unreachable',
     ...retryAfter,
   }),
+  refused(
+    50302,
+    `${name} with a JSON Web Token whose issuer is away`,
+    { ...request, headers: { ...request.headers, ...webToken } },
+    { env: issuerAway, ...retryAfter },
+  ),
 ])
 
 const overload: Scenario[] = everyOperation.map(({ name, request, isServedUnderLoad }) => {

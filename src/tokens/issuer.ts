@@ -1,0 +1,320 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import type { JWTPayload, JWTVerifyGetKey } from 'jose'
+import { Failure } from '../contract/errors.ts'
+import { type Scope, scopes } from '../contract/scopes.ts'
+import { scan } from '../json/scan.ts'
+import { repeat } from '../repeat.ts'
+import type { Grant } from './verify.ts'
+
+/**
+ * JSON Web Tokens of one issuer, verified by `jose`. It is loaded only where an issuer is set.
+ *
+ * Keys. The address of the key set comes from OpenID discovery and is kept until it fails. The keys
+ * are asked for at the start, without delaying it, then every 10 minutes, and for a token whose key
+ * is unknown, at most once a minute. Until there are any, they are asked for every 5 s. No request
+ * but one whose key is unknown waits for the issuer. Known keys stay while the issuer is away.
+ *
+ * Grants. A verified token is remembered until it expires, in a map by the end of its signature: V8
+ * would take longer to hash the whole text than a SHA-256 does. The whole text is then compared, so
+ * nothing rests on the end alone. When the keys change, all are forgotten: one may be withdrawn.
+ *
+ * Bounds. One request to the issuer at a time, 5 s for both answers, 64 and 256 KiB for them, no
+ * redirects; 1,000 requests that wait for it; 10,000 tokens and 16 MiB of them remembered.
+ */
+export interface Issuer {
+  /** The grant of a token that is remembered. */
+  find(token: string): Grant | undefined
+  /** Verifies a token. Fails with a `Failure`. An expired one may pass: `Grant` tells when. */
+  verify(token: string): Promise<Grant>
+  grants(): Iterable<Grant>
+  close(): void
+}
+
+/** The issuer that the operator trusts, and the audience that its tokens must name. */
+export interface TrustedIssuer {
+  readonly url: string
+  readonly audience: string
+}
+
+export interface IssuerOptions extends TrustedIssuer {
+  /** How long the issuer may take for its answers. */
+  readonly timeoutMs: number
+  /** Called when the issuer does not answer as it should, until it does again. */
+  readonly onAway: (error: unknown) => void
+  readonly onBack: () => void
+}
+
+const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA']
+const leewaySeconds = 30
+const renewMs = 10 * 60_000
+const unknownKeyMs = 60_000
+const firstKeysMs = 5_000
+const maxWaiting = 1_000
+const maxDiscoveryBytes = 64 * 1024
+const maxKeyBytes = 256 * 1024
+const maxGrants = 10_000
+const maxGrantBytes = 16 * 1024 * 1024
+/** These many characters of a signature in base64url are more than 256 bits. */
+const tailLength = 43
+
+interface Remembered {
+  readonly token: string
+  readonly grant: Grant
+}
+
+/** Whether an address may be that of an issuer: encrypted, or on this machine. */
+export function isIssuerUrl(text: string): boolean {
+  const url = URL.parse(text)
+  if (url === null || url.search || url.hash || url.username || url.password) return false
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))
+}
+
+/** Whether this host, as in a URL or without brackets, is the machine itself. */
+export function isLoopback(host: string): boolean {
+  return /^(([^.]+\.)*localhost|\[?::1\]?|127(\.\d+){3})$/.test(host)
+}
+
+/** Whether a token has the three parts of a JSON Web Token. */
+export function isJwt(token: string): boolean {
+  const first = token.indexOf('.')
+  if (first === -1) return false
+  const second = token.indexOf('.', first + 1)
+  return second !== -1 && !token.includes('.', second + 1)
+}
+
+/** Opens the check of the tokens of an issuer, which may be away. */
+export function openIssuer(options: IssuerOptions): Issuer {
+  const { url: issuer, audience, timeoutMs, onAway, onBack } = options
+  const library = import('jose')
+  const stop = new AbortController()
+  const remembered = new Map<string, Remembered>()
+  let rememberedBytes = 0
+  let keys: { readonly text: string; readonly find: JWTVerifyGetKey } | undefined
+  let keysUrl: URL | undefined
+  let state: 'new' | 'away' | 'there' = 'new'
+  let asking: Promise<void> | undefined
+  let askedAt = 0
+  let waiting = 0
+
+  /** Asks for the keys, or joins those who do. Never fails: the state tells. */
+  function askForKeys(): Promise<void> {
+    asking ??= renewKeys().finally(() => {
+      asking = undefined
+    })
+    return asking
+  }
+
+  async function renewKeys(): Promise<void> {
+    askedAt = performance.now()
+    const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(timeoutMs)])
+    try {
+      keysUrl ??= toKeysUrl(
+        await fetchText(toDiscoveryUrl(issuer), maxDiscoveryBytes, signal),
+        issuer,
+      )
+      const text = await fetchText(keysUrl, maxKeyBytes, signal)
+      if (text !== keys?.text) {
+        const { createLocalJWKSet } = await library
+        keys = { text, find: createLocalJWKSet(JSON.parse(text)) }
+        remembered.clear()
+        rememberedBytes = 0
+      }
+      if (state === 'away') onBack()
+      state = 'there'
+    } catch (error) {
+      keysUrl = undefined
+      if (state !== 'away' && !stop.signal.aborted) onAway(error)
+      state = 'away'
+    }
+  }
+
+  const findKey: JWTVerifyGetKey = async (header, token) => {
+    const { JWKSNoMatchingKey } = (await library).errors
+    try {
+      if (keys !== undefined) return await keys.find(header, token)
+    } catch (error) {
+      if (!(error instanceof JWKSNoMatchingKey)) throw error
+    }
+    await waitForKeys()
+    if (state !== 'there' || keys === undefined) throw issuerAway(nextAskSeconds())
+    return keys.find(header, token)
+  }
+
+  async function waitForKeys(): Promise<void> {
+    if (asking === undefined && performance.now() - askedAt < unknownKeyMs) return
+    if (waiting >= maxWaiting) throw issuerAway(nextAskSeconds())
+    waiting++
+    await askForKeys()
+    waiting--
+  }
+
+  function nextAskSeconds(): number {
+    if (keys === undefined) return firstKeysMs / 1_000
+    return Math.max(1, Math.ceil((askedAt + unknownKeyMs - performance.now()) / 1_000))
+  }
+
+  async function verify(token: string): Promise<Grant> {
+    const { jwtVerify, errors } = await library
+    const keysBefore = keys
+    try {
+      const { payload } = await jwtVerify(token, findKey, {
+        algorithms,
+        issuer,
+        audience,
+        requiredClaims: ['exp'],
+        clockTolerance: leewaySeconds,
+      })
+      requireUniqueNames(token)
+      const grant = toGrant(payload)
+      // Keys that changed meanwhile may lack this token's: the grant is used once and not kept.
+      return keys === keysBefore ? remember(token, grant) : grant
+    } catch (error) {
+      if (error instanceof Failure) throw error
+      if (error instanceof errors.JWTExpired) throw expiredJwt()
+      throw invalidJwt(error instanceof errors.JWTClaimValidationFailed ? error.claim : undefined)
+    }
+  }
+
+  function remember(token: string, grant: Grant): Grant {
+    forget(token.slice(-tailLength))
+    remembered.set(token.slice(-tailLength), { token, grant })
+    rememberedBytes += token.length
+    for (const oldest of remembered.keys()) {
+      if (remembered.size <= maxGrants && rememberedBytes <= maxGrantBytes) break
+      forget(oldest)
+    }
+    return grant
+  }
+
+  function forget(tail: string): void {
+    rememberedBytes -= remembered.get(tail)?.token.length ?? 0
+    remembered.delete(tail)
+  }
+
+  askForKeys()
+  const stopAsking = repeat(
+    async () => {
+      if (keys === undefined || performance.now() - askedAt >= renewMs) await askForKeys()
+    },
+    firstKeysMs,
+    onAway,
+  )
+
+  return {
+    find(token) {
+      const found = remembered.get(token.slice(-tailLength))
+      return found?.token === token ? found.grant : undefined
+    },
+    verify,
+    grants: () => remembered.values().map(({ grant }) => grant),
+    close() {
+      stopAsking()
+      stop.abort()
+    },
+  }
+}
+
+function toDiscoveryUrl(issuer: string): URL {
+  return new URL(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
+}
+
+function toKeysUrl(discovery: string, issuer: string): URL {
+  const { issuer: named, jwks_uri: keysUrl } = JSON.parse(discovery)
+  if (named !== issuer) throw new Error('the issuer calls itself by another name')
+  if (typeof keysUrl !== 'string' || !isIssuerUrl(keysUrl)) {
+    throw new Error('the issuer names no key set with an https address')
+  }
+  return new URL(keysUrl)
+}
+
+/** The text of an answer 200. Redirects are not followed. */
+async function fetchText(url: URL, maxBytes: number, signal: AbortSignal): Promise<string> {
+  // An import of `node:http` would load Node's web client as well.
+  const { request } =
+    url.protocol === 'https:'
+      ? process.getBuiltinModule('node:https')
+      : process.getBuiltinModule('node:http')
+  // Said here, because a variable of the environment could turn the check off.
+  const trust = { rejectUnauthorized: true }
+  const headers = { Accept: 'application/json' }
+  const sent = request(url, { signal, headers, agent: false, ...trust }).end()
+  try {
+    const [answer] = await once(sent, 'response')
+    // What happens from here on ends the answer, too.
+    sent.on('error', () => {})
+    if (answer.statusCode !== 200) throw new Error(`${url.host} answers ${answer.statusCode}`)
+    const chunks: Buffer[] = []
+    let bytes = 0
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      bytes += chunk.length
+      if (bytes > maxBytes) throw new Error(`${url.host} answers more than ${maxBytes} bytes`)
+      chunks.push(chunk)
+    }
+    return Buffer.concat(chunks).toString()
+  } finally {
+    sent.destroy()
+  }
+}
+
+/** `JSON.parse` takes the last of two claims with the same name. We take neither. */
+function requireUniqueNames(token: string): void {
+  try {
+    for (const part of token.split('.', 2)) {
+      scan(Buffer.from(part, 'base64url').toString(), () => {})
+    }
+  } catch {
+    throw invalidJwt()
+  }
+}
+
+/** The grant of a token whose signature and claims hold. */
+function toGrant({ iss, sub = '', exp = NaN, scope, scp }: JWTPayload): Grant {
+  // A number of any size can be written in JSON, and one beyond all others is Infinity.
+  if (!Number.isFinite(exp)) throw invalidJwt('exp')
+  if (typeof sub !== 'string') throw invalidJwt('sub')
+  return {
+    tokenId: toSubjectId(iss ?? '', sub),
+    scopes: new Set(toScopes(scope ?? scp)),
+    expiresAt: (exp + leewaySeconds) * 1_000,
+    lastUsedAt: 0,
+    revision: 'issuer',
+  }
+}
+
+const idPrefix = 'jwt-'
+
+/** Who is behind a token, for the journal, the log and every bound: the same for all its tokens. */
+export function toSubjectId(issuer: string, subject: string): string {
+  const hash = createHash('sha256').update(`${issuer} ${subject}`).digest('hex')
+  return idPrefix + hash.slice(0, 32)
+}
+
+export function isSubjectId(tokenId: string): boolean {
+  return tokenId.startsWith(idPrefix)
+}
+
+function toScopes(given: unknown): Scope[] {
+  const names: unknown = typeof given === 'string' ? given.split(' ') : given
+  return Array.isArray(names) ? scopes.filter((scope) => names.includes(scope)) : []
+}
+
+function invalidJwt(claim?: string): Failure {
+  const fault =
+    claim === undefined
+      ? 'it is malformed, or not signed by a key of the issuer'
+      : `its claim "${claim}" is missing or wrong`
+  return new Failure(40101, `The JSON Web Token is not valid: ${fault}.`)
+}
+
+function expiredJwt(): Failure {
+  return new Failure(40102, 'The token has expired. Get a new one.')
+}
+
+function issuerAway(seconds: number): Failure {
+  return new Failure(
+    50302,
+    `The issuer of the JSON Web Token cannot be asked for its keys. Try again in ${seconds} s.`,
+    { headers: { 'Retry-After': String(seconds) } },
+  )
+}

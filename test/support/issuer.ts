@@ -1,0 +1,77 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
+import { releaseAfterTest } from './release.ts'
+
+export const audience = 'https://plants.test'
+
+/** A key of an issuer: what it signs with, and what it publishes. */
+export interface IssuerKey {
+  readonly kid: string
+  readonly alg: string
+  readonly privateKey: CryptoKey
+  readonly jwk: JWK
+}
+
+/** An issuer of JSON Web Tokens. A test can replace its keys and its answers. */
+export interface TestIssuer {
+  readonly url: string
+  /** What the service needs to trust it. */
+  readonly env: { readonly AUTH_ISSUER: string; readonly AUTH_AUDIENCE: string }
+  /** The keys that it publishes. */
+  keys: JWK[]
+  /** The paths of the requests that it got. */
+  readonly asked: string[]
+  /** Answers in its place, if it returns true. */
+  answer: (request: IncomingMessage, response: ServerResponse) => boolean
+  /** Signs these claims, beside those that a token needs. */
+  sign(key: IssuerKey, claims?: object, header?: object): Promise<string>
+}
+
+export async function newKey(alg: string, kid = `key-${alg}`): Promise<IssuerKey> {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true })
+  return { kid, alg, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } }
+}
+
+/** The time in seconds, as claims have it. */
+export function nowSeconds(): number {
+  return Math.floor(Date.now() / 1_000)
+}
+
+/** Starts an issuer that publishes these keys. It is closed with the test. */
+export async function startIssuer(keys: readonly IssuerKey[]): Promise<TestIssuer> {
+  const server = createServer((request, response) => {
+    issuer.asked.push(request.url ?? '')
+    if (issuer.answer(request, response)) return
+    const isDiscovery = request.url === '/.well-known/openid-configuration'
+    const body = isDiscovery
+      ? { issuer: issuer.url, jwks_uri: `${issuer.url}/keys` }
+      : { keys: issuer.keys }
+    response.end(JSON.stringify(body))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  releaseAfterTest(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const issuer: TestIssuer = {
+    url,
+    env: { AUTH_ISSUER: url, AUTH_AUDIENCE: audience },
+    keys: keys.map(({ jwk }) => jwk),
+    asked: [],
+    answer: () => false,
+    sign: ({ kid, alg, privateKey }, claims = {}, header = {}) =>
+      new SignJWT({ ...toClaims(url), ...claims })
+        .setProtectedHeader({ alg, kid, ...header })
+        .sign(privateKey),
+  }
+  return issuer
+}
+
+/** The claims of a token that is good for everything with plants. */
+export function toClaims(issuer: string) {
+  const exp = nowSeconds() + 600
+  return { iss: issuer, aud: audience, sub: 'alice', exp, scope: 'plants:read plants:write' }
+}
