@@ -12,8 +12,10 @@ export interface ForkedService {
 export async function forkService(
   url: string,
   execArgv = process.execArgv,
+  settings: Readonly<Record<string, string>> = {},
 ): Promise<ForkedService> {
-  const child = fork(fileURLToPath(new URL('service.ts', import.meta.url)), [url], { execArgv })
+  const args = [url, JSON.stringify(settings)]
+  const child = fork(fileURLToPath(new URL('service.ts', import.meta.url)), args, { execArgv })
   const ask = (question: string) =>
     new Promise<number>((resolve) => {
       child.once('message', (reply) => resolve(Number(reply)))

@@ -7,8 +7,9 @@ import { token } from '../requests.ts'
 
 // As `serve` does.
 expectShortLives()
-const [url = ''] = process.argv.slice(2)
-const config = readConfig({}, { PORT: '0', PLANT_STORE_TOKEN: token, DATABASE_URL: url })
+const [url = '', settings = '{}'] = process.argv.slice(2)
+const env = { PORT: '0', PLANT_STORE_TOKEN: token, DATABASE_URL: url, ...JSON.parse(settings) }
+const config = readConfig({}, env)
 const service = await openService({ config, logger: pino({ level: 'silent' }) })
 
 process.on('message', (question) => {
