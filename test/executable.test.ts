@@ -18,6 +18,7 @@ import { runProcess, start } from './support/command.ts'
 import { findDependencies, findTitles } from './support/dependencies.ts'
 import { engines } from './support/engines.ts'
 import { newFolder } from './support/folder.ts'
+import { newKey, startIssuer } from './support/issuer.ts'
 import { parseMetrics } from './support/metrics.ts'
 import { nobody } from './support/rights.ts'
 import { operatorToken } from './support/service.ts'
@@ -109,6 +110,13 @@ describe('the executable', { concurrency: false }, () => {
     assert.equal((await runProcess(['openapi'], { folder, program })).exitCode, 0)
     child.kill('SIGTERM')
     assert.equal((await ended).exitCode, 0)
+  })
+
+  it('takes the JSON Web Tokens of an issuer', async () => {
+    const key = await newKey('ES256')
+    const issuer = await startIssuer([key])
+    const { send } = await serve({ ...issuer.env, DATABASE_URL: 'sqlite::memory:' })
+    assert.equal((await send({ path: '/plants' }, await issuer.sign(key))).status, 200)
   })
 
   it('prints a line that makes a token with itself', async () => {
