@@ -162,7 +162,6 @@ export function openIssuer(options: IssuerOptions): Issuer {
         algorithms,
         issuer,
         audience,
-        requiredClaims: ['exp'],
         clockTolerance: leewaySeconds,
       })
       requireUniqueNames(token)
@@ -270,7 +269,7 @@ function requireUniqueNames(token: string): void {
 
 /** The grant of a token whose signature and claims hold. */
 function toGrant({ iss, sub = '', exp = NaN, scope, scp }: JWTPayload): Grant {
-  // A number of any size can be written in JSON, and one beyond all others is Infinity.
+  // It may be missing, and `JSON.parse` reads 1e999 as Infinity: such a token would never expire.
   if (!Number.isFinite(exp)) throw invalidJwt('exp')
   if (typeof sub !== 'string') throw invalidJwt('sub')
   return {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHmac, createSign, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import { before, describe, it } from 'node:test'
 import { deflateRawSync } from 'node:zlib'
 import { CompactEncrypt, CompactSign, type CryptoKey, exportSPKI, importJWK, type JWK } from 'jose'
@@ -46,9 +47,9 @@ function encode(value: unknown): string {
 }
 
 /** Signs any text as claims, below any text as a header. */
-function signText(header: unknown, claims: string, key: KeyObject): string {
+function signText(header: unknown, claims: string, key: KeyObject, hash = 'sha256'): string {
   const text = `${encode(header)}.${encode(claims)}`
-  return `${text}.${createSign('sha256').update(text).sign(key, 'base64url')}`
+  return `${text}.${createSign(hash).update(text).sign(key, 'base64url')}`
 }
 
 describe('JSON Web Tokens', () => {
@@ -158,6 +159,10 @@ describe('JSON Web Tokens', () => {
           const text = `${encode({ alg: 'HS256', kid: rsa.kid })}.${encode(toText({}))}`
           return `${text}.${createHmac('sha256', pem).update(text).digest('base64url')}`
         },
+      ],
+      [
+        'signed with another algorithm of the same key',
+        () => signText({ ...plain, alg: 'RS512' }, toText({}), node.privateKey, 'sha512'),
       ],
       ['signed by another key of the same name', async () => issuer.sign(await newKey('RS256'))],
       [
@@ -325,8 +330,10 @@ describe('JSON Web Tokens', () => {
     assert.equal(calls(), 1)
     // Each takes about 11 KiB, so 1,500 of them fill the 16 MiB.
     const groups = 'x'.repeat(8_000)
-    for (let count = 0; count < 1_600; count++) {
-      await numberFor(service, await issuer.sign(ed, { groups, jti: String(count) }))
+    const use = async (count: number) =>
+      numberFor(service, await issuer.sign(ed, { groups, jti: String(count) }))
+    for (let round = 0; round < 16; round++) {
+      await Promise.all(Array.from({ length: 100 }, (_, at) => use(round * 100 + at)))
     }
     const before = calls()
     await numberFor(service, token)
@@ -465,7 +472,8 @@ describe('the keys of an issuer', () => {
       'sends 100 MB of keys',
       ({ url }, response) => {
         if (url !== '/keys') return false
-        response.end(Buffer.alloc(100_000_000, ' '))
+        for (let left = 100; left > 0; left--) response.write(Buffer.alloc(1_000_000, ' '))
+        response.end()
         return true
       },
       /more than 262144 bytes/,
@@ -476,7 +484,9 @@ describe('the keys of an issuer', () => {
       const key = await newKey('ES256')
       const issuer = await startIssuer([key])
       issuer.answer = answer
-      const service = await startService(memory, { env: issuer.env, timeouts: { issuerMs: 500 } })
+      // Only those that never end are waited for to the last.
+      const issuerMs = cause.source === 'aborted' ? 300 : 30_000
+      const service = await startService(memory, { env: issuer.env, timeouts: { issuerMs } })
       const waiting = ask(service, await issuer.sign(key))
       assert.equal(await numberFor(service, operatorToken), 40401)
       const { status, error, headers } = await waiting
@@ -486,6 +496,21 @@ describe('the keys of an issuer', () => {
       assert.match(line, cause)
     })
   }
+
+  it('are waited for by a bounded number of requests', async () => {
+    const key = await newKey('ES256')
+    const issuer = await startIssuer([key])
+    const held: ServerResponse[] = []
+    issuer.answer = (_, response) => held.push(response) > 0
+    const service = await startService(memory, { env: issuer.env, timeouts: { issuerMs: 60_000 } })
+    const token = await issuer.sign(key)
+    const asked = Array.from({ length: 1_001 }, () => numberFor(service, token))
+    assert.equal(await Promise.race(asked), 50302)
+    issuer.answer = () => false
+    for (const response of held) response.destroy()
+    const numbers = await Promise.all(asked)
+    assert.equal(numbers.length, 1_001)
+  })
 
   it('are found once an issuer that was away at the start is there', async () => {
     const key = await newKey('ES256')
