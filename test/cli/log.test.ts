@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { issueToken } from '../../src/tokens/issue.ts'
+import { toSubjectId } from '../../src/tokens/issuer.ts'
 import { run, start } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
@@ -47,6 +48,14 @@ for (const engine of engines) {
         ],
       )
       assert.equal(exitCode, 0)
+    })
+
+    it('names the subject of a JSON Web Token by the id that the docs tell how to make', async () => {
+      const { service, options } = await prepare()
+      const id = toSubjectId('https://login.example', 'alice')
+      await service.store.createPlant({ id: 3n, name: 'Ivy' }, id)
+      const { stdout } = await run(['log', '--token', id], options)
+      assert.match(stdout, /^\S+ {2}created {3}3 {2}jwt-11db4171ed251e3691f945632e19f5b8\n$/)
     })
 
     it('selects by plant, token and time', async () => {
