@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { browserMissing } from '../support/browser.ts'
+import { newKey, startIssuer } from '../support/issuer.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import {
@@ -56,6 +57,19 @@ describe('signing in', { skip: browserMissing }, () => {
     await page.reload()
     await page.getByRole('button', { name: 'Sign in' }).waitFor()
     assert.equal(await page.evaluate('sessionStorage.length + localStorage.length'), 0)
+  })
+
+  it('takes a JSON Web Token, and shows no way to write that it lacks the scope for', async () => {
+    const key = await newKey('ES256')
+    const issuer = await startIssuer([key])
+    const trusting = await startService('sqlite::memory:', { env: issuer.env })
+    await trusting.create('{"id":1,"name":"Monstera"}')
+    const { page, errors } = await visit(trusting.url)
+    await page.getByLabel('Token').fill(await issuer.sign(key, { scope: 'plants:read' }))
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('cell', { name: 'Monstera' }).waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Add plant' }).isVisible(), false)
+    assert.deepEqual(errors, [])
   })
 
   it('keeps its token when a link brings a wrong one', async () => {
