@@ -10,14 +10,14 @@ import type { Grant } from './verify.ts'
 /**
  * JSON Web Tokens of one issuer, verified by `jose`. It is loaded only where an issuer is set.
  *
- * Keys. The address of the key set comes from OpenID discovery and is kept until it fails. The keys
- * are asked for at the start, without delaying it, then every 10 minutes, and for a token whose key
- * is unknown, at most once a minute. Until there are any, they are asked for every 5 s. No request
- * but one whose key is unknown waits for the issuer. Known keys stay while the issuer is away.
+ * Keys. The address of the key set comes from OpenID discovery and is kept until it fails. Keys are
+ * fetched at the start, without delaying it, then every 10 minutes, and for a token with an unknown
+ * key at most once a minute. Until the first fetch succeeds, there is one every 5 s. Only requests
+ * with an unknown key wait for the issuer. Known keys stay while it is away.
  *
- * Grants. A verified token is remembered until it expires, in a map by the end of its signature: V8
- * would take longer to hash the whole text than a SHA-256 does. The whole text is then compared, so
- * nothing rests on the end alone. When the keys change, all are forgotten: one may be withdrawn.
+ * Grants. Verified tokens are remembered in a map by the end of their signature, because V8 hashes
+ * a long text more slowly than SHA-256 does. The whole text is then compared, so nothing rests on
+ * the end alone. When the keys change, all grants are forgotten: a key may have been withdrawn.
  *
  * Bounds. One request to the issuer at a time, 5 s for both answers, 64 and 256 KiB for them, no
  * redirects; 1,000 requests that wait for it; 10,000 tokens and 16 MiB of them remembered.
@@ -25,7 +25,7 @@ import type { Grant } from './verify.ts'
 export interface Issuer {
   /** The grant of a token that is remembered. */
   find(token: string): Grant | undefined
-  /** Verifies a token. Fails with a `Failure`. An expired one may pass: `Grant` tells when. */
+  /** Verifies a token. Fails with a `Failure`. */
   verify(token: string): Promise<Grant>
   grants(): Iterable<Grant>
   close(): void
@@ -55,7 +55,7 @@ const maxDiscoveryBytes = 64 * 1024
 const maxKeyBytes = 256 * 1024
 const maxGrants = 10_000
 const maxGrantBytes = 16 * 1024 * 1024
-/** These many characters of a signature in base64url are more than 256 bits. */
+/** This many characters of a signature in base64url hold 256 bits. */
 const tailLength = 43
 
 interface Remembered {
@@ -93,20 +93,20 @@ export function openIssuer(options: IssuerOptions): Issuer {
   let keys: { readonly text: string; readonly find: JWTVerifyGetKey } | undefined
   let keysUrl: URL | undefined
   let state: 'new' | 'away' | 'there' = 'new'
-  let asking: Promise<void> | undefined
-  let askedAt = 0
+  let fetching: Promise<void> | undefined
+  let fetchedAt = 0
   let waiting = 0
 
-  /** Asks for the keys, or joins those who do. Never fails: the state tells. */
-  function askForKeys(): Promise<void> {
-    asking ??= renewKeys().finally(() => {
-      asking = undefined
+  /** Fetches the keys, or waits for the fetch under way. It never fails: `state` tells. */
+  function fetchKeys(): Promise<void> {
+    fetching ??= renewKeys().finally(() => {
+      fetching = undefined
     })
-    return asking
+    return fetching
   }
 
   async function renewKeys(): Promise<void> {
-    askedAt = performance.now()
+    fetchedAt = performance.now()
     const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(timeoutMs)])
     try {
       keysUrl ??= toKeysUrl(
@@ -137,21 +137,21 @@ export function openIssuer(options: IssuerOptions): Issuer {
       if (!(error instanceof JWKSNoMatchingKey)) throw error
     }
     await waitForKeys()
-    if (state !== 'there' || keys === undefined) throw issuerAway(nextAskSeconds())
+    if (state !== 'there' || keys === undefined) throw issuerAway(nextFetchSeconds())
     return keys.find(header, token)
   }
 
   async function waitForKeys(): Promise<void> {
-    if (asking === undefined && performance.now() - askedAt < unknownKeyMs) return
-    if (waiting >= maxWaiting) throw issuerAway(nextAskSeconds())
+    if (fetching === undefined && performance.now() - fetchedAt < unknownKeyMs) return
+    if (waiting >= maxWaiting) throw issuerAway(nextFetchSeconds())
     waiting++
-    await askForKeys()
+    await fetchKeys()
     waiting--
   }
 
-  function nextAskSeconds(): number {
+  function nextFetchSeconds(): number {
     if (keys === undefined) return firstKeysMs / 1_000
-    return Math.max(1, Math.ceil((askedAt + unknownKeyMs - performance.now()) / 1_000))
+    return Math.max(1, Math.ceil((fetchedAt + unknownKeyMs - performance.now()) / 1_000))
   }
 
   async function verify(token: string): Promise<Grant> {
@@ -191,10 +191,10 @@ export function openIssuer(options: IssuerOptions): Issuer {
     remembered.delete(tail)
   }
 
-  askForKeys()
-  const stopAsking = repeat(
+  fetchKeys()
+  const stopFetching = repeat(
     async () => {
-      if (keys === undefined || performance.now() - askedAt >= renewMs) await askForKeys()
+      if (keys === undefined || performance.now() - fetchedAt >= renewMs) await fetchKeys()
     },
     firstKeysMs,
     onAway,
@@ -208,7 +208,7 @@ export function openIssuer(options: IssuerOptions): Issuer {
     verify,
     grants: () => remembered.values().map(({ grant }) => grant),
     close() {
-      stopAsking()
+      stopFetching()
       stop.abort()
     },
   }
