@@ -163,6 +163,7 @@ describe('plant-store serve', () => {
 
   it('drains after SIGHUP as after SIGTERM', async () => {
     const service = await startServing(newFolder())
+    await call(service.url, { path: '/healthz' })
     service.child.kill('SIGHUP')
     await service.waitFor(/SIGHUP: finishing accepted requests/)
     const { status } = await call(service.url, { path: '/readyz' })

@@ -113,6 +113,22 @@ describe('a shutdown', () => {
     assert.ok(await isRefused(service.url))
   })
 
+  it('holds the port for the balancers of clients that were there just now', async () => {
+    const service = await startService(memory, { timeouts: { idleGraceMs: 2_000 } })
+    const client = open(service.url)
+    client.socket.write(toBytes({ path: '/healthz', headers: { Connection: 'close' } }))
+    await client.closed
+    const closing = service.close('hold')
+    assert.equal((await service.call({ path: '/readyz' })).status, 503)
+    await closing
+  })
+
+  it('holds the port for nobody where nobody was', { timeout: 30_000 }, async () => {
+    const service = await startService(memory, longGrace)
+    await service.close('hold')
+    assert.ok(await isRefused(service.url))
+  })
+
   for (const engine of engines) {
     it(`answers every accepted create, on ${engine.name}`, async () => {
       const url = await engine.newUrl()

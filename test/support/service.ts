@@ -1,9 +1,10 @@
 import { pino } from 'pino'
 import { type Environment, readConfig } from '../../src/config.ts'
 import { defaultTimeouts, type Timeouts } from '../../src/contract/limits.ts'
+import type { Grace } from '../../src/http/node/drain.ts'
 import { openService, type Service } from '../../src/service.ts'
 import type { Store } from '../../src/store/store.ts'
-import { releaseAfterTest, runOnce } from './release.ts'
+import { releaseAfterTest } from './release.ts'
 import { type Answer, call, type Request, toBytes } from './wire.ts'
 
 /** The operator's token in every test that needs no other. */
@@ -41,8 +42,9 @@ export async function startService(
     timeouts: { ...defaultTimeouts, idleGraceMs: 0, ...options.timeouts },
     ...(options.store && { store: options.store }),
   })
-  const close = runOnce(() => service.close())
-  releaseAfterTest(close)
+  let closing: Promise<number> | undefined
+  const close = (grace?: Grace) => (closing ??= service.close(grace))
+  releaseAfterTest(() => close())
   const send = (request: Request) =>
     call(service.url, { ...request, headers: { ...authorized, ...request.headers } })
   return {

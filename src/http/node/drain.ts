@@ -12,8 +12,18 @@ export interface Lifecycle {
   isDraining: boolean
 }
 
-/** Whether the grace lasts its full time, or ends when no client is connected any more. */
+/**
+ * When the grace ends early: 'hold' once nobody has been connected for as long as it lasts, so
+ * nobody is there to notice; 'hurry' as soon as nobody is connected.
+ */
 export type Grace = 'hold' | 'hurry'
+
+/** The open connections of a server. */
+export interface OpenSockets {
+  readonly sockets: ReadonlySet<Socket>
+  /** When the last of them was closed, by `performance.now()`; -Infinity if there was none. */
+  readonly lastClosedAt: number
+}
 
 /**
  * Ends a server without losing a request that it has accepted. While it drains, readiness says no
@@ -23,10 +33,11 @@ export type Grace = 'hold' | 'hurry'
  */
 export async function drain(
   server: Server,
-  sockets: ReadonlySet<Socket>,
+  open: OpenSockets,
   timeouts: Timeouts,
   grace: Grace,
 ): Promise<number> {
+  const { sockets } = open
   const ended = new AbortController()
   // Its timer keeps the process alive: connections that are not read from would not.
   const deadline = sleep(timeouts.shutdownMs, undefined, ended).catch(() => {})
@@ -35,8 +46,9 @@ export async function drain(
   server.keepAliveTimeout = Math.max(1, timeouts.idleGraceMs)
   server.keepAliveTimeoutBuffer = 0
   const graceEndsAt = performance.now() + timeouts.idleGraceMs
+  const quietMs = grace === 'hurry' ? 0 : timeouts.idleGraceMs
   while (performance.now() < graceEndsAt) {
-    if (grace === 'hurry' && sockets.size === 0) break
+    if (sockets.size === 0 && performance.now() - open.lastClosedAt >= quietMs) break
     await sleep(10)
   }
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))

@@ -54,9 +54,13 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   server.maxConnections = limits.connections
   server.timeout = timeouts.stallTimeoutMs
   const sockets = new Set<Socket>()
+  const open = { sockets, lastClosedAt: -Infinity }
   server.on('connection', (socket) => {
     sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
+    socket.once('close', () => {
+      sockets.delete(socket)
+      open.lastClosedAt = performance.now()
+    })
   })
 
   function refuseBytes(socket: ClientSocket, failure: Failure): void {
@@ -116,7 +120,7 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   return {
     server,
     countConnections: () => sockets.size,
-    drain: (grace) => drain(server, sockets, timeouts, grace),
+    drain: (grace) => drain(server, open, timeouts, grace),
   }
 }
 
