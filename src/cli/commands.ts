@@ -22,6 +22,7 @@ import {
 import type { ReadyFlags } from './ready.ts'
 import type { ServeFlags } from './serve.ts'
 import type { Terminal } from './terminal.ts'
+import { inMemory } from './welcome.ts'
 
 /**
  * Adds every command. The code of each is loaded when it is called: the small ones start without
@@ -66,6 +67,12 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
     .option('--host <name>', 'address to listen on (HOST, 127.0.0.1)')
     .option('--workers <number>', 'processes that share the port; PostgreSQL only (WORKERS, 1)')
     .option('--must-exist', 'make no new store where there is none')
+    .addOption(
+      new Option('--demo', 'serve a dozen plants from memory, to try or to test against')
+        .implies({ database: inMemory })
+        .conflicts('mustExist'),
+    )
+    .option('--until-stdin-ends', 'stop when standard input ends, as when its parent has died')
     .addHelpText('after', environmentHelp)
 
   program

@@ -2,31 +2,38 @@ import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { flushCompileCache } from 'node:module'
 import net, { type BoundSocket, createServer } from 'node:net'
+import type { Readable } from 'node:stream'
 import { styleText } from 'node:util'
 import { type Logger, pino } from 'pino'
 import { type Config, WrongConfig } from '../config.ts'
 import { openService, type ServiceOptions, toStoreEvents } from '../service.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
-import { issueFirstToken } from '../tokens/issue.ts'
+import { firstTokenRequest, issueFirstToken, issueToken } from '../tokens/issue.ts'
 import { expectShortLives } from './memory.ts'
-import { waitForSignal } from './signals.ts'
+import { waitForStop } from './signals.ts'
 import { noStore, requireExisting, withStore } from './stores.ts'
 import { type ErrorStream, printOrUndo, type Terminal, toPrintable } from './terminal.ts'
-import { describeStart, mayPrintToken, type Started, toListenUrl } from './welcome.ts'
+import { describeStart, inMemory, mayPrintToken, type Started, toListenUrl } from './welcome.ts'
 import { disconnectWorker, isWorker, joinWorkers, startWorkers } from './workers.ts'
 
 export interface ServeFlags {
   readonly mustExist?: boolean
+  /** A store in memory with some plants. */
+  readonly demo?: boolean
+  readonly untilStdinEnds?: boolean
 }
 
-/** Runs the service until a signal stops it. */
+/** Runs the service until a signal, or the end of its input if that is wanted, stops it. */
 export async function serve(
-  { mustExist = false }: ServeFlags,
+  { mustExist = false, demo = false, untilStdinEnds = false }: ServeFlags,
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
   expectShortLives()
+  if (demo && config.storeLocation.label !== inMemory) {
+    throw new WrongConfig(['--demo keeps its plants in memory: leave --database out.'])
+  }
   if (mustExist) requireExisting(config)
   const socket = isWorker ? undefined : await reservePort(config)
   const logger = openLogger(config.logLevel, terminal.errors)
@@ -34,7 +41,7 @@ export async function serve(
   const announce: Announce = async (store, url) => {
     const { label } = config.storeLocation
     if (isNewStore) logger.info({ store: label }, 'made a new, empty store: there was none')
-    await announceStart(store, { url, isNewStore }, config, terminal)
+    await announceStart(store, { url, isNewStore, demo }, config, terminal)
   }
 
   function onNewStore(): void {
@@ -43,26 +50,41 @@ export async function serve(
   }
 
   const { version } = terminal
+  const input = untilStdinEnds ? terminal.input : undefined
   if (isWorker) {
     await serveAlone({ config, logger, version, joinProcesses: joinWorkers }, async () => {})
     disconnectWorker()
   } else if (config.workers === 1) {
-    await serveAlone({ config, logger, version, socket, onNewStore }, announce)
+    const store = demo ? { store: await openDemoStore(config) } : {}
+    const options = { config, logger, version, socket, onNewStore, ...store }
+    await serveAlone(options, announce, input)
   } else {
     // Each worker binds the port itself.
     socket?.close()
-    await serveTogether(config, logger, announce, onNewStore)
+    await serveTogether(config, logger, announce, onNewStore, input)
   }
 }
 
 type Announce = (store: Store, url: string) => Promise<void>
 
-async function serveAlone(options: ServiceOptions, announce: Announce): Promise<void> {
+/** Opens a store in memory that has plants before anybody can ask for them. */
+async function openDemoStore({ storeLocation, journalKeepMs }: Config): Promise<Store> {
+  const journaling = journalKeepMs === 'off' ? 'off' : 'on'
+  const store = await openStore(storeLocation, undefined, journaling)
+  await store.importPlants(demoPlants, 'keep')
+  return store
+}
+
+async function serveAlone(
+  options: ServiceOptions,
+  announce: Announce,
+  input?: Readable,
+): Promise<void> {
   const { config, logger } = options
   const service = await openService(options).catch((error) => {
     throw explainPort(error, config) ?? error
   })
-  const signalled = waitForSignal(logger)
+  const stopped = waitForStop(logger, input)
   try {
     if (!isWorker) logListening(logger, service.url, config)
     await announce(service.store, service.url)
@@ -72,8 +94,8 @@ async function serveAlone(options: ServiceOptions, announce: Announce): Promise<
   }
   // Node writes the cache at exit. A service that is killed would leave none for the next start.
   flushCompileCache()
-  // Ctrl-C stops quickly; after any other signal, a balancer gets time to notice.
-  const grace = (await signalled) === 'SIGINT' ? 'hurry' : 'hold'
+  // Ctrl-C stops quickly; after SIGTERM and SIGHUP, a balancer gets time to notice.
+  const grace = ['SIGTERM', 'SIGHUP'].includes(await stopped) ? 'hold' : 'hurry'
   const cut = await service.close(grace)
   if (cut === 0) logger.info('stopped: every accepted request was answered')
   else logger.warn(`stopped: ${cut} connections were cut because their clients did not finish`)
@@ -84,11 +106,12 @@ async function serveTogether(
   logger: Logger,
   announce: Announce,
   onNewStore: () => void,
+  input?: Readable,
 ): Promise<void> {
   // Opened once before the workers start, so that an unusable store is reported once.
   const events = { ...toStoreEvents(logger), onNew: onNewStore }
   await (await openStore(config.storeLocation, events)).close()
-  const workers = await startWorkers(config, logger)
+  const workers = await startWorkers(config, logger, input)
   const { url } = workers
   if (url !== undefined) {
     try {
@@ -105,15 +128,18 @@ async function serveTogether(
 /** Prints the address and, on an empty store, the first token, unless a journal would keep it. */
 async function announceStart(
   store: Store,
-  started: Omit<Started, 'firstToken'>,
+  { demo, ...started }: Omit<Started, 'firstToken'> & { readonly demo: boolean },
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
   const print = (firstToken: string | undefined) =>
     terminal.print(describeStart({ ...started, firstToken }, config, terminal))
-  const needsToken = config.operatorToken === undefined && mayPrintToken(config, terminal)
+  // The token of a demo ends with it, so a journal may keep it.
+  const mayPrint = demo || mayPrintToken(config, terminal)
+  const needsToken = config.operatorToken === undefined && mayPrint
   // Made only now: a start that fails leaves no token that nobody has seen.
-  const first = needsToken ? await issueFirstToken(store) : undefined
+  const issue = () => (demo ? issueToken(store, firstTokenRequest) : issueFirstToken(store))
+  const first = needsToken ? await issue() : undefined
   if (first === undefined) {
     await print(undefined)
     return
@@ -123,6 +149,22 @@ async function announceStart(
     () => store.deleteTokens([first.record.id]),
   )
 }
+
+/** Their ids leave 1 free for the plant that the printed line stores. */
+const demoPlants = [
+  ['Monstera deliciosa', 'indoor'],
+  ['Ficus lyrata', 'indoor'],
+  ['Dracaena trifasciata', 'indoor'],
+  ['Spathiphyllum wallisii', 'indoor'],
+  ['Phalaenopsis amabilis', 'indoor'],
+  ['Lavandula angustifolia', 'outdoor'],
+  ['Hydrangea macrophylla', 'outdoor'],
+  ['Acer palmatum', 'outdoor'],
+  ['Helianthus annuus', 'outdoor'],
+  ['Ocimum basilicum', 'herb'],
+  ['Salvia rosmarinus', 'herb'],
+  ['Ginkgo biloba'],
+].map(([name = '', tag], index) => ({ id: 101n + BigInt(index), name, ...(tag && { tag }) }))
 
 function logListening(logger: Logger, url: string, config: Config): void {
   logger.info({ url: toListenUrl(url, config), store: config.storeLocation.label }, 'listening')

@@ -1,3 +1,4 @@
+import { finished, type Readable } from 'node:stream'
 import type { Logger } from 'pino'
 import { defaultTimeouts } from '../contract/limits.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
@@ -18,19 +19,22 @@ const stopSignals = Object.keys(codes) as StopSignal[]
 const cleanUpMs = 1_000
 
 /**
- * Resolves with the first signal to stop. A second one exits at once, and so does a shutdown that
- * takes too long.
+ * Resolves with the first signal to stop, or when the input ends, if it is given. A second signal
+ * exits at once, and so does a shutdown that takes too long.
  */
-export function waitForSignal(logger: Logger): Promise<StopSignal> {
-  return new Promise((resolve) => {
-    onSignal((signal) => {
-      logger.info(
-        `${signal}: finishing accepted requests, then stopping; a second signal stops now`,
-      )
-      setTimeout(() => process.exit(1), defaultTimeouts.shutdownMs + 500).unref()
-      resolve(signal)
-    })
+export async function waitForStop(
+  logger: Logger,
+  input?: Readable,
+): Promise<StopSignal | 'end of input'> {
+  const reason = await new Promise<StopSignal | 'end of input'>((resolve) => {
+    onSignal(resolve)
+    if (input !== undefined) finished(input.resume(), () => resolve('end of input'))
   })
+  logger.info(`${reason}: finishing accepted requests, then stopping; a second signal stops now`)
+  setTimeout(() => process.exit(1), defaultTimeouts.shutdownMs + 500).unref()
+  // It would keep the process alive.
+  input?.destroy()
+  return reason
 }
 
 /**

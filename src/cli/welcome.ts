@@ -2,7 +2,7 @@ import { type Config, defaultDatabaseUrl } from '../config.ts'
 import { isLoopback } from '../tokens/issuer.ts'
 import type { Terminal } from './terminal.ts'
 
-const inMemory = 'sqlite::memory:'
+export const inMemory = 'sqlite::memory:'
 
 /** A service that has just started. */
 export interface Started {

@@ -1,5 +1,6 @@
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
+import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
@@ -8,7 +9,7 @@ import { mergeMetrics, toTotals } from '../metrics/merge.ts'
 import type { Metric } from '../metrics/metric.ts'
 import type { Collect } from '../metrics/metrics.ts'
 import { toUrl } from '../service.ts'
-import { waitForSignal } from './signals.ts'
+import { waitForStop } from './signals.ts'
 
 /** A worker that dies sooner than this after its start is replaced only after a pause. */
 const earlyDeathMs = 2_000
@@ -29,14 +30,18 @@ export function disconnectWorker(): void {
 interface Workers {
   /** The address, once all workers listen; undefined where a signal came first. */
   readonly url: string | undefined
-  /** Resolves after a signal, when every worker has exited. */
+  /** Resolves after a signal or the end of the input, when every worker has exited. */
   readonly ended: Promise<void>
   /** Stops every worker without a signal. */
   stop(): Promise<void>
 }
 
 /** Starts the workers, and a new one whenever one dies. */
-export async function startWorkers(config: Config, logger: Logger): Promise<Workers> {
+export async function startWorkers(
+  config: Config,
+  logger: Logger,
+  input?: Readable,
+): Promise<Workers> {
   const workers = new Set<Worker>()
   let isStopping = false
 
@@ -73,7 +78,7 @@ export async function startWorkers(config: Config, logger: Logger): Promise<Work
     logger.info('stopped: every worker has exited')
   }
 
-  const ended = waitForSignal(logger).then(stop)
+  const ended = waitForStop(logger, input).then(stop)
   const listening = waitUntilListening()
   shareMetrics()
   for (let count = 0; count < config.workers; count++) startWorker()

@@ -171,6 +171,48 @@ describe('plant-store serve', () => {
     assert.equal((await service.ended).exitCode, 0)
   })
 
+  it('serves a demo from memory: plants with names and tags, and a token to ask with', async () => {
+    const folder = newFolder()
+    // A journal keeps the token of a demo: it is worth nothing.
+    const env = { ...anyPort, DATABASE_URL: 'sqlite:own.db', JOURNAL_STREAM: '8:12345' }
+    const service = start(['serve', '--demo'], { folder, env })
+    const [, url = ''] = await service.waitFor(/address {3}(http:\S+)/)
+    const [, token] = await service.waitFor(/token {5}(plst_\w{36})/)
+    const headers = { Authorization: `Bearer ${token}` }
+    const { body } = await call(url, { path: '/plants', headers })
+    const plants: { name: string }[] = JSON.parse(body)
+    assert.equal(plants.length, 12)
+    for (const { name } of plants) assert.match(name, /^[A-Z][a-z]+ [a-z]+$/)
+    const [, line = ''] = await service.waitFor(/^ {2}(curl .*)$/m)
+    const { stdout } = await promisify(execFile)('sh', ['-c', line])
+    assert.equal(stdout, '{"name":"Monstera deliciosa","tag":"indoor"}')
+    assert.deepEqual(readdirSync(folder), [])
+  })
+
+  it('refuses to make a demo of a store', async () => {
+    const folder = newFolder()
+    const args = ['serve', '--demo', '--database', 'sqlite:own.db']
+    const { exitCode, stderr } = await run(args, { folder, env: anyPort })
+    assert.equal(stderr, '--demo keeps its plants in memory: leave --database out.\n')
+    assert.equal(exitCode, 78)
+    assert.deepEqual(readdirSync(folder), [])
+  })
+
+  it('ends with its standard input, if that is wanted, and on a signal before', async () => {
+    const options = { folder: newFolder(), env: anyPort, input: 'x', isInputOpen: true }
+    const [ending, signalled] = ['first', 'second'].map(() =>
+      start(['serve', '--demo', '--until-stdin-ends'], options),
+    ) as [ReturnType<typeof start>, ReturnType<typeof start>]
+    await Promise.all([ending, signalled].map(({ waitFor }) => waitFor(/address/)))
+    ending.child.stdin?.end()
+    signalled.child.kill('SIGTERM')
+    for (const { ended } of [ending, signalled]) {
+      const { exitCode, stderr } = await ended
+      assert.match(stderr, /every accepted request was answered/)
+      assert.equal(exitCode, 0)
+    }
+  })
+
   it('makes one first token when several services start on an empty folder at once', async () => {
     const folder = newFolder()
     const services = await Promise.all(Array.from({ length: 3 }, () => startServing(folder)))
