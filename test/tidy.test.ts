@@ -7,7 +7,7 @@ import { describe, it } from 'node:test'
 const rooms = [
   ...['embedded.ts', 'repeat.ts'],
   ...['contract', 'json', 'journal', 'store', 'tokens', 'transfer', 'webhooks', 'metrics', 'http'],
-  ...['config.ts', 'service.ts', 'cli', 'main.ts', 'executable.ts'],
+  ...['config.ts', 'service.ts', 'testing.ts', 'cli', 'main.ts', 'executable.ts'],
 ]
 
 /** What stands beside them, and what may be imported from there. */
@@ -15,6 +15,7 @@ const beside: Record<string, string[]> = {
   client: ['contract'],
   web: ['client', 'contract', 'embedded.ts'],
   http: ['web'],
+  'testing.ts': ['client'],
   cli: ['client'],
 }
 

@@ -1,22 +1,13 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import {
-  cpSync,
-  existsSync,
-  globSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { killAfterTest } from '../support/child.ts'
 import { findDependencies, findTitles } from '../support/dependencies.ts'
 import { newFolder } from '../support/folder.ts'
-import { installPackages, npm, runNode } from '../support/packages.ts'
+import { copyCheckout, installPackages, npm, pack, runNode } from '../support/packages.ts'
 
 const root = join(import.meta.dirname, '..', '..')
 const judges = createRequire(join(import.meta.dirname, 'package.json'))
@@ -123,6 +114,12 @@ describe('the published package', { timeout: 600_000 }, () => {
     }
   })
 
+  it('starts inside of a test, with the types of its test kit', async () => {
+    cpSync(join(import.meta.dirname, 'use-testing.ts'), join(project, 'use-testing.ts'))
+    const output = await runNode(project, ['use-testing.ts'])
+    assert.equal(output, '2 1 Ficus lyrata\n')
+  })
+
   const compilers = {
     'TypeScript 5': import.meta.dirname,
     'TypeScript 7': root,
@@ -132,7 +129,8 @@ describe('the published package', { timeout: 600_000 }, () => {
       it(`has types that ${title} finds under ${resolution}`, async () => {
         const place = join(project, `${title}-${resolution}`)
         mkdirSync(place)
-        cpSync(join(import.meta.dirname, 'use.ts'), join(place, 'use.ts'))
+        const files = ['use.ts', 'use-testing.ts']
+        for (const file of files) cpSync(join(import.meta.dirname, file), join(place, file))
         const options = {
           strict: true,
           exactOptionalPropertyTypes: true,
@@ -147,7 +145,7 @@ describe('the published package', { timeout: 600_000 }, () => {
         }
         writeFileSync(
           join(place, 'tsconfig.json'),
-          JSON.stringify({ compilerOptions: options, files: ['use.ts'] }),
+          JSON.stringify({ compilerOptions: options, files }),
         )
         const tsc = createRequire(join(folder, 'package.json')).resolve('typescript/package.json')
         const { version } = JSON.parse(readFileSync(tsc, 'utf8'))
@@ -185,35 +183,3 @@ describe('a checkout', () => {
     assert.equal(output, 'function\n')
   })
 })
-
-/** Packs a copy of the checkout, so that its own files stay as they are. */
-async function pack(): Promise<string> {
-  const copy = copyCheckout()
-  await npm(copy, ['pack'])
-  const [name = ''] = globSync('*.tgz', { cwd: copy })
-  const tarball = join(newFolder(), 'plant-store.tgz')
-  renameSync(join(copy, name), tarball)
-  return tarball
-}
-
-/** What a package is made of, without what was built before. */
-function copyCheckout(): string {
-  const copy = newFolder()
-  const { files } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  const needed = [
-    'package.json',
-    'package-lock.json',
-    'tsconfig.json',
-    'tsconfig.build.json',
-    'src',
-    'client',
-    'web',
-    'build',
-    'test/package',
-  ]
-  for (const file of [...needed, ...files, 'README.md', 'LICENSE']) {
-    if (!/^!|^dist$/.test(file)) cpSync(join(root, file), join(copy, file), { recursive: true })
-  }
-  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
-  return copy
-}
