@@ -9,6 +9,7 @@ import { type NewPlant, startPlantStore, type TestPlantStore } from '../src/test
 import { engines } from './support/engines.ts'
 import { newFolder } from './support/folder.ts'
 import { runNode } from './support/packages.ts'
+import { findFreePort } from './support/postgres.ts'
 import { openSocket } from './support/wire.ts'
 
 const source = new URL('../src/testing.ts', import.meta.url).href
@@ -46,8 +47,10 @@ describe('startPlantStore', () => {
   })
 
   it('refuses a wrong plant or token with a sentence, and leaves no service behind', async () => {
-    const wrong = { id: 2n ** 63n, name: 'x' }
-    await assert.rejects(startWith(wrong), /"id" must be an integer from/)
+    const port = await findFreePort()
+    const plants = [{ id: 2n ** 63n, name: 'x' }]
+    await assert.rejects(startPlantStore({ port, plants }), /"id" must be an integer from/)
+    await (await startPlantStore({ port })).stop()
     await assert.rejects(startWith({ id: 1, name: 'x' } as never), /id must be a bigint/)
     await assert.rejects(startPlantStore({ token: 'short' }), /20 or more visible/)
     await assert.rejects(startPlantStore({ port: 65536 }), /port must be a number/)
