@@ -1,25 +1,18 @@
-import type { HeaderName } from '../src/contract/headers.ts'
-import type { OperationName } from '../src/contract/operations.ts'
-import type { Answer } from './attempt.ts'
-import { toFailure } from './call.ts'
 import type { PlantStoreError } from './errors.ts'
 import { parse } from './json.ts'
-import type { HeaderOf, StatusOf } from './operations.ts'
+import { type Answer, toFailure } from './request.ts'
 import type { PlantState, StoredPlant } from './types.ts'
 
 /** The plant in an answer that must have one of these statuses. */
-export function readPlant<Name extends 'createPlant' | 'getPlant' | 'replacePlant'>(
+export function readPlant(
   answer: Answer,
-  statuses: readonly StatusOf<Name>[],
+  statuses: readonly number[],
   knownId?: bigint,
 ): PlantState {
-  return readAs<Name, PlantState>(answer, statuses, () => {
-    const { id = knownId, name, tag } = parse(answer.text, toOnlyPlant)
+  return readAs(answer, statuses, () => {
+    const { id = knownId, name, tag } = parse(answer.text, (plant: Partial<StoredPlant>) => [plant])
     const plant = pickPlant({ id, name, tag })
-    const etag = toHeader(
-      answer,
-      'ETag' satisfies HeaderOf<'createPlant'> & HeaderOf<'getPlant'> & HeaderOf<'replacePlant'>,
-    )
+    const etag = answer.headers.get('ETag')
     if (etag === null) throw notOurs()
     return { ...plant, etag }
   })
@@ -27,8 +20,8 @@ export function readPlant<Name extends 'createPlant' | 'getPlant' | 'replacePlan
 
 /** The plants of a page. */
 export function readPlants(answer: Answer): readonly StoredPlant[] {
-  return readAs<'listPlants', readonly StoredPlant[]>(answer, [200], () =>
-    parse(answer.text, toAllPlants).map(pickPlant),
+  return readAs(answer, [200], () =>
+    parse(answer.text, (plants: readonly StoredPlant[]) => plants).map(pickPlant),
   )
 }
 
@@ -48,31 +41,18 @@ export function pickPlant({
  * Reads an answer that must have one of these statuses. Any other answer is thrown, caused by the
  * attempt before it whose answer was lost, if any.
  */
-export function readAs<Name extends OperationName, Result>(
+export function readAs<Result>(
   answer: Answer,
-  statuses: readonly StatusOf<Name>[],
+  statuses: readonly number[],
   toResult: () => Result,
   lost?: PlantStoreError,
 ): Result {
-  if (!(statuses as readonly number[]).includes(answer.status)) throw toFailure(answer, lost)
+  if (!statuses.includes(answer.status)) throw toFailure(answer, lost)
   try {
     return toResult()
   } catch (cause) {
     throw toFailure(answer, cause)
   }
-}
-
-/** A header that an operation declares. */
-export function toHeader(answer: Answer, name: HeaderName): string | null {
-  return answer.headers.get(name)
-}
-
-function toOnlyPlant(value: Partial<StoredPlant>): [Partial<StoredPlant>] {
-  return [value]
-}
-
-function toAllPlants(value: readonly StoredPlant[]): readonly StoredPlant[] {
-  return value
 }
 
 /** Part of an answer is not what the contract says. */

@@ -1,91 +1,75 @@
-import { untilAborted } from './aborts.ts'
 import { pickPlant } from './answers.ts'
-import { type Answer, type Guard, open, openGuard, toLost } from './attempt.ts'
-import { toFailure, toPauseMs, toRetried } from './call.ts'
 import { PlantStoreError } from './errors.ts'
-import { type Block, buildStreamReader } from './event-stream.ts'
 import { parse } from './json.ts'
-import type { RequestOf, StreamTypeOf } from './operations.ts'
 import type { Link } from './options.ts'
-import { iteratePages } from './pages.ts'
-import { maxRetryAfterMs, pause } from './pauses.ts'
-import type { TimeLimit } from './time-limit.ts'
+import {
+  type Answer,
+  abortAfter,
+  joinSignals,
+  maxRetryAfterMs,
+  open,
+  pause,
+  readAnswer,
+  toFailure,
+  toLost,
+  toPauseMs,
+  toRetried,
+  untilAborted,
+} from './request.ts'
 import type { EventsOptions, PlantEvent } from './types.ts'
 
-interface Stream {
-  /** The blocks that arrive next; undefined once the stream has ended. */
-  read(): Promise<Block[] | undefined>
-  close(): void
+/** A block of an event stream; '' for a field that it does not have. */
+interface Block {
+  readonly id: string
+  readonly data: string
 }
 
+/** More than the largest plant takes, with each of its bytes written as an escape. */
+const maxBlockCharacters = 8 * 1024 * 1024
+
 /** Follows the journal. Reconnects from the last position, for as long as the caller reads. */
-export function followEvents(
+export async function* followEvents(
   link: Link,
   { after, signal: caller }: EventsOptions,
-): AsyncIterableIterator<PlantEvent> {
-  const end = new AbortController()
-  const abort = () => end.abort(caller?.reason)
+): AsyncGenerator<PlantEvent, undefined> {
   let position = after
-  let stream: Stream | undefined
-  let retry = 0
   let wasConnected = false
-
-  async function load(): Promise<readonly PlantEvent[]> {
-    if (caller?.aborted) abort()
-    caller?.addEventListener('abort', abort)
-    for (;;) {
-      end.signal.throwIfAborted()
-      const answer = await readOnce()
-      if ('events' in answer) {
-        if (answer.events.length > 0) return answer.events
-        continue
-      }
-      stream = undefined
-      const failure = toRetried(answer)
-      if (failure === undefined) throw toFailure(answer as Answer)
-      const pauseMs = toPauseMs(answer, retry)
-      const isHopeless = !wasConnected && retry >= link.retries
-      if (isHopeless || pauseMs > maxRetryAfterMs) throw failure
-      retry++
-      await pause(pauseMs, end.signal)
-    }
-  }
-
-  /** Events that arrive, or why there are none. */
-  async function readOnce(): Promise<{ events: PlantEvent[] } | Answer | PlantStoreError> {
-    const isNew = stream === undefined
+  for (let retry = 0; ; retry++) {
+    caller?.throwIfAborted()
+    const connection = new AbortController()
+    let failure: Answer | PlantStoreError = toLost(link, undefined, 'the stream ended')
     try {
-      if (stream === undefined) {
-        const opened = await openStream(link, position, end.signal)
-        if ('status' in opened) return opened
-        stream = opened
+      const opened = await openStream(link, position, caller, connection)
+      if ('status' in opened) failure = opened
+      else {
         wasConnected = true
+        let isFirst = true
+        for await (const blocks of opened) {
+          for (const { id, data } of blocks) {
+            const isNew = data !== '' && id !== position
+            if (id !== '') position = id
+            // A service that ends each stream at once is asked after ever longer pauses.
+            if (isNew || !isFirst) retry = 0
+            caller?.throwIfAborted()
+            if (isNew) yield toEvent(data)
+          }
+          isFirst = false
+        }
       }
-      const blocks = await stream.read()
-      if (blocks === undefined) return toLost(link, undefined, 'the stream ended')
-      const events = blocks.flatMap(takeEvents)
-      // A service that ends each stream at once is asked after ever longer pauses.
-      if (!isNew || events.length > 0) retry = 0
-      return { events }
     } catch (cause) {
-      end.signal.throwIfAborted()
+      caller?.throwIfAborted()
       if (cause instanceof PlantStoreError) throw cause
-      return toLost(link, undefined, cause)
+      failure = toLost(link, undefined, cause)
+    } finally {
+      connection.abort()
     }
+    const retried = toRetried(failure)
+    if (retried === undefined) throw toFailure(failure as Answer)
+    const pauseMs = toPauseMs(failure, retry)
+    const isHopeless = !wasConnected && retry >= link.retries
+    if (isHopeless || pauseMs > maxRetryAfterMs) throw retried
+    await pause(pauseMs, caller)
   }
-
-  /** The event of a block, if it has one. The position moves on to it. */
-  function takeEvents({ id, data }: Block): PlantEvent[] {
-    const isNew = data !== '' && id !== position
-    if (id !== '') position = id
-    return isNew ? [toEvent(data)] : []
-  }
-
-  return iteratePages(load, caller, () => {
-    caller?.removeEventListener('abort', abort)
-    end.abort()
-    stream?.close()
-  })
 }
 
 function toEvent(data: string): PlantEvent {
@@ -102,49 +86,75 @@ function toEvent(data: string): PlantEvent {
 async function openStream(
   link: Link,
   after: string | undefined,
-  signal: AbortSignal,
-): Promise<Stream | Answer> {
-  const guard = openGuard(signal)
-  guard.arm(link.answerLimit)
+  caller: AbortSignal | undefined,
+  connection: AbortController,
+): Promise<AsyncGenerator<Block[]> | Answer> {
+  const signal = joinSignals(caller, connection.signal)
+  const timer = abortAfter(link.timeoutMs, connection)
+  const headers = { Accept: 'text/event-stream' }
+  const request = { method: 'GET', path: '/events', query: { after }, headers }
   try {
-    const request = {
-      method: 'GET',
-      path: '/events',
-      query: { after },
-    } satisfies RequestOf<'listEvents'>
-    const accept = { Accept: 'text/event-stream' satisfies StreamTypeOf<'listEvents'> }
-    const response = await open(link, { ...request, headers: accept }, guard.signal)
-    const { status, headers, body } = response
-    const isStream = /^text\/event-stream\b/.test(headers.get('Content-Type') ?? '')
-    if (status === 200 && isStream && body !== null) return toStream(body, guard, link.silenceLimit)
-    const text = await untilAborted(response.text(), guard.signal)
-    guard.close()
-    return { status, headers, text }
-  } catch (error) {
-    guard.close()
-    throw error
+    const response = await open(link, request, signal)
+    const isStream = /^text\/event-stream\b/.test(response.headers.get('Content-Type') ?? '')
+    if (response.status !== 200 || !isStream || response.body === null)
+      return await readAnswer(response, signal)
+    return readBlocks(link, response.body, signal, connection)
+  } finally {
+    clearTimeout(timer)
   }
 }
 
-function toStream(body: ReadableStream<Uint8Array>, guard: Guard, silenceLimit: TimeLimit): Stream {
+/** The blocks of a stream, as many at a time as arrive together. */
+async function* readBlocks(
+  { silenceMs }: Link,
+  body: ReadableStream<Uint8Array>,
+  signal: AbortSignal,
+  connection: AbortController,
+): AsyncGenerator<Block[]> {
   const reader = body.getReader()
-  const readBlocks = buildStreamReader()
-
-  return {
-    async read() {
-      // A caller that takes its time between events is not silence.
-      guard.arm(silenceLimit)
-      try {
-        const { done, value } = await untilAborted(reader.read(), guard.signal)
-        if (done) guard.close()
-        return done ? undefined : readBlocks(value)
-      } catch (error) {
-        guard.close()
-        throw error
-      } finally {
-        guard.disarm()
-      }
-    },
-    close: guard.close,
+  const toBlocks = buildStreamReader()
+  for (;;) {
+    // A caller that takes its time between events is not silence.
+    const timer = abortAfter(silenceMs, connection)
+    const reading = untilAborted(reader.read(), signal).finally(() => clearTimeout(timer))
+    const { done, value } = await reading
+    if (done) return
+    yield toBlocks(value)
   }
+}
+
+/**
+ * Builds a reader, which takes the bytes of an event stream as they arrive and returns the blocks
+ * that are complete. The rest of a stream that ends inside a block is never used.
+ */
+export function buildStreamReader(): (bytes: Uint8Array) => Block[] {
+  const decoder = new TextDecoder()
+  let rest = ''
+  let lastCharacter = ''
+
+  return (bytes) => {
+    const added = decoder.decode(bytes, { stream: true })
+    // A search in all of it would copy a long block again with each of its pieces.
+    const hasEnd = (lastCharacter + added).includes('\n\n')
+    lastCharacter = added.at(-1) ?? lastCharacter
+    rest += added
+    const blocks: Block[] = []
+    for (let end = hasEnd ? rest.indexOf('\n\n') : -1; end >= 0; end = rest.indexOf('\n\n')) {
+      blocks.push(toBlock(rest.slice(0, end)))
+      rest = rest.slice(end + 2)
+    }
+    if (rest.length > maxBlockCharacters)
+      throw new PlantStoreError('The event stream has an event without an end.')
+    return blocks
+  }
+}
+
+function toBlock(text: string): Block {
+  let id = ''
+  let data = ''
+  for (const line of text.split('\n')) {
+    if (line.startsWith('id:')) id = line.slice(3).trim()
+    if (line.startsWith('data:')) data += line.slice(5)
+  }
+  return { id, data }
 }

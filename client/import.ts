@@ -1,9 +1,7 @@
-import { itemsUntilAborted } from './aborts.ts'
 import { notOurs, readAs } from './answers.ts'
-import { run } from './call.ts'
 import { parse, toNewPlantJson } from './json.ts'
-import type { RequestOf } from './operations.ts'
 import type { Link } from './options.ts'
+import { run, untilAborted } from './request.ts'
 import type { ImportOptions, ImportReport, NewPlant, Refusal } from './types.ts'
 
 /** A part is small enough to be kept for a retry, and large enough to share its transactions. */
@@ -41,6 +39,34 @@ export async function importPlants(
   return report
 }
 
+/** The items of a source, until the signal aborts: the source is then closed without a wait. */
+async function* itemsUntilAborted<Item>(
+  source: Iterable<Item> | AsyncIterable<Item>,
+  signal: AbortSignal,
+): AsyncGenerator<Awaited<Item>, undefined> {
+  const items =
+    Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]()
+  const close = async () => items.return?.()
+  const take = async () => {
+    const { done, value } = await items.next()
+    return { done, value: await value }
+  }
+  let isOpen = true
+  try {
+    for (;;) {
+      signal.throwIfAborted()
+      isOpen = false
+      const { done, value } = await untilAborted(take(), signal)
+      if (done) return
+      isOpen = true
+      yield value
+    }
+  } finally {
+    if (signal.aborted) close().catch(() => {})
+    else if (isOpen) await untilAborted(close(), signal)
+  }
+}
+
 function importPart(
   link: Link,
   body: string,
@@ -53,10 +79,10 @@ function importPart(
       query: { 'on-conflict': onConflict },
       body,
       mediaType: 'application/x-ndjson',
-    } satisfies RequestOf<'importPlantsAsNdjson'>,
+    },
     signal,
     read: (answer, lost) =>
-      readAs<'importPlantsAsNdjson', ImportReport>(
+      readAs(
         answer,
         [200],
         () => pickReport(parse(answer.text, (report: ImportReport) => report.refused)),

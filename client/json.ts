@@ -6,13 +6,9 @@ interface Parsed {
 }
 
 type ToPlants<Value> = (value: Value) => readonly Parsed[]
-type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown
-type Parse = (text: string, reviver: Reviver) => unknown
 
 /** The ids of a text. Quotes inside a string of JSON are escaped, so no match is in a string. */
 const ids = /([{,]\s*"id"\s*:\s*)(-?\d+)(?=\s*[,}])/g
-/** In longer texts, quotes around the ids are several times faster than a reviver. */
-const maxRevivedCharacters = 4_096
 
 /**
  * Parses JSON in which the ids of plants become exact bigints. `toPlants` finds the plants in the
@@ -29,22 +25,13 @@ export function parse<Value>(text: string, toPlants: ToPlants<Value>): Value {
   return value
 }
 
+/** Puts quotes around the ids: several times faster than a reviver, and known to every runtime. */
 function parseLongIds<Value>(text: string, toPlants: ToPlants<Value>): Value {
-  if (text.length <= maxRevivedCharacters && hasSource()) {
-    return (JSON.parse as Parse)(text, (key, value, context) =>
-      key === 'id' && typeof value === 'number' ? BigInt(context?.source ?? '') : value,
-    ) as Value
-  }
   const value = JSON.parse(text.replace(ids, '$1"$2"')) as Value
   for (const plant of toPlants(value)) {
-    if (typeof plant.id === 'string') plant.id = BigInt(plant.id)
+    if (plant.id !== undefined) plant.id = BigInt(plant.id as string)
   }
   return value
-}
-
-/** Whether JSON.parse passes on the source text of a number, as current runtimes do. */
-function hasSource(): boolean {
-  return (JSON.parse as Parse)('1', (_key, _value, context) => context?.source) === '1'
 }
 
 /** A plant as JSON, with every digit of its id. */

@@ -1,5 +1,3 @@
-import { buildTimeLimit, type TimeLimit } from './time-limit.ts'
-
 /** How to reach a service. */
 export interface PlantStoreOptions {
   /** The address of the service, such as `http://127.0.0.1:3000`. It may have a path. */
@@ -21,9 +19,9 @@ export interface Link {
   readonly fetch: typeof fetch
   readonly retries: number
   /** How long one attempt may take. */
-  readonly answerLimit: TimeLimit
+  readonly timeoutMs: number
   /** How long a stream of events may be silent. */
-  readonly silenceLimit: TimeLimit
+  readonly silenceMs: number
 }
 
 /** The service sends something at least every 15 s. */
@@ -47,8 +45,8 @@ export function toLink(options: PlantStoreOptions): Link {
     fetch:
       send === undefined ? (input, init) => fetch(input, init) : (input, init) => send(input, init),
     retries,
-    answerLimit: buildTimeLimit(timeoutMs),
-    silenceLimit: buildTimeLimit(silenceMs),
+    timeoutMs,
+    silenceMs,
   }
 }
 

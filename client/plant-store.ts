@@ -1,15 +1,11 @@
-import { untilAborted } from './aborts.ts'
 import { readPlant } from './answers.ts'
-import { run } from './call.ts'
 import { PlantStoreError } from './errors.ts'
 import { followEvents } from './events.ts'
 import { importPlants } from './import.ts'
 import { toNewPlantJson } from './json.ts'
-import { buildKeys } from './keys.ts'
-import { listPlants } from './list.ts'
-import type { RequestOf } from './operations.ts'
 import { type Link, type PlantStoreOptions, toLink } from './options.ts'
-import { conflictPauses, pause, toJitterMs } from './pauses.ts'
+import { deletePlant, getPlant, listPlants, replacePlant, requireField } from './plants.ts'
+import { pause, run, toJitterMs, untilAborted } from './request.ts'
 import type {
   CallOptions,
   CreateOptions,
@@ -26,7 +22,6 @@ import type {
   ReplaceOptions,
   StoredPlant,
 } from './types.ts'
-import { deletePlant, getPlant, replacePlant, requireField } from './writes.ts'
 
 /** How often `update` starts anew because another client was quicker. */
 const maxConflicts = 1_000
@@ -64,9 +59,9 @@ export class PlantStore {
           'Idempotency-Key': requireField('idempotencyKey', idempotencyKey) ?? this.#newKey(),
         },
         body: toNewPlantJson(plant),
-      } satisfies RequestOf<'createPlant'>,
+      },
       signal,
-      read: (answer) => readPlant<'createPlant'>(answer, [200], plant.id),
+      read: (answer) => readPlant(answer, [200], plant.id),
     })
   }
 
@@ -110,7 +105,7 @@ export class PlantStore {
         const isConflict = error instanceof PlantStoreError && error.error === 41200
         if (!isConflict || conflict >= maxConflicts) throw error
       }
-      await pause(toJitterMs(conflict, conflictPauses), signal)
+      await pause(toJitterMs(conflict, 10, 1_000), signal)
     }
   }
 
@@ -147,4 +142,21 @@ export class PlantStore {
   events(options: EventsOptions = {}): AsyncIterableIterator<PlantEvent> {
     return followEvents(this.#link, options)
   }
+}
+
+/** Builds the source of idempotency keys: a random part for each client, and a count. */
+function buildKeys(): () => string {
+  let prefix: string | undefined
+  let count = 0
+  return () => {
+    prefix ??= randomText()
+    count++
+    return `${prefix}-${count}`
+  }
+}
+
+/** 128 random bits. `randomUUID` is missing on pages that came over plain HTTP. */
+function randomText(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

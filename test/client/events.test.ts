@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
-import { buildStreamReader } from '../../client/event-stream.ts'
-import { followEvents } from '../../client/events.ts'
+import { buildStreamReader, followEvents } from '../../client/events.ts'
 import { type PlantEvent, PlantStore, PositionGoneError } from '../../client/index.ts'
 import { toLink } from '../../client/options.ts'
-import { buildTimeLimit } from '../../client/time-limit.ts'
 import { newFolder } from '../support/folder.ts'
 import { startService, type TestService, operatorToken as token } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -184,7 +182,7 @@ describe('a stream of events', () => {
 
   it('that is silent for too long is opened again', async () => {
     const { url, requests } = await openScriptedServer(head, stream(toBlock('p1')))
-    const link = { ...toLink({ url, token }), silenceLimit: buildTimeLimit(50) }
+    const link = { ...toLink({ url, token }), silenceMs: 50 }
     const [event] = await take(followEvents(link, {}), 1)
     assert.equal(event?.position, 'p1')
     assert.equal(requests[1]?.url, '/events?after=p0')

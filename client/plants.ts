@@ -1,11 +1,17 @@
-import { readPlant } from './answers.ts'
-import type { Answer } from './attempt.ts'
-import { run, toFailure } from './call.ts'
+import { readPlant, readPlants } from './answers.ts'
 import { PlantStoreError } from './errors.ts'
 import { requireId, toPlantJson } from './json.ts'
-import type { RequestOf } from './operations.ts'
 import type { Link } from './options.ts'
-import type { DeleteOptions, Plant, PlantState, ReplacedPlant, ReplaceOptions } from './types.ts'
+import { type Answer, run, toFailure } from './request.ts'
+import type {
+  DeleteOptions,
+  ListOptions,
+  Plant,
+  PlantState,
+  ReplacedPlant,
+  ReplaceOptions,
+  StoredPlant,
+} from './types.ts'
 
 /** Reads one plant. */
 export function getPlant(
@@ -17,9 +23,9 @@ export function getPlant(
     request: {
       method: 'GET',
       path: `/plants/${requireId(id)}`,
-    } satisfies RequestOf<'getPlant'>,
+    },
     signal,
-    read: (answer) => (isAbsent(answer) ? undefined : readPlant<'getPlant'>(answer, [200])),
+    read: (answer) => (isAbsent(answer) ? undefined : readPlant(answer, [200])),
   })
 }
 
@@ -48,13 +54,13 @@ export function replacePlant(
       path: `/plants/${requireId(id)}`,
       headers: toHeaders(options),
       body: toPlantJson(plant),
-    } satisfies RequestOf<'replacePlant'>,
+    },
     signal,
     look,
     async read(answer, lost) {
       const found = answer.status === 412 && lost ? await look(lost) : undefined
       if (found !== undefined) return found
-      const replaced = readPlant<'replacePlant'>(answer, [200, 201])
+      const replaced = readPlant(answer, [200, 201])
       return { ...replaced, created: answer.status === 201 }
     },
   })
@@ -76,7 +82,7 @@ export function deletePlant(link: Link, id: bigint, options: DeleteOptions): Pro
       method: 'DELETE',
       path: `/plants/${requireId(id)}`,
       headers: toHeaders(options),
-    } satisfies RequestOf<'deletePlant'>,
+    },
     signal,
     look,
     async read(answer, lost) {
@@ -129,4 +135,89 @@ function toHeaders({ ifMatch, ifNoneMatch }: ReplaceOptions) {
 export function requireField<Value extends string | undefined>(name: string, value: Value): Value {
   if (value === undefined || (typeof value === 'string' && /^[ -~]+$/.test(value))) return value
   throw new TypeError(`${name} must be a string of visible ASCII characters.`)
+}
+
+/** Lists plants, page by page as the caller takes them. */
+export function listPlants(
+  link: Link,
+  options: ListOptions,
+): AsyncIterableIterator<StoredPlant, undefined> {
+  if (options.after !== undefined) requireId(options.after)
+  requireWellFormed('tag', options.tag)
+  requireWellFormed('name', options.name)
+  return toItems(readPages(link, options), options.signal)
+}
+
+/**
+ * Walks over all pages. The next one starts after an id, so a page can be read again. A page of a
+ * search can be empty although others follow.
+ */
+async function* readPages(
+  link: Link,
+  { tag, name, order, after, pageSize: limit = 1_000, signal }: ListOptions,
+): AsyncGenerator<readonly StoredPlant[], undefined> {
+  for (;;) {
+    const query = { limit, after, tag, name, order }
+    const { plants, next } = await run(link, {
+      request: { method: 'GET', path: '/plants', query },
+      signal,
+      read: (answer) => ({ plants: readPlants(answer), next: answer.headers.get('Link') }),
+    })
+    yield plants
+    signal?.throwIfAborted()
+    after = next === null ? undefined : (toNext(next) ?? plants.at(-1)?.id)
+    if (after === undefined) return
+  }
+}
+
+/**
+ * Gives the items of pages one by one. A generator of items would make a walk 1.5 times as long.
+ */
+function toItems<Item>(
+  pages: AsyncGenerator<readonly Item[], undefined>,
+  signal: AbortSignal | undefined,
+): AsyncIterableIterator<Item, undefined> {
+  let items: readonly Item[] = []
+  let at = 0
+
+  async function load(): Promise<IteratorResult<Item, undefined>> {
+    // The generator then throws the reason.
+    if (signal?.aborted) items = []
+    while (at >= items.length) {
+      const { done, value } = await pages.next()
+      if (done) break
+      // Another call, which did not wait for this one, may have loaded a page meanwhile.
+      items = [...items.slice(at), ...value]
+      at = 0
+    }
+    return toResult()
+  }
+
+  function toResult(): IteratorResult<Item, undefined> {
+    if (at >= items.length) return { done: true, value: undefined }
+    return { done: false, value: items[at++] as Item }
+  }
+
+  return {
+    [Symbol.asyncIterator]() {
+      return this
+    },
+    next: () => (at < items.length && !signal?.aborted ? Promise.resolve(toResult()) : load()),
+    return() {
+      items = []
+      return pages.return(undefined)
+    },
+  }
+}
+
+/** The id after which the next page begins. */
+function toNext(link: string): bigint | undefined {
+  const [, after] = /[?&]after=(-?\d{1,19})\b/.exec(link) ?? []
+  return after === undefined ? undefined : BigInt(after)
+}
+
+/** Refuses a text that no address can hold. No plant has one. */
+function requireWellFormed(option: string, text: string | undefined): void {
+  if (text === undefined || (typeof text === 'string' && text.isWellFormed())) return
+  throw new TypeError(`${option} must be a string without lone surrogates.`)
 }

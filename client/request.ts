@@ -1,0 +1,206 @@
+import { PlantStoreError, PositionGoneError } from './errors.ts'
+import type { Link } from './options.ts'
+
+export interface Request {
+  readonly method: string
+  readonly path: string
+  readonly query?: Values
+  readonly headers?: Values
+  readonly body?: string
+  readonly mediaType?: string
+}
+
+type Values = Readonly<Record<string, string | number | bigint | undefined>>
+
+/** An answer, read to its end. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+/** One call, which may take several requests. */
+export interface Call<Result> {
+  readonly request: Request
+  readonly signal: AbortSignal | undefined
+  /** The result of a final answer. `lost` is an earlier attempt that may have succeeded. */
+  read(answer: Answer, lost: PlantStoreError | undefined): Result | Promise<Result>
+  /** After a lost answer: the result if the attempt did succeed; undefined to try again. */
+  look?(lost: PlantStoreError): Promise<Result | undefined>
+}
+
+/** The service, or a proxy before it, could not serve the request. */
+const retriedStatuses = [429, 502, 503, 504]
+/** These answers say that nothing was stored. After the others, something may be. */
+const refusedStatuses = [429, 503]
+/** A call never waits longer than this for its next attempt, whatever the service asks for. */
+export const maxRetryAfterMs = 60_000
+
+/** Sends the request until an answer is final, as often as the options allow. */
+export async function run<Result>(link: Link, call: Call<Result>): Promise<Result> {
+  let lost: PlantStoreError | undefined
+  for (let retry = 0; ; retry++) {
+    const answer = await attempt(link, call.request, call.signal)
+    const failure = toRetried(answer)
+    if (failure === undefined) return call.read(answer as Answer, lost)
+    const pauseMs = toPauseMs(answer, retry)
+    if (retry >= link.retries || pauseMs > maxRetryAfterMs) throw failure
+    if (!refusedStatuses.includes(failure.status ?? 0)) lost = failure
+    await pause(pauseMs, call.signal)
+    const found = lost && (await call.look?.(lost))
+    if (found !== undefined) return found
+  }
+}
+
+/** Sends a request once. Rejects with the reason of the caller's signal if that aborts. */
+async function attempt(
+  link: Link,
+  request: Request,
+  caller: AbortSignal | undefined,
+): Promise<Answer | PlantStoreError> {
+  caller?.throwIfAborted()
+  const limit = new AbortController()
+  const signal = joinSignals(caller, limit.signal)
+  const timer = abortAfter(link.timeoutMs, limit)
+  let response: Response | undefined
+  try {
+    response = await open(link, request, signal)
+    return await readAnswer(response, signal)
+  } catch (cause) {
+    caller?.throwIfAborted()
+    return toLost(link, response, cause)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Sends a request. The response has its status and headers; its body is still to be read. */
+export function open(
+  { url, authorization, fetch }: Link,
+  { method, path, query, headers, body, mediaType = 'application/json' }: Request,
+  signal: AbortSignal,
+): Promise<Response> {
+  const fields: Record<string, string> = { Authorization: authorization }
+  if (body !== undefined) fields['Content-Type'] = mediaType
+  for (const name in headers) {
+    const value = headers[name]
+    if (value !== undefined) fields[name] = String(value)
+  }
+  // Following a redirect would turn a POST into a GET, and could show the token to another host.
+  const init: RequestInit = { method, headers: fields, redirect: 'manual', signal }
+  if (body !== undefined) init.body = body
+  // With its cache, Chromium may send a write twice if a read of the same plant was broken off.
+  if (method !== 'GET') init.cache = 'no-store'
+  // Not every `fetch` that a caller passes looks at the signal.
+  return untilAborted(fetch(url + path + toQueryString(query), init), signal)
+}
+
+function toQueryString(query: Values | undefined): string {
+  if (query === undefined) return ''
+  const pairs = Object.entries(query)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)
+  return pairs.length === 0 ? '' : `?${pairs.join('&')}`
+}
+
+export async function readAnswer(response: Response, signal: AbortSignal): Promise<Answer> {
+  const text = await untilAborted(response.text(), signal)
+  return { status: response.status, headers: response.headers, text }
+}
+
+/** The failure of an attempt whose answer did not arrive, or not whole. */
+export function toLost(
+  { url }: Link,
+  response: Response | undefined,
+  cause: unknown,
+): PlantStoreError {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return new PlantStoreError(`The connection to ${url} was lost: ${reason.replace(/\.?$/, '.')}`, {
+    status: response?.status,
+    requestId: response?.headers.get('X-Request-Id') ?? undefined,
+    cause,
+  })
+}
+
+/** The failure of an attempt that is worth another one. */
+export function toRetried(answer: Answer | PlantStoreError): PlantStoreError | undefined {
+  if (answer instanceof PlantStoreError) return answer
+  return retriedStatuses.includes(answer.status) ? toFailure(answer) : undefined
+}
+
+/** The failure that an answer tells of, with whatever is known if it is none of ours. */
+export function toFailure({ status, headers, text }: Answer, cause?: unknown): PlantStoreError {
+  const requestId = headers.get('X-Request-Id') ?? undefined
+  const { error, message } = toErrorBody(text)
+  if (error === undefined || status < 400) {
+    const what = status === 0 || (status >= 300 && status < 400) ? 'a redirect' : `${status}`
+    return new PlantStoreError(
+      `The answer (${what}) is not that of a Plant Store: check the url.`,
+      { status: status || undefined, requestId, cause },
+    )
+  }
+  const Kind = error === 41000 ? PositionGoneError : PlantStoreError
+  return new Kind(message, { status, error, requestId, cause })
+}
+
+function toErrorBody(text: string): { error?: number; message: string } {
+  try {
+    const { error, message } = JSON.parse(text)
+    if (typeof error === 'number' && typeof message === 'string') return { error, message }
+  } catch {}
+  return { message: '' }
+}
+
+/** The pause before the next attempt: random, and longer than `Retry-After` asks for. */
+export function toPauseMs(answer: Answer | PlantStoreError, retry: number): number {
+  const jitterMs = toJitterMs(retry, 250, 8_000)
+  return answer instanceof PlantStoreError ? jitterMs : toRetryAfterMs(answer.headers) + jitterMs
+}
+
+/** A random pause below a bound that doubles with each retry, so that clients spread out. */
+export function toJitterMs(retry: number, firstMs: number, maxMs: number): number {
+  return Math.random() * Math.min(firstMs * 2 ** retry, maxMs)
+}
+
+/** The pause that `Retry-After` asks for; 0 if it is no number of seconds and no date. */
+function toRetryAfterMs(headers: Headers): number {
+  const text = headers.get('Retry-After') ?? ''
+  const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now()
+  return ms > 0 ? ms : 0
+}
+
+/** Waits, or rejects with the reason of the signal as soon as that aborts. */
+export async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const waiting = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms)
+  })
+  await untilAborted(waiting, signal).finally(() => clearTimeout(timer))
+}
+
+/**
+ * Starts the time of an attempt; clear the timer when it ends. `AbortSignal.timeout` cannot be
+ * cleared: joined with a signal of the caller, it would keep each request in memory for 30 s.
+ */
+export function abortAfter(ms: number, work: AbortController): ReturnType<typeof setTimeout> {
+  return setTimeout(() => work.abort(new Error(`No answer within ${ms} ms.`)), ms)
+}
+
+export function joinSignals(caller: AbortSignal | undefined, own: AbortSignal): AbortSignal {
+  return caller === undefined ? own : AbortSignal.any([caller, own])
+}
+
+/** Settles as the work does, or rejects with the reason of the signal as soon as that aborts. */
+export function untilAborted<Result>(
+  work: Result | PromiseLike<Result>,
+  signal: AbortSignal | undefined,
+): Promise<Result> {
+  const working = Promise.resolve(work)
+  if (signal === undefined) return working
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason)
+    if (signal.aborted) stop()
+    signal.addEventListener('abort', stop)
+    working.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
+  })
+}
