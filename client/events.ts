@@ -1,7 +1,8 @@
-import { pickPlant } from './answers.ts'
-import { PlantStoreError } from './errors.ts'
+import { notOurs, pickPlant, readAs } from './answers.ts'
+import { PlantStoreError, PositionGoneError } from './errors.ts'
 import { parse } from './json.ts'
 import type { Link } from './options.ts'
+import { listPlants } from './plants.ts'
 import {
   type Answer,
   abortAfter,
@@ -10,13 +11,14 @@ import {
   open,
   pause,
   readAnswer,
+  run,
   toFailure,
   toLost,
   toPauseMs,
   toRetried,
   untilAborted,
 } from './request.ts'
-import type { EventsOptions, PlantEvent } from './types.ts'
+import type { EventsOptions, MirrorChange, MirrorOptions, PlantEvent } from './types.ts'
 
 /** A block of an event stream; '' for a field that it does not have. */
 interface Block {
@@ -26,6 +28,55 @@ interface Block {
 
 /** More than the largest plant takes, with each of its bytes written as an escape. */
 const maxBlockCharacters = 8 * 1024 * 1024
+
+/** The end of the journal, after every change that is there now. */
+export function readPosition(link: Link, signal: AbortSignal | undefined): Promise<string> {
+  return run(link, {
+    request: { method: 'GET', path: '/events', query: { after: 'latest', limit: 1 } },
+    signal,
+    read: (answer) =>
+      readAs(answer, [200], () => {
+        const [, position] = /[?&]after=([\w-]+)/.exec(answer.headers.get('Link') ?? '') ?? []
+        if (position === undefined) throw notOurs()
+        return position
+      }),
+  })
+}
+
+/**
+ * All plants, then every change. The list is not one moment: it takes time, and plants change
+ * meanwhile. But all that it shows happened before a position that is read after it. So a copy is
+ * true there once the changes from before the list up to that position have been applied to it.
+ */
+export async function* mirrorPlants(
+  link: Link,
+  { after, signal }: MirrorOptions,
+): AsyncGenerator<MirrorChange, undefined> {
+  let patient = link
+  for (let start = after; ; start = undefined) {
+    try {
+      let end: string | undefined
+      if (start === undefined) {
+        start = await readPosition(patient, signal)
+        // A mirror that has reached the service once waits for it, like a stream of events.
+        patient = { ...link, retries: Number.POSITIVE_INFINITY }
+        yield { type: 'reset' }
+        for await (const plant of listPlants(patient, { signal })) yield { type: 'plant', plant }
+        end = await readPosition(patient, signal)
+        if (end === start) yield { type: 'synced', position: end }
+      }
+      for await (const event of followEvents(patient, { after: start, signal })) {
+        patient = { ...link, retries: Number.POSITIVE_INFINITY }
+        yield event
+        if (event.position === end) yield { type: 'synced', position: end }
+      }
+    } catch (error) {
+      // The changes since then are no longer kept, or it is a position of another store.
+      if (!(error instanceof PositionGoneError)) throw error
+      signal?.throwIfAborted()
+    }
+  }
+}
 
 /** Follows the journal. Reconnects from the last position, for as long as the caller reads. */
 export async function* followEvents(

@@ -1,6 +1,6 @@
 import { readPlant } from './answers.ts'
 import { PlantStoreError } from './errors.ts'
-import { followEvents } from './events.ts'
+import { followEvents, mirrorPlants, readPosition } from './events.ts'
 import { importPlants } from './import.ts'
 import { toNewPlantJson } from './json.ts'
 import { type Link, type PlantStoreOptions, toLink } from './options.ts'
@@ -14,6 +14,8 @@ import type {
   ImportOptions,
   ImportReport,
   ListOptions,
+  MirrorChange,
+  MirrorOptions,
   NewPlant,
   Plant,
   PlantEvent,
@@ -141,6 +143,20 @@ export class PlantStore {
    */
   events(options: EventsOptions = {}): AsyncIterableIterator<PlantEvent> {
     return followEvents(this.#link, options)
+  }
+
+  /** The position after every change that is there now, for `events` and `mirror`. */
+  async position(options: CallOptions = {}): Promise<string> {
+    return readPosition(this.#link, options.signal)
+  }
+
+  /**
+   * Keeps a copy true, until the caller stops: a `reset`, a `plant` for each plant, the events that
+   * came meanwhile, `synced`, then events. With `after`, only events from there. If the service no
+   * longer keeps the position, it begins again with a `reset`.
+   */
+  mirror(options: MirrorOptions = {}): AsyncIterableIterator<MirrorChange> {
+    return mirrorPlants(this.#link, options)
   }
 }
 

@@ -203,9 +203,10 @@ function toItems<Item>(
       return this
     },
     next: () => (at < items.length && !signal?.aborted ? Promise.resolve(toResult()) : load()),
-    return() {
+    async return() {
       items = []
-      return pages.return(undefined)
+      await pages.return(undefined)
+      return { done: true, value: undefined }
     },
   }
 }

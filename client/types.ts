@@ -41,6 +41,16 @@ export interface PlantEvent {
   readonly plant: StoredPlant
 }
 
+/** A step of a mirror: apply each one, in order, and your copy is that of the service. */
+export type MirrorChange =
+  /** Empty the copy. All plants follow. */
+  | { readonly type: 'reset' }
+  /** A plant to keep. */
+  | { readonly type: 'plant'; readonly plant: StoredPlant }
+  /** From here on the copy is the store, as it was at this position. */
+  | { readonly type: 'synced'; readonly position: string }
+  | PlantEvent
+
 /** The rule of an import for a plant whose id belongs to a plant of different content. */
 export type OnConflict = 'fail' | 'skip' | 'replace'
 
@@ -115,5 +125,11 @@ export interface ImportOptions extends CallOptions {
 /** The options of following the changes. */
 export interface EventsOptions extends CallOptions {
   /** A position, or `latest` for what happens from now on; unless given, the oldest kept. */
+  readonly after?: string | undefined
+}
+
+/** The options of a mirror. */
+export interface MirrorOptions extends CallOptions {
+  /** The position up to which your copy is true. Unless given, the mirror starts with all plants. */
   readonly after?: string | undefined
 }

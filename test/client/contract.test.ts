@@ -76,6 +76,8 @@ const calls: Record<keyof PlantStore, [OperationName, (store: PlantStore) => Pro
     (store) => store.importPlants([plant], { onConflict: 'skip' }),
   ],
   events: ['listEvents', (store) => store.events({ after: 'p' }).next()],
+  position: ['listEvents', (store) => store.position()],
+  mirror: ['listEvents', (store) => store.mirror({ after: 'p' }).next()],
 }
 
 describe('a request of the client', () => {

@@ -20,6 +20,8 @@ const calls: Record<Exclude<keyof PlantStore, symbol>, Call> = {
   list: (store, signal) => store.list({ signal }).next(),
   importPlants: (store, signal) => store.importPlants([plant], { signal }),
   events: (store, signal) => store.events({ signal }).next(),
+  position: (store, signal) => store.position({ signal }),
+  mirror: (store, signal) => store.mirror({ signal }).next(),
 }
 
 const beginBody: Script = (_request, response) =>
