@@ -25,8 +25,8 @@
  * Sharing. Followers at one cursor get the same page, with the bytes that the first one has made of
  * it. The last few pages are kept for those that come a little later: a page never changes, and one
  * that has been trimmed since is still true. A follower behind whose cursor is within one of them
- * gets its rest, and so comes to the cursors of others. The sender of webhooks, which has a pace of its own,
- * shares these pages through `read`.
+ * gets its rest, and so comes to the cursors of others. The sender of webhooks, which has a pace of
+ * its own, shares these pages through `read`.
  *
  * Failures. While the store is away, live followers wait until it is back. A follower behind gets
  * the error.
@@ -211,7 +211,7 @@ export function openReader(store: JournalSource): JournalReader {
     return kept.reading
   }
 
-  /** The rest of a kept page if the cursor is within one: from its end on, followers share pages. */
+  /** The rest of a kept page, if the cursor is within one. From its end on, followers share. */
   async function readOn(after: Position | 'oldest'): Promise<Read> {
     for (const { page } of pages) {
       if (page === undefined) continue
