@@ -119,6 +119,7 @@ export async function* followEvents(
     const pauseMs = toPauseMs(failure, retry)
     const isHopeless = !wasConnected && retry >= link.retries
     if (isHopeless || pauseMs > maxRetryAfterMs) throw retried
+    link.onRetry(retried, pauseMs)
     await pause(pauseMs, caller)
   }
 }

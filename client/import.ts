@@ -25,18 +25,28 @@ export async function importPlants(
     report = addReports(report, await importPart(link, part.join('\n'), options))
     part = []
     characters = 0
+    options.onProgress?.(report)
   }
 
   const { signal } = options
   signal?.throwIfAborted()
   for await (const plant of signal ? itemsUntilAborted(plants, signal) : plants) {
-    const line = toNewPlantJson(plant)
+    const line = toLine(plant, report.lines + part.length + 1)
     part.push(line)
     characters += line.length
     if (characters >= partCharacters) await send()
   }
   if (part.length > 0) await send()
   return report
+}
+
+/** The line of a plant. An id that is no bigint is named by its place in the source. */
+function toLine(plant: NewPlant, place: number): string {
+  try {
+    return toNewPlantJson(plant)
+  } catch (cause) {
+    throw new TypeError(`Plant ${place} of the import: ${(cause as Error).message}`, { cause })
+  }
 }
 
 /** The items of a source, until the signal aborts: the source is then closed without a wait. */

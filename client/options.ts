@@ -1,3 +1,5 @@
+import type { PlantStoreError } from './errors.ts'
+
 /** How to reach a service. */
 export interface PlantStoreOptions {
   /** The address of the service, such as `http://127.0.0.1:3000`. It may have a path. */
@@ -10,6 +12,8 @@ export interface PlantStoreOptions {
   readonly timeoutMs?: number | undefined
   /** How often a call is tried again: 5 times unless given, and 0 for never. */
   readonly retries?: number | undefined
+  /** Learns of each attempt that failed and is made again, after a pause. */
+  readonly onRetry?: ((failure: PlantStoreError, pauseMs: number) => void) | undefined
 }
 
 /** The checked options. */
@@ -18,6 +22,7 @@ export interface Link {
   readonly authorization: string
   readonly fetch: typeof fetch
   readonly retries: number
+  onRetry(failure: PlantStoreError, pauseMs: number): void
   /** How long one attempt may take. */
   readonly timeoutMs: number
   /** How long a stream of events may be silent. */
@@ -31,11 +36,12 @@ const maxRetries = 100
 
 /** Checks the options. Throws a TypeError that names the wrong one, and never shows the token. */
 export function toLink(options: PlantStoreOptions): Link {
-  const { url, token, fetch: send, timeoutMs = 30_000, retries = 5 } = options
+  const { url, token, fetch: send, timeoutMs = 30_000, retries = 5, onRetry } = options
   require(typeof token === 'string' &&
     /^[!-~]+$/.test(token), 'token must be a string of visible ASCII characters.')
   require(send === undefined ||
     typeof send === 'function', 'fetch must be a function like that of the runtime.')
+  require(onRetry === undefined || typeof onRetry === 'function', 'onRetry must be a function.')
   requireWithin('timeoutMs', timeoutMs, 1, maxTimeoutMs)
   requireWithin('retries', retries, 0, maxRetries)
   return {
@@ -45,6 +51,7 @@ export function toLink(options: PlantStoreOptions): Link {
     fetch:
       send === undefined ? (input, init) => fetch(input, init) : (input, init) => send(input, init),
     retries,
+    onRetry: (failure, pauseMs) => onRetry?.(failure, pauseMs),
     timeoutMs,
     silenceMs,
   }

@@ -83,12 +83,12 @@ export class PlantStore {
 
   /**
    * Changes a plant and loses no change of others: reads it, calls `change`, and writes the result
-   * if the plant is still the same; otherwise it starts anew. Returns the plant as written;
-   * undefined if there is none.
+   * if the plant is still the same; otherwise it starts anew. If `change` gives undefined, the plant
+   * is left as it is. Returns the plant as it is then; undefined if there is none.
    */
   async update(
     id: bigint,
-    change: (plant: PlantState) => Plant | Promise<Plant>,
+    change: (plant: PlantState) => Plant | undefined | Promise<Plant | undefined>,
     options: CallOptions = {},
   ): Promise<PlantState | undefined> {
     const { signal } = options
@@ -97,6 +97,7 @@ export class PlantStore {
       if (plant === undefined) return undefined
       const ifMatch = plant.etag
       const changed = await untilAborted(change(plant), signal)
+      if (changed === undefined) return plant
       try {
         const { created: _, ...written } = await replacePlant(this.#link, id, changed, {
           ifMatch,

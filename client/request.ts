@@ -46,6 +46,7 @@ export async function run<Result>(link: Link, call: Call<Result>): Promise<Resul
     const pauseMs = toPauseMs(answer, retry)
     if (retry >= link.retries || pauseMs > maxRetryAfterMs) throw failure
     if (!refusedStatuses.includes(failure.status ?? 0)) lost = failure
+    link.onRetry(failure, pauseMs)
     await pause(pauseMs, call.signal)
     const found = lost && (await call.look?.(lost))
     if (found !== undefined) return found
@@ -115,10 +116,25 @@ export function toLost(
   cause: unknown,
 ): PlantStoreError {
   const reason = cause instanceof Error ? cause.message : String(cause)
-  return new PlantStoreError(`The connection to ${url} was lost: ${reason.replace(/\.?$/, '.')}`, {
+  const message = isRefused(cause)
+    ? `Nothing listens at ${url}: start the service, or check the url.`
+    : `The connection to ${url} was lost: ${reason.replace(/\.?$/, '.')}`
+  return new PlantStoreError(message, {
     status: response?.status,
     requestId: response?.headers.get('X-Request-Id') ?? undefined,
     cause,
+  })
+}
+
+/** Whether no connection was accepted, as Node.js, Bun and Deno tell it. Browsers do not tell. */
+function isRefused(failure: unknown): boolean {
+  const { cause } = Object(failure) as { cause?: unknown }
+  return [failure, cause].some((each) => {
+    const { code, message } = Object(each) as { code?: unknown; message?: unknown }
+    return (
+      /^(ECONNREFUSED|ConnectionRefused)$/.test(`${code}`) ||
+      /connection refused/i.test(`${message}`)
+    )
   })
 }
 

@@ -120,6 +120,8 @@ export interface ListOptions extends CallOptions {
 export interface ImportOptions extends CallOptions {
   /** `fail` keeps the stored plant and reports it, unless given; `skip` only keeps it. */
   readonly onConflict?: OnConflict | undefined
+  /** Gets the report so far after each request: what is on disk, however the import ends. */
+  readonly onProgress?: ((report: ImportReport) => void) | undefined
 }
 
 /** The options of following the changes. */

@@ -148,6 +148,14 @@ describe('a client of a running service', () => {
     assert.equal(calls, 0)
   })
 
+  it('leaves a plant that the change of an update gives nothing for', async () => {
+    const id = newId()
+    const created = await store.create({ id, name: 'x' })
+    assert.deepEqual(await store.update(id, () => undefined), created)
+    assert.deepEqual(await store.update(id, async () => undefined), created)
+    assert.deepEqual(await store.get(id), created)
+  })
+
   it('throws what the change of an update throws, and writes nothing', async () => {
     const id = newId()
     const { etag } = await store.create({ id, name: 'x' })
@@ -274,6 +282,7 @@ describe('the options of a client', () => {
     ],
     token: [undefined, 7, '', 'secret token', 'secret\n'],
     fetch: ['secret'],
+    onRetry: ['secret'],
     timeoutMs: [0, '1', 2 ** 31],
     retries: [-1, 0.5, Number.POSITIVE_INFINITY],
   }

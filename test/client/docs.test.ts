@@ -42,8 +42,9 @@ describe('docs/client.md', () => {
 
   it('explains every call, option and error class of the client', () => {
     const names = ['create', 'get', 'replace', 'update', 'delete', 'list', 'importPlants', 'events']
+    names.push('position', 'mirror')
     for (const name of names) assert.match(examples, new RegExp(`store\\.${name}\\(`))
-    const others = ['url', 'token', 'fetch', 'timeoutMs', 'retries', 'PositionGoneError']
+    const others = ['url', 'token', 'fetch', 'timeoutMs', 'retries', 'onRetry', 'PositionGoneError']
     for (const name of others) assert.match(page, new RegExp(`\`${name}\``))
   })
 })

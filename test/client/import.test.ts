@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { emptyReport } from '../../client/import.ts'
-import { type NewPlant, PlantStore } from '../../client/index.ts'
+import { type ImportReport, type NewPlant, PlantStore } from '../../client/index.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
 import { openDroppingProxy } from './dropping-proxy.ts'
 import { answer, openScriptedServer } from './scripted-server.ts'
@@ -137,7 +137,31 @@ describe('importPlants', () => {
     assert.equal(isClosed, true)
   })
 
-  it('refuses an id that is no bigint', async () => {
-    await assert.rejects(store.importPlants([{ id: 1 as never, name: 'x' }]), TypeError)
+  it('refuses an id that is no bigint, and names its place', async () => {
+    const plants = Array.from({ length: 2_500 }, (_, index) => ({
+      id: BigInt(index),
+      name: 'x'.repeat(1024),
+    }))
+    const wrong = { id: 1 as never, name: 'x' }
+    await assert.rejects(store.importPlants([...plants, wrong]), {
+      name: 'TypeError',
+      message: 'Plant 2501 of the import: id must be a bigint, such as 1n, but is a number.',
+    })
+  })
+
+  it('tells what is on disk after each part, however it ends', async () => {
+    const mistake = new Error('mine')
+    const first = 2n ** 59n
+    function* plants(): Generator<NewPlant> {
+      for (let id = first; id < first + 2_500n; id++) yield { id, name: 'x'.repeat(1024) }
+      throw mistake
+    }
+    const reports: ImportReport[] = []
+    const onProgress = (report: ImportReport) => reports.push(report)
+    await assert.rejects(store.importPlants(plants(), { onProgress }), (error) => error === mistake)
+    const listed = await Array.fromAsync(store.list({ after: first - 1n }))
+    const there = listed.filter(({ id }) => id < first + 2_500n).length
+    assert.deepEqual(reports.at(-1), { ...emptyReport, lines: there, stored: there })
+    assert.ok(reports.length === 2 && there > 1_000, `${there} of ${reports.length} parts`)
   })
 })

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { type AddressInfo, createServer } from 'node:net'
 import { before, describe, it } from 'node:test'
-import { PlantStore, type PlantStoreOptions } from '../../client/index.ts'
+import { PlantStore, type PlantStoreError, type PlantStoreOptions } from '../../client/index.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
 import { type Moment, openDroppingProxy } from './dropping-proxy.ts'
+import { openScriptedServer } from './scripted-server.ts'
 
 const moments: Moment[] = ['before sending', 'after forwarding', 'before the answer']
 
@@ -162,5 +164,25 @@ describe('a client behind a network that loses connections', () => {
     assert.match(error.message, /^The connection to http:\/\/127\.0\.0\.1:\d+ was lost: /)
     assert.ok(error.cause instanceof Error)
     assert.equal(requests.length, 3)
+  })
+
+  it('says that nothing listens, and tells onRetry of each attempt that is made again', async () => {
+    const server = await openScriptedServer((request) => request.socket.destroy())
+    const told: [string, boolean][] = []
+    const onRetry = ({ message }: PlantStoreError, pauseMs: number) =>
+      told.push([message.replace(/^.*http:\S+ /, ''), pauseMs <= 500])
+    const options = { token: operatorToken, retries: 2, onRetry }
+    await assert.rejects(new PlantStore({ url: server.url, ...options }).get(1n))
+    const listener = createServer()
+    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`
+    await new Promise((resolve) => listener.close(resolve))
+    const away = new PlantStore({ url, ...options, retries: 1 })
+    const message = `Nothing listens at ${url}: start the service, or check the url.`
+    await assert.rejects(away.get(1n), { message })
+    await assert.rejects(away.events().next(), { message })
+    const lost = ['was lost: fetch failed.', true]
+    const refused = ['start the service, or check the url.', true]
+    assert.deepEqual(told, [lost, lost, refused, refused])
   })
 })

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import { type MirrorChange, PlantStore } from '../../client/index.ts'
+import { startService, operatorToken as token } from '../support/service.ts'
+
+/** Reads this many changes of a mirror, without the times of events. */
+async function take(changes: AsyncIterable<MirrorChange>, count: number): Promise<object[]> {
+  const taken: object[] = []
+  for await (const change of changes) {
+    const { at: _, ...rest } = { at: '', ...change }
+    if (taken.push(rest) === count) break
+  }
+  return taken
+}
+
+async function openStore(): Promise<PlantStore> {
+  return new PlantStore({ url: (await startService('sqlite::memory:')).url, token })
+}
+
+describe('a mirror', () => {
+  let store: PlantStore
+  const plants = [1n, 2n, 2n ** 62n + 1n].map((id) => ({ id, name: `Plant ${id}` }))
+  before(async () => {
+    store = await openStore()
+    for (const plant of plants) await store.create(plant)
+  })
+
+  const toSteps = (position: string) => [
+    { type: 'reset' },
+    ...plants.map((plant) => ({ type: 'plant', plant })),
+    { type: 'synced', position },
+  ]
+
+  it('begins with every plant and the position, then follows', async () => {
+    const position = await store.position()
+    const mirror = store.mirror()
+    const steps = []
+    while (steps.length < 5) steps.push((await mirror.next()).value)
+    assert.deepEqual(steps, toSteps(position))
+    await store.replace(1n, { name: 'new' })
+    const { value } = await mirror.next()
+    assert.equal(value.position, await store.position())
+    assert.deepEqual([value.type, value.plant], ['plant.replaced', { id: 1n, name: 'new' }])
+    await mirror.return?.()
+    await store.replace(1n, { name: 'Plant 1' })
+  })
+
+  it('tells the changes that came while it listed the plants before it is synced', async () => {
+    const mirror = store.mirror()
+    const steps = [(await mirror.next()).value]
+    await store.create({ id: 3n, name: 'short-lived' })
+    await store.delete(3n)
+    const end = await store.position()
+    do steps.push((await mirror.next()).value)
+    while (steps.at(-1).type !== 'synced')
+    assert.deepEqual(
+      steps.map(({ type }) => type),
+      ['reset', 'plant', 'plant', 'plant', 'plant.created', 'plant.deleted', 'synced'],
+    )
+    assert.equal(steps.at(-1).position, end)
+    await mirror.return?.()
+  })
+
+  it('follows from a position, without the plants', async () => {
+    const after = await store.position()
+    await store.create({ id: 4n, name: 'x' })
+    await store.delete(4n)
+    const seen = await take(store.mirror({ after }), 2)
+    const position = await store.position()
+    assert.deepEqual(seen.at(-1), { type: 'plant.deleted', position, plant: { id: 4n, name: 'x' } })
+  })
+
+  it('begins again if the position is of another store', async () => {
+    const after = await (await openStore()).position()
+    assert.deepEqual(await take(store.mirror({ after }), 5), toSteps(await store.position()))
+  })
+
+  it('throws every other refusal', async () => {
+    await assert.rejects(store.mirror({ after: 'no position!' }).next(), { error: 40005 })
+  })
+})
