@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { browserMissing } from '../support/browser.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
-import { readRows, visitPlants } from './visit.ts'
+import { hasFocus, readRows, visitPlants } from './visit.ts'
 
 const count = 100_000
 
@@ -66,23 +66,39 @@ describe('100,000 plants', { skip: browserMissing }, () => {
     assert.deepEqual(errors, [])
   })
 
-  it('are reached by id, and scrolled through upwards from there', async () => {
-    const { page } = await visitPlants(service.url)
+  it('are reached by id, and the fields above the list from there', async () => {
+    const { page, errors } = await visitPlants(service.url)
     await page.getByLabel('Go to id').fill('77777')
     await page.keyboard.press('Enter')
     await page.getByRole('cell', { name: '77777', exact: true }).waitFor()
     assert.ok(await isOnScreen(page, '77777'))
+    const firstId = async () => Number((await readRows(page))[0]?.[0])
     await page.mouse.move(600, 500)
     await waitUntil(async () => {
       await page.mouse.wheel(0, -4_000)
-      return Number((await readRows(page))[0]?.[0]) < 77_000
-    }, 'rows before')
+      return (await page.evaluate('scrollY')) === 0
+    }, 'the list does not grow upwards')
+    assert.equal(await firstId(), 77_777)
+    const earlier = page.getByRole('button', { name: 'Show earlier' })
+    await earlier.click()
+    await waitUntil(async () => (await firstId()) === 77_577, 'rows before')
+    assert.ok(await hasFocus(page, earlier))
+    assert.ok(await page.getByLabel('Go to id').isVisible())
+    assert.equal(await page.evaluate('scrollY'), 0)
     const ids = (await readRows(page)).map(([id]) => Number(id))
-    const [first = 0] = ids
     assert.deepEqual(
       ids,
-      ids.map((_, index) => first + index),
+      ids.map((_, index) => 77_577 + index),
     )
+    await page.getByRole('button', { name: 'Show first' }).click()
+    await waitUntil(async () => (await firstId()) === 1, 'the first rows')
+    assert.equal(await earlier.count(), 0)
+    assert.ok(await hasFocus(page, page.getByRole('row').nth(1)))
+    assert.deepEqual(errors, [])
+  })
+
+  it('name the nearest plant where none has the id', async () => {
+    const { page } = await visitPlants(service.url)
     await page.getByLabel('Go to id').fill('999999999')
     await page.keyboard.press('Enter')
     await page.getByText(`No plant has the id 999999999. The previous one is ${count}.`).waitFor()

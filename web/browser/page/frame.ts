@@ -26,6 +26,8 @@ export interface FrameParts {
   onSignOut(): void
   onFilter(tag: string | undefined): void
   onGoTo(id: bigint): void
+  onEarlier(): void
+  onFirst(): void
   onAdd(): void
   onImport(): void
   onExport(format: FileFormat): void
@@ -39,6 +41,12 @@ export function buildFrame(parts: FrameParts): Frame {
   const news = element('p', { class: 'news', role: 'status' })
   const problem = element('div', { class: 'problem', role: 'alert' })
   const empty = element('div', { class: 'empty' })
+  const earlier = element(
+    'div',
+    { class: 'earlier' },
+    element('button', { type: 'button', click: parts.onEarlier }, 'Show earlier'),
+    element('button', { type: 'button', click: parts.onFirst }, 'Show first'),
+  )
   const footer = element('p', { class: 'footer' })
   const add = element(
     'button',
@@ -81,6 +89,7 @@ export function buildFrame(parts: FrameParts): Frame {
         ),
         problem,
         news,
+        earlier,
         parts.list.table.element,
         empty,
         footer,
@@ -92,6 +101,7 @@ export function buildFrame(parts: FrameParts): Frame {
       parts.list.table.refill()
     },
     showList(message) {
+      earlier.hidden = message.hasTop
       fill(footer, message.footer)
       empty.hidden = message.empty === undefined
       if (message.empty === undefined) return fill(empty)

@@ -5,16 +5,25 @@ const count = new Intl.NumberFormat('en')
 
 /** What the list says about itself below its rows, and in place of them. */
 export interface ListMessage {
+  /** Whether no rows lie before those that are shown. */
+  readonly hasTop: boolean
   readonly footer: string
   readonly empty: { readonly title: string; readonly text: string } | undefined
 }
 
-export function describeList({ count: rows, isWhole, isLoading, tag }: ListState): ListMessage {
+export function describeList({
+  count: rows,
+  hasTop,
+  isWhole,
+  isLoading,
+  tag,
+}: ListState): ListMessage {
   const isEmpty = rows === 0 && isWhole && !isLoading
   const whole = tag === undefined ? toPlants(rows) : `${toPlants(rows)} with this tag`
   const footer = isWhole ? whole : 'Loading…'
-  if (!isEmpty) return { footer, empty: undefined }
+  if (!isEmpty) return { hasTop, footer, empty: undefined }
   return {
+    hasTop,
     footer: '',
     empty:
       tag === undefined

@@ -1,6 +1,6 @@
-import type { PlantStore } from '../../../client/index.ts'
+import type { ListOptions, PlantStore } from '../../../client/index.ts'
+import { int64Bounds } from '../../../src/contract/schema.ts'
 import { applyChanges, type Change } from './changes.ts'
-import { listAfter, listBefore, listFrom } from './paging.ts'
 import { buildRows, type Plant } from './rows.ts'
 import { buildTable, type RowActions, type Table } from './table.ts'
 
@@ -9,8 +9,10 @@ export interface PlantList {
   readonly table: Table
   /** Loads the first rows, or those from an id on, with this tag or with any. */
   open(place: { tag: string | undefined; from?: bigint }): Promise<void>
-  /** Loads what the screen needs. */
+  /** Loads what the screen needs. The list grows downwards only. */
   fillScreen(): void
+  /** Loads some of the rows before the first one. */
+  showEarlier(): Promise<void>
   /** Shows a plant: scrolls to it, or to the next one. Resolves to the plant that it shows. */
   goTo(id: bigint): Promise<Plant | undefined>
   /** Reads the visible rows again and drops the others, after changes that were not reported. */
@@ -26,6 +28,7 @@ export interface PlantList {
 
 export interface ListState {
   readonly count: number
+  readonly hasTop: boolean
   readonly isWhole: boolean
   readonly isLoading: boolean
   readonly tag: string | undefined
@@ -45,6 +48,10 @@ const firstPage = 200
 const largestPage = 1_000
 /** How many rows beyond the screen are loaded in advance. */
 const ahead = 150
+/** A list that begins so close to its end also shows rows before that. */
+const fewRows = 50
+/** The most rows that are kept in memory. */
+const maxRows = 100_000
 
 export function buildPlantList(parts: PlantListParts): PlantList {
   const { onChange } = parts
@@ -57,8 +64,22 @@ export function buildPlantList(parts: PlantListParts): PlantList {
   /** Changes that arrived while rows were on their way, which may not have them yet. */
   let meanwhile: Change[] = []
 
-  function place() {
-    return { tag, signal: life.signal }
+  /** Lists the next plants, or the previous ones, and tells whether these are the last. */
+  async function listPart(count: number, options: ListOptions) {
+    const plants: Plant[] = []
+    const { signal } = life
+    const isBackwards = options.order === 'desc'
+    for await (const plant of parts.client().list({ ...options, tag, pageSize: count, signal })) {
+      plants.push(plant)
+      if (plants.length === count) break
+    }
+    return { plants: isBackwards ? plants.reverse() : plants, isLast: plants.length < count }
+  }
+
+  /** Lists plants from an id on, or the first ones. */
+  function listFrom(count: number, from: bigint | undefined) {
+    const isFirst = from === undefined || from === int64Bounds.minimum
+    return listPart(count, isFirst ? {} : { after: from - 1n })
   }
 
   /** Ends all that is on its way, because the rows start anew. */
@@ -89,40 +110,19 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     }
   }
 
-  function loadInBackground(task: (signal: AbortSignal) => Promise<void>): void {
-    load(task).then(fillScreen, (error: unknown) => parts.onFailure(error, fillScreen))
-  }
-
   async function loadNext(signal: AbortSignal): Promise<void> {
     const count = pageSize
     // Loads more at a time while somebody scrolls on.
     pageSize = Math.min(pageSize * 2, largestPage)
-    const { plants, isLast } = await listAfter(
-      parts.client(),
-      rows.all().at(-1)?.id,
-      count,
-      place(),
-    )
-    if (signal.aborted) return
-    rows.append(plants, isLast)
-    table.shift(-rows.trim(table.firstVisible()))
-  }
-
-  async function loadBefore(signal: AbortSignal): Promise<void> {
-    const first = rows.all()[0]?.id as bigint
-    const { plants, isLast } = await listBefore(parts.client(), first, 200, place())
-    if (signal.aborted) return
-    rows.prepend(plants, isLast)
-    table.update()
-    table.shift(plants.length)
-    rows.trim(table.firstVisible())
+    const { plants, isLast } = await listPart(count, { after: rows.all().at(-1)?.id })
+    if (!signal.aborted) rows.append(plants, isLast)
   }
 
   function fillScreen(): void {
     table.update()
     if (isLoading) return
-    if (!rows.hasEnd() && table.rowsBelow() < ahead) loadInBackground(loadNext)
-    else if (!rows.hasTop() && table.firstVisible() < ahead) loadInBackground(loadBefore)
+    if (rows.hasEnd() || rows.all().length > maxRows || table.rowsBelow() >= ahead) return
+    load(loadNext).then(fillScreen, (error: unknown) => parts.onFailure(error, fillScreen))
   }
 
   async function open(next: { tag: string | undefined; from?: bigint }): Promise<void> {
@@ -131,17 +131,19 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     pageSize = firstPage
     await load(async (signal) => {
       const { from } = next
-      const isFirst = from === undefined
-      const { plants, isLast } = await listFrom(parts.client(), from, firstPage, place())
+      const { plants, isLast } = await listFrom(firstPage, from)
       if (signal.aborted) return
-      rows.reset(plants, { hasTop: isFirst, hasEnd: isLast })
-      // An id beyond the last plant: the rows before it are all that there is to show.
-      if (!isFirst && plants.length === 0) {
-        const before = await listBefore(parts.client(), from, 200, place())
-        rows.reset(before.plants, { hasTop: before.isLast, hasEnd: true })
-      }
+      rows.reset(plants, { hasTop: from === undefined, hasEnd: isLast })
+      if (!rows.hasTop() && isLast && plants.length < fewRows) await loadEarlier(signal)
       pageSize = firstPage * 2
     })
+  }
+
+  async function loadEarlier(signal: AbortSignal): Promise<void> {
+    const after = rows.all()[0]?.id
+    const { plants, isLast } = await listPart(firstPage, { order: 'desc', after })
+    if (signal.aborted) return
+    rows.reset([...plants, ...rows.all()], { hasTop: isLast, hasEnd: rows.hasEnd() })
   }
 
   function applyToRows(changes: readonly Change[]): readonly Change[] {
@@ -152,13 +154,17 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     table,
     open,
     fillScreen,
+    async showEarlier() {
+      renew()
+      await load(loadEarlier)
+    },
     async refresh() {
       renew()
       const start = Math.max(0, table.firstVisible() - firstPage / 2)
       const isFirst = start === 0 && rows.hasTop()
       const from = isFirst ? undefined : rows.all()[start]?.id
       await load(async (signal) => {
-        const { plants, isLast } = await listFrom(parts.client(), from, firstPage * 2, place())
+        const { plants, isLast } = await listFrom(firstPage * 2, from)
         if (signal.aborted) return
         rows.reset(plants, { hasTop: isFirst, hasEnd: isLast })
         table.update()
@@ -191,6 +197,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     },
     describe: () => ({
       count: rows.all().length,
+      hasTop: rows.hasTop(),
       isWhole: rows.hasTop() && rows.hasEnd(),
       isLoading,
       tag,

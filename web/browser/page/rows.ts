@@ -18,18 +18,11 @@ export interface Rows {
   /** Starts anew. */
   reset(plants: readonly Plant[], edges: { hasTop: boolean; hasEnd: boolean }): void
   append(plants: readonly Plant[], hasEnd: boolean): void
-  prepend(plants: readonly Plant[], hasTop: boolean): void
   /** Inserts or replaces a row, unless its place is not among those that are loaded. */
   put(plant: Plant): 'inserted' | 'replaced' | 'same' | 'outside'
   /** Whether there was such a row. */
   remove(id: bigint): boolean
-  /** Drops rows that are far from this index. Returns how many were dropped before it. */
-  trim(index: number): number
 }
-
-/** The most rows that are kept in memory; the others are asked for again. */
-const maxRows = 100_000
-const keptOnTrim = 80_000
 
 export function buildRows(): Rows {
   let rows: Plant[] = []
@@ -71,10 +64,6 @@ export function buildRows(): Rows {
       rows = rows.concat(plants)
       end = hasEnd
     },
-    prepend(plants, hasTop) {
-      rows = [...plants, ...rows]
-      top = hasTop
-    },
     put(plant) {
       const index = indexOf(plant.id)
       const row = rows[index]
@@ -91,18 +80,6 @@ export function buildRows(): Rows {
       if (found(id) === undefined) return false
       rows.splice(indexOf(id), 1)
       return true
-    },
-    trim(index) {
-      if (rows.length <= maxRows) return 0
-      if (index > rows.length / 2) {
-        const dropped = rows.length - keptOnTrim
-        rows = rows.slice(dropped)
-        top = false
-        return dropped
-      }
-      rows = rows.slice(0, keptOnTrim)
-      end = false
-      return 0
     },
   }
 }

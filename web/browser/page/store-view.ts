@@ -42,6 +42,8 @@ export async function openStoreView(
     onSignOut,
     onFilter: (tag) => attempt(() => list.open({ tag })),
     onGoTo: (id) => attempt(() => goTo(id)),
+    onEarlier: () => attempt(() => showBefore(list.showEarlier())),
+    onFirst: () => attempt(() => showBefore(list.open({ tag: list.describe().tag }))),
     onAdd: () => attempt(add),
     onImport: () => importFile(),
     onExport: (format) => attempt(() => downloadPlants(session, format, list.describe().tag)),
@@ -139,6 +141,13 @@ export async function openStoreView(
         ? `Plant ${id}.`
         : `No plant has the id ${id}. The ${neighbour} one is ${shown.id}.`,
     )
+  }
+
+  async function showBefore(loaded: Promise<void>): Promise<void> {
+    await loaded
+    list.fillScreen()
+    // Both buttons are gone, and the focus with them.
+    if (list.describe().hasTop) list.table.focus()
   }
 
   async function add(): Promise<void> {

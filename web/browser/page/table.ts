@@ -24,7 +24,8 @@ export interface Table {
   reveal(index: number, align: 'start' | 'nearest'): void
   /** Marks the row of a plant as changed just now. */
   mark(id: bigint): void
-  focus(id: bigint): void
+  /** Gives the focus to the row of a plant, or to the first one. */
+  focus(id?: bigint): void
 }
 
 /** How many rows are in the document at most, and how many of them lie before the screen. */
@@ -158,7 +159,7 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
       if (known !== undefined) known.row.dataset.mark = 'changed'
     },
     focus(id) {
-      const row = shown.get(id)?.row
+      const row = id === undefined ? body.rows[0] : shown.get(id)?.row
       row?.setAttribute('tabindex', '-1')
       row?.focus({ preventScroll: true })
     },
