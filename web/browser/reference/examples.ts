@@ -14,9 +14,7 @@ export interface TypedRequest {
 /** How to send a request from a shell or a program. The token is in the variable TOKEN. */
 export const examples: Readonly<Record<string, (request: TypedRequest) => string>> = {
   curl: toCurl,
-  fetch: toFetch,
   Client: toClient,
-  Python: toPython,
 }
 
 function toCurl({ method, url, needsToken, headers, body }: TypedRequest): string {
@@ -28,39 +26,6 @@ function toCurl({ method, url, needsToken, headers, body }: TypedRequest): strin
     ...fields.map((field) => `-H ${field}`),
     ...(body === undefined ? [] : [`--data-binary ${toShellWord(body)}`]),
   ].join(' \\\n  ')
-}
-
-function toFetch({ method, url, needsToken, headers, body }: TypedRequest): string {
-  const fields = [
-    ...(needsToken ? ["Authorization: 'Bearer ' + process.env.TOKEN"] : []),
-    ...headers.map(([name, value]) => `${toScriptText(name)}: ${toScriptText(value)}`),
-  ]
-  const options = [
-    ...(method === 'GET' ? [] : [`method: ${toScriptText(method)}`]),
-    ...(fields.length === 0 ? [] : [`headers: { ${fields.join(', ')} }`]),
-    ...(body === undefined ? [] : [`body: ${toScriptText(body)}`]),
-  ]
-  const rest = options.length === 0 ? '' : `, {\n${options.map((one) => `  ${one},\n`).join('')}}`
-  return `const response = await fetch(${toScriptText(url)}${rest})\nconsole.log(response.status, await response.text())`
-}
-
-function toPython({ method, url, needsToken, headers, body }: TypedRequest): string {
-  const fields = [
-    ...(needsToken ? ["'Authorization': 'Bearer ' + os.environ['TOKEN']"] : []),
-    ...headers.map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}`),
-  ]
-  return `import os, urllib.error, urllib.request
-
-request = urllib.request.Request(
-    ${JSON.stringify(url)},
-    method=${JSON.stringify(method)},
-    headers={${fields.join(', ')}},${body === undefined ? '' : `\n    data=${JSON.stringify(body)}.encode(),`}
-)
-try:
-    response = urllib.request.urlopen(request)
-except urllib.error.HTTPError as error:
-    response = error
-print(response.status, response.read().decode())`
 }
 
 /** The calls of the client, by operation. */
@@ -80,7 +45,7 @@ const calls: Readonly<Record<string, (request: TypedRequest) => string>> = {
 
 function toClient(request: TypedRequest): string {
   const call = calls[request.operationId.replace(/Head$/, '')]
-  if (call === undefined) return 'The client has no call for this. Use fetch instead.'
+  if (call === undefined) return 'The client has no call for this. Use curl, or fetch.'
   const base = new URL('.', request.url).href.replace(/\/(?:plants\/)?$/, '')
   return `import { PlantStore } from 'plant-store/client'
 
