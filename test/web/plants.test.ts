@@ -329,18 +329,26 @@ describe('the table', { skip: browserMissing }, () => {
     assert.deepEqual(errors, [])
   })
 
-  it('fits a screen of 390 pixels', async () => {
-    const { page } = await visitPlants(service.url, {
-      viewport: { width: 390, height: 844 },
-      hasTouch: true,
+  for (const width of [390, 320]) {
+    it(`fits a screen of ${width} pixels`, async () => {
+      const viewport = { width, height: 844 }
+      const { page } = await visitPlants(service.url, { viewport, hasTouch: true })
+      await page.getByRole('cell', { name: smallest, exact: true }).waitFor()
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width)
+      const headers = await page.getByRole('columnheader').allTextContents()
+      assert.deepEqual(headers, ['Id', 'Name', 'Tag'])
+      await checkAccessibility(page)
+      for (const name of ['Add plant', 'Import']) {
+        await page.getByRole('button', { name }).click()
+        assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width)
+        assert.equal(
+          await page.evaluate('document.querySelector("dialog").scrollWidth <= innerWidth'),
+          true,
+        )
+        await page.keyboard.press('Escape')
+      }
     })
-    await page.getByRole('cell', { name: smallest, exact: true }).waitFor()
-    assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 390)
-    assert.deepEqual(await page.getByRole('columnheader').allTextContents(), ['Id', 'Name', 'Tag'])
-    await checkAccessibility(page)
-    await page.getByRole('button', { name: 'Add plant' }).click()
-    assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 390)
-  })
+  }
 
   it('has enough contrast in the dark', async () => {
     const { page } = await visitPlants(service.url, { colorScheme: 'dark' })

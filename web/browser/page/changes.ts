@@ -1,5 +1,5 @@
 import type { PlantEvent } from '../../../client/index.ts'
-import type { Rows } from './rows.ts'
+import type { Plant, Rows } from './rows.ts'
 import type { Table } from './table.ts'
 
 /** A change of a plant. */
@@ -8,8 +8,7 @@ export type Change = Pick<PlantEvent, 'type' | 'plant'>
 interface Target {
   readonly rows: Rows
   readonly table: Table
-  /** Only plants with this tag are listed. */
-  readonly tag: string | undefined
+  isListed(plant: Plant): boolean
 }
 
 /**
@@ -18,7 +17,7 @@ interface Target {
  */
 export function applyChanges(
   changes: readonly Change[],
-  { rows, table, tag }: Target,
+  { rows, table, isListed }: Target,
 ): readonly Change[] {
   const seen: Change[] = []
   const firstVisible = table.firstVisible()
@@ -26,7 +25,7 @@ export function applyChanges(
   for (const change of changes) {
     const { type, plant } = change
     const index = rows.indexOf(plant.id)
-    const isGone = type === 'plant.deleted' || (tag !== undefined && plant.tag !== tag)
+    const isGone = type === 'plant.deleted' || !isListed(plant)
     const effect = isGone ? rows.remove(plant.id) && 'removed' : rows.put(plant)
     if (effect === false || effect === 'outside' || effect === 'same') continue
     seen.push(change)

@@ -1,10 +1,11 @@
 import { toPathId } from '../../../src/contract/int64.ts'
+import { expectedSearch, isSearchable } from '../../../src/contract/text.ts'
 import { element, fill, icon } from '../dom/element.ts'
 import { buildField } from '../dom/field.ts'
 import { findIdFault, findTextFault } from './fields.ts'
 import type { FileFormat } from './files.ts'
 import type { ListMessage } from './messages.ts'
-import type { PlantList } from './plant-list.ts'
+import type { PlantList, Query } from './plant-list.ts'
 
 /** Everything around the list: what can be done, and what is going on. */
 export interface Frame {
@@ -24,7 +25,7 @@ export interface Frame {
 export interface FrameParts {
   readonly list: PlantList
   onSignOut(): void
-  onFilter(tag: string | undefined): void
+  onQuery(change: Partial<Query>): void
   onGoTo(id: bigint): void
   onEarlier(): void
   onFirst(): void
@@ -33,7 +34,11 @@ export interface FrameParts {
   onExport(format: FileFormat): void
 }
 
-/** How long the filter waits for the next letter. */
+/** The most tags that are suggested, and how long they may be. */
+const maxTags = 200
+const maxTagLength = 100
+
+/** How long a field waits for the next letter. */
 const typingMs = 250
 
 export function buildFrame(parts: FrameParts): Frame {
@@ -65,6 +70,26 @@ export function buildFrame(parts: FrameParts): Frame {
     { type: 'button', click: () => parts.onExport(format.value as FileFormat) },
     'Export',
   )
+  const tags = new Set<string>()
+  const suggestions = element('datalist', { id: 'tags' })
+  const name = buildFilter('Search by name', findNameFault, (name) => parts.onQuery({ name }))
+  const tag = buildFilter('Filter by tag', findTagFault, (tag) => parts.onQuery({ tag }))
+  tag.input.setAttribute('list', 'tags')
+  tag.input.addEventListener('focus', () => {
+    for (const { tag = '' } of parts.list.describe().rows) {
+      if (tags.size < maxTags && tag !== '' && tag.length <= maxTagLength) tags.add(tag)
+    }
+    fill(suggestions, ...[...tags].sort().map((value) => element('option', { value })))
+  })
+  const order = buildField(
+    'Sort by id',
+    element(
+      'select',
+      { change: () => parts.onQuery({ order: order.control.value as Query['order'] }) },
+      element('option', { value: 'asc' }, 'Smallest first'),
+      element('option', { value: 'desc' }, 'Largest first'),
+    ),
+  )
   let isOff = false
 
   return {
@@ -83,8 +108,11 @@ export function buildFrame(parts: FrameParts): Frame {
         element(
           'div',
           { class: 'toolbar' },
-          buildFilter(parts.onFilter),
+          name.element,
+          tag.element,
+          suggestions,
           buildGoTo(parts.onGoTo),
+          order.element,
           element('div', { class: 'buttons' }, add, importing, exporting, format),
         ),
         problem,
@@ -101,7 +129,7 @@ export function buildFrame(parts: FrameParts): Frame {
       parts.list.table.refill()
     },
     showList(message) {
-      earlier.hidden = message.hasTop
+      earlier.hidden = parts.list.describe().hasTop
       fill(footer, message.footer)
       empty.hidden = message.empty === undefined
       if (message.empty === undefined) return fill(empty)
@@ -128,25 +156,35 @@ export function buildFrame(parts: FrameParts): Frame {
   }
 }
 
-function buildFilter(onFilter: (tag: string | undefined) => void): HTMLElement {
+const findTagFault = (text: string) => findTextFault('tag', text)
+
+function findNameFault(text: string): string | undefined {
+  return isSearchable(text) ? undefined : `The text to search for must be ${expectedSearch}.`
+}
+
+/** A field that acts as one types. An empty text is none. */
+function buildFilter(
+  label: string,
+  findFault: (text: string) => string | undefined,
+  onValue: (text: string | undefined) => void,
+) {
   const input = element('input', { type: 'text', autocomplete: 'off', spellcheck: 'false' })
-  const field = buildField('Filter by tag', input)
+  const field = buildField(label, input)
   let timer: ReturnType<typeof setTimeout> | undefined
   let applied = ''
   const apply = () => {
     clearTimeout(timer)
-    const fault = findTextFault('tag', input.value)
+    const fault = findFault(input.value)
     field.refuse(fault)
     if (fault !== undefined || input.value === applied) return
     applied = input.value
-    scrollTo({ top: 0 })
-    onFilter(applied === '' ? undefined : applied)
+    onValue(applied === '' ? undefined : applied)
   }
   input.addEventListener('input', () => {
     clearTimeout(timer)
     timer = setTimeout(apply, typingMs)
   })
-  return toForm(field.element, apply)
+  return { element: toForm(field.element, apply), input }
 }
 
 function buildGoTo(onGoTo: (id: bigint) => void): HTMLElement {

@@ -1,39 +1,53 @@
 import type { Change } from './changes.ts'
-import type { ListState } from './plant-list.ts'
+import { type ListState, maxRows } from './plant-list.ts'
 
-const count = new Intl.NumberFormat('en')
+const format = new Intl.NumberFormat('en').format
 
 /** What the list says about itself below its rows, and in place of them. */
 export interface ListMessage {
-  /** Whether no rows lie before those that are shown. */
-  readonly hasTop: boolean
   readonly footer: string
   readonly empty: { readonly title: string; readonly text: string } | undefined
 }
 
-export function describeList({
-  count: rows,
-  hasTop,
-  isWhole,
-  isLoading,
-  tag,
-}: ListState): ListMessage {
-  const isEmpty = rows === 0 && isWhole && !isLoading
-  const whole = tag === undefined ? toPlants(rows) : `${toPlants(rows)} with this tag`
-  const footer = isWhole ? whole : 'Loading…'
-  if (!isEmpty) return { hasTop, footer, empty: undefined }
-  return {
-    hasTop,
-    footer: '',
-    empty:
-      tag === undefined
-        ? { title: 'No plants yet', text: 'Add one, or import a file.' }
-        : { title: 'No plant has this tag', text: 'Tags are compared letter by letter.' },
+export function describeList(list: ListState): ListMessage {
+  const { query, rows, hasTop, hasEnd, isLoading } = list
+  const isEmpty = rows.length === 0 && hasTop && hasEnd && !isLoading
+  if (!isEmpty) return { footer: describeRows(list), empty: undefined }
+  const { name, tag } = query
+  if (name !== undefined) {
+    const text = 'A part of the name is enough, in upper or lower case.'
+    const title = tag === undefined ? 'No plant has this name' : 'No plant has this name and tag'
+    return { footer: '', empty: { title, text } }
   }
+  const empty =
+    tag === undefined
+      ? { title: 'No plants yet', text: 'Add one, or import a file.' }
+      : {
+          title: 'No plant has this tag',
+          text: 'Tags must match exactly, including upper and lower case.',
+        }
+  return { footer: '', empty }
 }
 
-function toPlants(rows: number): string {
-  return rows === 1 ? '1 plant' : `${count.format(rows)} plants`
+function describeRows({ query, rows, hasTop, hasEnd, isLoading, searched }: ListState): string {
+  const found = query.name === undefined ? '' : ' found'
+  const what = `${toPlants(rows.length)}${found}${query.tag === undefined ? '' : ' with this tag'}`
+  if (hasTop && hasEnd) return what
+  if (found !== '' && !hasEnd) {
+    if (!isLoading) return `${what} so far. Scroll down to search on.`
+    return `${what} so far, searched about ${toPlants(searched)} …`
+  }
+  const [first] = rows
+  if (first === undefined) return ''
+  const range = `Showing ${what}, from id ${first.id} to ${rows.at(-1)?.id}.`
+  if (hasEnd) return `${range} No more follow.`
+  return rows.length > maxRows
+    ? `${range} Use “Go to id” to see others.`
+    : `${range} Scroll down for more.`
+}
+
+export function toPlants(count: number): string {
+  return count === 1 ? '1 plant' : `${format(count)} plants`
 }
 
 const verbs = {

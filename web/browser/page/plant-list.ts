@@ -1,14 +1,23 @@
 import type { ListOptions, PlantStore } from '../../../client/index.ts'
+import { limits } from '../../../src/contract/limits.ts'
 import { int64Bounds } from '../../../src/contract/schema.ts'
 import { applyChanges, type Change } from './changes.ts'
 import { buildRows, type Plant } from './rows.ts'
 import { buildTable, type RowActions, type Table } from './table.ts'
 
+/** Which plants are listed, and in which order. */
+export interface Query {
+  readonly tag: string | undefined
+  /** A text that the name contains. */
+  readonly name: string | undefined
+  readonly order: 'asc' | 'desc'
+}
+
 /** The list of plants: its table, and what is loaded of it. */
 export interface PlantList {
   readonly table: Table
-  /** Loads the first rows, or those from an id on, with this tag or with any. */
-  open(place: { tag: string | undefined; from?: bigint }): Promise<void>
+  /** Loads the first rows, or those from an id on. */
+  open(place: Query & { from?: bigint }): Promise<void>
   /** Loads what the screen needs. The list grows downwards only. */
   fillScreen(): void
   /** Loads some of the rows before the first one. */
@@ -21,17 +30,21 @@ export interface PlantList {
   show(plant: Plant): Promise<void>
   /** Applies changes, oldest first. Returns those that changed what is loaded. */
   apply(events: readonly Change[]): readonly Change[]
+  /** Notes that the service has answered a part of a search. */
+  noteSearched(): void
   /** What is loaded, in words. */
   describe(): ListState
   close(): void
 }
 
 export interface ListState {
-  readonly count: number
+  readonly query: Query
+  readonly rows: readonly Plant[]
   readonly hasTop: boolean
-  readonly isWhole: boolean
+  readonly hasEnd: boolean
   readonly isLoading: boolean
-  readonly tag: string | undefined
+  /** About how many plants a search has examined so far. */
+  readonly searched: number
 }
 
 export interface PlantListParts {
@@ -46,40 +59,46 @@ export interface PlantListParts {
 
 const firstPage = 200
 const largestPage = 1_000
-/** How many rows beyond the screen are loaded in advance. */
+/** How many rows beyond the screen are loaded in advance; fewer if they have to be searched for. */
 const ahead = 150
+const searchedAhead = 10
+/** How many plants a search finds before it waits for somebody to scroll. */
+const foundAtOnce = 50
 /** A list that begins so close to its end also shows rows before that. */
 const fewRows = 50
 /** The most rows that are kept in memory. */
-const maxRows = 100_000
+export const maxRows = 100_000
 
 export function buildPlantList(parts: PlantListParts): PlantList {
   const { onChange } = parts
   const rows = buildRows()
   const table = buildTable(rows, parts.actions, parts.mayWrite)
   let life = new AbortController()
-  let tag: string | undefined
+  let query: Query = { tag: undefined, name: undefined, order: 'asc' }
   let pageSize = firstPage
   let isLoading = false
+  let searched = 0
+  /** What the search found in the part that it reads now. */
+  let foundInPart: number | undefined
   /** Changes that arrived while rows were on their way, which may not have them yet. */
   let meanwhile: Change[] = []
 
-  /** Lists the next plants, or the previous ones, and tells whether these are the last. */
+  /** Lists some plants after an id, or the first ones. Whether none follow is told by `isLast`. */
   async function listPart(count: number, options: ListOptions) {
     const plants: Plant[] = []
-    const { signal } = life
-    const isBackwards = options.order === 'desc'
-    for await (const plant of parts.client().list({ ...options, tag, pageSize: count, signal })) {
+    const all = { ...query, ...options, pageSize: count, signal: life.signal }
+    for await (const plant of parts.client().list(all)) {
       plants.push(plant)
       if (plants.length === count) break
     }
-    return { plants: isBackwards ? plants.reverse() : plants, isLast: plants.length < count }
+    return { plants, isLast: plants.length < count }
   }
 
-  /** Lists plants from an id on, or the first ones. */
-  function listFrom(count: number, from: bigint | undefined) {
-    const isFirst = from === undefined || from === int64Bounds.minimum
-    return listPart(count, isFirst ? {} : { after: from - 1n })
+  /** The id after which a list begins with this one. */
+  function toAfter(from: bigint | undefined): bigint | undefined {
+    const [first, step] =
+      query.order === 'asc' ? [int64Bounds.minimum, -1n] : [int64Bounds.maximum, 1n]
+    return from === undefined || from === first ? undefined : from + step
   }
 
   /** Ends all that is on its way, because the rows start anew. */
@@ -110,44 +129,58 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     }
   }
 
-  async function loadNext(signal: AbortSignal): Promise<void> {
-    const count = pageSize
+  /** Loads the next rows. Those of a search appear as they are found. */
+  async function loadNext(signal: AbortSignal, after = rows.all().at(-1)?.id): Promise<void> {
+    const count = query.name === undefined ? pageSize : foundAtOnce
     // Loads more at a time while somebody scrolls on.
     pageSize = Math.min(pageSize * 2, largestPage)
-    const { plants, isLast } = await listPart(count, { after: rows.all().at(-1)?.id })
-    if (!signal.aborted) rows.append(plants, isLast)
+    let found = 0
+    foundInPart = undefined
+    for await (const plant of parts.client().list({ ...query, after, pageSize: count, signal })) {
+      if (signal.aborted) return
+      rows.append(plant)
+      foundInPart = (foundInPart ?? 0) + 1
+      if (++found === count) return
+    }
+    if (!signal.aborted) rows.end()
   }
 
   function fillScreen(): void {
     table.update()
-    if (isLoading) return
-    if (rows.hasEnd() || rows.all().length > maxRows || table.rowsBelow() >= ahead) return
+    if (isLoading || rows.hasEnd() || rows.all().length > maxRows) return
+    if (table.rowsBelow() >= (query.name === undefined ? ahead : searchedAhead)) return
     load(loadNext).then(fillScreen, (error: unknown) => parts.onFailure(error, fillScreen))
   }
 
-  async function open(next: { tag: string | undefined; from?: bigint }): Promise<void> {
+  async function open({ from, ...next }: Query & { from?: bigint }): Promise<void> {
     renew()
-    tag = next.tag
+    query = next
     pageSize = firstPage
+    searched = 0
     await load(async (signal) => {
-      const { from } = next
-      const { plants, isLast } = await listFrom(firstPage, from)
+      const edges = { hasTop: from === undefined, order: query.order }
+      if (query.name !== undefined) {
+        rows.reset([], { ...edges, hasEnd: false })
+        return loadNext(signal, toAfter(from))
+      }
+      const { plants, isLast } = await listPart(firstPage, { after: toAfter(from) })
       if (signal.aborted) return
-      rows.reset(plants, { hasTop: from === undefined, hasEnd: isLast })
-      if (!rows.hasTop() && isLast && plants.length < fewRows) await loadEarlier(signal)
+      rows.reset(plants, { ...edges, hasEnd: isLast })
+      if (!edges.hasTop && isLast && plants.length < fewRows) await loadEarlier(signal)
       pageSize = firstPage * 2
     })
   }
 
   async function loadEarlier(signal: AbortSignal): Promise<void> {
-    const after = rows.all()[0]?.id
-    const { plants, isLast } = await listPart(firstPage, { order: 'desc', after })
+    const order = query.order === 'asc' ? 'desc' : 'asc'
+    const { plants, isLast } = await listPart(firstPage, { order, after: rows.all()[0]?.id })
     if (signal.aborted) return
-    rows.reset([...plants, ...rows.all()], { hasTop: isLast, hasEnd: rows.hasEnd() })
+    const edges = { hasTop: isLast, hasEnd: rows.hasEnd(), order: query.order }
+    rows.reset([...plants.reverse(), ...rows.all()], edges)
   }
 
   function applyToRows(changes: readonly Change[]): readonly Change[] {
-    return applyChanges(changes, { rows, table, tag })
+    return applyChanges(changes, { rows, table, isListed: (plant) => isListed(plant, query) })
   }
 
   return {
@@ -159,14 +192,15 @@ export function buildPlantList(parts: PlantListParts): PlantList {
       await load(loadEarlier)
     },
     async refresh() {
+      if (query.name !== undefined) return open(query)
       renew()
       const start = Math.max(0, table.firstVisible() - firstPage / 2)
       const isFirst = start === 0 && rows.hasTop()
       const from = isFirst ? undefined : rows.all()[start]?.id
       await load(async (signal) => {
-        const { plants, isLast } = await listFrom(firstPage * 2, from)
+        const { plants, isLast } = await listPart(firstPage * 2, { after: toAfter(from) })
         if (signal.aborted) return
-        rows.reset(plants, { hasTop: isFirst, hasEnd: isLast })
+        rows.reset(plants, { hasTop: isFirst, hasEnd: isLast, order: query.order })
         table.update()
         table.shift(-start)
       })
@@ -175,7 +209,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
       const index = rows.indexOf(id)
       const isBefore = index === 0 && !rows.hasTop() && rows.at(id) === undefined
       const isAfter = index === rows.all().length && !rows.hasEnd()
-      if (isBefore || isAfter) await open({ tag, from: id })
+      if (isBefore || isAfter) await open({ ...query, from: id })
       const shown = Math.min(rows.indexOf(id), rows.all().length - 1)
       table.update()
       table.reveal(Math.max(0, shown), 'start')
@@ -184,9 +218,10 @@ export function buildPlantList(parts: PlantListParts): PlantList {
       return rows.all()[shown]
     },
     async show(plant) {
-      const isListed = tag === undefined || plant.tag === tag
-      if (isListed && rows.at(plant.id) === undefined) await open({ tag, from: plant.id })
-      if (isListed) table.reveal(rows.indexOf(plant.id), 'nearest')
+      if (isListed(plant, query)) {
+        if (rows.at(plant.id) === undefined) await open({ ...query, from: plant.id })
+        table.reveal(rows.indexOf(plant.id), 'nearest')
+      }
       fillScreen()
     },
     apply(changes) {
@@ -195,13 +230,33 @@ export function buildPlantList(parts: PlantListParts): PlantList {
       if (seen.length > 0) onChange()
       return seen
     },
+    noteSearched() {
+      // Each part but the first follows one that was read to its end.
+      if (foundInPart !== undefined) {
+        searched += foundInPart < foundAtOnce ? limits.examinedPlants : foundInPart
+      }
+      foundInPart = 0
+      table.update()
+      onChange()
+    },
     describe: () => ({
-      count: rows.all().length,
+      query,
+      rows: rows.all(),
       hasTop: rows.hasTop(),
-      isWhole: rows.hasTop() && rows.hasEnd(),
+      hasEnd: rows.hasEnd(),
       isLoading,
-      tag,
+      searched,
     }),
     close: () => life.abort(),
   }
+}
+
+function isListed(plant: Plant, { tag, name }: Query): boolean {
+  if (tag !== undefined && plant.tag !== tag) return false
+  return name === undefined || toComparable(plant.name).includes(toComparable(name))
+}
+
+/** Names are compared as the service does: in lower case, and both forms of sigma are one. */
+function toComparable(text: string): string {
+  return text.toLowerCase().replaceAll('ς', 'σ')
 }

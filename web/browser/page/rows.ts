@@ -5,19 +5,28 @@ export interface Plant {
   readonly tag?: string
 }
 
-/** Rows of the list without a gap between them, in ascending order of id. */
+interface Edges {
+  readonly hasTop: boolean
+  readonly hasEnd: boolean
+  readonly order: 'asc' | 'desc'
+}
+
+/** Rows of the list without a gap between them, in the order of their ids. */
 export interface Rows {
   all(): readonly Plant[]
   /** Whether the first row is the first of all. */
   hasTop(): boolean
   /** Whether the last row is the last of all. */
   hasEnd(): boolean
-  /** The index of the first row with this id or a greater one. */
+  order(): 'asc' | 'desc'
+  /** The index of the row with this id, or of the first one behind its place. */
   indexOf(id: bigint): number
   at(id: bigint): Plant | undefined
   /** Starts anew. */
-  reset(plants: readonly Plant[], edges: { hasTop: boolean; hasEnd: boolean }): void
-  append(plants: readonly Plant[], hasEnd: boolean): void
+  reset(plants: readonly Plant[], edges: Edges): void
+  append(plant: Plant): void
+  /** Notes that no row follows the last one. */
+  end(): void
   /** Inserts or replaces a row, unless its place is not among those that are loaded. */
   put(plant: Plant): 'inserted' | 'replaced' | 'same' | 'outside'
   /** Whether there was such a row. */
@@ -26,22 +35,22 @@ export interface Rows {
 
 export function buildRows(): Rows {
   let rows: Plant[] = []
-  let top = true
-  let end = false
+  let edges: Edges = { hasTop: true, hasEnd: false, order: 'asc' }
 
   function indexOf(id: bigint): number {
     let low = 0
     let high = rows.length
     while (low < high) {
       const middle = (low + high) >> 1
-      if ((rows[middle] as Plant).id < id) low = middle + 1
+      const found = (rows[middle] as Plant).id
+      if (edges.order === 'asc' ? found < id : found > id) low = middle + 1
       else high = middle
     }
     return low
   }
 
   function isOutside(index: number): boolean {
-    return (index === 0 && !top) || (index === rows.length && !end)
+    return (index === 0 && !edges.hasTop) || (index === rows.length && !edges.hasEnd)
   }
 
   const found = (id: bigint): Plant | undefined => {
@@ -51,18 +60,18 @@ export function buildRows(): Rows {
 
   return {
     all: () => rows,
-    hasTop: () => top,
-    hasEnd: () => end,
+    hasTop: () => edges.hasTop,
+    hasEnd: () => edges.hasEnd,
+    order: () => edges.order,
     indexOf,
     at: found,
-    reset(plants, edges) {
+    reset(plants, next) {
       rows = [...plants]
-      top = edges.hasTop
-      end = edges.hasEnd
+      edges = next
     },
-    append(plants, hasEnd) {
-      rows = rows.concat(plants)
-      end = hasEnd
+    append: (plant) => void rows.push(plant),
+    end() {
+      edges = { ...edges, hasEnd: true }
     },
     put(plant) {
       const index = indexOf(plant.id)

@@ -12,8 +12,14 @@ export interface Session {
   readonly streaming: Promise<void>
 }
 
-/** Opens a session. `onReach` learns of each request whether the service answered it. */
-export function openSession(token: string, onReach: (isReached: boolean) => void): Session {
+export interface Watch {
+  /** Learns of each request whether the service answered it. */
+  onReach(isReached: boolean): void
+  /** A part of a search was answered. */
+  onSearched(): void
+}
+
+export function openSession(token: string, { onReach, onSearched }: Watch): Session {
   const url = new URL('.', location.href).href.replace(/\/$/, '')
   const streaming = Promise.withResolvers<void>()
   let scopes: readonly string[] = []
@@ -22,6 +28,7 @@ export function openSession(token: string, onReach: (isReached: boolean) => void
     try {
       const response = await fetch(input, init)
       onReach(true)
+      if (/[?&]name=/.test(String(input)) && response.ok) onSearched()
       scopes = response.headers.get('Token-Scopes')?.split(' ') ?? scopes
       if (response.headers.get('Content-Type')?.startsWith('text/event-stream')) streaming.resolve()
       return response

@@ -1,13 +1,13 @@
 import { openDialog } from '../dom/dialog.ts'
 import { fill } from '../dom/element.ts'
 import { buildOwnChanges, type Change } from './changes.ts'
-import { downloadPlants } from './files.ts'
+import { downloadPlants, type FileFormat } from './files.ts'
 import { buildFrame } from './frame.ts'
 import { acceptDrops, importPlants } from './import-dialog.ts'
 import { followChanges } from './live.ts'
 import { describeChanges, describeList } from './messages.ts'
 import { addPlant, type DialogParts, deletePlant, editPlant } from './plant-dialogs.ts'
-import { buildPlantList } from './plant-list.ts'
+import { buildPlantList, type Query } from './plant-list.ts'
 import type { Plant } from './rows.ts'
 import { isTokenRefused, toSentence } from './sentences.ts'
 import { openSession, type Session } from './session.ts'
@@ -40,13 +40,13 @@ export async function openStoreView(
   const frame = buildFrame({
     list,
     onSignOut,
-    onFilter: (tag) => attempt(() => list.open({ tag })),
+    onQuery: (change) => attempt(() => reopen(change)),
     onGoTo: (id) => attempt(() => goTo(id)),
     onEarlier: () => attempt(() => showBefore(list.showEarlier())),
-    onFirst: () => attempt(() => showBefore(list.open({ tag: list.describe().tag }))),
+    onFirst: () => attempt(() => showBefore(reopen({}))),
     onAdd: () => attempt(add),
     onImport: () => importFile(),
-    onExport: (format) => attempt(() => downloadPlants(session, format, list.describe().tag)),
+    onExport: (format) => attempt(() => exportTo(format)),
   })
   const dialogs: DialogParts = {
     client: () => session.client,
@@ -55,10 +55,13 @@ export async function openStoreView(
   }
 
   function open(next: string): Session {
-    return openSession(next, (isReached) => frame.showReach(isReached))
+    return openSession(next, {
+      onReach: (isReached) => frame.showReach(isReached),
+      onSearched: () => list.noteSearched(),
+    })
   }
 
-  await list.open({ tag: undefined })
+  await list.open(list.describe().query)
   frame.allowWriting(session.mayWrite())
   fill(document.body, ...frame.elements)
   list.fillScreen()
@@ -140,6 +143,19 @@ export async function openStoreView(
       shown.id === id
         ? `Plant ${id}.`
         : `No plant has the id ${id}. The ${neighbour} one is ${shown.id}.`,
+    )
+  }
+
+  async function reopen(change: Partial<Query>): Promise<void> {
+    scrollTo({ top: 0 })
+    await list.open({ ...list.describe().query, ...change })
+  }
+
+  async function exportTo(format: FileFormat): Promise<void> {
+    const { tag } = list.describe().query
+    await downloadPlants(session, format, tag)
+    frame.announce(
+      tag === undefined ? 'Exported all plants.' : 'Exported the plants with this tag.',
     )
   }
 

@@ -38,13 +38,14 @@ const maxShownText = 500
 export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => boolean): Table {
   const body = element('tbody')
   const corner = element('td', { class: 'actions' })
+  const idHead = element('th', { scope: 'col', class: 'id' }, 'Id')
   const head = element(
     'thead',
     {},
     element(
       'tr',
       {},
-      element('th', { scope: 'col', class: 'id' }, 'Id'),
+      idHead,
       element('th', { scope: 'col', class: 'name' }, 'Name'),
       element('th', { scope: 'col', class: 'tag' }, 'Tag'),
       corner,
@@ -88,6 +89,7 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
       else body.insertBefore(row, present)
     }
     shown = next
+    idHead.ariaSort = rows.order() === 'asc' ? 'ascending' : 'descending'
     table.ariaRowCount = String(rows.hasTop() && rows.hasEnd() ? all.length + 1 : -1)
     wrapper.style.paddingTop = `${start * lengths.row}px`
     wrapper.style.paddingBottom = `${(all.length - end) * lengths.row}px`

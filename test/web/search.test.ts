@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import type { Page } from 'playwright-core'
+import { browserMissing } from '../support/browser.ts'
+import { json, startService, type TestService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
+import { checkAccessibility, hasFocus, readRows, visitPlants } from './visit.ts'
+
+const count = 30_000
+
+describe('a list that is searched and sorted', { skip: browserMissing }, () => {
+  let service: TestService
+  before(async () => {
+    service = await startService('sqlite::memory:')
+    const names: Record<number, string> = { 7: 'Monstera', 22000: 'SALMON', 29000: '100 %_*' }
+    const lines = Array.from({ length: count }, (_, index) => {
+      const name = names[index + 1] ?? `plain ${index + 1}`
+      return `${JSON.stringify({ id: index + 1, name, tag: index % 2 ? 'odd' : 'even' })}\n`
+    })
+    await service.call({
+      method: 'POST',
+      path: '/plants.ndjson',
+      headers: { 'Content-Type': 'application/x-ndjson' },
+      body: lines.join(''),
+    })
+  })
+
+  async function readIds(page: Page): Promise<number[]> {
+    return (await readRows(page)).map(([id]) => Number(id))
+  }
+
+  function put(id: number, name: string) {
+    const body = JSON.stringify({ name })
+    return service.call({ method: 'PUT', path: `/plants/${id}`, headers: json, body })
+  }
+
+  it('shows what is found as it is found, and how far the search has come', async () => {
+    const { page, errors } = await visitPlants(service.url)
+    const gate = Promise.withResolvers<void>()
+    let requests = 0
+    await page.route(/name=mon/, async (route) => {
+      if (++requests === 4) await gate.promise
+      await route.continue()
+    })
+    await page.getByLabel('Search by name').pressSequentially('mon')
+    await page.getByText('1 plant found so far, searched about 10,000 plants …').waitFor()
+    assert.deepEqual(await readIds(page), [7])
+    gate.resolve()
+    await page.getByText('2 plants found', { exact: true }).waitFor()
+    assert.deepEqual(await readIds(page), [7, 22_000])
+    await checkAccessibility(page)
+    await page.getByLabel('Search by name').fill('%_*')
+    await page.getByText('1 plant found', { exact: true }).waitFor()
+    assert.deepEqual(await readIds(page), [29_000])
+    await page.getByLabel('Search by name').fill('cactus')
+    await page.getByRole('heading', { name: 'No plant has this name' }).waitFor()
+    await page.getByLabel('Search by name').fill('')
+    await page.getByText('Showing 200 plants, from id 1 to 200. Scroll down for more.').waitFor()
+    assert.deepEqual(errors, [])
+  })
+
+  it('stops when the screen is full, and goes on as one scrolls', async () => {
+    const { page, requests } = await visitPlants(service.url)
+    await page.getByLabel('Search by name').fill('PLAIN')
+    await page.getByText('50 plants found so far. Scroll down to search on.').waitFor()
+    const searches = () => requests.filter((request) => request.includes('name=PLAIN')).length
+    assert.equal(searches(), 1)
+    await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)')
+    await page.getByText('100 plants found so far').waitFor()
+    assert.equal(searches(), 2)
+  })
+
+  it('follows the changes of others: who gets the name comes, who loses it goes', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await page.getByLabel('Search by name').fill('σ')
+    await page.getByRole('heading', { name: 'No plant has this name' }).waitFor()
+    await put(500, 'ΡΟΔΟΣ')
+    await page.getByRole('cell', { name: 'ΡΟΔΟΣ' }).waitFor()
+    await put(500, 'plain 500')
+    await page.getByRole('heading', { name: 'No plant has this name' }).waitFor()
+  })
+
+  it('is sorted by id both ways', async () => {
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await page.getByLabel('Sort by id').selectOption('Largest first')
+    await waitUntil(async () => (await readIds(page))[0] === count, 'the largest comes first')
+    await checkAccessibility(page)
+    assert.equal(
+      await page.getByRole('columnheader').first().getAttribute('aria-sort'),
+      'descending',
+    )
+    await service.create(`{"id":${count + 1},"name":"newest"}`)
+    await page.getByRole('cell', { name: 'newest' }).waitFor()
+    assert.equal((await readIds(page))[0], count + 1)
+    await service.call({ method: 'DELETE', path: `/plants/${count + 1}` })
+    await page.getByLabel('Go to id').fill('15000')
+    await page.keyboard.press('Enter')
+    await waitUntil(async () => (await readIds(page))[0] === 15_000, 'the list begins there')
+    await page.getByRole('button', { name: 'Show earlier' }).click()
+    await waitUntil(async () => (await readIds(page))[0] === 15_200, 'larger ones')
+    const ids = await readIds(page)
+    assert.deepEqual(
+      ids,
+      ids.map((_, index) => 15_200 - index),
+    )
+    assert.deepEqual(errors, [])
+  })
+
+  it('suggests the tags that it has shown', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('cell', { name: 'Monstera' }).waitFor()
+    const filter = page.getByLabel('Filter by tag')
+    await filter.focus()
+    assert.ok(await hasFocus(page, filter))
+    const suggested = await page.evaluate(
+      `[...document.querySelector('input[list]').list.options].map(({ value }) => value)`,
+    )
+    assert.deepEqual(suggested, ['even', 'odd'])
+  })
+})
