@@ -3,8 +3,6 @@ import { element } from '../dom/element.ts'
 import type { Plant } from './rows.ts'
 
 interface Conflict {
-  /** The service's own words. */
-  readonly sentence: string
   readonly mine: Plant
   /** As it is stored now; undefined if somebody deleted it. */
   readonly theirs: Plant | undefined
@@ -12,12 +10,7 @@ interface Conflict {
 }
 
 /** Shows both versions of a plant side by side, with a button for each. */
-export function buildVersions({
-  sentence,
-  mine,
-  theirs,
-  choose,
-}: Conflict): readonly HTMLElement[] {
+export function buildVersions({ mine, theirs, choose }: Conflict): readonly HTMLElement[] {
   const useMine = element('button', { type: 'button' }, 'Overwrite with mine')
   const useTheirs = element('button', { type: 'button' }, 'Use theirs')
   useMine.addEventListener('click', () => void whileBusy(useMine, () => choose('mine')))
@@ -27,9 +20,8 @@ export function buildVersions({
       'p',
       {},
       theirs === undefined
-        ? 'Somebody has deleted this plant in the meantime. '
-        : 'Somebody has changed this plant in the meantime. ',
-      sentence,
+        ? 'Somebody has deleted this plant in the meantime. Nothing was saved yet.'
+        : 'Somebody has changed this plant in the meantime. Nothing was saved yet.',
     ),
     element(
       'div',

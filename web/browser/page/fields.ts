@@ -11,6 +11,8 @@ const mostTextPx = 160
 export interface PlantFields {
   readonly elements: readonly HTMLElement[]
   readonly first: HTMLElement
+  /** Puts an id into its empty field, selected, so that typing replaces it. */
+  propose(id: bigint): void
   /** The plant as typed, or undefined: then the fields say what is wrong. */
   read(): Plant | undefined
   /** Shows a sentence beside the field that it is about. Returns false if it is about none. */
@@ -34,12 +36,16 @@ export function buildPlantFields(plant: Plant | undefined): PlantFields {
   const tag = buildField(
     'Tag',
     buildTextControl(mostTextPx),
-    element('label', { class: 'check' }, empty, 'Store the empty text'),
+    element('label', { class: 'check' }, empty, 'Save it empty (not the same as none)'),
   )
   const syncEmpty = () => {
     empty.disabled = tag.control.value !== ''
   }
   tag.control.addEventListener('input', syncEmpty)
+  let isTouched = false
+  id.control.addEventListener('input', () => {
+    isTouched = true
+  })
   const readName = keepText(name.control, plant?.name ?? '')
   const readTag = keepText(tag.control, plant?.tag ?? '')
   empty.checked = plant?.tag === ''
@@ -47,6 +53,11 @@ export function buildPlantFields(plant: Plant | undefined): PlantFields {
   return {
     elements: [id.element, name.element, tag.element],
     first: plant === undefined ? id.control : name.control,
+    propose(proposed) {
+      if (isTouched) return
+      id.control.value = String(proposed)
+      if (document.activeElement === id.control) id.control.select()
+    },
     read() {
       const value = toPathId(id.control.value)
       const texts = { name: readName(), tag: readTag() }
@@ -74,10 +85,14 @@ export function buildPlantFields(plant: Plant | undefined): PlantFields {
   }
 }
 
+const isNumberLike = /^-?\d+$/
+
 /** The mistake in an id, if one shows without asking the service. */
 export function findIdFault(text: string): string | undefined {
   if (toPathId(text) !== undefined) return undefined
-  return `The id must be an integer ${int64Range}, in digits, without spaces.`
+  return isNumberLike.test(text)
+    ? `The id must be an integer ${int64Range}, without leading zeros.`
+    : 'The id must be an integer: digits only, such as 42.'
 }
 
 /** The mistake in a name or a tag, which may be any text that every engine can store. */

@@ -16,10 +16,15 @@ export interface Frame {
   showProblem(sentence: string | undefined, again?: () => void): void
   /** Shows whether the service answers. */
   showReach(isReached: boolean): void
+  /** Shows whether changes of others appear by themselves. */
+  showStream(isOpen: boolean): void
   /** Shows that changes of others do not appear by themselves. */
   showOff(): void
   /** Says what happened, also to screen readers. */
   announce(sentence: string): void
+  /** Says what somebody did here, with a button that undoes it. */
+  showDone(sentence: string, undo?: () => void): void
+  focusAdd(): void
 }
 
 export interface FrameParts {
@@ -42,8 +47,13 @@ const maxTagLength = 100
 const typingMs = 250
 
 export function buildFrame(parts: FrameParts): Frame {
-  const reach = element('p', { class: 'reach', role: 'status', 'data-reach': 'yes' }, 'Live')
+  const reach = element(
+    'p',
+    { class: 'reach', role: 'status', 'data-reach': 'yes' },
+    'Connecting …',
+  )
   const news = element('p', { class: 'news', role: 'status' })
+  const done = element('div', { class: 'done', role: 'status' })
   const problem = element('div', { class: 'problem', role: 'alert' })
   const empty = element('div', { class: 'empty' })
   const earlier = element(
@@ -90,7 +100,19 @@ export function buildFrame(parts: FrameParts): Frame {
       element('option', { value: 'desc' }, 'Largest first'),
     ),
   )
-  let isOff = false
+  let isReached = true
+  let stream: 'connecting' | 'open' | 'lost' | 'off' = 'connecting'
+  const reachTexts = {
+    connecting: 'Connecting …',
+    open: 'Live',
+    lost: 'Connection lost. Reconnecting …',
+    off: 'Live updates are off',
+  }
+  const updateReach = () => {
+    const state = isReached ? stream : 'lost'
+    reach.dataset.reach = state === 'lost' ? 'no' : 'yes'
+    if (reach.textContent !== reachTexts[state]) fill(reach, reachTexts[state])
+  }
 
   return {
     elements: [
@@ -121,6 +143,7 @@ export function buildFrame(parts: FrameParts): Frame {
         parts.list.table.element,
         empty,
         footer,
+        done,
       ),
     ],
     allowWriting(mayWrite) {
@@ -141,18 +164,26 @@ export function buildFrame(parts: FrameParts): Frame {
       const retry = again && element('button', { type: 'button', click: again }, 'Try again')
       fill(problem, element('p', {}, sentence), retry)
     },
-    showReach(isReached) {
-      reach.dataset.reach = isReached ? 'yes' : 'no'
-      const whenReached = isOff ? 'Live updates are off' : 'Live'
-      fill(reach, isReached ? whenReached : 'No answer: trying again')
+    showReach(next) {
+      isReached = next
+      updateReach()
+    },
+    showStream(isOpen) {
+      stream = isOpen ? 'open' : 'lost'
+      updateReach()
     },
     showOff() {
-      isOff = true
-      fill(reach, 'Live updates are off')
+      stream = 'off'
+      updateReach()
     },
     announce(sentence) {
       fill(news, sentence)
     },
+    showDone(sentence, undo) {
+      const button = undo && element('button', { type: 'button', click: undo }, 'Undo')
+      fill(done, element('span', {}, sentence), button)
+    },
+    focusAdd: () => add.focus(),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { PlantState, PlantStore } from '../../../client/index.ts'
-import { buildButtons, openDialog, whileBusy } from '../dom/dialog.ts'
+import { int64Bounds } from '../../../src/contract/schema.ts'
+import { buildButtons, type Dialog, openDialog, whileBusy } from '../dom/dialog.ts'
 import { element, fill } from '../dom/element.ts'
 import type { Change } from './changes.ts'
 import { buildVersions } from './conflict.ts'
@@ -23,53 +24,69 @@ interface FormDialog {
   attempt(task: () => Promise<void>): Promise<void>
 }
 
-/** Asks for a new plant and stores it. Resolves to it, or to undefined if nobody wanted it. */
-export async function addPlant(parts: DialogParts): Promise<Plant | undefined> {
+/** An own change of a plant, and what it takes to undo it. */
+export interface Done {
+  readonly id: bigint
+  /** The plant before the change, and as it is now; undefined if there is none. */
+  readonly before: Plant | undefined
+  readonly now: Plant | undefined
+  /** Names the state that the plant is in now. */
+  readonly etag?: string
+}
+
+/** Asks for a new plant and stores it. Resolves to undefined if nobody wanted it. */
+export async function addPlant(parts: DialogParts): Promise<Done | undefined> {
   const fields = buildPlantFields(undefined)
-  let stored: Plant | undefined
+  const closing = new AbortController()
+  let done: Done | undefined
   const send = async () => {
     const plant = fields.read()
     if (plant === undefined) return
     parts.expect({ type: 'plant.created', plant })
-    await parts.client().create(plant)
-    stored = plant
+    const { etag } = await parts.client().create(plant)
+    done = { id: plant.id, before: undefined, now: plant, etag }
   }
-  await openForm({ title: 'Add plant', fields, parts, send, isDone: () => stored !== undefined })
-  return stored
+  // Without an answer, nothing is proposed.
+  findFreeId(parts.client(), closing.signal).then(fields.propose, () => {})
+  await openForm({ title: 'Add plant', fields, parts, send, isDone: () => done !== undefined })
+  closing.abort()
+  return done
 }
 
-/** Changes a plant. Resolves to it as it is stored then, or to undefined if nobody changed it. */
-export async function editPlant(
-  parts: DialogParts,
-  before: PlantState,
-): Promise<Plant | undefined> {
-  const fields = buildPlantFields(before)
-  let stored: Plant | undefined
-  let isDone = false
-  let ifMatch: string | undefined = before.etag
-
-  function finish(plant: Plant | undefined): void {
-    stored = plant
-    isDone = true
+/** The id after the highest; if that is the highest of all, the next one below that is free. */
+async function findFreeId(client: PlantStore, signal: AbortSignal): Promise<bigint> {
+  const { value: last } = await client.list({ order: 'desc', pageSize: 1, signal }).next()
+  if (last === undefined) return 1n
+  let free = last.id + 1n
+  if (free <= int64Bounds.maximum) return free
+  for await (const { id } of client.list({ order: 'desc', signal })) {
+    if (id < free - 1n) break
+    free = id
   }
+  return free - 1n
+}
+
+/** Changes a plant. Resolves to undefined if nobody did. */
+export async function editPlant(parts: DialogParts, found: PlantState): Promise<Done | undefined> {
+  const { id } = found
+  const fields = buildPlantFields(found)
+  let before: PlantState | undefined = found
+  let done: Done | undefined
 
   async function save(form: FormDialog, mine: Plant): Promise<void> {
     try {
-      const conditions = ifMatch === undefined ? { ifNoneMatch: '*' as const } : { ifMatch }
-      const type = ifMatch === undefined ? 'plant.created' : 'plant.replaced'
-      parts.expect({ type, plant: mine })
-      await parts.client().replace(mine.id, mine, conditions)
-      finish(mine)
+      const { etag } = await replace(parts, mine, before?.etag)
+      done = { id, before, now: mine, etag }
     } catch (error) {
       if (!isNumber(error, 41200)) throw error
-      const theirs = await parts.client().get(before.id)
-      ifMatch = theirs?.etag
+      const theirs = await parts.client().get(id)
+      before = theirs
       const choose = (chosen: 'mine' | 'theirs') =>
         form.attempt(async () => {
           if (chosen === 'mine') await save(form, fields.read() ?? mine)
-          else finish(theirs)
+          else done = { id, before: theirs, now: theirs }
         })
-      fill(form.problem, ...buildVersions({ sentence: toSentence(error), mine, theirs, choose }))
+      fill(form.problem, ...buildVersions({ mine, theirs, choose }))
     }
   }
 
@@ -77,12 +94,32 @@ export async function editPlant(
     const mine = fields.read()
     if (mine !== undefined) await save(form, mine)
   }
-  await openForm({ title: 'Edit plant', fields, parts, send, isDone: () => isDone })
-  return stored
+  await openForm({ title: 'Edit plant', fields, parts, send, isDone: () => done !== undefined })
+  return done
 }
 
-/** Asks before it deletes a plant. Resolves to whether it is gone. */
-export async function deletePlant(parts: DialogParts, found: PlantState): Promise<boolean> {
+/** Stores a plant in place of the state that the tag names, or where there is none. */
+function replace(parts: DialogParts, plant: Plant, etag: string | undefined) {
+  const condition = etag === undefined ? { ifNoneMatch: '*' } : { ifMatch: etag }
+  const type = etag === undefined ? 'plant.created' : 'plant.replaced'
+  parts.expect({ type, plant })
+  return parts.client().replace(plant.id, plant, condition)
+}
+
+/** Undoes an own change. Rejects if somebody has changed the plant since. */
+export async function undo(parts: DialogParts, { id, before, now, etag }: Done): Promise<void> {
+  if (before !== undefined) await replace(parts, before, etag)
+  else if (now !== undefined && etag !== undefined) {
+    parts.expect({ type: 'plant.deleted', plant: now })
+    await parts.client().delete(id, { ifMatch: etag })
+  }
+}
+
+/** Asks before it deletes a plant. Resolves to undefined if nobody did. */
+export async function deletePlant(
+  parts: DialogParts,
+  found: PlantState,
+): Promise<Done | undefined> {
   let plant = found
   let isGone = false
   const shown = element('p', { class: 'summary' })
@@ -97,7 +134,7 @@ export async function deletePlant(parts: DialogParts, found: PlantState): Promis
     )
   describe()
   const fields = { elements: [shown], first: undefined, refuse: () => false }
-  const send = async () => {
+  const send = async ({ problem }: FormDialog) => {
     try {
       parts.expect({ type: 'plant.deleted', plant })
       await parts.client().delete(plant.id, { ifMatch: plant.etag })
@@ -108,11 +145,17 @@ export async function deletePlant(parts: DialogParts, found: PlantState): Promis
       isGone = now === undefined
       plant = now ?? plant
       describe()
-      if (!isGone) throw error
+      if (!isGone) {
+        fill(
+          problem,
+          'Somebody has changed this plant in the meantime. It is shown as it is now. ' +
+            'Press “Delete” again to delete it anyway.',
+        )
+      }
     }
   }
   await openForm({ title: 'Delete plant', fields, parts, send, isDone: () => isGone })
-  return isGone
+  return isGone ? { id: plant.id, before: plant, now: undefined } : undefined
 }
 
 interface FormParts {
@@ -158,5 +201,21 @@ async function openForm({ title, fields, parts, send, isDone }: FormParts): Prom
     buildButtons(submit, cancel),
   )
   const dialog = openDialog(title, [form], fields.first ?? cancel)
+  keepTyped(dialog, form, problem)
   await dialog.closed
+}
+
+/** Keeps Escape from throwing away what was typed: the first one asks. */
+function keepTyped(dialog: Dialog, form: HTMLFormElement, problem: HTMLElement): void {
+  let isTyped = false
+  form.addEventListener('input', () => {
+    isTyped = true
+  })
+  dialog.element.addEventListener('cancel', (event) => {
+    if (!isTyped) return
+    event.preventDefault()
+    const discard = element('button', { type: 'button', click: dialog.close }, 'Discard')
+    fill(problem, 'What you typed is not saved. ', discard)
+    discard.focus()
+  })
 }

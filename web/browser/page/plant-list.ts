@@ -30,6 +30,8 @@ export interface PlantList {
   show(plant: Plant): Promise<void>
   /** Applies changes, oldest first. Returns those that changed what is loaded. */
   apply(events: readonly Change[]): readonly Change[]
+  /** The index of a plant among the rows, or of the place where it would be. */
+  indexOf(id: bigint): number
   /** Notes that the service has answered a part of a search. */
   noteSearched(): void
   /** What is loaded, in words. */
@@ -230,6 +232,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
       if (seen.length > 0) onChange()
       return seen
     },
+    indexOf: rows.indexOf,
     noteSearched() {
       // Each part but the first follows one that was read to its end.
       if (foundInPart !== undefined) {

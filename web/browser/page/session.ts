@@ -15,11 +15,13 @@ export interface Session {
 export interface Watch {
   /** Learns of each request whether the service answered it. */
   onReach(isReached: boolean): void
+  /** Learns when a stream of events opens, and when it ends. */
+  onStream(isOpen: boolean): void
   /** A part of a search was answered. */
   onSearched(): void
 }
 
-export function openSession(token: string, { onReach, onSearched }: Watch): Session {
+export function openSession(token: string, { onReach, onStream, onSearched }: Watch): Session {
   const url = new URL('.', location.href).href.replace(/\/$/, '')
   const streaming = Promise.withResolvers<void>()
   let scopes: readonly string[] = []
@@ -30,8 +32,14 @@ export function openSession(token: string, { onReach, onSearched }: Watch): Sess
       onReach(true)
       if (/[?&]name=/.test(String(input)) && response.ok) onSearched()
       scopes = response.headers.get('Token-Scopes')?.split(' ') ?? scopes
-      if (response.headers.get('Content-Type')?.startsWith('text/event-stream')) streaming.resolve()
-      return response
+      const isStream = response.headers.get('Content-Type')?.startsWith('text/event-stream')
+      if (!isStream || response.body === null) return response
+      streaming.resolve()
+      onStream(true)
+      const { readable, writable } = new TransformStream()
+      const end = () => onStream(false)
+      response.body.pipeTo(writable).then(end, end)
+      return new Response(readable, response)
     } catch (error) {
       if (!init?.signal?.aborted) onReach(false)
       throw error

@@ -25,7 +25,9 @@ export function buildSignIn(onToken: (token: string) => Promise<string | undefin
   const button = element('button', { type: 'submit', class: 'primary' }, 'Sign in')
 
   async function attempt(): Promise<boolean> {
-    const fault = findTokenFault(input.value) ?? (await onToken(input.value))
+    // Pasted with the spaces around it.
+    const token = input.value.trim()
+    const fault = findTokenFault(token) ?? (await onToken(token))
     field.refuse(fault)
     if (fault !== undefined) input.focus()
     return fault === undefined
@@ -69,9 +71,9 @@ export function buildWelcome(signIn: SignIn): HTMLElement {
         { class: 'note' },
         'The service prints a token at its first start. For another one, run ',
         element('code', {}, 'npx plant-store token create --name me'),
-        ' beside it. It is kept in this tab only.',
+        ' on the machine that runs the service. Your token stays in this tab.',
       ),
-      element('p', { class: 'note' }, element('a', { href: 'docs' }, 'Reference of the API')),
+      element('p', { class: 'note' }, element('a', { href: 'docs' }, 'API reference')),
     ),
   )
 }

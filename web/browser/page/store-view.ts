@@ -1,3 +1,4 @@
+import { PlantStoreError } from '../../../client/index.ts'
 import { openDialog } from '../dom/dialog.ts'
 import { fill } from '../dom/element.ts'
 import { buildOwnChanges, type Change } from './changes.ts'
@@ -6,16 +7,26 @@ import { buildFrame } from './frame.ts'
 import { acceptDrops, importPlants } from './import-dialog.ts'
 import { followChanges } from './live.ts'
 import { describeChanges, describeList } from './messages.ts'
-import { addPlant, type DialogParts, deletePlant, editPlant } from './plant-dialogs.ts'
+import {
+  addPlant,
+  type DialogParts,
+  type Done,
+  deletePlant,
+  editPlant,
+  undo,
+} from './plant-dialogs.ts'
 import { buildPlantList, type Query } from './plant-list.ts'
 import type { Plant } from './rows.ts'
-import { isTokenRefused, toSentence } from './sentences.ts'
+import { isNumber, isTokenRefused, toSentence } from './sentences.ts'
 import { openSession, type Session } from './session.ts'
 import { buildSignIn } from './sign-in.ts'
 import { keepToken } from './token.ts'
 
 /** How long changes after an import count as its own. */
 const quietMs = 2_000
+
+/** How often the page asks whether the service answers, and how long it waits for that. */
+const pulseMs = 1_000
 
 /** Opens the view of the plants. Rejects if the service refuses the token. Returns its end. */
 export async function openStoreView(
@@ -57,6 +68,7 @@ export async function openStoreView(
   function open(next: string): Session {
     return openSession(next, {
       onReach: (isReached) => frame.showReach(isReached),
+      onStream: (isOpen) => frame.showStream(isOpen),
       onSearched: () => list.noteSearched(),
     })
   }
@@ -69,6 +81,21 @@ export async function openStoreView(
   addEventListener('scroll', list.fillScreen, { passive: true, signal })
   acceptDrops(signal, (file) => session.mayWrite() && importFile(file))
   addEventListener('resize', list.fillScreen, { signal })
+  const pulse = setInterval(feelPulse, pulseMs)
+  signal.addEventListener('abort', () => clearInterval(pulse))
+
+  /** A stream that nothing arrives on may be dead: asks whether the service still answers. */
+  async function feelPulse(): Promise<void> {
+    if (document.hidden) return
+    const options = { method: 'HEAD', signal: AbortSignal.timeout(pulseMs) }
+    const answer = fetch(`${session.url}/healthz`, options)
+    frame.showReach(
+      await answer.then(
+        () => true,
+        () => false,
+      ),
+    )
+  }
 
   function follow(): void {
     following.abort()
@@ -99,7 +126,10 @@ export async function openStoreView(
       frame.showProblem(undefined)
     } catch (error) {
       if (signal.aborted) return
-      if (!meetRefusal(error)) frame.showProblem(toSentence(error), () => void attempt(task))
+      if (meetRefusal(error)) return
+      // What was refused once would be refused again.
+      const again = isNumber(error, 41200) ? undefined : () => void attempt(task)
+      frame.showProblem(toSentence(error), again)
     }
   }
 
@@ -128,7 +158,11 @@ export async function openStoreView(
     })
     const dialog = openDialog('Sign in again', [signIn.element])
     dialog.element.dataset.signIn = ''
-    dialog.element.addEventListener('cancel', onSignOut)
+    dialog.element.addEventListener('cancel', (event) => {
+      if (document.querySelectorAll('dialog').length === 1) return onSignOut()
+      event.preventDefault()
+      signIn.refuse('Sign in to keep what you typed.')
+    })
     signIn.refuse(toSentence(error))
     signIn.focus()
   }
@@ -167,9 +201,7 @@ export async function openStoreView(
   }
 
   async function add(): Promise<void> {
-    const plant = await addPlant(dialogs)
-    if (plant === undefined) return
-    await show({ type: 'plant.created', plant }, `Plant ${plant.id} is stored.`)
+    await show(await addPlant(dialogs))
   }
 
   function importFile(file?: File): void {
@@ -191,16 +223,13 @@ export async function openStoreView(
   async function edit(id: bigint): Promise<void> {
     const found = await session.client.get(id)
     if (found === undefined) return noteGone(id)
-    const plant = await editPlant(dialogs, found)
-    if (plant === undefined) return
-    await show({ type: 'plant.replaced', plant }, `Plant ${id} is changed.`)
+    await show(await editPlant(dialogs, found))
   }
 
   async function remove(id: bigint): Promise<void> {
     const found = await session.client.get(id)
     if (found === undefined) return noteGone(id)
-    if (!(await deletePlant(dialogs, found))) return
-    await show({ type: 'plant.deleted', plant: found }, `Plant ${id} is deleted.`)
+    await show(await deletePlant(dialogs, found))
   }
 
   function noteGone(id: bigint): void {
@@ -209,12 +238,40 @@ export async function openStoreView(
     frame.announce(`Plant ${id} is no longer there.`)
   }
 
-  /** Shows an own change at once, before the stream tells of it. */
-  async function show(change: Change, sentence: string): Promise<void> {
-    list.apply([change])
-    frame.announce(sentence)
-    if (change.type === 'plant.deleted') return
-    await list.show(change.plant)
+  /** Shows an own change at once, before the stream tells of it, and offers to undo it. */
+  async function show(done: Done | undefined): Promise<void> {
+    if (done === undefined) return
+    await showState(done)
+    const sentence = `Plant ${done.id} ${done.now === undefined ? 'deleted' : 'saved'}.`
+    const isOwn = done.now !== done.before
+    frame.showDone(sentence, isOwn ? () => void attempt(() => takeBack(done)) : undefined)
+  }
+
+  async function takeBack(done: Done): Promise<void> {
+    try {
+      await undo(dialogs, done)
+    } catch (error) {
+      if (!isNumber(error, 41200)) throw error
+      frame.showDone('Nothing was undone.')
+      const message = `Somebody else has changed plant ${done.id} since then. It stays as it is now.`
+      throw new PlantStoreError(message, { status: 412, error: 41200, cause: error })
+    }
+    frame.showDone(`Plant ${done.id} is as it was before.`)
+    await showState({ id: done.id, before: done.now, now: done.before })
+  }
+
+  async function showState({ id, before, now }: Done): Promise<void> {
+    const place = list.indexOf(id)
+    const plant = now ?? before
+    if (plant === undefined) return
+    list.apply([{ type: now === undefined ? 'plant.deleted' : 'plant.replaced', plant }])
+    if (now !== undefined) await list.show(now)
+    // What had the focus is gone.
+    if (document.activeElement !== document.body) return
+    const { rows } = list.describe()
+    const nearest = rows[Math.min(place, rows.length - 1)]
+    if (nearest === undefined) frame.focusAdd()
+    else list.table.focus(now === undefined ? nearest.id : id)
   }
 
   return () => {

@@ -97,34 +97,39 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
 
   function fillRow(row: HTMLTableRowElement, { id, name, tag }: Plant): void {
     row.dataset.mark = marks.has(id) ? 'changed' : ''
-    fill(
-      row,
+    const cells = [
       element('td', { class: 'id' }, String(id)),
       toCell('name', name, 'no name'),
       tag === undefined
         ? element('td', { class: 'tag none' }, 'no tag')
         : toCell('tag', tag, 'empty'),
-      mayWrite()
-        ? element(
-            'td',
-            { class: 'actions' },
-            element(
-              'button',
-              { type: 'button', 'aria-label': `Edit plant ${id}`, click: () => actions.onEdit(id) },
-              icon('edit'),
-            ),
-            element(
-              'button',
-              {
-                type: 'button',
-                'aria-label': `Delete plant ${id}`,
-                click: () => actions.onDelete(id),
-              },
-              icon('delete'),
-            ),
-          )
-        : undefined,
-    )
+    ]
+    // The buttons stay as they are, and so does the focus on them.
+    if (row.cells.length === 0) fill(row, ...cells, buildActions(id))
+    else for (const [index, cell] of cells.entries()) row.cells[index]?.replaceWith(cell)
+  }
+
+  function buildActions(id: bigint): HTMLElement | undefined {
+    return mayWrite()
+      ? element(
+          'td',
+          { class: 'actions' },
+          element(
+            'button',
+            { type: 'button', 'aria-label': `Edit plant ${id}`, click: () => actions.onEdit(id) },
+            icon('edit'),
+          ),
+          element(
+            'button',
+            {
+              type: 'button',
+              'aria-label': `Delete plant ${id}`,
+              click: () => actions.onDelete(id),
+            },
+            icon('delete'),
+          ),
+        )
+      : undefined
   }
 
   return {

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { beforeEach, describe, it } from 'node:test'
+import { browserMissing } from '../support/browser.ts'
+import { json, operatorToken, startService, type TestService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
+import {
+  checkAccessibility,
+  dialog,
+  hasFocus,
+  readRows,
+  save,
+  visit,
+  visitPlants,
+} from './visit.ts'
+
+const largest = 2n ** 63n - 1n
+
+describe('writing on the page', { skip: browserMissing }, () => {
+  let service: TestService
+  beforeEach(async () => {
+    service = await startService('sqlite::memory:')
+    for (const id of [1, 2, 3]) await service.create(`{"id":${id},"name":"plant ${id}","tag":"t"}`)
+  })
+
+  const read = async (id: bigint | number) => (await service.call({ path: `/plants/${id}` })).body
+  const put = (id: number, body: string) =>
+    service.call({ method: 'PUT', path: `/plants/${id}`, headers: json, body })
+
+  it('proposes an id that is free, and takes what one types instead', async () => {
+    const { page } = await visitPlants(service.url)
+    const form = dialog(page, 'Add plant')
+    const expectProposal = async (id: bigint) => {
+      await page.getByRole('button', { name: 'Add plant' }).click()
+      await waitUntil(
+        async () => (await form.getByLabel('Id').inputValue()) === String(id),
+        `${id} is proposed`,
+      )
+    }
+    await expectProposal(4n)
+    await page.keyboard.type('12')
+    await save(form, { name: 'typed' })
+    await page.getByText('Plant 12 saved.').waitFor()
+    await expectProposal(13n)
+    await save(form, { name: 'proposed' })
+    await page.getByText('Plant 13 saved.').waitFor()
+    for (const id of [largest, largest - 1n, largest - 3n]) {
+      await service.create(`{"id":${id},"name":"at the end"}`)
+    }
+    await expectProposal(largest - 2n)
+  })
+
+  it('undoes a delete and an edit, and keeps the focus in the list', async () => {
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Delete plant 2' }).click()
+    await dialog(page, 'Delete plant').getByRole('button', { name: 'Delete' }).click()
+    await page.getByText('Plant 2 deleted.').waitFor()
+    assert.ok(await hasFocus(page, page.getByRole('row', { name: 'plant 3' })))
+    await checkAccessibility(page)
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await page.getByText('Plant 2 is as it was before.').waitFor()
+    await page.getByRole('cell', { name: 'plant 2', exact: true }).waitFor()
+    assert.equal(await read(2), '{"id":2,"name":"plant 2","tag":"t"}')
+    assert.ok(await hasFocus(page, page.getByRole('row', { name: 'plant 2' })))
+    await page.getByRole('button', { name: 'Edit plant 3' }).click()
+    await save(dialog(page, 'Edit plant'), { name: 'renamed', tag: '' })
+    await page.getByText('Plant 3 saved.').waitFor()
+    assert.ok(await hasFocus(page, page.getByRole('button', { name: 'Edit plant 3' })))
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await page.getByRole('cell', { name: 'plant 3', exact: true }).waitFor()
+    assert.equal(await read(3), '{"id":3,"name":"plant 3","tag":"t"}')
+    assert.equal(await page.getByRole('button', { name: 'Undo' }).count(), 0)
+    assert.deepEqual(errors, [])
+  })
+
+  it('undoes nothing that somebody else has changed since', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Edit plant 1' }).click()
+    await save(dialog(page, 'Edit plant'), { name: 'mine' })
+    await page.getByText('Plant 1 saved.').waitFor()
+    await put(1, '{"name":"theirs"}')
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await page.getByRole('alert').getByText('Somebody else has changed plant 1').waitFor()
+    assert.equal(await read(1), '{"id":1,"name":"theirs"}')
+    await page.getByRole('button', { name: 'Delete plant 2' }).click()
+    await dialog(page, 'Delete plant').getByRole('button', { name: 'Delete' }).click()
+    await page.getByText('Plant 2 deleted.').waitFor()
+    await put(2, '{"name":"there again"}')
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await page.getByRole('alert').getByText('Somebody else has changed plant 2').waitFor()
+    assert.equal(await read(2), '{"id":2,"name":"there again"}')
+  })
+
+  it('asks before Escape throws away what was typed', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Edit plant 1' }).click()
+    const form = dialog(page, 'Edit plant')
+    await form.waitFor()
+    await page.keyboard.press('Escape')
+    await form.waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Edit plant 1' }).click()
+    await form.getByLabel('Name').pressSequentially(' and more')
+    await page.keyboard.press('Escape')
+    await form.getByRole('alert').getByText('What you typed is not saved').waitFor()
+    assert.equal(await form.getByLabel('Name').inputValue(), 'plant 1 and more')
+    await checkAccessibility(page)
+    await form.getByRole('button', { name: 'Discard' }).click()
+    await form.waitFor({ state: 'detached' })
+    assert.deepEqual((await readRows(page))[0], ['1', 'plant 1', 't'])
+  })
+
+  it('takes a token that was pasted with spaces around it', async () => {
+    const { page } = await visit(service.url)
+    await page.getByLabel('Token').fill(`  ${operatorToken} `)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('cell', { name: 'plant 1', exact: true }).waitFor()
+  })
+
+  it('does not say "Live" while the service is silent, or the stream is cut', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByText('Live', { exact: true }).waitFor()
+    let isSilent = true
+    await page.route('**/healthz', (route) => (isSilent ? undefined : route.continue()))
+    await page.getByText('Connection lost. Reconnecting …').waitFor()
+    isSilent = false
+    await page.getByText('Live', { exact: true }).waitFor()
+    const streams = Promise.withResolvers<void>()
+    await page.route('**/events*', async (route) => {
+      await streams.promise
+      await route.continue()
+    })
+    const { port } = new URL(service.url)
+    await service.close()
+    await page.getByText('Connection lost. Reconnecting …').waitFor()
+    const next = await startService('sqlite::memory:', { env: { PORT: port } })
+    await page.waitForResponse((response) => response.url() === `${next.url}/healthz`)
+    assert.equal(await page.getByText('Live', { exact: true }).count(), 0)
+    streams.resolve()
+    await page.getByText('Live', { exact: true }).waitFor({ timeout: 60_000 })
+  })
+})
