@@ -24,6 +24,10 @@ describe('files of plants', { skip: browserMissing }, () => {
     await dialog(page, 'Import').getByLabel('File').setInputFiles(file)
   }
 
+  async function start(page: Page): Promise<void> {
+    await dialog(page, 'Import').getByRole('button', { name: 'Start import' }).click()
+  }
+
   const plants = '{"id":9007199254740993,"name":"a","tag":""}\n{"id":2,"name":"b"}\n'
   const files: [name: string, content: string | Buffer][] = [
     ['plants.ndjson', plants],
@@ -37,6 +41,10 @@ describe('files of plants', { skip: browserMissing }, () => {
       await page.getByRole('button', { name: 'Import' }).click()
       if (name === 'plants.csv') await checkAccessibility(page)
       await choose(page, name, content)
+      await dialog(page, 'Import').getByText('2 plants can be imported').waitFor()
+      if (name === 'plants.csv') await checkAccessibility(page)
+      assert.equal((await service.call({ path: '/plants' })).body, '[]')
+      await start(page)
       await dialog(page, 'Import').getByText('2 stored').waitFor()
       await page.getByRole('button', { name: 'Close' }).click()
       await page.getByRole('cell', { name: '9007199254740993', exact: true }).waitFor()
@@ -51,6 +59,7 @@ describe('files of plants', { skip: browserMissing }, () => {
     const { page } = await visitPlants(silent.url)
     await page.getByRole('button', { name: 'Import' }).click()
     await choose(page, 'plants.ndjson', plants)
+    await start(page)
     await dialog(page, 'Import').getByText('2 stored').waitFor()
     await page.getByRole('button', { name: 'Close' }).click()
     await page.getByRole('cell', { name: '9007199254740993', exact: true }).waitFor()
@@ -66,12 +75,18 @@ describe('files of plants', { skip: browserMissing }, () => {
       '{"id":1,"name":"other"}\n{"id":3}\nno JSON\n{"id":4,"name":"d"}\n',
     )
     const report = dialog(page, 'Import')
+    await report.getByText('2 plants can be imported, and 2 lines will be refused.').waitFor()
+    await report.getByText('1 of these ids exist already.').waitFor()
+    await report.getByText('Line 2: The name is missing.').waitFor()
+    await start(page)
     await report.getByText('1 stored, 3 refused').waitFor()
     await report.getByText(/Line 2.*"name"/).waitFor()
     await report.getByText(/Line 3/).waitFor()
     await checkAccessibility(page)
-    await report.getByLabel('already').selectOption({ label: 'Replace it' })
+    await report.getByLabel('already').selectOption({ label: 'Replace the stored plant' })
     await choose(page, 'x.ndjson', '{"id":1,"name":"other"}\n')
+    await report.getByText('The stored plants are replaced.').waitFor()
+    await start(page)
     await report.getByText('1 replaced').waitFor()
   })
 
@@ -79,8 +94,9 @@ describe('files of plants', { skip: browserMissing }, () => {
     ['empty.csv', '', /The file is empty/],
     ['plants.json', '[{"id":1,"name":"a"}]', /JSON array/],
     ['picture.png', Buffer.from([0x89, 0x50, 0x4e, 0x47]), /neither NDJSON nor CSV/],
-    ['no-gzip.ndjson.gz', 'no gzip', /./],
-    ['no-header.csv', 'a,b\nc,d\n', /./],
+    ['no-gzip.ndjson.gz', 'no gzip', /not gzip/],
+    ['no-header.csv', 'a,b\nc,d\n', /first line must name the columns/],
+    ['windows.csv', Buffer.from('id;name\n1;B\xfcro\n', 'latin1'), /CSV UTF-8/],
   ]
   for (const [name, content, sentence] of wrong) {
     it(`says what is wrong with ${name}`, async () => {
@@ -98,7 +114,51 @@ describe('files of plants', { skip: browserMissing }, () => {
       const carried = new DataTransfer()
       carried.items.add(new File(['{"id":5,"name":"dropped"}'], 'dropped.ndjson'))
       document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: carried, bubbles: true, cancelable: true }))`)
+    await start(page)
     await dialog(page, 'Import').getByText('1 stored').waitFor()
+  })
+
+  const spreadsheets: [kind: string, content: string, ids: number][] = [
+    ['semicolons', '\ufeffid;name;tag\r\n1;"Ficus; ""tall""";\r\n2;"two\r\nlines";x\r\n', 2],
+    ['tabs', 'sep=\t\r\nid\tname\r\n1\tFicus\r\n', 1],
+  ]
+  for (const [kind, content, count] of spreadsheets) {
+    it(`checks CSV with ${kind}, and says which lines will be refused`, async () => {
+      const { page, errors } = await visitPlants(service.url)
+      await page.getByRole('button', { name: 'Import' }).click()
+      await choose(page, 'sheet.csv', `${content}007${kind === 'tabs' ? '\t' : ';x;'}`)
+      const report = dialog(page, 'Import')
+      await report.getByText(`CSV with ${kind}`).waitFor()
+      const counted = count === 1 ? '1 plant' : `${count} plants`
+      await report.getByText(`${counted} can be imported, and 1 line will be refused.`).waitFor()
+      await report.getByText(`Line ${kind === 'tabs' ? 4 : 5}: The id is not`).waitFor()
+      assert.deepEqual(errors, [])
+    })
+  }
+
+  it('checks the beginning of a long file, and writes large numbers with separators', async () => {
+    const lines = Array.from({ length: 2_500 }, (_, index) => `{"id":${index},"name":"x"}\n`)
+    const other = await startService('sqlite::memory:')
+    const { page } = await visitPlants(other.url)
+    await page.getByRole('button', { name: 'Import' }).click()
+    await choose(page, 'long.ndjson.gz', gzipSync(lines.join('')))
+    const report = dialog(page, 'Import')
+    await report.getByText('The first 1,000 lines were checked').waitFor()
+    await report.getByText('The rest is checked while it is imported.').waitFor()
+    await start(page)
+    await report.getByText('2,500 stored').waitFor()
+  })
+
+  it('exports CSV for spreadsheets, of the tag that is filtered by', async () => {
+    await service.create('{"id":1,"name":"a","tag":"x & y"}')
+    const { page, requests } = await visitPlants(service.url)
+    await page.getByLabel('Filter by tag').fill('x & y')
+    await page.getByText('1 plant with this tag').waitFor()
+    await page.getByLabel('Format').selectOption('CSV for spreadsheets')
+    await page.getByRole('button', { name: 'Export' }).click()
+    await page.getByText('Exported the plants with this tag.').waitFor()
+    const query = 'spreadsheet=true&tag=x+%26+y'
+    assert.ok(requests.includes(`GET ${service.url}/plants.csv?${query}`))
   })
 
   for (const [format, expected] of [

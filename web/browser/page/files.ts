@@ -3,6 +3,8 @@ import { element } from '../dom/element.ts'
 import type { Session } from './session.ts'
 
 export type FileFormat = 'ndjson' | 'csv'
+/** A format, or CSV as spreadsheets open it best. */
+export type ExportFormat = FileFormat | 'spreadsheet'
 export type OnConflict = 'fail' | 'skip' | 'replace'
 
 /** What became of the lines of a file, as far as the page shows it. */
@@ -26,17 +28,20 @@ const mediaTypes: Record<FileFormat, string> = {
 /** Downloads all plants, or those with a tag. The client lists plants, but has no files. */
 export async function downloadPlants(
   { url, token }: Session,
-  format: FileFormat,
+  exported: ExportFormat,
   tag: string | undefined,
 ): Promise<void> {
-  const query = tag === undefined ? '' : `?tag=${encodeURIComponent(tag)}`
+  const format = exported === 'spreadsheet' ? 'csv' : exported
+  const query = new URLSearchParams()
+  if (exported === 'spreadsheet') query.set('spreadsheet', 'true')
+  if (tag !== undefined) query.set('tag', tag)
   const headers = { Authorization: `Bearer ${token}` }
   try {
-    const response = await fetch(`${url}/plants.${format}${query}`, { headers })
+    const response = await fetch(`${url}/plants.${format}?${query}`, { headers })
     if (!response.ok) throw toRefusal(response.status, await response.text())
     saveAs(`plants.${format}`, await response.blob())
   } catch (cause) {
-    throw cause instanceof PlantStoreError ? cause : lost('The export broke off.', cause)
+    throw cause instanceof PlantStoreError ? cause : lost('The export was interrupted.', cause)
   }
 }
 
@@ -69,7 +74,12 @@ export function uploadPlants({ url, token }: Session, upload: Upload): Promise<R
   signal.addEventListener('abort', () => request.abort())
   return new Promise((resolve, reject) => {
     const broken = (cause: unknown) =>
-      reject(lost('The import broke off. What came before stays: send the file again.', cause))
+      reject(
+        lost(
+          'The import was interrupted. What was stored before stays stored: import the file again.',
+          cause,
+        ),
+      )
     request.addEventListener('load', () => {
       if (request.status === 200) resolve(parseReport(request.responseText))
       else reject(toRefusal(request.status, request.responseText))
@@ -89,22 +99,7 @@ function parseReport(text: string): Report {
   return (JSON.parse as (text: string, reviver: Reviver) => Report)(text, keepDigits)
 }
 
-/** The format of a file: by its name, or by how it begins. A text says why it has none. */
-export async function findFormat(file: File): Promise<FileFormat | { fault: string }> {
-  if (file.size === 0) return { fault: 'The file is empty.' }
-  const name = file.name.toLowerCase().replace(/\.gz$/, '')
-  if (name.endsWith('.csv')) return 'csv'
-  if (/\.(ndjson|jsonl)$/.test(name)) return 'ndjson'
-  const start = (await file.slice(0, 1024).text()).trimStart()
-  if (start.startsWith('{')) return 'ndjson'
-  if (/^"?id"?[,;\t]/i.test(start)) return 'csv'
-  if (start.startsWith('[')) {
-    return { fault: 'The file is a JSON array. NDJSON has one plant on each line, without commas.' }
-  }
-  return { fault: 'The file is neither NDJSON nor CSV with a header such as id,name,tag.' }
-}
-
-function isGzip(file: File): boolean {
+export function isGzip(file: File): boolean {
   return file.name.toLowerCase().endsWith('.gz')
 }
 

@@ -3,7 +3,7 @@ import { expectedSearch, isSearchable } from '../../../src/contract/text.ts'
 import { element, fill, icon } from '../dom/element.ts'
 import { buildField } from '../dom/field.ts'
 import { findIdFault, findTextFault } from './fields.ts'
-import type { FileFormat } from './files.ts'
+import type { ExportFormat } from './files.ts'
 import type { ListMessage } from './messages.ts'
 import type { PlantList, Query } from './plant-list.ts'
 
@@ -36,7 +36,7 @@ export interface FrameParts {
   onFirst(): void
   onAdd(): void
   onImport(): void
-  onExport(format: FileFormat): void
+  onExport(format: ExportFormat): void
 }
 
 /** The most tags that are suggested, and how long they may be. */
@@ -74,10 +74,11 @@ export function buildFrame(parts: FrameParts): Frame {
     { 'aria-label': 'Format' },
     element('option', { value: 'csv' }, 'CSV'),
     element('option', { value: 'ndjson' }, 'NDJSON'),
+    element('option', { value: 'spreadsheet' }, 'CSV for spreadsheets'),
   )
   const exporting = element(
     'button',
-    { type: 'button', click: () => parts.onExport(format.value as FileFormat) },
+    { type: 'button', click: () => parts.onExport(format.value as ExportFormat) },
     'Export',
   )
   const tags = new Set<string>()

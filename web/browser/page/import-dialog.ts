@@ -1,7 +1,9 @@
-import { buildButtons, openDialog } from '../dom/dialog.ts'
+import { buildButtons, openDialog, whileBusy } from '../dom/dialog.ts'
 import { element, fill } from '../dom/element.ts'
 import { buildField } from '../dom/field.ts'
-import { findFormat, type OnConflict, type Report, uploadPlants } from './files.ts'
+import { checkFile, countExisting, type FileCheck } from './file-check.ts'
+import { type OnConflict, type Report, uploadPlants } from './files.ts'
+import { format, toPlants } from './messages.ts'
 import { isTokenRefused, toSentence } from './sentences.ts'
 import type { Session } from './session.ts'
 
@@ -10,105 +12,194 @@ export interface ImportParts {
   onTokenRefused(error: unknown): void
 }
 
-const choices: Record<OnConflict, string> = {
-  fail: 'Keep it and tell me',
-  skip: 'Keep it',
-  replace: 'Replace it',
+const rules: Record<OnConflict, { readonly label: string; readonly effect: string }> = {
+  fail: {
+    label: 'Keep the stored plant and list it here',
+    effect: 'The stored plants stay as they are, and are listed here.',
+  },
+  skip: { label: 'Keep the stored plant', effect: 'The stored plants stay as they are.' },
+  replace: { label: 'Replace the stored plant', effect: 'The stored plants are replaced.' },
 }
 
-/** Opens the dialog that imports a file. Resolves when it is closed. */
+/** The most refused lines that a check lists. */
+const maxFaults = 20
+
+/** Opens the dialog that checks a file, and imports it on demand. Resolves when it is closed. */
 export async function importPlants(parts: ImportParts, dropped?: File): Promise<void> {
   const life = new AbortController()
-  let isRunning = false
-  const file = buildField(
-    'File',
-    element('input', { type: 'file', accept: '.ndjson,.jsonl,.csv,.gz,.json,.txt' }),
-    'NDJSON or CSV, also gzipped. Choose one, or drop it here.',
-  )
-  const conflict = buildField(
-    'If another plant has the id already',
+  const { signal } = life
+  let chosen: { readonly file: File; readonly check: FileCheck } | undefined
+  let choices = 0
+  const rule = buildField(
+    'If an id already exists',
     element(
       'select',
-      {},
-      ...Object.entries(choices).map(([value, text]) => element('option', { value }, text)),
+      { change: () => fill(effect, rules[rule.control.value as OnConflict].effect) },
+      ...Object.entries(rules).map(([value, { label }]) => element('option', { value }, label)),
     ),
   )
-  const progress = element('progress', { max: 1, value: 0, 'aria-label': 'Sent' })
+  const file = buildField(
+    'File',
+    element('input', {
+      type: 'file',
+      accept: '.ndjson,.jsonl,.csv,.tsv,.gz,.json,.txt',
+      change: () => void choose(file.control.files?.[0]),
+    }),
+    'CSV, as spreadsheets write it, or NDJSON, also gzipped. Choose a file, or drop it here.',
+  )
+  const preview = element('div', { class: 'outcome', role: 'status' })
+  const effect = element('span', {}, rules.fail.effect)
+  const progress = element('progress', { max: 1, value: 0, 'aria-label': 'Sent', hidden: true })
   const outcome = element('div', { class: 'outcome', role: 'status' })
+  const start = element(
+    'button',
+    { type: 'button', class: 'primary', disabled: true, click: () => void whileBusy(start, send) },
+    'Start import',
+  )
   const close = element('button', { type: 'button', click: () => dialog.close() }, 'Close')
-  progress.hidden = true
 
-  async function start(chosen: File): Promise<void> {
-    if (isRunning) return
-    isRunning = true
+  /** Checks a file. Nothing is stored before somebody presses the button. */
+  async function choose(next: File | undefined): Promise<void> {
+    if (next === undefined || start.ariaBusy === 'true') return
+    const choice = ++choices
+    chosen = undefined
+    start.disabled = true
     fill(outcome)
+    fill(preview)
     file.refuse(undefined)
     try {
-      const format = await findFormat(chosen)
-      if (typeof format === 'object') return file.refuse(format.fault)
-      progress.value = 0
-      progress.hidden = false
-      const onProgress = (share: number) => {
-        progress.value = share
-        fill(
-          outcome,
-          share < 1 ? `${Math.floor(share * 100)} % sent` : 'All sent: storing the rest…',
-        )
-      }
-      const onConflict = conflict.control.value as OnConflict
-      const upload = { file: chosen, format, onConflict, onProgress, signal: life.signal }
-      fill(outcome, ...describeReport(chosen.name, await uploadPlants(parts.session(), upload)))
+      const check = await checkFile(next)
+      if ('fault' in check) return choice === choices ? file.refuse(check.fault) : undefined
+      const existing = await countExisting(parts.session().client, check.ids, signal)
+      if (choice !== choices || signal.aborted) return
+      chosen = { file: next, check }
+      start.disabled = false
+      fill(preview, ...describeCheck(next, check, existing, effect))
     } catch (error) {
-      fill(outcome)
-      file.refuse(toSentence(error))
-      if (isTokenRefused(error)) parts.onTokenRefused(error)
+      if (!signal.aborted) refuse(error)
     } finally {
-      progress.hidden = true
-      isRunning = false
       // The same file can be chosen once more.
       file.control.value = ''
     }
   }
 
-  file.control.addEventListener('change', () => {
-    const [chosen] = file.control.files ?? []
-    if (chosen !== undefined) void start(chosen)
-  })
-  const content = [file.element, conflict.element, progress, outcome, buildButtons(close)]
-  const dialog = openDialog('Import', [element('div', { class: 'import' }, ...content)])
+  async function send(): Promise<void> {
+    if (chosen === undefined) return
+    const { file: sent, check } = chosen
+    const onConflict = rule.control.value as OnConflict
+    const onProgress = (share: number) => {
+      progress.value = share
+      const text = share < 1 ? `${Math.floor(share * 100)} % sent` : 'All sent: storing the rest …'
+      fill(outcome, text)
+    }
+    onProgress(0)
+    progress.hidden = false
+    try {
+      const upload = { file: sent, format: check.format, onConflict, onProgress, signal }
+      fill(outcome, ...describeReport(sent.name, await uploadPlants(parts.session(), upload)))
+      fill(preview)
+      start.disabled = true
+    } catch (error) {
+      fill(outcome)
+      refuse(error)
+    } finally {
+      progress.hidden = true
+    }
+  }
+
+  function refuse(error: unknown): void {
+    file.refuse(toSentence(error))
+    if (isTokenRefused(error)) parts.onTokenRefused(error)
+  }
+
+  const content = [rule.element, file.element, preview, progress, outcome]
+  const dialog = openDialog('Import', [
+    element('div', { class: 'import' }, ...content, buildButtons(start, close)),
+  ])
   dialog.element.addEventListener('drop', (event) => {
     event.preventDefault()
     event.stopPropagation()
-    const [chosen] = event.dataTransfer?.files ?? []
-    if (chosen !== undefined) void start(chosen)
+    void choose(event.dataTransfer?.files[0])
   })
-  if (dropped !== undefined) void start(dropped)
+  void choose(dropped)
   await dialog.closed
   life.abort()
 }
 
+/** What the import will do. */
+function describeCheck(
+  { name, size }: File,
+  { kind, isWhole, ids, faults }: FileCheck,
+  existing: { readonly count: number; readonly isExact: boolean },
+  effect: HTMLElement,
+): HTMLElement[] {
+  const lines = ids.length + faults.length
+  const checked = isWhole
+    ? 'The whole file was checked'
+    : `The first ${format(lines)} lines were checked`
+  const sentences = [
+    `${kind}, ${format(Math.ceil(size / 1024))} KB. ${checked}, and nothing is stored yet: `,
+    `${toPlants(ids.length)} can be imported`,
+    faults.length > 0 ? `, and ${toLines(faults.length)} will be refused.` : '.',
+    isWhole ? '' : ' The rest is checked while it is imported.',
+  ]
+  const found = existing.isExact ? format(existing.count) : `At least ${format(existing.count)}`
+  return [
+    element('p', {}, element('strong', {}, element('bdi', {}, name)), ': ', ...sentences),
+    existing.count === 0
+      ? element(
+          'p',
+          {},
+          'None of these ids was found in the store. ',
+          existing.isExact ? '' : effect,
+        )
+      : element('p', {}, `${found} of these ids exist already. `, effect),
+    ...buildList(
+      faults.slice(0, maxFaults).map(({ line, message }) => `Line ${format(line)}: ${message}`),
+    ),
+  ]
+}
+
+function toLines(count: number): string {
+  return count === 1 ? '1 line' : `${format(count)} lines`
+}
+
+function buildList(items: readonly string[]): HTMLElement[] {
+  if (items.length === 0) return []
+  return [
+    element(
+      'ul',
+      { class: 'refused', tabindex: 0 },
+      ...items.map((item) => element('li', {}, item)),
+    ),
+  ]
+}
+
 function describeReport(name: string, report: Report): HTMLElement[] {
   const { stored, alreadyThere, replaced, skipped, refused, refusedInAll, endedAtLine } = report
-  const parts = [
-    `${stored} stored`,
-    ...(alreadyThere > 0 ? [`${alreadyThere} already there`] : []),
-    ...(replaced > 0 ? [`${replaced} replaced`] : []),
-    ...(skipped > 0 ? [`${skipped} skipped`] : []),
-    ...(refusedInAll > 0 ? [`${refusedInAll} refused`] : []),
-  ]
+  const parts = Object.entries({
+    stored,
+    'already there': alreadyThere,
+    replaced,
+    skipped,
+    refused: refusedInAll,
+  })
+    .filter(([name, count]) => count > 0 || name === 'stored')
+    .map(([name, count]) => `${format(count)} ${name}`)
   const end =
     endedAtLine === undefined
       ? ''
-      : ` The import ended at line ${endedAtLine}, because too many lines were refused.`
-  const summary = element('p', {}, element('bdi', {}, name), `: ${parts.join(', ')}.${end}`)
-  if (refused.length === 0) return [summary]
-  const items = refused.map(({ line, id, message }) =>
-    element('li', {}, `Line ${line}${id === undefined ? '' : `, plant ${id}`}: ${message}`),
+      : ` The import ended at line ${format(endedAtLine)}, because too many lines were refused.`
+  const items = refused.map(
+    ({ line, id, message }) =>
+      `Line ${format(line)}${id === undefined ? '' : `, plant ${id}`}: ${message}`,
   )
-  const list = element('ul', { class: 'refused', tabindex: 0 }, ...items)
   const more = refusedInAll - refused.length
-  if (more === 0) return [summary, list]
-  return [summary, list, element('p', { class: 'note' }, `And ${more} more.`)]
+  return [
+    element('p', {}, element('bdi', {}, name), `: ${parts.join(', ')}.${end}`),
+    ...buildList(items),
+    ...(more > 0 ? [element('p', { class: 'note' }, `And ${format(more)} more.`)] : []),
+  ]
 }
 
 /** Imports a file that somebody drops anywhere on the page. */

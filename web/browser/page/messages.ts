@@ -1,7 +1,7 @@
 import type { Change } from './changes.ts'
 import { type ListState, maxRows } from './plant-list.ts'
 
-const format = new Intl.NumberFormat('en').format
+export const format = new Intl.NumberFormat('en').format
 
 /** What the list says about itself below its rows, and in place of them. */
 export interface ListMessage {

@@ -2,7 +2,7 @@ import { PlantStoreError } from '../../../client/index.ts'
 import { openDialog } from '../dom/dialog.ts'
 import { fill } from '../dom/element.ts'
 import { buildOwnChanges, type Change } from './changes.ts'
-import { downloadPlants, type FileFormat } from './files.ts'
+import { downloadPlants, type ExportFormat } from './files.ts'
 import { buildFrame } from './frame.ts'
 import { acceptDrops, importPlants } from './import-dialog.ts'
 import { followChanges } from './live.ts'
@@ -185,7 +185,7 @@ export async function openStoreView(
     await list.open({ ...list.describe().query, ...change })
   }
 
-  async function exportTo(format: FileFormat): Promise<void> {
+  async function exportTo(format: ExportFormat): Promise<void> {
     const { tag } = list.describe().query
     await downloadPlants(session, format, tag)
     frame.announce(

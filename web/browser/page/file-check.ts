@@ -1,0 +1,212 @@
+import type { PlantStore } from '../../../client/index.ts'
+import { toInt64, toPathId } from '../../../src/contract/int64.ts'
+import { int64Bounds } from '../../../src/contract/schema.ts'
+import { isStorable } from '../../../src/contract/text.ts'
+import { type FileFormat, isGzip } from './files.ts'
+
+/** How much of a file is checked before it is imported. */
+const maxLines = 1_000
+const maxCharacters = 1024 * 1024
+/** The largest page that the service answers. */
+const maxPage = 1_000
+
+/** What the beginning of a file holds. Nothing is stored for it. */
+export interface FileCheck {
+  readonly format: FileFormat
+  /** Its format in words. */
+  readonly kind: string
+  /** Whether the whole file was checked. */
+  readonly isWhole: boolean
+  readonly ids: readonly bigint[]
+  readonly faults: readonly { readonly line: number; readonly message: string }[]
+}
+
+const neither = 'The file is neither NDJSON nor CSV with a header such as id,name,tag.'
+
+/** A text says why a file cannot be imported at all. */
+export type Unreadable = { readonly fault: string }
+
+interface Line {
+  readonly line: number
+  /** The members of a plant; a text says why there are none. */
+  readonly members: Readonly<Record<string, unknown>> | string
+}
+
+export async function checkFile(file: File): Promise<FileCheck | Unreadable> {
+  if (file.size === 0) return { fault: 'The file is empty.' }
+  const start = await readStart(file)
+  if ('fault' in start) return start
+  const format = findFormat(file.name, start.text)
+  if (typeof format === 'object') return format
+  const delimiter = format === 'csv' ? findDelimiter(start.text) : undefined
+  if (format === 'csv' && delimiter === undefined) {
+    return { fault: 'The first line must name the columns, such as id,name,tag.' }
+  }
+  const lines = delimiter === undefined ? readJsonLines(start.text) : readCsv(start.text, delimiter)
+  const read = lines.filter(({ members }) => members !== '').slice(0, maxLines)
+  // The last line is cut where the part that was read ends.
+  if (!start.isWhole && read.length === lines.length) read.pop()
+  const ids: bigint[] = []
+  const faults: { line: number; message: string }[] = []
+  for (const { line, members } of read) {
+    const id = typeof members === 'string' ? members : toId(members)
+    if (typeof id === 'bigint') ids.push(id)
+    else faults.push({ line, message: id })
+  }
+  const kind = delimiter === undefined ? 'NDJSON' : `CSV with ${delimiters.get(delimiter)}`
+  return { format, kind, isWhole: start.isWhole && lines.length <= maxLines, ids, faults }
+}
+
+/** How many of some ids belong to plants already; at least, if one page does not tell of all. */
+export async function countExisting(
+  client: PlantStore,
+  ids: readonly bigint[],
+  signal: AbortSignal,
+): Promise<{ count: number; isExact: boolean }> {
+  const [first, ...others] = ids
+  if (first === undefined) return { count: 0, isExact: true }
+  const least = others.reduce((one, other) => (other < one ? other : one), first)
+  const after = least === int64Bounds.minimum ? undefined : least - 1n
+  const stored = new Set<bigint>()
+  let last: bigint = int64Bounds.maximum
+  for await (const { id } of client.list({ after, pageSize: maxPage, signal })) {
+    stored.add(id)
+    last = id
+    if (stored.size === maxPage) break
+  }
+  const isExact = stored.size < maxPage || ids.every((id) => id <= last)
+  return { count: new Set(ids.filter((id) => stored.has(id))).size, isExact }
+}
+
+async function readStart(file: File): Promise<{ text: string; isWhole: boolean } | Unreadable> {
+  const bytes: ReadableStream<Uint8Array<ArrayBuffer>> = isGzip(file)
+    ? file.stream().pipeThrough(new DecompressionStream('gzip'))
+    : file.stream()
+  const reader = bytes.getReader()
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let text = ''
+  while (text.length < maxCharacters) {
+    const part = await reader.read().catch(() => undefined)
+    if (part === undefined) return { fault: 'The file is damaged, or it is not gzip.' }
+    try {
+      text += decoder.decode(part.value, { stream: !part.done })
+    } catch {
+      if (!/\.(csv|tsv|txt|ndjson|jsonl)\b/i.test(file.name)) return { fault: neither }
+      return {
+        fault:
+          'The file is not UTF-8. Save it once more: in Excel as “CSV UTF-8”, in LibreOffice ' +
+          'with the character set “Unicode (UTF-8)”.',
+      }
+    }
+    if (part.done) return { text, isWhole: true }
+  }
+  void reader.cancel()
+  return { text, isWhole: false }
+}
+
+/** The format of a file: by its name, or by how it begins. */
+function findFormat(fileName: string, text: string): FileFormat | Unreadable {
+  const name = fileName.toLowerCase().replace(/\.gz$/, '')
+  if (/\.(csv|tsv)$/.test(name)) return 'csv'
+  if (/\.(ndjson|jsonl)$/.test(name)) return 'ndjson'
+  const start = text.trimStart()
+  if (start.startsWith('{')) return 'ndjson'
+  if (findDelimiter(text) !== undefined) return 'csv'
+  if (start.startsWith('[')) {
+    return { fault: 'The file is a JSON array. NDJSON has one plant on each line, without commas.' }
+  }
+  return { fault: neither }
+}
+
+type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown
+
+function readJsonLines(text: string): Line[] {
+  const keepDigits: Reviver = (key, value, context) =>
+    key === 'id' && typeof value === 'number' ? toInt64(context?.source ?? String(value)) : value
+  const parse = JSON.parse as (text: string, reviver: Reviver) => unknown
+  return text.split('\n').map((line, index) => {
+    if (line.trim() === '') return { line: index + 1, members: '' }
+    try {
+      const members = parse(line, keepDigits)
+      const isObject = typeof members === 'object' && members !== null
+      return { line: index + 1, members: isObject ? { ...members } : 'This is not a plant.' }
+    } catch {
+      return { line: index + 1, members: 'This is not JSON.' }
+    }
+  })
+}
+
+const delimiters = new Map([
+  [',', 'commas'],
+  [';', 'semicolons'],
+  ['\t', 'tabs'],
+])
+const separatorLine = /^"?sep=.?"?\r?\n/i
+
+function findDelimiter(text: string): string | undefined {
+  const [header = ''] = text.replace(separatorLine, '').split(/\r?\n/, 1)
+  return [...delimiters.keys()].find((delimiter) => {
+    const names = splitRecords(header, delimiter)[0]?.fields ?? []
+    return names.includes('id') && names.includes('name')
+  })
+}
+
+function readCsv(text: string, delimiter: string): Line[] {
+  const content = text.replace(separatorLine, '\n')
+  const [header, ...records] = splitRecords(content, delimiter).filter(isNotBlank)
+  const names = header?.fields ?? []
+  return records.map(({ line, fields }) => {
+    if (fields.length === 0) return { line, members: 'A quoted field does not end as it should.' }
+    if (fields.length !== names.length) {
+      const message = `The header has ${names.length} fields, and this line ${fields.length}.`
+      return { line, members: message }
+    }
+    const members = Object.fromEntries(names.map((name, index) => [name, fields[index]]))
+    const id = members.id === undefined ? undefined : (toPathId(members.id) ?? members.id)
+    return { line, members: { ...members, id } }
+  })
+}
+
+/** The fields of a line, undefined where it has nothing; none if it cannot be read. */
+interface Fields {
+  readonly line: number
+  readonly fields: readonly (string | undefined)[]
+}
+
+function isNotBlank({ fields }: Fields): boolean {
+  return fields.length !== 1 || fields[0] !== undefined
+}
+
+function splitRecords(text: string, delimiter: string): Fields[] {
+  const field = new RegExp(
+    `(?:"((?:[^"]|"")*)"|((?!")[^${delimiter}\\r\\n]*))(${delimiter}|\\r?\\n|\\r|$)`,
+    'y',
+  )
+  const records: Fields[] = []
+  let fields: (string | undefined)[] = []
+  let line = 1
+  let next = 1
+  while (field.lastIndex < text.length) {
+    const [whole, quoted, plain, end] = field.exec(text) ?? []
+    if (whole === undefined) return [...records, { line, fields: [] }]
+    fields.push(quoted?.replaceAll('""', '"') ?? (plain || undefined))
+    next += whole.split('\n').length - 1
+    if (end === delimiter && field.lastIndex < text.length) continue
+    if (end === delimiter) fields.push(undefined)
+    records.push({ line, fields })
+    fields = []
+    line = next
+  }
+  return records
+}
+
+/** The id of a plant that can be stored, or why it cannot. */
+function toId({ id, name, tag }: Readonly<{ [member: string]: unknown }>): bigint | string {
+  if (id === undefined) return 'The id is missing.'
+  if (typeof id !== 'bigint') return 'The id is not an integer of 64 bits.'
+  if (name === undefined) return 'The name is missing.'
+  if (![name, tag ?? ''].every((text) => typeof text === 'string' && isStorable(text))) {
+    return 'The name and the tag must be texts.'
+  }
+  return tag === null ? 'The tag must be a text, or be left out.' : id
+}
