@@ -131,7 +131,7 @@ describe('files of plants', { skip: browserMissing }, () => {
       await report.getByText(`CSV with ${kind}`).waitFor()
       const counted = count === 1 ? '1 plant' : `${count} plants`
       await report.getByText(`${counted} can be imported, and 1 line will be refused.`).waitFor()
-      await report.getByText(`Line ${kind === 'tabs' ? 4 : 5}: The id is not`).waitFor()
+      await report.getByText(`Line ${kind === 'tabs' ? 4 : 5}: The id must be`).waitFor()
       assert.deepEqual(errors, [])
     })
   }

@@ -137,4 +137,47 @@ describe('writing on the page', { skip: browserMissing }, () => {
     streams.resolve()
     await page.getByText('Live', { exact: true }).waitFor({ timeout: 60_000 })
   })
+
+  it('tells what happened to a plant, also to a deleted one, and how far it looked', async () => {
+    await put(1, '{"name":"second name"}')
+    await put(2, '{"name":"of another plant"}')
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Edit plant 1' }).click()
+    await page.getByRole('button', { name: 'What happened' }).click()
+    const history = dialog(page, 'What happened to plant 1')
+    await history.getByText(/Looked at the 5 changes of all plants since .* not kept\./).waitFor()
+    const entries = await history.getByRole('listitem').allTextContents()
+    assert.match(entries.join('\n'), /^.* changed: second name no tag\n.* added: plant 1 t$/)
+    await checkAccessibility(page)
+    await history.getByRole('button', { name: 'Close' }).click()
+    await dialog(page, 'Edit plant').getByRole('button', { name: 'Cancel' }).click()
+    await service.call({ method: 'DELETE', path: '/plants/2' })
+    await page.getByText('Somebody has deleted plant 2.').waitFor()
+    await page.getByLabel('Go to id').fill('2')
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'What happened' }).click()
+    const deleted = dialog(page, 'What happened to plant 2').getByRole('listitem').first()
+    await deleted.getByText('deleted').waitFor()
+    assert.deepEqual(errors, [])
+  })
+
+  it('looks through a long journal part by part', async () => {
+    const lines = Array.from({ length: 50_500 }, (_, index) => `{"id":${index + 4},"name":"x"}\n`)
+    await service.call({
+      method: 'POST',
+      path: '/plants.ndjson',
+      headers: { 'Content-Type': 'application/x-ndjson' },
+      body: lines.join(''),
+    })
+    await put(1, '{"name":"after all of them"}')
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Edit plant 1', exact: true }).click()
+    await page.getByRole('button', { name: 'What happened' }).click()
+    const history = dialog(page, 'What happened to plant 1')
+    await history.getByText('There are later ones.').waitFor()
+    assert.equal(await history.getByRole('listitem').count(), 1)
+    await history.getByRole('button', { name: 'Look further' }).click()
+    await history.getByText('after all of them').waitFor()
+    await history.getByText('Looked at the 50,504 changes').waitFor()
+  })
 })

@@ -158,7 +158,7 @@ function readCsv(text: string, delimiter: string): Line[] {
   return records.map(({ line, fields }) => {
     if (fields.length === 0) return { line, members: 'A quoted field does not end as it should.' }
     if (fields.length !== names.length) {
-      const message = `The header has ${names.length} fields, and this line ${fields.length}.`
+      const message = `This line has ${fields.length} fields, but the header has ${names.length}.`
       return { line, members: message }
     }
     const members = Object.fromEntries(names.map((name, index) => [name, fields[index]]))
@@ -203,7 +203,7 @@ function splitRecords(text: string, delimiter: string): Fields[] {
 /** The id of a plant that can be stored, or why it cannot. */
 function toId({ id, name, tag }: Readonly<{ [member: string]: unknown }>): bigint | string {
   if (id === undefined) return 'The id is missing.'
-  if (typeof id !== 'bigint') return 'The id is not an integer of 64 bits.'
+  if (typeof id !== 'bigint') return 'The id must be an integer, such as 42.'
   if (name === undefined) return 'The name is missing.'
   if (![name, tag ?? ''].every((text) => typeof text === 'string' && isStorable(text))) {
     return 'The name and the tag must be texts.'

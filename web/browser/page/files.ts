@@ -81,7 +81,7 @@ export function uploadPlants({ url, token }: Session, upload: Upload): Promise<R
         ),
       )
     request.addEventListener('load', () => {
-      if (request.status === 200) resolve(parseReport(request.responseText))
+      if (request.status === 200) resolve(parseExact<Report>(request.responseText))
       else reject(toRefusal(request.status, request.responseText))
     })
     request.addEventListener('error', broken)
@@ -92,18 +92,18 @@ export function uploadPlants({ url, token }: Session, upload: Upload): Promise<R
 
 type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown
 
-/** An id that JavaScript would round is kept as its digits. */
-function parseReport(text: string): Report {
+/** Parses JSON. An id, which JavaScript might round, is kept as its digits. */
+export function parseExact<Shape>(text: string): Shape {
   const keepDigits: Reviver = (key, value, context) =>
     key === 'id' ? (context?.source ?? value) : value
-  return (JSON.parse as (text: string, reviver: Reviver) => Report)(text, keepDigits)
+  return (JSON.parse as (text: string, reviver: Reviver) => Shape)(text, keepDigits)
 }
 
 export function isGzip(file: File): boolean {
   return file.name.toLowerCase().endsWith('.gz')
 }
 
-function toRefusal(status: number, text: string): PlantStoreError {
+export function toRefusal(status: number, text: string): PlantStoreError {
   try {
     const { error, message } = JSON.parse(text)
     return new PlantStoreError(message, { status, error })

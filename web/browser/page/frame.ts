@@ -21,7 +21,7 @@ export interface Frame {
   /** Shows that changes of others do not appear by themselves. */
   showOff(): void
   /** Says what happened, also to screen readers. */
-  announce(sentence: string): void
+  announce(sentence: string, button?: HTMLElement): void
   /** Says what somebody did here, with a button that undoes it. */
   showDone(sentence: string, undo?: () => void): void
   focusAdd(): void
@@ -177,8 +177,8 @@ export function buildFrame(parts: FrameParts): Frame {
       stream = 'off'
       updateReach()
     },
-    announce(sentence) {
-      fill(news, sentence)
+    announce(sentence, button) {
+      fill(news, sentence, ' ', button)
     },
     showDone(sentence, undo) {
       const button = undo && element('button', { type: 'button', click: undo }, 'Undo')

@@ -44,6 +44,10 @@ export async function importPlants(parts: ImportParts, dropped?: File): Promise<
       type: 'file',
       accept: '.ndjson,.jsonl,.csv,.tsv,.gz,.json,.txt',
       change: () => void choose(file.control.files?.[0]),
+      // The same file can be chosen once more.
+      click: () => {
+        file.control.value = ''
+      },
     }),
     'CSV, as spreadsheets write it, or NDJSON, also gzipped. Choose a file, or drop it here.',
   )
@@ -77,9 +81,6 @@ export async function importPlants(parts: ImportParts, dropped?: File): Promise<
       fill(preview, ...describeCheck(next, check, existing, effect))
     } catch (error) {
       if (!signal.aborted) refuse(error)
-    } finally {
-      // The same file can be chosen once more.
-      file.control.value = ''
     }
   }
 

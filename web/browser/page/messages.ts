@@ -50,7 +50,7 @@ export function toPlants(count: number): string {
   return count === 1 ? '1 plant' : `${format(count)} plants`
 }
 
-const verbs = {
+export const verbs = {
   'plant.created': 'added',
   'plant.replaced': 'changed',
   'plant.deleted': 'deleted',

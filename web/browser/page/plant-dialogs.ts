@@ -12,6 +12,7 @@ export interface DialogParts {
   readonly client: () => PlantStore
   /** Announces an own change before it is sent: the stream may tell of it before its answer. */
   expect(change: Change): void
+  showHistory(id: bigint): void
   /** The token was refused: asks for another one over the dialog, which stays as it is. */
   onTokenRefused(error: unknown): void
 }
@@ -94,7 +95,10 @@ export async function editPlant(parts: DialogParts, found: PlantState): Promise<
     const mine = fields.read()
     if (mine !== undefined) await save(form, mine)
   }
-  await openForm({ title: 'Edit plant', fields, parts, send, isDone: () => done !== undefined })
+  const click = () => parts.showHistory(id)
+  const history = element('button', { type: 'button', class: 'aside', click }, 'What happened')
+  const isDone = () => done !== undefined
+  await openForm({ title: 'Edit plant', fields, parts, send, isDone, aside: history })
   return done
 }
 
@@ -164,10 +168,13 @@ interface FormParts {
   readonly parts: DialogParts
   send(form: FormDialog): Promise<void>
   isDone(): boolean
+  /** Another button. */
+  readonly aside?: HTMLButtonElement
 }
 
 /** Opens a dialog with a form. It shows a refusal and keeps the typed text. */
-async function openForm({ title, fields, parts, send, isDone }: FormParts): Promise<void> {
+async function openForm(wanted: FormParts): Promise<void> {
+  const { title, fields, parts, send, isDone, aside } = wanted
   const problem = element('div', { class: 'refusal', role: 'alert' })
   const submit =
     title === 'Delete plant'
@@ -198,7 +205,7 @@ async function openForm({ title, fields, parts, send, isDone }: FormParts): Prom
     },
     ...fields.elements,
     problem,
-    buildButtons(submit, cancel),
+    buildButtons(submit, cancel, ...(aside === undefined ? [] : [aside])),
   )
   const dialog = openDialog(title, [form], fields.first ?? cancel)
   keepTyped(dialog, form, problem)

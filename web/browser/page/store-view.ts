@@ -1,9 +1,10 @@
 import { PlantStoreError } from '../../../client/index.ts'
 import { openDialog } from '../dom/dialog.ts'
-import { fill } from '../dom/element.ts'
+import { element, fill } from '../dom/element.ts'
 import { buildOwnChanges, type Change } from './changes.ts'
 import { downloadPlants, type ExportFormat } from './files.ts'
 import { buildFrame } from './frame.ts'
+import { showHistory } from './history.ts'
 import { acceptDrops, importPlants } from './import-dialog.ts'
 import { followChanges } from './live.ts'
 import { describeChanges, describeList } from './messages.ts'
@@ -62,6 +63,7 @@ export async function openStoreView(
   const dialogs: DialogParts = {
     client: () => session.client,
     expect: own.note,
+    showHistory: (id) => void showHistory(session, id),
     onTokenRefused: askForToken,
   }
 
@@ -172,11 +174,11 @@ export async function openStoreView(
     if (shown === undefined) return
     list.table.mark(shown.id)
     list.table.focus(shown.id)
+    if (shown.id === id) return frame.announce(`Plant ${id}.`)
     const neighbour = shown.id < id ? 'previous' : 'next'
     frame.announce(
-      shown.id === id
-        ? `Plant ${id}.`
-        : `No plant has the id ${id}. The ${neighbour} one is ${shown.id}.`,
+      `No plant has the id ${id}. The ${neighbour} one is ${shown.id}.`,
+      element('button', { type: 'button', click: () => dialogs.showHistory(id) }, 'What happened'),
     )
   }
 
