@@ -41,7 +41,7 @@ export function buildHandlers({
       const plant = tag === undefined ? { id, name } : { id, name, tag }
       const key = parameters['Idempotency-Key']
       // No state of a plant that is still to be created can match.
-      if (parameters['If-Match'] !== undefined) throw conditionFailed()
+      if (parameters['If-Match'] !== undefined) throw nothingToMatch()
       if (key !== undefined) requireKeysLeft(tokenId)
       const outcome =
         key === undefined
@@ -51,7 +51,7 @@ export function buildHandlers({
         // Without a condition, the state of the stored plant does not matter.
         const stored = parameters['If-None-Match'] && (await store.getPlant(id))
         const unmet = findUnmet(toPrecondition(parameters), stored?.version)
-        if (unmet !== undefined) throw conditionFailed()
+        if (unmet !== undefined) throw conditionFailed(parameters)
         throw new Failure(40900, `A plant with the id ${id} exists. It was not changed.`)
       }
       if (outcome === 'key reused') {
@@ -90,7 +90,7 @@ export function buildHandlers({
     async replacePlant({ id, body: { name, tag }, parameters, baseUrl, tokenId }) {
       const plant = tag === undefined ? { id, name } : { id, name, tag }
       const outcome = await store.replacePlant(plant, toPrecondition(parameters), tokenId)
-      if (outcome === 'condition failed') throw conditionFailed()
+      if (outcome === 'condition failed') throw conditionFailed(parameters)
       const ETag = toETag(outcome.version)
       if (outcome.is === 'replaced') return { status: 200, headers: { ETag }, body: plant }
       return { status: 201, headers: { ETag, Location: toLocation(baseUrl, id) }, body: plant }
@@ -99,7 +99,7 @@ export function buildHandlers({
     async deletePlant({ id, parameters, tokenId }) {
       const outcome = await store.deletePlant(id, toPrecondition(parameters), tokenId)
       if (outcome === 'absent') throw absent(id)
-      if (outcome === 'condition failed') throw conditionFailed()
+      if (outcome === 'condition failed') throw conditionFailed(parameters)
       return { status: 204, headers: {}, body: undefined }
     },
 
@@ -159,7 +159,7 @@ function toPlantAnswer(
   if (plant === undefined) throw absent(id)
   const headers = { ETag: toETag(plant.version) }
   const unmet = findUnmet(toPrecondition(parameters), plant.version)
-  if (unmet === 'match') throw conditionFailed()
+  if (unmet === 'match') throw conditionFailed(parameters)
   if (unmet === 'noneMatch') return { status: 304, headers, body: undefined }
   return { status: 200, headers, body: plant }
 }
@@ -195,8 +195,24 @@ function absent(id: bigint): Failure {
   return new Failure(40401, `No plant has the id ${id}.`)
 }
 
-function conditionFailed(): Failure {
-  return new Failure(41200, 'The plant is not in a state that If-Match or If-None-Match allows.')
+function nothingToMatch(): Failure {
+  return new Failure(41200, 'A plant that is created has no ETag yet: send it without If-Match.')
+}
+
+function conditionFailed(parameters: Partial<RequestParameters>): Failure {
+  const { 'If-Match': match, 'If-None-Match': noneMatch } = parameters
+  if (noneMatch === undefined) {
+    return new Failure(
+      41200,
+      'The plant has changed or was deleted: its ETag no longer matches If-Match. Get it again.',
+    )
+  }
+  return new Failure(
+    41200,
+    match === undefined
+      ? 'The plant exists, and If-None-Match asks to keep it. Nothing was changed.'
+      : 'The plant is in another state than If-Match and If-None-Match ask for. Get it again.',
+  )
 }
 
 function tooManyKeys(max: number): Failure {

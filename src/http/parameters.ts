@@ -15,6 +15,7 @@ import {
 } from '../contract/parameters.ts'
 import type { States } from '../contract/precondition.ts'
 import { expectedSearch, isSearchable, isStorable } from '../contract/text.ts'
+import { butNot } from '../contract/wrong-value.ts'
 import { toPlace } from '../journal/position.ts'
 import type { Position } from '../store/store.ts'
 
@@ -77,10 +78,13 @@ const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string
   },
   name: { read: (text) => (isSearchable(text) ? text : undefined), expected: expectedSearch },
   order: { read: (text) => orders.find((order) => order === text), expected: 'asc or desc' },
-  'If-Match': { read: (text) => toStates(text, 'strong'), expected: 'a list of entity tags, or *' },
+  'If-Match': {
+    read: (text) => toStates(text, 'strong'),
+    expected: 'the ETag of a plant, a list of them, or *',
+  },
   'If-None-Match': {
     read: (text) => toStates(text, 'weak'),
-    expected: 'a list of entity tags, or *',
+    expected: 'the ETag of a plant, a list of them, or *',
   },
   'Idempotency-Key': { read: toKey, expected: '1 to 255 visible ASCII characters' },
 }
@@ -110,7 +114,9 @@ function readInto(
 ): void {
   if (text === undefined) return
   values[name] = readers[name].read(String(text))
-  if (values[name] === undefined) throw wrong(name, `must be ${readers[name].expected}`)
+  if (values[name] === undefined) {
+    throw wrong(name, `must be ${readers[name].expected}${butNot(String(text))}`)
+  }
 }
 
 function findOnly(name: ParameterName, query: [string, string | undefined][]): string | undefined {

@@ -27,7 +27,10 @@ export function readMembers(text: string, wanted: readonly string[]): Members {
   if (text.trimStart().startsWith('{')) return members
   const other = text.trim()
   const kind = toKind(readValue(other, 0, other.length))
-  throw new Failure(40003, `A JSON object is expected, but this is ${kind}.`)
+  throw new Failure(
+    40003,
+    `A JSON object is expected, but this is ${kind}. Send {"id": 42, "name": "Monstera"}, for example.`,
+  )
 }
 
 /** The kind of a value, as messages name it. */

@@ -55,8 +55,16 @@ function misshapen(rules: readonly Rule[], members: Members): Failure {
 }
 
 function explain(type: Rule['type'], found: Found): string {
-  if (type === 'integer') return `an integer ${int64Range}, but is ${toFault(found)}`
-  if (typeof found !== 'string') return `a string, but is ${toKind(found)}`
+  const kind = toKind(found)
+  if (type === 'integer') {
+    if (kind === 'a string') return 'an integer, but is a string: write it without quotes'
+    const fault = toFault(found)
+    return fault.startsWith('too')
+      ? `an integer ${int64Range}, but is ${fault}`
+      : `an integer, but is ${fault}`
+  }
+  if (kind === 'null') return 'a string, but is null: leave it out if there is none'
+  if (kind !== 'a string') return `a string, but is ${kind}`
   return 'a string without NUL characters and without lone surrogates'
 }
 

@@ -301,7 +301,7 @@ describe('messages', () => {
     ['/plants/%zz', 40000, /percent sign/],
     ['/plants?tag=%ff', 40005, /tag is not UTF-8/],
     ['/plants?tag=a&tag=a', 40005, /tag is given twice/],
-    ['/plants?limit=x', 40005, /limit must be a number from 1 to 1000\.$/],
+    ['/plants?limit=x', 40005, /limit must be a number from 1 to 1000, not "x"\.$/],
   ]
   for (const [path, number, message] of cases) {
     it(`say what is wrong with ${path}`, async () => {

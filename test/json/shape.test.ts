@@ -6,6 +6,7 @@ import { buildShapeReader } from '../../src/json/shape.ts'
 
 const readNewPlant = buildShapeReader(NewPlant)
 const int64 = 'an integer from -9223372036854775808 to 9223372036854775807'
+const example = 'Send {"id": 42, "name": "Monstera"}, for example.'
 const storable = 'a string without NUL characters and without lone surrogates'
 
 describe('a plant', () => {
@@ -23,21 +24,27 @@ describe('a plant', () => {
 
 describe('JSON of another shape', () => {
   const refusals: [json: string, message: string][] = [
-    ['[]', 'A JSON object is expected, but this is an array.'],
-    ['"x"', 'A JSON object is expected, but this is a string.'],
-    ['1', 'A JSON object is expected, but this is an integer.'],
-    ['1.5', 'A JSON object is expected, but this is a number.'],
-    ['true', 'A JSON object is expected, but this is a boolean.'],
-    [' null ', 'A JSON object is expected, but this is null.'],
+    ['[]', `A JSON object is expected, but this is an array. ${example}`],
+    ['"x"', `A JSON object is expected, but this is a string. ${example}`],
+    ['1', `A JSON object is expected, but this is an integer. ${example}`],
+    ['1.5', `A JSON object is expected, but this is a number. ${example}`],
+    ['true', `A JSON object is expected, but this is a boolean. ${example}`],
+    [' null ', `A JSON object is expected, but this is null. ${example}`],
     ['{}', 'The member "id" is missing.'],
     ['{"id":"1"}', 'The member "name" is missing.'],
-    ['{"id":"1","name":"x"}', `The member "id" must be ${int64}, but is a string.`],
-    ['{"id":null,"name":"x"}', `The member "id" must be ${int64}, but is null.`],
-    ['{"id":false,"name":"x"}', `The member "id" must be ${int64}, but is a boolean.`],
-    ['{"id":[1],"name":"x"}', `The member "id" must be ${int64}, but is an array.`],
-    ['{"id":{},"name":"x"}', `The member "id" must be ${int64}, but is an object.`],
-    ['{"id":1.5,"name":"x"}', `The member "id" must be ${int64}, but is not an integer.`],
-    ['{"id":1e-999999999,"name":"x"}', `The member "id" must be ${int64}, but is not an integer.`],
+    [
+      '{"id":"1","name":"x"}',
+      'The member "id" must be an integer, but is a string: write it without quotes.',
+    ],
+    ['{"id":null,"name":"x"}', 'The member "id" must be an integer, but is null.'],
+    ['{"id":false,"name":"x"}', 'The member "id" must be an integer, but is a boolean.'],
+    ['{"id":[1],"name":"x"}', 'The member "id" must be an integer, but is an array.'],
+    ['{"id":{},"name":"x"}', 'The member "id" must be an integer, but is an object.'],
+    ['{"id":1.5,"name":"x"}', 'The member "id" must be an integer, but is not an integer.'],
+    [
+      '{"id":1e-999999999,"name":"x"}',
+      'The member "id" must be an integer, but is not an integer.',
+    ],
     [
       '{"id":9223372036854775808,"name":"x"}',
       `The member "id" must be ${int64}, but is too large.`,
@@ -49,7 +56,10 @@ describe('JSON of another shape', () => {
     ['{"id":1e999999999,"name":"x"}', `The member "id" must be ${int64}, but is too large.`],
     ['{"id":1,"name":1}', 'The member "name" must be a string, but is an integer.'],
     ['{"id":1,"name":1.5}', 'The member "name" must be a string, but is a number.'],
-    ['{"id":1,"name":"x","tag":null}', 'The member "tag" must be a string, but is null.'],
+    [
+      '{"id":1,"name":"x","tag":null}',
+      'The member "tag" must be a string, but is null: leave it out if there is none.',
+    ],
     ['{"id":1,"name":"\\u0000"}', `The member "name" must be ${storable}.`],
     ['{"id":1,"name":"x","tag":"\\ud800"}', `The member "tag" must be ${storable}.`],
   ]

@@ -67,7 +67,7 @@ export async function showHistory(session: Session, id: bigint): Promise<void> {
     const found = items.childElementCount === 0 ? 'Nothing was found. ' : ''
     const since = firstAt === undefined ? '' : ` since ${toTime(firstAt)}`
     const range = `the ${format(looked)} changes of all plants${since}`
-    const rest = isWhole ? 'Older ones are not kept.' : 'There are later ones.'
+    const rest = isWhole ? 'Older ones, if any, are not kept.' : 'There are later ones.'
     fill(state, `${found}Looked at ${range}. ${rest}`)
   }
 
