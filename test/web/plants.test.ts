@@ -347,6 +347,9 @@ describe('the table', { skip: browserMissing }, () => {
         )
         await page.keyboard.press('Escape')
       }
+      await page.route('**/healthz', () => {})
+      await page.getByText('Connection lost. Reconnecting …').waitFor()
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width)
     })
   }
 

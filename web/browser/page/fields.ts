@@ -70,7 +70,9 @@ export function buildPlantFields(plant: Plant | undefined): PlantFields {
       const isTagged = texts.tag !== '' || empty.checked
       const read = { id: value, name: texts.name, ...(isTagged && { tag: texts.tag }) }
       if (isTooLarge(read)) {
-        name.refuse(`This is too long: a plant may have at most ${limits.bodyBytes / 1024 ** 2} MiB of text.`)
+        name.refuse(
+          `This is too long: a plant may have at most ${limits.bodyBytes / 1024 ** 2} MiB of text.`,
+        )
         name.control.focus()
         return undefined
       }
