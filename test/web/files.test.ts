@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { before, beforeEach, describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
+import { foreign, readable, plants as sheet, toPath } from '../spreadsheet/files.ts'
 import { browserMissing } from '../support/browser.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { checkAccessibility, dialog, visitPlants } from './visit.ts'
@@ -135,6 +136,25 @@ describe('files of plants', { skip: browserMissing }, () => {
       assert.deepEqual(errors, [])
     })
   }
+
+  it('imports the files that spreadsheets write in English, French and German', async () => {
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Import' }).click()
+    const report = dialog(page, 'Import')
+    for (const [index, name] of readable.entries()) {
+      await choose(page, name, readFileSync(toPath(name)))
+      await report.getByText(`${name}: CSV with`).waitFor()
+      await report.getByText('4 plants can be imported.').waitFor()
+      await start(page)
+      const outcome = index === 0 ? '4 stored.' : '0 stored, 4 already there.'
+      await report.getByText(`${name}: ${outcome}`).waitFor()
+    }
+    const { body } = await service.call({ path: '/plants' })
+    assert.equal(body, `[${sheet.join(',')}]`)
+    await choose(page, foreign, readFileSync(toPath(foreign)))
+    await report.getByRole('alert').getByText('CSV UTF-8').waitFor()
+    assert.deepEqual(errors, [])
+  })
 
   it('checks the beginning of a long file, and writes large numbers with separators', async () => {
     const lines = Array.from({ length: 2_500 }, (_, index) => `{"id":${index},"name":"x"}\n`)
