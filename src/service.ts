@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { AddressInfo, BoundSocket } from 'node:net'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
-import { defaultTimeouts, type Timeouts } from './contract/limits.ts'
+import { defaultTimeouts, limits, type Timeouts } from './contract/limits.ts'
 import type { Grace } from './http/node/drain.ts'
 import { buildServer } from './http/server.ts'
 import { boundJournal, type JournalBound } from './journal/bound.ts'
@@ -10,7 +10,7 @@ import { openReader } from './journal/reader.ts'
 import { type JoinProcesses, openMetrics } from './metrics/metrics.ts'
 import { repeat } from './repeat.ts'
 import { openStore } from './store/open.ts'
-import { keyLifetimeMs, type Store, type StoreEvents } from './store/store.ts'
+import type { Store, StoreEvents } from './store/store.ts'
 import { openIssuer } from './tokens/issuer.ts'
 import { openTokenVerifier } from './tokens/verify.ts'
 import { openSender, toTrimTime } from './webhooks/sender.ts'
@@ -129,7 +129,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
     return {
       url: toUrl(server.address() as AddressInfo),
       store,
-      async close(grace = 'hurry') {
+      async close(grace = 'short') {
         try {
           // Together, so that slow clients and slow receivers do not add up.
           const [cut] = await Promise.all([drain(grace), sender?.close()])
@@ -148,7 +148,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
 
 /** Forgets every key that is too old to count, in steps between which others get their turn. */
 async function forgetKeys(store: Store): Promise<void> {
-  while (!(await store.forgetKeys(Date.now() - keyLifetimeMs)));
+  while (!(await store.forgetKeys(Date.now() - limits.keyLifetimeMs)));
 }
 
 /**

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 
 /** The rooms of `src`, in order: each may import from those before it. */
 const rooms = [
-  ...['embedded.ts', 'repeat.ts'],
+  ...['embedded.ts', 'errno.ts', 'repeat.ts'],
   ...['contract', 'json', 'journal', 'store', 'tokens', 'transfer', 'webhooks', 'metrics', 'http'],
   ...['config.ts', 'service.ts', 'testing.ts', 'cli', 'main.ts', 'executable.ts'],
 ]

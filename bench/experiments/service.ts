@@ -1,12 +1,12 @@
 /** A service under test, which tells its parent its port, its memory and its CPU time over IPC. */
 import { pino } from 'pino'
-import { expectShortLives } from '../../src/cli/memory.ts'
+import { tuneHeap } from '../../src/cli/memory.ts'
 import { readConfig } from '../../src/config.ts'
 import { openService } from '../../src/service.ts'
 import { token } from '../requests.ts'
 
 // As `serve` does.
-expectShortLives()
+tuneHeap()
 const [url = '', settings = '{}'] = process.argv.slice(2)
 const env = { PORT: '0', PLANT_STORE_TOKEN: token, DATABASE_URL: url, ...JSON.parse(settings) }
 const config = readConfig({}, env)

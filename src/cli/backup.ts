@@ -5,8 +5,8 @@ import { basename, extname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { type Config, WrongConfig } from '../config.ts'
+import { explainErrno } from '../errno.ts'
 import { backUpStore } from '../store/backup.ts'
-import { explainFile } from '../store/file-errors.ts'
 import type { StoreLocation } from '../store/open.ts'
 import type { FileSummary } from '../store/store.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
@@ -151,7 +151,7 @@ function requireFolder(folder: string): void {
   try {
     if (statSync(folder).isDirectory()) return
   } catch (error) {
-    throw new WrongConfig([`Cannot keep backups in ${folder}: ${explainFile(error)}.`])
+    throw new WrongConfig([`Cannot keep backups in ${folder}: ${explainErrno(error)}.`])
   }
   throw new WrongConfig([`Cannot keep backups in ${folder}: it is not a folder.`])
 }
@@ -160,7 +160,7 @@ async function remove(path: string): Promise<void> {
   try {
     await rm(path, { force: true })
   } catch (error) {
-    const message = `The backup was made, but ${path} cannot be removed: ${explainFile(error)}.`
+    const message = `The backup was made, but ${path} cannot be removed: ${explainErrno(error)}.`
     throw new CommandFailed(exitCodes.inputOutput, message, { cause: error })
   }
 }

@@ -4,7 +4,7 @@ import {
   CopyConflict,
   copyPage,
   copyTokens,
-  findStranger,
+  findUnexpected,
   type Summary,
   summarize,
 } from '../store/copy.ts'
@@ -12,10 +12,10 @@ import { locateStore } from '../store/locate.ts'
 import { openStore, type StoreLocation } from '../store/open.ts'
 import { type Store, type TokenRecord, UnusableStore } from '../store/store.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import { expectShortLives } from './memory.ts'
-import { type Progress, startProgress, toCount, toText } from './progress.ts'
+import { tuneHeap } from './memory.ts'
+import { formatNumber, type Progress, startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
-import { exists, isSameStore, requireKept, toName, withSnapshot } from './stores.ts'
+import { exists, isSameStore, requirePersistent, toName, withSnapshot } from './stores.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface CopyFlags extends CopyLocations {
@@ -28,7 +28,7 @@ export async function copyStore(
   env: Environment,
   terminal: Terminal,
 ): Promise<void> {
-  expectShortLives()
+  tuneHeap()
   const { from, to } = toCopyLocations(flags, env)
   const signal = stopOnSignal()
   const source = await openAs('--from', from)
@@ -36,7 +36,7 @@ export async function copyStore(
     const destination = await openAs('--to', to)
     const progress = startProgress('copy', 'plants', terminal, flags)
     try {
-      await requireNoStranger(source, destination, to, signal)
+      await requireSubset(source, destination, to, signal)
       const { plants, checksum } = await copyAndCompare(source, destination, progress, signal)
       progress.stop()
       if (flags.quiet) return
@@ -44,7 +44,7 @@ export async function copyStore(
         `Copied: ${toCount(plants, 'plants')} and the tokens; both stores have the checksum ${checksum}.`,
       )
     } catch (error) {
-      throw explain(error, to)
+      throw toCopyFailure(error, to)
     } finally {
       progress.stop()
       await destination.close()
@@ -65,20 +65,20 @@ async function openAs(flag: '--from' | '--to', location: StoreLocation): Promise
 }
 
 /** Refuses a destination that is neither empty nor an unfinished copy of the source. */
-async function requireNoStranger(
+async function requireSubset(
   source: Store,
   destination: Store,
   to: StoreLocation,
   signal: AbortSignal,
 ): Promise<void> {
   const onPage = () => throwIfStopped(signal, stopped)
-  const stranger = await withSnapshot(destination, (there) =>
-    withSnapshot(source, (here) => findStranger(here, there, onPage)),
+  const unexpected = await withSnapshot(destination, (there) =>
+    withSnapshot(source, (here) => findUnexpected(here, there, onPage)),
   )
-  if (stranger === undefined) return
+  if (unexpected === undefined) return
   throw new CommandFailed(
     exitCodes.data,
-    `${to.label} holds ${stranger.kind} ${stranger.id}, which the source does not have in this form. Nothing was copied: name an empty store.`,
+    `${to.label} holds ${unexpected.kind} ${unexpected.id}, which the source does not have in this form. Nothing was copied: name an empty store.`,
   )
 }
 
@@ -115,7 +115,7 @@ async function copyAndCompare(
 const howToContinue = 'Run the same command again to continue: copied plants are recognised.'
 const stopped = `Stopped. ${howToContinue}`
 
-function explain(error: unknown, to: StoreLocation): unknown {
+function toCopyFailure(error: unknown, to: StoreLocation): unknown {
   if (error instanceof CopyConflict) {
     const message = `Plant ${error.id} changed in ${to.label} during the copy and was kept. Copy while nothing writes to either store.`
     return new CommandFailed(exitCodes.data, message)
@@ -147,8 +147,8 @@ function toCopyLocations(
   if (isSameStore(source, destination)) {
     throw new WrongConfig(['--from and --to name the same store.'])
   }
-  requireKept(source, '--from')
-  requireKept(destination, '--to')
+  requirePersistent(source, '--from')
+  requirePersistent(destination, '--to')
   if (!exists(source)) throw new WrongConfig([`--from: there is no store at ${toName(source)}.`])
   return { from: source, to: destination }
 }
@@ -157,7 +157,7 @@ function toCopyLocations(
 function requireSamePlants(source: Summary, copy: Summary): void {
   if (source.plants !== copy.plants) {
     throw different(
-      `the source has ${toCount(source.plants, 'plants')}, the destination ${toText(copy.plants)}`,
+      `the source has ${toCount(source.plants, 'plants')}, the destination ${formatNumber(copy.plants)}`,
     )
   }
   if (source.checksum !== copy.checksum) {

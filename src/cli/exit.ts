@@ -1,7 +1,7 @@
 /** Exit codes: those of sysexits.h, and 128 plus the number of a signal. */
 export const exitCodes = {
   /** `check` has found something to do. */
-  toDo: 1,
+  notOk: 1,
   usage: 64,
   /** The input is not what it should be, as a whole or in some of its lines. */
   data: 65,

@@ -11,7 +11,7 @@ import { type ExportForm, writePlants } from '../transfer/write.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { makeFile, standardStream, writeOut } from './files.ts'
 import { toForm } from './import.ts'
-import { expectShortLives } from './memory.ts'
+import { tuneHeap } from './memory.ts'
 import { startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { requireExisting, withSnapshot, withStore } from './stores.ts'
@@ -32,7 +32,7 @@ export async function exportPlants(
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
-  expectShortLives()
+  tuneHeap()
   const isStandard = file === standardStream
   const form = toExportForm(isStandard ? 'standard.ndjson' : file, flags)
   if (flags.tag !== undefined && !isStorable(flags.tag)) {
@@ -67,7 +67,7 @@ export async function exportPlants(
     await withStore(config, (store) => withSnapshot(store, write))
   } catch (error) {
     throwIfStopped(signal, 'Stopped: nothing was kept. Run the command again.')
-    throw explain(error)
+    throw toExportFailure(error)
   } finally {
     progress.stop()
   }
@@ -93,7 +93,7 @@ async function* toPrintableLines(pieces: AsyncIterable<string>): AsyncGenerator<
   for await (const piece of pieces) yield piece.split('\n').map(toPrintable).join('\n')
 }
 
-function explain(error: unknown): unknown {
+function toExportFailure(error: unknown): unknown {
   if (error instanceof Failure) {
     return new CommandFailed(exitCodes.inputOutput, `The export is incomplete: ${error.message}`)
   }

@@ -16,7 +16,7 @@ import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { WrongConfig } from '../config.ts'
 import { type Format, formatNames } from '../contract/formats.ts'
-import { explainFile } from '../store/file-errors.ts'
+import { explainErrno } from '../errno.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import type { Part } from './progress.ts'
 import { throwIfStopped } from './signals.ts'
@@ -74,7 +74,7 @@ async function openInput(
     return toInput(path, fd, signal)
   } catch (error) {
     throwIfStopped(signal, `Stopped before ${path} was opened.`)
-    throw new CommandFailed(exitCodes.noInput, `Cannot read ${path}: ${explainFile(error)}.`)
+    throw new CommandFailed(exitCodes.noInput, `Cannot read ${path}: ${explainErrno(error)}.`)
   }
 }
 
@@ -222,7 +222,7 @@ const withoutLinks = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']
 /** An error of the system while a file was written, in words. Any other error stays as it is. */
 export function explainWrite(path: string, error: unknown): unknown {
   if (!isSystemError(error)) return error
-  const message = `Cannot write ${path}: ${explainFile(error)}.`
+  const message = `Cannot write ${path}: ${explainErrno(error)}.`
   return new CommandFailed(exitCodes.cannotCreate, message, { cause: error })
 }
 

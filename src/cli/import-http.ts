@@ -118,7 +118,7 @@ function boundBody(response: Response): Response {
  */
 function toOutcomes(report: ImportReport, plants: number, url: string): Outcome[] {
   const refused = new Map(report.refused.map((refusal) => [refusal.line, refusal]))
-  const taken = takenKinds.reduce((sum, is) => sum + report[is], 0)
+  const taken = takenKinds.reduce((sum, kind) => sum + report[kind], 0)
   const isOfThese = report.refused.every(({ line }) => line >= 1 && line <= plants)
   if (!isOfThese || refused.size !== report.refused.length || taken + refused.size !== plants) {
     throw new CommandFailed(
@@ -127,15 +127,15 @@ function toOutcomes(report: ImportReport, plants: number, url: string): Outcome[
     )
   }
   const kinds = takenKinds
-    .flatMap((is) => Array.from({ length: report[is] }, (): Outcome => ({ is })))
+    .flatMap((kind) => Array.from({ length: report[kind] }, (): Outcome => ({ kind })))
     .values()
   return Array.from({ length: plants }, (_, index): Outcome => {
     const refusal = refused.get(index + 1)
     if (refusal === undefined) return kinds.next().value as Outcome
     const { error } = refusal
     const message = refusal.message.slice(0, maxMessageCharacters)
-    const is = error === 40900 ? 'conflicts' : 'invalid'
-    return { is, refusal: { error: error as ErrorNumber, message } }
+    const kind = error === 40900 ? 'conflicts' : 'invalid'
+    return { kind, refusal: { error: error as ErrorNumber, message } }
   })
 }
 
@@ -149,7 +149,7 @@ function fits(plant: NewPlant): boolean {
 }
 
 const tooLong: Outcome = {
-  is: 'invalid',
+  kind: 'invalid',
   refusal: {
     error: 41300,
     message: `The plant has more than ${limits.bodyBytes} bytes as JSON, which the service does not take.`,

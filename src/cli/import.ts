@@ -2,7 +2,7 @@ import { type Config, WrongConfig } from '../config.ts'
 import { Failure } from '../contract/errors.ts'
 import { delimiterNames, delimiters, type Format } from '../contract/formats.ts'
 import type { ConflictRule } from '../contract/parameters.ts'
-import { explainFile } from '../store/file-errors.ts'
+import { explainErrno } from '../errno.ts'
 import { openStore } from '../store/open.ts'
 import { type BatchBounds, type Put, putBatches, toBatches } from '../transfer/batches.ts'
 import { type Entry, UnreadableFile } from '../transfer/entry.ts'
@@ -23,8 +23,8 @@ import {
 } from '../transfer/tally.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { type Input, toFormat, withInput } from './files.ts'
-import { expectManyShortLives } from './memory.ts'
-import { startProgress, toText } from './progress.ts'
+import { tuneHeapForRows } from './memory.ts'
+import { formatNumber, startProgress } from './progress.ts'
 import { openRejects, requireRejectsFile } from './rejects.ts'
 import { findService, type ServiceFlags } from './service.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
@@ -48,7 +48,7 @@ export async function importPlants(
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
-  expectManyShortLives()
+  tuneHeapForRows()
   const form = toForm(file, flags)
   const signal = stopOnSignal()
   await withInput(file, terminal, signal, (input) =>
@@ -99,7 +99,7 @@ async function importInput(
     }).finally(rejects.close)
   } catch (error) {
     // A signal also ends the reading of the file.
-    if (!signal.aborted) failure = { error: explain(error, file, tally) }
+    if (!signal.aborted) failure = { error: toImportFailure(error, file, tally) }
   } finally {
     progress.stop()
     await target.close()
@@ -217,7 +217,7 @@ export interface Target {
 const dryTarget: Target = {
   name: 'nothing',
   bounds: { entries: 2_000, characters: 256 * 1024, inFlight: 1 },
-  put: async (plants) => plants.map(() => ({ is: 'stored' })),
+  put: async (plants) => plants.map(() => ({ kind: 'stored' })),
   async close() {},
 }
 
@@ -236,10 +236,10 @@ export function describeReport(
   const seconds = (performance.now() - startedAt) / 1000
   const hasFile = rejects !== undefined && countRefused(tally) > 0
   const hint = hasFile ? ` The rejected lines are in ${rejects}.` : ''
-  const speed = `(${seconds.toFixed(1)} s, ${toText(Math.round(countLines(tally) / seconds))}/s)`
+  const speed = `(${seconds.toFixed(1)} s, ${formatNumber(Math.round(countLines(tally) / seconds))}/s)`
   if (state === 'dry run') {
     const { stored, invalid } = tally.counts
-    return `Checked, and stored nothing: ${toText(stored)} valid, ${toText(invalid)} invalid ${speed}.${hint}`
+    return `Checked, and stored nothing: ${formatNumber(stored)} valid, ${formatNumber(invalid)} invalid ${speed}.${hint}`
   }
   const soFar = state === 'so far' ? 'so far ' : ''
   return `Imported ${soFar}into ${target}: ${describeCounts(tally)} ${speed}.${hint}`
@@ -248,7 +248,7 @@ export function describeReport(
 export const howToContinue = 'Run the same command again to continue: stored lines are recognised.'
 
 /** Why an import ended early, what it has not done, and how to go on. */
-export function explain(error: unknown, file: string, tally: Tally): unknown {
+export function toImportFailure(error: unknown, file: string, tally: Tally): unknown {
   const hasBegun = tally.lastLine > 0
   const rest = describeRest(tally)
   if (error instanceof UnreadableFile) {
@@ -263,7 +263,7 @@ export function explain(error: unknown, file: string, tally: Tally): unknown {
     return new CommandFailed(error.exitCode, `${error.message} ${rest} ${howToContinue}`)
   }
   if (error instanceof Error && 'syscall' in error) {
-    const message = `Cannot read ${file}: ${explainFile(error)}. ${rest}`
+    const message = `Cannot read ${file}: ${explainErrno(error)}. ${rest}`
     return new CommandFailed(exitCodes.inputOutput, message, { cause: error })
   }
   return error

@@ -6,7 +6,7 @@ import { setFlagsFromString } from 'node:v8'
  * megabytes of garbage there. The old space is collected when it has doubled: V8 would wait until
  * it is four times as large.
  */
-export function expectShortLives(): void {
+export function tuneHeap(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')
   setFlagsFromString('--heap-growing-percent=100')
 }
@@ -15,8 +15,8 @@ export function expectShortLives(): void {
  * The same, with still earlier collections: otherwise the heap grows with the number of rows ever
  * seen.
  */
-export function expectManyShortLives(): void {
-  expectShortLives()
+export function tuneHeapForRows(): void {
+  tuneHeap()
   setFlagsFromString('--semi-space-growth-factor=1')
   setFlagsFromString('--heap-growing-percent=20')
 }

@@ -84,7 +84,7 @@ function describe(
   startedAt: number,
 ): string {
   const seconds = (performance.now() - startedAt) / 1000
-  const words = [toCount(count, things), `${toText(Math.round(count / seconds))}/s`]
+  const words = [toCount(count, things), `${formatNumber(Math.round(count / seconds))}/s`]
   if (part !== undefined && part.done > 0) {
     const share = toShare(part)
     words.push(
@@ -101,11 +101,11 @@ function toShare({ done, total }: Part): number {
 
 /** A number of things, named in the plural: `1 plant`, `1,200 plants`. */
 export function toCount(count: number, things: string): string {
-  return `${toText(count)} ${count === 1 ? things.slice(0, -1) : things}`
+  return `${formatNumber(count)} ${count === 1 ? things.slice(0, -1) : things}`
 }
 
 /** A number with separators between its thousands. */
-export function toText(count: number): string {
+export function formatNumber(count: number): string {
   return count.toLocaleString('en')
 }
 

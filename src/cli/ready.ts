@@ -31,7 +31,7 @@ export async function askReadiness(
     const hasEnded = pid !== undefined && !isRunning(pid)
     if (hasEnded || performance.now() >= deadline) {
       terminal.tell(`${url} is not ready: ${hasEnded ? `process ${pid} has ended` : problem}.`)
-      throw new CommandFailed(exitCodes.toDo, '')
+      throw new CommandFailed(exitCodes.notOk, '')
     }
     await sleep(pauseMs)
   }

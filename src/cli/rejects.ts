@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { explainFile } from '../store/file-errors.ts'
+import { explainErrno } from '../errno.ts'
 import type { StoreLocation } from '../store/open.ts'
 import type { Entry, Reader } from '../transfer/entry.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
@@ -84,7 +84,7 @@ async function openFile(path: string): Promise<FileHandle> {
 }
 
 function cannotWrite(path: string, error: unknown): CommandFailed {
-  const message = `Cannot write --rejects ${path}: ${explainFile(error)}.`
+  const message = `Cannot write --rejects ${path}: ${explainErrno(error)}.`
   return new CommandFailed(exitCodes.cannotCreate, message, { cause: error })
 }
 

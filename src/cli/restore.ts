@@ -5,8 +5,8 @@ import type { Config } from '../config.ts'
 import { toRestorePath } from '../store/backup.ts'
 import {
   checkBackup,
-  findLog,
   findObstacle,
+  findWal,
   renameJournal,
   UnusableBackup,
 } from '../store/sqlite/backup.ts'
@@ -17,7 +17,7 @@ import { CommandFailed, exitCodes } from './exit.ts'
 import { type Input, makeFile, standardStream, withInput } from './files.ts'
 import { type Progress, startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
-import { requireKept } from './stores.ts'
+import { requirePersistent } from './stores.ts'
 import type { Terminal } from './terminal.ts'
 
 const bytesPerMebibyte = 1024 * 1024
@@ -29,19 +29,19 @@ export async function restoreBackup(
   { storeLocation }: Config,
   terminal: Terminal,
 ): Promise<void> {
-  requireKept(storeLocation)
+  requirePersistent(storeLocation)
   const path = toRestorePath(storeLocation)
   const signal = stopOnSignal()
   const progress = startProgress('restore', 'MiB', terminal, flags)
   const restoring = withInput(file, terminal, signal, (input) => {
-    requireNoLog(file)
+    requireNoWal(file)
     requireFree(path)
     return restoreTo(path, readWithProgress(input, progress), signal)
   })
   const { plants, tokens } = await restoring
     .catch((error: unknown) => {
       throwIfStopped(signal, 'Stopped: nothing was kept. Run the command again.')
-      throw explain(error, file === standardStream ? 'Standard input' : file)
+      throw toRestoreFailure(error, file === standardStream ? 'Standard input' : file)
     })
     .finally(progress.stop)
   if (flags.quiet) return
@@ -80,8 +80,8 @@ async function restoreTo(
 }
 
 /** Refuses a store with a log, whose content would be lost. */
-function requireNoLog(file: string): void {
-  const log = findLog(file)
+function requireNoWal(file: string): void {
+  const log = findWal(file)
   if (log === undefined) return
   throw new CommandFailed(
     exitCodes.data,
@@ -98,7 +98,7 @@ function requireFree(path: string): void {
   )
 }
 
-function explain(error: unknown, name: string): unknown {
+function toRestoreFailure(error: unknown, name: string): unknown {
   if (error instanceof UnusableBackup) {
     return new CommandFailed(exitCodes.data, `${name} ${error.message}`, { cause: error })
   }

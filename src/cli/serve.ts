@@ -10,7 +10,7 @@ import { openService, type ServiceOptions, toStoreEvents } from '../service.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
 import { firstTokenRequest, issueFirstToken, issueToken } from '../tokens/issue.ts'
-import { expectShortLives } from './memory.ts'
+import { tuneHeap } from './memory.ts'
 import { waitForStop } from './signals.ts'
 import { noStore, requireExisting, withStore } from './stores.ts'
 import { type ErrorStream, printOrUndo, type Terminal, toPrintable } from './terminal.ts'
@@ -30,7 +30,7 @@ export async function serve(
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
-  expectShortLives()
+  tuneHeap()
   if (demo && config.storeLocation.label !== inMemory) {
     throw new WrongConfig(['--demo keeps its plants in memory: leave --database out.'])
   }
@@ -95,7 +95,7 @@ async function serveAlone(
   // Node writes the cache at exit. A service that is killed would leave none for the next start.
   flushCompileCache()
   // Ctrl-C stops quickly; after SIGTERM and SIGHUP, a balancer gets time to notice.
-  const grace = ['SIGTERM', 'SIGHUP'].includes(await stopped) ? 'hold' : 'hurry'
+  const grace = ['SIGTERM', 'SIGHUP'].includes(await stopped) ? 'full' : 'short'
   const cut = await service.close(grace)
   if (cut === 0) logger.info('stopped: every accepted request was answered')
   else logger.warn(`stopped: ${cut} connections were cut because their clients did not finish`)

@@ -44,7 +44,10 @@ export async function withSnapshot<Value>(
 }
 
 /** Refuses a store in memory: it belongs to one process, and no command can reach it. */
-export function requireKept(location: StoreLocation, flag = '--database or DATABASE_URL'): void {
+export function requirePersistent(
+  location: StoreLocation,
+  flag = '--database or DATABASE_URL',
+): void {
   if (location.label !== 'sqlite::memory:') return
   throw new WrongConfig([
     `A store in memory belongs to the process that opened it. Name a store on disk with ${flag}.`,
@@ -53,7 +56,7 @@ export function requireKept(location: StoreLocation, flag = '--database or DATAB
 
 /** Refuses a path without a store, for commands that never make one. */
 export function requireExisting({ storeLocation }: Config): void {
-  requireKept(storeLocation)
+  requirePersistent(storeLocation)
   if (!exists(storeLocation)) throw noStore({ storeLocation })
 }
 
@@ -68,7 +71,7 @@ export function requireExistingOrNamed(
   { storeLocation, isStoreNamed }: Config,
   { create = false }: { readonly create?: boolean | undefined },
 ): void {
-  requireKept(storeLocation)
+  requirePersistent(storeLocation)
   if (isStoreNamed || create || exists(storeLocation)) return
   throw new WrongConfig([
     `There is no store at ${toPath(storeLocation)}. Run the command in the folder of the service, name the store with --database or DATABASE_URL, or make a new one with --create.`,
@@ -122,5 +125,5 @@ export async function checkStore(
       `${state.padEnd(6)} ${subject.padEnd(12)} ${toPrintable(message)}`,
   )
   await terminal.print(`${flags.json ? JSON.stringify(findings, null, 2) : lines.join('\n')}\n`)
-  if (findings.some(({ state }) => state === 'to do')) throw new CommandFailed(exitCodes.toDo, '')
+  if (findings.some(({ state }) => state === 'to do')) throw new CommandFailed(exitCodes.notOk, '')
 }

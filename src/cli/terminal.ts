@@ -1,5 +1,5 @@
 import type { Readable, Writable } from 'node:stream'
-import { explainFile } from '../store/file-errors.ts'
+import { explainErrno } from '../errno.ts'
 import { isLoopback } from '../tokens/issuer.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 
@@ -59,7 +59,7 @@ export function buildTerminal(streams: TerminalStreams): Terminal {
 /** Why standard output took nothing more. Its reader may have closed it, which needs no message. */
 export function cannotPrint(error: Error): CommandFailed {
   if ('code' in error && error.code === 'EPIPE') return new CommandFailed(exitCodes.brokenPipe, '')
-  const message = `Cannot write to standard output: ${explainFile(error)}.`
+  const message = `Cannot write to standard output: ${explainErrno(error)}.`
   return new CommandFailed(exitCodes.inputOutput, message, { cause: error })
 }
 

@@ -2,7 +2,7 @@ import { type ErrorNumber, toStatus } from './errors.ts'
 import { bareFailures } from './failures.ts'
 import type { HeaderName } from './headers.ts'
 
-/** The headers of an answer: those that it always carries, and those that it carries at times. */
+/** The headers of an answer: those that it always carries, and those that it sometimes carries. */
 export interface CarriedHeaders {
   readonly always: readonly HeaderName[]
   readonly sometimes: readonly HeaderName[]
@@ -24,7 +24,7 @@ const bySubject: Record<Subject, CarriedHeaders> = {
   health: join(everyAnswer, cached),
 }
 
-/** The headers of a success, which may have more of its own. */
+/** The headers of a success, including its own. */
 export function headersOfSuccess(subject: Subject, own: CarriedHeaders): CarriedHeaders {
   return join(bySubject[subject], own)
 }
@@ -43,7 +43,7 @@ export function headersOfFailures(
 
 function headersOfFailure(subject: Subject, number: ErrorNumber): CarriedHeaders {
   const own = headersOfNumber(number)
-  // They are answered before an operation or a check is.
+  // These are answered before any operation or check is reached.
   if (bareFailures.includes(number)) return join(own, everyAnswer)
   return join(own, bySubject[subject])
 }
@@ -57,7 +57,7 @@ function headersOfNumber(number: ErrorNumber): CarriedHeaders {
   return { always: [], sometimes: [] }
 }
 
-/** Joins what several rules say. A header that one of them promises is always there. */
+/** Joins several rules. A header that is always there by one of them is always there. */
 function join(...rules: CarriedHeaders[]): CarriedHeaders {
   const always = new Set(rules.flatMap((rule) => rule.always))
   const sometimes = new Set(rules.flatMap((rule) => rule.sometimes)).difference(always)

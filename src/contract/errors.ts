@@ -81,13 +81,13 @@ const v8 = Error as { stackTraceLimit?: number | undefined }
 export class Failure extends Error {
   readonly number: ErrorNumber
   readonly headers: Readonly<Record<string, string>>
-  /** For the metrics: which bound a refused request has met. */
+  /** For the metrics: which bound the refused request exceeded. */
   readonly reason: RefusalReason | undefined
-  /** The message without what it says of the plant, for imports, which have stored others. */
+  /** The message without its part about the plant, for imports, which may have stored others. */
   readonly fault: string
 
   constructor(number: ErrorNumber, message: string, options: FailureOptions = {}) {
-    // A stack costs ten times the rest of a refusal, and says nothing that the number does not.
+    // Capturing a stack costs ten times the rest of a refusal and adds nothing to the number.
     const { stackTraceLimit } = v8
     v8.stackTraceLimit = 0
     super(message, { cause: options.cause })
@@ -98,4 +98,13 @@ export class Failure extends Error {
     this.reason = options.reason
     this.fault = options.fault ?? message
   }
+}
+
+/** A queue is full. Refusing at once beats a wait that would end in a refusal. */
+export function overloaded(reason: RefusalReason = 'write_queue'): Failure {
+  return new Failure(
+    50300,
+    'The service is overloaded and stored nothing. Try again in a moment.',
+    { reason, fault: 'The service is overloaded.' },
+  )
 }

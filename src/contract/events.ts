@@ -5,10 +5,10 @@ import { StoredPlant } from './shapes.ts'
 
 const eventTypes = ['plant.created', 'plant.replaced', 'plant.deleted'] as const
 
-/** The media type of a feed that goes on for ever. */
+/** The media type of an endless stream of events. */
 export const eventStreamType = 'text/event-stream'
 
-/** The value of `after` that stands for the present end of the journal. */
+/** The value of `after` that stands for the current end of the journal. */
 export const latest = 'latest'
 
 /** A change of a plant that succeeded. */

@@ -1,7 +1,7 @@
 import type { ErrorNumber } from './errors.ts'
 import type { HealthCheck, Operation } from './operation.ts'
 
-/** The failures of HTTP and of the connection, on every path. No operation is looked for before. */
+/** The failures of HTTP and of the connection, on every path, before a request is routed. */
 export const protocolFailures: readonly ErrorNumber[] = [
   40000, 40800, 41400, 41700, 43100, 50300, 50500,
 ]
@@ -12,7 +12,7 @@ const operationFailures: readonly ErrorNumber[] = [
 ]
 const bodyFailures: readonly ErrorNumber[] = [40001, 40002, 40003, 41500]
 const fileFailures: readonly ErrorNumber[] = [40002, 41500]
-/** A body is read on every write, if only to be discarded. */
+/** Every write reads a body, even if only to discard it. */
 const writeFailures: readonly ErrorNumber[] = [41300, 50400, 50700]
 
 /** Every failure that an operation can answer, in ascending order. */

@@ -24,7 +24,7 @@ export const preflightSeconds = 7200
 const text = { type: 'string' }
 const seconds = { type: 'integer', format: 'int32', minimum: 0, maximum: 86_400 }
 
-/** Every response header beside those of HTTP itself, such as `Date` and `Content-Length`. */
+/** Every response header except those of HTTP itself, such as `Date` and `Content-Length`. */
 export const headers = {
   Location: {
     description:

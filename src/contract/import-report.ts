@@ -5,7 +5,7 @@ import { ErrorBody, NewPlant } from './shapes.ts'
 /** How many refused lines a report lists. */
 export const maxRefused = 1_000
 
-/** The largest line number, and so the largest count. */
+/** The largest line number, and therefore the largest count. */
 export const maxLines = 2 ** 31 - 1
 
 function count<const Description extends string>(description: Description) {

@@ -1,5 +1,6 @@
-const smallest = -(2n ** 63n)
-const largest = 2n ** 63n - 1n
+import { int64Bounds } from './schema.ts'
+
+const { minimum, maximum } = int64Bounds
 const maxDigits = 19
 
 const plainInteger = /^-?\d{1,18}$/
@@ -7,9 +8,9 @@ const jsonNumber = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 const canonicalInteger = /^(?:0|-?[1-9]\d{0,18})$/
 
 /** The range in words, for messages. */
-export const int64Range = `from ${smallest} to ${largest}`
+export const int64Range = `from ${minimum} to ${maximum}`
 
-/** Why a number is no int64. */
+/** Why a number is not an int64. */
 export type NotInt64 = 'not an integer' | 'too large' | 'too small'
 
 /**
@@ -37,7 +38,7 @@ export function toPathId(segment: string): bigint | undefined {
 }
 
 function withinRange(value: bigint): bigint | undefined {
-  return value >= smallest && value <= largest ? value : undefined
+  return value >= minimum && value <= maximum ? value : undefined
 }
 
 // A regular expression anchored at the end would take quadratic time on a megabyte of zeros.

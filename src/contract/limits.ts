@@ -1,34 +1,35 @@
-/** The bounds of requests and connections. They are fixed; the document names those of requests. */
+/** The bounds on requests and connections. They are fixed; the document lists those on requests. */
 export const limits = {
   bodyBytes: 1024 * 1024,
   jsonDepth: 32,
   headerBytes: 16 * 1024,
   urlBytes: 8 * 1024,
-  /** A body may come in this many chunks, and in more if they have this many bytes on average. */
+  /** A body may arrive in this many chunks, or in more that average this many bytes. */
   bodyChunks: 1_000,
   bodyChunkBytes: 256,
   /** The number of connections that a process accepts. */
   connections: 20_000,
-  /** How many idempotency keys a token may use within the 24 hours that one is kept. */
+  /** How long an idempotency key is kept, and how many of them a token may use in that time. */
+  keyLifetimeMs: 24 * 60 * 60 * 1000,
   keysOfToken: 10_000_000,
   /** How many imports run at a time. */
   imports: 4,
   /** How many of them one token may have. */
   importsOfToken: 2,
-  /** An import whose client sends less than this in the time for a request is too slow. */
+  /** An import that receives fewer bytes than this within the request timeout is too slow. */
   importBytesInTime: 64 * 1024,
-  /** While no more imports may begin, the slowest of them has to send this in that time. */
+  /** While every slot for an import is taken, the slowest must send this much in that time. */
   importBytesInTimeWhenFull: 1024 * 1024,
-  /** An import ends after this many lines that it has refused. */
+  /** An import ends once it has refused this many lines. */
   refusedLines: 100_000,
-  /** A gzipped import may expand to this many bytes, and to more by this factor. */
+  /** A gzipped import may expand to this many bytes plus this multiple of its size. */
   gzipFreeBytes: 1024 * 1024,
   gzipFactor: 100,
   /** How many streams of events a process sends. */
   eventStreams: 1_000,
   /** How many of them one token may have. */
   eventStreamsOfToken: 250,
-  /** A stream for whose client this much waits is cut. */
+  /** A stream is cut when this much waits for its client. */
   eventBytesWaiting: 1024 * 1024,
   /** A page of plants or events ends when it reaches this size. */
   pageBytes: 1024 * 1024,
@@ -36,12 +37,12 @@ export const limits = {
   examinedPlants: 5_000,
   /** How many searches of one token run or wait: one runs at a time. */
   searchesOfToken: 100,
-  /** Answers that clients do not read hold this much memory, over all connections. */
+  /** Unread answers may hold this much memory, over all connections. */
   unsentBytes: 128 * 1024 * 1024,
   retryAfterSeconds: 1,
 } as const
 
-/** The time limits. They are passed on as a parameter, so that a test can shorten them. */
+/** The time limits. They are a parameter, so that tests can shorten them. */
 export interface Timeouts {
   readonly headersTimeoutMs: number
   readonly requestTimeoutMs: number
@@ -51,15 +52,15 @@ export interface Timeouts {
   readonly keepAliveTimeoutMs: number
   /** How long a shutdown keeps serving, so that clients notice that the service is not ready. */
   readonly idleGraceMs: number
-  /** How long a shutdown may take, whatever a client does. */
+  /** The hard limit on a shutdown, whatever clients do. */
   readonly shutdownMs: number
   /** How long an export may take. While it runs, the store cannot reclaim space. */
   readonly exportMs: number
   /** How long an import may take. */
   readonly importMs: number
-  /** How long the client of a stream may read nothing of what waits. */
+  /** How long the client of a stream may leave waiting events unread. */
   readonly unreadMs: number
-  /** How often a stream has a comment. */
+  /** How often a stream sends a comment to keep the connection alive. */
   readonly commentMs: number
   /** How long the issuer of JSON Web Tokens may take to send its keys. */
   readonly issuerMs: number

@@ -2,13 +2,13 @@ import type { CarriedHeaders } from './carried-headers.ts'
 import { type HeaderName, headers } from './headers.ts'
 import type { ArrayShape, ObjectShape } from './schema.ts'
 
-/** A piece of the document. */
+/** A part of the document. */
 export type Json = Record<string, unknown>
 
-/** The parts of the document that are written once and referred to elsewhere. */
+/** The parts of the document that are written once and referenced elsewhere. */
 export type Components = ReturnType<typeof buildComponents>
 
-/** Builds an empty collection. Each part is added under its name when it is first referred to. */
+/** Builds an empty collection. A part is added under its name when it is first referenced. */
 export function buildComponents() {
   const collected = { schemas: {}, headers: {}, responses: {} } as Record<Kind, Json>
   const shapes = new Map<string, ObjectShape | ArrayShape>()
@@ -73,7 +73,7 @@ function isSame(one: ObjectShape | ArrayShape, other: ObjectShape | ArrayShape):
   return JSON.stringify(toSchema(one)) === JSON.stringify(toSchema(other))
 }
 
-/** A schema as JSON can hold it. A bigint is written in all of its digits. */
+/** A schema as JSON. A bigint keeps all of its digits. */
 export function toSchema(schema: unknown): unknown {
   if (typeof schema === 'bigint') return JSON.rawJSON(String(schema))
   if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return schema

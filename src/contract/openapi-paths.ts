@@ -7,7 +7,7 @@ import { healthChecks } from './pages.ts'
 import { parameters, toRequestName } from './parameters.ts'
 import { int64Bounds } from './schema.ts'
 
-/** Every path with its operations. HEAD, OPTIONS and web pages are said in words. */
+/** Every path with its operations. The introduction describes HEAD, OPTIONS and the web pages. */
 export function buildPaths(components: Components): Record<string, Json> {
   const paths: Record<string, Json> = {}
   for (const [name, operation] of Object.entries(operations)) {
@@ -78,7 +78,7 @@ function describeCheck(components: Components, operationId: string, check: Healt
   }
 }
 
-/** From a plant that was created, to the operations on it. */
+/** Links from a created plant to the operations on it. */
 function buildLinks({ path }: Operation, { headers }: Success): Json {
   if (!headers.includes('Location')) return {}
   const id = path.endsWith('{id}') ? '$request.path.id' : '$request.body#/id'

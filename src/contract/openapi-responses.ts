@@ -5,7 +5,7 @@ import type { Components, Json } from './openapi-components.ts'
 import type { JsonBody, Success, TextBody } from './operation.ts'
 import { ErrorBody } from './shapes.ts'
 
-/** The name of each status, with which the names of its responses begin. */
+/** The prefix of response names, by status. */
 const statusNames: Record<ErrorStatus, string> = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -45,7 +45,7 @@ export function buildSuccess(
   }
 }
 
-/** A body of a request or a response: by its shape, or in words. */
+/** The body of a request or a response: its shape, or a description. */
 export function buildContent({ referToShape }: Components, body: JsonBody | TextBody): Json {
   if ('shape' in body) return { schema: referToShape(body.shape) }
   const { description, example } = body
@@ -91,7 +91,7 @@ function buildFailure(
 /** For example `NotFound_40401`. */
 function toName(subject: Subject, numbers: readonly ErrorNumber[]): string {
   const [first = 50000] = numbers
-  // The failures of the protocol are the same everywhere.
+  // Protocol failures are the same everywhere.
   const isShared = numbers.every((number) => bareFailures.includes(number))
   return [
     statusNames[String(toStatus(first)) as ErrorStatus],

@@ -20,17 +20,17 @@ export interface TextBody {
   readonly example?: string
 }
 
-/** A file of plants as the body of a request: read as it comes, however long it is. */
+/** A file of plants as a request body of any length, read as a stream. */
 export interface FileBody extends TextBody {
   readonly format: Format
 }
 
-/** A body in the usual media type. */
+/** A body of type `application/json`. */
 export function json<const Shape extends ObjectShape | ArrayShape>(shape: Shape) {
   return { mediaType: 'application/json', shape } as const
 }
 
-/** One kind of success. It also carries the headers that every answer of an operation carries. */
+/** One kind of success. The headers that every answer carries are not repeated here. */
 export interface Success {
   readonly description: string
   readonly body?: JsonBody | TextBody
@@ -40,14 +40,14 @@ export interface Success {
   readonly optionalHeaders?: readonly HeaderName[]
 }
 
-/** The promises of an operation. `{id}` in a path stands for the id of a plant. */
+/** The contract of an operation. `{id}` in a path stands for the id of a plant. */
 export interface Operation {
   readonly method: Method
   readonly path: string
   readonly scope: Scope
   readonly summary: string
   readonly description: string
-  /** Whether it is answered while the write queue is full, as pages are. */
+  /** Whether it is served while the write queue is full, as web pages are. */
   readonly isServedUnderLoad?: true
   readonly parameters: readonly ParameterName[]
   readonly body?: JsonBody<BodyShape> | FileBody

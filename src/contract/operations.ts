@@ -9,7 +9,7 @@ plant_store_http_connections 1
 `
 const openMetricsExample = `${metricsExample}# EOF\n`
 
-/** Every operation. Its name is also that of its handler and of a generated client's method. */
+/** Every operation. Its handler and the method of a generated client have the same name. */
 export const operations = {
   createPlant: {
     method: 'POST',

@@ -26,7 +26,7 @@ export const healthChecks = {
 } as const satisfies Record<string, HealthCheck>
 
 /**
- * The paths of the document, the web pages and their files. The document tells them in words:
+ * The paths of the document, the web pages and their files. The document only mentions them, since
  * programs do not call them. `{name}` stands for the name of a file.
  */
 const webPaths = {

@@ -7,7 +7,7 @@ import { maxSearchedCharacters } from './text.ts'
  * them, and a request with an invented condition or key fails.
  */
 interface Parameter {
-  /** Its name in a request, where two parameters have the same one. */
+  /** Its name in a request, if two parameters share one. */
   readonly name?: string
   readonly in: 'query' | 'header'
   readonly description: string
@@ -39,7 +39,7 @@ const pageLimit = {
   default: pageLimits.default,
 } as const
 
-/** The parameters of operations beside the id in the path. A wrong or repeated one is 40005. */
+/** The parameters of operations except the id in the path. A wrong or repeated one is 40005. */
 export const parameters = {
   limit: {
     in: 'query',

@@ -9,7 +9,7 @@ export interface Precondition {
   readonly noneMatch?: States | undefined
 }
 
-/** The part that a plant of this version does not meet. Without a version, there is no plant. */
+/** The condition that this version does not meet. An undefined version means no plant. */
 export function findUnmet(
   { match, noneMatch }: Precondition,
   version: bigint | undefined,

@@ -7,7 +7,7 @@ interface Described {
   readonly description: string
 }
 
-/** Text. A pattern is published; `isStorable` is the check. */
+/** Text. The pattern is only published; `isStorable` does the checking. */
 export interface TextShape extends Described {
   readonly type: 'string'
   readonly const?: string
@@ -29,7 +29,7 @@ export interface IntegerShape extends Described {
 /** The bounds of int64. */
 export const int64Bounds = { minimum: -(2n ** 63n), maximum: 2n ** 63n - 1n } as const
 
-/** The pattern of text that can be stored: no NUL. `\x00` because RE2 does not know `\u0000`. */
+/** Text without NUL. The pattern says `\x00` because RE2 does not support `\u0000`. */
 export const storablePattern = '^[^\\x00]*$'
 
 /** A shape that the document lists under its title. */
@@ -56,7 +56,7 @@ export interface ArrayShape extends Titled {
   readonly maxItems: number
 }
 
-/** The shape of a request body: an object of text and int64, which is all that its check knows. */
+/** The shape of a request body: an object of text and int64, all that the checker supports. */
 export type BodyShape = ObjectShape<TextShape | (IntegerShape & { readonly format: 'int64' })>
 
 export type AnyShape = TextShape | IntegerShape | ObjectShape | ArrayShape

@@ -2,5 +2,5 @@
 export const scopes = ['plants:read', 'plants:write', 'metrics:read'] as const
 export type Scope = (typeof scopes)[number]
 
-/** The permissions of a token that is made without naming any: all that concerns plants. */
+/** The default permissions of a token: everything that concerns plants. */
 export const plantScopes = ['plants:read', 'plants:write'] as const satisfies readonly Scope[]

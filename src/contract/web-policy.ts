@@ -15,8 +15,8 @@ export const contentSecurityPolicy = [
   "trusted-types 'none'",
 ].join('; ')
 
-/** Gives a page that another one has opened no way to reach it. */
+/** Keeps a page that opened this one from reaching it. */
 export const openerPolicy = 'same-origin'
 
-/** Keeps the address of a page from other sites. */
+/** Hides the address of a page from other sites. */
 export const referrerPolicy = 'no-referrer'

@@ -35,7 +35,7 @@ export const testEvent = 'plant.test'
 
 const signaturePattern = '^v1,[A-Za-z0-9+/]+=*( v1,[A-Za-z0-9+/]+=*)?$'
 
-/** The headers of a webhook beside those of HTTP itself; three are those of Standard Webhooks. */
+/** The headers of a webhook except those of HTTP itself; three come from Standard Webhooks. */
 export const webhookHeaders = {
   'Plant-Event': {
     description: `What happened. \`${testEvent}\` marks a sample that the operator sends as a test.`,
@@ -66,7 +66,7 @@ export const webhookHeaders = {
   },
 } as const
 
-/** The effects of a receiver's answers. */
+/** The effect of each answer of a receiver. */
 export const webhookAnswers = {
   '2XX': 'The change was received. The body is ignored.',
   410: 'The receiver is paused. The change is sent again when the operator resumes it.',

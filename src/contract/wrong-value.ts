@@ -1,10 +1,10 @@
 const maxShown = 60
-/** What may be a password or a token, in whichever setting it was put by mistake. */
+/** Looks like a password or a token, which an operator may have put into the wrong setting. */
 const secretLike = /@|password|plst_/i
 
 /**
- * The end of a sentence about a wrong setting, such as `, not "80O0"`. It is empty where the value
- * may hold a secret.
+ * The end of a sentence about a wrong setting, such as `, not "80O0"`. Empty if the value may hold
+ * a secret.
  */
 export function butNot(value: string): string {
   if (secretLike.test(value)) return ''

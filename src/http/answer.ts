@@ -35,7 +35,7 @@ export function sendAnswer(
     return sendStreamed(exchange, { status, headers, body }, timeouts, verifyToken)
   } else if (exchange.request.method === 'HEAD') sendHead(exchange, status, headers, body)
   else if ('text' in body) send(exchange, status, headers, body.text, body.contentType)
-  else send(exchange, status, headers, toText(body))
+  else send(exchange, status, headers, toBodyText(body))
   return undefined
 }
 
@@ -48,7 +48,7 @@ function sendHead(
 ): void {
   const isShort = 'name' in body && body.name.length + (body.tag?.length ?? 0) <= maxShortLength
   const contentType = 'text' in body ? body.contentType : undefined
-  send(exchange, status, headers, isShort ? toText(body) : null, contentType)
+  send(exchange, status, headers, isShort ? toBodyText(body) : null, contentType)
 }
 
 const maxShortLength = 1_024
@@ -56,7 +56,7 @@ const maxShortLength = 1_024
 /** A body that is sent as a whole. */
 type HeldBody = Plant | StoredPlant | readonly StoredPlant[] | ImportReport
 
-function toText(body: HeldBody): string {
+function toBodyText(body: HeldBody): string {
   if (Array.isArray(body)) return toJsonArray(body)
   return 'refused' in body ? toReportJson(body) : toJson(body as Plant | StoredPlant)
 }

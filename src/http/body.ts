@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
-import { Failure } from '../contract/errors.ts'
+import { Failure, overloaded } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
 import { decodeBody, isBlank } from '../json/decode.ts'
-import { overloaded } from '../store/failures.ts'
 import { isMediaType, otherMediaType } from './negotiation.ts'
 import {
   awaitsContinue,

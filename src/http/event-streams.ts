@@ -199,11 +199,11 @@ function isOpen(response: Exchange['response']): boolean {
 
 /** The bytes of a page, made by the first follower that needs them. */
 function toBytes(page: SharedPage): Buffer {
-  page.bytes ??= Buffer.from(page.events.map(toText).join(''))
+  page.bytes ??= Buffer.from(page.events.map(toFrame).join(''))
   return page.bytes
 }
 
-function toText(event: JournalEvent): string {
+function toFrame(event: JournalEvent): string {
   return `id: ${event.position}\nevent: ${event.type}\ndata: ${toEventJson(event)}\n\n`
 }
 

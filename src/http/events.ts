@@ -6,7 +6,7 @@ import { toEventArray } from '../json/write.ts'
 import type { JournalPage, Position, Store } from '../store/store.ts'
 import type { Call, Handlers } from './calls.ts'
 import type { EventStreams } from './event-streams.ts'
-import { expectedPosition, toPosition } from './parameters.ts'
+import { expectedPosition, readPosition } from './parameters.ts'
 
 /** The handlers of the operations on the journal. */
 export function buildEventHandlers(
@@ -53,7 +53,7 @@ function toStart({
   'Last-Event-ID': lastId,
 }: Call<'listEvents'>['parameters']): Position | typeof latest | undefined {
   if (lastId === undefined) return position
-  const start = toPosition(lastId)
+  const start = readPosition(lastId)
   if (start !== undefined) return start
   throw new Failure(40005, `The header Last-Event-ID must be ${expectedPosition}.`)
 }

@@ -4,7 +4,7 @@ import { limits } from '../contract/limits.ts'
 import { pageLimits } from '../contract/parameters.ts'
 import { findUnmet, type Precondition } from '../contract/precondition.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { keyLifetimeMs, type Store, type VersionedPlant } from '../store/store.ts'
+import type { Store, VersionedPlant } from '../store/store.ts'
 import type { ExportForm } from '../transfer/write.ts'
 import type { Answer, Call, Handlers } from './calls.ts'
 import type { EventStreams } from './event-streams.ts'
@@ -29,7 +29,7 @@ export function buildHandlers({
   metrics,
   maxKeysOfToken = limits.keysOfToken,
 }: HandlerParts): Handlers {
-  const countKey = buildTokenCount(keyLifetimeMs)
+  const countKey = buildTokenCount(limits.keyLifetimeMs)
   const listPage = buildListPage(store)
 
   function requireKeysLeft(tokenId: string): void {
@@ -92,7 +92,7 @@ export function buildHandlers({
       const outcome = await store.replacePlant(plant, toPrecondition(parameters), tokenId)
       if (outcome === 'condition failed') throw conditionFailed(parameters)
       const ETag = toETag(outcome.version)
-      if (outcome.is === 'replaced') return { status: 200, headers: { ETag }, body: plant }
+      if (outcome.kind === 'replaced') return { status: 200, headers: { ETag }, body: plant }
       return { status: 201, headers: { ETag, Location: toLocation(baseUrl, id) }, body: plant }
     },
 

@@ -1,7 +1,8 @@
 import { Failure } from '../contract/errors.ts'
-import { delimiterNames, delimiters } from '../contract/formats.ts'
+import { delimiterNames, delimiters, type Format } from '../contract/formats.ts'
 import { type ImportReport, maxRefused } from '../contract/import-report.ts'
 import { limits } from '../contract/limits.ts'
+import type { ConflictRule } from '../contract/parameters.ts'
 import type { NewPlant } from '../contract/shapes.ts'
 import type { ImportOutcome } from '../store/store.ts'
 import { type BatchBounds, putBatches, toBatches } from '../transfer/batches.ts'
@@ -20,7 +21,14 @@ import {
   type Tally,
 } from '../transfer/tally.ts'
 import type { FileUpload } from './file-upload.ts'
-import type { ImportRequest } from './imports.ts'
+
+/** The parameters of an import, and the token that asked for it. */
+export interface ImportRequest {
+  readonly format: Format
+  readonly delimiter?: string | undefined
+  readonly rule: ConflictRule
+  readonly tokenId: string
+}
 
 interface FileImport extends ImportRequest {
   readonly upload: FileUpload
@@ -70,7 +78,7 @@ export async function importFile(file: FileImport): Promise<ImportReport> {
     })
     signal.throwIfAborted()
   } catch (error) {
-    throw explain(error, tally)
+    throw withCounts(error, tally)
   }
   const report: ImportReport = {
     lines: countLines(tally),
@@ -92,7 +100,7 @@ function toRefused(
 }
 
 /** Adds to a failure what the import has done before it. */
-function explain(error: unknown, tally: Tally): unknown {
+function withCounts(error: unknown, tally: Tally): unknown {
   const isKnown = error instanceof Failure || error instanceof UnreadableFile
   if (!isKnown) return error
   const done = countLines(tally) === 0 ? '' : ` Imported before that: ${describeCounts(tally)}.`

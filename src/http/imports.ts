@@ -1,14 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure } from '../contract/errors.ts'
-import type { Format } from '../contract/formats.ts'
 import type { ImportReport } from '../contract/import-report.ts'
 import { limits, type Timeouts } from '../contract/limits.ts'
-import type { ConflictRule } from '../contract/parameters.ts'
 import type { NewPlant } from '../contract/shapes.ts'
 import type { ImportOutcome, Store } from '../store/store.ts'
 import type { BatchBounds } from '../transfer/batches.ts'
 import { toOnConflict } from '../transfer/outcome.ts'
 import type { FileUpload } from './file-upload.ts'
+import type { ImportRequest } from './import-file.ts'
 
 /** The entries of a batch. Other requests wait for one at most, so it is small while they come. */
 const batchEntries = 500
@@ -25,13 +24,6 @@ export interface Imports {
   run(upload: FileUpload, request: ImportRequest): Promise<ImportReport>
   /** Ends every import with this failure. What they have stored stays. */
   endAll(failure: Failure): void
-}
-
-export interface ImportRequest {
-  readonly format: Format
-  readonly delimiter?: string | undefined
-  readonly rule: ConflictRule
-  readonly tokenId: string
 }
 
 /** Builds the imports of a server. `countRequests` counts every request that it has received. */

@@ -16,7 +16,7 @@ import {
 import type { States } from '../contract/precondition.ts'
 import { expectedSearch, isSearchable, isStorable } from '../contract/text.ts'
 import { butNot } from '../contract/wrong-value.ts'
-import { toPlace } from '../journal/position.ts'
+import { toCursor } from '../journal/position.ts'
 import type { Position } from '../store/store.ts'
 
 /** The parameters of a request, checked. One that was not sent is undefined. */
@@ -40,8 +40,8 @@ export interface RequestParameters {
 }
 
 /** A position, or the word for the present end of the journal. */
-export function toPosition(text: string): Position | typeof latest | undefined {
-  return text === latest || toPlace(text) !== undefined ? text : undefined
+export function readPosition(text: string): Position | typeof latest | undefined {
+  return text === latest || toCursor(text) !== undefined ? text : undefined
 }
 
 export const expectedPosition = `a position of the journal, or ${latest}`
@@ -68,7 +68,7 @@ const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string
     read: (text) => toLimit(text, pageLimits.max),
     expected: `a number from 1 to ${pageLimits.max}`,
   },
-  position: { read: toPosition, expected: expectedPosition },
+  position: { read: readPosition, expected: expectedPosition },
   // A page ignores it; a stream judges it.
   'Last-Event-ID': { read: (text) => text, expected: expectedPosition },
   after: { read: toPathId, expected: `an integer ${int64Range}` },

@@ -1,14 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
 /**
- * Keeps the journal within a number of bytes: beyond it, the oldest changes are dropped before
- * their time. The size is the sum of all rows, and a row is read for it once or a few times: the
- * sizes of whole stretches are remembered. Only the oldest stretch, which any process may trim, and
- * the newest, to which any process may add, are measured again. On PostgreSQL, a few rows may come
- * up late in a stretch that is whole by then. They are not counted.
+ * Keeps the journal within `JOURNAL_MAX` bytes by dropping the oldest changes before their time.
+ * The size is a sum over stretches of rows. Complete stretches are measured once and remembered.
+ * Only the oldest one, which any process may trim, and the newest, to which any process may append,
+ * are measured again. On PostgreSQL, a row that commits late into a complete stretch is not
+ * counted.
  */
 export interface JournalBound {
-  /** Measures the journal and drops what is beyond the bound, in steps. */
+  /** Measures the journal and drops the excess, in steps. */
   keep(): Promise<void>
   readonly measures: JournalMeasures
 }
@@ -19,7 +19,7 @@ export interface JournalMeasures {
   droppedChanges: number
 }
 
-/** Consecutive rows of the journal: their first and last number, and what they take. */
+/** Consecutive rows of the journal: their first and last `seq`, and their size. */
 export interface Stretch {
   readonly rows: number
   readonly bytes: number
@@ -33,18 +33,18 @@ interface Measured {
   dropChanges(first: number, bytes: number): Promise<number>
 }
 
-/** A stretch has this many rows, which are measured in less than a millisecond. */
+/** Measuring this many rows takes less than a millisecond. */
 export const rowsPerStretch = 1_000
-/** What a row takes beside its text, about: 25 bytes in SQLite, 75 in PostgreSQL. */
+/** The approximate overhead of a row: 25 bytes in SQLite, 75 in PostgreSQL. */
 export const rowOverhead = 64
 
 export function boundJournal(store: Measured, maxBytes: number): JournalBound {
   const measures = { bytes: 0, droppedChanges: 0 }
-  /** The stretches before the newest, in order, and the sum of all but the oldest. */
+  /** Complete stretches in order, and the size of all but the oldest. */
   const whole: Stretch[] = []
   let sum = 0
 
-  /** Returns the number of the oldest row. */
+  /** Returns the `seq` of the oldest row. */
   async function measure(): Promise<number> {
     let newest = await measureAfter(whole.at(-1)?.last ?? 0)
     while (newest.rows === rowsPerStretch) {

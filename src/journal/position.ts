@@ -1,48 +1,49 @@
-/** Names a place in the journal: 1 to 64 of `[A-Za-z0-9_-]`, opaque to clients. */
+/** A cursor as text: 1 to 64 of `[A-Za-z0-9_-]`, opaque to clients. */
 export type Position = string
 
-/** A place in the journal: how many changes of the row with this number come before it. */
-export interface Place {
-  readonly life: string
+/** A point between two changes: after the first `index` changes of the row `seq`. */
+export interface Cursor {
+  readonly journalId: string
   readonly seq: number
   readonly nonce: number
-  readonly done: number
+  readonly index: number
 }
 
-/** A place as readers name it. */
-export function toPosition(place: Place): Position {
-  return toPositions(place)(place.done)
+export function toPosition(cursor: Cursor): Position {
+  return toPositions(cursor)(cursor.index)
 }
 
-/** Names the places of one row. */
-export function toPositions({ life, seq, nonce }: Place): (done: number) => Position {
-  const begin = `${life}-${seq.toString(36)}-`
+/** The positions within one row, by index. */
+export function toPositions({ journalId, seq, nonce }: Cursor): (index: number) => Position {
+  const begin = `${journalId}-${seq.toString(36)}-`
   const end = `-${nonce.toString(36)}`
-  return (done) => begin + done.toString(36) + end
+  return (index) => begin + index.toString(36) + end
 }
 
-/** Reads a position; undefined when the text is none. */
-export function toPlace(text: string): Place | undefined {
-  const [, life = '', seq = '', done = '', nonce = ''] = positionForm.exec(text) ?? []
-  if (life === '') return undefined
-  const [seqNumber, doneNumber, nonceNumber] = [seq, done, nonce].map((part) => parseInt(part, 36))
+/** Parses a position; undefined if the text is not one. */
+export function toCursor(text: string): Cursor | undefined {
+  const [, journalId = '', seq = '', index = '', nonce = ''] = positionForm.exec(text) ?? []
+  if (journalId === '') return undefined
+  const [seqNumber, indexNumber, nonceNumber] = [seq, index, nonce].map((part) =>
+    parseInt(part, 36),
+  )
   return {
-    life,
+    journalId,
     seq: seqNumber as number,
-    done: doneNumber as number,
+    index: indexNumber as number,
     nonce: nonceNumber as number,
   }
 }
 
-/** A text that sorts as the positions of one store do. They have no such order themselves. */
+/** A key that sorts in journal order, which positions themselves do not. */
 export function toOrder(position: Position): string {
-  const [, , seq, done] = positionForm.exec(position) ?? []
-  return seq === undefined ? position : seq.padStart(10, '0') + done?.padStart(6, '0')
+  const [, , seq, index] = positionForm.exec(position) ?? []
+  return seq === undefined ? position : seq.padStart(10, '0') + index?.padStart(6, '0')
 }
 
 const positionForm = /^([0-9a-f]{12})-([0-9a-z]{1,10})-([0-9a-z]{1,6})-([0-9a-z]{1,6})$/
 
-/** Whether a place is in the row that ends here, and not in one that had its number before. */
-export function isReached(place: Place, end: Place): boolean {
-  return place.seq === end.seq && place.nonce === end.nonce && place.done <= end.done
+/** Whether a cursor is in the row that ends here, and not in an earlier one with the same `seq`. */
+export function isReached(cursor: Cursor, end: Cursor): boolean {
+  return cursor.seq === end.seq && cursor.nonce === end.nonce && cursor.index <= end.index
 }

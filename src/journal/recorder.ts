@@ -2,14 +2,14 @@ import { limits } from '../contract/limits.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
 import { type JournalRow, type Kind, toLine, toRow } from './row.ts'
 
-/** Collects the effects of a commit, and makes the rows of the journal for them. */
+/** Collects the effects of a commit as rows of the journal. */
 export interface Recorder {
   record(kind: Kind, tokenId: string | undefined, plant: StoredPlant): void
-  /** How many characters were recorded since the last call of `take`. */
+  /** How many characters were recorded since the last `take`. */
   recorded(): number
-  /** The rows for the effects since the last call. */
+  /** Returns the rows recorded since the last `take`. */
   take(): JournalRow[]
-  /** Forgets the effects since the last call. */
+  /** Drops the rows recorded since the last `take`. */
   discard(): void
 }
 
@@ -34,7 +34,7 @@ export function buildRecorder(): Recorder {
       const line = toLine(kind, tokenId, plant)
       lines.push(line)
       recorded += line.length
-      // A page of events is read from about one row, however much a commit changes.
+      // Splits large commits, so that a page of events needs about one row.
       if (recorded > limits.pageBytes * (full.length + 1)) closeRow()
     },
     recorded: () => recorded,

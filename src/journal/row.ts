@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { limits } from '../contract/limits.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
-import { type Place, type Position, toPositions } from './position.ts'
+import { type Cursor, type Position, toPositions } from './position.ts'
 
 /**
  * A row of the journal: the changes of one commit, one line for each. A commit of large plants has
- * several rows. The nonce tells a row from one that had its number in another life of the store,
- * such as before a restore.
+ * several rows. The nonce tells apart two rows with the same `seq`, such as one from before a
+ * restore and one from after it.
  *
  * A line is the kind of the change, the id of the token, the id of the plant, its name and its tag,
  * separated by tabs; name and tag are JSON, which has no raw tab and no raw line end. A plant
@@ -35,24 +35,24 @@ export interface JournalEvent {
   readonly tokenId: string | undefined
 }
 
-/** A part of the journal, from a place before its first event to one after its last. */
+/** A page of the journal, from the position before its first event to the one after its last. */
 export interface JournalPage {
   readonly begin: Position
   readonly events: readonly JournalEvent[]
   readonly end: Position
-  /** Whether it is known that nothing follows now. */
+  /** Whether nothing followed when it was read. */
   readonly isLast: boolean
 }
 
-/** Whether changes are written to the journal. A command leaves this as it is. */
+/** Whether changes are written to the journal. Commands leave this `as before`. */
 export type Journaling = 'on' | 'off' | 'as before'
 
-/** A new name of a journal. Positions of another life are unknown to it. */
-export function newLife(): string {
+/** A new journal id. Positions from before a restore carry the old one. */
+export function newJournalId(): string {
   return randomBytes(6).toString('hex')
 }
 
-/** A nonce tells rows of one number apart. It is no secret. */
+/** A nonce for a row. It is not a secret. */
 export function newNonce(): number {
   return Math.floor(Math.random() * 2 ** 31)
 }
@@ -70,44 +70,44 @@ export function toRow(lines: readonly string[]): JournalRow {
   return { at: Date.now(), nonce: newNonce(), count: lines.length, changes: lines.join('\n') }
 }
 
-/** The plant of a change, with all digits of its id. */
+/** The plant of a change, with an exact id. */
 export function toPlant({ plantJson }: JournalEvent): StoredPlant {
   const id = BigInt(plantJson.slice('{"id":'.length, plantJson.indexOf(',')))
   return { ...JSON.parse(plantJson), id }
 }
 
-/** A page that is being read, and how much room it has left. */
+/** A page that is being filled. */
 export interface Reading {
   readonly events: JournalEvent[]
   readonly limit: number
   bytes: number
 }
 
-/** Adds the changes of a row after a place. Returns whether there was room for all of them. */
+/** Adds the changes of a row after a cursor. Returns whether all of them fit. */
 export function readRow(
   { at, changes }: Pick<JournalRow, 'at' | 'changes'>,
-  from: Place,
+  from: Cursor,
   reading: Reading,
 ): boolean {
   const { events, limit } = reading
   const toName = toPositions(from)
   let start = 0
-  for (let done = 1; start <= changes.length; done++) {
+  for (let index = 1; start <= changes.length; index++) {
     const lineEnd = changes.indexOf('\n', start)
     const end = lineEnd === -1 ? changes.length : lineEnd
-    if (done > from.done) {
+    if (index > from.index) {
       reading.bytes += end - start
-      // There is always room for one.
+      // The first event always fits.
       const isFull = events.length === limit || reading.bytes > limits.pageBytes
       if (isFull && events.length > 0) return false
-      events.push(toEvent(changes.slice(start, end), at, toName(done)))
+      events.push(toEvent(changes.slice(start, end), at, toName(index)))
     }
     start = end + 1
   }
   return true
 }
 
-/** Splits a line by hand: a page has up to a thousand. */
+/** Splits a line by hand, because a page has up to a thousand of them. */
 function toEvent(line: string, at: number, position: Position): JournalEvent {
   const idAt = line.indexOf('\t', 2) + 1
   const nameAt = line.indexOf('\t', idAt) + 1

@@ -1,18 +1,18 @@
 import { rowOverhead } from './bound.ts'
 
-/** How much one step of a trim looks at, and deletes: no request should wait for it. */
+/** How much one step of a trim reads and deletes: little enough not to delay requests. */
 export const rowsPerTrim = 501
 const bytesPerTrim = 1024 * 1024
-/** A transaction adds less than this, so that dropping keeps up with any writer. */
+/** More than one transaction can add, so that dropping keeps up with any writer. */
 const bytesPerDrop = 16 * 1024 * 1024
 
-/** What a trim has to know of a row. */
+/** The part of a row that a trim needs. */
 export type TrimRow = readonly [seq: number, at: number, bytes: number, count: number]
 
 /**
- * Chooses the rows that a step of a trim deletes, among the oldest: those from before a time, up to
- * the first that is not, so that no gap comes up. The last row stays: the end of the journal needs
- * a row to be recognised by.
+ * Chooses which of the oldest rows one step of a trim deletes: those from before a time, up to the
+ * first newer one, so that no gap appears. The last row stays: it identifies the end of the
+ * journal.
  */
 export function planTrim(
   oldest: readonly TrimRow[],
@@ -31,8 +31,8 @@ export function planTrim(
 }
 
 /**
- * Chooses the oldest rows that take at least this many bytes, or as many as a step may drop; none
- * if another process has trimmed since the first of them was measured. The last row stays.
+ * Chooses the oldest rows that hold at least this many bytes, or as many as a step may drop.
+ * Chooses none if another process has trimmed since the first row was measured. The last row stays.
  */
 export function planDrop(
   oldest: readonly TrimRow[],

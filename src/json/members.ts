@@ -2,22 +2,22 @@ import { Failure } from '../contract/errors.ts'
 import { type NotInt64, toInt64 } from '../contract/int64.ts'
 import { readString, scan } from './scan.ts'
 
-/** A value that no member of a shape can have. Messages need its kind and nothing else of it. */
+/** A value that fits no member of any shape. Messages only need its kind. */
 export interface Misfit {
   readonly kind: 'null' | 'a boolean' | 'a number' | 'an array' | 'an object'
-  /** Why a number is no int64. */
+  /** Why a number is not an int64. */
   readonly fault?: NotInt64
 }
 
-/** A member as it was found: text, an exact int64, or something that fits no shape. */
+/** The value of a member: text, an exact int64, or something that fits no shape. */
 export type Found = string | bigint | Misfit
 
-/** The members that were asked for and found. */
+/** The wanted members that the object has. */
 export type Members = Record<string, Found>
 
 /**
- * Reads the wanted members of a JSON object. Everything else in the text is checked for syntax,
- * depth and duplicates, and no value is built of it.
+ * Reads the wanted members of a JSON object. The rest of the text is checked for syntax, depth and
+ * duplicate names, but no value is built from it.
  */
 export function readMembers(text: string, wanted: readonly string[]): Members {
   const members: Members = {}
@@ -33,7 +33,7 @@ export function readMembers(text: string, wanted: readonly string[]): Members {
   )
 }
 
-/** The kind of a value, as messages name it. */
+/** The kind of a value, for messages. */
 export function toKind(found: Found): string {
   if (typeof found === 'string') return 'a string'
   if (typeof found === 'bigint') return 'an integer'
@@ -63,10 +63,10 @@ function readNumber(digits: string): bigint | Misfit {
   return typeof number === 'bigint' ? number : { kind: 'a number', fault: number }
 }
 
-/** A body that is longer should not stay in memory for one of its members. */
+/** A slice of a longer body would keep all of it in memory. */
 const maxKeptCharacters = 4096
 
-/** The text of a member: a copy if a slice would keep a long body in memory. */
+/** The text of a member, copied if the body is long. */
 function readText(text: string, start: number, end: number): string {
   return text.length > maxKeptCharacters
     ? JSON.parse(text.slice(start, end))

@@ -2,18 +2,18 @@ import { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
 
 /**
- * A scanner for JSON. It checks the syntax of a text, its depth, and that no object has a name
- * twice; it finds where the members of the outermost object are, and builds no other value. So a
- * hostile text costs no more than its length, and a number keeps its digits.
+ * A scanner for JSON. It checks syntax, depth and duplicate names, and locates the members of the
+ * outermost object without building any value. So the cost of a hostile text is linear in its
+ * length, and numbers keep their digits.
  *
- * Each function takes the position at which something begins and returns the position after it, or
- * throws a `Failure` that says what is wrong, and where. The depth is bounded, so recursion is too.
+ * Each function takes the index at which something begins and returns the index after it, or throws
+ * a `Failure` that says what is wrong, and where. The depth is bounded, and so is the recursion.
  */
 
-/** Takes a member of the outermost object: its name, and where its value is. */
+/** Called for each member of the outermost object with its name and the range of its value. */
 type OnMember = (name: string, start: number, end: number) => void
 
-/** Scans a text that holds one value. */
+/** Scans a text with exactly one value. */
 export function scan(text: string, onMember: OnMember): void {
   const start = skipSpace(text, 0)
   const end =
@@ -127,7 +127,7 @@ function requireDepth(text: string, at: number, depth: number): void {
   throw invalidJson(text, at, `nesting deeper than ${limits.jsonDepth} levels`)
 }
 
-/** The names of one object. Most objects have a few, which need no hash table. */
+/** The names of one object. Most objects have so few that a list is faster than a set. */
 interface Names {
   readonly few: string[]
   many: Set<string> | undefined
@@ -155,7 +155,7 @@ export function readString(text: string, start: number, end: number): string {
   return content.length <= maxShort ? replaceEscapes(content) : JSON.parse(text.slice(start, end))
 }
 
-/** Up to about this length, a call of `JSON.parse` costs more than it saves. */
+/** Below about this length, calling `JSON.parse` costs more than it saves. */
 const maxShort = 64
 
 function replaceEscapes(content: string): string {
@@ -190,7 +190,7 @@ function skipEscape(text: string, start: number): number {
   throw expected(text, escaped, 'one of "\\/bfnrtu after a backslash')
 }
 
-/** What a character after a backslash stands for. */
+/** The code unit that each character after a backslash stands for. */
 const escapes = new Map(
   Array.from('"\\/bfnrt', (character) => [
     character.charCodeAt(0),
@@ -246,25 +246,25 @@ function isDigit(unit: number): boolean {
 
 const maxShown = 40
 
-/** A text that is not JSON, or not the JSON that we accept: what is wrong, and where. */
+/** The text is not JSON, or not JSON that we accept. */
 function invalidJson(text: string, at: number, problem: string): Failure {
-  return new Failure(40001, `Invalid JSON: ${problem} at ${toPosition(text, at)}.`)
+  return new Failure(40001, `Invalid JSON: ${problem} at ${toLineAndColumn(text, at)}.`)
 }
 
-/** Something other than `what` was found, which the grammar expects. */
+/** The grammar expects `what`, but the text has something else. */
 function expected(text: string, at: number, what: string): Failure {
   const actual = at < text.length ? `found ${toPrintable(text, at)}` : 'the text ends'
   return invalidJson(text, at, `expected ${what}, but ${actual}`)
 }
 
-/** A member whose object has one of the same name already. */
+/** The object already has a member with this name. */
 function duplicateMember(text: string, at: number, name: string): Failure {
   const shown = name.length > maxShown ? `${name.slice(0, maxShown)}…` : name
   return invalidJson(text, at, `duplicate member ${JSON.stringify(shown)}`)
 }
 
-/** Lines and columns count from 1. A text of one line, such as a line of NDJSON, needs no line. */
-function toPosition(text: string, at: number): string {
+/** Lines and columns count from 1. The first line is not mentioned: most texts have only one. */
+function toLineAndColumn(text: string, at: number): string {
   const lineStart = at === 0 ? 0 : text.lastIndexOf('\n', at - 1) + 1
   const column = `column ${at - lineStart + 1}`
   return lineStart === 0 ? column : `line ${countLines(text, lineStart) + 1}, ${column}`

@@ -13,8 +13,8 @@ interface Rule {
 }
 
 /**
- * Builds the reader of one shape: from JSON to a value of its type, or a `Failure` that names the
- * member at fault. Members in `alsoKept` are in the value as they were found, unchecked.
+ * Builds the reader of one shape, from JSON to a value of its type. Throws a `Failure` that names
+ * the wrong member. Members in `alsoKept` are kept unchecked.
  */
 export function buildShapeReader<Shape extends BodyShape>(
   shape: Shape,
@@ -43,7 +43,7 @@ function isRight({ type, isRequired }: Rule, found: Found | undefined): boolean 
     : typeof found === 'bigint'
 }
 
-/** Names the first member that is missing or, if none is, the first that is not right. */
+/** Names the first missing member or, if none is missing, the first wrong one. */
 function misshapen(rules: readonly Rule[], members: Members): Failure {
   const missing = rules.find(({ name, isRequired }) => isRequired && members[name] === undefined)
   if (missing !== undefined) {
@@ -51,10 +51,13 @@ function misshapen(rules: readonly Rule[], members: Members): Failure {
   }
   const wrong = rules.find((rule) => !isRight(rule, members[rule.name])) as Rule
   const found = members[wrong.name] as Found
-  return new Failure(40003, `The member "${wrong.name}" must be ${explain(wrong.type, found)}.`)
+  return new Failure(
+    40003,
+    `The member "${wrong.name}" must be ${describeExpected(wrong.type, found)}.`,
+  )
 }
 
-function explain(type: Rule['type'], found: Found): string {
+function describeExpected(type: Rule['type'], found: Found): string {
   const kind = toKind(found)
   if (type === 'integer') {
     if (kind === 'a string') return 'an integer, but is a string: write it without quotes'
@@ -68,7 +71,7 @@ function explain(type: Rule['type'], found: Found): string {
   return 'a string without NUL characters and without lone surrogates'
 }
 
-/** Why something is no int64. */
+/** Why a value is not an int64. */
 function toFault(found: Found): string {
   const fault = typeof found === 'object' ? found.fault : undefined
   return fault ?? toKind(found)

@@ -9,12 +9,12 @@ declare global {
   }
 }
 
-/** A plant as JSON on one line, with all digits of the id, if it has one. */
+/** A plant as JSON on one line, with all digits of its id. */
 export function toJson(plant: Plant | StoredPlant): string {
   return JSON.stringify(toWritable(plant))
 }
 
-/** Plants as a JSON array. V8 is fastest in one call. */
+/** Plants as a JSON array. One call of `stringify` is fastest. */
 export function toJsonArray(plants: readonly StoredPlant[]): string {
   return JSON.stringify(plants.map(toWritable))
 }
@@ -34,7 +34,7 @@ interface StoredEvent extends Pick<Event, 'position' | 'type'> {
   readonly plantJson: string
 }
 
-/** An event as JSON on one line. Nothing in it but its plant can have a character to escape. */
+/** An event as JSON on one line. Only the plant, which is JSON already, could need escapes. */
 export function toEventJson({ position, type, at, plantJson }: StoredEvent): string {
   return `{"position":"${position}","type":"${type}","at":"${toTime(at)}","plant":${plantJson}}`
 }
@@ -47,14 +47,14 @@ export function toEventArray(events: readonly StoredEvent[]): string {
 let lastAt = 0
 let lastTime = new Date(lastAt).toISOString()
 
-/** A time as text. All changes of a commit have the same. */
+/** A time as text. Remembers the last one, because all changes of a commit share it. */
 function toTime(at: number): string {
   if (at !== lastAt) lastTime = new Date(at).toISOString()
   lastAt = at
   return lastTime
 }
 
-/** The members of a plant and no others. `stringify` leaves out an absent tag. */
+/** Only the members of a plant. `stringify` omits an absent tag. */
 function toWritable(plant: Plant | StoredPlant) {
   const { name, tag } = plant
   return 'id' in plant ? { id: toWritableId(plant.id), name, tag } : { name, tag }

@@ -1,5 +1,5 @@
 import type { JournalMeasures } from '../journal/bound.ts'
-import { toPlace } from '../journal/position.ts'
+import { toCursor } from '../journal/position.ts'
 import type { Backlog, Receiver } from '../store/receivers.ts'
 import type { Position, Store } from '../store/store.ts'
 import { type Metric, toCounter, toGauge } from './metric.ts'
@@ -103,5 +103,5 @@ function toProgress(
 
 /** How many commits are between two positions. */
 function toDistance(from: Position, to: Position): number {
-  return Math.max(0, (toPlace(to)?.seq ?? 0) - (toPlace(from)?.seq ?? 0))
+  return Math.max(0, (toCursor(to)?.seq ?? 0) - (toCursor(from)?.seq ?? 0))
 }

@@ -1,7 +1,7 @@
 import type { StoreLocation } from './open.ts'
 import { type FileSummary, UnusableStore } from './store.ts'
 
-/** Copies the store into a new file, while others may use it, and checks the copy. */
+/** Copies the store, which may be in use, into a new file, and checks the copy. */
 export async function backUpStore(
   location: StoreLocation,
   draft: string,
@@ -19,6 +19,6 @@ export function toRestorePath(location: StoreLocation): string {
 }
 
 const useItsTools =
-  'PostgreSQL has its own backup tools: use pg_dump --schema=plant_store, or pg_basebackup with an archive of the log. See docs/data.md.'
+  'PostgreSQL has its own backup tools: use pg_dump --schema=plant_store, or pg_basebackup with a WAL archive. See docs/data.md.'
 const useCopy =
   'A backup is restored to sqlite:PATH. To move it to PostgreSQL, restore it, then use: plant-store copy --from sqlite:PATH --to postgres://…. A dump of PostgreSQL itself is restored with pg_restore.'

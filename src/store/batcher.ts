@@ -1,8 +1,8 @@
-import { overloaded } from './failures.ts'
+import { overloaded } from '../contract/errors.ts'
 import type { BatcherMeasures } from './measures.ts'
 import { buildHistogram, observe, secondsBounds } from './measures.ts'
 
-/** An item that waits for its batch, and how much memory it holds meanwhile. */
+/** An item that waits for its batch, and the memory that it holds. */
 export interface Batched {
   readonly bytes: number
 }
@@ -27,12 +27,12 @@ export interface Batcher<Item extends Batched> {
   /** Resolves with the outcome of the item when its batch has run. */
   submit<Outcome>(item: Item): Promise<Outcome>
   /**
-   * Fails each item for which there is a reason, whether it waits or its batch runs. Returns
-   * whether there are items at all.
+   * Rejects each item, waiting or in flight, for which `findReason` returns a reason. Returns
+   * whether there are any items.
    */
   giveUp(findReason: (item: Item) => unknown): boolean
   isFull(): boolean
-  /** Resolves when nothing waits any more. */
+  /** Resolves when no item is waiting or in flight. */
   drain(): Promise<void>
   measure(): BatcherMeasures
 }
@@ -64,7 +64,7 @@ export function buildBatcher<Item extends Batched>(
   let queuedBytes = 0
   const batchItems = buildHistogram(itemsBounds)
   const batchSeconds = buildHistogram(secondsBounds)
-  // No set: V8 links its outgrown tables, and the garbage collector would keep what they hold.
+  // Not a set: V8 chains its outgrown tables, which would keep finished batches in memory.
   const batches: Waiting<Item>[][] = []
   let isFlushScheduled = false
   let lastBatchItems = 0
@@ -95,11 +95,11 @@ export function buildBatcher<Item extends Batched>(
     const isSmall = delayedUntil > 0 && queue.length < lastBatchItems
     const delayMs = isSmall ? delayedUntil - performance.now() : 0
     if (delayMs > 0) delayTimer = setTimeout(flush, delayMs)
-    // Runs after every request that this turn of the event loop can read: they share the batch.
+    // Runs after all sockets of this turn have been read, so that their requests share the batch.
     else setImmediate(flush)
   }
 
-  /** Flushes after this turn of the event loop instead of at the end of the delay. */
+  /** Flushes after this turn of the event loop instead of waiting for the delay. */
   function endDelay(): void {
     clearTimeout(delayTimer)
     delayTimer = undefined
@@ -134,7 +134,7 @@ export function buildBatcher<Item extends Batched>(
     let items = 0
     let bytes = 0
     for (const { item } of queue) {
-      // The first item always fits, however large it is.
+      // The first item always fits.
       if (items > 0 && bytes + item.bytes > bounds.batchBytes) break
       items++
       bytes += item.bytes

@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto'
+import { limits } from '../contract/limits.ts'
 import { findUnmet, type Precondition } from '../contract/precondition.ts'
 import type { NewPlant } from '../contract/shapes.ts'
-import {
-  type CreatedOnce,
-  type CreateKey,
-  type ImportedPlant,
-  type ImportOutcome,
-  keyLifetimeMs,
-  type OnConflict,
-  type Replaced,
-  type Version,
-  type VersionedPlant,
+import type {
+  CreatedOnce,
+  CreateKey,
+  ImportedPlant,
+  ImportOutcome,
+  OnConflict,
+  Replaced,
+  Version,
+  VersionedPlant,
 } from './store.ts'
 
 /** One use of an idempotency key. */
@@ -20,7 +20,7 @@ export interface KeyUse extends CreateKey {
   readonly usedAt: number
 }
 
-/** The rows of the store inside one transaction. Each engine brings its own. */
+/** The rows of the store inside one transaction. Each engine implements it. */
 export interface Rows {
   find(id: bigint): VersionedPlant | undefined
   /** Adds the plant unless its id is taken. */
@@ -33,10 +33,10 @@ export interface Rows {
   putKey(use: KeyUse): void
 }
 
-/** A write as data, so that it can be sent to a thread. Versions and times are already chosen. */
+/** A write as plain data, which can be sent to a thread. Versions and times are already chosen. */
 export type Change = Create | CreateOnce | Replace | Delete | Import
 
-/** Says which token asked for a change, for the journal. */
+/** The token that asked for a change, for the journal. */
 interface Attributed {
   readonly tokenId: string | undefined
 }
@@ -91,7 +91,7 @@ export function toImport(
 /** The outcome of a change. */
 export type Outcome<One extends Change> = ReturnType<(typeof appliers)[One['kind']]>
 
-/** Makes a change to the rows of a transaction. */
+/** Applies a change to the rows of a transaction. */
 export function apply<One extends Change>(rows: Rows, change: One): Outcome<One> {
   const applyOne: (rows: Rows, change: never) => Outcome<Change> = appliers[change.kind]
   return applyOne(rows, change as never) as Outcome<One>
@@ -106,7 +106,7 @@ const appliers = {
   'create once'(rows: Rows, change: CreateOnce): CreatedOnce | 'exists' | 'key reused' {
     const { plant, key, fingerprint, usedAt } = change
     const use = rows.findKey(key)
-    if (use !== undefined && use.usedAt > usedAt - keyLifetimeMs) {
+    if (use !== undefined && use.usedAt > usedAt - limits.keyLifetimeMs) {
       return Buffer.compare(use.fingerprint, fingerprint) === 0
         ? { version: use.version, isReplay: true }
         : 'key reused'
@@ -121,7 +121,7 @@ const appliers = {
     if (findUnmet(condition, current?.version) !== undefined) return 'condition failed'
     if (current === undefined) rows.insert(plant)
     else rows.update(plant)
-    return { is: current === undefined ? 'created' : 'replaced', version: plant.version }
+    return { kind: current === undefined ? 'created' : 'replaced', version: plant.version }
   },
 
   delete(rows: Rows, { id, condition }: Delete): 'deleted' | 'absent' | 'condition failed' {
@@ -146,7 +146,7 @@ function importOne(rows: Rows, plant: VersionedPlant, onConflict: OnConflict): I
   return 'replaced'
 }
 
-/** The same for two plants exactly when their id, name and tag are. */
+/** Equal for two plants exactly if their id, name and tag are equal. */
 function toFingerprint({ id, name, tag }: NewPlant): Uint8Array {
   const text = JSON.stringify([String(id), name, ...(tag === undefined ? [] : [tag])])
   return createHash('sha256').update(text).digest()

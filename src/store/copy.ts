@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { toJson } from '../json/write.ts'
 import type { Snapshot, Store, TokenRecord, VersionedPlant } from './store.ts'
 
-/** A summary of all plants: equal for two stores exactly when their plants are equal. */
+/** A summary of all plants. Two stores have equal summaries exactly if their plants are equal. */
 export interface Summary {
   readonly plants: number
   /** The SHA-256 of an NDJSON export. */
@@ -22,28 +22,28 @@ export class CopyConflict extends Error {
 
 const everyPlant = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
 
-/** The content of a destination that its source does not have. */
-export interface Stranger {
+/** Something in a destination that its source does not have. */
+export interface Unexpected {
   readonly kind: 'plant' | 'token'
   readonly id: string
 }
 
 /** Finds something in the destination that is not in the source, or differs there. */
-export async function findStranger(
+export async function findUnexpected(
   source: Snapshot,
   destination: Snapshot,
   onPage: () => void,
-): Promise<Stranger | undefined> {
+): Promise<Unexpected | undefined> {
   const hashes = new Set((await source.listTokens()).map(({ hash }) => hash.toString('hex')))
   const tokens = await destination.listTokens()
   const token = tokens.find(({ hash }) => !hashes.has(hash.toString('hex')))
   if (token !== undefined) return { kind: 'token', id: token.id }
-  const plant = await findStrangePlant(source, destination, onPage)
+  const plant = await findUnexpectedPlant(source, destination, onPage)
   return plant === undefined ? undefined : { kind: 'plant', id: String(plant) }
 }
 
-/** Walks both stores in the order of their ids, as far as the destination goes. */
-async function findStrangePlant(
+/** Walks both stores by id until the destination ends. */
+async function findUnexpectedPlant(
   source: Snapshot,
   destination: Snapshot,
   onPage: () => void,
@@ -52,7 +52,7 @@ async function findStrangePlant(
   let page: readonly VersionedPlant[] = []
   let index = 0
 
-  /** Moves on to the first plant of the source whose id is at least this one. */
+  /** Advances to the first plant of the source whose id is at least this one. */
   async function seek(id: bigint): Promise<VersionedPlant | undefined> {
     for (;;) {
       while (index < page.length && (page[index] as VersionedPlant).id < id) index++
@@ -99,9 +99,7 @@ export async function summarize(
   return { plants, checksum: hash.digest('hex') }
 }
 
-/**
- * Copies plants with their versions. Plants that are already in the destination stay as they are.
- */
+/** Copies plants with their versions. Plants that the destination already has stay as they are. */
 export async function copyPage(
   destination: Store,
   plants: readonly VersionedPlant[],
@@ -112,10 +110,7 @@ export async function copyPage(
   if (conflict !== undefined) throw new CopyConflict(conflict.id)
 }
 
-/**
- * Copies tokens with their state. A token that was revoked since an earlier copy is revoked there,
- * too.
- */
+/** Copies tokens with their state. A token revoked since an earlier copy is revoked there, too. */
 export async function copyTokens(
   destination: Store,
   tokens: readonly TokenRecord[],

@@ -1,9 +1,8 @@
 import { Failure } from '../contract/errors.ts'
-import type { RefusalReason } from '../contract/refusals.ts'
 
-/** The failures of a store, as its callers see them. Engines map their own codes to these. */
+/** The failures of a store. Engines map their own error codes to these. */
 
-/** Nothing was stored: the store did not answer, or answered that it cannot serve now. */
+/** Nothing was stored: the store is unreachable or temporarily unable to serve. */
 export function unreachable(cause?: unknown): Failure {
   return new Failure(
     50301,
@@ -12,7 +11,7 @@ export function unreachable(cause?: unknown): Failure {
   )
 }
 
-/** The write was sent, and the store never said what became of it. */
+/** The write was sent, but the store never reported its outcome. */
 export function unconfirmed(cause?: unknown): Failure {
   return new Failure(
     50400,
@@ -44,15 +43,6 @@ export function locked(): Failure {
   )
 }
 
-/** The queue is full. The refusal comes at once, instead of a wait that would end in one. */
-export function overloaded(reason: RefusalReason = 'write_queue'): Failure {
-  return new Failure(
-    50300,
-    'The service is overloaded and stored nothing. Try again in a moment.',
-    { reason, fault: 'The service is overloaded.' },
-  )
-}
-
 export function tooManySnapshots(max: number): Failure {
   return new Failure(
     50300,
@@ -69,11 +59,11 @@ export function tooManySnapshotsOfToken(max: number): Failure {
   )
 }
 
-/** Exports that overlap keep the log of SQLite from starting again. */
-export function logTooLarge(): Failure {
+/** Overlapping exports keep SQLite from resetting the WAL. */
+export function walTooLarge(): Failure {
   return new Failure(
     50300,
-    'The log of the store has grown too large while exports run. Try again when they have ended.',
+    'The write-ahead log has grown too large because exports are running. Try again when they have ended.',
     { reason: 'log_size' },
   )
 }

@@ -1,19 +1,19 @@
-/** The result of an examination of one subject, with advice if there is something to do. */
+/** The result of examining one subject, with advice if something needs attention. */
 export interface Finding {
   readonly subject: string
   readonly state: 'ok' | 'to do'
   readonly message: string
 }
 
-export function fine(subject: string, message: string): Finding {
+export function ok(subject: string, message: string): Finding {
   return { subject, state: 'ok', message }
 }
 
-export function toDo(subject: string, message: string): Finding {
+export function warning(subject: string, message: string): Finding {
   return { subject, state: 'to do', message }
 }
 
-/** A token as far as its end is concerned. */
+/** The part of a token that tells when it ends. */
 export interface TokenEnd {
   readonly name: string
   readonly expiresAt: number | undefined
@@ -30,11 +30,10 @@ export function examineTokens(tokens: readonly TokenEnd[], now: number): Finding
     ({ expiresAt, revokedAt }) => revokedAt === undefined && (expiresAt ?? Infinity) > now,
   )
   const ending = valid.filter(({ expiresAt }) => (expiresAt ?? Infinity) < now + soonMs)
-  if (ending.length === 0)
-    return fine(subject, `${valid.length} valid, none expires within 14 days`)
+  if (ending.length === 0) return ok(subject, `${valid.length} valid, none expires within 14 days`)
   const names = ending.slice(0, maxNames).map(({ name }) => `"${name}"`)
   const more = ending.length > maxNames ? ` and ${ending.length - maxNames} more` : ''
-  return toDo(
+  return warning(
     subject,
     `${names.join(', ')}${more} will expire within 14 days: make new ones with "token create", and give them to their users`,
   )
@@ -43,25 +42,25 @@ export function examineTokens(tokens: readonly TokenEnd[], now: number): Finding
 /** Compares the schema of a store with the one that this release makes. */
 export function examineSchema(version: number, known: number): Finding {
   const subject = 'schema'
-  if (version === known) return fine(subject, `release ${known} of the schema, the current one`)
+  if (version === known) return ok(subject, `release ${known} of the schema, the current one`)
   if (version > known) {
-    return toDo(
+    return warning(
       subject,
       `release ${version} of the schema, but this program knows ${known}: use the newer program that wrote it`,
     )
   }
-  return toDo(
+  return warning(
     subject,
     `release ${version} of the schema: make a backup; the next "serve" of this program will bring it to ${known}`,
   )
 }
 
-/** A time in the store must not lie in the future. */
+/** Warns if a time in the store lies in the future. */
 export function examineClock(newest: number, now: number, toleranceMs = 60_000): Finding {
   const subject = 'clock'
-  if (newest <= now + toleranceMs) return fine(subject, 'not behind the times in the store')
+  if (newest <= now + toleranceMs) return ok(subject, 'not behind the times in the store')
   const behind = Math.round((newest - now) / 1000)
-  return toDo(
+  return warning(
     subject,
     `${behind} s behind the newest time in the store: set the clock, and keep it right with NTP`,
   )

@@ -1,38 +1,37 @@
 import { limits } from '../contract/limits.ts'
 import type { Order } from '../contract/parameters.ts'
+import { int64Bounds } from '../contract/schema.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
 import type { ListQuery, Store } from './store.ts'
 
-const smallestId = -(2n ** 63n)
-const largestId = 2n ** 63n - 1n
+const { minimum, maximum } = int64Bounds
 
 /** The first id that a list may have; undefined if none follows `after`. */
 export function toFirstId(after: bigint | undefined, order: Order): bigint | undefined {
-  const [first, last, step] =
-    order === 'asc' ? [smallestId, largestId, 1n] : [largestId, smallestId, -1n]
+  const [first, last, step] = order === 'asc' ? [minimum, maximum, 1n] : [maximum, minimum, -1n]
   if (after === undefined) return first
   return after === last ? undefined : after + step
 }
 
 export interface SearchQuery extends ListQuery {
-  /** A text that the name contains, in upper or lower case. */
+  /** A text that the name contains, ignoring case. */
   readonly name: string
 }
 
-/** The plants that were found among those examined. */
+/** The matches among the examined plants. */
 export interface Findings {
   readonly plants: readonly StoredPlant[]
-  /** The last plant examined, while others may follow. */
+  /** The last examined plant, if others may follow. */
   readonly next: bigint | undefined
 }
 
 /**
- * Searches the next plants by name, without an index: a bounded number of them, up to the limit of
- * those that match.
+ * Searches by name without an index: examines a bounded number of plants, until `limit` of them
+ * match.
  */
 export async function searchPlants(store: Store, query: SearchQuery): Promise<Findings> {
   const { name, limit, ...rest } = query
-  // One more than is examined tells whether others follow.
+  // One extra plant tells whether more follow.
   const page = await store.listPlants({ ...rest, limit: limits.examinedPlants + 1 })
   const matches = buildMatcher(name)
   const plants: StoredPlant[] = []
@@ -47,21 +46,21 @@ export async function searchPlants(store: Store, query: SearchQuery): Promise<Fi
 }
 
 /**
- * Tells whether a name contains a text, by the algorithm of Knuth, Morris and Pratt: its time is
- * linear, whereas `includes` takes seconds for texts and names that were made to be slow.
+ * Builds a test whether a name contains a text. Knuth-Morris-Pratt is linear, whereas `includes`
+ * takes seconds on hostile input.
  */
 export function buildMatcher(text: string): (name: string) => boolean {
   const lowerText = text.toLowerCase()
   const { length } = lowerText
   const sought = Uint16Array.from({ length }, (_, at) => toUnit(lowerText, at))
-  // For each number of units that match, how many still do if the next one does not.
+  // For each number of matched units, how many remain matched after a mismatch.
   const fallbacks = new Uint16Array(length + 1)
   for (let at = 1, matched = 0; at < length; at++) {
-    matched = goOn(matched, sought[at] as number)
+    matched = advance(matched, sought[at] as number)
     fallbacks[at + 1] = matched
   }
 
-  function goOn(before: number, unit: number): number {
+  function advance(before: number, unit: number): number {
     let matched = before
     while (matched > 0 && sought[matched] !== unit) matched = fallbacks[matched] as number
     return sought[matched] === unit ? matched + 1 : matched
@@ -71,7 +70,7 @@ export function buildMatcher(text: string): (name: string) => boolean {
     const lowerName = name.toLowerCase()
     let matched = 0
     for (let at = 0; at < lowerName.length && matched < length; at++) {
-      matched = goOn(matched, toUnit(lowerName, at))
+      matched = advance(matched, toUnit(lowerName, at))
     }
     return matched === length
   }
@@ -80,7 +79,7 @@ export function buildMatcher(text: string): (name: string) => boolean {
 const sigma = 0x3c3
 const finalSigma = 0x3c2
 
-/** A unit of text in lower case, in which only a sigma depends on the characters around it. */
+/** A unit of lower-case text. Lower case depends on the context only for sigma. */
 function toUnit(lower: string, at: number): number {
   const unit = lower.charCodeAt(at)
   return unit === finalSigma ? sigma : unit

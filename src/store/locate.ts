@@ -2,7 +2,7 @@ import { butNot } from '../contract/wrong-value.ts'
 import { type StoreLocation, toStoreLocation } from './open.ts'
 import { addPassword } from './postgres/passwords.ts'
 
-/** The store that an address names, or the mistake in the address. */
+/** The store at an address, or the mistake in the address. */
 export type Located =
   | { readonly location: StoreLocation; readonly mistake?: undefined }
   | { readonly location?: undefined; readonly mistake: string }
@@ -14,13 +14,13 @@ export function locateStore(
   env: Readonly<Record<string, string | undefined>>,
 ): Located {
   const location = toStoreLocation(url)
-  if (location === undefined) return { mistake: `${setting} ${explain(url)}.` }
+  if (location === undefined) return { mistake: `${setting} ${describeMistake(url)}.` }
   if (location.engine === 'sqlite') return { location }
   const found = addPassword(location.url, env)
   return found.mistake === undefined ? { location: { ...location, url: found.url } } : found
 }
 
-function explain(url: string): string {
+function describeMistake(url: string): string {
   if (!url.startsWith('sqlite://')) {
     const expected =
       'must be sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST/DATABASE'
@@ -30,7 +30,7 @@ function explain(url: string): string {
   return `must not have //: write sqlite:${path} for a path in this folder, or sqlite:/${path}`
 }
 
-/** What comes after the scheme may have a password, wherever it stands. */
+/** Anything after the scheme may contain a password. */
 function hideRest(url: string): string {
   return url.replace(/^(?!sqlite:)([^:]*:).+$/s, '$1…')
 }

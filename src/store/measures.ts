@@ -1,10 +1,10 @@
 /** Where a commit runs: on the event loop, in the writer thread, or on the server. */
 export type CommitPlace = 'main' | 'thread' | 'server'
 
-/** Times by the place where they were taken. */
+/** Durations by the place where commits ran. */
 export type PlacedSeconds = readonly (readonly [CommitPlace, Histogram])[]
 
-/** The queue of a batcher as it is now, and every batch that has run. */
+/** The current queue of a batcher, and every batch so far. */
 export interface BatcherMeasures {
   readonly queuedItems: number
   readonly queuedBytes: number
@@ -12,22 +12,22 @@ export interface BatcherMeasures {
   readonly batchSeconds: Histogram
 }
 
-/** The state of a store, and what it has done since it was opened. */
+/** The state of a store, and its work since it was opened. */
 export interface StoreMeasures extends Omit<BatcherMeasures, 'queuedItems'> {
   readonly isUp: boolean
   readonly queuedWrites: number
-  /** How long transactions took: their statements and their commit. */
+  /** The duration of transactions: their statements and their commit. */
   readonly commitSeconds: PlacedSeconds
-  /** The part in which the log was written and synced; empty if the server does not tell. */
+  /** The part that wrote and synced the WAL; empty if the server does not report it. */
   readonly fsyncSeconds: PlacedSeconds
   /** Sizes on disk; empty if they are unknown. */
   readonly sizes: readonly (readonly ['data' | 'log', bytes: number])[]
 }
 
-/** Counts observations by size. Plain numbers: observing costs a few comparisons. */
+/** A histogram of plain numbers: an observation costs a few comparisons. */
 export interface Histogram {
   readonly bounds: readonly number[]
-  /** The observations up to each bound and beyond the one before; at the end, those beyond all. */
+  /** Observations per bucket: up to each bound, and at the end those above all bounds. */
   readonly counts: number[]
   sum: number
 }
@@ -44,7 +44,7 @@ export function observe(histogram: Histogram, value: number): void {
   histogram.sum += value
 }
 
-/** From half a millisecond, which a create takes, to the longest that a request may take. */
+/** From half a millisecond, the time of a create, to the longest time of a request. */
 export const secondsBounds = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ]

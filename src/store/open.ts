@@ -2,14 +2,14 @@ import type { Finding } from './finding.ts'
 import { splitAddress } from './postgres/address.ts'
 import type { Journaling, Store, StoreEvents } from './store.ts'
 
-/** Where DATABASE_URL says the store is. The label can be shown: it has no password. */
+/** The store that DATABASE_URL names. The label can be shown: it has no password. */
 export type StoreLocation =
   | { readonly engine: 'sqlite'; readonly path: string; readonly label: string }
   | { readonly engine: 'postgres'; readonly url: string; readonly label: string }
 
 /**
- * The store that DATABASE_URL names; undefined when it names none. Parameters are checked when it
- * is opened.
+ * Parses DATABASE_URL; undefined if it names no store. Its parameters are checked when the store is
+ * opened.
  */
 export function toStoreLocation(url: string): StoreLocation | undefined {
   if (url.includes('\0') || url.startsWith('sqlite://')) return undefined
@@ -32,8 +32,7 @@ export async function openStore(
   events: StoreEvents = silent,
   journaling: Journaling = 'as before',
 ): Promise<Store> {
-  // Only the engine in use is loaded, so that a start on SQLite does not wait for the driver of
-  // PostgreSQL.
+  // Loads only the engine in use, so that SQLite does not wait for the driver of PostgreSQL.
   if (location.engine === 'sqlite') {
     const { openConnection, proveAtStart } = await import('./sqlite/connection.ts')
     const { buildSqliteStore } = await import('./sqlite/store.ts')
@@ -46,7 +45,7 @@ export async function openStore(
   return buildPostgresStore(await openPrimary(location.url, events, { journaling }))
 }
 
-/** Examines a store without changing it, while services may use it. */
+/** Examines a store, which may be in use, without changing it. */
 export async function examineStore(location: StoreLocation): Promise<Finding[]> {
   if (location.engine === 'sqlite') {
     const { examineFile } = await import('./sqlite/examine.ts')

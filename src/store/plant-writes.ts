@@ -1,5 +1,5 @@
 import { type Change, type Outcome, toCreateOnce, toImport } from './changes.ts'
-import { toBytes } from './held-bytes.ts'
+import { toHeldBytes } from './held-bytes.ts'
 import type { Store, Version } from './store.ts'
 import { toVersioned } from './version.ts'
 
@@ -8,23 +8,26 @@ type PlantWrites = Pick<
   'createPlant' | 'createPlantOnce' | 'replacePlant' | 'deletePlant' | 'importPlants'
 >
 
-/** Queues a change. Until it is made, it holds this much memory. */
+/** Queues a change, which holds this much memory while it waits. */
 type Write = <One extends Change>(change: One, bytes?: number) => Promise<Outcome<One>>
 
-/** The writes of plants, for both engines: each is a change, whose version is chosen here. */
+/** The writes of plants for both engines. Each becomes a change with a new version. */
 export function buildPlantWrites(write: Write, newVersion: () => Version): PlantWrites {
   return {
     createPlant: (plant, tokenId) =>
-      write({ kind: 'create', plant: toVersioned(plant, newVersion()), tokenId }, toBytes(plant)),
+      write(
+        { kind: 'create', plant: toVersioned(plant, newVersion()), tokenId },
+        toHeldBytes(plant),
+      ),
     createPlantOnce: (plant, key) =>
-      write(toCreateOnce(toVersioned(plant, newVersion()), key), toBytes(plant)),
+      write(toCreateOnce(toVersioned(plant, newVersion()), key), toHeldBytes(plant)),
     replacePlant(plant, condition, tokenId) {
       const versioned = toVersioned(plant, newVersion())
-      return write({ kind: 'replace', plant: versioned, condition, tokenId }, toBytes(plant))
+      return write({ kind: 'replace', plant: versioned, condition, tokenId }, toHeldBytes(plant))
     },
     deletePlant: (id, condition, tokenId) => write({ kind: 'delete', id, condition, tokenId }),
     importPlants(plants, onConflict, tokenId) {
-      const bytes = plants.reduce((sum, plant) => sum + toBytes(plant), 0)
+      const bytes = plants.reduce((sum, plant) => sum + toHeldBytes(plant), 0)
       return write(toImport(plants, onConflict, newVersion, tokenId), bytes)
     },
   }

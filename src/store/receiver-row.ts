@@ -1,7 +1,7 @@
 import type { WebhookType } from '../contract/webhooks.ts'
 import type { Backlog, Delivery, Receiver } from './receivers.ts'
 
-/** An engine gives its 64-bit integers as bigint or as text. */
+/** Engines return 64-bit integers as bigint or as text. */
 type Integer = bigint | string
 
 /** A row of the table of receivers. */
@@ -67,7 +67,7 @@ export function toReceiver(row: ReceiverRow): Receiver {
   }
 }
 
-/** A receiver as a row. Positions have no spaces in them. */
+/** A receiver as a row. Positions contain no spaces. */
 export function toReceiverRow({ secrets, progress, ...receiver }: Receiver) {
   return {
     id: receiver.id,

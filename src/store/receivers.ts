@@ -7,33 +7,33 @@ export interface Receiver {
   readonly types: readonly WebhookType[]
   readonly secrets: Secrets
   readonly state: 'active' | 'paused'
-  /** Why it is paused, or that it missed changes. */
+  /** Why it is paused, or a note that it missed changes. */
   readonly reason: string | undefined
   readonly createdAt: number
   readonly progress: Progress
 }
 
-/** The secret that signs, and the one before it, which signs as well until its end. */
+/** The current secret, and the previous one, which also signs until it expires. */
 export interface Secrets {
   readonly current: string
   readonly previous: string | undefined
   readonly previousUntil: number | undefined
 }
 
-/** How far a receiver is. */
+/** How far the journal was read for a receiver. */
 export interface Progress extends Times {
-  /** Every wanted change up to here is a delivery, or was one. */
+  /** Every wanted change up to here is or was a delivery. */
   readonly position: string
-  /** Changes after the position of which the same is true. Only release 1.1.0 adds any. */
+  /** Later changes of which the same is true. Only release 1.1.0 adds any. */
   readonly ahead: readonly string[]
 }
 
-/** How the last attempts to reach a receiver ended. */
+/** The last success and failures of a receiver. */
 export interface Times {
   readonly lastSuccessAt: number | undefined
   readonly lastFailureAt: number | undefined
   readonly lastFailure: string | undefined
-  /** When the first attempt failed after the last success. */
+  /** When the first attempt after the last success failed. */
   readonly failingSince: number | undefined
 }
 
@@ -47,7 +47,7 @@ export interface Attempted {
   readonly lastError: string | undefined
 }
 
-/** A change that a receiver has not taken yet. */
+/** A change that a receiver has not acknowledged yet. */
 export interface Delivery extends Attempted {
   readonly type: WebhookType
   readonly at: number
@@ -62,21 +62,21 @@ export interface NewDelivery extends Pick<Delivery, 'position' | 'type' | 'at' |
   readonly body: string
 }
 
-/** A delivery that an operator adds. One that is there keeps its body. */
+/** A delivery that an operator adds. An existing one keeps its body. */
 export interface AddedDelivery extends Omit<Delivery, 'bytes'> {
   readonly body: string | undefined
 }
 
-/** A stretch of the journal that was read for a receiver. */
+/** The deliveries from a page of the journal that was read for a receiver. */
 export interface Taken extends Claim {
   readonly deliveries: readonly NewDelivery[]
   readonly position: string
   readonly ahead: readonly string[]
-  /** Reports that changes are missing before it. */
+  /** A note that changes before it are missing. */
   readonly gap: string | undefined
 }
 
-/** How deliveries to a receiver ended since the last save. */
+/** The outcomes of deliveries to a receiver since the last save. */
 export interface Saved extends Claim {
   readonly times: Times
   /** The positions of deliveries that have arrived. */
@@ -86,7 +86,7 @@ export interface Saved extends Claim {
   readonly pause: string | undefined
 }
 
-/** The deliveries of a receiver that wait: how many, and the oldest of them. */
+/** The waiting deliveries of a receiver: how many, and the oldest. */
 export interface Backlog {
   readonly id: string
   readonly changes: number
@@ -94,7 +94,7 @@ export interface Backlog {
   readonly at: number
 }
 
-/** The right to deliver to a receiver. Another holder gets a higher epoch. */
+/** The lease of a receiver. Each new holder gets a higher epoch. */
 export interface Claim {
   readonly id: string
   readonly epoch: number
@@ -107,43 +107,43 @@ export type ReceiverChange =
   | { readonly kind: 'set secrets'; readonly secrets: Secrets }
 
 export const maxReceivers = 100
-/** A receiver keeps this many failures, and bytes of them. Beyond, the oldest are forgotten. */
+/** The failures kept for a receiver, by number and by size. The oldest are dropped first. */
 export const maxFailures = 10_000
 export const maxFailureBytes = 16 * 1024 * 1024
 
 /**
- * The part of the store for the receivers of webhooks and their deliveries. One process at a time
- * holds the lease of a receiver, and only that one can take and save deliveries.
+ * Receivers of webhooks and their deliveries. One process at a time holds the lease of a receiver,
+ * and only that process can take and save its deliveries.
  */
 export interface ReceiverStore {
   add(receiver: Receiver): Promise<'added' | 'too many'>
   list(): Promise<Receiver[]>
   change(id: string, change: ReceiverChange): Promise<'changed' | 'unknown'>
   remove(id: string): Promise<'removed' | 'unknown'>
-  /** A number that changes with every change by an operator, in whichever process it is made. */
+  /** A number that changes whenever an operator changes a receiver, in any process. */
   revision(): Promise<bigint>
 
   /**
-   * Renews the leases of this owner, and takes those that are free or have run out.
-   * Returns all that it holds now.
+   * Renews the leases of this owner and acquires those that are free or expired. Returns all leases
+   * that it now holds.
    */
   claim(owner: string, leaseMs: number): Promise<Claim[]>
   release(owner: string): Promise<void>
   /**
-   * Adds deliveries and moves the position past them, in one step for each receiver. A delivery
-   * that is there stays as it is. Returns the ids whose lease is lost.
+   * Adds deliveries and moves the position past them, atomically for each receiver. Existing
+   * deliveries stay as they are. Returns the ids whose lease was lost.
    */
   take(owner: string, taken: readonly Taken[]): Promise<string[]>
   /**
-   * Deletes what has arrived and notes what has failed, in one step for each receiver. Returns the
-   * ids whose lease is lost.
+   * Deletes delivered changes and records failures, atomically for each receiver. Returns the ids
+   * whose lease was lost.
    */
   save(owner: string, saved: readonly Saved[]): Promise<string[]>
 
-  /** Deliveries of a receiver that wait, or that were given up, in the order of the journal. */
+  /** The waiting or the failed deliveries of a receiver, in journal order. */
   listDeliveries(id: string, state: 'waiting' | 'failed', limit?: number): Promise<Delivery[]>
   findBody(id: string, position: string): Promise<string | undefined>
-  /** What waits for each receiver that has any. */
+  /** The backlog of each receiver that has one. */
   listBacklogs(): Promise<Backlog[]>
   /** Makes every failure due again. Returns how many there were. */
   retryFailures(id: string, dueAt: number): Promise<number>

@@ -1,7 +1,7 @@
 import { buildRecorder, type Recorder } from '../journal/recorder.ts'
 import { apply, type Change, type Outcome, type Rows } from './changes.ts'
 
-/** Applies changes to rows, and records the effect of each for the journal. */
+/** Applies changes to rows and records their effects for the journal. */
 export interface RecordedChanges extends Omit<Recorder, 'record'> {
   apply<One extends Change>(change: One): Outcome<One>
 }

@@ -1,11 +1,11 @@
 import { tooManySnapshots, tooManySnapshotsOfToken } from './failures.ts'
 import type { Snapshot } from './store.ts'
 
-/** How many snapshots may be open in one process, and how many of them for one token. */
+/** The snapshots that may be open in one process, and for one token. */
 export const maxSnapshots = 4
 export const maxSnapshotsOfToken = 2
 
-/** Bounds open snapshots: while one is open, the store cannot reclaim space. */
+/** Limits open snapshots, because the store cannot reclaim space while one is open. */
 export function limitSnapshots(
   open: () => Promise<Snapshot>,
 ): (tokenId?: string) => Promise<Snapshot> {

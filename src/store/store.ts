@@ -18,7 +18,7 @@ export {
 } from '../journal/row.ts'
 export type * from './measures.ts'
 
-/** Names one state of one plant. It is random, so it never recurs, even after a restore. */
+/** Identifies one state of one plant. It is random, so it never recurs, even after a restore. */
 export type Version = bigint
 
 export interface VersionedPlant extends StoredPlant {
@@ -39,7 +39,7 @@ export interface CreatedOnce {
 }
 
 export interface Replaced {
-  readonly is: 'replaced' | 'created'
+  readonly kind: 'replaced' | 'created'
   readonly version: Version
 }
 
@@ -56,24 +56,24 @@ export interface ListQuery extends PlantQuery {
 
 export interface PlantPage {
   readonly plants: readonly StoredPlant[]
-  /** Whether the page ends where the query ends, and not because its texts have 1 MiB. */
+  /** Whether the query ended the page, rather than the bound of 1 MiB. */
   readonly isWhole: boolean
 }
 
-/** A plant to import. One that comes from another store keeps its version. */
+/** A plant to import. A plant from another store keeps its version. */
 export type ImportedPlant = NewPlant & { readonly version?: Version }
 
-/** Whether another plant with the id of an imported one is kept or replaced. */
+/** Whether an import keeps or replaces a plant that has the same id. */
 export type OnConflict = 'keep' | 'replace'
 
-/** "already there" has the same content; "conflict" has another content, which is kept. */
+/** "already there": same content. "conflict": other content, which was kept. */
 export type ImportOutcome = 'stored' | 'already there' | 'conflict' | 'replaced'
 
-/** The store as it was at one moment, however long it is read. */
+/** The store as of one moment, however long it is read. */
 export interface Snapshot {
-  /** Counts all plants, or those with this tag. It reads all of them. */
+  /** Counts all plants, or those with this tag, by reading them all. */
   countPlants(tag: string | undefined): Promise<number>
-  /** Every plant that the query finds, in ascending order, a page at a time. One walk at a time. */
+  /** Pages of all matching plants, in ascending order. Only one walk may run at a time. */
   walkPlants(query: PlantQuery): AsyncIterable<readonly VersionedPlant[]>
   listTokens(): Promise<TokenRecord[]>
   close(): Promise<void>
@@ -85,10 +85,7 @@ export interface FileSummary {
   readonly tokens: number
 }
 
-/** How long an idempotency key is kept. */
-export const keyLifetimeMs = 24 * 60 * 60 * 1000
-
-/** A token as the store keeps it: its SHA-256, never the token. Times are ms since 1970. */
+/** A token as stored: its SHA-256, never the token itself. Times are ms since 1970. */
 export interface TokenRecord {
   readonly id: string
   readonly hash: Buffer
@@ -98,7 +95,7 @@ export interface TokenRecord {
   readonly expiresAt: number | undefined
   readonly revokedAt: number | undefined
   readonly lastUsedAt: number | undefined
-  /** The last characters of the token, to recognise a leaked one; unknown for an old token. */
+  /** The last characters of the token, to recognise a leaked one; unknown for old tokens. */
   readonly lastFour: string | undefined
 }
 
@@ -108,18 +105,18 @@ export interface TokenUse {
 }
 
 /**
- * Where plants and tokens are kept. Each method is one atomic step; a write resolves when it is on
- * disk. Expected outcomes are values. A `Failure` says that the store could not do it, and whether
- * it may have been done all the same.
+ * Stores plants and tokens. Each method is atomic, and a write resolves once it is on disk.
+ * Expected outcomes are values. A `Failure` says why the store could not do it, and whether it may
+ * have been done nevertheless.
  */
 export interface Store {
-  /** The id of the token that asks for a write is kept in the journal. */
+  /** The journal records the id of the token that asked for a write. */
   createPlant(plant: NewPlant, tokenId?: string): Promise<Version | 'exists'>
-  /** Creates the plant once for this key. A repeat with the same plant gets the first outcome. */
+  /** Creates the plant once per key. A repeat with the same plant returns the first outcome. */
   createPlantOnce(plant: NewPlant, key: CreateKey): Promise<CreatedOnce | 'exists' | 'key reused'>
-  /** Returns the plant itself where it is at hand, and a promise where it has to be fetched. */
+  /** Returns the plant directly if the engine is local, or a promise if it must be fetched. */
   getPlant(id: bigint): FoundPlant | Promise<FoundPlant>
-  /** Plants in the order of their ids: up to the limit, or fewer when they are large. */
+  /** Plants by id: up to the limit, or fewer if they are large. */
   listPlants(query: ListQuery): Promise<PlantPage>
   replacePlant(
     plant: StoredPlant,
@@ -131,73 +128,73 @@ export interface Store {
     condition: Precondition,
     tokenId?: string,
   ): Promise<'deleted' | 'absent' | 'condition failed'>
-  /** Imports many plants. If it fails, some of them may be stored; a repeat finds them there. */
+  /** Imports plants. After a failure some may be stored; a repeat reports them as already there. */
   importPlants(
     plants: readonly ImportedPlant[],
     onConflict: OnConflict,
     tokenId?: string,
   ): Promise<ImportOutcome[]>
-  /** Opens a snapshot, which the caller closes. Few may be open at once, and fewer per token. */
+  /** Opens a snapshot, which the caller must close. Their number is limited (`maxSnapshots`). */
   openSnapshot(tokenId?: string): Promise<Snapshot>
-  /** Forgets some of the keys used before this time. Returns whether none are left. */
+  /** Deletes some of the keys used before this time. Returns whether none are left. */
   forgetKeys(usedBefore: number): Promise<boolean>
 
   /**
-   * Reads the changes after a position, oldest first: up to the limit, or fewer when they are
-   * large. "gone" is a position that is no longer kept, or was never one of this store.
+   * Reads the changes after a position, oldest first: up to the limit, or fewer if they are large.
+   * "gone": the position was trimmed, or belongs to another store.
    */
   readJournal(after: Position | 'oldest', limit: number): Promise<JournalPage | 'gone' | 'off'>
-  /** The position after every change that is there now. */
+  /** The position after the last change. */
   journalEnd(): Promise<Position | 'off'>
   /**
-   * Calls `onChange` after each commit: at once for those of this process, within 1 s for those of
-   * others. Returns a function that ends it. The store looks for others only while it is watched.
+   * Calls `onChange` after each commit: at once for commits of this process, within 1 s for those
+   * of others. Returns a function that stops it. The store polls only while it is watched.
    */
   watchJournal(onChange: () => void): () => void
-  /** Deletes some of the changes from before this time, oldest first. Returns whether all are. */
+  /** Deletes some of the changes from before this time. Returns whether none are left. */
   trimJournal(before: number): Promise<boolean>
-  /** Measures some of the rows of the journal after a number, up to another. */
+  /** Measures some of the rows of the journal with `after < seq <= upTo`. */
   measureJournal(after: number, upTo: number): Promise<Stretch>
   /**
-   * Deletes the oldest changes, whatever their age: at least this many bytes, or as much as a step
-   * may delete; nothing unless the oldest row has this number. Returns how many changes there were.
+   * Deletes the oldest changes regardless of age: at least this many bytes, or as many as one step
+   * may delete. Does nothing unless the oldest row is `first`. Returns the number of changes.
    */
   dropChanges(first: number, bytes: number): Promise<number>
 
   addToken(token: TokenRecord): Promise<void>
-  /** Adds the token only to a store that holds no plant and no token yet. */
+  /** Adds the token only if the store has no plant and no token yet. */
   addFirstToken(token: TokenRecord): Promise<'added' | 'not first'>
   findToken(hash: Buffer): Promise<TokenRecord | undefined>
   listTokens(): Promise<TokenRecord[]>
   revokeToken(id: string, at: number): Promise<'revoked' | 'revoked before' | 'unknown'>
-  /** Deletes tokens, whatever their state. Returns how many there were. */
+  /** Deletes tokens in any state. Returns how many existed. */
   deleteTokens(ids: readonly string[]): Promise<number>
-  /** Records when tokens were last used. It is called late and in bulk, so it may lag. */
+  /** Records when tokens were last used. Called in bulk, so the times may lag. */
   noteTokenUses(uses: readonly TokenUse[]): Promise<void>
-  /** A number that changes with every revocation and deletion, in whichever process it was made. */
+  /** A number that changes with every revocation and deletion, in any process. */
   tokenRevision(): Promise<bigint>
 
   readonly receivers: ReceiverStore
-  /** Whether the queue of waiting writes is full, so that further ones would be refused. */
+  /** Whether the write queue is full, so that further writes would be refused. */
   isFull(): boolean
   /** Resolves when the store answers. */
   ping(): Promise<void>
-  /** Measures the store for the metrics. It costs the same however many plants there are. */
+  /** Measures the store for the metrics, at a cost that does not depend on the number of plants. */
   measure(): Promise<StoreMeasures>
-  /** Finishes the writes that were accepted, then releases the store. */
+  /** Finishes the accepted writes, then closes the store. */
   close(): Promise<void>
 }
 
-/** Tells the operator that a store went away or came back, or is a new one. */
+/** Events to report to the operator. */
 export interface StoreEvents {
   onLost(reason: unknown): void
   onFound(): void
-  /** Called before a store is made where there is none. An error that it throws prevents that. */
+  /** Called before a new store is created. Throwing prevents it. */
   onNew?(): void
   onMigrated?(migration: Migration): void
 }
 
-/** The upgrade of an older release's store: the steps of its schema before and now. */
+/** The upgrade of a store of an older release: its schema version before and after. */
 export interface Migration {
   readonly from: number
   readonly to: number

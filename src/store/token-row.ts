@@ -1,7 +1,7 @@
 import type { Scope } from '../contract/scopes.ts'
 import type { TokenRecord } from './store.ts'
 
-/** A row of the table of tokens. An engine gives its 64-bit integers as bigint or as text. */
+/** A row of the table of tokens. Engines return 64-bit integers as bigint or as text. */
 export interface TokenRow {
   readonly id: string
   readonly hash: Uint8Array

@@ -5,7 +5,7 @@ import type { Version, VersionedPlant } from './store.ts'
 const pool = new BigUint64Array(512)
 let next = pool.length
 
-/** A new version: 63 random bits, from a pool that saves a system call for each. */
+/** A new version: 63 random bits from a pool, which saves system calls. */
 export function randomVersion(): Version {
   if (next === pool.length) {
     randomFillSync(pool)

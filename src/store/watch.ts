@@ -1,20 +1,20 @@
-/** Tells watchers that there may be something new. */
+/** Notifies watchers of possible changes. */
 export interface Watch {
   /** Adds a watcher. Returns a function that removes it. */
   add(onChange: () => void): () => void
   /** Calls every watcher. */
   wake(): void
-  /** Calls every watcher after this time, unless that is under way already. */
+  /** Calls every watcher after this time, unless a call is already scheduled. */
   wakeIn(delayMs: number): void
 }
 
 /**
- * Builds a watch. While it has watchers, it also looks by itself, every `pauseMs`, for a change of
- * what `look` finds.
+ * Builds a watch. While anybody watches, it polls every `pollMs` and wakes the watchers when the
+ * polled value changes.
  */
-export function buildWatch<Value>(look: () => Value | Promise<Value>, pauseMs: number): Watch {
+export function buildWatch<Value>(poll: () => Value | Promise<Value>, pollMs: number): Watch {
   const watchers = new Set<() => void>()
-  let lookTimer: NodeJS.Timeout | undefined
+  let pollTimer: NodeJS.Timeout | undefined
   let wakeTimer: NodeJS.Timeout | undefined
   let seen: Value | undefined
 
@@ -22,24 +22,24 @@ export function buildWatch<Value>(look: () => Value | Promise<Value>, pauseMs: n
     for (const onChange of watchers) onChange()
   }
 
-  async function lookAgain(): Promise<void> {
+  async function pollOnce(): Promise<void> {
     try {
-      const found = await look()
+      const found = await poll()
       if (found !== seen) wake()
       seen = found
     } catch {
-      // The store is away. Its watchers find out when they read.
+      // The store is unreachable. Watchers find out when they read.
       wake()
     }
-    if (watchers.size > 0) lookTimer = setTimeout(lookAgain, pauseMs).unref()
-    else lookTimer = undefined
+    if (watchers.size > 0) pollTimer = setTimeout(pollOnce, pollMs).unref()
+    else pollTimer = undefined
   }
 
   return {
     wake,
     add(onChange) {
       watchers.add(onChange)
-      if (lookTimer === undefined) lookTimer = setTimeout(lookAgain, pauseMs).unref()
+      if (pollTimer === undefined) pollTimer = setTimeout(pollOnce, pollMs).unref()
       return () => void watchers.delete(onChange)
     },
     wakeIn(delayMs) {

@@ -1,5 +1,5 @@
 import { closeSync, constants, openSync, readSync } from 'node:fs'
-import { explainFile } from '../store/file-errors.ts'
+import { explainErrno } from '../errno.ts'
 
 /** The token of the operator's own choice, or the mistake in it. */
 export type OperatorToken =
@@ -28,7 +28,7 @@ export function readOperatorToken(
     if (isWellFormed(token)) return { token }
     return { mistake: `PLANT_STORE_TOKEN_FILE must hold ${expected}.` }
   } catch (error) {
-    return { mistake: `PLANT_STORE_TOKEN_FILE: cannot read ${path}: ${explainFile(error)}.` }
+    return { mistake: `PLANT_STORE_TOKEN_FILE: cannot read ${path}: ${explainErrno(error)}.` }
   }
 }
 

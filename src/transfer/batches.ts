@@ -113,7 +113,7 @@ function toEntryOutcomes(entries: readonly Entry[], outcomes: readonly Outcome[]
   const ofPlants = outcomes.values()
   return entries.map(({ refusal }) => {
     const outcome =
-      refusal === undefined ? ofPlants.next().value : { is: 'invalid' as const, refusal }
+      refusal === undefined ? ofPlants.next().value : { kind: 'invalid' as const, refusal }
     if (outcome === undefined) throw new Error('a plant has no outcome')
     return outcome
   })

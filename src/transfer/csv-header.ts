@@ -76,7 +76,8 @@ function toColumns(fields: Fields, text: string, line: number, delimiter: string
     indexes.set(name, index)
   }
   const missing = ['id', 'name'].find((name) => !indexes.has(name))
-  if (missing !== undefined) throw explain([...indexes.keys()], text, line, delimiter, missing)
+  if (missing !== undefined)
+    throw missingColumn([...indexes.keys()], text, line, delimiter, missing)
   const [id = 0, name = 0, tag = -1] = known.map((column) => indexes.get(column))
   return { count: fields.length, id, name, tag }
 }
@@ -87,7 +88,7 @@ function otherDelimiter(line: number, found: string, delimiter: string): Unreada
 }
 
 /** Says what was found instead of the column, and what to do. */
-function explain(
+function missingColumn(
   names: readonly string[],
   text: string,
   line: number,

@@ -2,8 +2,8 @@ import { int64Range, toPathId } from '../contract/int64.ts'
 import { isStorable } from '../contract/text.ts'
 import { type Columns, type HeaderRow, isBeforeHeader, readHeader } from './csv-header.ts'
 import { countQuotes, type Fields, parseRecord } from './csv-record.ts'
-import { type Entry, type Reader, type Refusal, UnreadableFile } from './entry.ts'
-import { type Line, linesOfFiles } from './lines.ts'
+import { type Entry, type Reader, UnreadableFile } from './entry.ts'
+import { type Line, linesOfFiles, type Refusal } from './lines.ts'
 
 /** The lines of a record whose quoted field has not ended yet. */
 interface OpenRecord {

@@ -1,16 +1,8 @@
 import type { ErrorNumber } from '../contract/errors.ts'
 import type { NewPlant } from '../contract/shapes.ts'
-import type { Line } from './lines.ts'
+import type { Line, Refusal } from './lines.ts'
 
-/** Why a line was not taken: the error that the plant alone would have got, in words. */
-export interface Refusal {
-  readonly error: ErrorNumber
-  readonly message: string
-}
-
-/**
- * One record of a file: its plant, or the reason why it has none. A record may have several lines.
- */
+/** One record of a file, of one or more lines: its plant, or the reason why it has none. */
 export type Entry = { readonly line: number; readonly text: string } & (
   | { readonly plant: NewPlant; readonly refusal?: undefined }
   | { readonly plant?: undefined; readonly id?: bigint | undefined; readonly refusal: Refusal }
@@ -23,20 +15,20 @@ export interface Header {
 
 /** Turns the lines of one format into entries. */
 export interface Reader {
-  /** Whether blank lines can be a part of an entry. They are not read where they cannot. */
+  /** Whether an entry may contain blank lines. Otherwise they are skipped. */
   readonly hasBlankLines: boolean
   /** The entry that ends with this line, if one does. */
   read(line: Line): Entry | undefined
-  /** The entry that the end of the file cut short, if there is one. */
+  /** The entry that the end of the file cut short, if any. */
   end(): Entry | undefined
-  /** The header row as it was read, in a format that has one. */
+  /** The header row, if the format has one and it was read. */
   header(): Header | undefined
 }
 
-/** The file as a whole cannot be read, or no further than to this line. */
+/** The file cannot be read at all, or not beyond this line. */
 export class UnreadableFile extends Error {
   readonly error: ErrorNumber
-  /** The delimiter that the file has, if it has another one than the reader. */
+  /** The delimiter of the file, if it differs from that of the reader. */
   readonly delimiter: string | undefined
 
   constructor(

@@ -1,23 +1,27 @@
 import { isUtf8 } from 'node:buffer'
-import { Failure } from '../contract/errors.ts'
+import { type ErrorNumber, Failure } from '../contract/errors.ts'
 import { maxLines } from '../contract/import-report.ts'
 import { limits } from '../contract/limits.ts'
-import type { Refusal } from './entry.ts'
 
-/** A line of a file. A line that cannot be used has a fault, and only the beginning of its text. */
+/** Why a line was not imported: the error that a request with this plant would have got. */
+export interface Refusal {
+  readonly error: ErrorNumber
+  readonly message: string
+}
+/** A line of a file. An unusable line has a fault, and only the beginning of its text. */
 export interface Line {
   readonly number: number
   readonly text: string
   readonly fault?: Refusal
 }
 
-/** How long a line may be, and whether a longer one is refused or ends the reading. */
+/** The longest line, and whether a longer one is refused or ends the file. */
 export interface LineRule {
   readonly maxBytes: number
   readonly longLine: 'is refused' | 'ends the file'
 }
 
-/** The body of a request, plus the id that a PUT has in its path: every export can be imported. */
+/** A request body plus the id, which a PUT has in its path: so every export can be imported. */
 export const linesOfFiles: LineRule = {
   maxBytes: limits.bodyBytes + 64,
   longLine: 'is refused',
@@ -29,8 +33,8 @@ const newline = 0x0a
 const carriageReturn = 0x0d
 
 /**
- * Splits bytes into lines without their newlines, and drops empty lines unless they are wanted. It
- * holds at most the longest line.
+ * Splits bytes into lines without their newlines, and drops blank lines unless `hasBlankLines`. It
+ * buffers at most the longest line.
  */
 export async function* readLines(
   chunks: AsyncIterable<Buffer>,
@@ -55,13 +59,13 @@ export async function* readLines(
     pieces = [Buffer.from(Buffer.concat(pieces).subarray(0, shownBytes))]
   }
 
-  /** Judges the length of the line that is held, which is complete. */
+  /** Checks the length of the buffered line, which is complete. */
   function endLine(): void {
     if (heldBytes === maxBytes + 1 && pieces.at(-1)?.at(-1) !== carriageReturn) markTooLong()
     checkBounds()
   }
 
-  /** Ends with the first line that may not be skipped. */
+  /** Throws for a line that must not be skipped. */
   function checkBounds(): void {
     if (number > maxLines) throw new Failure(41300, `The body has more than ${maxLines} lines.`)
     if (isTooLong && longLine === 'ends the file') {
@@ -85,7 +89,7 @@ export async function* readLines(
       : toFaulty(++number, bytes, 40001, 'The line is not UTF-8.')
   }
 
-  /** Decodes the lines that are complete in one chunk together. Nearly all lines are. */
+  /** Decodes all lines that are complete within a chunk at once. Nearly all lines are. */
   function decode(block: Buffer): Line[] {
     if (!isUtf8(block)) return split(block).map(toLine)
     const lines: Line[] = []
@@ -117,7 +121,7 @@ export async function* readLines(
   yield [takeHeld()]
 }
 
-/** The lines of a piece are read in one go, so a piece is small. */
+/** Pieces are small, because all lines of a piece are read in one turn. */
 const maxPieceBytes = 4 * 1024
 
 async function* inPieces(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

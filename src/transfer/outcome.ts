@@ -1,10 +1,10 @@
 import type { ConflictRule } from '../contract/parameters.ts'
 import type { ImportOutcome, OnConflict } from '../store/store.ts'
-import type { Refusal } from './entry.ts'
+import type { Refusal } from './lines.ts'
 
 /** The outcome of a line. A refusal says why it was not taken. */
 export interface Outcome {
-  readonly is: 'stored' | 'alreadyThere' | 'replaced' | 'skipped' | 'conflicts' | 'invalid'
+  readonly kind: 'stored' | 'alreadyThere' | 'replaced' | 'skipped' | 'conflicts' | 'invalid'
   readonly refusal?: Refusal
 }
 
@@ -20,13 +20,13 @@ export function toOutcome(outcome: ImportOutcome, rule: ConflictRule): Outcome {
 }
 
 const plainOutcomes = {
-  stored: { is: 'stored' },
-  'already there': { is: 'alreadyThere' },
-  replaced: { is: 'replaced' },
+  stored: { kind: 'stored' },
+  'already there': { kind: 'alreadyThere' },
+  replaced: { kind: 'replaced' },
 } as const satisfies Record<string, Outcome>
-const skipped: Outcome = { is: 'skipped' }
+const skipped: Outcome = { kind: 'skipped' }
 const conflict: Outcome = {
-  is: 'conflicts',
+  kind: 'conflicts',
   refusal: {
     error: 40900,
     message: 'The store has a plant with this id and different content, which was kept.',

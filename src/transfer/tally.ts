@@ -4,7 +4,7 @@ import type { Outcome } from './outcome.ts'
 
 /** The outcomes of an import so far. They are true at every moment, however it ends. */
 export interface Tally {
-  readonly counts: Record<Outcome['is'], number>
+  readonly counts: Record<Outcome['kind'], number>
   /** The last line that was stored or refused, or that failed. */
   lastLine: number
   /** Lines that failed, and whether some of them may be stored all the same. */
@@ -30,7 +30,7 @@ export function countSettled(
   entries: readonly Entry[],
   outcomes: readonly Outcome[],
 ): void {
-  for (const { is } of outcomes) tally.counts[is]++
+  for (const { kind } of outcomes) tally.counts[kind]++
   tally.lastLine = toLastLine(entries) ?? tally.lastLine
 }
 
@@ -65,7 +65,7 @@ export function countLines({ counts }: Tally): number {
   return Object.values(counts).reduce((sum, count) => sum + count, 0)
 }
 
-const words: Record<Outcome['is'], string> = {
+const words: Record<Outcome['kind'], string> = {
   stored: 'stored',
   alreadyThere: 'already there',
   replaced: 'replaced',
@@ -76,7 +76,7 @@ const words: Record<Outcome['is'], string> = {
 
 /** The counts in words: `3 stored, 1 in conflict`. */
 export function describeCounts({ counts }: Tally): string {
-  return (Object.keys(counts) as Outcome['is'][])
+  return (Object.keys(counts) as Outcome['kind'][])
     .filter((kind) => kind === 'stored' || counts[kind] > 0)
     .map((kind) => `${counts[kind].toLocaleString('en')} ${words[kind]}`)
     .join(', ')

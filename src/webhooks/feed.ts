@@ -6,7 +6,7 @@ import type { SenderSettings } from './settings.ts'
 /** Fills the queue of a receiver: with what the store has, then from the journal. */
 export interface Feed {
   /** Whether there may be something to read, and room for it. */
-  isHungry(): boolean
+  hasDemand(): boolean
   /** Reads deliveries of the store, or a page of the journal. Returns what to take of it. */
   read(): Promise<Taken | undefined>
   /** Goes on from what was taken. What could not be taken is read again. */
@@ -32,7 +32,7 @@ export interface FeedOptions {
   readonly waiting: Budget
   /** A save under way would make deliveries wrong that are read meanwhile. */
   readonly isSaving: () => boolean
-  readonly onHungry: () => void
+  readonly onDemand: () => void
 }
 
 /** How long a position waits to be saved that has only passed unwanted changes. */
@@ -42,7 +42,7 @@ const free = 1 / 4
 const gapReason = 'a gap: some changes were no longer kept and have not been sent'
 
 export function openFeed(options: FeedOptions): Feed {
-  const { receiver, claim, settings, queue, store, readPage, onHungry } = options
+  const { receiver, claim, settings, queue, store, readPage, onDemand } = options
   const { keptDeliveries: maxRows, keptBytes: maxBytes } = settings
   const types = new Set<string>(receiver.types)
   let cursor = receiver.progress.position
@@ -137,7 +137,7 @@ export function openFeed(options: FeedOptions): Feed {
     if (cursor === savedPosition || positionTimer !== undefined) return
     positionTimer = setTimeout(() => {
       isPositionDue = true
-      onHungry()
+      onDemand()
     }, positionMs).unref()
   }
 
@@ -149,7 +149,7 @@ export function openFeed(options: FeedOptions): Feed {
   }
 
   return {
-    isHungry: () => needsLoad() || needsPage() || isPositionDue,
+    hasDemand: () => needsLoad() || needsPage() || isPositionDue,
     async read() {
       if (needsLoad()) await load()
       const taken = needsPage() ? await readJournal() : undefined

@@ -49,7 +49,7 @@ export function toRetryAfterMs(value: string | undefined, now: number): number {
 /** The consequences of an attempt for the delivery and for the receiver. */
 export interface Verdict {
   /** "again" after the pause; "refused" without one, once the receiver is active again. */
-  readonly fate: 'done' | 'again' | 'failed' | 'refused'
+  readonly result: 'done' | 'retry' | 'failed' | 'refused'
   readonly delayMs: number
   readonly times: Times
   /** Why the receiver is paused, if it is. */
@@ -66,18 +66,18 @@ export function judge(
   const now = Date.now()
   if (error === undefined) {
     const succeeded = { ...times, lastSuccessAt: now, failingSince: undefined }
-    return { fate: 'done', delayMs: 0, times: succeeded, pause: undefined }
+    return { result: 'done', delayMs: 0, times: succeeded, pause: undefined }
   }
   const { failingSince = now } = times
   const failed = { ...times, lastFailureAt: now, lastFailure: error, failingSince }
   if (status === 410) {
     const pause = 'the receiver answered 410 (gone)'
-    return { fate: 'refused', delayMs: 0, times: failed, pause }
+    return { result: 'refused', delayMs: 0, times: failed, pause }
   }
   const delayMs = toRetryDelayMs(failedBefore + 1, retryAfterMs, retryDelaysMs)
   const isTooLong = now - failingSince >= patienceMs
   return {
-    fate: delayMs === undefined ? 'failed' : 'again',
+    result: delayMs === undefined ? 'failed' : 'retry',
     delayMs: delayMs ?? 0,
     times: failed,
     pause: isTooLong ? `every attempt has failed for ${toDays(patienceMs)} days` : undefined,

@@ -50,7 +50,7 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
     settle: () => taking,
     onChange: watchAndPump,
   })
-  const hungry = new Set<Worker>()
+  const demanding = new Set<Worker>()
   let feeding = Promise.resolve()
   let isFeeding = false
   let taking = Promise.resolve()
@@ -68,7 +68,7 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
     if (isClosed) return
     lookTimer = setTimeout(() => {
       looking = look()
-    }, settings.lookMs).unref()
+    }, settings.pollMs).unref()
   }
 
   async function open(receiver: Receiver, claim: Claim): Promise<Worker> {
@@ -88,7 +88,7 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
       waiting,
       inFlight,
       isHeld: leases.isHeld,
-      onHungry: () => feed(worker),
+      onDemand: () => feed(worker),
       onUnsaved: requestSave,
       onError,
     })
@@ -96,14 +96,14 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
   }
 
   function feed(worker: Worker): void {
-    hungry.add(worker)
+    demanding.add(worker)
     if (!isFeeding) feeding = feedAll()
   }
 
   /** Reads for the workers that have room, and takes what they want, one step after the other. */
   async function feedAll(): Promise<void> {
     isFeeding = true
-    while (hungry.size > 0 && !isClosed) {
+    while (demanding.size > 0 && !isClosed) {
       // In another turn: pages of unwanted changes would keep the event loop for themselves.
       await nextTurn()
       taking = readSome().then(takeAll)
@@ -116,8 +116,8 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
   async function readSome(): Promise<Map<Worker, Taken>> {
     const read = new Map<Worker, Taken>()
     let bytes = 0
-    for (const worker of [...hungry]) {
-      hungry.delete(worker)
+    for (const worker of [...demanding]) {
+      demanding.delete(worker)
       const taken = await worker.read()
       if (taken !== undefined) read.set(worker, taken)
       for (const { body } of taken?.deliveries ?? []) bytes += body.length

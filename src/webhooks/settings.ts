@@ -11,7 +11,7 @@ export interface SenderSettings {
   readonly leaseMs: number
   readonly renewMs: number
   /** How often the store is asked whether an operator has changed a receiver. */
-  readonly lookMs: number
+  readonly pollMs: number
   /** How long a shutdown waits for requests under way. */
   readonly closeMs: number
   /** The journal is not read while this many changes of a receiver wait, or this many bytes. */
@@ -30,7 +30,7 @@ export const defaultSettings: SenderSettings = {
   patienceMs: 3 * 24 * 60 * 60 * 1000,
   leaseMs: 5_000,
   renewMs: 1_500,
-  lookMs: 400,
+  pollMs: 400,
   closeMs: 3_000,
   keptDeliveries: 1_000,
   keptBytes: 4 * 1024 * 1024,

@@ -58,7 +58,7 @@ export function openTransport(options: TransportOptions): Transport {
     rejectUnauthorized: true,
     ...(authorities && { ca: [...authorities] }),
   }
-  const underWay = new Set<() => void>()
+  const inFlight = new Set<() => void>()
 
   function post(one: Post): Promise<Outcome> {
     return attempt(one, (outcome) => (outcome === 'stale connection' ? attempt(one) : outcome))
@@ -78,7 +78,7 @@ export function openTransport(options: TransportOptions): Transport {
       let retryAfter: string | undefined
       let readBefore = 0
       const breakOff = () => finish(toFailure('broken off'))
-      underWay.add(breakOff)
+      inFlight.add(breakOff)
 
       function toOutcome(): Outcome {
         const isSuccess = status !== undefined && status >= 200 && status < 300
@@ -92,7 +92,7 @@ export function openTransport(options: TransportOptions): Transport {
       }
 
       function finish(outcome: Outcome | 'stale connection', connection?: 'keep'): void {
-        if (!underWay.delete(breakOff)) return
+        if (!inFlight.delete(breakOff)) return
         clearTimeout(timer)
         sent.socket?.off('data', boundAnswer)
         if (connection !== 'keep') {
@@ -138,7 +138,7 @@ export function openTransport(options: TransportOptions): Transport {
   return {
     post,
     close() {
-      for (const breakOff of underWay) breakOff()
+      for (const breakOff of inFlight) breakOff()
       agent.destroy()
     },
   }

@@ -78,7 +78,7 @@ export function openWorker(options: WorkerOptions): Worker {
       if (row === undefined || !options.inFlight.take(row.bytes)) break
       void send(queue.next())
     }
-    if (feed.isHungry()) options.onHungry()
+    if (feed.hasDemand()) options.onDemand()
   }
 
   function isStopped(): boolean {
@@ -146,7 +146,7 @@ export function openWorker(options: WorkerOptions): Worker {
       isPaused = true
       unsavedPause = verdict.pause
     }
-    if (verdict.fate === 'refused') queue.putBack(row)
+    if (verdict.result === 'refused') queue.putBack(row)
     else {
       noteAttempt(row, outcome, verdict)
       unsaved.push(row)
@@ -222,13 +222,13 @@ export function openWorker(options: WorkerOptions): Worker {
 }
 
 /** Notes how an attempt ended, and when the next one is due. */
-function noteAttempt(row: Row, { status, error }: Outcome, { fate, delayMs }: Verdict): void {
-  row.isDone = fate === 'done'
+function noteAttempt(row: Row, { status, error }: Outcome, { result, delayMs }: Verdict): void {
+  row.isDone = result === 'done'
   if (row.isDone) return
   row.attempts++
   row.lastStatus = status
   row.lastError = error
-  row.dueAt = fate === 'failed' ? undefined : Math.round(Date.now() + delayMs)
+  row.dueAt = result === 'failed' ? undefined : Math.round(Date.now() + delayMs)
   row.readyAt = performance.now() + delayMs
 }
 
@@ -245,21 +245,21 @@ function buildReport({ id: receiver, progress }: Receiver, logger: WorkerOptions
   const retried = new Set<string>()
   let isFailing = progress.failingSince !== undefined
 
-  return ({ position, attempts }: Row, { status, error }: Outcome, { fate, pause }: Verdict) => {
-    if (fate === 'again') retried.add(position)
+  return ({ position, attempts }: Row, { status, error }: Outcome, { result, pause }: Verdict) => {
+    if (result === 'retry') retried.add(position)
     else retried.delete(position)
-    if (fate === 'done' && retried.size === 0 && isFailing) {
+    if (result === 'done' && retried.size === 0 && isFailing) {
       isFailing = false
       logger.info({ receiver }, 'webhooks: the receiver works again')
     }
     if (error === undefined) return
-    if ((fate === 'again' || fate === 'failed') && !isFailing) {
+    if ((result === 'retry' || result === 'failed') && !isFailing) {
       isFailing = true
       const words = 'webhooks: the receiver is failing; its changes are retried'
       logger.warn({ receiver, status, error }, words)
     }
     logger.debug({ receiver, position, attempts, status, error }, 'webhooks: an attempt failed')
-    if (fate === 'failed') {
+    if (result === 'failed') {
       logger.warn({ receiver, position, error }, 'webhooks: a change was given up')
     }
     if (pause !== undefined) {

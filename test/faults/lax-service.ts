@@ -15,4 +15,4 @@ const service = await openService({
   store: buildSqliteStore(db),
 })
 console.log(`address   ${service.url}`)
-process.once('SIGINT', () => void service.close('hurry'))
+process.once('SIGINT', () => void service.close('short'))

@@ -13,4 +13,4 @@ const service = await openService({
   store: buildSqliteStore(openConnection(config.storeLocation.path), { writer: 'thread' }),
 })
 console.log(`address   ${service.url}`)
-process.once('SIGINT', () => void service.close('hurry'))
+process.once('SIGINT', () => void service.close('short'))

@@ -6,7 +6,7 @@ import { openService } from '../../src/service.ts'
 const service = await openService({
   config: readConfig({}, process.env),
   logger: pino({ level: process.env.LOG_LEVEL ?? 'silent' }),
-  webhooks: { leaseMs: 600, renewMs: 200, lookMs: 50, retryDelaysMs: Array(10).fill(100) },
+  webhooks: { leaseMs: 600, renewMs: 200, pollMs: 50, retryDelaysMs: Array(10).fill(100) },
 })
 console.log(`address   ${service.url}`)
-process.once('SIGINT', () => void service.close('hurry'))
+process.once('SIGINT', () => void service.close('short'))

@@ -118,14 +118,14 @@ describe('a shutdown', () => {
     const client = open(service.url)
     client.socket.write(toBytes({ path: '/healthz', headers: { Connection: 'close' } }))
     await client.closed
-    const closing = service.close('hold')
+    const closing = service.close('full')
     assert.equal((await service.call({ path: '/readyz' })).status, 503)
     await closing
   })
 
   it('holds the port for nobody where nobody was', { timeout: 30_000 }, async () => {
     const service = await startService(memory, longGrace)
-    await service.close('hold')
+    await service.close('full')
     assert.ok(await isRefused(service.url))
   })
 

@@ -44,7 +44,7 @@ const replace = fc.record({ id, condition }).map(
   ({ id: key, condition: wanted }): Write =>
     async (store, name) => {
       const replaced = await store.replacePlant({ id: key, name }, wanted)
-      return typeof replaced === 'string' ? [] : [`${replaced.is} ${key} ${name}`]
+      return typeof replaced === 'string' ? [] : [`${replaced.kind} ${key} ${name}`]
     },
 )
 

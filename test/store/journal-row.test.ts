@@ -38,19 +38,19 @@ function toChanges(changes: readonly Noted[]): string {
 }
 
 describe('the text of a row', () => {
-  it('says every change to the last digit, after any of its places', () => {
+  it('says every change to the last digit, after any of its cursors', () => {
     fc.assert(
-      fc.property(changes, fc.nat(8), (noted, done) => {
+      fc.property(changes, fc.nat(8), (noted, index) => {
         const reading: Reading = { events: [], limit: 100, bytes: 0 }
-        const place = { life: 'abcdefabcdef', seq: 1, nonce: 1, done }
-        assert.ok(readRow({ at: 7, changes: toChanges(noted) }, place, reading))
+        const cursor = { journalId: 'abcdefabcdef', seq: 1, nonce: 1, index }
+        assert.ok(readRow({ at: 7, changes: toChanges(noted) }, cursor, reading))
         const read = reading.events.map((event) => {
           const { id, name, tag } = toPlant(event)
           return { type: event.type, at: event.at, tokenId: event.tokenId, id, name, tag }
         })
         assert.deepEqual(
           read,
-          noted.slice(done).map(({ kind, ...rest }) => ({ type: types[kind], at: 7, ...rest })),
+          noted.slice(index).map(({ kind, ...rest }) => ({ type: types[kind], at: 7, ...rest })),
         )
       }),
       { numRuns: 1_000 },
@@ -70,10 +70,10 @@ describe('the text of a row', () => {
   })
 
   it('is refused when it is damaged', () => {
-    const place = { life: 'abcdefabcdef', seq: 1, nonce: 1, done: 0 }
+    const cursor = { journalId: 'abcdefabcdef', seq: 1, nonce: 1, index: 0 }
     for (const changes of ['', 'x\t\t1\t""', 'c', 'c\t\t1', '{"k":["c"]}']) {
       const reading: Reading = { events: [], limit: 1, bytes: 0 }
-      assert.throws(() => readRow({ at: 7, changes }, place, reading), /damaged/)
+      assert.throws(() => readRow({ at: 7, changes }, cursor, reading), /damaged/)
     }
   })
 })

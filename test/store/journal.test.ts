@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '../../src/contract/limits.ts'
-import { type Place, toPlace } from '../../src/journal/position.ts'
+import { type Cursor, toCursor } from '../../src/journal/position.ts'
 import {
   type JournalEvent,
   type JournalPage,
@@ -199,13 +199,13 @@ for (const engine of everyEngine) {
       const { end } = await readPage(store)
       assert.equal(await other.readJournal(end, 10), 'gone')
       assert.equal(await other.readJournal('nonsense', 10), 'gone')
-      const place = toPlace(end)
-      assert.ok(place)
-      const [life, seq, done, nonce] = end.split('-')
+      const cursor = toCursor(end)
+      assert.ok(cursor)
+      const [journalId, seq, index, nonce] = end.split('-')
       for (const unknown of [
-        `${life}-${(place.seq + 1).toString(36)}-${done}-${nonce}`,
-        `${life}-${seq}-${(place.done + 1).toString(36)}-${nonce}`,
-        `${life}-${seq}-${done}-${(place.nonce ^ 1).toString(36)}`,
+        `${journalId}-${(cursor.seq + 1).toString(36)}-${index}-${nonce}`,
+        `${journalId}-${seq}-${(cursor.index + 1).toString(36)}-${nonce}`,
+        `${journalId}-${seq}-${index}-${(cursor.nonce ^ 1).toString(36)}`,
       ]) {
         assert.equal(await store.readJournal(unknown, 10), 'gone', unknown)
       }
@@ -267,8 +267,8 @@ for (const engine of everyEngine) {
         events.map(toText),
         ids.map((id) => `plant.deleted ${id} ${name} - -`),
       )
-      const places = events.map(({ position }) => toPlace(position) as Place)
-      const most = Math.max(...places.map(({ done }) => done))
+      const cursors = events.map(({ position }) => toCursor(position) as Cursor)
+      const most = Math.max(...cursors.map(({ index }) => index))
       assert.ok(most > 1 && (most - 1) * name.length <= limits.pageBytes, `${most} are in one row`)
     })
 

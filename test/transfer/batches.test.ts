@@ -23,7 +23,7 @@ function newTarget() {
     for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
     events.push(`end ${ids}`)
     if (ids === '13') throw new Error('the target failed')
-    return plants.map(() => ({ is: 'stored' }))
+    return plants.map(() => ({ kind: 'stored' }))
   }
   return { put, events }
 }

@@ -11,7 +11,7 @@ import type { Engine } from '../support/engines.ts'
 import { releaseAfterTest, runOnce } from '../support/release.ts'
 
 /** Times that keep a test short. */
-const short: Partial<SenderSettings> = { retryDelaysMs: Array(10).fill(1), lookMs: 5, renewMs: 50 }
+const short: Partial<SenderSettings> = { retryDelaysMs: Array(10).fill(1), pollMs: 5, renewMs: 50 }
 
 const quiet = { debug() {}, info() {}, warn() {} } as never
 

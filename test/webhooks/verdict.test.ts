@@ -19,15 +19,15 @@ describe('the verdict on an attempt', () => {
   it('forgets with a success since when the receiver has failed', (test) => {
     test.mock.timers.enable({ apis: ['Date'], now })
     const before = { ...noTimes, lastFailureAt: now - 1, failingSince: now - 9 * dayMs }
-    const { fate, times, pause } = judge(taken, 3, before, defaultSettings)
-    assert.deepEqual({ fate, pause }, { fate: 'done', pause: undefined })
+    const { result, times, pause } = judge(taken, 3, before, defaultSettings)
+    assert.deepEqual({ result, pause }, { result: 'done', pause: undefined })
     assert.deepEqual(times, { ...before, lastSuccessAt: now, failingSince: undefined })
   })
 
   it('counts from the first failure after a success', (test) => {
     test.mock.timers.enable({ apis: ['Date'], now })
     const first = judge(failed, 0, { ...noTimes, lastSuccessAt: now - 9 * dayMs }, defaultSettings)
-    assert.deepEqual([first.fate, first.pause], ['again', undefined])
+    assert.deepEqual([first.result, first.pause], ['retry', undefined])
     assert.equal(first.times.failingSince, now)
     test.mock.timers.setTime(now + dayMs)
     const later = judge(failed, 1, first.times, defaultSettings)
@@ -47,9 +47,9 @@ describe('the verdict on an attempt', () => {
   }
 
   it('gives a change up after eleven attempts, and never by 410', () => {
-    assert.equal(judge(failed, 9, noTimes, defaultSettings).fate, 'again')
-    assert.equal(judge(failed, 10, noTimes, defaultSettings).fate, 'failed')
+    assert.equal(judge(failed, 9, noTimes, defaultSettings).result, 'retry')
+    assert.equal(judge(failed, 10, noTimes, defaultSettings).result, 'failed')
     const gone = { ...failed, status: 410 }
-    assert.equal(judge(gone, 10, noTimes, defaultSettings).fate, 'refused')
+    assert.equal(judge(gone, 10, noTimes, defaultSettings).result, 'refused')
   })
 })

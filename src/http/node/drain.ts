@@ -13,10 +13,10 @@ export interface Lifecycle {
 }
 
 /**
- * When the grace ends early: 'hold' once nobody has been connected for as long as it lasts, so
- * nobody is there to notice; 'hurry' as soon as nobody is connected.
+ * When the grace ends early: 'full' once nobody has been connected for as long as it lasts, so
+ * nobody is there to notice; 'short' as soon as nobody is connected.
  */
-export type Grace = 'hold' | 'hurry'
+export type Grace = 'full' | 'short'
 
 /** The open connections of a server. */
 export interface OpenSockets {
@@ -46,7 +46,7 @@ export async function drain(
   server.keepAliveTimeout = Math.max(1, timeouts.idleGraceMs)
   server.keepAliveTimeoutBuffer = 0
   const graceEndsAt = performance.now() + timeouts.idleGraceMs
-  const quietMs = grace === 'hurry' ? 0 : timeouts.idleGraceMs
+  const quietMs = grace === 'short' ? 0 : timeouts.idleGraceMs
   while (performance.now() < graceEndsAt) {
     if (sockets.size === 0 && performance.now() - open.lastClosedAt >= quietMs) break
     await sleep(10)

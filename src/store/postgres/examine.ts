@@ -1,7 +1,14 @@
-import { examineClock, examineSchema, examineTokens, type Finding, fine, toDo } from '../finding.ts'
+import {
+  examineClock,
+  examineSchema,
+  examineTokens,
+  type Finding,
+  ok,
+  warning,
+} from '../finding.ts'
 import { UnusableStore } from '../store.ts'
 import { toAddress } from './address.ts'
-import { explain } from './failures.ts'
+import { explainUnusable } from './failures.ts'
 import { migrations } from './migrations.ts'
 import { oldestServer, readVersion, requirePrivileges } from './schema.ts'
 import { openSession, type Session } from './session.ts'
@@ -39,7 +46,7 @@ async function connect(url: string): Promise<Session> {
   try {
     return await openSession(address, readTimeoutMs)
   } catch (error) {
-    throw new UnusableStore(explain(error, address.hosts).message, { cause: error })
+    throw new UnusableStore(explainUnusable(error, address.hosts).message, { cause: error })
   }
 }
 
@@ -57,7 +64,8 @@ async function examine(sql: Sql): Promise<Finding[]> {
   const schema = await readVersion(sql).catch(toNewerSchema)
   const findings = [examineRelease(server), examineSyncs(server), examineConnections(server)]
   if (typeof schema !== 'number') return [...findings, schema]
-  if (schema === 0) return [...findings, toDo('schema', 'no store was made here yet: run "serve"')]
+  if (schema === 0)
+    return [...findings, warning('schema', 'no store was made here yet: run "serve"')]
   const now = Date.now()
   return [
     ...findings,
@@ -70,39 +78,40 @@ async function examine(sql: Sql): Promise<Finding[]> {
 
 /** A schema of a newer release is refused with a message of its own. */
 function toNewerSchema(error: unknown): Finding {
-  if (error instanceof UnusableStore) return toDo('schema', error.message)
+  if (error instanceof UnusableStore) return warning('schema', error.message)
   throw error
 }
 
 function examineRelease({ version, name, encoding }: Settings): Finding {
-  if (Number(version) < oldestServer) return toDo('PostgreSQL', `${name}: use 15 or newer`)
-  if (encoding !== 'UTF8') return toDo('PostgreSQL', `the encoding is ${encoding}: it must be UTF8`)
-  return fine('PostgreSQL', name)
+  if (Number(version) < oldestServer) return warning('PostgreSQL', `${name}: use 15 or newer`)
+  if (encoding !== 'UTF8')
+    return warning('PostgreSQL', `the encoding is ${encoding}: it must be UTF8`)
+  return ok('PostgreSQL', name)
 }
 
 function examineSyncs(server: Settings): Finding {
   const off = (['fsync', 'full_page_writes', 'synchronous_commit'] as const).filter(
     (name) => server[name] === 'off',
   )
-  if (off.length === 0) return fine('syncs', `synchronous_commit = ${server.synchronous_commit}`)
-  return toDo('syncs', `${off.join(' and ')} off: a crash loses plants; switch on in the server`)
+  if (off.length === 0) return ok('syncs', `synchronous_commit = ${server.synchronous_commit}`)
+  return warning('syncs', `${off.join(' and ')} off: a crash loses plants; switch on in the server`)
 }
 
 function examineConnections({ connections, max_connections }: Settings): Finding {
   const text = `${connections} of ${max_connections} are in use`
-  if (Number(connections) < maxUsedShare * Number(max_connections)) return fine('connections', text)
-  return toDo('connections', `${text}: raise max_connections, or use a pooler`)
+  if (Number(connections) < maxUsedShare * Number(max_connections)) return ok('connections', text)
+  return warning('connections', `${text}: raise max_connections, or use a pooler`)
 }
 
 async function examinePrivileges(sql: Sql, schema: number): Promise<Finding> {
   const subject = 'privileges'
   // The tables of an older schema are not all there yet.
-  if (schema < migrations.length) return fine(subject, 'examined by the next "serve"')
+  if (schema < migrations.length) return ok(subject, 'examined by the next "serve"')
   try {
     await requirePrivileges(sql)
-    return fine(subject, 'all that the service needs')
+    return ok(subject, 'all that the service needs')
   } catch (error) {
-    if (error instanceof UnusableStore) return toDo(subject, error.message)
+    if (error instanceof UnusableStore) return warning(subject, error.message)
     throw error
   }
 }

@@ -30,7 +30,7 @@ export function codeOf(error: unknown): string {
 }
 
 /** Two transactions collided. The server rolled this one back, and it can be sent again. */
-export function isCollision(error: unknown): boolean {
+export function isConflict(error: unknown): boolean {
   if (isLoss(error)) return false
   return error instanceof StaleRows || ['40001', '40P01'].includes(codeOf(error))
 }
@@ -83,14 +83,14 @@ export function toWriteFailure(error: unknown): unknown {
 
 /** The failure of a read. Nothing can have been stored. */
 export function toReadFailure(error: unknown): unknown {
-  const isPassing = isLoss(error) || isCollision(error) || isUnwritable(error)
-  return isPassing || passingClasses.includes(codeOf(error).slice(0, 2))
+  const isTransient = isLoss(error) || isConflict(error) || isUnwritable(error)
+  return isTransient || transientClasses.includes(codeOf(error).slice(0, 2))
     ? unreachable(error)
     : error
 }
 
 // Classes of SQLSTATE that mean "not now": resources, the operator, the server's own system.
-const passingClasses = ['53', '55', '57', '58']
+const transientClasses = ['53', '55', '57', '58']
 
 /** Why no server can be used, in one line for the operator. */
 export interface Explanation {
@@ -100,7 +100,7 @@ export interface Explanation {
 }
 
 /** Explains why none of the hosts could be used. */
-export function explain(error: unknown, hosts: readonly Host[]): Explanation {
+export function explainUnusable(error: unknown, hosts: readonly Host[]): Explanation {
   const reasons: unknown[] = error instanceof AggregateError ? error.errors : [error]
   for (const reason of reasons) {
     const message = toFinalMessage(reason)
@@ -128,7 +128,7 @@ function toName(at: Host): string {
 
 function toFinalMessage(reason: unknown): string | undefined {
   if (reason instanceof UnusableStore) return reason.message
-  if (reason instanceof TlsFailure && !passingCodes.includes(reason.code)) {
+  if (reason instanceof TlsFailure && !transientCodes.includes(reason.code)) {
     return tlsMessages[reason.code] ?? toTlsMessage(reason.code)
   }
   // With TLS 1.3, a server refuses the certificate of its client after the handshake.
@@ -164,7 +164,7 @@ function toTlsMessage(code: string): string {
 }
 
 /** A server that starts or stops closes connections at any moment. */
-const passingCodes = ['ABORT_ERR', 'ECONNRESET', 'EPIPE', 'TIMEOUT', 'TLS_NO_ANSWER']
+const transientCodes = ['ABORT_ERR', 'ECONNRESET', 'EPIPE', 'TIMEOUT', 'TLS_NO_ANSWER']
 
 const untrustedCodes = [
   'DEPTH_ZERO_SELF_SIGNED_CERT',

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../../contract/limits.ts'
 import {
+  type Cursor,
   isReached,
-  type Place,
   type Position,
-  toPlace,
+  toCursor,
   toPosition,
 } from '../../journal/position.ts'
 import {
@@ -19,7 +19,7 @@ import type { Sql } from './sql.ts'
 
 /** A row of the journal. Changes beyond its share of a page are left out. */
 interface SparseRow extends Omit<JournalRow, 'changes'> {
-  readonly place: Place
+  readonly cursor: Cursor
   readonly bytes: number
   readonly changes: string | undefined
 }
@@ -33,7 +33,7 @@ const lookAgainMs = 5
 
 /** A row as the server sends it; without a number when the journal is empty. */
 interface SelectedRow {
-  readonly life: string | null
+  readonly journalId: string | null
   readonly seq: string | null
   readonly nonce: number
   readonly count: number
@@ -49,24 +49,24 @@ export async function readJournal(
   after: Position | 'oldest',
   limit: number,
 ): Promise<JournalPage | 'gone' | 'off'> {
-  const asked = after === 'oldest' ? after : toPlace(after)
+  const asked = after === 'oldest' ? after : toCursor(after)
   if (asked === undefined) return 'gone'
   const reading: Reading = { events: [], limit, bytes: 0 }
   const { events } = reading
-  let begin: Place | undefined
-  let place: Place | 'oldest' = asked
+  let begin: Cursor | undefined
+  let cursor: Cursor | 'oldest' = asked
   let rowsRead = 0
   for (let looks = 1; ; ) {
     const count = toRowCount(limit - events.length, events.length, rowsRead)
-    const rows = await selectRows(sql, place, count)
+    const rows = await selectRows(sql, cursor, count)
     if (rows === 'off') return rows
-    const from = toBeginning(rows, place)
+    const from = toBeginning(rows, cursor)
     // What was read before a trim took the rest is a page all the same.
     if (from === undefined) return begin === undefined ? 'gone' : toPage(begin, events, false)
-    if (place !== 'oldest') horizon.include(from.seq)
+    if (cursor !== 'oldest') horizon.include(from.seq)
     begin ??= from
-    place = from
-    const settled = rows.slice(0, horizon.countSettled(rows.map((row) => row.place.seq)))
+    cursor = from
+    const settled = rows.slice(0, horizon.countSettled(rows.map((row) => row.cursor.seq)))
     const fitting = toFitting(
       settled,
       from,
@@ -75,12 +75,12 @@ export async function readJournal(
     )
     const texts = await selectLeftOut(sql, fitting)
     for (const row of fitting) {
-      const changes = row.changes ?? texts.get(row.place.seq)
+      const changes = row.changes ?? texts.get(row.cursor.seq)
       if (changes === undefined) return toPage(begin, events, false)
-      const here = row.place.seq === from.seq ? from : row.place
-      const isDone = here.done === row.count || readRow({ at: row.at, changes }, here, reading)
+      const here = row.cursor.seq === from.seq ? from : row.cursor
+      const isDone = here.index === row.count || readRow({ at: row.at, changes }, here, reading)
       if (!isDone) return toPage(begin, events, false)
-      place = { ...row.place, done: row.count }
+      cursor = { ...row.cursor, index: row.count }
     }
     rowsRead += fitting.length
     const isFull = events.length === limit || fitting.length < settled.length
@@ -100,21 +100,21 @@ function toRowCount(wanted: number, eventsRead: number, rowsRead: number): numbe
   return Math.min(maxRows, Math.ceil((wanted * rowsRead) / eventsRead) + 1)
 }
 
-/** The place where a page begins, if it is in the first of these rows. */
-function toBeginning([first]: readonly SparseRow[], wanted: Place | 'oldest'): Place | undefined {
-  if (first === undefined || wanted === 'oldest') return first?.place
-  const end = { ...first.place, done: first.count }
-  return wanted.life === end.life && isReached(wanted, end) ? wanted : undefined
+/** The cursor where a page begins, if it is in the first of these rows. */
+function toBeginning([first]: readonly SparseRow[], wanted: Cursor | 'oldest'): Cursor | undefined {
+  if (first === undefined || wanted === 'oldest') return first?.cursor
+  const end = { ...first.cursor, index: first.count }
+  return wanted.journalId === end.journalId && isReached(wanted, end) ? wanted : undefined
 }
 
 /** The first rows, as many as a page has room for: at least one, whatever its size. */
 function toFitting(
   rows: readonly SparseRow[],
-  from: Place,
+  from: Cursor,
   limit: number,
   maxBytes: number,
 ): SparseRow[] {
-  let events = -from.done
+  let events = -from.index
   let bytes = 0
   const end = rows.findIndex((row) => {
     const isFull = events >= limit || (events > 0 && bytes + row.bytes > maxBytes)
@@ -125,43 +125,43 @@ function toFitting(
   return end === -1 ? [...rows] : rows.slice(0, end)
 }
 
-function toPage(begin: Place, events: readonly JournalEvent[], isLast: boolean): JournalPage {
+function toPage(begin: Cursor, events: readonly JournalEvent[], isLast: boolean): JournalPage {
   const start = toPosition(begin)
   return { begin: start, events, end: events.at(-1)?.position ?? start, isLast }
 }
 
-/** Reads rows from the one with this place on. See `SparseRow` for what is left out. */
+/** Reads rows from the one with this cursor on. See `SparseRow` for what is left out. */
 async function selectRows(
   sql: Sql,
-  from: Place | 'oldest',
+  from: Cursor | 'oldest',
   limit: number,
 ): Promise<SparseRow[] | 'off'> {
   const first = from === 'oldest' ? null : from.seq
-  const done = from === 'oldest' ? 0 : from.done
+  const index = from === 'oldest' ? 0 : from.index
   const share = Math.floor(limits.pageBytes / limit)
   const rows = await sql<SelectedRow[]>`
-    SELECT life.id AS life, row.seq, row.nonce, row.count, row.at, row.bytes,
+    SELECT life.id AS "journalId", row.seq, row.nonce, row.count, row.at, row.bytes,
       CASE WHEN row.bytes = 0 THEN '' WHEN row.bytes <= ${share} THEN row.changes END AS changes
     FROM plant_store.journal_life AS life LEFT JOIN LATERAL (
       SELECT seq, nonce, count, at, changes,
-        CASE WHEN seq = ${first}::bigint AND count = ${done} THEN 0
+        CASE WHEN seq = ${first}::bigint AND count = ${index} THEN 0
           ELSE pg_catalog.octet_length(changes) END AS bytes
       FROM plant_store.journal WHERE seq >= coalesce(${first}::bigint, life.since)
       ORDER BY seq LIMIT ${limit}) AS row ON TRUE
     ORDER BY row.seq`
   const found: SparseRow[] = []
-  for (const { life, seq, nonce, count, at, bytes, changes } of rows) {
-    if (life === null) return 'off'
+  for (const { journalId, seq, nonce, count, at, bytes, changes } of rows) {
+    if (journalId === null) return 'off'
     if (seq === null) return []
-    const place = { life, seq: Number(seq), nonce, done: 0 }
-    found.push({ place, count, bytes, nonce, at: Number(at), changes: changes ?? undefined })
+    const cursor = { journalId, seq: Number(seq), nonce, index: 0 }
+    found.push({ cursor, count, bytes, nonce, at: Number(at), changes: changes ?? undefined })
   }
   return found
 }
 
 /** The changes that were left out of these rows, by the numbers of the rows. */
 async function selectLeftOut(sql: Sql, rows: readonly SparseRow[]): Promise<Map<number, string>> {
-  const seqs = rows.filter(({ changes }) => changes === undefined).map(({ place }) => place.seq)
+  const seqs = rows.filter(({ changes }) => changes === undefined).map(({ cursor }) => cursor.seq)
   if (seqs.length === 0) return new Map()
   const found = await sql<{ seq: string; changes: string }[]>`
     SELECT seq, changes FROM plant_store.journal

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { rowOverhead, rowsPerStretch, type Stretch } from '../../journal/bound.ts'
 import { toPosition } from '../../journal/position.ts'
-import { type JournalRow, newLife, newNonce } from '../../journal/row.ts'
+import { type JournalRow, newJournalId, newNonce } from '../../journal/row.ts'
 import { planDrop, planTrim, rowsPerTrim, type TrimRow } from '../../journal/trim.ts'
 import { unreachable } from '../failures.ts'
 import { type Journaling, type Position, UnusableStore } from '../store.ts'
@@ -35,7 +35,7 @@ export async function setJournaling(sql: Sql, wanted: Journaling): Promise<void>
         VALUES (pg_catalog.nextval('plant_store.journal_seq'), ${Date.now()}, ${newNonce()}, 0, '')
         RETURNING seq`
       await sql`
-        UPDATE plant_store.journal_life SET id = ${newLife()}, since = ${begun.seq}::bigint`
+        UPDATE plant_store.journal_life SET id = ${newJournalId()}, since = ${begun.seq}::bigint`
     }
   })
 }
@@ -82,7 +82,7 @@ export async function journalEnd(sql: Sql, horizon: Horizon): Promise<Position |
       (SELECT seq, nonce, count FROM plant_store.journal WHERE seq <= ${last}::bigint
         ORDER BY seq DESC LIMIT 1) AS last ON TRUE`
   const { id, seq, nonce, count } = row
-  return id === null ? 'off' : toPosition({ life: id, seq: Number(seq), nonce, done: count })
+  return id === null ? 'off' : toPosition({ journalId: id, seq: Number(seq), nonce, index: count })
 }
 
 /** The number of the last row that can be seen, to notice another. */

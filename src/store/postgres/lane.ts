@@ -1,4 +1,5 @@
-import { overloaded, unreachable } from '../failures.ts'
+import { overloaded } from '../../contract/errors.ts'
+import { unreachable } from '../failures.ts'
 import type { Connection } from './connection.ts'
 import { timedOut } from './failures.ts'
 import type { Sql } from './sql.ts'
@@ -35,7 +36,7 @@ interface Task {
 }
 
 /** One connection with its tasks, the oldest first. */
-interface Track {
+interface PooledConnection {
   readonly connection: Connection
   readonly tasks: Task[]
 }
@@ -48,7 +49,7 @@ const slowMs = 10
 
 /** Builds a lane. Its connections are opened when they are needed. */
 export function buildLane({ open, connections, depth, whenLate }: LaneOptions): Lane {
-  let tracks: Track[] = []
+  let pool: PooledConnection[] = []
   let queue: Task[] = []
   let openCount = 0
   let isClosed = false
@@ -70,31 +71,35 @@ export function buildLane({ open, connections, depth, whenLate }: LaneOptions): 
     const now = performance.now()
     let isBusy = false
     for (let task = queue[0]; task !== undefined; task = queue[0]) {
-      const track = findTrack(now)
-      isBusy = track === undefined || track.tasks.length > 0
-      if (track === undefined) break
+      const pooled = findLeastBusy(now)
+      isBusy = pooled === undefined || pooled.tasks.length > 0
+      if (pooled === undefined) break
       queue.shift()
-      void start(track, task, now)
+      void start(pooled, task, now)
     }
     if (isBusy && !isClosed && openCount < connections) void openAnother()
   }
 
   /** The connection with the fewest tasks, of those that can take another. */
-  function findTrack(now: number): Track | undefined {
+  function findLeastBusy(now: number): PooledConnection | undefined {
     // While connections are opened, each takes one task: the next may be idle.
-    const maxTasks = tracks.length < connections ? 1 : depth
-    let found: Track | undefined
-    for (const track of tracks) {
-      const { tasks } = track
+    const maxTasks = pool.length < connections ? 1 : depth
+    let found: PooledConnection | undefined
+    for (const pooled of pool) {
+      const { tasks } = pooled
       const [oldest] = tasks
       if (tasks.length >= maxTasks) continue
       if (oldest !== undefined && now - oldest.sentAt > slowMs) continue
-      if (found === undefined || tasks.length < found.tasks.length) found = track
+      if (found === undefined || tasks.length < found.tasks.length) found = pooled
     }
     return found
   }
 
-  async function start({ connection, tasks }: Track, task: Task, now: number): Promise<void> {
+  async function start(
+    { connection, tasks }: PooledConnection,
+    task: Task,
+    now: number,
+  ): Promise<void> {
     task.sentAt = now
     tasks.push(task)
     try {
@@ -112,7 +117,7 @@ export function buildLane({ open, connections, depth, whenLate }: LaneOptions): 
   async function openAnother(): Promise<void> {
     openCount++
     try {
-      tracks.push({ connection: await open(), tasks: [] })
+      pool.push({ connection: await open(), tasks: [] })
       startNext()
     } catch (error) {
       openCount--
@@ -126,21 +131,21 @@ export function buildLane({ open, connections, depth, whenLate }: LaneOptions): 
     const isLate = ({ endsAt }: Task) => now >= endsAt
     for (const { settle } of queue.filter(isLate)) settle.reject(unreachable())
     queue = queue.filter((task) => !isLate(task))
-    for (const track of tracks.filter(({ tasks }) => tasks.some(isLate))) {
+    for (const pooled of pool.filter(({ tasks }) => tasks.some(isLate))) {
       // A statement that was sent may have been executed; one that was not cannot have been.
-      for (const { settle } of track.tasks.filter(isLate)) settle.reject(timedOut())
-      if (whenLate === 'destroy') abandon(track, isLate)
+      for (const { settle } of pooled.tasks.filter(isLate)) settle.reject(timedOut())
+      if (whenLate === 'destroy') abandon(pooled, isLate)
     }
-    if (queue.length > 0 || tracks.some(({ tasks }) => tasks.length > 0)) return
+    if (queue.length > 0 || pool.some(({ tasks }) => tasks.length > 0)) return
     clearInterval(checkTimer)
     checkTimer = undefined
   }
 
-  function abandon(track: Track, isLate: (task: Task) => boolean): void {
-    tracks = tracks.filter((other) => other !== track)
+  function abandon(pooled: PooledConnection, isLate: (task: Task) => boolean): void {
+    pool = pool.filter((other) => other !== pooled)
     openCount--
-    queue = [...track.tasks.splice(0).filter((task) => !isLate(task)), ...queue]
-    track.connection.destroy()
+    queue = [...pooled.tasks.splice(0).filter((task) => !isLate(task)), ...queue]
+    pooled.connection.destroy()
     if (isClosed) refuse(unreachable())
     startNext()
   }

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { explainFile } from '../file-errors.ts'
+import { explainErrno } from '../../errno.ts'
 import { type Host, isUnixSocket, splitAddress } from './address.ts'
 
 /** A server and the role on it, for which a password is needed. */
@@ -57,7 +57,7 @@ function searchFile(
   } catch (error) {
     // Only a file that was asked for has to be there.
     if (env.PGPASSFILE === undefined) return {}
-    return { mistake: `PGPASSFILE: cannot read ${path}: ${explainFile(error)}.` }
+    return { mistake: `PGPASSFILE: cannot read ${path}: ${explainErrno(error)}.` }
   }
 }
 

@@ -1,8 +1,9 @@
+import { limits } from '../../contract/limits.ts'
 import type { StoredPlant } from '../../contract/shapes.ts'
 import { buildRecorder } from '../../journal/recorder.ts'
 import type { JournalRow } from '../../journal/row.ts'
 import type { KeyUse, Rows } from '../changes.ts'
-import { type CreateKey, keyLifetimeMs, type VersionedPlant } from '../store.ts'
+import type { CreateKey, VersionedPlant } from '../store.ts'
 import { toVersioned } from '../version.ts'
 import { codeOf, StaleRows } from './failures.ts'
 import { writeRow } from './journal.ts'
@@ -260,7 +261,7 @@ async function insertKeys(sql: Sql, uses: KeyUse[]): Promise<void> {
       ${versions}::bigint[], ${times}::bigint[])
     ON CONFLICT (token_id, key) DO UPDATE SET
       fingerprint = excluded.fingerprint, version = excluded.version, used_at = excluded.used_at
-    WHERE keys.used_at <= excluded.used_at - ${keyLifetimeMs}::bigint RETURNING 1`
+    WHERE keys.used_at <= excluded.used_at - ${limits.keyLifetimeMs}::bigint RETURNING 1`
   if (rows.length !== uses.length) throw new StaleRows()
 }
 

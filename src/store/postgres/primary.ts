@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Journaling, type StoreEvents, UnusableStore } from '../store.ts'
 import { toAddress } from './address.ts'
-import { explain, isLoss } from './failures.ts'
+import { explainUnusable, isLoss } from './failures.ts'
 import { setJournaling } from './journal.ts'
 import { pauseIfCopied, prepareSchema } from './schema.ts'
 import { openSession, type Session } from './session.ts'
@@ -77,7 +77,7 @@ export async function openPrimary(
       try {
         return await openSession(address, answerTimeoutMs)
       } catch (error) {
-        const failure = explain(error, hosts)
+        const failure = explainUnusable(error, hosts)
         if (failure.isFinal || performance.now() > deadline) {
           throw new UnusableStore(failure.message, { cause: error })
         }
@@ -97,7 +97,9 @@ export async function openPrimary(
   } catch (error) {
     isClosed = true
     await first.end(0)
-    throw isLoss(error) ? new UnusableStore(explain(error, hosts).message, { cause: error }) : error
+    throw isLoss(error)
+      ? new UnusableStore(explainUnusable(error, hosts).message, { cause: error })
+      : error
   }
   return {
     answerTimeoutMs,

@@ -122,7 +122,7 @@ function readOnly(cause?: unknown): UnusableStore {
 }
 
 // Undefined function or no right to call it: some hosts do not tell which server it is.
-const untold = ['42501', '42883', '0A000']
+const unavailableCodes = ['42501', '42883', '0A000']
 
 /**
  * Pauses the receivers of a database that came from a dump or a template: the original may still
@@ -153,7 +153,7 @@ async function identifyDatabase(sql: Sql): Promise<string | undefined> {
       WHERE datname = pg_catalog.current_database()`
     return `${row.server}/${row.database}`
   } catch (error) {
-    if (untold.includes(codeOf(error))) return undefined
+    if (unavailableCodes.includes(codeOf(error))) return undefined
     throw error
   }
 }

@@ -19,7 +19,7 @@ export interface Session {
   /** Resolves with the reason when the server cannot be used any more. */
   readonly lost: Promise<unknown>
   /** Opens one more connection for one user, who must end it. */
-  openAlone(): Promise<Connection>
+  openDedicated(): Promise<Connection>
   /** How many warnings the server has sent to writers. */
   warnings(): number
   /** Lets the statements under way finish within this time, then closes every connection. */
@@ -31,8 +31,8 @@ export const lookUpConnections = 3
 export const pageConnections = 6
 /** Reads that are sent together save system calls and wake-ups on both sides. */
 export const readDepth = 10
-const beatMs = 250
-const beatTimeoutMs = 1_000
+const heartbeatMs = 250
+const heartbeatTimeoutMs = 1_000
 
 /**
  * Opens a session on the primary among the hosts, or throws why there is none. Of two servers that
@@ -105,7 +105,7 @@ async function openOnTerms(
   const pages = buildLane({ ...reads, connections: pageConnections })
   const chores = buildLane({ open: openWriter, connections: 1, depth: 1, whenLate: 'wait' })
   let isOver = false
-  let beatTimer: NodeJS.Timeout | undefined
+  let heartbeatTimer: NodeJS.Timeout | undefined
 
   async function open(kind: keyof Settings): Promise<Connection> {
     const onClosed = (reason: Lost | undefined) => {
@@ -122,7 +122,7 @@ async function openOnTerms(
 
   function stop(): void {
     isOver = true
-    clearTimeout(beatTimer)
+    clearTimeout(heartbeatTimer)
     for (const one of [lookUps, pages, chores]) one.close()
   }
 
@@ -132,10 +132,10 @@ async function openOnTerms(
     resolve(reason)
   }
 
-  async function beat(watcher: Sql): Promise<void> {
+  async function heartbeat(watcher: Sql): Promise<void> {
     try {
-      await withTimeout(requirePrimary(watcher), beatTimeoutMs)
-      if (!isOver) beatTimer = setTimeout(beat, beatMs, watcher).unref()
+      await withTimeout(requirePrimary(watcher), heartbeatTimeoutMs)
+      if (!isOver) heartbeatTimer = setTimeout(heartbeat, heartbeatMs, watcher).unref()
     } catch (error) {
       lose(error)
     }
@@ -149,14 +149,14 @@ async function openOnTerms(
   try {
     const watcher = await openWriter()
     const opened = await Promise.all(Array.from({ length: writerCount }, openWriter))
-    beatTimer = setTimeout(beat, beatMs, watcher.sql).unref()
+    heartbeatTimer = setTimeout(heartbeat, heartbeatMs, watcher.sql).unref()
     return {
       writers: opened.map(({ sql }) => sql),
       lookUps,
       pages,
       chores,
       lost,
-      openAlone: () => open('alone'),
+      openDedicated: () => open('alone'),
       warnings: () => opened.reduce((sum, { warnings }) => sum + warnings(), 0),
       end,
     }

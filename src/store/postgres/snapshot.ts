@@ -9,7 +9,7 @@ import { tokenStatements } from './tokens.ts'
  * snapshot whose answer is late loses its connection, and with it everything that follows.
  */
 export async function openSnapshot(session: Session, answerTimeoutMs: number): Promise<Snapshot> {
-  const connection = await session.openAlone().catch((error) => {
+  const connection = await session.openDedicated().catch((error) => {
     throw toReadFailure(error)
   })
   const { sql } = connection
@@ -85,10 +85,10 @@ function toPlants(text: string): VersionedPlant[] {
     const versionAt = text.indexOf('\t', tagAt) + 1
     const end = text.indexOf('\n', versionAt)
     const id = BigInt(text.slice(start, nameAt - 1))
-    const name = toText(text.slice(nameAt, tagAt - 1))
+    const name = decode(text.slice(nameAt, tagAt - 1))
     const tag = text.slice(tagAt, versionAt - 1)
     const version = BigInt(text.slice(versionAt, end))
-    plants.push(tag === '\\N' ? { id, name, version } : { id, name, tag: toText(tag), version })
+    plants.push(tag === '\\N' ? { id, name, version } : { id, name, tag: decode(tag), version })
     start = end + 1
   }
   return plants
@@ -103,7 +103,7 @@ const characters: Record<string, string> = {
   v: '\v',
 }
 
-function toText(text: string): string {
+function decode(text: string): string {
   if (!text.includes('\\')) return text
   return text.replaceAll(/\\(.)/g, (_, character: string) => characters[character] ?? character)
 }

@@ -3,7 +3,7 @@ import type { Batched } from '../batcher.ts'
 import type { Change, Create, Import } from '../changes.ts'
 import { recordChanges } from '../recorded-changes.ts'
 import type { ImportOutcome } from '../store.ts'
-import { isCollision, isLoss, isTimeout, isUnwritable, toWriteFailure } from './failures.ts'
+import { isConflict, isLoss, isTimeout, isUnwritable, toWriteFailure } from './failures.ts'
 import { insertAllOrNone, loadRows } from './plants.ts'
 import { inTransaction, type Sql } from './sql.ts'
 
@@ -108,23 +108,23 @@ function noteNeeded(needed: Map<bigint, number>, change: Change): void {
 
 /** Processes that write the same ids collide again and again before each has had its turn. */
 const maxAttempts = 20
-const collisionPauseMs = 10
+const backoffMs = 10
 
-/** Makes a write, again after a collision. `onUseless` hears that its server takes no more. */
+/** Makes a write, again after a collision. `onUnusable` hears that its server takes no more. */
 export async function attemptWrite<Value>(
   run: () => Promise<Value>,
-  onUseless: (reason: unknown) => void,
+  onUnusable: (reason: unknown) => void,
 ): Promise<Value> {
   for (let count = 1; ; count++) {
     try {
       return await run()
     } catch (error) {
-      if (isCollision(error) && count < maxAttempts) {
+      if (isConflict(error) && count < maxAttempts) {
         // A random pause, so that the two do not collide again.
-        await sleep(Math.random() * count * collisionPauseMs)
+        await sleep(Math.random() * count * backoffMs)
         continue
       }
-      if (isUnwritable(error) || (isLoss(error) && !isTimeout(error))) onUseless(error)
+      if (isUnwritable(error) || (isLoss(error) && !isTimeout(error))) onUnusable(error)
       throw toWriteFailure(error)
     }
   }

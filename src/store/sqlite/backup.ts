@@ -1,9 +1,9 @@
 import { existsSync, statSync } from 'node:fs'
 import { backup, type DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
-import { newLife } from '../../journal/row.ts'
+import { newJournalId } from '../../journal/row.ts'
 import { type FileSummary, UnusableStore } from '../store.ts'
-import { explain, readVersion, requireOwnSchema } from './connection.ts'
+import { explainOpening, readVersion, requireOwnSchema } from './connection.ts'
 import { isFull, isNotADatabase, isSqliteError } from './failures.ts'
 import { identifyFile } from './file.ts'
 import { migrations } from './migrations.ts'
@@ -32,7 +32,7 @@ export async function backUp(
 ): Promise<FileSummary> {
   const db = openSource(path)
   try {
-    const before = summarize(db)
+    const before = countRows(db)
     await backup(db, draft, {
       rate: pagesPerStep,
       progress: ({ totalPages, remainingPages }) =>
@@ -43,7 +43,7 @@ export async function backUp(
     return before
   } catch (error) {
     if (isFull(error)) throw diskFull(error)
-    throw error instanceof UnusableBackup ? damagedSource(path, error) : explain(error, path)
+    throw error instanceof UnusableBackup ? damagedSource(path, error) : explainOpening(error, path)
   } finally {
     db.close()
   }
@@ -57,7 +57,7 @@ function openSource(path: string): DatabaseSync {
     requireOwnSchema(db, readVersion(db, path), path)
     return db
   } catch (error) {
-    throw explain(error, path)
+    throw explainOpening(error, path)
   }
 }
 
@@ -89,11 +89,11 @@ function requireSame(before: FileSummary, after: FileSummary, path: string): voi
 
 /** The file that keeps a backup from being restored to this path: SQLite would use a log there. */
 export function findObstacle(path: string): string | undefined {
-  return existsSync(path) ? path : findLog(path)
+  return existsSync(path) ? path : findWal(path)
 }
 
 /** The log of a database, if it is not empty: a part of the database, which no backup has. */
-export function findLog(path: string): string | undefined {
+export function findWal(path: string): string | undefined {
   const logs = ['-wal', '-journal'].map((suffix) => path + suffix)
   return logs.find((log) => existsSync(log) && statSync(log).size > 0)
 }
@@ -126,7 +126,7 @@ function check(path: string): FileSummary {
     if (foreign !== undefined) throw new UnusableBackup(`has ${foreign}. Restore another backup.`)
     const [first] = db.prepare('PRAGMA integrity_check(1)').all() as { integrity_check: string }[]
     if (first?.integrity_check !== 'ok') throw damaged(first?.integrity_check)
-    return summarize(db)
+    return countRows(db)
   } finally {
     db.close()
   }
@@ -142,20 +142,20 @@ export function renameJournal(path: string): void {
     const has = (table: string) =>
       db.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(table) !== undefined
     if (!has('journal_life')) return
-    const life = newLife()
+    const journalId = newJournalId()
     if (has('receivers')) {
       db.prepare(
         `UPDATE receivers SET state = 'paused', reason = 'restored from a backup',
-           lease_owner = NULL, position = replace(position, journal_life.id, :life),
-           ahead = replace(ahead, journal_life.id, :life)
+           lease_owner = NULL, position = replace(position, journal_life.id, :journalId),
+           ahead = replace(ahead, journal_life.id, :journalId)
          FROM journal_life WHERE journal_life.id IS NOT NULL`,
-      ).run({ life })
+      ).run({ journalId })
       db.prepare(
         `UPDATE deliveries SET position = replace(position, journal_life.id, ?)
          FROM journal_life WHERE journal_life.id IS NOT NULL`,
-      ).run(life)
+      ).run(journalId)
     }
-    db.prepare('UPDATE journal_life SET id = ? WHERE id IS NOT NULL').run(life)
+    db.prepare('UPDATE journal_life SET id = ? WHERE id IS NOT NULL').run(journalId)
   } finally {
     db.close()
   }
@@ -165,7 +165,7 @@ function damaged(cause: unknown): UnusableBackup {
   return new UnusableBackup('is damaged. Restore another backup.', { cause })
 }
 
-function summarize(db: DatabaseSync): FileSummary {
+function countRows(db: DatabaseSync): FileSummary {
   const row = db
     .prepare(
       'SELECT (SELECT count(*) FROM plants) AS plants, (SELECT count(*) FROM tokens) AS tokens',

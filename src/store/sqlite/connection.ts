@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
-import { explainFile } from '../file-errors.ts'
+import { explainErrno } from '../../errno.ts'
 import { type Migration, type StoreEvents, UnusableStore } from '../store.ts'
 import { assertCommitsAreSynced } from './durability.ts'
 import { explainSqlite, isNotADatabase, isOutOfSpace, isSqliteError } from './failures.ts'
@@ -25,7 +25,7 @@ export const busyTimeoutMs = 20
 const cacheKib = 8_000
 
 /** The log shrinks to this size when it starts again. SQLite alone would keep its largest size. */
-const keptLogBytes = 16 * 1024 * 1024
+const keptWalBytes = 16 * 1024 * 1024
 
 const memoryPath = ':memory:'
 
@@ -38,7 +38,7 @@ export function openConnection(path: string, options: ConnectionOptions = {}): D
   try {
     return path === memoryPath ? openInMemory() : openOnDisk(path, options)
   } catch (error) {
-    throw explain(error, path)
+    throw explainOpening(error, path)
   }
 }
 
@@ -62,7 +62,7 @@ function openPrepared(
   unproved.add(db)
   try {
     db.exec(`PRAGMA busy_timeout = ${timeoutMs}; PRAGMA cache_size = -${cacheKib}`)
-    db.exec(`PRAGMA journal_size_limit = ${keptLogBytes}`)
+    db.exec(`PRAGMA journal_size_limit = ${keptWalBytes}`)
     readSqliteVersion(db)
     if (isEmpty(db)) {
       requireSyncs(db)
@@ -122,7 +122,7 @@ export function openBeside(path: string, settings: string): DatabaseSync {
 }
 
 /** Turns an error while opening into one line for the operator. */
-export function explain(error: unknown, path: string): unknown {
+export function explainOpening(error: unknown, path: string): unknown {
   if (isNotADatabase(error)) return foreignFile(path)
   return isSqliteError(error) || isFileError(error) ? cannotOpen(path, error) : error
 }
@@ -225,7 +225,7 @@ export function writeAtOpening(db: DatabaseSync, write: () => void): void {
     inTransaction(db, 'BEGIN IMMEDIATE', write)
     db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
   } catch (error) {
-    throw explain(error, db.location() ?? memoryPath)
+    throw explainOpening(error, db.location() ?? memoryPath)
   }
 }
 
@@ -242,6 +242,6 @@ function inTransaction<Value>(db: DatabaseSync, begin: string, use: () => Value)
 }
 
 function cannotOpen(path: string, cause: unknown): UnusableStore {
-  const reason = isSqliteError(cause) ? explainSqlite(cause) : explainFile(cause)
+  const reason = isSqliteError(cause) ? explainSqlite(cause) : explainErrno(cause)
   return new UnusableStore(`Cannot open the database ${path}: ${reason}.`, { cause })
 }

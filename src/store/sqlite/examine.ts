@@ -2,24 +2,24 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs
 import { dirname } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
-import { explainFile } from '../file-errors.ts'
+import { explainErrno } from '../../errno.ts'
 import {
   examineClock,
   examineSchema,
   examineTokens,
   type Finding,
-  fine,
+  ok,
   type TokenEnd,
-  toDo,
+  warning,
 } from '../finding.ts'
 import { UnusableStore } from '../store.ts'
 import { proveSyncs, readSqliteVersion } from './connection.ts'
 import { explainSqlite, isSqliteError } from './failures.ts'
 import { identifyFile } from './file.ts'
-import { defaultLogBounds } from './log-bound.ts'
 import { migrations } from './migrations.ts'
 import { openDatabase } from './open-database.ts'
 import { findForeign } from './own-schema.ts'
+import { defaultWalBounds } from './wal-bound.ts'
 
 const gibibyte = 1024 ** 3
 /** Less free space than this, or than this share of the disk, is too little. */
@@ -31,8 +31,9 @@ type Row = Readonly<Record<string, number | string | null>>
 /** Examines the file of a store, and the disk that it is on. */
 export function examineFile(path: string): Finding[] {
   const found = attempt('file', () => {
-    if (identifyFile(path) === 'new') return toDo('file', `${path} is empty: no store was made yet`)
-    return fine('file', path)
+    if (identifyFile(path) === 'new')
+      return warning('file', `${path} is empty: no store was made yet`)
+    return ok('file', path)
   })
   if (found.state === 'to do') return [found]
   return [
@@ -42,7 +43,7 @@ export function examineFile(path: string): Finding[] {
     ...examineContent(path),
     attempt('syncs', () => {
       proveSyncs(path)
-      return fine('syncs', 'a commit is on the disk when it returns')
+      return ok('syncs', 'a commit is on the disk when it returns')
     }),
     attempt('free space', () => examineSpace(path)),
     attempt('log', () => examineLog(path)),
@@ -54,7 +55,7 @@ function attempt(subject: string, examine: () => Finding): Finding {
   try {
     return examine()
   } catch (error) {
-    return toDo(subject, explainFailure(error))
+    return warning(subject, explainFailure(error))
   }
 }
 
@@ -62,7 +63,7 @@ function explainFailure(error: unknown): string {
   if (error instanceof UnusableStore) return error.message
   if (isSqliteError(error)) return explainSqlite(error)
   if (!(error instanceof Error) || !('syscall' in error)) return String(error)
-  return 'path' in error ? `${error.path}: ${explainFile(error)}` : explainFile(error)
+  return 'path' in error ? `${error.path}: ${explainErrno(error)}` : explainErrno(error)
 }
 
 function examinePermissions(path: string): Finding {
@@ -71,12 +72,12 @@ function examinePermissions(path: string): Finding {
   accessSync(dirname(path), constants.R_OK | constants.W_OK | constants.X_OK)
   const files = [path, `${path}-wal`, `${path}-shm`].filter(existsSync)
   const open = files.filter((file) => (statSync(file).mode & 0o077) !== 0)
-  if (open.length === 0) return fine(subject, 'only the owner can read and write the files')
-  return toDo(subject, `other users can read the store: chmod 600 ${open.join(' ')}`)
+  if (open.length === 0) return ok(subject, 'only the owner can read and write the files')
+  return warning(subject, `other users can read the store: chmod 600 ${open.join(' ')}`)
 }
 
 function examineVersion(path: string): Finding {
-  return withFile(path, (db) => fine('SQLite', `release ${readSqliteVersion(db)}`))
+  return withFile(path, (db) => ok('SQLite', `release ${readSqliteVersion(db)}`))
 }
 
 /** Everything that is read from the database itself. */
@@ -99,19 +100,19 @@ function examineContent(path: string): Finding[] {
       ]
     })
   } catch (error) {
-    return [toDo('integrity', `${explainFailure(error)}: restore the last backup`)]
+    return [warning('integrity', `${explainFailure(error)}: restore the last backup`)]
   }
 }
 
 function examineIntegrity(db: DatabaseSync): Finding {
   const [first] = db.prepare('PRAGMA integrity_check(1)').all() as Row[]
   const said = String(first?.integrity_check)
-  if (said === 'ok') return fine('integrity', 'every page and every index is as it should be')
-  return toDo('integrity', `damaged (${said}): stop the service, and restore the last backup`)
+  if (said === 'ok') return ok('integrity', 'every page and every index is as it should be')
+  return warning('integrity', `damaged (${said}): stop the service, and restore the last backup`)
 }
 
 function toForeign(foreign: string): Finding {
-  return toDo(
+  return warning(
     'schema',
     `the file has ${foreign}: somebody has changed it; restore a backup from before that`,
   )
@@ -121,15 +122,15 @@ function examineSpace(path: string): Finding {
   const { bavail, blocks, bsize } = statfsSync(dirname(path))
   const free = bavail * bsize
   const text = `${(free / gibibyte).toFixed(1)} GiB are free`
-  if (free >= minFreeBytes && bavail / blocks >= minFreeShare) return fine('free space', text)
-  return toDo('free space', `only ${text}: make room, or move the store to a larger disk`)
+  if (free >= minFreeBytes && bavail / blocks >= minFreeShare) return ok('free space', text)
+  return warning('free space', `only ${text}: make room, or move the store to a larger disk`)
 }
 
 function examineLog(path: string): Finding {
   const bytes = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0
   const text = `${(bytes / 1024 ** 2).toFixed(1)} MiB`
-  if (bytes <= defaultLogBounds.refuseBytes) return fine('log', text)
-  return toDo('log', `${text}: a long export keeps it from shrinking; wait for it, or restart`)
+  if (bytes <= defaultWalBounds.refuseBytes) return ok('log', text)
+  return warning('log', `${text}: a long export keeps it from shrinking; wait for it, or restart`)
 }
 
 function withFile<Value>(path: string, use: (db: DatabaseSync) => Value): Value {

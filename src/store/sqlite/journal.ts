@@ -1,17 +1,17 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { rowOverhead, rowsPerStretch, type Stretch } from '../../journal/bound.ts'
 import {
+  type Cursor,
   isReached,
-  type Place,
   type Position,
-  toPlace,
+  toCursor,
   toPosition,
 } from '../../journal/position.ts'
 import {
   type Journaling,
   type JournalPage,
   type JournalRow,
-  newLife,
+  newJournalId,
   newNonce,
   type Reading,
   readRow,
@@ -22,15 +22,15 @@ import { spend } from './full-disk.ts'
 import { prepareRows } from './plants.ts'
 import type { Reserve } from './reserve.ts'
 
-type LifeRow = [id: string | null, since: bigint]
+type IdRow = [id: string | null, since: bigint]
 type EndRow = [seq: bigint, nonce: bigint, count: bigint]
 type ContentRow = [...EndRow, at: bigint, changes: string]
 type StretchRow = [rows: bigint, bytes: bigint, first: bigint, last: bigint]
 
 /** The statements on the journal. Those that write run inside the transaction of a batch. */
 export function buildJournalStatements(db: DatabaseSync) {
-  const selectLife = prepareRows(db, 'SELECT id, since FROM journal_life')
-  const setLife = db.prepare('UPDATE journal_life SET id = ?, since = ?')
+  const selectId = prepareRows(db, 'SELECT id, since FROM journal_life')
+  const setId = db.prepare('UPDATE journal_life SET id = ?, since = ?')
   const insert = db.prepare('INSERT INTO journal (at, nonce, count, changes) VALUES (?, ?, ?, ?)')
   const selectEnd = prepareRows(
     db,
@@ -58,8 +58,8 @@ export function buildJournalStatements(db: DatabaseSync) {
     return Number(insert.run(at, nonce, count, changes).lastInsertRowid)
   }
 
-  function life(): LifeRow {
-    return selectLife.get() as unknown as LifeRow
+  function identity(): IdRow {
+    return selectId.get() as unknown as IdRow
   }
 
   function oldest(): TrimRow[] {
@@ -68,28 +68,28 @@ export function buildJournalStatements(db: DatabaseSync) {
   }
 
   function isOn(): boolean {
-    return life()[0] !== null
+    return identity()[0] !== null
   }
 
-  function readFrom(from: Place | 'oldest', life: string, since: bigint, limit: number) {
+  function readFrom(from: Cursor | 'oldest', journalId: string, since: bigint, limit: number) {
     const reading: Reading = { events: [], limit, bytes: 0 }
     const { events } = reading
     let begin: Position | undefined
     let isLast = true
     // Often the first row only proves the position: then its changes are not read.
-    const [first, done] = from === 'oldest' ? [since, 0] : [from.seq, from.done]
-    for (const row of selectFrom.iterate(first, done) as Iterable<unknown>) {
+    const [first, index] = from === 'oldest' ? [since, 0] : [from.seq, from.index]
+    for (const row of selectFrom.iterate(first, index) as Iterable<unknown>) {
       const [seq, nonce, count, at, changes] = row as ContentRow
-      let place: Place = { life, seq: Number(seq), nonce: Number(nonce), done: 0 }
+      let cursor: Cursor = { journalId, seq: Number(seq), nonce: Number(nonce), index: 0 }
       if (begin === undefined) {
         if (from !== 'oldest') {
-          if (!isReached(from, { ...place, done: Number(count) })) return 'gone'
-          place = from
+          if (!isReached(from, { ...cursor, index: Number(count) })) return 'gone'
+          cursor = from
         }
-        begin = toPosition(place)
+        begin = toPosition(cursor)
       }
-      if (place.done === Number(count)) continue
-      isLast = readRow({ at: Number(at), changes }, place, reading) && events.length < limit
+      if (cursor.index === Number(count)) continue
+      isLast = readRow({ at: Number(at), changes }, cursor, reading) && events.length < limit
       if (!isLast) break
     }
     if (begin === undefined) return 'gone'
@@ -102,26 +102,31 @@ export function buildJournalStatements(db: DatabaseSync) {
     /** Starts another life of the journal, or ends this one. A row without changes marks both. */
     switchTo(journaling: Exclude<Journaling, 'as before'>): void {
       const seq = add({ at: Date.now(), nonce: newNonce(), count: 0, changes: '' })
-      if (journaling === 'off') setLife.run(null, 0)
-      else setLife.run(newLife(), seq)
+      if (journaling === 'off') setId.run(null, 0)
+      else setId.run(newJournalId(), seq)
     },
 
     isOn,
 
     read(after: Position | 'oldest', limit: number): JournalPage | 'gone' | 'off' {
-      const [id, since] = life()
+      const [id, since] = identity()
       if (id === null) return 'off'
-      const from = after === 'oldest' ? after : toPlace(after)
-      if (from === undefined || (from !== 'oldest' && from.life !== id)) return 'gone'
+      const from = after === 'oldest' ? after : toCursor(after)
+      if (from === undefined || (from !== 'oldest' && from.journalId !== id)) return 'gone'
       return readFrom(from, id, since, limit)
     },
 
     /** The position after the last change. */
     end(): Position | 'off' {
-      const [id] = life()
+      const [id] = identity()
       if (id === null) return 'off'
       const [seq, nonce, count] = selectEnd.get() as unknown as EndRow
-      return toPosition({ life: id, seq: Number(seq), nonce: Number(nonce), done: Number(count) })
+      return toPosition({
+        journalId: id,
+        seq: Number(seq),
+        nonce: Number(nonce),
+        index: Number(count),
+      })
     },
 
     /** Deletes some rows from before this time. Returns whether none are left. */

@@ -38,7 +38,7 @@ function hasTag(parameter: string): string {
 }
 
 /** Where a tag is in the index. */
-function toPlace(tag: string): string | Buffer {
+function toIndexKey(tag: string): string | Buffer {
   return toTagKey(tag) ?? tag
 }
 
@@ -109,11 +109,11 @@ export function buildPlantStatements(db: DatabaseSync) {
       const from = toFirstId(after, order)
       if (from === undefined) return { plants: [], isWhole: true }
       const { byId, byTag } = lists[order]
-      return tag === undefined ? byId(from, limit) : byTag(from, limit, toPlace(tag))
+      return tag === undefined ? byId(from, limit) : byTag(from, limit, toIndexKey(tag))
     },
 
     count(tag: string | undefined): number {
-      const row = tag === undefined ? count.get() : countByTag.get(toPlace(tag))
+      const row = tag === undefined ? count.get() : countByTag.get(toIndexKey(tag))
       return Number(row?.count)
     },
 

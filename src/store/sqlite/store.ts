@@ -13,7 +13,6 @@ import { requireSyncs } from './connection.ts'
 import { isOutOfSpace, toRefusal } from './failures.ts'
 import { buildRescue } from './full-disk.ts'
 import { setJournaling } from './journal.ts'
-import { boundLog, defaultLogBounds, type LogBounds } from './log-bound.ts'
 import { openReserve, type Reserve } from './reserve.ts'
 import {
   buildStatements,
@@ -21,6 +20,7 @@ import {
   type SqliteChange,
   type SqliteOutcome,
 } from './transactions.ts'
+import { boundWal, defaultWalBounds, type WalBounds } from './wal-bound.ts'
 import { openWriter, type SqliteWrite, type WriterLocation } from './writer.ts'
 
 const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: 1 }
@@ -34,7 +34,7 @@ export interface SqliteStoreOptions extends Partial<BatcherBounds> {
   readonly lockTimeoutMs?: number
   readonly newVersion?: () => Version
   readonly writer?: WriterLocation
-  readonly log?: LogBounds
+  readonly wal?: WalBounds
   readonly journaling?: Journaling
   readonly reserve?: Reserve
 }
@@ -45,7 +45,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     lockTimeoutMs = defaultLockTimeoutMs,
     newVersion = randomVersion,
     writer: location = 'adaptive',
-    log = defaultLogBounds,
+    wal = defaultWalBounds,
     journaling = 'as before',
     reserve = openReserve(db.location()),
     ...overrides
@@ -56,7 +56,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   setJournaling(db, journal, journaling, reserve)
   const writer = openWriter(db, statements, { location, lockTimeoutMs })
   const rescue = buildRescue(db, reserve, writer.commitInPlace)
-  const openSnapshot = boundLog(db, log)
+  const openSnapshot = boundWal(db, wal)
   // Changes with every commit of another connection, and costs no more than a look into memory.
   const selectCommits = db.prepare('PRAGMA data_version')
   const watch = buildWatch(() => selectCommits.get()?.data_version, lookMs)

@@ -142,7 +142,7 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
 
     // BEGIN to COMMIT is one synchronous stretch: an `await` in between would mix requests.
     run(changes) {
-      let explain = toRefusal
+      let toFailure = toRefusal
       const startedAt = performance.now()
       try {
         // Another process may have switched the journal since the last commit.
@@ -153,7 +153,7 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
           if (recorder.recorded() > maxRecorded) break
         }
         for (const row of recorder.take()) statements.journal.add(row)
-        explain = toCommitFailure
+        toFailure = toCommitFailure
         const syncedFrom = performance.now()
         commit.run()
         const endedAt = performance.now()
@@ -161,7 +161,7 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
         return { outcomes, commitMs: endedAt - startedAt, syncMs }
       } catch (error) {
         rollBack()
-        throw explain(error)
+        throw toFailure(error)
       }
     },
   }

@@ -12,7 +12,7 @@ export function testChanges(engine: Engine, shared: Shared): void {
       const created = await shared.store.replacePlant({ id: 600n, name: 'a' }, none)
       const replaced = await shared.store.replacePlant({ id: 600n, name: 'b', tag: 't' }, none)
       assert.ok(created !== 'condition failed' && replaced !== 'condition failed')
-      assert.deepEqual([created.is, replaced.is], ['created', 'replaced'])
+      assert.deepEqual([created.kind, replaced.kind], ['created', 'replaced'])
       assert.notEqual(created.version, replaced.version)
       assert.deepEqual(await shared.store.getPlant(600n), {
         id: 600n,
@@ -71,7 +71,7 @@ export function testChanges(engine: Engine, shared: Shared): void {
           typeof outcome === 'bigint'
             ? 'created'
             : typeof outcome === 'object'
-              ? outcome.is
+              ? outcome.kind
               : outcome,
         ),
         ['created', 'deleted', 'created', 'replaced', 'exists', 'absent'],
@@ -128,9 +128,9 @@ export function testChanges(engine: Engine, shared: Shared): void {
           ? one.createPlant({ id, name })
           : one.replacePlant({ id, name }, {}))
         if (typeof outcome === 'string') return
-        const { is, version } =
-          typeof outcome === 'bigint' ? { is: 'created', version: outcome } : outcome
-        if (is === 'created') balance(1)
+        const { kind, version } =
+          typeof outcome === 'bigint' ? { kind: 'created', version: outcome } : outcome
+        if (kind === 'created') balance(1)
         contents.set(version, name)
       }
 

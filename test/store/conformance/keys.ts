@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { keyLifetimeMs } from '../../../src/store/store.ts'
+import { limits } from '../../../src/contract/limits.ts'
 import type { Engine } from '../../support/engines.ts'
 import type { Shared } from './shared.ts'
 
@@ -29,9 +29,9 @@ export function testKeys(engine: Engine, shared: Shared): void {
       t.mock.timers.enable({ apis: ['Date'], now })
       const key = { tokenId: 'tok_a', key: 'expiring' }
       await shared.store.createPlantOnce({ id: 620n, name: 'a' }, key)
-      t.mock.timers.setTime(now + keyLifetimeMs - 1)
+      t.mock.timers.setTime(now + limits.keyLifetimeMs - 1)
       assert.equal(await shared.store.createPlantOnce({ id: 621n, name: 'b' }, key), 'key reused')
-      t.mock.timers.setTime(now + keyLifetimeMs)
+      t.mock.timers.setTime(now + limits.keyLifetimeMs)
       const again = await shared.store.createPlantOnce({ id: 621n, name: 'b' }, key)
       assert.ok(typeof again === 'object' && !again.isReplay)
       const replay = await shared.store.createPlantOnce({ id: 621n, name: 'b' }, key)

@@ -1,5 +1,5 @@
-/** Why the system refused a file, in a few words. */
-export function explainFile(error: unknown): string {
+/** Explains why the system refused a file operation. */
+export function explainErrno(error: unknown): string {
   const { code = '', message = String(error) } = error as NodeJS.ErrnoException
   return reasons[code] ?? message
 }

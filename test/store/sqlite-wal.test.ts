@@ -13,7 +13,7 @@ import { listIds, openSqliteStore } from '../support/stores.ts'
 
 const megabyte = 1024 * 1024
 /** How often the store looks at the size of its log. */
-const lookMs = 200
+const pollMs = 200
 const log = { refuseBytes: 2 * megabyte, endBytes: 6 * megabyte }
 const everything = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
 
@@ -24,7 +24,7 @@ async function open(bounds = log): Promise<{
   write: () => Promise<void>
 }> {
   const path = join(newFolder(), 'plants.db')
-  const store = openSqliteStore(path, { log: bounds })
+  const store = openSqliteStore(path, { wal: bounds })
   let id = 0n
   const name = 'x'.repeat(100_000)
   return {
@@ -67,7 +67,7 @@ describe('the log of a SQLite store during exports', () => {
     const next = await store.openSnapshot()
     releaseAfterTest(next.close)
     while (logBytes() <= log.endBytes) await write()
-    t.mock.timers.tick(lookMs)
+    t.mock.timers.tick(pollMs)
     await assert.rejects(walk(oldest), { number: 50300 })
     assert.equal(await walk(next), 1)
   })
