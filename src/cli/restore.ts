@@ -79,7 +79,7 @@ async function restoreTo(
   }
 }
 
-/** Refuses a store with a log, whose content would be lost. */
+/** Refuses a store with a WAL, whose content would be lost. */
 function requireNoWal(file: string): void {
   const log = findWal(file)
   if (log === undefined) return

@@ -19,7 +19,7 @@ export interface TlsSettings {
   readonly key: string | undefined
 }
 
-/** When a silent connection is probed, how often, and after how many probes it is given up. */
+/** When an idle connection is probed, how often, and how many probes may go unanswered. */
 export interface KeepAlive {
   readonly idleMs: number
   readonly intervalMs: number | undefined
@@ -33,14 +33,14 @@ export interface Address {
   readonly password: string | undefined
   readonly database: string | undefined
   readonly tls: TlsSettings
-  /** Whether TLS begins at once, or after the server was asked for it. */
+  /** Whether TLS begins at once, or after the server has agreed to it. */
   readonly negotiation: 'postgres' | 'direct'
-  /** How long the attempt to reach one server may take. */
+  /** How long connecting to one server may take. */
   readonly connectTimeoutMs: number
   /** Absent: idle connections are not probed. */
   readonly keepAlive: KeepAlive | undefined
   readonly isPrepared: boolean
-  /** Settings that a server gets with every connection. */
+  /** Settings that are sent with every connection. */
   readonly settings: Readonly<Record<string, string>>
 }
 
@@ -59,7 +59,7 @@ const addressPattern = new RegExp(
 const defaultConnectTimeoutMs = 2_000
 const defaultIdleMs = 60_000
 
-/** Splits an address of PostgreSQL; undefined when it is none. Only hosts are looked at. */
+/** Splits an address of PostgreSQL; undefined if it is not one. Only its hosts are checked. */
 export function splitAddress(url: string) {
   const groups = addressPattern.exec(url)?.groups
   if (groups === undefined) return undefined
@@ -120,12 +120,12 @@ function toMs(seconds: string | undefined): number | undefined {
 
 function toTlsMode({ sslmode, ssl, sslrootcert }: Parameters): TlsMode {
   if (sslmode !== undefined) return sslmode as TlsMode
-  // JDBC's way to ask for TLS, which libpq knows as well.
+  // JDBC's way to ask for TLS, which libpq accepts as well.
   if (ssl !== undefined) return 'require'
   return sslrootcert === 'system' ? 'verify-full' : 'prefer'
 }
 
-/** Throws `UnusableStore` if parameters cannot mean anything together. */
+/** Throws `UnusableStore` if parameters contradict each other. */
 function refuseContradictions({ authority }: AddressParts, parameters: Parameters): void {
   const { host, port, channel_binding, sslnegotiation, sslrootcert } = parameters
   const mode = toTlsMode(parameters)
@@ -179,7 +179,7 @@ export function toSocketPath({ host, port }: Host): string {
   return `${host}/.s.PGSQL.${port}`
 }
 
-/** The hosts before the path, or those of the parameters where there are none. */
+/** The hosts before the path or, if there are none, those of the parameters. */
 function toHosts(authority: string, query: string): Host[] | undefined {
   if (authority !== '') return toAll(authority.split(',').map(toHost))
   const hosts = findParameter(query, 'host')?.split(',')
@@ -208,7 +208,7 @@ function toAll<Value>(values: readonly (Value | undefined)[]): Value[] | undefin
   return defined.length === values.length ? defined : undefined
 }
 
-/** Undefined when the text is not well encoded. */
+/** Undefined if the percent-encoding is broken. */
 function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text)
@@ -218,8 +218,8 @@ function decode(text: string): string | undefined {
 }
 
 /**
- * The parameters that are taken, with the values that each may have: any text, one of several, or
- * a whole number from 1 on. They mean what they mean for libpq.
+ * The accepted parameters with their values: any text, one of a list, or a whole number up to a
+ * maximum. They mean the same as for libpq.
  */
 const accepted = {
   host: 'any',
@@ -272,12 +272,12 @@ function findMistake(values: (typeof accepted)[Name], value: string): string | u
   return `must be ${list.join(', ').replace(/, ([^,]*)$/, ' or $1')}`
 }
 
-/** One parameter; undefined when there is none. The others are not looked at. */
+/** One parameter; undefined if it is missing. The others are not checked. */
 function findParameter(query: string, sought: Name): string | undefined {
   return decodeQuery(query).find(([name]) => name === sought)?.[1]
 }
 
-/** A plus sign is itself, as for libpq: file names may have one. */
+/** A plus sign stands for itself, as for libpq: file names may contain one. */
 function decodeQuery(query: string): [name: string, value: string][] {
   return [...new URLSearchParams(query.replaceAll('+', '%2B'))]
 }
@@ -290,7 +290,7 @@ function explainRefusal(name: string): string {
   if (name === 'tcp_user_timeout') {
     return (
       'DATABASE_URL has the parameter tcp_user_timeout, which Node.js cannot set: leave it out. ' +
-      'A server that is silent for a second is given up.'
+      'The service drops a server that does not answer for a second.'
     )
   }
   const shown = /^\w{1,40}$/.test(name) ? name : 'without a proper name'

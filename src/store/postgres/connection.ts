@@ -15,50 +15,49 @@ import {
 } from './sql.ts'
 
 /**
- * One connection to one server, a `Client` of pg. It is opened here and never opened again: once
- * it is lost or destroyed, every statement on it fails with `Lost`, those under way included.
+ * One connection to one server, a `Client` of pg. It never reconnects: once it is lost or
+ * destroyed, every statement on it fails with `Lost`, including those in flight.
  *
- * Statements are pipelined: each is sent at once, and the server answers in their order. An error
- * of the server ends one statement. Whatever else happens (a fatal error, a closed socket, a
- * deadline, a result that cannot be right) ends the connection, so no answer can meet the
- * statement of somebody else.
+ * Statements are pipelined: each is sent at once, and the server answers in order. An error of the
+ * server ends one statement. Anything else (a fatal error, a closed socket, a deadline, an
+ * implausible result) ends the connection, so that no statement can get the answer to another.
  */
 export interface Connection {
   readonly sql: Sql
   /**
-   * The rows of a COPY to STDOUT as text, in pieces. While nobody reads on, the socket is paused
-   * and the server waits. The connection is destroyed if the next piece takes longer than this
-   * time, or if the reader leaves before the end.
+   * The rows of a COPY to STDOUT as pieces of text. While the caller does not read, the socket is
+   * paused and the server waits. If a piece takes longer than the timeout, or the caller stops
+   * before the end, the connection is destroyed.
    */
   copy(text: string, timeoutMs: number): AsyncGenerator<string>
   /** How many warnings the server has sent. */
   warnings(): number
-  /** Lets the statements under way finish within this time, then closes the connection. */
+  /** Lets the statements in flight finish within this time, then closes the connection. */
   end(graceMs: number): Promise<void>
   /** Closes the socket at once. The server may still execute what was sent. */
   destroy(): void
 }
 
-/** How to connect to a server, and what it must be told with each connection. */
+/** How to connect to a server, and the settings to send. */
 export interface Terms {
   /** Absent: nothing is encrypted. */
   readonly tls: ConnectionOptions | undefined
   readonly settings: Readonly<Record<string, string>>
 }
 
-/** How much text of a COPY is read ahead. */
+/** How much text of a COPY is buffered. */
 const pieceChars = 64 * 1024
-/** How long the server has to take a farewell. */
+/** How long the server may take to close a connection. */
 const farewellMs = 100
-/** The SQLSTATE of a notice that is no warning. */
+/** The SQLSTATE of a notice that is not a warning. */
 const noWarning = '00000'
-/** The protocol that a server agrees to when TLS comes first. */
+/** The ALPN protocol of `sslnegotiation=direct`. */
 const protocol = 'postgresql'
 
 /**
- * Opens a connection to a server, or throws why it cannot be used: it must be a primary, and look
- * for functions and operators among its own first. `onClosed` is called once, with a reason unless
- * the connection was ended or destroyed here.
+ * Opens a connection to a server, or throws why it cannot be used: it must be a primary, with
+ * `pg_catalog` first in its search path. `onClosed` is called once, with a reason unless the
+ * connection was ended or destroyed by us.
  */
 export async function openConnection(
   address: Address,
@@ -72,7 +71,7 @@ export async function openConnection(
   let isOurs = false
   let warnings = 0
 
-  // pg itself sends only the settings that it knows.
+  // pg would only send the settings that it knows.
   Object.assign(client, {
     getStartupConf: () => ({ user: client.user, database: client.database, ...settings }),
   })
@@ -94,7 +93,7 @@ export async function openConnection(
     lose(undefined)
   }
 
-  /** Sends a query. It fails with `Lost` if the server is not ready for the next one afterwards. */
+  /** Sends a query. Fails with `Lost` if the connection ends before it is ready for the next. */
   function send(query: PgQuery): Promise<PgResult> {
     return new Promise((resolve, reject) => {
       if (lost !== undefined) throw lost
@@ -112,7 +111,7 @@ export async function openConnection(
         }
         connection.once('readyForQuery', onReady).once('end', onEnd)
       }
-      // Statements of one turn of the event loop go out together, as do then their answers.
+      // Statements of one turn of the event loop are sent in one packet, and so are their answers.
       if (connection.stream.writableCorked === 0) {
         const { stream } = connection
         stream.cork()
@@ -124,13 +123,13 @@ export async function openConnection(
 
   async function execute(text: string, values: readonly Value[] = []) {
     const rows: Texts[] = []
-    // pg would make an object of each row and emit an event.
+    // pg would build an object and emit an event for each row.
     const handleDataRow = ({ fields }: { readonly fields: Texts }) => void rows.push(fields)
     const query = Object.assign(newQuery(text, values), { handleDataRow })
     if (address.isPrepared) query.name = toStatementName(text)
     const { fields, rowCount } = await send(query).catch((error) => {
       if (!isStale(error)) throw error
-      // The statement was prepared before the tables changed, or by somebody else.
+      // The statement was prepared before the tables changed, or by another client of a pooler.
       lose(error)
       throw toLost(error)
     })
@@ -162,7 +161,7 @@ export async function openConnection(
     let wake = () => {}
     const query = Object.assign(newQuery(text), {
       handleCopyData({ chunk }: { readonly chunk: Buffer }) {
-        // As text at once: pg uses the memory of a chunk again.
+        // Copied, because pg reuses the memory of a chunk.
         piece += chunk.toString()
         if (piece.length < pieceChars) return
         stream.pause()
@@ -187,7 +186,7 @@ export async function openConnection(
       await sent
       if (piece !== '') yield piece
     } finally {
-      // The last rows may have paused a socket that has to take other answers.
+      // The last rows may have paused the socket, which later answers need.
       stream.resume()
       if (!isDone) destroy()
     }
@@ -239,7 +238,7 @@ function newClient(address: Address, at: Host, tls: ConnectionOptions | undefine
     port: at.port,
     user: address.user,
     database: address.database,
-    // Given none, pg would look for one in the environment and in files.
+    // Without a function, pg would look for a password in the environment and in files.
     password: () => password ?? Promise.reject(noPassword()),
     ssl: tls ?? false,
     sslnegotiation: tls === undefined ? 'postgres' : address.negotiation,
@@ -254,19 +253,19 @@ function toObject(fields: readonly pg.FieldDef[], row: Texts): object {
   )
 }
 
-/** Texts and 64-bit integers stay as they come. */
+/** Text and 64-bit integers stay text. */
 function toValue(text: string | null, type: number): unknown {
   return text === null || unparsed.includes(type) ? text : pg.types.getTypeParser(type)(text)
 }
 
 const unparsed: readonly number[] = [pg.types.builtins.INT8, pg.types.builtins.TEXT]
 
-/** What a server answers to a wrong one. */
+/** The same code that a server sends for a wrong password. */
 function noPassword(): Error {
   return Object.assign(new Error('the server asks for a password'), { code: '28P01' })
 }
 
-/** Connects within the time of the address. Failures of TLS are told from others. */
+/** Connects within `connectTimeoutMs`. Distinguishes failures of TLS from others. */
 async function connect(
   client: pg.Client,
   { connectTimeoutMs, negotiation }: Address,
@@ -306,7 +305,7 @@ async function connect(
   }
 }
 
-/** Ends the connection where pg would throw, and end the process, over what a server sends. */
+/** Ends the connection on malformed input, where pg would throw and end the process. */
 function guard(stream: Duplex): void {
   for (const listener of stream.listeners('data')) {
     stream.off('data', listener as () => void).on('data', (bytes) => {
@@ -334,13 +333,13 @@ function toLost(cause: unknown): Lost {
   return cause instanceof Lost ? cause : new Lost(codeOf(cause) || 'CLOSED', cause)
 }
 
-/** Throws unless the server is a primary whose own functions and operators come first. */
+/** Throws unless the server is a primary with `pg_catalog` first in its search path. */
 export async function requirePrimary(sql: Sql): Promise<void> {
   const [{ is_standby, schemas }] = await sql<[{ is_standby: boolean; schemas: string }]>`
     SELECT pg_catalog.pg_is_in_recovery() AS is_standby,
       pg_catalog.current_schemas(TRUE)::pg_catalog.text AS schemas`
   if (is_standby) throw new Lost(standby)
-  // PostgreSQL never looks for functions and operators among temporary objects.
+  // PostgreSQL never looks up functions and operators in the temporary schema.
   if (/^\{(pg_temp_\d+,)?pg_catalog[,}]/.test(schemas)) return
   throw new UnusableStore(
     'The search_path of the user of DATABASE_URL names pg_catalog after another schema, so that ' +

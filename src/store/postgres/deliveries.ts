@@ -12,9 +12,9 @@ import {
 import type { Sql } from './sql.ts'
 
 /**
- * The statements on deliveries. A process takes and saves only while the row of the receiver names
- * it, in one statement. These commits do not wait for the disk or a standby: after a crash of the
- * server the last ones are gone, with all that came after them, and are made again.
+ * The statements on deliveries. `take` and `save` check the lease and write in one statement. Their
+ * commits do not wait for the disk or a standby: a crash of the server loses the last ones, in
+ * order, and the deliveries are repeated.
  */
 export const deliveryStatements = {
   /** Returns whether the lease is held. */

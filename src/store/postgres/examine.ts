@@ -14,7 +14,7 @@ import { oldestServer, readVersion, requirePrivileges } from './schema.ts'
 import { openSession, type Session } from './session.ts'
 import type { Sql } from './sql.ts'
 
-/** A server whose clock differs by more than this gives tokens another lifetime. */
+/** A larger clock difference noticeably changes the lifetime of tokens. */
 const clockToleranceMs = 2_000
 const maxUsedShare = 0.8
 const readTimeoutMs = 5_000
@@ -76,7 +76,7 @@ async function examine(sql: Sql): Promise<Finding[]> {
   ]
 }
 
-/** A schema of a newer release is refused with a message of its own. */
+/** Reports the schema of a newer release, which `readVersion` refuses. */
 function toNewerSchema(error: unknown): Finding {
   if (error instanceof UnusableStore) return warning('schema', error.message)
   throw error
@@ -105,7 +105,7 @@ function examineConnections({ connections, max_connections }: Settings): Finding
 
 async function examinePrivileges(sql: Sql, schema: number): Promise<Finding> {
   const subject = 'privileges'
-  // The tables of an older schema are not all there yet.
+  // An older schema does not have all the tables yet.
   if (schema < migrations.length) return ok(subject, 'examined by the next "serve"')
   try {
     await requirePrivileges(sql)

@@ -2,9 +2,9 @@ import { diskFull, unconfirmed, unreachable } from '../failures.ts'
 import { UnusableStore } from '../store.ts'
 import { type Host, isUnixSocket, toSocketPath } from './address.ts'
 
-/** The connection is gone or given up. A statement that was sent may have been executed. */
+/** The connection is lost or abandoned. A statement that was sent may have been executed. */
 export class Lost extends Error {
-  /** Why: the code of an error of the system or the server, or a word of our own. */
+  /** The code of an error of the system or the server, or one of our own. */
   readonly code: string
   constructor(code: string, cause?: unknown) {
     super(`the connection is lost (${code})`, { cause })
@@ -13,10 +13,10 @@ export class Lost extends Error {
   }
 }
 
-/** The handshake failed. */
+/** The TLS handshake failed. */
 export class TlsFailure extends Lost {}
 
-/** Another transaction changed the rows meanwhile: decisions made from them must be made again. */
+/** Another transaction changed the rows meanwhile, so the write must be retried. */
 export class StaleRows extends Error {
   constructor() {
     super('the rows were changed by another transaction')
@@ -24,42 +24,41 @@ export class StaleRows extends Error {
   }
 }
 
-/** The code of an error, the server's or the connection's: `28P01`, `ECONNREFUSED`. */
+/** The code of an error of the server or the connection, such as `28P01` or `ECONNREFUSED`. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
-/** Two transactions collided. The server rolled this one back, and it can be sent again. */
+/** A serialization conflict or deadlock: the server rolled back, and the write can be retried. */
 export function isConflict(error: unknown): boolean {
   if (isLoss(error)) return false
   return error instanceof StaleRows || ['40001', '40P01'].includes(codeOf(error))
 }
 
-/** The server takes no writes any more: it became a standby, or is about to stop. */
+/** The server no longer accepts writes: it became a standby. */
 export function isUnwritable(error: unknown): boolean {
   return codeOf(error) === '25006'
 }
 
-/** The connection was lost, or the server ended it. A statement that was sent may have run. */
+/** The connection was lost. A statement that was sent may have run. */
 export function isLoss(error: unknown): error is Lost {
   return error instanceof Lost
 }
 
-/** The error of an answer that did not come in time. The server may still be working on it. */
+/** The answer did not come in time. The server may still be working on it. */
 export function timedOut(): Lost {
   return new Lost(timeout)
 }
 
-/** We stopped waiting. The server may still be working on it. */
 export function isTimeout(error: unknown): boolean {
   return codeOf(error) === timeout
 }
 
 const timeout = 'TIMEOUT'
-/** The server is a standby: it cannot take writes. */
+/** The code for a server that is a standby. */
 export const standby = 'STANDBY'
 
-/** The promise's outcome, or the error `timedOut`. The promise itself goes on. */
+/** The outcome of a promise, or the error `timedOut`. The promise itself keeps running. */
 export async function withTimeout<Value>(
   promise: Promise<Value>,
   timeoutMs: number,
@@ -75,7 +74,7 @@ export async function withTimeout<Value>(
   }
 }
 
-/** The failure of a write that was sent. The server's own errors undid it; a loss may not have. */
+/** The failure of a write. A server error rolled it back; a lost connection may not have. */
 export function toWriteFailure(error: unknown): unknown {
   if (isLoss(error)) return unconfirmed(error)
   return codeOf(error) === '53100' ? diskFull(error) : toReadFailure(error)
@@ -89,7 +88,7 @@ export function toReadFailure(error: unknown): unknown {
     : error
 }
 
-// Classes of SQLSTATE that mean "not now": resources, the operator, the server's own system.
+// SQLSTATE classes of transient errors: resources, operator intervention, system errors.
 const transientClasses = ['53', '55', '57', '58']
 
 /** Why no server can be used, in one line for the operator. */
@@ -99,7 +98,6 @@ export interface Explanation {
   readonly isFinal: boolean
 }
 
-/** Explains why none of the hosts could be used. */
 export function explainUnusable(error: unknown, hosts: readonly Host[]): Explanation {
   const reasons: unknown[] = error instanceof AggregateError ? error.errors : [error]
   for (const reason of reasons) {
@@ -131,7 +129,7 @@ function toFinalMessage(reason: unknown): string | undefined {
   if (reason instanceof TlsFailure && !transientCodes.includes(reason.code)) {
     return tlsMessages[reason.code] ?? toTlsMessage(reason.code)
   }
-  // With TLS 1.3, a server refuses the certificate of its client after the handshake.
+  // With TLS 1.3, a server rejects the certificate of its client after the handshake.
   if (codeOf(reason).startsWith('ERR_SSL_')) return toTlsMessage(codeOf(reason))
   return serverMessages[codeOf(reason)]
 }
@@ -163,7 +161,7 @@ function toTlsMessage(code: string): string {
     : `The PostgreSQL server of DATABASE_URL cannot be reached over TLS (${code}).`
 }
 
-/** A server that starts or stops closes connections at any moment. */
+/** A server that starts or stops may close connections at any moment. */
 const transientCodes = ['ABORT_ERR', 'ECONNRESET', 'EPIPE', 'TIMEOUT', 'TLS_NO_ANSWER']
 
 const untrustedCodes = [

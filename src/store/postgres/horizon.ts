@@ -1,33 +1,32 @@
 import type { Sql } from './sql.ts'
 
 /**
- * How far the rows of the journal are settled: no row can come up before them any more.
+ * The horizon up to which the rows of the journal are settled: no earlier row can appear any more.
  *
- * A transaction draws the number of its row last, when it holds every lock that it waits for. So
- * two transactions that change one plant have their numbers in the order of their commits. Others
- * may commit in another order than they drew: then a number is missing for a moment, or for good,
- * when its transaction was rolled back. `nextval` keeps a lock on the sequence until the
- * transaction has ended, and is visible or undone. So the missing number is settled once everybody
- * has ended who held this lock after the number was missed. Transactions of others do not matter.
+ * A transaction draws its `seq` last, when it holds every lock that it needs. So two transactions
+ * that change the same plant draw in the order of their commits. Others may commit out of order,
+ * which leaves a gap until the slower one commits, or forever if it rolls back. `nextval` holds a
+ * lock on the sequence until the transaction ends. A gap is therefore settled once every
+ * transaction that held the lock when we saw the gap has ended. Other transactions do not matter.
  */
 export interface Horizon {
-  /** Counts the rows that are settled, given the numbers of consecutive rows. */
+  /** Counts how many of these consecutive rows are settled. */
   countSettled(seqs: readonly number[]): number
-  /** Notes that a row is settled, since its position was given out. */
+  /** Notes that a row is settled, because a client already has its position. */
   include(seq: number): void
-  /** Looks whether more has settled. Rows that were read before this are to be read again. */
+  /** Checks whether more has settled. If so, rows that were read before must be read again. */
   settle(sql: Sql): Promise<boolean>
-  /** The number of the last settled row; undefined when nothing is known yet. */
+  /** The last settled row; undefined if none is known yet. */
   last(): number | undefined
 }
 
-/** Transactions that may hold missing numbers up to this one. */
+/** Transactions that may still fill gaps up to this row. */
 interface Waiting {
   readonly upTo: number
   readonly holders: ReadonlySet<string>
 }
 
-/** Builds the horizon of one session. `onUnsettled` hears that somebody has to look again. */
+/** Builds the horizon of one session. `onUnsettled` is called if it has to be checked again. */
 export function buildHorizon(onUnsettled: () => void): Horizon {
   let last: number | undefined
   let waiting: Waiting | undefined
@@ -52,7 +51,7 @@ export function buildHorizon(onUnsettled: () => void): Horizon {
     },
 
     async settle(sql) {
-      // The server looks at the locks after it has fixed which rows are visible.
+      // The server reads the locks after it has taken the snapshot of the rows.
       const [row] = await sql<[{ last: string | null; holders: string | null }]>`
         SELECT (SELECT pg_catalog.max(seq) FROM plant_store.journal) AS last,
           (SELECT pg_catalog.string_agg(virtualtransaction, ' ') FROM pg_catalog.pg_locks

@@ -17,21 +17,21 @@ import {
 import type { Horizon } from './horizon.ts'
 import type { Sql } from './sql.ts'
 
-/** A row of the journal. Changes beyond its share of a page are left out. */
+/** A row of the journal, without its changes if they exceed its share of the page. */
 interface SparseRow extends Omit<JournalRow, 'changes'> {
   readonly cursor: Cursor
   readonly bytes: number
   readonly changes: string | undefined
 }
 
-/** How many rows are read at first, and at most, for a page. */
+/** How many rows the first query for a page reads, and the most that any does. */
 const firstRows = 32
 const maxRows = 1_000
-/** How often a page that would be empty looks again whether changes under way have ended. */
-const maxLooks = 5
-const lookAgainMs = 5
+/** How often a page that would be empty polls for transactions in flight to end. */
+const maxPolls = 5
+const pollMs = 5
 
-/** A row as the server sends it; without a number when the journal is empty. */
+/** A row as the server sends it. Without a `seq`, the journal is empty. */
 interface SelectedRow {
   readonly journalId: string | null
   readonly seq: string | null
@@ -42,7 +42,7 @@ interface SelectedRow {
   readonly changes: string | null
 }
 
-/** Reads a page of the changes that nothing can come before any more. */
+/** Reads a page of settled changes. */
 export async function readJournal(
   sql: Sql,
   horizon: Horizon,
@@ -56,12 +56,12 @@ export async function readJournal(
   let begin: Cursor | undefined
   let cursor: Cursor | 'oldest' = asked
   let rowsRead = 0
-  for (let looks = 1; ; ) {
+  for (let polls = 1; ; ) {
     const count = toRowCount(limit - events.length, events.length, rowsRead)
     const rows = await selectRows(sql, cursor, count)
     if (rows === 'off') return rows
     const from = toBeginning(rows, cursor)
-    // What was read before a trim took the rest is a page all the same.
+    // If a trim removed the rest meanwhile, the changes so far are the page.
     if (from === undefined) return begin === undefined ? 'gone' : toPage(begin, events, false)
     if (cursor !== 'oldest') horizon.include(from.seq)
     begin ??= from
@@ -86,28 +86,28 @@ export async function readJournal(
     const isFull = events.length === limit || fitting.length < settled.length
     if (isFull) return toPage(begin, events, false)
     if (settled.length < rows.length) {
-      // A change before the next row may still be under way.
+      // An earlier row may still be in flight.
       if (await horizon.settle(sql)) continue
-      if (events.length > 0 || looks++ === maxLooks) return toPage(begin, events, true)
-      await sleep(lookAgainMs)
+      if (events.length > 0 || polls++ === maxPolls) return toPage(begin, events, true)
+      await sleep(pollMs)
     } else if (rows.length < count) return toPage(begin, events, true)
   }
 }
 
-/** How many rows are likely to have this many events, judged by those that were read. */
+/** Estimates how many rows have this many events, from the rows read so far. */
 function toRowCount(wanted: number, eventsRead: number, rowsRead: number): number {
   if (eventsRead === 0) return Math.min(wanted + 1, firstRows)
   return Math.min(maxRows, Math.ceil((wanted * rowsRead) / eventsRead) + 1)
 }
 
-/** The cursor where a page begins, if it is in the first of these rows. */
+/** The cursor at which a page begins; undefined if it is not in the first row. */
 function toBeginning([first]: readonly SparseRow[], wanted: Cursor | 'oldest'): Cursor | undefined {
   if (first === undefined || wanted === 'oldest') return first?.cursor
   const end = { ...first.cursor, index: first.count }
   return wanted.journalId === end.journalId && isReached(wanted, end) ? wanted : undefined
 }
 
-/** The first rows, as many as a page has room for: at least one, whatever its size. */
+/** The first rows that fit into a page: at least one, whatever its size. */
 function toFitting(
   rows: readonly SparseRow[],
   from: Cursor,
@@ -130,7 +130,7 @@ function toPage(begin: Cursor, events: readonly JournalEvent[], isLast: boolean)
   return { begin: start, events, end: events.at(-1)?.position ?? start, isLast }
 }
 
-/** Reads rows from the one with this cursor on. See `SparseRow` for what is left out. */
+/** Reads rows from a cursor on, as `SparseRow`s. */
 async function selectRows(
   sql: Sql,
   from: Cursor | 'oldest',
@@ -159,7 +159,7 @@ async function selectRows(
   return found
 }
 
-/** The changes that were left out of these rows, by the numbers of the rows. */
+/** The changes that were left out of these rows, by `seq`. */
 async function selectLeftOut(sql: Sql, rows: readonly SparseRow[]): Promise<Map<number, string>> {
   const seqs = rows.filter(({ changes }) => changes === undefined).map(({ cursor }) => cursor.seq)
   if (seqs.length === 0) return new Map()

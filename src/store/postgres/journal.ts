@@ -9,15 +9,15 @@ import { codeOf } from './failures.ts'
 import type { Horizon } from './horizon.ts'
 import { inTransaction, type Sql } from './sql.ts'
 
-/** How long the end of the journal waits for changes under way, and how often it looks. */
+/** How long `journalEnd` waits for transactions in flight, and how often it polls. */
 const endTimeoutMs = 1_000
-const lookAgainMs = 5
-/** How long the begin of the journal waits for changes under way. All others wait behind it. */
+const pollMs = 5
+/** How long switching the journal on waits for transactions in flight. Writes queue behind it. */
 const switchTimeoutMs = 3_000
 
 /**
- * Begins or ends the journal as wanted, for every process of the store.
- * It begins between two changes: those under way end before it, others wait, and see that it is on.
+ * Switches the journal on or off for every process of the store. It begins between two
+ * transactions: those in flight end first, and later ones wait and then see that it is on.
  */
 export async function setJournaling(sql: Sql, wanted: Journaling): Promise<void> {
   const [row] = await sql<[{ id: string | null }]>`SELECT id FROM plant_store.journal_life`
@@ -41,8 +41,8 @@ export async function setJournaling(sql: Sql, wanted: Journaling): Promise<void>
 }
 
 /**
- * Writes a row, if the journal is on. It must be the last statement that can wait (see `Horizon`),
- * and come after those that change plants: see `setJournaling`.
+ * Writes a row if the journal is on. It must be the last statement that can wait for a lock (see
+ * `Horizon`), and come after those that change plants (see `setJournaling`).
  */
 export async function writeRow(sql: Sql, { at, nonce, count, changes }: JournalRow): Promise<void> {
   await sql`
@@ -52,7 +52,7 @@ export async function writeRow(sql: Sql, { at, nonce, count, changes }: JournalR
     FROM plant_store.journal_life WHERE id IS NOT NULL`
 }
 
-/** Waits until no change is under way, and keeps others waiting until the transaction ends. */
+/** Waits until no write is in flight, and blocks new ones until the transaction ends. */
 async function waitForChanges(sql: Sql): Promise<void> {
   try {
     await sql`SELECT pg_catalog.set_config('lock_timeout', ${String(switchTimeoutMs)}, TRUE)`
@@ -66,14 +66,14 @@ async function waitForChanges(sql: Sql): Promise<void> {
   }
 }
 
-/** The position after every settled change, once those under way have settled. */
+/** The position after the last settled change, once transactions in flight have settled. */
 export async function journalEnd(sql: Sql, horizon: Horizon): Promise<Position | 'off'> {
   const deadline = performance.now() + endTimeoutMs
   const newest = Number(await lastRow(sql))
-  // What a page still waited for settles first, and may have been less than is there now.
+  // A wait that a page began earlier settles first, and may cover fewer rows than there are now.
   while (!(await horizon.settle(sql)) || (horizon.last() ?? 0) < newest) {
     if (performance.now() > deadline) break
-    await sleep(lookAgainMs)
+    await sleep(pollMs)
   }
   const last = horizon.last()
   if (last === undefined) throw unreachable()
@@ -85,7 +85,7 @@ export async function journalEnd(sql: Sql, horizon: Horizon): Promise<Position |
   return id === null ? 'off' : toPosition({ journalId: id, seq: Number(seq), nonce, index: count })
 }
 
-/** The number of the last row that can be seen, to notice another. */
+/** The last visible row, to notice new ones. */
 export async function lastRow(sql: Sql): Promise<string | null> {
   const [row] = await sql<[{ last: string | null }]>`
     SELECT pg_catalog.max(seq) AS last FROM plant_store.journal`
@@ -99,7 +99,7 @@ export async function trimJournal(sql: Sql, before: number): Promise<boolean> {
   return isDone
 }
 
-/** Deletes some of the oldest rows, whatever their age. Returns how many changes they had. */
+/** Deletes some of the oldest rows regardless of age. Returns how many changes they had. */
 export async function dropChanges(sql: Sql, first: number, bytes: number): Promise<number> {
   const { upTo, changes } = planDrop(await selectOldest(sql), first, bytes)
   await deleteUpTo(sql, upTo)
@@ -118,7 +118,7 @@ async function deleteUpTo(sql: Sql, seq: number | undefined): Promise<void> {
   await sql`DELETE FROM plant_store.journal WHERE seq <= ${seq}::bigint`
 }
 
-/** Measures the rows after a number, up to another. The server does not read their texts for it. */
+/** Measures rows with `after < seq <= upTo`. The server does not read their texts for it. */
 export async function measureJournal(sql: Sql, after: number, upTo: number): Promise<Stretch> {
   const [row] = await sql<[Record<keyof Stretch, string>]>`
     SELECT pg_catalog.count(*) AS rows, coalesce(pg_catalog.sum(bytes), 0) AS bytes,

@@ -6,9 +6,9 @@ import type { Sql } from './sql.ts'
 
 /** A few connections for one kind of statements, with a bounded queue. */
 export interface Lane {
-  /** Runs `statements` on one of the connections. The time includes the wait for it. */
+  /** Runs `statements` on one of the connections. The timeout includes the wait in the queue. */
   run<Value>(statements: Statements<Value>, timeoutMs: number): Promise<Value>
-  /** Refuses tasks that wait and new ones. Statements under way go on. */
+  /** Refuses waiting and new tasks. Statements in flight continue. */
   close(): void
 }
 
@@ -17,12 +17,12 @@ type Statements<Value> = (sql: Sql) => Promise<Value>
 export interface LaneOptions {
   readonly open: () => Promise<Connection>
   readonly connections: number
-  /** How many tasks may be sent on one connection at a time. Tasks with transactions need 1. */
+  /** How many tasks may be in flight on one connection. Transactions need 1. */
   readonly depth: number
   /**
-   * What happens to a connection on which a task is late. One for reads is destroyed, and reads
-   * that were sent behind the late one are sent again. One for writes is left alone until the
-   * answer comes: a write must never be cancelled.
+   * What happens to a connection on which a task is late. A connection for reads is destroyed, and
+   * the reads behind the late one are sent again. A connection for writes waits for the answer: a
+   * write is never cancelled.
    */
   readonly whenLate: 'destroy' | 'wait'
 }
@@ -35,19 +35,19 @@ interface Task {
   sentAt: number
 }
 
-/** One connection with its tasks, the oldest first. */
+/** A connection with its tasks in flight, the oldest first. */
 interface PooledConnection {
   readonly connection: Connection
   readonly tasks: Task[]
 }
 
 const queueItems = 1_000
-/** How often tasks are checked for their time. */
+/** How often the deadlines of tasks are checked. */
 const checkMs = 50
-/** After a task that has been under way for this long, none is sent: it would have to wait. */
+/** No task is sent behind one that has been in flight for this long. */
 const slowMs = 10
 
-/** Builds a lane. Its connections are opened when they are needed. */
+/** Builds a lane. Connections are opened on demand. */
 export function buildLane({ open, connections, depth, whenLate }: LaneOptions): Lane {
   let pool: PooledConnection[] = []
   let queue: Task[] = []
@@ -66,7 +66,7 @@ export function buildLane({ open, connections, depth, whenLate }: LaneOptions): 
     })
   }
 
-  /** Sends tasks while a connection can take one, and opens another if all have something to do. */
+  /** Sends tasks while a connection can take one, and opens another if all are busy. */
   function startNext(): void {
     const now = performance.now()
     let isBusy = false
@@ -80,9 +80,9 @@ export function buildLane({ open, connections, depth, whenLate }: LaneOptions): 
     if (isBusy && !isClosed && openCount < connections) void openAnother()
   }
 
-  /** The connection with the fewest tasks, of those that can take another. */
+  /** The connection with the fewest tasks among those that can take another. */
   function findLeastBusy(now: number): PooledConnection | undefined {
-    // While connections are opened, each takes one task: the next may be idle.
+    // Until all connections are open, each takes one task: the next one may be idle.
     const maxTasks = pool.length < connections ? 1 : depth
     let found: PooledConnection | undefined
     for (const pooled of pool) {
@@ -125,14 +125,14 @@ export function buildLane({ open, connections, depth, whenLate }: LaneOptions): 
     }
   }
 
-  /** Gives late tasks up. */
+  /** Rejects late tasks. */
   function check(): void {
     const now = performance.now()
     const isLate = ({ endsAt }: Task) => now >= endsAt
     for (const { settle } of queue.filter(isLate)) settle.reject(unreachable())
     queue = queue.filter((task) => !isLate(task))
     for (const pooled of pool.filter(({ tasks }) => tasks.some(isLate))) {
-      // A statement that was sent may have been executed; one that was not cannot have been.
+      // These were sent and may have been executed; those in the queue were not.
       for (const { settle } of pooled.tasks.filter(isLate)) settle.reject(timedOut())
       if (whenLate === 'destroy') abandon(pooled, isLate)
     }

@@ -1,7 +1,6 @@
 /**
- * The schema, one step after the other. A step that was released is never edited: add the next one.
- * Steps run with `search_path` set to `pg_catalog`: nothing of another user is found by its bare
- * name.
+ * The schema, step by step. A released step is never edited: add another one. Steps run with
+ * `search_path` set to `pg_catalog`, so that no unqualified name finds an object of another user.
  */
 export const migrations: readonly string[] = [
   `CREATE TABLE plant_store.plants (
@@ -35,7 +34,7 @@ export const migrations: readonly string[] = [
    END $$;
    CREATE TABLE plant_store.token_revision (revision bigint NOT NULL);
    INSERT INTO plant_store.token_revision VALUES (0);`,
-  // By a hash of the tag, because a B-tree cannot hold a long text.
+  // By a hash of the tag, because a B-tree cannot index a long text.
   `CREATE INDEX plants_by_tag ON plant_store.plants (hashtextextended(tag, 0), id) WHERE tag IS NOT NULL;
    CREATE TABLE plant_store.keys (
      token_id text NOT NULL,
@@ -46,10 +45,9 @@ export const migrations: readonly string[] = [
      PRIMARY KEY (token_id, key)
    );
    CREATE INDEX keys_by_use ON plant_store.keys (used_at);`,
-  // By the tag itself, or by its SHA-256 where that is shorter: no two tags can be made to share a
-  // key. The key of a short tag has at most 31 bytes, that of a long one 32. The functions find
-  // their names whatever search_path says: the body of the first is bound when it is made, the
-  // second sets its own.
+  // By the tag itself, or by its SHA-256 if that is shorter, so that nobody can make two tags share
+  // a key: that of a short tag has at most 31 bytes, that of a long one 32. Both functions ignore
+  // the caller's search_path: the first is bound when it is created, the second sets its own.
   `DROP INDEX plant_store.plants_by_tag;
    CREATE FUNCTION plant_store.tag_key(tag text) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE
    RETURN CASE WHEN octet_length(tag) < 32 THEN decode(replace(tag, '\\', '\\\\'), 'escape')
@@ -67,7 +65,7 @@ export const migrations: readonly string[] = [
        AND NOT EXISTS (SELECT FROM plant_store.plants);
      RETURN FOUND;
    END $$;`,
-  // The function without the last characters stays, for processes of an older release.
+  // The function without the last characters stays for processes of an older release.
   `ALTER TABLE plant_store.tokens ADD COLUMN last_four text;
    CREATE FUNCTION plant_store.add_first_token(
      new_id text, new_hash bytea, new_name text, new_scopes text, new_created_at bigint,
@@ -81,8 +79,9 @@ export const migrations: readonly string[] = [
        AND NOT EXISTS (SELECT FROM plant_store.plants);
      RETURN FOUND;
    END $$;`,
-  // A row for each commit. The first row of a life has no changes; it is where the life begins.
-  // Rows are short-lived and seldom read: they are not compressed, and mostly kept in one piece.
+  // A row for each commit. `journal_life` has the journal id, or NULL while the journal is off, and
+  // the row with which it begins, which has no changes. Rows are short-lived and rarely read, so
+  // they are not compressed and mostly stored inline.
   `CREATE SEQUENCE plant_store.journal_seq;
    CREATE TABLE plant_store.journal (
      seq bigint PRIMARY KEY,
@@ -134,10 +133,10 @@ export const migrations: readonly string[] = [
    );
    CREATE TABLE plant_store.receiver_revision (revision bigint NOT NULL);
    INSERT INTO plant_store.receiver_revision VALUES (0);`,
-  // The database for which the receivers were added. In a copy of it they are paused.
+  // The identity of the database to which the receivers were added. In a copy they are paused.
   'ALTER TABLE plant_store.receiver_revision ADD COLUMN home text;',
-  // In the order of the journal: `place` is the row and the line that a position names, with zeros
-  // before them. Deliveries have a body, and nothing needs the order in which they came.
+  // `place` sorts deliveries in journal order: the row and the line of a position, zero-padded.
+  // Deliveries get a body; the order in which they were added is no longer needed.
   `ALTER TABLE plant_store.deliveries ADD COLUMN place text COLLATE "C", ADD COLUMN body text;
    UPDATE plant_store.deliveries SET
      place = lpad(split_part(position, '-', 2), 10, '0') ||

@@ -9,13 +9,13 @@ import type { Sql, Texts } from './sql.ts'
 /** A plant that is too large for its share of the page. */
 type LargeRow = readonly [id: string, name: null, tag: string | null]
 
-/** A statement about the plants from an id on, and the same about those with a tag. */
+/** A statement on the plants from an id on, and the same for those with a tag. */
 interface Statements {
   readonly byId: string
   readonly byTag: string
 }
 
-/** How a statement follows the ids: forwards or backwards along an index. */
+/** The direction in which a statement walks along an index. */
 const directions = {
   asc: { start: '>=', end: '<=', way: '' },
   desc: { start: '<=', end: '>=', way: 'DESC' },
@@ -23,10 +23,10 @@ const directions = {
 type Direction = (typeof directions)[Order]
 
 /**
- * Makes both statements, given what comes before their FROM, and what comes after. The plants of a
- * tag are one stretch of the index by key and id. Only this form keeps the planner to it: with an
- * equality it reads and sorts the whole tag where it expects few plants, and walks along the ids of
- * all plants where it expects many.
+ * Builds both statements, given the text before FROM and the text at the end. The plants of a tag
+ * are one range of the index by key and id. Only a row comparison makes the planner use it: with an
+ * equality it reads and sorts the whole tag if it expects few plants, and walks along the ids of
+ * all plants if it expects many.
  */
 function toStatements({ start, end, way }: Direction, before: string, after = ''): Statements {
   return {
@@ -39,7 +39,6 @@ function toStatements({ start, end, way }: Direction, before: string, after = ''
   }
 }
 
-/** Makes the statements of both orders. */
 function inBothOrders(make: (direction: Direction) => Statements): Record<Order, Statements> {
   return { asc: make(directions.asc), desc: make(directions.desc) }
 }
@@ -68,8 +67,8 @@ const page = inBothOrders((direction) =>
 )
 
 /**
- * Reads one page. The server sends no texts of a plant that exceeds its share: then only the
- * beginning is read.
+ * Reads one page. The server omits the texts of a plant that exceeds its share of the page. In that
+ * case only the beginning of the page is read.
  */
 export async function listPlants(sql: Sql, query: ListQuery): Promise<PlantPage> {
   const plants: StoredPlant[] = []
@@ -95,8 +94,8 @@ const beginning = inBothOrders((direction) => {
 })
 
 /**
- * Reads the beginning of a page, up to the size that may be sent. The server knows lengths without
- * reading texts.
+ * Reads the beginning of a page, up to 1 MiB. The server knows the lengths without reading the
+ * texts.
  */
 async function listBeginning(sql: Sql, query: ListQuery): Promise<PlantPage> {
   const rows = await select<PlantRow<[found: string]>>(sql, beginning, query)

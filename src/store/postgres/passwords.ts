@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { explainErrno } from '../../errno.ts'
 import { type Host, isUnixSocket, splitAddress } from './address.ts'
 
-/** A server and the role on it, for which a password is needed. */
+/** A server, and the database and user on it that need a password. */
 export interface Login extends Host {
   readonly database: string
   readonly user: string
 }
 
-/** An address with its password, or the mistake that kept it from being found. */
+/** An address with its password, or the reason why it could not be found. */
 export type Found =
   | { readonly url: string; readonly mistake?: undefined }
   | { readonly url?: undefined; readonly mistake: string }
@@ -47,7 +47,7 @@ function searchFile(
   if (!path) return {}
   try {
     const status = statSync(path)
-    // A read of a pipe could wait for ever.
+    // Reading a pipe could block forever.
     const isReadable = status.isFile() && status.size <= maxFileBytes
     const content = isReadable ? readFileSync(path, 'utf8') : ''
     const password = logins.map((login) => findPassword(content, login)).find((one) => one)
@@ -55,7 +55,7 @@ function searchFile(
     if (password === undefined || !isOpen) return { password }
     return { mistake: `${path} has the password, but others can read it. Change its mode to 0600.` }
   } catch (error) {
-    // Only a file that was asked for has to be there.
+    // Only a file that the operator named has to exist.
     if (env.PGPASSFILE === undefined) return {}
     return { mistake: `PGPASSFILE: cannot read ${path}: ${explainErrno(error)}.` }
   }
@@ -74,14 +74,14 @@ export function findPassword(content: string, login: Login): string | undefined 
   return undefined
 }
 
-/** As for libpq, the server of the usual Unix socket is the one of this machine. */
+/** As for libpq, a server on the default Unix socket is called localhost. */
 function toHostName(at: Host): string {
   return isUnixSocket(at) && usualFolders.includes(at.host) ? 'localhost' : at.host
 }
 
 const usualFolders = ['/tmp', '/run/postgresql', '/var/run/postgresql']
 
-/** Splits at colons. A backslash makes the next character an ordinary one. */
+/** Splits at colons. A backslash escapes the next character. */
 function splitFields(line: string): string[] {
   const fields = ['']
   for (const [token] of line.matchAll(/\\?./gsu)) {

@@ -9,7 +9,7 @@ import { codeOf, StaleRows } from './failures.ts'
 import { writeRow } from './journal.ts'
 import type { Sql, Value } from './sql.ts'
 
-/** A plant, and what else was asked for. */
+/** A plant, and the other selected columns. */
 export type PlantRow<Others extends string[] = []> = readonly [
   id: string,
   name: string,
@@ -22,7 +22,7 @@ type KeyRow = Omit<KeyUse, 'version' | 'usedAt'> & { readonly version: string; u
 
 const keysPerStep = 500
 
-/** The plants with these ids, as far as there are any. */
+/** The plants that exist among these ids. */
 export async function findPlants(
   sql: Sql,
   ids: readonly bigint[],
@@ -40,14 +40,14 @@ export async function forgetKeys(sql: Sql, usedBefore: number): Promise<boolean>
   return rows.length < keysPerStep
 }
 
-/** The token of each plant, or one for all of them. */
+/** The token of each plant, or a single one for all of them. */
 type TokenIds = readonly (string | undefined)[]
 
 const uniqueViolation = '23505'
 
 /**
- * Runs a statement with plants as `$1` to `$4`, an array for each column, and with others after
- * them. Each is sent once, however often it is used.
+ * Runs a statement with plants as `$1` to `$4`, an array for each column, and other values after
+ * them. So each value is sent once, however often the statement uses it.
  */
 function runWithPlants<Row extends object = object>(
   sql: Sql,
@@ -65,9 +65,8 @@ function runWithPlants<Row extends object = object>(
 }
 
 /**
- * The plants of `$1` to `$4` as rows, if a condition is true. They come in the order of their ids,
- * so that two batches of creates never lock each other out. As a function in FROM, `unnest` would
- * store them before they are sorted.
+ * The plants of `$1` to `$4` as rows, if a condition is true. They are sorted by id, so that two
+ * batches of creates never deadlock. In FROM, `unnest` would materialize them before the sort.
  */
 function selectPlants(condition = 'TRUE'): string {
   return `
@@ -77,8 +76,8 @@ function selectPlants(condition = 'TRUE'): string {
 }
 
 /**
- * Inserts plants in one statement, with their rows of the journal if it is on: all of them, or none
- * if ids are taken. Returns these ids.
+ * Inserts plants and, if the journal is on, its rows, in one statement: all of them, or none if any
+ * id is taken. Returns the ids that are taken.
  */
 export async function insertAllOrNone(
   sql: Sql,
@@ -89,18 +88,18 @@ export async function insertAllOrNone(
   try {
     if (await insertAll(sql, plants, tokenIds)) return []
     const taken = await findTaken(sql, plants)
-    // Another transaction has deleted them since.
+    // Another transaction has deleted those plants meanwhile.
     if (taken.length === 0) throw new StaleRows()
     return taken
   } catch (error) {
-    // Another transaction took an id after the statement had looked.
+    // Another transaction took an id after the statement had checked.
     throw codeOf(error) === uniqueViolation ? new StaleRows() : error
   }
 }
 
 /**
- * To look for the ids first costs less than ON CONFLICT, with which the server logs each row twice.
- * A number is drawn for each row of the journal once every plant is inserted: see `Horizon`.
+ * Checking the ids first is cheaper than ON CONFLICT, which writes each row to the WAL twice. The
+ * `seq` of a journal row is drawn after all plants are inserted (see `Horizon`).
  */
 const insertionOfAll = `
   WITH inserted AS (
@@ -137,7 +136,7 @@ async function insertAll(
   return counted?.plants !== '0'
 }
 
-/** The ids alone: the plants that have them may be large. */
+/** Selects only ids, because plants may be large. */
 async function findTaken(sql: Sql, plants: readonly VersionedPlant[]): Promise<bigint[]> {
   const ids = plants.map(({ id }) => id)
   const rows = await sql<{ id: string }[]>`
@@ -145,13 +144,13 @@ async function findTaken(sql: Sql, plants: readonly VersionedPlant[]): Promise<b
   return rows.map(({ id }) => BigInt(id))
 }
 
-/** Rows that were read and locked, changed in memory, and are then written back at once. */
+/** Rows that are locked and read, changed in memory, and then written back together. */
 export interface LoadedRows extends Rows {
-  /** Writes the rows, and last those of the journal. */
+  /** Writes the rows, those of the journal last. */
   save(sql: Sql, journalRows: readonly JournalRow[]): Promise<void>
 }
 
-/** The beginning of a text, up to the characters that `$2` has for an id; all of a short one. */
+/** The beginning of a text, as many characters as `$2` has for its id; all of a short text. */
 function toBeginning(text: 'name' | 'tag'): string {
   return `CASE WHEN pg_catalog.octet_length(${text}) <= 1000 THEN ${text} ELSE
     pg_catalog.substr(${text}, 1, ($2::integer[])[pg_catalog.array_position($1::bigint[], id)]) END`
@@ -162,8 +161,8 @@ const selection = `
   FROM plant_store.plants WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE`
 
 /**
- * Locks the plants of these ids, in the same order in every process, and reads the keys. Plants may
- * be large, and many: of their texts it reads as many characters as are needed, given by id.
+ * Locks the plants with these ids, in the same order in every process, and reads the keys. Plants
+ * may be many and large, so it reads only the needed number of characters of their texts.
  */
 export async function loadRows(
   sql: Sql,
@@ -196,7 +195,7 @@ export async function loadRows(
     },
 
     async save(connection, journalRows) {
-      // One that came and went is inserted, too: others wait for its id, or have to be noticed.
+      // A plant that was created and deleted again is also inserted, to lock its id.
       const inserted = [...created].map(([id, plant]) => plants.get(id) ?? plant)
       const updated = [...plants.values()].filter(
         (plant) => before.has(plant.id) && plant !== before.get(plant.id),
@@ -209,7 +208,7 @@ export async function loadRows(
         insertKeys(connection, newUses),
         ...journalRows.map((row) => writeRow(connection, row)),
       ])
-      // Waits for all of them: a statement after the ROLLBACK would commit on its own.
+      // Waits for all, because a statement after the ROLLBACK would commit on its own.
       for (const outcome of saved) if (outcome.status === 'rejected') throw outcome.reason
     },
   }
@@ -279,7 +278,7 @@ function toPlantsById(rows: readonly VersionedRow[]): Map<bigint, VersionedPlant
 }
 
 export function toStored(row: PlantRow<string[]>): StoredPlant {
-  // Not destructured: an iterator for each row shows in the cost of a page.
+  // Not destructured: an iterator per row is a visible part of the cost of a page.
   const id = BigInt(row[0])
   return row[2] === null ? { id, name: row[1] } : { id, name: row[1], tag: row[2] }
 }

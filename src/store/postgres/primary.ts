@@ -7,19 +7,19 @@ import { pauseIfCopied, prepareSchema } from './schema.ts'
 import { openSession, type Session } from './session.ts'
 import type { Sql } from './sql.ts'
 
-/** The server that takes writes, wherever it is at the moment. */
+/** The server that currently accepts writes. */
 export interface Primary {
-  /** How long a caller waits for an answer, from the arrival of its request. */
+  /** How long a caller waits for an answer, counted from the arrival of its request. */
   readonly answerTimeoutMs: number
-  /** The connections to it. Undefined while no server can be used. */
+  /** The connections to it; undefined while no server is usable. */
   session(): Session | undefined
-  /** Gives up a session whose server can no longer be used, as a statement has shown. */
+  /** Abandons a session after a statement has shown that its server is unusable. */
   giveUp(session: Session, reason: unknown): void
   close(): Promise<void>
 }
 
 export interface PrimaryOptions {
-  /** How long a start waits for a server that does not answer yet. */
+  /** How long the start waits for a server that does not answer yet. */
   readonly startTimeoutMs?: number
   readonly answerTimeoutMs?: number
   readonly journaling?: Journaling
@@ -27,12 +27,12 @@ export interface PrimaryOptions {
 
 const defaultTimeoutMs = 5_000
 const retryMs = 100
-/** How long statements of a lost session may still get their answers. New ones wait for them. */
+/** How long the statements in flight on a lost session may still be answered. */
 const farewellMs = 1_000
 
 /**
- * Finds the primary among the hosts of the address, prepares its schema, and follows it from then
- * on.
+ * Finds the primary among the hosts of the address, prepares its schema, and follows the primary
+ * after a failover.
  */
 export async function openPrimary(
   url: string,

@@ -14,7 +14,7 @@ import { insertRow, inTransaction, type Sql } from './sql.ts'
 
 type Run = <Value>(statements: (sql: Sql) => Promise<Value>) => Promise<Value>
 
-/** The part of the store about receivers, with a way to read and one to write. */
+/** Builds the part of the store for receivers, given a way to read and one to write. */
 export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
   return {
     add: (receiver) => write((sql) => statements.add(sql, receiver)),
@@ -39,7 +39,7 @@ export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
 const statements = {
   add(sql: Sql, receiver: Receiver): Promise<'added' | 'too many'> {
     return inTransaction(sql, async () => {
-      // The row is locked, so that of two that are added at once the second counts the first.
+      // This locks the row, so that of two concurrent adds the second counts the first.
       await bumpRevision(sql)
       const [row] = await sql<[{ count: string }]>`
         SELECT pg_catalog.count(*) AS count FROM plant_store.receivers`
@@ -75,8 +75,8 @@ const statements = {
     return BigInt(row.revision)
   },
 
-  // By the clock of the database, which all processes share. A lease that ends too far in the
-  // future was made before that clock was set back.
+  // Uses the clock of the database, which all processes share. A lease that ends too far in the
+  // future was claimed before that clock was set back.
   async claim(sql: Sql, owner: string, leaseMs: number): Promise<Claim[]> {
     const rows = await sql<{ id: string; lease_epoch: string }[]>`
       WITH clock AS (SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000::numeric)::bigint AS now),

@@ -14,9 +14,8 @@ interface Server {
 }
 
 /**
- * Refuses a server that cannot hold the store, and brings the schema up to date. `onNew` is called
- * before a schema is made where there is none. Tells what it changed in the store of an older
- * release.
+ * Refuses a server that cannot hold the store, and brings the schema up to date. Calls `onNew`
+ * before it creates a schema. Returns the migration if the store is of an older release.
  */
 export async function prepareSchema(
   sql: Sql,
@@ -46,10 +45,10 @@ export async function prepareSchema(
   }
 }
 
-/** How many steps the schema has; 0 when there is none. */
+/** The version of the schema; 0 if there is none. */
 export async function readVersion(sql: Sql): Promise<number> {
-  // From the catalogue: after the wait for the lock, the server may still resolve the name as
-  // before it.
+  // Asks the catalogue, because after the wait for the lock the server may still resolve the name
+  // as it did before.
   const [found] = await sql<[{ exists: boolean }]>`
     SELECT EXISTS (SELECT FROM pg_catalog.pg_tables
       WHERE schemaname = 'plant_store' AND tablename = 'schema_version') AS exists`
@@ -69,7 +68,7 @@ async function migrate(sql: Sql, onNew: () => void): Promise<Migration | undefin
   let from = to
   let startedAt = 0
   await inTransaction(sql, async () => {
-    // Both end with the transaction, so that they work behind a pooler as well.
+    // Both end with the transaction, so they also work behind a pooler.
     await sql`SET LOCAL search_path = pg_catalog`
     await sql`SELECT pg_catalog.pg_advisory_xact_lock(${migrationLock})`
     startedAt = performance.now()
@@ -121,21 +120,21 @@ function readOnly(cause?: unknown): UnusableStore {
   )
 }
 
-// Undefined function or no right to call it: some hosts do not tell which server it is.
+// The function is missing or not permitted: some hosted servers do not reveal their identity.
 const unavailableCodes = ['42501', '42883', '0A000']
 
 /**
- * Pauses the receivers of a database that came from a dump or a template: the original may still
- * send to them. A standby that took over is the same server.
+ * Pauses the receivers of a database that was copied from a dump or a template, because the
+ * original may still send to them. A promoted standby has the identity of its primary.
  */
 export async function pauseIfCopied(sql: Sql): Promise<void> {
-  const home = await identifyDatabase(sql)
+  const identity = await identifyDatabase(sql)
   const [before] = await sql<[{ home: string | null }]>`
     SELECT home FROM plant_store.receiver_revision`
-  if (home === undefined || before.home === home) return
+  if (identity === undefined || before.home === identity) return
   await inTransaction(sql, async () => {
     const { count } = await sql`
-      UPDATE plant_store.receiver_revision SET home = ${home}, revision = revision + 1
+      UPDATE plant_store.receiver_revision SET home = ${identity}, revision = revision + 1
       WHERE home IS NOT DISTINCT FROM ${before.home}`
     if (count === 0 || before.home === null) return
     await sql`UPDATE plant_store.receivers SET state = 'paused', lease_owner = NULL,
@@ -144,7 +143,7 @@ export async function pauseIfCopied(sql: Sql): Promise<void> {
   })
 }
 
-/** The server and the database in it; undefined if the server does not tell. */
+/** Identifies the server and the database; undefined if the server does not tell. */
 async function identifyDatabase(sql: Sql): Promise<string | undefined> {
   try {
     const [row] = await sql<[{ server: string; database: number }]>`

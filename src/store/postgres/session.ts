@@ -6,37 +6,37 @@ import { buildLane, type Lane } from './lane.ts'
 import type { Sql } from './sql.ts'
 import { encryptions, readTlsOptions } from './tls.ts'
 
-/** Open connections to one server that was the primary when they were made. */
+/** Open connections to one server, which was the primary when they were opened. */
 export interface Session {
-  /** Each has one connection, already open: a statement that fails on it may have been executed. */
+  /** One open connection each. A statement that fails on it may have been executed. */
   readonly writers: readonly Sql[]
-  /** Short reads: plants by their ids, tokens. */
+  /** Short reads: plants by id, tokens. */
   readonly lookUps: Lane
-  /** Reads of many plants, apart from the others: a slow one delays no look-up. */
+  /** Reads of many plants, in a separate lane so that they do not delay look-ups. */
   readonly pages: Lane
-  /** Small writes, beside those of plants. */
+  /** Small writes other than those of plants. */
   readonly chores: Lane
-  /** Resolves with the reason when the server cannot be used any more. */
+  /** Resolves with the reason when the server becomes unusable. */
   readonly lost: Promise<unknown>
-  /** Opens one more connection for one user, who must end it. */
+  /** Opens one more connection for one caller, which must end it. */
   openDedicated(): Promise<Connection>
   /** How many warnings the server has sent to writers. */
   warnings(): number
-  /** Lets the statements under way finish within this time, then closes every connection. */
+  /** Lets the statements in flight finish within this time, then closes every connection. */
   end(graceMs: number): Promise<void>
 }
 
 export const writerCount = 2
 export const lookUpConnections = 3
 export const pageConnections = 6
-/** Reads that are sent together save system calls and wake-ups on both sides. */
+/** Pipelined reads save system calls and wake-ups on both sides. */
 export const readDepth = 10
 const heartbeatMs = 250
 const heartbeatTimeoutMs = 1_000
 
 /**
- * Opens a session on the primary among the hosts, or throws why there is none. Of two servers that
- * claim to be it, the first is taken. The server ends reads that take longer than `readTimeoutMs`.
+ * Opens a session on the primary among the hosts, or throws why there is none. If two servers claim
+ * to be the primary, the first to answer wins. The server ends reads that exceed `readTimeoutMs`.
  */
 export async function openSession(address: Address, readTimeoutMs: number): Promise<Session> {
   const attempts = address.hosts.map((at) => openAt(at, address, readTimeoutMs))
@@ -47,13 +47,13 @@ export async function openSession(address: Address, readTimeoutMs: number): Prom
   return session
 }
 
-/** What the server is told with connections of each kind. */
-type Settings = Readonly<Record<'alone' | 'writes' | 'reads', Terms['settings']>>
+/** The settings for each kind of connection. */
+type Settings = Readonly<Record<'dedicated' | 'writes' | 'reads', Terms['settings']>>
 
 /** Opens a session on the first terms that both sides agree to. */
 async function openAt(at: Host, address: Address, readTimeoutMs: number): Promise<Session> {
   let refusal: unknown
-  // As in libpq, nothing is encrypted within one machine.
+  // As in libpq, a Unix socket is not encrypted.
   for (const encryption of encryptions[isUnixSocket(at) ? 'disable' : address.tls.mode]) {
     const tls = encryption === 'tls' ? await readTlsOptions(address.tls) : undefined
     for (const settings of toSettings(address, readTimeoutMs)) {
@@ -73,21 +73,21 @@ async function openAt(at: Host, address: Address, readTimeoutMs: number): Promis
 }
 
 /**
- * The settings that are wanted, and those that every pooler takes. Wanted are functions, operators
- * and types from `pg_catalog` only: other users of the database cannot put theirs in their place.
- * Through a pooler, our statements are safe as long as `pg_catalog` comes first, which every
- * connection checks.
+ * The preferred settings, and those that every pooler accepts. With `search_path = pg_catalog`,
+ * other users of the database cannot replace functions, operators and types by their own. Behind a
+ * pooler, our statements are safe as long as `pg_catalog` comes first, which every connection
+ * checks.
  */
 function toSettings(address: Address, readTimeoutMs: number): Settings[] {
   const bare = { application_name: 'plant-store', ...address.settings }
-  const alone = { ...bare, search_path: 'pg_catalog' }
-  // A connection keeps its plans: one made for a few plants would still read all of them when they
-  // are many. Up to PostgreSQL 17, tables without an index would then seem worth the compiler.
-  const writes = { ...alone, enable_seqscan: 'off', jit: 'off' }
+  const dedicated = { ...bare, search_path: 'pg_catalog' }
+  // Cached plans made while the table was small would keep a sequential scan after it grew. Before
+  // PostgreSQL 18 the penalty for sequential scans also triggers JIT, so JIT is off.
+  const writes = { ...dedicated, enable_seqscan: 'off', jit: 'off' }
   const reads = { ...writes, statement_timeout: String(readTimeoutMs) }
   return [
-    { alone, writes, reads },
-    { alone: bare, writes: bare, reads: bare },
+    { dedicated, writes, reads },
+    { dedicated: bare, writes: bare, reads: bare },
   ]
 }
 
@@ -110,7 +110,7 @@ async function openOnTerms(
   async function open(kind: keyof Settings): Promise<Connection> {
     const onClosed = (reason: Lost | undefined) => {
       connections.delete(connection)
-      if (reason !== undefined && kind !== 'alone') lose(reason)
+      if (reason !== undefined && kind !== 'dedicated') lose(reason)
     }
     const terms = { tls, settings: settings[kind] }
     const connection = await openConnection(address, at, terms, onClosed)
@@ -156,7 +156,7 @@ async function openOnTerms(
       pages,
       chores,
       lost,
-      openDedicated: () => open('alone'),
+      openDedicated: () => open('dedicated'),
       warnings: () => opened.reduce((sum, { warnings }) => sum + warnings(), 0),
       end,
     }

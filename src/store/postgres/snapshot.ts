@@ -5,8 +5,8 @@ import type { Session } from './session.ts'
 import { tokenStatements } from './tokens.ts'
 
 /**
- * Opens a transaction on a connection of its own. It keeps the view of its first statement. A
- * snapshot whose answer is late loses its connection, and with it everything that follows.
+ * Opens a transaction on a dedicated connection, which sees the store as of its first statement. If
+ * an answer is late, the connection is destroyed and the snapshot fails.
  */
 export async function openSnapshot(session: Session, answerTimeoutMs: number): Promise<Snapshot> {
   const connection = await session.openDedicated().catch((error) => {
@@ -27,12 +27,11 @@ export async function openSnapshot(session: Session, answerTimeoutMs: number): P
     read(withTimeout(statement, answerTimeoutMs))
 
   /**
-   * Every plant that the query finds, from one COPY, which costs far less than rows. The server
-   * waits until the caller reads on.
+   * Reads all matching plants with one COPY, which costs far less than rows. The server waits while
+   * the caller does not read.
    */
   async function* walkPlants(query: PlantQuery): AsyncGenerator<VersionedPlant[]> {
-    // A COPY takes no parameters: the text of a client goes into a setting, never into the
-    // statement.
+    // COPY has no parameters, so the tag goes into a setting, never into the statement.
     const { tag } = query
     if (tag !== undefined) {
       await readSoon(sql`SELECT pg_catalog.set_config(${tagSetting}, ${tag}, TRUE)`)
@@ -78,7 +77,7 @@ const soughtTag = `pg_catalog.current_setting('${tagSetting}')`
 /** Reads COPY's text format: a row on each line, tabs between the columns, `\N` for NULL. */
 function toPlants(text: string): VersionedPlant[] {
   const plants: VersionedPlant[] = []
-  // By places in the whole text: splitting each line would take half as long again.
+  // Uses indexes into the whole text: splitting each line would take half as long again.
   for (let start = 0; start < text.length; ) {
     const nameAt = text.indexOf('\t', start) + 1
     const tagAt = text.indexOf('\t', nameAt) + 1

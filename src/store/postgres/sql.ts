@@ -1,21 +1,21 @@
 import { createHash } from 'node:crypto'
 import { isLoss } from './failures.ts'
 
-/** Statements on one connection. They may be sent without waiting for the ones before. */
+/** Runs statements on one connection. They may be pipelined. */
 export interface Sql {
   /** Runs a statement with its values as parameters. */
   <Found extends readonly object[] = Row[]>(
     parts: TemplateStringsArray,
     ...values: Value[]
   ): Promise<Result<Found>>
-  /** Runs a statement that has `$1`, `$2` … for its values. Its text must be a constant. */
+  /** Runs a statement with `$1`, `$2` … for its values. Its text must be a constant. */
   run<Found extends readonly object[] = Row[]>(
     text: string,
     values?: readonly Value[],
   ): Promise<Result<Found>>
-  /** The same, with each row as the array that comes: much cheaper where rows are many. */
+  /** The same, but each row is an array of texts, which is much cheaper for many rows. */
   texts<Row extends Texts>(text: string, values?: readonly Value[]): Promise<Row[]>
-  /** Runs several statements without values. */
+  /** Runs several statements without parameters. */
   script(text: string): Promise<void>
 }
 
@@ -24,7 +24,7 @@ export type Result<Found> = Found & { readonly count: number }
 /** The fields of a row as the server writes them. */
 export type Texts = readonly (string | null)[]
 type Plain = string | number | bigint | boolean | Uint8Array | null
-/** What a parameter may be. 64-bit integers are sent and come as text. */
+/** The value of a parameter. 64-bit integers are sent and received as text. */
 export type Value = Plain | readonly Plain[]
 
 type Row = Readonly<Record<string, unknown>>
@@ -34,7 +34,7 @@ const texts = new WeakMap<TemplateStringsArray, string>()
 /** One entry for each statement in the code. */
 const names = new Map<string, string>()
 
-/** The text of a statement from its template: a parameter between any two parts. */
+/** The text of a statement from its template, with a parameter between any two parts. */
 export function toStatement(parts: TemplateStringsArray): string {
   let text = texts.get(parts)
   if (text === undefined) {
@@ -45,8 +45,8 @@ export function toStatement(parts: TemplateStringsArray): string {
 }
 
 /**
- * The name of a prepared statement: a hash of its text. Behind a pooler, a name may meet what
- * another process has prepared, which is then the same statement.
+ * The name of a prepared statement: a hash of its text. Behind a pooler another process may have
+ * prepared the same name, which is then the same statement.
  */
 export function toStatementName(text: string): string {
   let name = names.get(text)
@@ -57,7 +57,7 @@ export function toStatementName(text: string): string {
   return name
 }
 
-/** Inserts one row into a table of the store. Its columns must always be the same. */
+/** Inserts one row into a table of the store. The columns of a table must always be the same. */
 export async function insertRow(
   sql: Sql,
   table: string,
@@ -71,7 +71,7 @@ export async function insertRow(
   )
 }
 
-/** Runs statements in one transaction, on a connection that nobody else uses meanwhile. */
+/** Runs statements in one transaction. Nobody else may use the connection meanwhile. */
 export async function inTransaction<Value>(sql: Sql, run: () => Promise<Value>): Promise<Value> {
   await sql`BEGIN`
   try {
@@ -79,7 +79,7 @@ export async function inTransaction<Value>(sql: Sql, run: () => Promise<Value>):
     await sql`COMMIT`
     return value
   } catch (error) {
-    // With the connection, the transaction is gone as well.
+    // Losing the connection has ended the transaction.
     if (!isLoss(error)) await sql`ROLLBACK`
     throw error
   }

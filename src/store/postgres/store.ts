@@ -22,16 +22,16 @@ import { tokenStatements } from './tokens.ts'
 import { attemptWrite, type PostgresWrite, sendWrites, takeSendable } from './writes.ts'
 
 const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: writerCount }
-/** Plants that are requested at the same time share a query, and a few queries run at a time. */
+/** Gets that arrive together share a query, and a few queries are in flight at a time. */
 const lookUpBounds: BatcherBounds = {
   ...defaultBounds,
   batchItems: 64,
   batchesInFlight: lookUpConnections,
 }
-/** How often writes are checked for their time. */
+/** How often the deadlines of writes are checked. */
 const checkMs = 50
 
-/** What tests and benchmarks may set. */
+/** Settings for tests and benchmarks. */
 export interface PostgresOptions extends Partial<BatcherBounds> {
   readonly newVersion?: () => Version
 }
@@ -41,7 +41,7 @@ interface LookUp extends Batched {
   readonly arrivedAt: number
 }
 
-/** The store on a primary, which it closes when it is closed. */
+/** Builds the store on a primary, which `close` closes. */
 export function buildPostgresStore(primary: Primary, options: PostgresOptions = {}): Store {
   const { newVersion = randomVersion, ...overrides } = options
   const { answerTimeoutMs } = primary
@@ -51,7 +51,6 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
   const busyWriters = new Set<Sql>()
   const feed = buildFeed(primary, read)
 
-  /** The connections, if there are any. */
   function requireSession(): Session {
     const session = primary.session()
     if (session === undefined) throw unreachable()
@@ -71,7 +70,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
   }
 
   async function lookUp(asked: LookUp[]): Promise<(VersionedPlant | undefined)[]> {
-    // Counted from the arrival of the first, so that a queue does not add up its waits.
+    // Counted from the arrival of the first, so that waits in the queue do not add up.
     const waitedMs = performance.now() - (asked[0]?.arrivedAt ?? 0)
     const ids = asked.map(({ id }) => id)
     const find = (sql: Sql) => findPlants(sql, ids)
@@ -92,7 +91,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
   }
 
   async function sendBatch(session: Session, writer: Sql, batch: PostgresWrite[]) {
-    // The callers of the others got the answer that nothing was stored.
+    // The callers of abandoned writes were told that nothing was stored.
     const live = batch.filter(({ state }) => state !== 'given up')
     const sent = takeSendable(live)
     const next = live[sent.length]
@@ -115,7 +114,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     return writes.submit({ change, bytes, arrivedAt: performance.now(), state: 'waiting' })
   }
 
-  /** One timer for all: a timer and a promise for each write would cost a tenth of a create. */
+  /** One timer for all: a timer and a promise per write would cost a tenth of a create. */
   function giveUpLate(): void {
     const arrivedBefore = performance.now() - answerTimeoutMs
     const isAnyLeft = writes.giveUp((waiting) => {
@@ -129,7 +128,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     checkTimer = undefined
   }
 
-  /** A write that is rare enough to need no batch. */
+  /** Runs a write that is too rare to be batched. */
   async function writeAlone<Value>(run: (sql: Sql) => Promise<Value>): Promise<Value> {
     const session = requireSession()
     return attempt(session, () => session.chores.run(run, answerTimeoutMs))
@@ -164,12 +163,12 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     measure: () => measureStore(primary.session(), writes.measure()),
 
     async ping() {
-      // The session watches its server, so its presence is an answer 250 ms old at most.
+      // The heartbeat of the session checks the server every 250 ms.
       requireSession()
     },
 
     async close() {
-      // The callers of a commit that hangs have given up. It must not delay the shutdown.
+      // A hanging commit, whose callers have timed out, must not delay the shutdown.
       await withTimeout(writes.drain(), answerTimeoutMs).catch(() => {})
       await primary.close()
     },
@@ -178,10 +177,10 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
 
 type ServerMeasures = Pick<StoreMeasures, 'sizes' | 'fsyncSeconds'>
 
-/** A scrape does not wait for a server that is slow: its part is left out then. */
+/** A scrape does not wait longer than this for the server, and omits its part. */
 const serverTimeoutMs = 1_000
 const unknown: ServerMeasures = { sizes: [], fsyncSeconds: [] }
-/** From this version on, the server counts syncs of its log with all other I/O. */
+/** From this version on, the server counts syncs of the WAL with all other I/O. */
 const countsAllIo = 180_000
 
 async function measureStore(
@@ -193,15 +192,15 @@ async function measureStore(
     isUp: session !== undefined,
     queuedWrites,
     ...measured,
-    // The server is asked to commit once for each batch, and nothing else is waited for.
+    // Each batch is one commit on the server, so its duration is that of the commit.
     commitSeconds: [['server', measured.batchSeconds]],
     ...((await server) ?? unknown),
   }
 }
 
 /**
- * The size of all tables with their indexes, for which the server asks its file system and reads
- * no row, and the syncs of its log, if it times them.
+ * The size of all tables with their indexes, which the server takes from its file system without
+ * reading rows, and the syncs of the WAL, if it times them.
  */
 async function askServer(sql: Sql): Promise<ServerMeasures> {
   const [row] = await sql<[{ bytes: string; is_timed: boolean; version: string }]>`
@@ -216,7 +215,7 @@ async function askServer(sql: Sql): Promise<ServerMeasures> {
   }
 }
 
-/** How many syncs there were and how long all of them took: a histogram without bounds. */
+/** The number and total duration of syncs, as a histogram without bounds. */
 async function readSyncs(sql: Sql, version: number) {
   const statement =
     version >= countsAllIo
@@ -229,9 +228,9 @@ async function readSyncs(sql: Sql, version: number) {
 
 type Read = <Value>(lane: 'lookUps' | 'pages', run: (sql: Sql) => Promise<Value>) => Promise<Value>
 
-/** How often a watched journal is looked at for changes of other processes. */
-const lookMs = 200
-/** When a change that waits for one under way is looked at again. */
+/** How often a watched journal is polled for commits of other processes. */
+const pollMs = 200
+/** When followers read again after they met a row that had not settled. */
 const unsettledMs = 10
 
 /** The journal as its readers see it. */
@@ -239,15 +238,15 @@ export interface Feed {
   readonly read: Store['readJournal']
   readonly end: Store['journalEnd']
   readonly watch: Store['watchJournal']
-  /** Tells watchers of a commit of this process. */
+  /** Notifies watchers of a commit of this process. */
   wake(): void
 }
 
 function buildFeed(primary: Primary, read: Read): Feed {
-  const watch = buildWatch(() => read('lookUps', lastRow), lookMs)
+  const watch = buildWatch(() => read('lookUps', lastRow), pollMs)
   const horizons = new WeakMap<Session, Horizon>()
 
-  /** Each session learns anew what has settled: its server may have lost what another had. */
+  /** Each session has its own horizon, because a new primary may lack what the old one had. */
   async function withHorizon<Value>(
     run: (sql: Sql, horizon: Horizon) => Promise<Value>,
   ): Promise<Value> {

@@ -13,7 +13,7 @@ import { UnusableStore } from '../store.ts'
 import type { TlsMode, TlsSettings } from './address.ts'
 import { codeOf } from './failures.ts'
 
-/** The encryptions that each mode tries, in order, until the server agrees. */
+/** The encryptions that each mode tries in order until the server agrees. */
 export const encryptions: Readonly<Record<TlsMode, readonly ('none' | 'tls')[]>> = {
   disable: ['none'],
   allow: ['none', 'tls'],
@@ -23,7 +23,7 @@ export const encryptions: Readonly<Record<TlsMode, readonly ('none' | 'tls')[]>>
   'verify-full': ['tls'],
 }
 
-/** Reads the files for TLS. Throws `UnusableStore` when one cannot be used. */
+/** Reads the files for TLS. Throws `UnusableStore` if one cannot be used. */
 export async function readTlsOptions(settings: TlsSettings): Promise<ConnectionOptions> {
   const ca = await readAuthorities(settings)
   const client = await readClientCertificate(settings)
@@ -34,7 +34,7 @@ export async function readTlsOptions(settings: TlsSettings): Promise<ConnectionO
   }
 }
 
-/** The authorities to trust; undefined when the certificate of the server is not to be checked. */
+/** The authorities to trust; undefined if the certificate of the server is not checked. */
 async function readAuthorities({ mode, rootCertificate }: TlsSettings) {
   if (mode === 'allow' || mode === 'prefer') return undefined
   if (rootCertificate === 'system') return getCACertificates('system')
@@ -51,7 +51,7 @@ async function readAuthorities({ mode, rootCertificate }: TlsSettings) {
   return standard && requireCertificate(standard)
 }
 
-/** Refuses a file without a certificate, which Node.js would take for an empty list. */
+/** Refuses a file without a certificate, which Node.js would treat as an empty list. */
 function requireCertificate(text: string): string {
   try {
     return new X509Certificate(text) && text
@@ -60,7 +60,7 @@ function requireCertificate(text: string): string {
   }
 }
 
-/** The certificate that the service shows to a server that asks for one, if it has any. */
+/** The client certificate, if there is one. */
 async function readClientCertificate({
   certificate,
   key,
@@ -87,12 +87,12 @@ async function readNamed(parameter: string, path: string): Promise<string> {
   }
 }
 
-/** Reads a file from where libpq looks by default; undefined when there is none to read. */
+/** Reads a file from the default folder of libpq; undefined if it cannot be read. */
 async function readStandard(name: string): Promise<string | undefined> {
   try {
     return await readFile(toStandardPath(name), 'utf8')
   } catch {
-    // No such file, no right to read it, or a user without a home.
+    // The file is missing or unreadable, or the user has no home.
     return undefined
   }
 }
@@ -101,7 +101,7 @@ function toStandardPath(name: string): string {
   return join(homedir(), '.postgresql', name)
 }
 
-/** Refuses a key that other users can read, as libpq does: the group may read one of root's. */
+/** Refuses a key that other users can read, as libpq does. A key of root may be group-readable. */
 async function requirePrivate(path: string): Promise<void> {
   const { mode, uid } = await stat(path)
   const tooMuch = uid === 0 ? 0o037 : 0o077

@@ -11,22 +11,22 @@ import { inTransaction, type Sql } from './sql.ts'
 export interface PostgresWrite<One extends Change = Change> extends Batched {
   readonly change: One
   readonly arrivedAt: number
-  /** A write that its caller has given up must not be sent any more. */
+  /** A write whose caller has timed out must not be sent any more. */
   state: 'waiting' | 'sent' | 'given up'
 }
 
 type Outcomes = Map<PostgresWrite, unknown>
 
 const largestInteger = 2 ** 31 - 1
-/** How many changes are made at once to plants that have to be read: each may be of a megabyte. */
+/** How many changes to plants that must be read share a batch: each plant may be 1 MiB. */
 const mostRead = 64
 
-/** The first writes of a batch: as many as can be sent at once. */
+/** The first writes of a batch, as many as may be sent together. */
 export function takeSendable(writes: PostgresWrite[]): PostgresWrite[] {
   return writes.every(isCreate) ? writes : writes.slice(0, mostRead)
 }
 
-/** Sends a batch in the cheapest way for its changes. */
+/** Sends a batch in the cheapest way that its changes allow. */
 export function sendWrites(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
   if (writes.every(isCreate)) return createAll(sql, writes)
   const [write] = writes
@@ -43,8 +43,8 @@ function isImport(write: PostgresWrite): write is PostgresWrite<Import> {
 }
 
 /**
- * Sends plain creates as one statement, and again without those whose ids are taken. The first of
- * several with the same id wins.
+ * Sends plain creates as one statement, and retries without those whose ids are taken. Of several
+ * creates with one id the first wins.
  */
 async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Outcomes> {
   const firsts = new Map<bigint, PostgresWrite<Create>>()
@@ -68,7 +68,7 @@ async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Out
   )
 }
 
-/** Sends an import as one statement, if no id is taken or named twice. */
+/** Sends an import as one statement, if no id is taken or repeated. */
 async function importAll(sql: Sql, write: PostgresWrite<Import>): Promise<Outcomes> {
   const { plants, tokenId } = write.change
   if (new Set(plants.map(({ id }) => id)).size < plants.length) return runAll(sql, [write])
@@ -92,8 +92,8 @@ function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
 }
 
 /**
- * Notes the ids that a change may touch, and how much of their texts it needs: a delete all, for
- * the journal; an import as much as tells them from its own; the others nothing.
+ * Notes the ids that a change may touch, and how much of their texts it needs: a delete needs all
+ * of it for the journal, an import enough to compare it with its own, the others nothing.
  */
 function noteNeeded(needed: Map<bigint, number>, change: Change): void {
   const add = (id: bigint, chars: number) => needed.set(id, Math.max(needed.get(id) ?? 1, chars))
@@ -106,11 +106,11 @@ function noteNeeded(needed: Map<bigint, number>, change: Change): void {
   }
 }
 
-/** Processes that write the same ids collide again and again before each has had its turn. */
+/** Processes that write the same ids conflict repeatedly before each has succeeded. */
 const maxAttempts = 20
 const backoffMs = 10
 
-/** Makes a write, again after a collision. `onUnusable` hears that its server takes no more. */
+/** Retries a write after a conflict. `onUnusable` is called if the server is lost or read-only. */
 export async function attemptWrite<Value>(
   run: () => Promise<Value>,
   onUnusable: (reason: unknown) => void,
@@ -120,7 +120,7 @@ export async function attemptWrite<Value>(
       return await run()
     } catch (error) {
       if (isConflict(error) && count < maxAttempts) {
-        // A random pause, so that the two do not collide again.
+        // Random backoff, so that the two do not conflict again.
         await sleep(Math.random() * count * backoffMs)
         continue
       }

@@ -23,7 +23,7 @@ export class UnusableBackup extends Error {
 
 /**
  * Copies a database into a new file while others write to it. The copy runs inside a read
- * transaction: without one, it would start again after every write of another process.
+ * transaction; otherwise each write of another process would restart it.
  */
 export async function backUp(
   path: string,
@@ -67,12 +67,12 @@ function damagedSource(path: string, cause: unknown): UnusableStore {
   })
 }
 
-/** The error that the system gives for a full disk: the draft has no space, not the source. */
+/** The system error for a full disk: it is the draft that has no space, not the source. */
 function diskFull(cause: unknown): Error {
   return Object.assign(new Error('no space left', { cause }), { code: 'ENOSPC', syscall: 'write' })
 }
 
-// In this mode the database needs no second file, which is easily forgotten when a backup is moved.
+// In this mode the database is one file, so none is forgotten when a backup is moved.
 function toSingleFile(path: string): void {
   const db = openDatabase(path)
   try {
@@ -87,12 +87,12 @@ function requireSame(before: FileSummary, after: FileSummary, path: string): voi
   throw new UnusableStore(`${path} does not hold what was copied into it: the disk may be failing.`)
 }
 
-/** The file that keeps a backup from being restored to this path: SQLite would use a log there. */
+/** The file that blocks a restore to this path. SQLite would apply a WAL that it finds there. */
 export function findObstacle(path: string): string | undefined {
   return existsSync(path) ? path : findWal(path)
 }
 
-/** The log of a database, if it is not empty: a part of the database, which no backup has. */
+/** The WAL or rollback journal of a database, if it is not empty. A backup has neither. */
 export function findWal(path: string): string | undefined {
   const logs = ['-wal', '-journal'].map((suffix) => path + suffix)
   return logs.find((log) => existsSync(log) && statSync(log).size > 0)
@@ -112,7 +112,7 @@ export function checkBackup(path: string): FileSummary {
 
 function check(path: string): FileSummary {
   if (identifyFile(path) !== 'ours') throw new UnusableBackup('is empty.')
-  // Opened as immutable, so that SQLite neither looks for a log nor makes one.
+  // Immutable, so that SQLite neither reads nor creates a WAL.
   const url = pathToFileURL(path)
   url.searchParams.set('immutable', '1')
   const db = openDatabase(url, { readOnly: true })
@@ -121,7 +121,7 @@ function check(path: string): FileSummary {
     if (row.user_version > migrations.length) {
       throw new UnusableBackup('was written by a newer release. Restore it with that release.')
     }
-    // First: the check of the content evaluates expressions of the schema.
+    // Before the integrity check, which evaluates expressions from the schema.
     const foreign = findForeign(db, row.user_version)
     if (foreign !== undefined) throw new UnusableBackup(`has ${foreign}. Restore another backup.`)
     const [first] = db.prepare('PRAGMA integrity_check(1)').all() as { integrity_check: string }[]
@@ -133,8 +133,8 @@ function check(path: string): FileSummary {
 }
 
 /**
- * Gives the journal of a restored backup a new name: positions of the original are not its own. Its
- * receivers are paused, because the original may still send to them.
+ * Gives the journal of a restored backup a new id, so that positions of the original do not match.
+ * Pauses its receivers, because the original may still send to them.
  */
 export function renameJournal(path: string): void {
   const db = openDatabase(path)

@@ -10,21 +10,21 @@ import { openDatabase } from './open-database.ts'
 import { findForeign } from './own-schema.ts'
 import { withReserve } from './reserve.ts'
 
-/** Older releases can corrupt a write-ahead log that two connections use. */
+/** Older releases can corrupt a WAL that two connections use. */
 const oldestSqlite = [3, 51, 3]
-/** How long opening waits for another process that migrates or holds the lock. */
+/** How long opening waits for a process that migrates or holds the lock. */
 const openTimeoutMs = 5_000
-/** How long a statement blocks the event loop for a lock. After that the writer waits for it. */
+/** How long a statement blocks the event loop for a lock, before the writer waits without. */
 export const busyTimeoutMs = 20
 
 /**
- * Holds every inner page of a store of tens of millions of plants, so that a get reads one page of
- * the file and not two. The system caches the leaves. Snapshots keep SQLite's default of 2 MB: a
- * walk reads each page once.
+ * Holds all inner pages of a store of tens of millions of plants, so that a get reads one page of
+ * the file instead of two. The system caches the leaves. Snapshots keep SQLite's default of 2 MB,
+ * because a walk reads each page once.
  */
 const cacheKib = 8_000
 
-/** The log shrinks to this size when it starts again. SQLite alone would keep its largest size. */
+/** SQLite truncates the WAL to this size when it resets it. By default it would never shrink. */
 const keptWalBytes = 16 * 1024 * 1024
 
 const memoryPath = ':memory:'
@@ -79,19 +79,19 @@ function openPrepared(
   }
 }
 
-/** The statements that repeat the settings of a connection, except those for durability. */
+/** Statements that copy the settings of a connection, except those for durability. */
 export function readSettings(db: DatabaseSync): string {
   return ['cache_size', 'wal_autocheckpoint', 'max_page_count', 'journal_size_limit']
     .map((name) => `PRAGMA ${name} = ${Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0]}`)
     .join('; ')
 }
 
-/** Connections whose commits are not proved to be synced. */
+/** Connections whose commits are not yet proved to be synced. */
 const unproved = new WeakSet<DatabaseSync>()
 
 /**
- * Proves that the commits of a connection are synced, once, before the first of them: commands that
- * only read need no proof, for which a full disk has no room.
+ * Proves that the commits of a connection are synced, once, before the first commit. Commands that
+ * only read need no proof, which would fail on a full disk.
  */
 export function requireSyncs(db: DatabaseSync): void {
   if (!unproved.has(db)) return
@@ -99,7 +99,7 @@ export function requireSyncs(db: DatabaseSync): void {
   unproved.delete(db)
 }
 
-/** Proves it when a service starts. On a full disk, its first commit is the next occasion. */
+/** Proves it when a service starts. On a full disk, the proof waits for the first commit. */
 export function proveAtStart(db: DatabaseSync): void {
   try {
     requireSyncs(db)
@@ -113,7 +113,7 @@ export function proveSyncs(path: string): void {
   withReserve(path, () => assertCommitsAreSynced(path, openDurably))
 }
 
-/** Opens a second connection to an open file, with these settings. Checks again that it syncs. */
+/** Opens a second connection to an open file with these settings, and proves that it syncs. */
 export function openBeside(path: string, settings: string): DatabaseSync {
   proveSyncs(path)
   const db = openDurably(path, { mode: 'rw' })
@@ -121,7 +121,7 @@ export function openBeside(path: string, settings: string): DatabaseSync {
   return db
 }
 
-/** Turns an error while opening into one line for the operator. */
+/** Turns an error from opening a file into one line for the operator. */
 export function explainOpening(error: unknown, path: string): unknown {
   if (isNotADatabase(error)) return foreignFile(path)
   return isSqliteError(error) || isFileError(error) ? cannotOpen(path, error) : error
@@ -131,7 +131,7 @@ function isFileError(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error
 }
 
-// Asks SQLite, not the file: it may just have rolled back a first start that crashed.
+// Asks SQLite instead of the file, because SQLite may just have rolled back a crashed first start.
 function isEmpty(db: DatabaseSync): boolean {
   const row = db.prepare('PRAGMA page_count').get() as { page_count: bigint }
   return row.page_count === 0n
@@ -156,11 +156,11 @@ export function readSqliteVersion(db: DatabaseSync): string {
   const difference = oldestSqlite.map((part, index) => (version[index] ?? 0) - part).find(Boolean)
   if ((difference ?? 0) >= 0) return row.version
   throw new UnusableStore(
-    `This Node.js brings SQLite ${row.version}, which can corrupt a database; ${oldestSqlite.join('.')} or newer is needed. Use the Node.js version that the README names.`,
+    `This Node.js brings SQLite ${row.version}, which can corrupt a database; ${oldestSqlite.join('.')} or newer is needed. Use Node.js 24.18.1 or newer.`,
   )
 }
 
-/** A commit is in the log, and the log on the disk, when it returns. */
+/** Makes commits durable: when one returns, it is in the WAL, and the WAL is on the disk. */
 export function makeDurable(db: DatabaseSync, path: string): void {
   const row = db.prepare('PRAGMA journal_mode = WAL').get() as { journal_mode: string }
   if (row.journal_mode !== 'wal') {
@@ -171,7 +171,7 @@ export function makeDurable(db: DatabaseSync, path: string): void {
   db.exec('PRAGMA synchronous = FULL')
 }
 
-/** How many steps the schema has. Throws for the schema of a newer release. */
+/** The version of the schema. Throws for the schema of a newer release. */
 export function readVersion(db: DatabaseSync, path: string): number {
   const row = db.prepare('PRAGMA user_version').get() as { user_version: bigint }
   const version = Number(row.user_version)
@@ -181,7 +181,7 @@ export function readVersion(db: DatabaseSync, path: string): number {
   )
 }
 
-/** Refuses a file in which somebody has changed the schema: it could change what is stored. */
+/** Refuses a file with a modified schema, such as a trigger that changes what is stored. */
 export function requireOwnSchema(db: DatabaseSync, version: number, path: string): void {
   const foreign = findForeign(db, version)
   if (foreign === undefined) return
@@ -190,7 +190,7 @@ export function requireOwnSchema(db: DatabaseSync, version: number, path: string
   )
 }
 
-/** Brings the schema up to date. Tells what it changed in the store of an older release. */
+/** Brings the schema up to date. Returns the migration if the store is of an older release. */
 function migrate(db: DatabaseSync, path: string): Migration | undefined {
   if (isCurrent(db, path)) return undefined
   requireSyncs(db)
@@ -208,7 +208,7 @@ function migrate(db: DatabaseSync, path: string): Migration | undefined {
   return { from, to, durationMs: Math.ceil(performance.now() - startedAt) }
 }
 
-/** Reads in one transaction: another process may migrate the file. */
+/** Reads in one transaction, because another process may migrate the file. */
 function isCurrent(db: DatabaseSync, path: string): boolean {
   return inTransaction(db, 'BEGIN', () => {
     const version = readVersion(db, path)
@@ -217,7 +217,7 @@ function isCurrent(db: DatabaseSync, path: string): boolean {
   })
 }
 
-/** Writes before the store is used: waits for the lock as long as opening does. */
+/** Writes before the store is in use. Waits for the lock as long as opening does. */
 export function writeAtOpening(db: DatabaseSync, write: () => void): void {
   try {
     requireSyncs(db)

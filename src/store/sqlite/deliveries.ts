@@ -41,7 +41,7 @@ export function buildDeliveryStatements(db: DatabaseSync) {
     failed: selectWhere('due_at IS NULL'),
   }
   const selectBody = db.prepare('SELECT body FROM deliveries WHERE receiver_id = ? AND place = ?')
-  // SQLite takes the other columns from the row with the least place.
+  // With min(), SQLite takes the other columns from the row that has the minimum.
   const selectBacklogs = db.prepare(
     `SELECT receiver_id, count(*) AS changes, min(place), position, at FROM deliveries
      WHERE due_at IS NOT NULL GROUP BY receiver_id`,

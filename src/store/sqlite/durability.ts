@@ -3,10 +3,10 @@ import { rmSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 
 /**
- * Proves that connections opened this way sync each commit: by the effect of a commit, not by the
- * value of a pragma. It opens its own file beside the database, with `psow=0`: SQLite then pads a
- * commit that it is about to sync to the next sector, with a second copy of its last frame. So a
- * commit of one page leaves two frames in the log, or one if it is not synced.
+ * Proves that connections opened this way sync each commit, by the effect of a commit rather than
+ * the value of a pragma. It commits to a probe file beside the database, opened with `psow=0`.
+ * SQLite then pads a commit that it is about to sync to the next sector, with a second copy of its
+ * last frame. So a commit of one page leaves two frames in the WAL, or one if it is not synced.
  */
 export function assertCommitsAreSynced(
   path: string,
@@ -18,7 +18,7 @@ export function assertCommitsAreSynced(
     db.exec('PRAGMA user_version = 1')
     const { log } = db.prepare('PRAGMA wal_checkpoint(PASSIVE)').get() as { log: bigint }
     db.close()
-    if (log !== 2n) throw new Error(`a commit left ${log} frames in the log: it is not synced`)
+    if (log !== 2n) throw new Error(`a commit left ${log} frames in the WAL: it is not synced`)
   } finally {
     for (const suffix of ['', '-wal', '-shm']) rmSync(probe + suffix, { force: true })
   }

@@ -1,6 +1,6 @@
 import { type ErrorNumber, Failure } from '../../contract/errors.ts'
 
-/** An error on its way between two threads, where it would lose its class and its members. */
+/** An error as plain data. Sent between threads, an error loses its class and its members. */
 export interface ErrorParts {
   readonly message: string
   readonly stack: string | undefined
@@ -14,7 +14,7 @@ export function toErrorParts(error: unknown): ErrorParts {
   return { message, stack, members, cause: cause === undefined ? cause : toErrorParts(cause) }
 }
 
-/** The error of which these are the parts: a `Failure` with its number, or any other one. */
+/** Rebuilds the error: a `Failure` with its number, or a plain `Error`. */
 export function toError({ message, stack, members, cause }: ErrorParts): Error {
   const options = cause && { cause: toError(cause) }
   const { number } = members as { number?: ErrorNumber }

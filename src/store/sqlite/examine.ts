@@ -22,7 +22,7 @@ import { findForeign } from './own-schema.ts'
 import { defaultWalBounds } from './wal-bound.ts'
 
 const gibibyte = 1024 ** 3
-/** Less free space than this, or than this share of the disk, is too little. */
+/** Free space below this, or below this share of the disk, is too little. */
 const minFreeBytes = gibibyte
 const minFreeShare = 0.05
 
@@ -50,7 +50,7 @@ export function examineFile(path: string): Finding[] {
   ]
 }
 
-/** An examination that fails has found something, too. */
+/** An examination that throws is a warning as well. */
 function attempt(subject: string, examine: () => Finding): Finding {
   try {
     return examine()

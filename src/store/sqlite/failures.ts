@@ -8,7 +8,7 @@ const corrupt = 11
 const full = 13
 const cannotOpen = 14
 const notADatabase = 26
-/** The extended code for a file of shared memory that cannot grow: it is on the same disk. */
+/** Extended code: the shared-memory file, which is on the same disk, cannot grow. */
 const noSharedMemory = 4874
 
 export interface SqliteError extends Error {
@@ -33,7 +33,7 @@ export function isFull(error: unknown): boolean {
   return isCode(error, full)
 }
 
-/** There was too little space to open a database, or for a file beside it. */
+/** There is too little space to open a database or a file beside it. */
 export function isOutOfSpace(error: unknown): boolean {
   if (isFull(error)) return true
   if (isSqliteError(error)) return error.errcode === noSharedMemory
@@ -44,7 +44,7 @@ export function isNotADatabase(error: unknown): boolean {
   return isCode(error, notADatabase)
 }
 
-/** Why SQLite could not open or read a file, in a few words. */
+/** Explains why SQLite could not open or read a file. */
 export function explainSqlite({ errcode, message }: SqliteError): string {
   if (errcode === noSharedMemory) return 'the disk is full'
   return reasons[errcode & 0xff] ?? message
@@ -59,7 +59,7 @@ const reasons: Record<number, string> = {
   [cannotOpen]: 'it cannot be opened; check the permissions of the file and its folder',
 }
 
-/** A transaction failed before its COMMIT began: nothing was stored. */
+/** The failure of a transaction before its COMMIT began: nothing was stored. */
 export function toRefusal(error: unknown): unknown {
   if (isFull(error)) return diskFull(error)
   if (isBusy(error)) return locked()
@@ -67,7 +67,7 @@ export function toRefusal(error: unknown): unknown {
 }
 
 /**
- * The COMMIT itself failed. After an I/O error its frames may be in the log, and the recovery after
+ * The failure of COMMIT itself. After an I/O error its frames may be in the WAL, and recovery after
  * a crash would bring them back: the plant may or may not be stored.
  */
 export function toCommitFailure(error: unknown): unknown {

@@ -16,13 +16,13 @@ import { makeFolder } from './folder.ts'
 
 /** Marks a file as ours in its header: "plst". */
 export const applicationId = 0x706c7374
-/** The first bytes of the journal of a transaction. */
+/** The first bytes of a rollback journal. */
 const journalMark = Buffer.from('d9d505f920a163d7', 'hex')
 
-/** Makes the file and its folders if they are missing, and refuses a file that is not ours. */
+/** Creates the file and its folders if they are missing. Refuses a file that is not ours. */
 export function prepareFile(path: string): void {
   makeFolder(dirname(path))
-  // SQLite would make it readable for every user. Its log files inherit the mode.
+  // SQLite would make it readable for every user. The WAL inherits the mode.
   const file = openSync(path, openFlags, 0o600)
   try {
     requireRegular(file, path)
@@ -32,7 +32,7 @@ export function prepareFile(path: string): void {
   }
 }
 
-/** Whether there is no file, or an empty one. One that cannot be looked at is no new one. */
+/** Whether the file is missing or empty. A file that cannot be inspected is not new. */
 export function isNewFile(path: string): boolean {
   try {
     const status = statSync(path, { throwIfNoEntry: false })
@@ -42,7 +42,7 @@ export function isNewFile(path: string): boolean {
   }
 }
 
-/** Does not block: a read of a pipe could wait for ever. */
+/** Non-blocking, because opening a named pipe could hang. */
 const openFlags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
 
 function requireRegular(file: number, path: string): void {
@@ -50,7 +50,7 @@ function requireRegular(file: number, path: string): void {
   throw new UnusableStore(`Cannot open the database ${path}: it is not a regular file.`)
 }
 
-/** Takes the file, and the log beside it, away from other users, as if it had been made here. */
+/** Restricts the file and its WAL to the owner, as for a file that we create. */
 function closeToOthers(file: number, path: string): void {
   const { mode, uid } = fstatSync(file)
   if ((mode & 0o077) === 0 || uid !== process.geteuid?.()) return
@@ -58,7 +58,7 @@ function closeToOthers(file: number, path: string): void {
   for (const log of [`${path}-wal`, `${path}-shm`]) if (existsSync(log)) chmodSync(log, 0o600)
 }
 
-/** Whether a file is new or ours, without changing it. Throws for any other file. */
+/** Tells whether a file is new or ours, without changing it. Throws for any other file. */
 export function identifyFile(path: string): 'new' | 'ours' {
   const file = openSync(path, 'r')
   try {
@@ -68,7 +68,7 @@ export function identifyFile(path: string): 'new' | 'ours' {
   }
 }
 
-// Reads the header itself: SQLite might change a file that is not ours.
+// Reads the header directly, because SQLite might change a file that is not ours.
 function identify(file: number, path: string): 'new' | 'ours' {
   const header = Buffer.alloc(72)
   const bytes = readSync(file, header, 0, header.length, 0)
@@ -78,7 +78,7 @@ function identify(file: number, path: string): 'new' | 'ours' {
   return 'ours'
 }
 
-// A power cut during the first start can leave a file of zeros, and a journal that rolls it back.
+// A power cut during the first start can leave a file of zeros and a hot rollback journal.
 function isUnfinished(header: Buffer, path: string): boolean {
   const journal = `${path}-journal`
   if (header.some((byte) => byte !== 0) || !existsSync(journal)) return false

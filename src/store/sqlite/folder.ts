@@ -2,8 +2,8 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
 /**
- * Makes a folder for a database, with its missing parents, and syncs their names. SQLite syncs only
- * the folder of its files: after a power cut, a new parent could be missing. Returns the new ones.
+ * Creates a folder with its missing parents, and syncs each new name. SQLite syncs only the folder
+ * of its files, so a new parent could be lost in a power cut. Returns the new folders.
  */
 export function makeFolder(path: string): string[] {
   const missing: string[] = []
@@ -18,12 +18,12 @@ export function makeFolder(path: string): string[] {
   return missing
 }
 
-/** One at a time: on /proc, the recursive mkdir of Node.js never ends. */
+/** One at a time, because the recursive mkdir of Node.js never returns on /proc. */
 function makeOne(folder: string): void {
   try {
     mkdirSync(folder, { mode: 0o700 })
   } catch (error) {
-    // Another process that starts at the same time has made it.
+    // Another process that starts at the same time has created it.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
 }

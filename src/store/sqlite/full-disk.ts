@@ -6,16 +6,15 @@ import type { SqliteChange } from './transactions.ts'
 import type { SqliteWrite } from './writer.ts'
 
 /**
- * On a full disk, a commit fails where it appends to the log, and so does a delete: the log grows
- * until a checkpoint has written all of it to the database, which is larger by then, and for which
- * there is no room either. With the space of the reserve, writes that free space or end a token are
- * appended all the same. Where the whole log fits into the database, a checkpoint follows, and the
- * next writes reuse the space of the log and the pages that were freed.
+ * On a full disk a commit fails when it appends to the WAL, and so does a delete: the WAL grows
+ * until a checkpoint has copied it into the database, which has no room to grow either. The reserve
+ * gives writes that free space or end a token the room to be appended. If the whole WAL then fits
+ * into the database, a checkpoint follows, and later writes reuse the WAL and the freed pages.
  */
 
-/** Writes that end tokens, and may use all of the reserve. */
+/** Writes that end tokens may use all of the reserve. */
 const endTokens: readonly SqliteChange['kind'][] = ['revoke token', 'delete tokens']
-/** Writes that make room in the database, and leave something for the others. */
+/** Writes that free space in the database leave a part of the reserve to the others. */
 const makeRoom: readonly SqliteChange['kind'][] = [
   'delete',
   'trim journal',
@@ -26,8 +25,8 @@ const makeRoom: readonly SqliteChange['kind'][] = [
 const keptForTokens = 256 * 1024
 
 /**
- * Takes over a batch that failed. If the disk is full, it commits those writes that may use the
- * reserve; the outcome of each other is the failure.
+ * Handles a failed batch. If the disk is full, it commits the writes that may use the reserve, and
+ * fails the others.
  */
 export function buildRescue(
   db: DatabaseSync,
@@ -59,10 +58,10 @@ export function buildRescue(
   }
 }
 
-/** Gives the reserve to the next commits of a connection. Returns a function that ends that. */
+/** Releases the reserve for the next commits of a connection. Returns a function that ends this. */
 export function spend(db: DatabaseSync, reserve: Reserve): () => void {
   const { wal_autocheckpoint: pages } = db.prepare('PRAGMA wal_autocheckpoint').get() ?? {}
-  // A checkpoint that cannot finish would use up all of the space.
+  // A checkpoint that cannot finish would use up the space.
   db.exec('PRAGMA wal_autocheckpoint = 0')
   const bytes = reserve.release()
   return () => {
@@ -72,14 +71,14 @@ export function spend(db: DatabaseSync, reserve: Reserve): () => void {
   }
 }
 
-/** The commits before it have succeeded: without it, the log only stays as long as it is. */
+/** Optional, since the commits have succeeded: without it, the WAL just stays as long as it is. */
 function checkpoint(db: DatabaseSync): void {
   try {
     if (fitsIntoDatabase(db)) db.exec('PRAGMA wal_checkpoint(PASSIVE)')
   } catch {}
 }
 
-/** Whether there is room for all pages of the log that the file of the database does not have. */
+/** Whether the database file has room for every page of the WAL that would extend it. */
 function fitsIntoDatabase(db: DatabaseSync): boolean {
   const path = db.location()
   if (path === null) return false

@@ -45,7 +45,7 @@ export function buildJournalStatements(db: DatabaseSync) {
     db,
     `SELECT seq, at, octet_length(changes), count FROM journal ORDER BY seq LIMIT ${rowsPerTrim}`,
   )
-  // The length is taken inside, where SQLite does not read the text for it.
+  // The length is taken in the subquery, where SQLite does not read the text for it.
   const measure = prepareRows(
     db,
     `SELECT count(*), coalesce(sum(bytes), 0), coalesce(min(seq), 0), coalesce(max(seq), 0) FROM (
@@ -76,7 +76,7 @@ export function buildJournalStatements(db: DatabaseSync) {
     const { events } = reading
     let begin: Position | undefined
     let isLast = true
-    // Often the first row only proves the position: then its changes are not read.
+    // The first row often only validates the position. Its changes are not read then.
     const [first, index] = from === 'oldest' ? [since, 0] : [from.seq, from.index]
     for (const row of selectFrom.iterate(first, index) as Iterable<unknown>) {
       const [seq, nonce, count, at, changes] = row as ContentRow
@@ -99,7 +99,7 @@ export function buildJournalStatements(db: DatabaseSync) {
   return {
     add,
 
-    /** Starts another life of the journal, or ends this one. A row without changes marks both. */
+    /** Begins a new journal, or ends this one. A row without changes marks either. */
     switchTo(journaling: Exclude<Journaling, 'as before'>): void {
       const seq = add({ at: Date.now(), nonce: newNonce(), count: 0, changes: '' })
       if (journaling === 'off') setId.run(null, 0)

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { maxIndexedBytes, toTagKey } from './tag-key.ts'
 
-/** The steps that build the schema. A released step is never edited: add another one. */
+/** The schema, step by step. A released step is never edited: add another one. */
 export const migrations: readonly string[] = [
   `CREATE TABLE plants (
      id INTEGER PRIMARY KEY,
@@ -21,7 +21,7 @@ export const migrations: readonly string[] = [
    ) STRICT, WITHOUT ROWID;
    CREATE TABLE token_revision (revision INTEGER NOT NULL) STRICT;
    INSERT INTO token_revision VALUES (0);`,
-  // The index holds the row id after each tag, so that a page of one tag is one stretch of it.
+  // The index holds the row id after each tag, so a page of one tag is one range of the index.
   `CREATE INDEX plants_by_tag ON plants (tag) WHERE tag IS NOT NULL;
    CREATE TABLE keys (
      token_id TEXT NOT NULL,
@@ -32,11 +32,12 @@ export const migrations: readonly string[] = [
      PRIMARY KEY (token_id, key)
    ) STRICT, WITHOUT ROWID;
    CREATE INDEX keys_by_use ON keys (used_at);`,
-  // By the beginning of the tag: with a tag of a megabyte in it, every look-up would read that.
+  // By the beginning of the tag: a tag of a megabyte would slow down every look-up.
   `DROP INDEX plants_by_tag;
    CREATE INDEX plants_by_tag ON plants (substr(tag, 1, 100)) WHERE tag IS NOT NULL;`,
   'ALTER TABLE tokens ADD COLUMN last_four TEXT;',
-  // A row for each commit. The first row of a life has no changes; it is where the life begins.
+  // A row for each commit. `journal_life` has the journal id, or NULL while the journal is off, and
+  // the row with which it begins, which has no changes.
   `CREATE TABLE journal (
      seq INTEGER PRIMARY KEY,
      at INTEGER NOT NULL,
@@ -84,8 +85,8 @@ export const migrations: readonly string[] = [
    ) STRICT;
    CREATE TABLE receiver_revision (revision INTEGER NOT NULL) STRICT;
    INSERT INTO receiver_revision VALUES (0);`,
-  // In the order of the journal: `place` is the row and the line that a position names, with zeros
-  // before them. Deliveries have a body, and nothing needs the order in which they came.
+  // `place` sorts deliveries in journal order: the row and the line of a position, zero-padded.
+  // Deliveries get a body; the order in which they were added is no longer needed.
   `ALTER TABLE deliveries RENAME TO old_deliveries;
    CREATE TABLE deliveries (
      receiver_id TEXT NOT NULL,
@@ -111,14 +112,14 @@ export const migrations: readonly string[] = [
    FROM (SELECT *, substr(tail, instr(tail, '-') + 1) AS line
      FROM (SELECT *, substr(position, 14) AS tail FROM old_deliveries));
    DROP TABLE old_deliveries;`,
-  // By the tag, or by the hash of a long one: no two tags share a place in the index.
+  // By the tag, or by the hash of a long one, so that no two tags share a key.
   `ALTER TABLE plants ADD COLUMN tag_key BLOB;
    UPDATE plants SET tag_key = to_tag_key(tag) WHERE octet_length(tag) > ${maxIndexedBytes};
    DROP INDEX plants_by_tag;
    CREATE INDEX plants_by_tag ON plants (coalesce(tag_key, tag)) WHERE tag IS NOT NULL;`,
 ]
 
-/** Runs the steps that lead from one version of the schema to another. */
+/** Runs the steps from one version of the schema to another. */
 export function runMigrations(db: DatabaseSync, from: number, to = migrations.length): void {
   db.function('to_tag_key', (tag) => toTagKey(tag as string))
   for (const step of migrations.slice(from, to)) db.exec(step)

@@ -1,8 +1,8 @@
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite'
 
 /**
- * Opens a connection. What the schema of a file says is not trusted: a view or a trigger in it
- * cannot call functions that have side effects.
+ * Opens a connection that does not trust the schema of the file: its views and triggers cannot call
+ * functions with side effects.
  */
 export function openDatabase(path: string | URL, options: DatabaseSyncOptions = {}): DatabaseSync {
   const db = new DatabaseSync(path, options)

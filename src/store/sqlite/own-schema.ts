@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { runMigrations } from './migrations.ts'
 import { openDatabase } from './open-database.ts'
 
-/** Something that a schema consists of: a table, an index, a view or a trigger. */
+/** A part of a schema: a table, an index, a view or a trigger. */
 interface Part {
   readonly type: string
   readonly name: string
@@ -10,13 +10,13 @@ interface Part {
   readonly sql: string | null
 }
 
-/** The tables of ANALYZE, which change no answer. SQLite alone can make tables of these names. */
+/** The tables of ANALYZE change no results. Only SQLite itself can create tables of these names. */
 const statistics = [
   'CREATE TABLE sqlite_stat1(tbl,idx,stat)',
   'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)',
 ]
 
-/** Names come from a file that anyone may have changed. */
+/** Names in a file that somebody has modified can have any length. */
 const maxShownName = 100
 
 const expectedParts = new Map<number, Map<string, Part>>()
@@ -44,7 +44,7 @@ export function findForeign(db: DatabaseSync, version: number): string | undefin
   return missing && `no ${missing.type} "${missing.name}"`
 }
 
-/** Made by the migrations themselves, in memory, and kept for the next file. */
+/** Runs the migrations in memory, once per version. */
 function expectParts(version: number): Map<string, Part> {
   const known = expectedParts.get(version)
   if (known !== undefined) return known

@@ -5,9 +5,9 @@ import { toFirstId } from '../lists.ts'
 import type { ListQuery, PlantPage, VersionedPlant } from '../store.ts'
 import { toTagKey } from './tag-key.ts'
 
-/** Rows come as arrays: in the binding, the names of columns cost more than their values. */
+/** Rows are arrays, because in the binding the names of columns cost more than their values. */
 type PlantRow = [id: bigint, name: string, tag: string | null, version: bigint]
-/** A plant that is too large for its share of the page comes without its texts. */
+/** A plant that exceeds its share of the page, without its texts. */
 type SparseRow = [id: bigint, name: string | null, tag: string | null, version: bigint]
 
 interface KeyRow {
@@ -29,20 +29,20 @@ const sparseColumns = `id,
   version`
 const ascending = { fromId: 'id >= ?2', byId: 'ORDER BY id' }
 const descending = { fromId: 'id <= ?2', byId: 'ORDER BY id DESC' }
-/** How many keys are forgotten in one step: few enough that no request waits for it. */
+/** The keys deleted in one step: few enough not to delay requests. */
 const keysPerStep = 500
 
-/** The condition that finds the plants of a tag by its place in the index. */
+/** The condition that finds the plants of a tag through the index. */
 function hasTag(parameter: string): string {
   return `coalesce(tag_key, tag) = ${parameter} AND tag IS NOT NULL`
 }
 
-/** Where a tag is in the index. */
+/** The key of a tag in the index. */
 function toIndexKey(tag: string): string | Buffer {
   return toTagKey(tag) ?? tag
 }
 
-/** What a plant has in the column `tag_key`. */
+/** The value of the column `tag_key`. */
 function toKeyOf(tag: string | undefined): Buffer | null {
   return tag === undefined ? null : toTagKey(tag)
 }
@@ -123,14 +123,14 @@ export function buildPlantStatements(db: DatabaseSync) {
   }
 }
 
-/** Reads pages of the plants that meet a condition: `?2` is the first id, `?4` a tag's place. */
+/** Reads pages of the plants that meet a condition: `?2` is the first id, `?4` the key of a tag. */
 function buildList(db: DatabaseSync, { fromId, byId }: typeof ascending, condition = 'TRUE') {
   const rest = `FROM plants WHERE ${condition} AND ${fromId} ${byId} LIMIT ?3`
   const selectSparse = prepareRows(db, `SELECT ${sparseColumns} ${rest}`)
   const select = prepareRows(db, `SELECT ${columns} ${rest}`)
 
   return (from: bigint, limit: number, ...others: (string | Buffer)[]): VersionedPage => {
-    // Reading all at once is fast. The page fits if no plant exceeds its share of it.
+    // Reading all rows at once is fast, and the page fits if no plant exceeds its share.
     const rows = selectSparse.all(Math.floor(limits.pageBytes / limit), from, limit, ...others)
     return (rows as unknown as SparseRow[]).every(isComplete)
       ? { plants: (rows as unknown as PlantRow[]).map(toPlant), isWhole: true }
@@ -142,7 +142,7 @@ function isComplete([, name]: SparseRow): boolean {
   return name !== null
 }
 
-/** The beginning of a page, up to the size that may be held in memory. */
+/** The beginning of a page, up to 1 MiB. */
 function readBeginning(rows: Iterable<unknown>): VersionedPage {
   const plants: VersionedPlant[] = []
   let bytes = 0

@@ -34,7 +34,7 @@ export function buildReceiverStatements(db: DatabaseSync) {
   const remove = db.prepare('DELETE FROM receivers WHERE id = ?')
   const bumpRevision = db.prepare('UPDATE receiver_revision SET revision = revision + 1')
   const selectRevision = db.prepare('SELECT revision FROM receiver_revision')
-  // A lease that ends too far in the future was made before the clock was set back.
+  // A lease that ends too far in the future was claimed before the clock was set back.
   const claim = db.prepare(
     `UPDATE receivers SET lease_owner = :owner, lease_until = :now + :leaseMs,
        lease_epoch = lease_epoch + (lease_owner IS NOT :owner)

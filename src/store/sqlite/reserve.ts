@@ -13,34 +13,34 @@ import { dirname } from 'node:path'
 import { isOutOfSpace } from './failures.ts'
 
 /**
- * Space that is kept for a full disk, as a file of its own beside the database. It is given back to
- * the disk while a write that must not fail is made, and what is left of it is taken again. The
- * file is never a part of the store: a crash leaves it shorter or removed, and a service makes it
- * again when there is room. Processes that use it at the same time can only waste it.
+ * Disk space reserved for when the disk is full, as a file beside the database. It is released
+ * while a write that must not fail is made; what remains is then taken again. The file is not part
+ * of the store: a crash may leave it shorter or missing, and a service recreates it when there is
+ * room. Processes that use it at the same time can only waste it.
  */
 export interface Reserve {
-  /** How much space it holds now. */
+  /** The space that it holds, in bytes. */
   size(): number
-  /** Gives the space back to the disk. Returns how much that was. */
+  /** Gives the space back to the disk. Returns how many bytes it held. */
   release(): number
-  /** Takes this much space, or as much as there is. */
+  /** Takes this much space, or as much as there is left. */
   take(bytes: number): void
-  /** Makes it, or makes it as large as before, where there is room. */
+  /** Brings it to its full size if there is room. */
   restock(): void
 }
 
-/** Holds the delete of a plant of the largest size, which is written to the journal as well. */
+/** Enough to delete a plant of the largest size, which is also written to the journal. */
 const fullSize = 2 * 1024 * 1024
-/** On a small disk it takes at most this share of the space that is free. */
+/** On a small disk, at most this share of the free space. */
 const maxShare = 1 / 4
-/** Less than this is of no use: opening the database alone takes 32 KiB. */
+/** Less than this is useless: opening the database alone takes 32 KiB. */
 const minSize = 64 * 1024
 const blockSize = 64 * 1024
 
-/** Tells the file from one that somebody else has made, and people what it is for. */
+/** Identifies the file, and tells people what it is for. */
 const mark = Buffer.from('Plant Store keeps this space for a full disk. Do not delete it.\n')
 
-/** Neither follows a link nor waits for a pipe. Windows has no such flags. */
+/** Follows no link and waits for no pipe. Windows lacks these flags. */
 const safely = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 
 /** The reserve of the database at this path. A database in memory has none. */
@@ -54,7 +54,7 @@ export function openReserve(database: string | null): Reserve {
 
   function release(): number {
     const bytes = size()
-    // Removed, not emptied: a process that writes to it at this moment keeps nothing of it.
+    // Removed, not truncated: a process that is writing to it gains nothing then.
     if (bytes > 0) attempt(() => unlinkSync(path))
     return bytes
   }
@@ -74,7 +74,7 @@ export function openReserve(database: string | null): Reserve {
   return { size, release, take, restock }
 }
 
-/** Runs something again with the space of the reserve if the disk has too little. */
+/** Runs a function again with the space of the reserve if the disk is full. */
 export function withReserve<Value>(database: string, run: () => Value): Value {
   try {
     return run()
@@ -98,8 +98,8 @@ export function findRoom(path: string): number {
 }
 
 /**
- * How large a file is, if it is a reserve. One that is empty, or ends within its mark, is a reserve
- * without space. Undefined for any other file.
+ * The size of a reserve; undefined for any other file. An empty file, or one that ends within the
+ * mark, is a reserve of size 0.
  */
 function readSize(file: number): number | undefined {
   const status = fstatSync(file)
@@ -110,7 +110,7 @@ function readSize(file: number): number | undefined {
   return status.size < mark.length ? 0 : status.size
 }
 
-/** Bytes that no file system can compress. A full disk ends it early. */
+/** Writes random bytes, which no file system can compress. A full disk ends it early. */
 function grow(file: number, bytes: number): void {
   let size = readSize(file)
   if (size === undefined) return
@@ -137,7 +137,7 @@ function withFile<Value>(
   })
 }
 
-/** A store without a reserve works: whatever keeps the file from being made is no failure. */
+/** Ignores every error: a store works without a reserve. */
 function attempt<Value>(use: () => Value): Value | undefined {
   try {
     return use()

@@ -9,14 +9,14 @@ import { buildTokenStatements } from './tokens.ts'
 /** How many plants of a walk are read at once. */
 const pageSize = 1_000
 
-/** A snapshot that can be ended from outside: further reads fail with the reason. */
+/** A snapshot that others can end. Further reads fail with the reason. */
 export interface EndableSnapshot extends Snapshot {
   end(reason: Error): void
 }
 
 /**
- * A second connection, which keeps reading the moment of its first read. Later changes stay in the
- * log until it is closed.
+ * Opens a second connection, which sees the store as of its first read. Later changes stay in the
+ * WAL until it is closed.
  */
 export function openSnapshot(db: DatabaseSync): EndableSnapshot {
   const reader = openReader(db)
@@ -72,7 +72,7 @@ export function openSnapshot(db: DatabaseSync): EndableSnapshot {
 function openReader(db: DatabaseSync): DatabaseSync {
   const path = db.location()
   if (path !== null) return openDatabase(path, { readOnly: true, readBigInts: true })
-  // No second connection can reach a database in memory. A copy of it does as well.
+  // A database in memory has one connection only, so the snapshot is a copy.
   const name = `file:snapshot-${randomUUID()}?mode=memory&cache=shared`
   const copy = openDatabase(name, { readBigInts: true })
   db.exec(`VACUUM INTO '${name}'`)

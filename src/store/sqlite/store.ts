@@ -26,8 +26,8 @@ import { openWriter, type SqliteWrite, type WriterLocation } from './writer.ts'
 const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: 1 }
 /** How long a batch waits for the lock of another process. */
 const defaultLockTimeoutMs = 5_000
-/** How often a watched journal is looked at for changes of other processes. */
-const lookMs = 100
+/** How often a watched journal is polled for commits of other processes. */
+const pollMs = 100
 
 /** Whether changes are journaled, and settings for tests and benchmarks. */
 export interface SqliteStoreOptions extends Partial<BatcherBounds> {
@@ -39,7 +39,7 @@ export interface SqliteStoreOptions extends Partial<BatcherBounds> {
   readonly reserve?: Reserve
 }
 
-/** The store on an open connection, which it closes when it is closed. */
+/** Builds the store on an open connection, which `close` closes. */
 export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions = {}): Store {
   const {
     lockTimeoutMs = defaultLockTimeoutMs,
@@ -57,9 +57,9 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   const writer = openWriter(db, statements, { location, lockTimeoutMs })
   const rescue = buildRescue(db, reserve, writer.commitInPlace)
   const openSnapshot = boundWal(db, wal)
-  // Changes with every commit of another connection, and costs no more than a look into memory.
+  // Changes with every commit of another connection, and only reads memory.
   const selectCommits = db.prepare('PRAGMA data_version')
-  const watch = buildWatch(() => selectCommits.get()?.data_version, lookMs)
+  const watch = buildWatch(() => selectCommits.get()?.data_version, pollMs)
   const batcher = buildBatcher(commit, { ...bounds, ...overrides }, writer.commitDelayMs)
 
   function commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
@@ -70,7 +70,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     return outcomes
   }
 
-  /** Nothing may be committed before it is proved that commits are synced. */
+  /** Proves that commits are synced before the first one. */
   function prove(): void {
     try {
       requireSyncs(db)
@@ -125,7 +125,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     watchJournal: watch.add,
     async trimJournal(before) {
       const isDone = await write({ kind: 'trim journal', before })
-      // Only services trim. A trim may have used the reserve, and meanwhile there may be room.
+      // Only services trim. The trim may have used the reserve, or have made room for it.
       if (isDone) reserve.restock()
       return isDone
     },
@@ -170,7 +170,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     async close() {
       await batcher.drain()
       await writer.close()
-      // The last connection to close empties the log.
+      // The last connection to close checkpoints and removes the WAL.
       db.close()
     },
   }
@@ -185,7 +185,7 @@ function countBytes(taken: readonly Taken[]): number {
   return bytes
 }
 
-/** The sizes of the database and of its log. A database in memory has none. */
+/** The sizes of the database and of its WAL. A database in memory has none. */
 function readSizes(db: DatabaseSync): StoreMeasures['sizes'] {
   const path = db.location()
   if (path === null) return []
@@ -195,7 +195,7 @@ function readSizes(db: DatabaseSync): StoreMeasures['sizes'] {
   ]
 }
 
-// A file that cannot be looked at, such as a log that does not exist yet, counts as empty.
+// A missing file, such as a WAL that does not exist yet, counts as empty.
 function readSize(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }

@@ -5,7 +5,7 @@ import { toErrorParts } from './error-parts.ts'
 import type { Order, Reply, ThreadFile } from './thread.ts'
 import { buildStatements, buildTransactions, type Transactions } from './transactions.ts'
 
-// The program of the writer thread: it commits one batch after the other on its own connection.
+// The program of the writer thread: it commits batches one at a time on its own connection.
 if (parentPort === null) throw new Error('this is a program for a thread')
 const port = parentPort
 const { path, settings } = workerData as ThreadFile
@@ -30,7 +30,7 @@ function commit(
 ): Reply {
   const deadline = performance.now() + lockTimeoutMs
   try {
-    // Each attempt blocks for the busy timeout. Nothing else waits for this thread.
+    // Each attempt blocks for the busy timeout, which is fine in this thread.
     while (!transactions.tryBegin(changes)) if (performance.now() > deadline) throw locked()
     return transactions.run(changes)
   } catch (error) {

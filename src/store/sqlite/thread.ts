@@ -11,41 +11,41 @@ export interface ThreadFile {
   readonly settings: string
 }
 
-/** Tells the thread to commit a batch, or to end. */
+/** A message to the thread: commit a batch, or end. */
 export type Order =
   | { readonly changes: readonly SqliteChange[]; readonly lockTimeoutMs: number }
   | 'close'
 
-/** The thread is ready, or has an answer for the batch that it was given. */
+/** A message from the thread: it is ready, or the outcome of a batch. */
 export type Reply = 'ready' | Committed | { readonly failure: ErrorParts }
 
 /** A thread with its own connection, which commits one batch at a time. */
 export interface Thread {
   commit(changes: readonly SqliteChange[], lockTimeoutMs: number): Promise<Committed>
-  /** Resolves when its connection is closed. No batch may be under way. */
+  /** Resolves when its connection is closed. No batch may be in flight. */
   close(): Promise<void>
 }
 
-/** The program is beside this file, in the source tree and among the compiled files alike. */
+/** The program is beside this file, both in the source and in the compiled tree. */
 function startWorker(options: WorkerOptions): Worker {
   if (isExecutable) return new Worker(readEmbedded('thread-program.js'), { ...options, eval: true })
   const extension = extname(import.meta.url)
   return new Worker(new URL(`./thread-program${extension}`, import.meta.url), options)
 }
 
-/** Starts a thread and resolves when it can commit. `onLost` is called if it ends by itself. */
+/** Starts a thread and resolves when it can commit. `onLost` is called if it ends unasked. */
 export async function openThread(file: ThreadFile, onLost: () => void): Promise<Thread> {
   const worker = startWorker({
     workerData: file,
     name: 'plant-store-writer',
-    // The flags of this process are for its main program.
+    // The flags of this process are not meant for the thread.
     execArgv: [],
   })
   let reply = Promise.withResolvers<Reply>()
   let reason: unknown = new Error('the thread that writes has ended')
   let state: 'opening' | 'open' | 'closing' = 'opening'
 
-  // An idle thread keeps no process alive; a pending reply does.
+  // Only a pending reply keeps the process alive.
   worker.on('message', (message: Reply) => {
     worker.unref()
     reply.resolve(message)
@@ -53,13 +53,13 @@ export async function openThread(file: ThreadFile, onLost: () => void): Promise<
   worker.on('error', (error) => {
     reason = error
   })
-  // A reply that cannot be read would leave its caller waiting for ever.
+  // The caller of an unreadable reply would wait forever.
   worker.on('messageerror', () => void worker.terminate())
   const ended = new Promise<void>((resolve) => {
     worker.on('exit', () => {
       resolve()
       if (state === 'open') onLost()
-      // It may have ended before its commit or after it.
+      // It may have ended before or after the commit.
       reply.reject(unconfirmed(reason))
     })
   })

@@ -8,7 +8,7 @@ import { buildPlantStatements } from './plants.ts'
 import { buildReceiverStatements } from './receivers.ts'
 import { buildTokenStatements } from './tokens.ts'
 
-/** Every write to SQLite: changes of plants, and writes that PostgreSQL makes without a batch. */
+/** Every write to SQLite: changes of plants, and writes that PostgreSQL does not batch. */
 export type SqliteChange = Change | OwnChange
 
 type OwnChange =
@@ -66,7 +66,7 @@ interface NoteTokenUses {
 
 export type ReceiverWrites = Statements['receivers']['writes']
 
-/** One of the writes to receivers, by its name, with its arguments. */
+/** A write to receivers, by name and arguments. */
 interface WriteReceivers {
   readonly kind: 'write receivers'
   readonly write: keyof ReceiverWrites
@@ -92,27 +92,27 @@ export function buildStatements(db: DatabaseSync) {
   }
 }
 
-/** One outcome for each change that was made, and how long it took to store them. */
+/** One outcome for each change, and how long the transaction took. */
 export interface Committed {
   readonly outcomes: unknown[]
   /** From the first statement to the end of `COMMIT`. */
   readonly commitMs: number
-  /** `COMMIT` alone, which writes the log and syncs it; undefined if it was not synced. */
+  /** `COMMIT` alone, which writes and syncs the WAL; undefined if it was not synced. */
   readonly syncMs: number | undefined
 }
 
 /** Runs transactions on one connection, in any thread. */
 export interface Transactions {
-  /** Begins a transaction for these changes, unless another connection has one under way. */
+  /** Begins a transaction for these changes, unless another connection holds the lock. */
   tryBegin(changes: readonly SqliteChange[]): boolean
   /**
-   * Makes the changes of the transaction and commits them: they are on disk when it returns, unless
-   * all are repeatable. Where they turn out to be large, it makes the first ones only.
+   * Applies the changes and commits them. They are on disk when it returns, unless all of them are
+   * repeatable. If they turn out to be large, it applies only the first ones.
    */
   run(changes: readonly SqliteChange[]): Committed
 }
 
-/** A deleted plant is in the journal, so deletes write more than they were counted as. */
+/** Deletes write the deleted plant to the journal, so they can exceed their estimated size. */
 const maxRecorded = 4 * 1024 * 1024
 
 export function buildTransactions(db: DatabaseSync, statements: Statements): Transactions {
@@ -121,7 +121,7 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
   const recorder = recordChanges(statements.plants.rows)
   let isSynced = true
 
-  /** Before each transaction, because SQLite changes nothing inside of one. */
+  /** Called before a transaction, because SQLite ignores the pragma inside one. */
   function setSynced(wanted: boolean): void {
     if (wanted === isSynced) return
     db.exec(`PRAGMA synchronous = ${wanted ? 'FULL' : 'NORMAL'}`)
@@ -140,12 +140,12 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
       }
     },
 
-    // BEGIN to COMMIT is one synchronous stretch: an `await` in between would mix requests.
+    // Synchronous from BEGIN to COMMIT: an `await` in between would mix requests.
     run(changes) {
       let toFailure = toRefusal
       const startedAt = performance.now()
       try {
-        // Another process may have switched the journal since the last commit.
+        // Another process may have switched the journal on or off since the last commit.
         const used = statements.journal.isOn() ? recorder : undefined
         const outcomes: unknown[] = []
         for (const change of changes) {
@@ -166,7 +166,7 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
     },
   }
 
-  // The first failure is the one to report, even if the rollback fails as well.
+  // Reports the first failure, even if the rollback fails as well.
   function rollBack(): void {
     recorder.discard()
     try {
@@ -188,8 +188,8 @@ function applyTo(
 }
 
 /**
- * A power cut takes back what senders of webhooks have written since the last synced commit, and
- * they send it again: a sync for each save would cost more than the deliveries themselves.
+ * Writes of webhook senders are not synced, because a sync would cost more than the deliveries. A
+ * power cut loses those since the last synced commit, and the deliveries are repeated.
  */
 export function isRepeatable(change: SqliteChange): boolean {
   return change.kind === 'write receivers' && (change.write === 'take' || change.write === 'save')

@@ -5,8 +5,9 @@ import type { Snapshot } from '../store.ts'
 import { type EndableSnapshot, openSnapshot } from './snapshot.ts'
 
 /**
- * The log cannot start again while a snapshot needs it, so writes beside exports that overlap make
- * it grow. Beyond the first size no further snapshot is opened; beyond the second the oldest ends.
+ * SQLite cannot reset the WAL while a snapshot reads from it, so it grows with the writes during
+ * overlapping exports. Above the first size no snapshot is opened; above the second the oldest
+ * ends.
  */
 export interface WalBounds {
   readonly refuseBytes: number
@@ -18,16 +19,16 @@ export const defaultWalBounds: WalBounds = {
   endBytes: 256 * 1024 * 1024,
 }
 
-/** How often the size of the log is looked at while a snapshot is open. */
+/** How often the size of the WAL is checked while a snapshot is open. */
 const pollMs = 200
 
-/** Opens snapshots as long as the log is small, and ends the oldest while it is too large. */
+/** Opens snapshots while the WAL is small, and ends the oldest if it grows too large. */
 export function boundWal(db: DatabaseSync, { refuseBytes, endBytes }: WalBounds) {
   const path = db.location()
   const open: EndableSnapshot[] = []
   let timer: NodeJS.Timeout | undefined
 
-  // A log that cannot be looked at says nothing about its size, and must not end the process.
+  // An unknown size must not end the process.
   function walBytes(): number {
     try {
       return path === null ? 0 : statSync(`${path}-wal`).size

@@ -31,29 +31,29 @@ export interface SqliteWrite extends Batched {
 
 /** Commits batches, one at a time. */
 export interface Writer {
-  /** Returns one outcome for each write that is on disk: for all of them, or for the first ones. */
+  /** Returns one outcome for each committed write: all of them, or the first ones. */
   commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]>
-  /** The same on the connection of the main thread, whatever the location. */
+  /** Commits on the connection of the main thread, whatever the location. */
   commitInPlace(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]>
   /** How long the next batch may wait for more writes to share its commit. */
   commitDelayMs(): number
   readonly measures: Pick<StoreMeasures, 'commitSeconds' | 'fsyncSeconds'>
-  /** Ends its thread, if there is one. No batch may be under way. */
+  /** Ends its thread, if there is one. No batch may be in flight. */
   close(): Promise<void>
 }
 
-/** This many consecutive commits slower than `slowMs` mean a slow disk: reads would wait for it. */
+/** This many consecutive commits slower than `slowMs` mean a slow disk, which delays reads. */
 const slowCommits = 10
 const slowMs = 4
-/** After this many consecutive commits faster than `quickMs`, a thread is not worth its cost. */
+/** After this many consecutive commits faster than `quickMs`, the thread is not worth its cost. */
 const quickCommits = 50
 const quickMs = 1
 /** A batch in the thread is delayed by this share of the last commit, up to the maximum. */
 const commitDelayShare = 1 / 2
 const maxCommitDelayMs = 5
-/** After a thread was lost, this many times more slow commits are needed to start another. */
+/** Each lost thread multiplies the number of slow commits that start another. */
 const slowCommitsGrowth = 10
-/** The pause between two attempts to get the lock that another process holds. */
+/** The pause between two attempts to get a lock that another process holds. */
 const lockRetryMs = 2
 
 export function openWriter(
@@ -76,7 +76,7 @@ export function openWriter(
   if (location === 'thread') moveToThread()
 
   function commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
-    // It does not wait for the disk.
+    // These do not wait for the disk.
     if (batch.every(({ change }) => isRepeatable(change))) return commitInPlace(batch)
     if (thread !== undefined) return commitInThread(thread, batch)
     if (location === 'thread' && opening !== undefined) return opening.then(() => commit(batch))
@@ -129,7 +129,7 @@ export function openWriter(
     return outcomes
   }
 
-  // Counted from the arrival of the first write, so that a queue does not add up its waits.
+  // Counted from the arrival of the first write, so that waits in the queue do not add up.
   function toDeadline([first]: readonly SqliteWrite[]): number {
     return (first?.arrivedAt ?? 0) + lockTimeoutMs
   }
@@ -184,7 +184,7 @@ export function openWriter(
   }
 }
 
-/** How long the commits of one place took. */
+/** The durations of commits in one place. */
 interface Times {
   readonly commitSeconds: Histogram
   readonly fsyncSeconds: Histogram
@@ -206,7 +206,7 @@ function toChange({ change }: SqliteWrite): SqliteChange {
   return change
 }
 
-/** The file that a thread can open. A database in memory has one connection only. */
+/** The file for a thread to open. A database in memory has one connection only. */
 function toFile(db: DatabaseSync): ThreadFile | undefined {
   const path = db.location()
   return path === null ? undefined : { path, settings: readSettings(db) }
