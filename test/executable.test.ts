@@ -13,10 +13,10 @@ import { basename, dirname, join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { compileShim } from './faults/shim.ts'
+import { compileShim } from './faults/lab/shim.ts'
 import { runProcess, start } from './support/command.ts'
 import { findDependencies, findTitles } from './support/dependencies.ts'
-import { engines } from './support/engines.ts'
+import { postgres } from './support/engines.ts'
 import { newFolder } from './support/folder.ts'
 import { newKey, startIssuer } from './support/issuer.ts'
 import { parseMetrics } from './support/metrics.ts'
@@ -157,11 +157,10 @@ describe('the executable', { concurrency: false }, () => {
   })
 
   it('serves one port with several processes', async () => {
-    const postgresql = engines.find(({ name }) => name === 'PostgreSQL')
     const { child, ended, send } = await serve(
       {
         PLANT_STORE_TOKEN: operatorToken,
-        DATABASE_URL: (await postgresql?.newUrl()) ?? '',
+        DATABASE_URL: await postgres.newUrl(),
       },
       '--workers',
       '2',

@@ -1,7 +1,7 @@
 /** Effect of a slow disk on writes and reads: a shim below the process delays each sync. */
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { compileShim, type Shim } from '../../test/faults/shim.ts'
+import { compileShim, type Shim } from '../../test/faults/lab/shim.ts'
 import { newCluster, query } from '../../test/support/postgres.ts'
 import { median, quantile, ratio } from '../figures.ts'
 import type { Lab, Server } from '../lab.ts'

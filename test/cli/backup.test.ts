@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { run, start } from '../support/command.ts'
-import { engines } from '../support/engines.ts'
+import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { runShell } from './shell.ts'
 
@@ -86,7 +86,7 @@ describe('plant-store backup', () => {
   }
 
   it('names the tools of PostgreSQL instead', async () => {
-    const url = (await engines.find(({ name }) => name === 'PostgreSQL')?.newUrl()) ?? ''
+    const url = await postgres.newUrl()
     for (const args of [
       ['backup', 'b.db'],
       ['restore', 'b.db'],

@@ -5,7 +5,7 @@ import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { type Run, run, runProcess } from '../support/command.ts'
 import { newDatabase } from '../support/databases.ts'
-import { type Engine, engines } from '../support/engines.ts'
+import { type Engine, engines, sqlite } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { query } from '../support/postgres.ts'
 import { startService } from '../support/service.ts'
@@ -139,7 +139,6 @@ describe('plant-store copy', () => {
   })
 
   it('counts to 100 % once, over the copy and the comparison', async (test) => {
-    const sqlite = engines[0] as Engine
     const { url, store } = await fill(sqlite)
     await store.close()
     let nowMs = performance.now()

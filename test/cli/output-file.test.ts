@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { compileShim } from '../faults/shim.ts'
-import { readTrace } from '../faults/trace.ts'
+import { compileShim } from '../faults/lab/shim.ts'
+import { readTrace } from '../faults/lab/trace.ts'
 import { run, runProcess } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 

@@ -3,15 +3,14 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { run } from '../support/command.ts'
-import { engines } from '../support/engines.ts'
+import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { password } from '../support/postgres.ts'
 
-const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
 
 /** The address of a new database without its password, and the entry of a password file for it. */
 async function newAddress() {
-  const url = await postgresql.newUrl()
+  const url = await postgres.newUrl()
   const { hostname, port, pathname, username } = new URL(url)
   const entry = `${hostname}:${port}:${pathname.slice(1)}:${username}:${password}`
   return { url: url.replace(/:[^:@/]*@/, '@'), entry }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { describe, it } from 'node:test'
 import { run } from '../support/command.ts'
-import { engines } from '../support/engines.ts'
+import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { startService } from '../support/service.ts'
 
@@ -17,8 +17,7 @@ describe('plant-store ready', () => {
   })
 
   it('ends with 1 and the reason when it is not', async () => {
-    const engine = engines.find(({ name }) => name === 'PostgreSQL')
-    const faulty = await engine?.openWithFault('not reachable')
+    const faulty = await postgres.openWithFault('not reachable')
     assert.ok(faulty)
     const { url } = await startService('sqlite::memory:', { store: faulty.store })
     const { exitCode, stderr } = await run(['ready', '--url', url], { folder: newFolder() })

@@ -18,7 +18,7 @@ describe('plant-store token', () => {
     assert.match(stdout, /^plst_\w{36}\n$/)
     assert.match(
       stderr,
-      /^Token tok_\w{12} \("Ada"\) may plants:read and plants:write until it is revoked/,
+      /^Token tok_\w{12} \("Ada"\) has the scopes plants:read, plants:write and does not expire/,
     )
     const token = stdout.trim()
     for (const file of readdirSync(join(folder, 'data'))) {

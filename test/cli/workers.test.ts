@@ -2,17 +2,16 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { run, start } from '../support/command.ts'
-import { engines } from '../support/engines.ts'
+import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { parseMetrics } from '../support/metrics.ts'
 import { password } from '../support/postgres.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
 
-const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
 
 async function startWorkers(count: number) {
-  const env = { PORT: '0', DATABASE_URL: await postgresql.newUrl() }
+  const env = { PORT: '0', DATABASE_URL: await postgres.newUrl() }
   const service = start(['serve', '--workers', String(count)], { folder: newFolder(), env })
   const [, url = ''] = await service.waitFor(/address {3}(http:\S+)/)
   const [, token = ''] = await service.waitFor(/token {5}(plst_\w{36})/)
@@ -95,7 +94,7 @@ describe('plant-store serve --workers', () => {
   })
 
   it('prints its address and token even if a worker dies before it listens', async () => {
-    const env = { PORT: '0', DATABASE_URL: await postgresql.newUrl() }
+    const env = { PORT: '0', DATABASE_URL: await postgres.newUrl() }
     const service = start(['serve', '--workers', '2'], { folder: newFolder(), env })
     let worker: number | undefined
     while (worker === undefined) worker = findChild(Number(service.child.pid))
@@ -109,7 +108,7 @@ describe('plant-store serve --workers', () => {
     const dying = "import cluster from 'node:cluster'; if (cluster.isWorker) process.exit(9)"
     const env = {
       PORT: '0',
-      DATABASE_URL: await postgresql.newUrl(),
+      DATABASE_URL: await postgres.newUrl(),
       NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(dying)}`,
     }
     const service = start(['serve', '--workers', '2'], { folder: newFolder(), env })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { clean, judge, type Wrong } from './checker.ts'
-import type { FeedEvent } from './feed.ts'
-import type { FinalState, Plants } from './final-state.ts'
-import { type Attempt, type Content, type History, newHistory, noteAttempt } from './history.ts'
+import { clean, judge, type Wrong } from './lab/checker.ts'
+import type { FeedEvent } from './lab/feed.ts'
+import type { FinalState, Plants } from './lab/final-state.ts'
+import { type Attempt, type Content, type History, newHistory, noteAttempt } from './lab/history.ts'
 
 type Made = Partial<Attempt> & Pick<Attempt, 'kind'>
 

@@ -12,12 +12,12 @@ import { newFolder } from '../support/folder.ts'
 import { operatorToken, startService } from '../support/service.ts'
 import { closeAfterTest, openSqliteStore } from '../support/stores.ts'
 import { call } from '../support/wire.ts'
-import { clean, judge, type Verdict, type Wrong } from './checker.ts'
-import { readFinalState } from './final-state.ts'
-import { newHistory, waitForWrites } from './history.ts'
-import { startLoad } from './load.ts'
-import { findOpenOperations, findSecret } from './secrets.ts'
-import { startProcess, token } from './service-process.ts'
+import { clean, judge, type Verdict, type Wrong } from './lab/checker.ts'
+import { readFinalState } from './lab/final-state.ts'
+import { newHistory, waitForWrites } from './lab/history.ts'
+import { startLoad } from './lab/load.ts'
+import { findOpenOperations, findSecret } from './lab/secrets.ts'
+import { startProcess, token } from './lab/service-process.ts'
 import {
   echoToken,
   logHeaders,
@@ -26,8 +26,8 @@ import {
   type SpoilApp,
   spoilNothing,
   storeToken,
-} from './wrong-apps.ts'
-import { type Spoil, spoilers } from './wrong-stores.ts'
+} from './lab/wrong-apps.ts'
+import { type Spoil, spoilers } from './lab/wrong-stores.ts'
 
 const enoughWrites = 200
 
@@ -88,7 +88,7 @@ describe('the checker', () => {
 
   it('catches a killed service that acknowledges before it commits (control)', async (test) => {
     const database = `sqlite:${newPath()}`
-    const program = fileURLToPath(new URL('./wrong-service.ts', import.meta.url))
+    const program = fileURLToPath(new URL('./lab/wrong-service.ts', import.meta.url))
     const wrong = await startProcess({ database, command: [program, 'acknowledgeBeforeCommit'] })
     const history = newHistory()
     const load = startLoad(history, { urls: [wrong.url], token, writers: 8, readers: 0 })

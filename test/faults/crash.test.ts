@@ -6,15 +6,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { newFolder } from '../support/folder.ts'
 import { waitUntil } from '../support/wait.ts'
-import { clean, judge } from './checker.ts'
-import { followFeed } from './feed.ts'
-import { readFinalState } from './final-state.ts'
-import { countOutcomes, newHistory, waitForWrites } from './history.ts'
-import { startLoad } from './load.ts'
-import { scale } from './scale.ts'
-import { startProcess, token } from './service-process.ts'
+import { clean, judge } from './lab/checker.ts'
+import { followFeed } from './lab/feed.ts'
+import { readFinalState } from './lab/final-state.ts'
+import { countOutcomes, newHistory, waitForWrites } from './lab/history.ts'
+import { startLoad } from './lab/load.ts'
+import { scale } from './lab/scale.ts'
+import { startProcess, token } from './lab/service-process.ts'
 
-const threadService = fileURLToPath(new URL('thread-service.ts', import.meta.url))
+const threadService = fileURLToPath(new URL('lab/thread-service.ts', import.meta.url))
 const services = [
   { name: 'a service on SQLite', cycles: scale(4, 1_000) },
   { name: 'a service on SQLite with a thread', cycles: scale(2, 200), command: [threadService] },

@@ -6,11 +6,11 @@ import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { mountSmallDisk } from '../support/small-disk.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
-import { recover } from './recovery.ts'
-import { scale } from './scale.ts'
-import { startProcess, token } from './service-process.ts'
-import { compileShim, type Fault, newQuickFolder } from './shim.ts'
-import { type Attempt, judge, startWriters } from './writers.ts'
+import { recover } from './lab/recovery.ts'
+import { scale } from './lab/scale.ts'
+import { startProcess, token } from './lab/service-process.ts'
+import { compileShim, type Fault, newQuickFolder } from './lab/shim.ts'
+import { type Attempt, judge, startWriters } from './lab/writers.ts'
 
 const authorized = { Authorization: `Bearer ${token}` }
 const numbers = scale(1, 12)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
-import { type DiskVerdict, type Kind, strike } from './disk-faults.ts'
-import { buildRandom, seed } from './random.ts'
-import { scale } from './scale.ts'
-import { compileShim } from './shim.ts'
+import { type DiskVerdict, type Kind, strike } from './lab/disk-faults.ts'
+import { buildRandom, seed } from './lab/random.ts'
+import { scale } from './lab/scale.ts'
+import { compileShim } from './lab/shim.ts'
 
 const faults = { adaptive: scale(24, 2_000), thread: scale(12, 500) }
 const shim = compileShim()

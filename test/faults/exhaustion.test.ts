@@ -8,10 +8,10 @@ import { newFolder } from '../support/folder.ts'
 import { parseMetrics } from '../support/metrics.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call, openSocket } from '../support/wire.ts'
-import { gather } from './crowd.ts'
-import { startClients } from './probe.ts'
-import { scale } from './scale.ts'
-import { type ServiceProcess, startProcess, token } from './service-process.ts'
+import { gather } from './lab/crowd.ts'
+import { startClients } from './lab/probe.ts'
+import { scale } from './lab/scale.ts'
+import { type ServiceProcess, startProcess, token } from './lab/service-process.ts'
 
 const program = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url))
 const connections = scale(100, 1_000)

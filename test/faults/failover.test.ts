@@ -4,20 +4,20 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { query } from '../support/postgres.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
-import { clean, judge } from './checker.ts'
-import { followFeed } from './feed.ts'
-import { readFinalState } from './final-state.ts'
-import { countOutcomes, longestWaitMs, newHistory, waitForWrites } from './history.ts'
-import { startLoad } from './load.ts'
+import { clean, judge } from './lab/checker.ts'
+import { followFeed } from './lab/feed.ts'
+import { readFinalState } from './lab/final-state.ts'
+import { countOutcomes, longestWaitMs, newHistory, waitForWrites } from './lab/history.ts'
+import { startLoad } from './lab/load.ts'
 import {
   database,
   type Replication,
   signalServer,
   stallReplication,
   startPair,
-} from './replication.ts'
-import { scale } from './scale.ts'
-import { startProcess, token } from './service-process.ts'
+} from './lab/replication.ts'
+import { scale } from './lab/scale.ts'
+import { startProcess, token } from './lab/service-process.ts'
 
 const rounds = scale(1, 20)
 const stopMs = scale(500, 30_000)

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { engines } from '../support/engines.ts'
-import { clean, judge } from './checker.ts'
-import { followFeed } from './feed.ts'
-import { readFinalState } from './final-state.ts'
-import { countOutcomes, newHistory, waitForWrites } from './history.ts'
-import { startLoad } from './load.ts'
-import { scale } from './scale.ts'
-import { startProcess, token } from './service-process.ts'
+import { clean, judge } from './lab/checker.ts'
+import { followFeed } from './lab/feed.ts'
+import { readFinalState } from './lab/final-state.ts'
+import { countOutcomes, newHistory, waitForWrites } from './lab/history.ts'
+import { startLoad } from './lab/load.ts'
+import { scale } from './lab/scale.ts'
+import { startProcess, token } from './lab/service-process.ts'
 
 for (const engine of engines) {
   const count = engine.name === 'SQLite' ? 2 : 3

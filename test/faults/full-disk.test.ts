@@ -16,7 +16,7 @@ import { newFolder } from '../support/folder.ts'
 import { mountSmallDisk } from '../support/small-disk.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call, type Request } from '../support/wire.ts'
-import { startProcess, token } from './service-process.ts'
+import { startProcess, token } from './lab/service-process.ts'
 
 const disks = [16_384, 16_384, 6_144, 16_384, 16_384].map(mountSmallDisk)
 const skip = disks.map((disk) => disk.skip).find(Boolean) ?? false

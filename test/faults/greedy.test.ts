@@ -10,9 +10,9 @@ import { authorized, json, operatorToken, startService } from '../support/servic
 import { openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
-import { drip, gather } from './crowd.ts'
-import { startProbe } from './probe.ts'
-import { isLong, scale } from './scale.ts'
+import { drip, gather } from './lab/crowd.ts'
+import { startProbe } from './lab/probe.ts'
+import { isLong, scale } from './lab/scale.ts'
 
 interface Target {
   readonly url: string

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type ErrorNumber, errorNumbers, toStatus } from '../../src/contract/errors.ts'
-import { engines } from '../support/engines.ts'
+import { sqlite } from '../support/engines.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
-import { collect, parseStrictly, type StrictAnswer } from './answer-stream.ts'
-import { buildHostileCase, type HostileCase } from './hostile-requests.ts'
-import { isLong, scale } from './scale.ts'
+import { collect, parseStrictly, type StrictAnswer } from './lab/answer-stream.ts'
+import { buildHostileCase, type HostileCase } from './lab/hostile-requests.ts'
+import { isLong, scale } from './lab/scale.ts'
 
 // HOSTILE=<seed>:<index> runs one case alone, and prints what was sent and received.
 const replayed = process.env.HOSTILE?.split(':').map(Number)
@@ -28,7 +28,6 @@ const statuses = [100, 200, 201, 204, 400, 401, 404, 405, 408, 409, 414, 415, 41
 
 describe('hostile requests', () => {
   it('get well-formed answers of every kind, and harm nothing', async (t) => {
-    const sqlite = engines[0] as (typeof engines)[number]
     const service = await startService(isLong ? await sqlite.newUrl() : 'sqlite::memory:', {
       // Short, so that incomplete requests are answered soon.
       timeouts: { headersTimeoutMs: 300, requestTimeoutMs: 600, keepAliveTimeoutMs: 300 },

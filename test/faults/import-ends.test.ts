@@ -4,19 +4,18 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import type { Store } from '../../src/store/store.ts'
 import { type Run, runProcess, start } from '../support/command.ts'
-import { engines } from '../support/engines.ts'
+import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { openProxy } from '../support/proxy.ts'
 import { operatorToken, startService } from '../support/service.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
-import { countPlants } from './plant-count.ts'
-import { compileShim, newQuickFolder } from './shim.ts'
+import { countPlants } from './lab/plant-count.ts'
+import { compileShim, newQuickFolder } from './lab/shim.ts'
 
 const lineCount = 30_000
 const lines = Array.from({ length: lineCount }, (_, id) => `{"id":${id},"name":"plant ${id}"}\n`)
 const shim = compileShim()
-const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
 
 /** The report of an import: how many plants it stored, and how many of the rest it may have. */
 function readReport({ stderr }: Run): { stored: number; perhaps: number } {
@@ -57,8 +56,8 @@ describe('the report of an import is true when it is ended by', () => {
   })
 
   it('a store that is lost', async () => {
-    const url = await postgresql.newUrl()
-    const store = await postgresql.open(url)
+    const url = await postgres.newUrl()
+    const store = await postgres.open(url)
     const { hostname, port } = new URL(url)
     const proxy = await openProxy(hostname, Number(port))
     const half = lineCount / 2

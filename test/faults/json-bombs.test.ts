@@ -6,7 +6,7 @@ import { runInNewContext } from 'node:vm'
 import { limits } from '../../src/contract/limits.ts'
 import { type Bomb, bombs } from '../json/bombs.ts'
 import { startService, type TestService } from '../support/service.ts'
-import { isLong, scale } from './scale.ts'
+import { isLong, scale } from './lab/scale.ts'
 
 const mebibyte = 1024 * 1024
 const tooLong: Bomb = {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { join, relative } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
-import { buildRandom, type Random, seed } from './random.ts'
-import { layOut, recover } from './recovery.ts'
-import { scale } from './scale.ts'
-import { compileShim, newQuickFolder } from './shim.ts'
-import { findLosses } from './traced-history.ts'
-import { type Recording, record, type Stretch } from './traced-service.ts'
-import { buildVolatileDisk, cuts } from './volatile-disk.ts'
+import { buildRandom, type Random, seed } from './lab/random.ts'
+import { layOut, recover } from './lab/recovery.ts'
+import { scale } from './lab/scale.ts'
+import { compileShim, newQuickFolder } from './lab/shim.ts'
+import { findLosses } from './lab/traced-history.ts'
+import { type Recording, record, type Stretch } from './lab/traced-service.ts'
+import { buildVolatileDisk, cuts } from './lab/volatile-disk.ts'
 
 const rounds = scale(1, 8)
 /** How many moments of a round get a power cut. Each kind of cut at a moment is a point. */

@@ -11,12 +11,12 @@ import { newFolder } from '../support/folder.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call, openSocket, type Request, toBytes } from '../support/wire.ts'
-import { clean, judge } from './checker.ts'
-import { readFinalState } from './final-state.ts'
-import { countOutcomes, type History, longestWaitMs, newHistory, waitForWrites } from './history.ts'
-import { startLoad } from './load.ts'
-import { scale } from './scale.ts'
-import { startProcess, token } from './service-process.ts'
+import { clean, judge } from './lab/checker.ts'
+import { readFinalState } from './lab/final-state.ts'
+import { countOutcomes, type History, longestWaitMs, newHistory, waitForWrites } from './lab/history.ts'
+import { startLoad } from './lab/load.ts'
+import { scale } from './lab/scale.ts'
+import { startProcess, token } from './lab/service-process.ts'
 
 const stopMs = scale(700, 5_000)
 const rounds = scale(1, 10)
@@ -116,7 +116,7 @@ describe('a service whose clock is set back by an hour', () => {
   it('keeps tokens, keys and plants, and refuses revoked tokens', async (test) => {
     const path = join(newFolder(), 'plants.db')
     const { lasting, short, revoked } = await issueTokens(path)
-    const clock = new URL('./clock.ts', import.meta.url)
+    const clock = new URL('./lab/clock.ts', import.meta.url)
     const env = { NODE_OPTIONS: `--import=${clock}` }
     const service = await startProcess({ database: `sqlite:${path}`, env })
     const send = (of: string, request: Request) => {

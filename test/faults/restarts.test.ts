@@ -1,27 +1,26 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { engines } from '../support/engines.ts'
+import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { findFreePort } from '../support/postgres.ts'
-import { openNotes, toAccount } from './accepted.ts'
-import { openBalancer } from './balancer.ts'
-import { clean, judge } from './checker.ts'
-import { followFeed } from './feed.ts'
-import { readFinalState } from './final-state.ts'
-import { countOutcomes, newHistory, waitForWrites } from './history.ts'
-import { startLoad } from './load.ts'
-import type { Sent } from './notes.ts'
-import { scale } from './scale.ts'
-import { startProcess, token } from './service-process.ts'
+import { openNotes, toAccount } from './lab/accepted.ts'
+import { openBalancer } from './lab/balancer.ts'
+import { clean, judge } from './lab/checker.ts'
+import { followFeed } from './lab/feed.ts'
+import { readFinalState } from './lab/final-state.ts'
+import { countOutcomes, newHistory, waitForWrites } from './lab/history.ts'
+import { startLoad } from './lab/load.ts'
+import type { Sent } from './lab/notes.ts'
+import { scale } from './lab/scale.ts'
+import { startProcess, token } from './lab/service-process.ts'
 
 const rounds = scale(1, 20)
 const thinkMs = scale(5, 0)
-const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
 
 describe('two services on PostgreSQL behind a balancer', () => {
   it('answer every request while they are restarted in turn', async (test) => {
-    const database = await postgresql.newUrl()
+    const database = await postgres.newUrl()
     const balancer = await openBalancer()
     const services = [await startProcess({ database }), await startProcess({ database })]
     for (const [index, { url }] of services.entries()) balancer.use(index, url)

@@ -4,8 +4,8 @@ import { describe, it } from 'node:test'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { runProcess } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
-import { compileShim } from './shim.ts'
-import { readTrace } from './trace.ts'
+import { compileShim } from './lab/shim.ts'
+import { readTrace } from './lab/trace.ts'
 
 const shim = compileShim()
 

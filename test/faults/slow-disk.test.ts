@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { compileShim, newQuickFolder } from './shim.ts'
-import type { SlowDiskReport } from './slow-disk-writer.ts'
+import { compileShim, newQuickFolder } from './lab/shim.ts'
+import type { SlowDiskReport } from './lab/slow-disk-writer.ts'
 
-const writer = fileURLToPath(new URL('slow-disk-writer.ts', import.meta.url))
+const writer = fileURLToPath(new URL('lab/slow-disk-writer.ts', import.meta.url))
 const shim = compileShim()
 
 describe('a disk that becomes slow', { skip: shim.skip }, () => {

@@ -7,10 +7,10 @@ import { run, runProcess, start } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { waitUntil } from '../support/wait.ts'
-import { countPlants } from './plant-count.ts'
-import { scale } from './scale.ts'
-import { startProcess, token } from './service-process.ts'
-import { startWriters } from './writers.ts'
+import { countPlants } from './lab/plant-count.ts'
+import { scale } from './lab/scale.ts'
+import { startProcess, token } from './lab/service-process.ts'
+import { startWriters } from './lab/writers.ts'
 
 const lineCount = 12_000
 /** Half of the lines repeat ids with other names: the order of the lines decides. */

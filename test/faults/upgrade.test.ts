@@ -4,12 +4,12 @@ import { join, relative } from 'node:path'
 import { describe, it } from 'node:test'
 import { oldFile, oldStores } from '../store/old-stores.ts'
 import { runProcess } from '../support/command.ts'
-import { buildRandom, seed } from './random.ts'
-import { layOut, recover } from './recovery.ts'
-import { scale } from './scale.ts'
-import { compileShim, newQuickFolder } from './shim.ts'
-import { readTrace } from './trace.ts'
-import { buildVolatileDisk, cuts } from './volatile-disk.ts'
+import { buildRandom, seed } from './lab/random.ts'
+import { layOut, recover } from './lab/recovery.ts'
+import { scale } from './lab/scale.ts'
+import { compileShim, newQuickFolder } from './lab/shim.ts'
+import { readTrace } from './lab/trace.ts'
+import { buildVolatileDisk, cuts } from './lab/volatile-disk.ts'
 
 const shim = compileShim()
 

@@ -12,12 +12,12 @@ import { newFolder } from '../support/folder.ts'
 import { query } from '../support/postgres.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver, type TestReceiver } from '../webhooks/test-receiver.ts'
-import { type NumberedWrites, startNumberedWrites } from './numbered-writes.ts'
-import { database, signalServer, startPair } from './replication.ts'
-import { isLong, scale } from './scale.ts'
-import { startProcess } from './service-process.ts'
+import { type NumberedWrites, startNumberedWrites } from './lab/numbered-writes.ts'
+import { database, signalServer, startPair } from './lab/replication.ts'
+import { isLong, scale } from './lab/scale.ts'
+import { startProcess } from './lab/service-process.ts'
 
-const command = [fileURLToPath(new URL('webhook-service.ts', import.meta.url))]
+const command = [fileURLToPath(new URL('lab/webhook-service.ts', import.meta.url))]
 const kills = scale(1, 50)
 const rounds = scale(1, 20)
 /** The most that may arrive twice whenever another process takes over. */
@@ -92,7 +92,7 @@ describe('webhooks', () => {
 
   it('arrive, though the clock is set back', async (test) => {
     const { url, receiver } = await prepare()
-    const clock = fileURLToPath(new URL('clock.ts', import.meta.url))
+    const clock = fileURLToPath(new URL('lab/clock.ts', import.meta.url))
     const env = { NODE_OPTIONS: `--import=${clock}` }
     let service = await start(url, env)
     const writes = startNumberedWrites(() => service.url)

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { engines } from '../support/engines.ts'
+import { sqlite } from '../support/engines.ts'
 import { authorized, startService, type TestService } from '../support/service.ts'
 import { exchange, toBytes } from '../support/wire.ts'
 
-const sqlite = engines[0] as (typeof engines)[number]
 
 describe('a delete with a body', () => {
   let service: TestService

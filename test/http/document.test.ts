@@ -3,8 +3,8 @@ import { before, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { buildOpenApi } from '../../src/contract/openapi.ts'
 import { isStorable } from '../../src/contract/text.ts'
-import { scale } from '../faults/scale.ts'
-import { engines } from '../support/engines.ts'
+import { scale } from '../faults/lab/scale.ts'
+import { sqlite } from '../support/engines.ts'
 import { authorized, json, startService } from '../support/service.ts'
 import { type Answer, call, type Request, toBytes } from '../support/wire.ts'
 import { buildDocumentCheck, type Judge } from './document-check.ts'
@@ -12,7 +12,6 @@ import { openScenarioServices } from './scenario-services.ts'
 import type { Scenario } from './scenarios/scenario.ts'
 import { scenarios } from './scenarios.ts'
 
-const sqlite = engines[0] as (typeof engines)[number]
 // Parsed from its text, as any other reader has it.
 const document = JSON.parse(JSON.stringify(buildOpenApi({ baseUrl: 'http://plants.test' })))
 

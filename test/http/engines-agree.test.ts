@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { scale } from '../faults/scale.ts'
+import { scale } from '../faults/lab/scale.ts'
 import { engines } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
 import { type Answer, call, type Request } from '../support/wire.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { EventSource } from 'eventsource'
 import { browserMissing, startBrowser } from '../support/browser.ts'
-import { type Engine, engines } from '../support/engines.ts'
+import { sqlite } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { authorized, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -21,7 +21,6 @@ interface Seen {
 
 type Follow = (url: string) => Promise<() => Promise<Seen>>
 
-const sqlite = engines[0] as Engine
 
 /** That of the package `eventsource`. */
 const followWithLibrary: Follow = async (url) => {

@@ -6,7 +6,7 @@ import { scopes } from '../../src/contract/scopes.ts'
 import { maxSnapshots, maxSnapshotsOfToken } from '../../src/store/snapshots.ts'
 import type { Snapshot, Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
-import { type Engine, engines } from '../support/engines.ts'
+import { engines, sqlite } from '../support/engines.ts'
 import { authorized, operatorToken, startService, type TestService } from '../support/service.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 
@@ -198,7 +198,6 @@ for (const engine of engines) {
 describe('an export without a first piece', () => {
   /** A service whose snapshots are read by this function. */
   async function startWith(walkPlants: Snapshot['walkPlants']) {
-    const sqlite = engines[0] as Engine
     const store = await sqlite.open(await sqlite.newUrl())
     const closed = Promise.withResolvers<void>()
     const openSnapshot = async () => ({

@@ -1,9 +1,8 @@
 import type { Timeouts } from '../../src/contract/limits.ts'
-import { engines } from '../support/engines.ts'
+import { sqlite } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { startService } from '../support/service.ts'
 
-const sqlite = engines[0] as (typeof engines)[number]
 
 /** Starts a service whose creates wait at a gate, without a timer that cuts their connections. */
 export async function startGated(timeouts: Partial<Timeouts> = {}) {

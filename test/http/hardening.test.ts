@@ -10,7 +10,7 @@ import { openReader } from '../../src/journal/reader.ts'
 import { diskFull } from '../../src/store/failures.ts'
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
-import { engines } from '../support/engines.ts'
+import { engines, sqlite } from '../support/engines.ts'
 import { openTestMetrics } from '../support/metrics.ts'
 import { authorized, json, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -197,8 +197,7 @@ describe('a create with a precondition', () => {
 
 describe('an idempotency key', () => {
   it('is refused when its token has used as many as it may', async () => {
-    const engine = engines[0] as (typeof engines)[number]
-    const store = await engine.open(await engine.newUrl())
+    const store = await sqlite.open(await sqlite.newUrl())
     const metrics = openTestMetrics(store)
     const { createPlant } = buildHandlers({
       store,
@@ -270,8 +269,7 @@ describe('a plant that is longer than a megabyte as JSON', () => {
 
 describe('readiness', () => {
   it('says that the disk is full while it is, and stays 200', async () => {
-    const engine = engines[0] as (typeof engines)[number]
-    const store = await engine.open(await engine.newUrl())
+    const store = await sqlite.open(await sqlite.newUrl())
     let isFull = true
     const createPlant: Store['createPlant'] = (plant) =>
       isFull ? Promise.reject(diskFull()) : store.createPlant(plant)

@@ -8,8 +8,8 @@ import { scopes } from '../../src/contract/scopes.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
-import { countPlants } from '../faults/plant-count.ts'
-import { engines } from '../support/engines.ts'
+import { countPlants } from '../faults/lab/plant-count.ts'
+import { engines, sqlite } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { authorized, startService } from '../support/service.ts'
@@ -234,7 +234,6 @@ describe('an import', () => {
   })
 
   it('is one of four at a time, and one of two of its token', async () => {
-    const sqlite = engines[0] as (typeof engines)[number]
     const store = await sqlite.open(await sqlite.newUrl())
     const service = await startService('sqlite::memory:', { store })
     const newHeaders = async () => {
@@ -264,7 +263,6 @@ describe('an import', () => {
   })
 
   it('is cut as the slowest of four that all send little', async () => {
-    const sqlite = engines[0] as (typeof engines)[number]
     const store = await sqlite.open(await sqlite.newUrl())
     const service = await startService('sqlite::memory:', {
       store,
@@ -303,7 +301,6 @@ describe('an import', () => {
   })
 
   it('waits while the queue of the store is full', async () => {
-    const sqlite = engines[0] as (typeof engines)[number]
     const store = await sqlite.open(await sqlite.newUrl())
     let looks = 0
     const isFull = () => looks++ > 0 && looks < 10

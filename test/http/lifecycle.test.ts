@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { describe, it } from 'node:test'
-import { type Engine, engines } from '../support/engines.ts'
+import { type Engine, engines, sqlite } from '../support/engines.ts'
 import { authorized, startService, toCreate } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
@@ -65,7 +65,6 @@ async function openCounted(engine: Engine, url: string) {
 }
 
 const memory = 'sqlite::memory:'
-const sqlite = engines[0] as Engine
 const ready = toBytes({ path: '/readyz' })
 /** Longer than a test takes: a shutdown that ends sooner does not end because of it. */
 const longGrace = { timeouts: { idleGraceMs: 60_000 } }

@@ -2,14 +2,13 @@ import assert from 'node:assert/strict'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
 import { maxWaiting, maxWaitingOnConnection } from '../../src/http/node/connection.ts'
-import { engines } from '../support/engines.ts'
+import { sqlite } from '../support/engines.ts'
 import { authorized, json, startService, type TestService, toCreate } from '../support/service.ts'
 import { exchange, openSocket, toBytes } from '../support/wire.ts'
 import { startGated } from './gated-service.ts'
 
 const statusesOf = (received: string) => received.match(/(?<=HTTP\/1\.1 )\d+/g)
 
-const sqlite = engines[0] as (typeof engines)[number]
 
 describe('pipelined requests', () => {
   let service: TestService

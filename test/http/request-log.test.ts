@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { openRequestLog } from '../../src/http/request-log.ts'
 import { diskFull } from '../../src/store/failures.ts'
-import { engines } from '../support/engines.ts'
+import { engines, sqlite } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { exchange } from '../support/wire.ts'
@@ -62,8 +62,7 @@ describe('the log of requests', () => {
   }
 
   it('shows the trace of a request that met a fault of ours', async () => {
-    const engine = engines[0] as (typeof engines)[number]
-    const store = await engine.open(await engine.newUrl())
+    const store = await sqlite.open(await sqlite.newUrl())
     const fail = () => Promise.reject(new TypeError('a bug'))
     const service = await startService(memory, { store: { ...store, listPlants: fail } })
     const headers = { traceparent: `00-${traceId}-${parentId}-00` }

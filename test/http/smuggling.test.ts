@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { collect, parseStrictly } from '../faults/answer-stream.ts'
-import { farewell } from '../faults/hostile-requests.ts'
+import { collect, parseStrictly } from '../faults/lab/answer-stream.ts'
+import { farewell } from '../faults/lab/hostile-requests.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { smuggledId, vectors } from './smuggling.ts'
 

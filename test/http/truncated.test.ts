@@ -3,11 +3,10 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { describe, it } from 'node:test'
 import type { Snapshot } from '../../src/store/store.ts'
-import { type Engine, engines } from '../support/engines.ts'
+import { sqlite } from '../support/engines.ts'
 import { authorized, startService, type TestServiceOptions } from '../support/service.ts'
 import { openSocket } from '../support/wire.ts'
 
-const sqlite = engines[0] as Engine
 const name = 'x'.repeat(500_000)
 
 /** Starts a service whose exports never come to an end, unless the walk itself ends. */

@@ -7,8 +7,8 @@ import { operations } from '../../src/contract/operations.ts'
 import { pagePaths } from '../../src/contract/pages.ts'
 import { secondsBounds } from '../../src/store/measures.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
-import { scale } from '../faults/scale.ts'
-import { engines } from '../support/engines.ts'
+import { scale } from '../faults/lab/scale.ts'
+import { sqlite } from '../support/engines.ts'
 import { parseMetrics } from '../support/metrics.ts'
 import { json, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -121,8 +121,7 @@ describe('the metrics of refusals', () => {
   })
 
   it('name a full write queue, and are served beside it', async () => {
-    const engine = engines[0] as (typeof engines)[number]
-    const { store } = await engine.openWithFault('queue full')
+    const { store } = await sqlite.openWithFault('queue full')
     const service = await startService(memory, { store })
     assert.equal((await service.create('{"id":7,"name":"x"}')).status, 503)
     const samples = await scrape(service)

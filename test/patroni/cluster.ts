@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Replication, signalProcesses } from '../faults/replication.ts'
+import { type Replication, signalProcesses } from '../faults/lab/replication.ts'
 import { killAfterTest } from '../support/child.ts'
 import {
   asUser,

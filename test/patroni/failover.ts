@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
-import { clean, judge } from '../faults/checker.ts'
-import { followFeed } from '../faults/feed.ts'
-import { readFinalState } from '../faults/final-state.ts'
+import { clean, judge } from '../faults/lab/checker.ts'
+import { followFeed } from '../faults/lab/feed.ts'
+import { readFinalState } from '../faults/lab/final-state.ts'
 import {
   countOutcomes,
   type History,
   longestWaitMs,
   newHistory,
   waitForWrites,
-} from '../faults/history.ts'
-import { startLoad } from '../faults/load.ts'
-import { stallReplication } from '../faults/replication.ts'
-import { startProcess, token } from '../faults/service-process.ts'
+} from '../faults/lab/history.ts'
+import { startLoad } from '../faults/lab/load.ts'
+import { stallReplication } from '../faults/lab/replication.ts'
+import { startProcess, token } from '../faults/lab/service-process.ts'
 import { waitUntil } from '../support/wait.ts'
 import { type Cluster, clusterMissing, findPid, startCluster } from './cluster.ts'
 

@@ -8,14 +8,13 @@ import { describe, it } from 'node:test'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import { type JournalPage, type Position, type Store, toPlant } from '../../src/store/store.ts'
-import { engines } from '../support/engines.ts'
+import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { openClient, query } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { closeAfterTest, openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 
-const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
 
 async function readPage(store: Store, after: Position | 'oldest'): Promise<JournalPage> {
   const page = await store.readJournal(after, 1_000)
@@ -48,8 +47,8 @@ describe('a position from after the moment of a backup', () => {
   })
 
   it('is gone when rows of PostgreSQL are restored, though their numbers are used again', async () => {
-    const url = await postgresql.newUrl()
-    const store = await postgresql.open(url)
+    const url = await postgres.newUrl()
+    const store = await postgres.open(url)
     await store.createPlant({ id: 1n, name: 'before' })
     const { end: before } = await readPage(store, 'oldest')
     await store.createPlant({ id: 2n, name: 'lost' })
@@ -62,7 +61,7 @@ describe('a position from after the moment of a backup', () => {
        DELETE FROM plant_store.journal WHERE seq = (SELECT max(seq) FROM plant_store.journal);
        SELECT setval('plant_store.journal_seq', (SELECT max(seq) FROM plant_store.journal))`,
     )
-    const restored = await postgresql.open(url)
+    const restored = await postgres.open(url)
     assert.equal(await restored.readJournal(after, 10), 'gone')
     await restored.createPlant({ id: 3n, name: 'in its place' })
     assert.equal(await restored.readJournal(after, 10), 'gone')
@@ -93,8 +92,8 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     ['ROLLBACK', [1n, 2n]],
   ] as const) {
     it(`shows nothing after it until its ${ending}, and then all in order`, async () => {
-      const url = await postgresql.newUrl()
-      const store = await postgresql.open(url)
+      const url = await postgres.newUrl()
+      const store = await postgres.open(url)
       await store.createPlant({ id: 1n, name: 'first' })
       const { end: begin } = await readPage(store, 'oldest')
       let wakes = 0
@@ -107,7 +106,7 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
       await store.createPlant({ id: 2n, name: 'second' })
       const before = wakes
       assert.deepEqual(await readIds(store, begin), [])
-      const other = await postgresql.open(url)
+      const other = await postgres.open(url)
       assert.deepEqual(await readIds(other, 'oldest'), [1n])
       await waitUntil(() => wakes > before, 'watchers are told to look again')
       await slow.query(ending)
@@ -119,8 +118,8 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
   }
 
   it('has a plant that came and went in one commit after it, not beside it', async () => {
-    const url = await postgresql.newUrl()
-    const store = await postgresql.open(url)
+    const url = await postgres.newUrl()
+    const store = await postgres.open(url)
     const slow = await openWriter(url, 50)
     const plant = { id: 50n, name: 'quick' }
     const writing = Promise.all([
@@ -140,8 +139,8 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
   })
 
   it('has a batch that waited for it after it, though the batch began before', async () => {
-    const url = await postgresql.newUrl()
-    const store = await postgresql.open(url)
+    const url = await postgres.newUrl()
+    const store = await postgres.open(url)
     const slow = await openClient(url)
     releaseAfterTest(() => slow.end())
     await slow.query(`BEGIN; INSERT INTO plant_store.plants VALUES (50, 'slow', NULL, 1)`)
@@ -157,8 +156,8 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
   })
 
   it('has the plants of a batch that wanted its id after it, without this one', async () => {
-    const url = await postgresql.newUrl()
-    const store = await postgresql.open(url)
+    const url = await postgres.newUrl()
+    const store = await postgres.open(url)
     const slow = await openWriter(url, 50)
     const ids = [51n, 50n, 52n]
     const writing = Promise.all(ids.map((id) => store.createPlant({ id, name: 'quick' })))
@@ -170,8 +169,8 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
   })
 
   it('ends after every change that is there, though a page waited for less', async () => {
-    const url = await postgresql.newUrl()
-    const store = await postgresql.open(url)
+    const url = await postgres.newUrl()
+    const store = await postgres.open(url)
     const begin = (await store.journalEnd()) as Position
     const slow = await openWriter(url, 50)
     await store.createPlant({ id: 1n, name: 'first' })
@@ -270,10 +269,10 @@ describe('the journal of PostgreSQL that begins beside a change under way', () =
   }
 
   it('begins after it, so that who lists after the begin misses nothing', async () => {
-    const url = await postgresql.newUrl()
-    const off = await postgresql.open(url, { journaling: 'off' })
+    const url = await postgres.newUrl()
+    const off = await postgres.open(url, { journaling: 'off' })
     const slow = await change(url)
-    const opening = postgresql.open(url, { journaling: 'on' })
+    const opening = postgres.open(url, { journaling: 'on' })
     const isWaiting = `SELECT FROM pg_locks WHERE NOT granted
       AND relation = 'plant_store.plants'::regclass`
     await waitUntil(async () => (await query(url, isWaiting)).length > 0, 'the begin waits')
@@ -285,10 +284,10 @@ describe('the journal of PostgreSQL that begins beside a change under way', () =
   })
 
   it('is refused with one line when it does not end', async () => {
-    const url = await postgresql.newUrl()
-    await postgresql.open(url, { journaling: 'off' })
+    const url = await postgres.newUrl()
+    await postgres.open(url, { journaling: 'off' })
     await change(url)
-    await assert.rejects(postgresql.open(url, { journaling: 'on' }), {
+    await assert.rejects(postgres.open(url, { journaling: 'on' }), {
       name: 'UnusableStore',
       message: 'The journal cannot begin while a transaction changes plants: end it, or try again.',
     })

@@ -1,7 +1,7 @@
 import { copyFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { engines } from '../support/engines.ts'
+import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { query } from '../support/postgres.ts'
 
@@ -46,8 +46,7 @@ function toStores<Held>(release: string): OldStore<Held>[] {
       name: 'PostgreSQL',
       expected: JSON.parse(read(`${release}-postgres.json`)),
       async newUrl() {
-        const postgresql = engines.find(({ name }) => name === 'PostgreSQL')
-        const url = (await postgresql?.newUrl()) ?? ''
+        const url = await postgres.newUrl()
         await query(url, read(`${release}-postgres.dump`))
         return url
       },

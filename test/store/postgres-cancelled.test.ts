@@ -6,7 +6,7 @@ import { lookUpConnections, pageConnections } from '../../src/store/postgres/ses
 import type { Sql } from '../../src/store/postgres/sql.ts'
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
-import { engines } from '../support/engines.ts'
+import { postgres } from '../support/engines.ts'
 import { newDelivery, newReceiver } from '../support/receiver-record.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { openRowHolder } from '../support/row-holder.ts'
@@ -16,7 +16,6 @@ import { newTokenRecord } from '../support/token-record.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call, openSocket, toBytes } from '../support/wire.ts'
 
-const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
 const held = 'a plant whose row is the last one to arrive'
 const token = newTokenRecord({ id: 'tok_one', hash: Buffer.alloc(32, 1) })
 const page = { after: undefined, tag: undefined, limit: 10 }
@@ -24,7 +23,7 @@ const answerTimeoutMs = 2_000
 
 /** A store behind a proxy, with some of everything that a select can find. */
 async function openHeldStore() {
-  const direct = await postgresql.newUrl()
+  const direct = await postgres.newUrl()
   const { hostname, port } = new URL(direct)
   const holder = await openRowHolder(hostname, Number(port))
   const url = holder.toUrl(direct)
@@ -135,7 +134,7 @@ describe('after gets over HTTP whose clients left in the middle of their rows', 
 
 describe('a result after one that ended in the middle of its rows, on one connection', () => {
   it('has all its rows and no others, or is refused', async () => {
-    const connection = await openPrimary(await postgresql.newUrl(), { onLost() {}, onFound() {} })
+    const connection = await openPrimary(await postgres.newUrl(), { onLost() {}, onFound() {} })
     releaseAfterTest(connection.close)
     const writer = connection.session()?.writers[0] as Sql
     const failing = writer`SELECT 1 / (5 - id) AS one FROM generate_series(1, 10) AS id`

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { describe, it } from 'node:test'
 import type { VersionedPlant } from '../../src/store/store.ts'
-import { engines } from '../support/engines.ts'
+import { postgres } from '../support/engines.ts'
 import { query } from '../support/postgres.ts'
 import { startTlsServer } from '../support/postgres-tls.ts'
 import { releaseAfterTest } from '../support/release.ts'
@@ -11,7 +11,6 @@ import { openPostgresStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 
-const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
 const rounds = 20
 const count = 8_000
 const everything = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
@@ -62,7 +61,7 @@ describe('exports that their clients break off', () => {
   }
 
   it('give every connection back to PostgreSQL', async () => {
-    await breakOffMany(await postgresql.newUrl())
+    await breakOffMany(await postgres.newUrl())
   })
 
   it('give every connection back over TLS', async () => {
@@ -106,7 +105,7 @@ describe('a walk through plants whose reader is slow', () => {
   }
 
   it('fails what follows in its snapshot when the reader leaves before the end', async () => {
-    const url = await postgresql.newUrl()
+    const url = await postgres.newUrl()
     const store = await openPostgresStore(url)
     await fill(url)
     const snapshot = await store.openSnapshot()

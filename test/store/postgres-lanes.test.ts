@@ -8,7 +8,7 @@ import { pageConnections, readDepth } from '../../src/store/postgres/session.ts'
 import type { Sql } from '../../src/store/postgres/sql.ts'
 import { buildPostgresStore } from '../../src/store/postgres/store.ts'
 import type { Store } from '../../src/store/store.ts'
-import { engines } from '../support/engines.ts'
+import { postgres } from '../support/engines.ts'
 import { openClient, query } from '../support/postgres.ts'
 import { newReceiver } from '../support/receiver-record.ts'
 import { releaseAfterTest, runOnce } from '../support/release.ts'
@@ -18,7 +18,6 @@ import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 
 const quiet = { onLost() {}, onFound() {} }
-const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
 const page = { after: undefined, tag: undefined, limit: 10 }
 const token = {
   id: 'one',
@@ -34,7 +33,7 @@ const token = {
 
 /** Opens a store whose answers are waited for this long. It is closed with the test. */
 async function openStore(answerTimeoutMs: number) {
-  const url = await postgresql.newUrl()
+  const url = await postgres.newUrl()
   const primary = await openPrimary(url, quiet, { answerTimeoutMs })
   return { url, primary, store: closeAfterTest(buildPostgresStore(primary)) }
 }
@@ -170,7 +169,7 @@ describe('a write of PostgreSQL', () => {
 
 describe('a connection on which a read is late', () => {
   it('is not used again, and reads that were sent behind are answered on another', async () => {
-    const url = await postgresql.newUrl()
+    const url = await postgres.newUrl()
     const address = toAddress(url)
     const [at] = address.hosts as [Host]
     const lane = buildLane({

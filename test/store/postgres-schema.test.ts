@@ -15,7 +15,7 @@ import {
   UnusableStore,
 } from '../../src/store/store.ts'
 import { findCollidingTags } from '../support/colliding-tags.ts'
-import { engines } from '../support/engines.ts'
+import { postgres } from '../support/engines.ts'
 import { countCalls, fillWithTraps } from '../support/hostile-schema.ts'
 import { openPooler } from '../support/pooler.ts'
 import { openClient, query } from '../support/postgres.ts'
@@ -25,7 +25,6 @@ import { newTokenRecord } from '../support/token-record.ts'
 import { waitUntil } from '../support/wait.ts'
 
 const quiet = { onLost() {}, onFound() {} }
-const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
 const everything = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
 
 const token = newTokenRecord({ id: 'one', hash: Buffer.alloc(32, 1), name: 'One' })
@@ -141,7 +140,7 @@ function watchUses<Watched extends object>(opened: Watched) {
  * for.
  */
 async function newHostileDatabase() {
-  const admin = `${await postgresql.newUrl()}?search_path=pg_catalog`
+  const admin = `${await postgres.newUrl()}?search_path=pg_catalog`
   const { pathname, hostname, port } = new URL(admin)
   const database = pathname.slice(1)
   const role = `service_${randomBytes(6).toString('hex')}`
@@ -244,7 +243,7 @@ describe('plants by tag', () => {
 
   /** A store as the first release made it. */
   async function newOldStore(): Promise<string> {
-    const url = await postgresql.newUrl()
+    const url = await postgres.newUrl()
     await query(
       url,
       `CREATE SCHEMA plant_store;
@@ -331,7 +330,7 @@ describe('plants by tag', () => {
 
 describe('a store that was small', () => {
   it('is read by its indexes when it has grown', async () => {
-    const url = await postgresql.newUrl()
+    const url = await postgres.newUrl()
     await (await open(url)).close()
     const before = await countScans(url)
     await using store = await open(url)
@@ -372,7 +371,7 @@ async function countScans(url: string): Promise<number> {
  * for them.
  */
 async function openPlants() {
-  const url = await postgresql.newUrl()
+  const url = await postgres.newUrl()
   await (await open(url)).close()
   const address = toAddress(url)
   const [at] = address.hosts as [Host]

@@ -7,7 +7,7 @@ import { openPrimary } from '../../src/store/postgres/primary.ts'
 import { type Position, type Store, UnusableStore } from '../../src/store/store.ts'
 import { run } from '../support/command.ts'
 import { findServer } from '../support/databases.ts'
-import { engines } from '../support/engines.ts'
+import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { findFreePort, password, query } from '../support/postgres.ts'
 import { openProxy } from '../support/proxy.ts'
@@ -17,11 +17,10 @@ import { openPostgresStore as open, type PostgresStoreOptions } from '../support
 import { waitUntil } from '../support/wait.ts'
 
 const quiet = { onLost() {}, onFound() {} }
-const postgresql = engines.find(({ name }) => name === 'PostgreSQL') as (typeof engines)[number]
 
 /** A database behind a cable that can be cut. */
 async function openCable() {
-  const url = await postgresql.newUrl()
+  const url = await postgres.newUrl()
   const { hostname, port } = new URL(url)
   const proxy = await openProxy(hostname, Number(port))
   return { url, proxy, proxied: url.replace(`:${port}/`, `:${proxy.port}/`) }
@@ -78,7 +77,7 @@ describe('a PostgreSQL that goes away', () => {
 
   it('leaves the outcome of a write open that was sent before', async () => {
     const { url, proxy, store } = await openBehindProxy()
-    await postgresql.block(url)
+    await postgres.block(url)
     const sent = store.createPlant({ id: 1n, name: '' })
     const outcome = assert.rejects(async () => sent, { number: 50400 })
     await waitForLockedWrite(url)
@@ -111,7 +110,7 @@ describe('a PostgreSQL that goes away', () => {
     const { url, proxy, store } = await openBehindProxy()
     await store.createPlant({ id: 1n, name: '' })
     for (let round = 0; round < 5; round++) {
-      const release = await postgresql.block(url)
+      const release = await postgres.block(url)
       const key = { tokenId: 'tok', key: String(round) }
       const writes = [
         store.replacePlant({ id: 1n, name: 'x' }, {}),
@@ -131,9 +130,9 @@ describe('a PostgreSQL that goes away', () => {
   })
 
   it('lets no write wait longer than the time for an answer, sent or not', async () => {
-    const url = await postgresql.newUrl()
+    const url = await postgres.newUrl()
     const store = await open(url, { answerTimeoutMs: 300, batchItems: 1 })
-    const release = await postgresql.block(url)
+    const release = await postgres.block(url)
     const outcomes = await Promise.allSettled(
       Array.from({ length: 10 }, (_, id) => store.createPlant({ id: BigInt(id), name: '' })),
     )
@@ -172,7 +171,7 @@ describe('a PostgreSQL that goes away', () => {
   })
 
   it('is found among several addresses', async () => {
-    const url = await postgresql.newUrl()
+    const url = await postgres.newUrl()
     const { host } = new URL(url)
     const nobody = `127.0.0.1:${await findFreePort()}`
     const store = await open(url.replace(host, `${nobody},${host}`))
@@ -226,7 +225,7 @@ describe('a PostgreSQL that holds large plants', () => {
 describe('a PostgreSQL that hesitates', () => {
   /** Opens a store on which each insert of plants runs this, before or after it. */
   async function openWithTrigger(event: string, body: string): Promise<Store> {
-    const url = await postgresql.newUrl()
+    const url = await postgres.newUrl()
     const store = await open(url)
     await query(
       url,
@@ -238,7 +237,7 @@ describe('a PostgreSQL that hesitates', () => {
   }
 
   it('is asked again a few times when transactions collide', async () => {
-    const url = await postgresql.newUrl()
+    const url = await postgres.newUrl()
     const store = await open(url)
     await query(
       url,
@@ -283,7 +282,7 @@ describe('a PostgreSQL that hesitates', () => {
   })
 
   it('stores nothing of an import whose second statement fails', async () => {
-    const url = await postgresql.newUrl()
+    const url = await postgres.newUrl()
     const store = await open(url)
     await store.createPlant({ id: 1n, name: 'old' })
     await query(
@@ -302,7 +301,7 @@ describe('a PostgreSQL that hesitates', () => {
   })
 
   it('commits two batches with the same ids in different orders', async () => {
-    const url = await postgresql.newUrl()
+    const url = await postgres.newUrl()
     const [one, two] = [await open(url), await open(url)]
     for (let round = 0; round < 20; round++) {
       const ids = Array.from({ length: 50 }, (_, index) => BigInt(round * 50 + index))
@@ -317,7 +316,7 @@ describe('a PostgreSQL that hesitates', () => {
 
 describe('services that start together on an empty PostgreSQL', () => {
   it('all serve: one of them migrates, and the others wait for it', async () => {
-    const url = await postgresql.newUrl()
+    const url = await postgres.newUrl()
     const stores = await Promise.all(Array.from({ length: 6 }, () => open(url)))
     await Promise.all(stores.map((store, id) => store.createPlant({ id: BigInt(id), name: '' })))
     assert.notEqual(await stores[0]?.getPlant(5n), undefined)
@@ -334,7 +333,7 @@ describe('a PostgreSQL that cannot be the store', () => {
 
   /** Makes a role that has only these rights on the tables of a store. */
   async function newUser(rights: string): Promise<string> {
-    const url = await postgresql.newUrl()
+    const url = await postgres.newUrl()
     await (await open(url)).close()
     const role = await newRole(url)
     await query(
@@ -348,12 +347,12 @@ describe('a PostgreSQL that cannot be the store', () => {
   const cases: [title: string, prepare: () => Promise<string>, message: RegExp][] = [
     [
       'a wrong password',
-      async () => (await postgresql.newUrl()).replace(encodeURIComponent(password), 'wrong'),
+      async () => (await postgres.newUrl()).replace(encodeURIComponent(password), 'wrong'),
       /refuses the user name or the password of DATABASE_URL/,
     ],
     [
       'no password',
-      async () => (await postgresql.newUrl()).replace(`:${encodeURIComponent(password)}@`, '@'),
+      async () => (await postgres.newUrl()).replace(`:${encodeURIComponent(password)}@`, '@'),
       /refuses the user name or the password of DATABASE_URL/,
     ],
     [
@@ -364,7 +363,7 @@ describe('a PostgreSQL that cannot be the store', () => {
     [
       'a newer schema',
       async () => {
-        const url = await postgresql.newUrl()
+        const url = await postgres.newUrl()
         await (await open(url)).close()
         await query(url, `UPDATE plant_store.schema_version SET version = ${migrations.length + 1}`)
         return url
@@ -385,7 +384,7 @@ describe('a PostgreSQL that cannot be the store', () => {
     ],
     [
       'a role that may not make the schema',
-      async () => (await newRole(await postgresql.newUrl())).url,
+      async () => (await newRole(await postgres.newUrl())).url,
       /may not write to the database: grant it CREATE/,
     ],
     [

@@ -90,7 +90,7 @@ function toPath(url: string): string {
   return url.replace(/^sqlite:/, '')
 }
 
-const postgresql: Engine = {
+export const postgres: Engine = {
   name: 'PostgreSQL',
 
   newUrl: newDatabase,
@@ -106,7 +106,7 @@ const postgresql: Engine = {
   },
 
   async openWithFault(fault) {
-    const url = await postgresql.newUrl()
+    const url = await postgres.newUrl()
     const witness = await openPostgresStore(url)
     await witness.createPlant({ id: 1n, name: 'Aloe' })
     if (fault === 'queue full')
@@ -117,7 +117,7 @@ const postgresql: Engine = {
     }
     if (fault === 'not confirmed') {
       const store = await openPostgresStore(url, { answerTimeoutMs: 200 })
-      const release = await postgresql.block(url)
+      const release = await postgres.block(url)
       return { store: { ...store, close: () => release().then(store.close) }, witness }
     }
     return { store: await openCutOff(url), witness }
@@ -145,7 +145,9 @@ const failingTrigger = `
   CREATE TRIGGER fail BEFORE INSERT OR UPDATE OR DELETE ON plant_store.plants
     EXECUTE FUNCTION plant_store.fail()`
 
-export const engines: readonly Engine[] = [toSqlite('SQLite', 'adaptive'), postgresql]
+export const sqlite = toSqlite('SQLite', 'adaptive')
+
+export const engines: readonly Engine[] = [sqlite, postgres]
 
 /** The engines, and SQLite with the writes that it makes only on slow disks. */
 export const everyEngine: readonly Engine[] = [

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Webhook } from 'standardwebhooks'
-import { engines } from '../support/engines.ts'
+import { sqlite } from '../support/engines.ts'
 import { openTestReceiver } from './test-receiver.ts'
 import { add, openStores, start } from './test-sender.ts'
 
 describe('the signature of the type of an event', () => {
   it('fits that type and no other', async () => {
-    const { store } = await openStores(engines[0] as (typeof engines)[number])
+    const { store } = await openStores(sqlite)
     const receiver = await openTestReceiver()
     const { secrets } = await add(store, receiver.url)
     start(store)

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { releaseAfterTest } from '../support/release.ts'
+import { releaseAfterTest } from '../../support/release.ts'
 import { type Connections, openClient, type Result, toContent } from './client.ts'
 import {
   type Attempt,

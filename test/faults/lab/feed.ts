@@ -1,7 +1,7 @@
 import { get, type IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { releaseAfterTest } from '../support/release.ts'
-import { waitUntil } from '../support/wait.ts'
+import { releaseAfterTest } from '../../support/release.ts'
+import { waitUntil } from '../../support/wait.ts'
 import { parseExactly } from './client.ts'
 
 /** A change as the feed tells it. */

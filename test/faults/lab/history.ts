@@ -1,4 +1,4 @@
-import { waitUntil } from '../support/wait.ts'
+import { waitUntil } from '../../support/wait.ts'
 
 /** The outcome of an attempt. `unknown` may be stored, `refused` must not be. */
 export type Outcome = 'ok' | 'refused' | 'unknown'

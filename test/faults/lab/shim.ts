@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { findMemory, newFolder } from '../support/folder.ts'
+import { findMemory, newFolder } from '../../support/folder.ts'
 
 const source = fileURLToPath(new URL('disk-shim.c', import.meta.url))
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
-import { releaseAfterTest } from '../support/release.ts'
+import { releaseAfterTest } from '../../support/release.ts'
 
 /** An answer that a probe got, and how long it took. */
 export interface Probed {

@@ -1,5 +1,5 @@
 import { Agent, request as send } from 'node:http'
-import { releaseAfterTest } from '../support/release.ts'
+import { releaseAfterTest } from '../../support/release.ts'
 
 /** The outcome of a create. `unknown` may be stored, `refused` must not be. */
 export type Outcome = 'ok' | 'refused' | 'unknown'

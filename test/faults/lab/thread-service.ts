@@ -1,8 +1,8 @@
 import { pino } from 'pino'
-import { readConfig } from '../../src/config.ts'
-import { openService } from '../../src/service.ts'
-import { openConnection } from '../../src/store/sqlite/connection.ts'
-import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
+import { readConfig } from '../../../src/config.ts'
+import { openService } from '../../../src/service.ts'
+import { openConnection } from '../../../src/store/sqlite/connection.ts'
+import { buildSqliteStore } from '../../../src/store/sqlite/store.ts'
 
 // The service as on a slow disk, whatever the disk is like: all commits run in a thread.
 const config = readConfig({}, process.env)

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { killAfterTest } from '../support/child.ts'
+import { killAfterTest } from '../../support/child.ts'
 
 /** The operator's token of all services in the fault tests. */
 export const token = 'a-token-for-the-fault-tests'
 
-const program = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url))
+const program = fileURLToPath(new URL('../../../bin/plant-store.js', import.meta.url))
 
 export interface ProcessOptions {
   /** The value of DATABASE_URL. */

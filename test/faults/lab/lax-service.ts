@@ -1,8 +1,8 @@
 import { pino } from 'pino'
-import { readConfig } from '../../src/config.ts'
-import { openService } from '../../src/service.ts'
-import { openConnection } from '../../src/store/sqlite/connection.ts'
-import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
+import { readConfig } from '../../../src/config.ts'
+import { openService } from '../../../src/service.ts'
+import { openConnection } from '../../../src/store/sqlite/connection.ts'
+import { buildSqliteStore } from '../../../src/store/sqlite/store.ts'
 
 // The service on a store that does not sync its commits, which a power cut must reveal.
 const config = readConfig({}, process.env)

@@ -1,5 +1,5 @@
-import { Failure } from '../../src/contract/errors.ts'
-import type { Store } from '../../src/store/store.ts'
+import { Failure } from '../../../src/contract/errors.ts'
+import type { Store } from '../../../src/store/store.ts'
 
 /** A store that keeps its promises, or breaks one in a way that the fault tests must find. */
 export type Carefulness =

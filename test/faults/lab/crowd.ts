@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { openSocket } from '../support/wire.ts'
+import { openSocket } from '../../support/wire.ts'
 
 /** Many badly behaved connections. */
 export interface Crowd {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { newFolder } from '../support/folder.ts'
+import { newFolder } from '../../support/folder.ts'
 import type { Sent, ServiceNote } from './notes.ts'
 
 /** Makes an environment in which services note the connections and requests that they begin. */

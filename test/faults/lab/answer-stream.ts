@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import type { Answer } from '../support/wire.ts'
+import type { Answer } from '../../support/wire.ts'
 
 /** Longer than a connection stays open on a busy machine. */
 const boundMs = 60_000

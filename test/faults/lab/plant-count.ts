@@ -1,4 +1,4 @@
-import type { Store } from '../../src/store/store.ts'
+import type { Store } from '../../../src/store/store.ts'
 
 /** How many plants a store holds at this moment. */
 export async function countPlants(store: Store): Promise<number> {

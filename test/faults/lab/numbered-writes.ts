@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { releaseAfterTest } from '../support/release.ts'
-import { call } from '../support/wire.ts'
-import type { Received } from '../webhooks/test-receiver.ts'
+import { releaseAfterTest } from '../../support/release.ts'
+import { call } from '../../support/wire.ts'
+import type { Received } from '../../webhooks/test-receiver.ts'
 import { token } from './service-process.ts'
 
 /** Writers that replace plants again and again, with a number that grows for each plant. */

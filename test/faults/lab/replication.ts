@@ -8,9 +8,9 @@ import {
   password,
   query,
   startServer,
-} from '../support/postgres.ts'
-import { releaseAfterTest } from '../support/release.ts'
-import { waitUntil } from '../support/wait.ts'
+} from '../../support/postgres.ts'
+import { releaseAfterTest } from '../../support/release.ts'
+import { waitUntil } from '../../support/wait.ts'
 
 export type Replication = 'synchronous' | 'asynchronous'
 

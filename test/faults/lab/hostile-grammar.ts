@@ -1,5 +1,5 @@
-import { json, operatorToken } from '../support/service.ts'
-import { toBytes } from '../support/wire.ts'
+import { json, operatorToken } from '../../support/service.ts'
+import { toBytes } from '../../support/wire.ts'
 import { frame } from './hostile-framing.ts'
 import { toBody, toPlantJson } from './hostile-json.ts'
 import type { Random } from './random.ts'

@@ -1,6 +1,6 @@
 import { pino } from 'pino'
-import { readConfig } from '../../src/config.ts'
-import { openService } from '../../src/service.ts'
+import { readConfig } from '../../../src/config.ts'
+import { openService } from '../../../src/service.ts'
 
 // The service with a short lease, so that another one takes over soon.
 const service = await openService({

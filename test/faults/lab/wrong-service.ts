@@ -1,7 +1,7 @@
 import { pino } from 'pino'
-import { readConfig } from '../../src/config.ts'
-import { openService } from '../../src/service.ts'
-import { openStore } from '../../src/store/open.ts'
+import { readConfig } from '../../../src/config.ts'
+import { openService } from '../../../src/service.ts'
+import { openStore } from '../../../src/store/open.ts'
 import { type Spoiler, spoilers } from './wrong-stores.ts'
 
 // The service with a store that is spoilt on purpose, as a process that can be killed.

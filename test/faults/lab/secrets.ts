@@ -1,7 +1,7 @@
-import type { Operation } from '../../src/contract/operation.ts'
-import { type OperationName, operations } from '../../src/contract/operations.ts'
-import { newToken } from '../../src/tokens/format.ts'
-import { call } from '../support/wire.ts'
+import type { Operation } from '../../../src/contract/operation.ts'
+import { type OperationName, operations } from '../../../src/contract/operations.ts'
+import { newToken } from '../../../src/tokens/format.ts'
+import { call } from '../../support/wire.ts'
 
 /** Credentials that must be refused. */
 function wrongCredentials(): Record<string, string>[] {

@@ -1,7 +1,7 @@
 import { connect, createServer, type Socket } from 'node:net'
-import { releaseAfterTest } from '../support/release.ts'
-import { waitUntil } from '../support/wait.ts'
-import { call } from '../support/wire.ts'
+import { releaseAfterTest } from '../../support/release.ts'
+import { waitUntil } from '../../support/wait.ts'
+import { call } from '../../support/wire.ts'
 
 export interface Balancer {
   readonly url: string

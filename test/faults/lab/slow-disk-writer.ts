@@ -1,8 +1,8 @@
 import { setImmediate as endOfTurn } from 'node:timers/promises'
-import { openConnection } from '../../src/store/sqlite/connection.ts'
-import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
-import type { Store } from '../../src/store/store.ts'
-import { findWriterLocation } from '../support/writer-location.ts'
+import { openConnection } from '../../../src/store/sqlite/connection.ts'
+import { buildSqliteStore } from '../../../src/store/sqlite/store.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { findWriterLocation } from '../../support/writer-location.ts'
 
 /** What a store did on a disk that became slow and then fast again. */
 export interface SlowDiskReport {
