@@ -1,6 +1,6 @@
 /** Exit codes: those of sysexits.h, and 128 plus the number of a signal. */
 export const exitCodes = {
-  /** `check` has found something to do. */
+  /** `check` has a warning, or `ready` is not. */
   notOk: 1,
   usage: 64,
   /** The input is not what it should be, as a whole or in some of its lines. */

@@ -43,9 +43,9 @@ export async function createToken(
       () => terminal.print(`${text}\n`),
       () => store.deleteTokens([record.id]),
     )
-    const until = record.expiresAt ? `until ${toTime(record.expiresAt)}` : 'until it is revoked'
+    const end = record.expiresAt ? `expires at ${toTime(record.expiresAt)}` : 'does not expire'
     terminal.tell(
-      `Token ${record.id} ("${record.name}") may ${record.scopes.join(' and ')} ${until}. It is shown only once. Store: ${toName(config.storeLocation)}`,
+      `Token ${record.id} ("${record.name}") has the scopes ${record.scopes.join(', ')} and ${end}. It is shown only once. Store: ${toName(config.storeLocation)}`,
     )
   })
 }

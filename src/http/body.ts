@@ -111,7 +111,7 @@ function readBody<Value>(
   })
 }
 
-/** So many pieces are joined: a buffer for each chunk of one byte would hold 400. */
+/** This many pieces are joined, because a buffer for one byte takes 400. */
 const maxPieces = 100
 
 /** The bytes of one body, whose first chunk is nearly always the last. */

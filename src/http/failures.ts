@@ -8,7 +8,7 @@ import { STATUS_CODES } from './node/node-http.ts'
 
 const challenge = 'Bearer realm="plant-store"'
 
-/** A failure as it goes over the wire: the one place where a failure becomes a status. */
+/** A failure as an HTTP answer. This is the only place where a failure becomes a status. */
 export interface FailureAnswer {
   readonly status: number
   readonly headers: Headers
@@ -58,12 +58,12 @@ export function toRawAnswer(failure: Failure, requestId: string): string {
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
 }
 
-/** An error that is no `Failure` is a fault of ours, and the caller learns no more than that. */
+/** Any error that is not a `Failure` is a bug, of which the caller learns nothing more. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
   return new Failure(
     50000,
-    'The service made a mistake. Its log has the cause under this request id.',
+    'Internal error. The log of the service has the cause under this request id.',
     {
       cause: error,
     },

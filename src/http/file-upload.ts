@@ -26,7 +26,7 @@ export function openFileUpload(
   return { ...body, chunks: requireContent(chunks, type === undefined ? mediaType : undefined) }
 }
 
-/** A body that says nothing of its type is refused when it is not blank. */
+/** Refuses a blank body, and one that is not blank but has no media type. */
 async function* requireContent(
   chunks: AsyncIterable<Buffer>,
   missingType: string | undefined,
@@ -60,7 +60,7 @@ async function* boundedGunzip(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buf
       yield piece
     }
   } catch (error) {
-    // No bytes at all are no damaged file, but none.
+    // An empty body is missing, not damaged.
     if (bytesIn > 0 || !isDamagedGzip(error)) throw error
   }
 }

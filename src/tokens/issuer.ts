@@ -97,7 +97,7 @@ export function openIssuer(options: IssuerOptions): Issuer {
   let fetchedAt = 0
   let waiting = 0
 
-  /** Fetches the keys, or waits for the fetch under way. It never fails: `state` tells. */
+  /** Fetches the keys, or waits for the fetch in flight. It never fails: `state` tells. */
   function fetchKeys(): Promise<void> {
     fetching ??= renewKeys().finally(() => {
       fetching = undefined
@@ -234,7 +234,7 @@ async function fetchText(url: URL, maxBytes: number, signal: AbortSignal): Promi
     url.protocol === 'https:'
       ? process.getBuiltinModule('node:https')
       : process.getBuiltinModule('node:http')
-  // Said here, because a variable of the environment could turn the check off.
+  // Explicit: NODE_TLS_REJECT_UNAUTHORIZED could disable the check.
   const trust = { rejectUnauthorized: true }
   const headers = { Accept: 'application/json' }
   const sent = request(url, { signal, headers, agent: false, ...trust }).end()

@@ -30,7 +30,7 @@ export interface FeedOptions {
   readonly queue: Queue
   /** The bytes of bodies that may wait in memory, over all receivers. */
   readonly waiting: Budget
-  /** A save under way would make deliveries wrong that are read meanwhile. */
+  /** Deliveries that are read during a save would be out of date. */
   readonly isSaving: () => boolean
   readonly onDemand: () => void
 }

@@ -7,7 +7,7 @@ export interface Leases {
   list(): Iterable<Worker>
   size(): number
   /** Takes over changes by operators, renews leases, and takes those that are free. */
-  look(): Promise<void>
+  poll(): Promise<void>
   /** Whether the leases are valid, as far as this process knows. */
   isHeld(): boolean
   /** Stops delivering to a receiver, which another process may have taken over. */
@@ -38,7 +38,7 @@ export function buildLeases(options: LeasesOptions): Leases {
   /** Whether to claim at once, and not only when the leases have to be renewed. */
   let hasNews = false
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     const current = await store.revision()
     if (current !== revision) {
       hasReceivers = await refresh()
@@ -107,7 +107,7 @@ export function buildLeases(options: LeasesOptions): Leases {
   return {
     list: () => workers.values(),
     size: () => workers.size,
-    look,
+    poll,
     isHeld: () => performance.now() - claimedAt < settings.leaseMs,
     drop,
   }

@@ -46,9 +46,9 @@ export function toRetryAfterMs(value: string | undefined, now: number): number {
   return Number.isNaN(pauseMs) ? 0 : Math.min(Math.max(pauseMs, 0), maxRetryAfterMs)
 }
 
-/** The consequences of an attempt for the delivery and for the receiver. */
+/** What follows from an attempt, for the delivery and for the receiver. */
 export interface Verdict {
-  /** "again" after the pause; "refused" without one, once the receiver is active again. */
+  /** "retry" after the delay; "refused" waits until the operator resumes the receiver. */
   readonly result: 'done' | 'retry' | 'failed' | 'refused'
   readonly delayMs: number
   readonly times: Times

@@ -23,7 +23,7 @@ export interface SenderOptions {
   readonly settings?: Partial<SenderSettings>
 }
 
-/** Changes that come this close together are looked for once. */
+/** Commits this close together are read together. */
 const wakeMs = 5
 /** How long an outcome waits for others to share its save. */
 const soonMs = 3
@@ -34,7 +34,7 @@ const stepBytes = 1024 * 1024
 /** Bodies up to this size are sent whatever is in flight. */
 const smallBytes = 16 * 1024
 
-/** Opens the sender. At rest it looks at one number of the store, however many receivers it has. */
+/** Opens the sender. At rest it polls one number of the store, however many receivers it has. */
 export function openSender({ store, reader, logger, ...options }: SenderOptions): Sender {
   const settings = { ...defaultSettings, ...options.settings }
   const owner = randomUUID()
@@ -57,17 +57,17 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
   let saves = Promise.resolve()
   let isSaveQueued = false
   let isClosed = false
-  let lookTimer: NodeJS.Timeout | undefined
+  let pollTimer: NodeJS.Timeout | undefined
   let wakeTimer: NodeJS.Timeout | undefined
   let saveTimer: NodeJS.Timeout | undefined
   let stopWatching: (() => void) | undefined
-  let looking = look()
+  let polling = poll()
 
-  async function look(): Promise<void> {
-    await leases.look().catch(onError)
+  async function poll(): Promise<void> {
+    await leases.poll().catch(onError)
     if (isClosed) return
-    lookTimer = setTimeout(() => {
-      looking = look()
+    pollTimer = setTimeout(() => {
+      polling = poll()
     }, settings.pollMs).unref()
   }
 
@@ -215,14 +215,14 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
 
   async function close(): Promise<void> {
     isClosed = true
-    clearTimeout(lookTimer)
-    await looking
+    clearTimeout(pollTimer)
+    await polling
     stopWatch()
     await haltAll()
     await feeding
     await flushSaves()
     await savePositions()
-    for (const timer of [lookTimer, wakeTimer, saveTimer]) clearTimeout(timer)
+    for (const timer of [pollTimer, wakeTimer, saveTimer]) clearTimeout(timer)
     for (const worker of [...leases.list()]) leases.drop(worker)
     await store.receivers.release(owner).catch(onError)
   }

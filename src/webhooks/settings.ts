@@ -12,7 +12,7 @@ export interface SenderSettings {
   readonly renewMs: number
   /** How often the store is asked whether an operator has changed a receiver. */
   readonly pollMs: number
-  /** How long a shutdown waits for requests under way. */
+  /** How long a shutdown waits for requests in flight. */
   readonly closeMs: number
   /** The journal is not read while this many changes of a receiver wait, or this many bytes. */
   readonly keptDeliveries: number

@@ -23,7 +23,7 @@ export interface Post {
 /** Sends requests to one receiver. */
 export interface Transport {
   post(post: Post): Promise<Outcome>
-  /** Breaks off what is under way, and closes every connection. */
+  /** Aborts the requests in flight, and closes every connection. */
   close(): void
 }
 
@@ -54,7 +54,7 @@ export function openTransport(options: TransportOptions): Transport {
     method: 'POST',
     agent,
     maxHeaderSize: maxAnswerBytes,
-    // Said here, because a variable of the environment could turn the check off.
+    // Explicit: NODE_TLS_REJECT_UNAUTHORIZED could disable the check.
     rejectUnauthorized: true,
     ...(authorities && { ca: [...authorities] }),
   }

@@ -7,7 +7,7 @@ export const maxWaitingOnConnection = 1_000
 export const maxWaiting = 8_000
 /** How long a closing connection lingers, so that its client can read the last answer. */
 const lingerMs = 500
-/** How long a client that has ended its side may wait for what is likely to be in vain. */
+/** How long a half-closed client may wait for a read. */
 const halfClosedMs = 1_000
 
 const state = Symbol('the requests on this connection')

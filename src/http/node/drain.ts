@@ -7,14 +7,14 @@ import { breakOff } from './connection.ts'
 /** How long a new connection may be silent while the server closes. */
 const firstByteMs = 500
 
-/** Says whether the service is shutting down, for answers to tell. */
+/** Whether the service is shutting down, which answers announce. */
 export interface Lifecycle {
   isDraining: boolean
 }
 
 /**
- * When the grace ends early: 'full' once nobody has been connected for as long as it lasts, so
- * nobody is there to notice; 'short' as soon as nobody is connected.
+ * When the grace ends early: 'full' once nobody has been connected for as long as it lasts, 'short'
+ * as soon as nobody is connected.
  */
 export type Grace = 'full' | 'short'
 

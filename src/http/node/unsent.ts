@@ -10,8 +10,8 @@ const wholeLength = 1024 * 1024
 const freeBytes = 8 * 1024 * 1024
 /** Beyond the bound, a client that reads nothing for this long is cut. */
 const unreadMs = 1_000
-/** How often clients are looked at while there is too much. */
-const lookMs = 250
+/** How often clients are checked while there is too much. */
+const checkMs = 250
 
 /** Node's own: how much of a write the system has not taken yet. */
 interface Handle {
@@ -37,7 +37,7 @@ interface Unsent {
 const answers = new Set<Unsent>()
 const bytesByKey = new Map<string, number>()
 let totalBytes = 0
-let looks: NodeJS.Timeout | undefined
+let checks: NodeJS.Timeout | undefined
 
 /**
  * Whether the answers to a token have to be read before it gets more: all answers together take too
@@ -108,11 +108,11 @@ function resize(answer: Unsent, bytes: number): void {
     answer.readAt = performance.now()
     answers.add(answer)
   }
-  if (totalBytes > limits.unsentBytes) looks ??= setInterval(look, lookMs).unref()
+  if (totalBytes > limits.unsentBytes) checks ??= setInterval(check, checkMs).unref()
 }
 
-/** Notes who reads, while there is too much. */
-function look(): void {
+/** Notes which clients read, and cuts the others while there is too much. */
+function check(): void {
   const now = performance.now()
   for (const answer of answers) {
     const left = countUnsent(answer.socket)
@@ -121,8 +121,8 @@ function look(): void {
   }
   if (totalBytes > limits.unsentBytes) cutUnread(now)
   if (totalBytes > limits.unsentBytes) return
-  clearInterval(looks)
-  looks = undefined
+  clearInterval(checks)
+  checks = undefined
 }
 
 /** Cuts clients that do not read, those with the largest answers first, down to half the bound. */
