@@ -10,8 +10,10 @@ import {
 } from '../config.ts'
 import { orders } from '../contract/parameters.ts'
 import { butNot } from '../contract/wrong-value.ts'
+import type { ConformanceFlags } from './conformance.ts'
 import type { CopyFlags } from './copy.ts'
 import {
+  conformanceHelp,
   createFlag,
   databaseFlag,
   environmentHelp,
@@ -84,6 +86,29 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
     .action(async (flags: ReadyFlags) => {
       const { askReadiness } = await import('./ready.ts')
       await askReadiness(flags, readConfig({}, env), terminal)
+    })
+
+  program
+    .command('conformance')
+    .description('test whether any server keeps the promises of the API; ends with 0 or 1')
+    .argument('<url>', 'the address of the server')
+    .addOption(
+      new Option(
+        '--token <token>',
+        'a token that may read and write plants (PLANT_STORE_TOKEN)',
+      ).conflicts('tokenFile'),
+    )
+    .option('--token-file <file>', 'a file that holds the token')
+    .addOption(
+      new Option('--only <part>', 'spec: only the operation that creates a plant').choices([
+        'spec',
+      ]),
+    )
+    .option(...jsonFlag)
+    .addHelpText('after', conformanceHelp)
+    .action(async (url: string, flags: ConformanceFlags) => {
+      const { testConformance } = await import('./conformance.ts')
+      await testConformance(url, flags, readConfig({}, env), terminal)
     })
 
   program

@@ -1,0 +1,219 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Broken, type Expected, expect, type Heard, toJson } from './expect.ts'
+import { type Answer, type Request, send, toBytes } from './wire.ts'
+
+/** A request to the server under test. It has the token unless `as` says otherwise. */
+export interface Call extends Request {
+  readonly as?: 'nobody'
+  /** The plants that a success stores: they are deleted at the end. */
+  readonly makes?: readonly bigint[]
+  readonly until?: ((answer: Answer) => boolean) | undefined
+}
+
+/** A plant to create. Texts that are not given belong to this run alone. */
+export interface Fields {
+  readonly id: bigint
+  readonly name?: string
+  readonly tag?: string
+}
+
+interface Created extends Fields {
+  readonly name: string
+  readonly heard: Heard
+}
+
+/** The server under test, as one run sees it. */
+export interface Server {
+  /** Sends a request, and waits and repeats it if the server is too busy. */
+  ask(call: Call): Promise<Heard>
+  /** Sends a request and requires its answer. */
+  expect(call: Call, expected: Expected): Promise<Heard>
+  /** Sends a create with this body. */
+  post(id: bigint, body: string | Buffer, more?: Partial<Call>): Promise<Heard>
+  /** Creates a plant, and requires that it works. */
+  create(fields?: Partial<Fields>, more?: Partial<Call>): Promise<Created>
+  /** Ids that nobody uses. They follow each other, with one between any two. */
+  newIds(count: number): Promise<readonly bigint[]>
+  /** One such id, or another random one that is made of it. */
+  newId(toOther?: (id: bigint) => bigint): Promise<bigint>
+  /**
+   * Whether a certain id is free or has a plant of this run, on a server that has shown that it can
+   * tell.
+   */
+  isFree(id: bigint): Promise<boolean>
+  /** A text that is unique to this run: in the names of its plants, and as a tag. */
+  newText(): string
+  readonly token: string
+}
+
+export interface Run {
+  readonly server: Server
+  requests(): number
+  /** Deletes what the run has stored. Resolves with the ids that remain. */
+  cleanUp(): Promise<readonly bigint[]>
+}
+
+export interface RunOptions {
+  readonly base: URL
+  readonly token: string
+  readonly signal: AbortSignal
+  readonly timeouts: RunTimeouts
+}
+
+/** How long one answer may take, and the clean-up. */
+export interface RunTimeouts {
+  readonly answerMs: number
+  readonly cleanUpMs: number
+}
+
+/** How many requests one run may send, and how many at a time when it cleans up. */
+const maxRequests = 1_000
+const deletesAtOnce = 8
+/** How often a request is repeated that the server was too busy for. */
+const maxRepeats = 3
+const maxPauseSeconds = 3
+
+/** Begins a run against a server. Nothing is sent yet. */
+export function openRun({ base, token, signal, timeouts }: RunOptions): Run {
+  const mark = `conformance-${randomBytes(6).toString('hex')}`
+  // An odd id beyond 2^53 is never a double, so one that is rounded anywhere shows.
+  let nextId = 2n ** 61n + (randomBytes(8).readBigUInt64BE() >> 4n) * 2n + 1n
+  let texts = 0
+  let requests = 0
+  let hasDeleted = false
+  /** Ids that may have a plant of this run, and those of them for which a request succeeded. */
+  const made = new Set<bigint>()
+  const stored = new Set<bigint>()
+  /** Ids that are not random. */
+  const fixed = new Set<bigint>()
+
+  async function sendOnce(call: Call, stop: AbortSignal): Promise<Heard> {
+    requests++
+    const authorization = { Authorization: `Bearer ${token}` }
+    const headers = { ...(call.as !== 'nobody' && authorization), ...call.headers }
+    const sent = describe(call)
+    const bytes = toBytes({ ...call, headers }, base)
+    // Until it is answered, nobody knows what is stored.
+    for (const id of call.makes ?? []) made.add(id)
+    const options = { timeoutMs: timeouts.answerMs, signal: stop, until: call.until }
+    const answer = await send(base, bytes, options)
+    if (answer === undefined) {
+      throw new Broken(sent, 'an answer', `none within ${timeouts.answerMs / 1000} s`)
+    }
+    if (call.method === 'DELETE' && answer.status === 204) hasDeleted = true
+    return { ...answer, sent }
+  }
+
+  /** A success may have stored these plants, and a refusal has not: other requests may have. */
+  function settle(ids: readonly bigint[], status: number): void {
+    for (const id of ids) {
+      if (status < 300) {
+        stored.add(id)
+        made.add(id)
+      } else if (status >= 400 && status < 500 && !stored.has(id)) made.delete(id)
+    }
+  }
+
+  async function ask(call: Call): Promise<Heard> {
+    for (let repeats = 0; ; repeats++) {
+      if (requests >= maxRequests) throw new Error(`more than ${maxRequests} requests`)
+      const heard = await sendOnce(call, signal)
+      const seconds = Number(heard.headers.get('retry-after') ?? Number.NaN)
+      const isBusy = (heard.status === 429 || heard.status === 503) && seconds >= 0
+      if (!isBusy || repeats === maxRepeats) {
+        settle(call.makes ?? [], heard.status)
+        return heard
+      }
+      await sleep(Math.min(seconds, maxPauseSeconds) * 1_000, undefined, { signal })
+    }
+  }
+
+  async function isThere(id: bigint): Promise<boolean> {
+    return (await ask({ path: `/plants/${id}` })).status === 200
+  }
+
+  async function newIds(count: number, toOther = (id: bigint) => id): Promise<readonly bigint[]> {
+    const ids = Array.from({ length: count }, (_, index) => toOther(nextId + BigInt(index) * 2n))
+    nextId += BigInt(count) * 2n
+    const taken = await Promise.all(ids.map(isThere))
+    if (!taken.includes(true)) return ids
+    throw new Broken(`GET /plants/${ids[taken.indexOf(true)]}`, 'no plant at a random id', 'one')
+  }
+
+  const newText = () => `${mark}-${++texts}`
+
+  function post(id: bigint, body: string | Buffer, more: Partial<Call> = {}): Promise<Heard> {
+    const headers = { 'Content-Type': 'application/json', ...more.headers }
+    return ask({ method: 'POST', path: '/plants', makes: [id], ...more, headers, body })
+  }
+
+  const server: Server = {
+    ask,
+    expect: async (call, expected) => {
+      const heard = await ask(call)
+      expect(heard, expected)
+      return heard
+    },
+    post,
+    async create(fields = {}, more = {}) {
+      const [first] = fields.id === undefined ? await newIds(1) : [fields.id]
+      const plant = { name: newText(), ...fields, id: first as bigint }
+      const heard = await post(plant.id, toJson(plant), more)
+      expect(heard, { status: 200 })
+      return { ...plant, heard }
+    },
+    newIds: (count) => newIds(count),
+    newId: async (toOther) => (await newIds(1, toOther))[0] as bigint,
+    async isFree(id) {
+      const { id: own } = await server.create()
+      const isFree = (await isThere(own)) && !(await isThere(id))
+      if (isFree) fixed.add(id)
+      return fixed.has(id)
+    },
+    newText,
+    token,
+  }
+
+  /** Deletes a plant, and resolves with whether it may still be there. */
+  async function remove(id: bigint, stop: AbortSignal): Promise<boolean> {
+    const path = `/plants/${id}`
+    try {
+      if (fixed.has(id)) {
+        // Somebody else may have stored a plant at an id that is not random.
+        const { body } = await sendOnce({ path }, stop)
+        if (!body.toString().includes(mark)) return false
+      }
+      const { status } = await sendOnce({ method: 'DELETE', path }, stop)
+      return status !== 204 && !(status === 404 && hasDeleted)
+    } catch {
+      return true
+    }
+  }
+
+  async function cleanUp(): Promise<readonly bigint[]> {
+    const stop = AbortSignal.timeout(timeouts.cleanUpMs)
+    const waiting = [...made].values()
+    const left: bigint[] = []
+    async function work(): Promise<void> {
+      for (const id of waiting) if (await remove(id, stop)) left.push(id)
+    }
+    await Promise.all(Array.from({ length: deletesAtOnce }, work))
+    return left.sort((a, b) => (a < b ? -1 : 1))
+  }
+
+  return { server, requests: () => requests, cleanUp }
+}
+
+const maxShown = 200
+
+/** A request in words, without the token that it has. */
+function describe({ method = 'GET', path, headers = {}, body, version = '', as }: Call): string {
+  const fields = Object.entries(headers).flatMap(([name, values]) =>
+    [values].flat().map((value) => `${name}: ${value.slice(0, maxShown)}`),
+  )
+  if (as === 'nobody') fields.unshift('without a token')
+  const shown = fields.length === 0 ? '' : ` (${fields.join('; ')})`
+  const text = (body ?? '').toString().slice(0, maxShown)
+  return `${method} ${path.slice(0, maxShown)}${version && ` ${version}`}${shown} ${text}`.trim()
+}
