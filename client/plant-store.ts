@@ -83,8 +83,8 @@ export class PlantStore {
 
   /**
    * Changes a plant and loses no change of others: reads it, calls `change`, and writes the result
-   * if the plant is still the same; otherwise it starts anew. If `change` gives undefined, the plant
-   * is left as it is. Returns the plant as it is then; undefined if there is none.
+   * if the plant is still the same; otherwise it starts anew. If `change` gives undefined, the
+   * plant is left as it is. Returns the plant as it is then; undefined if there is none.
    */
   async update(
     id: bigint,

@@ -8,7 +8,7 @@ import {
   type Verdict,
 } from '../conformance/run.ts'
 import { butNot } from '../contract/wrong-value.ts'
-import { explainFile } from '../store/file-errors.ts'
+import { explainErrno } from '../errno.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import type { JsonFlags } from './flags.ts'
 import { toCount } from './progress.ts'
@@ -51,7 +51,7 @@ export async function testConformance(
     await terminal.print(`${counts} (${report.requests} requests, ${seconds} s).\n`)
   }
   tellRemaining(report, terminal)
-  if (failed.length > 0) throw new CommandFailed(exitCodes.toDo, '')
+  if (failed.length > 0) throw new CommandFailed(exitCodes.notOk, '')
 }
 
 async function judge(
@@ -91,7 +91,7 @@ function readToken(path: string): string {
   try {
     return readFileSync(path, 'latin1').trim()
   } catch (error) {
-    throw new WrongConfig([`--token-file: cannot read ${path}: ${explainFile(error)}.`])
+    throw new WrongConfig([`--token-file: cannot read ${path}: ${explainErrno(error)}.`])
   }
 }
 

@@ -7,7 +7,6 @@ import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { password } from '../support/postgres.ts'
 
-
 /** The address of a new database without its password, and the entry of a password file for it. */
 async function newAddress() {
   const url = await postgres.newUrl()

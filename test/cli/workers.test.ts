@@ -9,7 +9,6 @@ import { password } from '../support/postgres.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
 
-
 async function startWorkers(count: number) {
   const env = { PORT: '0', DATABASE_URL: await postgres.newUrl() }
   const service = start(['serve', '--workers', String(count)], { folder: newFolder(), env })

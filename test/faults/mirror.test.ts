@@ -10,8 +10,8 @@ import { query } from '../support/postgres.ts'
 import { openProxy } from '../support/proxy.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
-import { scale } from './scale.ts'
-import { startProcess, token } from './service-process.ts'
+import { scale } from './lab/scale.ts'
+import { startProcess, token } from './lab/service-process.ts'
 
 const ids = Array.from({ length: 40 }, (_, index) => 2n ** 60n + BigInt(index))
 const rounds = scale(1, 20)

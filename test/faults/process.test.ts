@@ -13,7 +13,13 @@ import { waitUntil } from '../support/wait.ts'
 import { call, openSocket, type Request, toBytes } from '../support/wire.ts'
 import { clean, judge } from './lab/checker.ts'
 import { readFinalState } from './lab/final-state.ts'
-import { countOutcomes, type History, longestWaitMs, newHistory, waitForWrites } from './lab/history.ts'
+import {
+  countOutcomes,
+  type History,
+  longestWaitMs,
+  newHistory,
+  waitForWrites,
+} from './lab/history.ts'
 import { startLoad } from './lab/load.ts'
 import { scale } from './lab/scale.ts'
 import { startProcess, token } from './lab/service-process.ts'

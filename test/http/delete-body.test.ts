@@ -4,7 +4,6 @@ import { sqlite } from '../support/engines.ts'
 import { authorized, startService, type TestService } from '../support/service.ts'
 import { exchange, toBytes } from '../support/wire.ts'
 
-
 describe('a delete with a body', () => {
   let service: TestService
   let impatient: TestService

@@ -21,7 +21,6 @@ interface Seen {
 
 type Follow = (url: string) => Promise<() => Promise<Seen>>
 
-
 /** That of the package `eventsource`. */
 const followWithLibrary: Follow = async (url) => {
   const seen = { opens: 0, errors: 0, isClosed: false, ids: [] as number[] }

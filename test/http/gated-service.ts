@@ -3,7 +3,6 @@ import { sqlite } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { startService } from '../support/service.ts'
 
-
 /** Starts a service whose creates wait at a gate, without a timer that cuts their connections. */
 export async function startGated(timeouts: Partial<Timeouts> = {}) {
   const gate = Promise.withResolvers<void>()

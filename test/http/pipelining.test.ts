@@ -9,7 +9,6 @@ import { startGated } from './gated-service.ts'
 
 const statusesOf = (received: string) => received.match(/(?<=HTTP\/1\.1 )\d+/g)
 
-
 describe('pipelined requests', () => {
   let service: TestService
   before(async () => {

@@ -15,7 +15,6 @@ import { releaseAfterTest } from '../support/release.ts'
 import { closeAfterTest, openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 
-
 async function readPage(store: Store, after: Position | 'oldest'): Promise<JournalPage> {
   const page = await store.readJournal(after, 1_000)
   assert.ok(typeof page === 'object', `the journal answers "${page}"`)
