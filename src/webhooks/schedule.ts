@@ -1,7 +1,21 @@
 import type { Times } from '../store/receivers.ts'
-import type { SenderSettings } from './settings.ts'
-import type { Outcome } from './transport.ts'
 
+/** The outcome of an attempt to reach a receiver. */
+export interface Outcome {
+  /** The status of the answer; undefined if there was none. */
+  readonly status: number | undefined
+  /** Why it failed, for people. It never repeats the URL or what the receiver wrote. */
+  readonly error: string | undefined
+  /** How long the receiver asks to be left alone. */
+  readonly retryAfterMs: number
+}
+
+/** When to retry, and when to stop. */
+export interface RetryPolicy {
+  readonly retryDelaysMs: readonly number[]
+  /** A receiver that fails for this long without a success is paused. */
+  readonly patienceMs: number
+}
 const secondMs = 1_000
 const minuteMs = 60_000
 const hourMs = 3_600_000
@@ -61,7 +75,7 @@ export function judge(
   { status, error, retryAfterMs }: Outcome,
   failedBefore: number,
   times: Times,
-  { patienceMs, retryDelaysMs }: SenderSettings,
+  { patienceMs, retryDelaysMs }: RetryPolicy,
 ): Verdict {
   const now = Date.now()
   if (error === undefined) {

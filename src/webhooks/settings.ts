@@ -1,12 +1,9 @@
-import { defaultRetryDelaysMs } from './schedule.ts'
+import { defaultRetryDelaysMs, type RetryPolicy } from './schedule.ts'
 
 /** The times and bounds of the sender. They are passed on, so that a test can shorten them. */
-export interface SenderSettings {
+export interface SenderSettings extends RetryPolicy {
   /** How long a receiver may take to answer. */
   readonly timeoutMs: number
-  readonly retryDelaysMs: readonly number[]
-  /** A receiver that fails for this long without a success is paused. */
-  readonly patienceMs: number
   /** How long a lease is valid, and how often it is renewed. */
   readonly leaseMs: number
   readonly renewMs: number

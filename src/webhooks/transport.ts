@@ -1,17 +1,7 @@
 import type { RequestOptions } from 'node:http'
 import https from 'node:https'
 import { urlToHttpOptions } from 'node:url'
-import { toRetryAfterMs } from './schedule.ts'
-
-/** The outcome of an attempt to reach a receiver. */
-export interface Outcome {
-  /** The status of the answer; undefined where there was none. */
-  readonly status: number | undefined
-  /** Why it is no success, for people. It never repeats the URL or what the receiver wrote. */
-  readonly error: string | undefined
-  /** How long the receiver asks to be left alone. */
-  readonly retryAfterMs: number
-}
+import { type Outcome, toRetryAfterMs } from './schedule.ts'
 
 export interface Post {
   readonly headers: Readonly<Record<string, string>>

@@ -11,9 +11,9 @@ import type {
 import { deliver } from './delivery.ts'
 import { type Feed, type FeedOptions, openFeed } from './feed.ts'
 import { type Budget, openQueue, type Row } from './queue.ts'
-import { judge, type Verdict } from './schedule.ts'
+import { judge, type Outcome, type Verdict } from './schedule.ts'
 import { maxInFlight } from './settings.ts'
-import type { Outcome, Transport } from './transport.ts'
+import type { Transport } from './transport.ts'
 
 /** Delivers to one receiver while this process holds its lease. */
 export interface Worker extends Claim, Pick<Feed, 'takePosition'> {

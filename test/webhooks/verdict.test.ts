@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import type { Outcome } from '../../src/webhooks/schedule.ts'
 import { judge } from '../../src/webhooks/schedule.ts'
 import { defaultSettings } from '../../src/webhooks/settings.ts'
-import type { Outcome } from '../../src/webhooks/transport.ts'
 
 const dayMs = 86_400_000
 const now = Date.UTC(2026, 0, 9)
