@@ -5,6 +5,7 @@ import type { NewPlant } from '../contract/shapes.ts'
 import type {
   CreatedOnce,
   CreateKey,
+  Followed,
   ImportedPlant,
   ImportOutcome,
   OnConflict,
@@ -31,10 +32,11 @@ export interface Rows {
   findKey(key: CreateKey): KeyUse | undefined
   /** Records the use of a key, in place of an expired one. */
   putKey(use: KeyUse): void
+  setFollowed(followed: Followed): void
 }
 
 /** A write as plain data, which can be sent to a thread. Versions and times are already chosen. */
-export type Change = Create | CreateOnce | Replace | Delete | Import
+export type Change = Create | CreateOnce | Replace | Delete | Import | Follow
 
 /** The token that asked for a change, for the journal. */
 interface Attributed {
@@ -70,6 +72,13 @@ export interface Import extends Attributed {
   readonly kind: 'import'
   readonly plants: readonly VersionedPlant[]
   readonly onConflict: OnConflict
+}
+
+export interface Follow extends Attributed {
+  readonly kind: 'follow'
+  readonly plants: readonly VersionedPlant[]
+  readonly removed: readonly bigint[]
+  readonly followed: Followed
 }
 
 export function toCreateOnce(plant: VersionedPlant, key: CreateKey): CreateOnce {
@@ -134,6 +143,15 @@ const appliers = {
 
   import(rows: Rows, { plants, onConflict }: Import): ImportOutcome[] {
     return plants.map((plant) => importOne(rows, plant, onConflict))
+  },
+
+  follow(rows: Rows, { plants, removed, followed }: Follow): void {
+    for (const plant of plants) importOne(rows, plant, 'replace')
+    for (const id of removed) {
+      const current = rows.find(id)
+      if (current !== undefined) rows.delete(current)
+    }
+    rows.setFollowed(followed)
   },
 }
 

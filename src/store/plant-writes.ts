@@ -1,11 +1,16 @@
 import { type Change, type Outcome, toCreateOnce, toImport } from './changes.ts'
-import { toHeldBytes } from './held-bytes.ts'
-import type { Store, Version } from './store.ts'
+import { rowBytes, toHeldBytes } from './held-bytes.ts'
+import { followTokenId, type Store, type Version } from './store.ts'
 import { toVersioned } from './version.ts'
 
 type PlantWrites = Pick<
   Store,
-  'createPlant' | 'createPlantOnce' | 'replacePlant' | 'deletePlant' | 'importPlants'
+  | 'createPlant'
+  | 'createPlantOnce'
+  | 'replacePlant'
+  | 'deletePlant'
+  | 'importPlants'
+  | 'followChanges'
 >
 
 /** Queues a change, which holds this much memory while it waits. */
@@ -29,6 +34,12 @@ export function buildPlantWrites(write: Write, newVersion: () => Version): Plant
     importPlants(plants, onConflict, tokenId) {
       const bytes = plants.reduce((sum, plant) => sum + toHeldBytes(plant), 0)
       return write(toImport(plants, onConflict, newVersion, tokenId), bytes)
+    },
+    followChanges({ plants, removed, ...followed }) {
+      const versioned = plants.map((plant) => toVersioned(plant, newVersion()))
+      const bytes = plants.reduce((sum, plant) => sum + toHeldBytes(plant), removed.length * rowBytes)
+      const change = { plants: versioned, removed, followed, tokenId: followTokenId }
+      return write({ kind: 'follow', ...change }, bytes)
     },
   }
 }

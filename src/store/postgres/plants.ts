@@ -3,7 +3,7 @@ import type { StoredPlant } from '../../contract/shapes.ts'
 import { buildRecorder } from '../../journal/recorder.ts'
 import type { JournalRow } from '../../journal/row.ts'
 import type { KeyUse, Rows } from '../changes.ts'
-import type { CreateKey, VersionedPlant } from '../store.ts'
+import type { CreateKey, Followed, VersionedPlant } from '../store.ts'
 import { toVersioned } from '../version.ts'
 import { codeOf, StaleRows } from './failures.ts'
 import { writeRow } from './journal.ts'
@@ -30,6 +30,20 @@ export async function findPlants(
   const statement = `
     SELECT id, name, tag, version FROM plant_store.plants WHERE id = ANY($1::bigint[])`
   return toPlantsById(await sql.texts<VersionedRow>(statement, [ids]))
+}
+
+/** What the store is a copy of. */
+export async function readFollowed(sql: Sql): Promise<Followed | undefined> {
+  const [row] = await sql<[{ source: string | null; position: string | null }]>`
+    SELECT source, position FROM plant_store.followed`
+  const { source, position } = row
+  return source === null ? undefined : { source, position: position ?? undefined }
+}
+
+async function saveFollowed(sql: Sql, followed: Followed | undefined): Promise<void> {
+  if (followed === undefined) return
+  const { source, position = null } = followed
+  await sql`UPDATE plant_store.followed SET source = ${source}, position = ${position}`
 }
 
 export async function forgetKeys(sql: Sql, usedBefore: number): Promise<boolean> {
@@ -177,6 +191,7 @@ export async function loadRows(
   const uses = new Map(keyRows.map(toKeyUse).map((use) => [toName(use), use]))
   const newUses: KeyUse[] = []
   const created = new Map<bigint, VersionedPlant>()
+  let followed: Followed | undefined
 
   return {
     find: (id) => plants.get(id),
@@ -193,6 +208,9 @@ export async function loadRows(
       uses.set(toName(use), use)
       newUses.push(use)
     },
+    setFollowed(given) {
+      followed = given
+    },
 
     async save(connection, journalRows) {
       // A plant that was created and deleted again is also inserted, to lock its id.
@@ -206,6 +224,7 @@ export async function loadRows(
         updatePlants(connection, updated),
         removePlants(connection, removed),
         insertKeys(connection, newUses),
+        saveFollowed(connection, followed),
         ...journalRows.map((row) => writeRow(connection, row)),
       ])
       // Waits for all, because a statement after the ROLLBACK would commit on its own.

@@ -12,7 +12,7 @@ import { buildHorizon, type Horizon } from './horizon.ts'
 import { dropChanges, journalEnd, lastRow, measureJournal, trimJournal } from './journal.ts'
 import { readJournal } from './journal-pages.ts'
 import { listPlants } from './pages.ts'
-import { findPlants, forgetKeys } from './plants.ts'
+import { findPlants, forgetKeys, readFollowed } from './plants.ts'
 import type { Primary } from './primary.ts'
 import { buildReceiverStore } from './receivers.ts'
 import { lookUpConnections, type Session, writerCount } from './session.ts'
@@ -138,6 +138,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     ...buildPlantWrites(write, newVersion),
     getPlant: (id) => lookUps.submit({ id, bytes: rowBytes, arrivedAt: performance.now() }),
     listPlants: (query) => read('pages', (sql) => listPlants(sql, query)),
+    readFollowed: () => read('lookUps', readFollowed),
     openSnapshot: limitSnapshots(async () => openSnapshot(requireSession(), answerTimeoutMs)),
 
     forgetKeys: (usedBefore) => writeAlone((sql) => forgetKeys(sql, usedBefore)),

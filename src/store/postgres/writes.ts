@@ -98,11 +98,12 @@ function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
 function noteNeeded(needed: Map<bigint, number>, change: Change): void {
   const add = (id: bigint, chars: number) => needed.set(id, Math.max(needed.get(id) ?? 1, chars))
   if (change.kind === 'delete') add(change.id, largestInteger)
-  else if (change.kind !== 'import') add(change.plant.id, 1)
+  else if ('plant' in change) add(change.plant.id, 1)
   else {
     for (const { id, name, tag = '' } of change.plants) {
       add(id, Math.max(name.length, tag.length) + 1)
     }
+    if (change.kind === 'follow') for (const id of change.removed) add(id, largestInteger)
   }
 }
 

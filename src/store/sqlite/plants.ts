@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { limits } from '../../contract/limits.ts'
 import type { KeyUse, Rows } from '../changes.ts'
 import { toFirstId } from '../lists.ts'
-import type { ListQuery, PlantPage, VersionedPlant } from '../store.ts'
+import type { Followed, ListQuery, PlantPage, VersionedPlant } from '../store.ts'
 import { toTagKey } from './tag-key.ts'
 
 /** Rows are arrays, because in the binding the names of columns cost more than their values. */
@@ -73,6 +73,8 @@ export function buildPlantStatements(db: DatabaseSync) {
     `DELETE FROM keys WHERE (token_id, key) IN
      (SELECT token_id, key FROM keys WHERE used_at < ? ORDER BY used_at LIMIT ${keysPerStep})`,
   )
+  const selectFollowed = prepareRows(db, 'SELECT source, position FROM followed')
+  const setFollowed = db.prepare('UPDATE followed SET source = ?, position = ?')
 
   const rows: Rows = {
     find(id) {
@@ -100,6 +102,10 @@ export function buildPlantStatements(db: DatabaseSync) {
     putKey({ tokenId, key, fingerprint, version, usedAt }) {
       putKey.run(tokenId, key, fingerprint, version, usedAt)
     },
+
+    setFollowed({ source, position = null }) {
+      setFollowed.run(source, position)
+    },
   }
 
   return {
@@ -115,6 +121,11 @@ export function buildPlantStatements(db: DatabaseSync) {
     count(tag: string | undefined): number {
       const row = tag === undefined ? count.get() : countByTag.get(toIndexKey(tag))
       return Number(row?.count)
+    },
+
+    followed(): Followed | undefined {
+      const [source, position] = selectFollowed.get() as unknown as (string | null)[]
+      return source == null ? undefined : { source, position: position ?? undefined }
     },
 
     forgetKeys(usedBefore: number): boolean {

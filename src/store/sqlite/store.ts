@@ -117,6 +117,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     ...buildPlantWrites(write, newVersion),
     getPlant: (id) => read(() => plants.rows.find(id)),
     listPlants: async (query) => read(() => plants.list(query)),
+    readFollowed: async () => read(plants.followed),
     openSnapshot: limitSnapshots(async () => read(openSnapshot)),
     forgetKeys: (usedBefore) => write({ kind: 'forget keys', usedBefore }),
 
