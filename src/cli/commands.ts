@@ -21,6 +21,7 @@ import {
   passwordHelp,
   quietFlag,
 } from './flags.ts'
+import type { FollowFlags } from './follow.ts'
 import type { ReadyFlags } from './ready.ts'
 import type { ServeFlags } from './serve.ts'
 import type { Terminal } from './terminal.ts'
@@ -275,6 +276,18 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
     .action(async (flags: CopyFlags) => {
       const { copyStore } = await import('./copy.ts')
       await copyStore(flags, env, terminal)
+    })
+
+  program
+    .command('follow')
+    .description('keep a store a true copy of a running service, until Ctrl-C')
+    .requiredOption('--from <address>', 'the service')
+    .option('--token-file <file>', 'a file that holds a token for it (PLANT_STORE_TOKEN)')
+    .requiredOption('--to <url>', 'sqlite:PATH or postgres://…: empty, or filled by this command')
+    .addHelpText('after', passwordHelp)
+    .action(async (flags: FollowFlags) => {
+      const { follow } = await import('./follow.ts')
+      await follow(flags, env, terminal)
     })
 }
 

@@ -3,7 +3,13 @@ import { toMs } from '../contract/durations.ts'
 import { toPathId } from '../contract/int64.ts'
 import { butNot } from '../contract/wrong-value.ts'
 import { type JournalReader, openReader, type Read } from '../journal/reader.ts'
-import { type JournalEvent, type Position, type Store, toPlant } from '../store/store.ts'
+import {
+  followTokenId,
+  type JournalEvent,
+  type Position,
+  type Store,
+  toPlant,
+} from '../store/store.ts'
 import { isSubjectId } from '../tokens/issuer.ts'
 import { stopOnSignal } from './signals.ts'
 import { requireExisting, withStore } from './stores.ts'
@@ -151,10 +157,16 @@ async function buildTokenNames(store: Store): Promise<TokenNames> {
   await refresh()
   return {
     refresh,
-    isUnknown: (id) => id !== undefined && !isOperator(id) && !isSubjectId(id) && !names.has(id),
+    isUnknown: (id) =>
+      id !== undefined &&
+      id !== followTokenId &&
+      !isOperator(id) &&
+      !isSubjectId(id) &&
+      !names.has(id),
     nameOf,
     describe(id) {
       if (id === undefined) return 'a command on the store'
+      if (id === followTokenId) return 'the source of this copy'
       const name = nameOf(id)
       if (name === null) return isSubjectId(id) ? id : `${id} (deleted)`
       return isOperator(id) ? name : `${id} "${name}"`

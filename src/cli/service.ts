@@ -28,12 +28,12 @@ export function findService({ url, token }: ServiceFlags, config: Config): Servi
 }
 
 /** A client with options that come from flags. */
-export function openClient(options: PlantStoreOptions): PlantStore {
+export function openClient(options: PlantStoreOptions, urlFlag = 'url'): PlantStore {
   try {
     return new PlantStore(options)
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
-    throw new WrongConfig([`--${error.message}`])
+    throw new WrongConfig([`--${error.message.replace(/^url/, urlFlag)}`])
   }
 }
 

@@ -37,7 +37,10 @@ export function buildPlantWrites(write: Write, newVersion: () => Version): Plant
     },
     followChanges({ plants, removed, ...followed }) {
       const versioned = plants.map((plant) => toVersioned(plant, newVersion()))
-      const bytes = plants.reduce((sum, plant) => sum + toHeldBytes(plant), removed.length * rowBytes)
+      const bytes = plants.reduce(
+        (sum, plant) => sum + toHeldBytes(plant),
+        removed.length * rowBytes,
+      )
       const change = { plants: versioned, removed, followed, tokenId: followTokenId }
       return write({ kind: 'follow', ...change }, bytes)
     },

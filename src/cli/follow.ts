@@ -1,0 +1,247 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type PlantStore, PlantStoreError } from '../../client/index.ts'
+import { type Config, type Environment, readConfig, WrongConfig } from '../config.ts'
+import { Failure } from '../contract/errors.ts'
+import { boundJournal } from '../journal/bound.ts'
+import { toCursor, toPosition } from '../journal/position.ts'
+import { repeat } from '../repeat.ts'
+import { locateStore } from '../store/locate.ts'
+import { openStore, type StoreLocation } from '../store/open.ts'
+import { followTokenId, type Position, type Store } from '../store/store.ts'
+import { readOperatorToken } from '../tokens/operator-token.ts'
+import { toTrimTime } from '../webhooks/sender.ts'
+import { CommandFailed, exitCodes } from './exit.ts'
+import { type Written, writeChanges } from './follower.ts'
+import { tuneHeapForRows } from './memory.ts'
+import { toCount } from './progress.ts'
+import { explainService, openClient } from './service.ts'
+import { stopOnSignal } from './signals.ts'
+import { requirePersistent, toName } from './stores.ts'
+import { describePlainHttp, type Terminal, toPrintable } from './terminal.ts'
+
+export interface FollowFlags {
+  readonly from: string
+  readonly tokenFile?: string
+  readonly to: string
+}
+
+/** The pause before another attempt, when the source or the copy has failed. */
+const retryMs = 1_000
+/** How often the journal of the copy is trimmed. */
+const trimMs = 60_000
+/** The time between two states of the line on a terminal, and between two lines elsewhere. */
+const statusMs = { terminal: 1_000, lines: 60_000 }
+const wipe = '\r\u001b[K'
+
+/** Fills a store with the plants of a service, and keeps it true until a signal. */
+export async function follow(
+  flags: FollowFlags,
+  env: Environment,
+  terminal: Terminal,
+): Promise<void> {
+  tuneHeapForRows()
+  const config = readConfig({}, env)
+  const to = toDestination(flags, env)
+  const token = toToken(flags, config)
+  const client = openClient({ url: flags.from, token }, 'from')
+  const source = new URL(flags.from).href.replace(/\/+$/, '')
+  const warning = describePlainHttp('the token and the plants', source)
+  if (warning !== undefined) terminal.tell(warning)
+  const signal = stopOnSignal()
+  const store = await openStore(to)
+  const bound = boundJournal(store, config.journalMaxBytes)
+  // Only services trim, and none may be running on a copy. What fails is tried again.
+  const stopTrimming = repeat(
+    () => trim(store, bound.keep, config),
+    trimMs,
+    () => {},
+  )
+  const status = startStatus(client, terminal)
+  try {
+    await keepTrue({ client, store, to, source, status, signal })
+  } finally {
+    stopTrimming()
+    status.stop()
+    await store.close()
+  }
+  terminal.tell(`Stopped. The same command goes on ${status.describe()}.`)
+}
+
+function toDestination({ to }: FollowFlags, env: Environment): StoreLocation {
+  const { location, mistake } = locateStore('--to', to, env)
+  if (location === undefined) throw new WrongConfig([mistake])
+  requirePersistent(location, '--to')
+  return location
+}
+
+function toToken({ tokenFile }: FollowFlags, { operatorToken }: Config): string {
+  if (tokenFile !== undefined) {
+    const { token, mistake } = readOperatorToken(undefined, tokenFile)
+    if (token !== undefined) return token
+    throw new WrongConfig([`${mistake}`.replace('PLANT_STORE_TOKEN_FILE', '--token-file')])
+  }
+  if (operatorToken !== undefined) return operatorToken
+  throw new WrongConfig(['--from needs a token: set PLANT_STORE_TOKEN or --token-file.'])
+}
+
+async function trim(store: Store, keepBound: () => Promise<void>, config: Config): Promise<void> {
+  const { journalKeepMs } = config
+  const before =
+    journalKeepMs === 'off'
+      ? Number.MAX_SAFE_INTEGER
+      : await toTrimTime(store, journalKeepMs, Date.now())
+  while (!(await store.trimJournal(before)));
+  await keepBound()
+}
+
+/**
+ * The position up to which the store is a true copy; undefined if it has to be filled. Refuses a
+ * store with plants that did not come from this source: a reset would remove them.
+ */
+async function requireCopy(
+  store: Store,
+  to: StoreLocation,
+  source: string,
+): Promise<Position | undefined> {
+  const { plants } = await store.listPlants({ after: undefined, tag: undefined, limit: 1 })
+  if (plants.length === 0) return undefined
+  const followed = await store.readFollowed()
+  if (followed === undefined) throw refuse(to, `holds plants and is no copy of ${source}`)
+  if (followed.source !== source) throw refuse(to, `is a copy of ${followed.source}`)
+  if (await isWrittenByOthers(store)) {
+    throw refuse(to, 'was changed by something else since it was last a copy')
+  }
+  return followed.position
+}
+
+/** Whether the last change came from elsewhere, as far as the journal of the copy tells. */
+async function isWrittenByOthers(store: Store): Promise<boolean> {
+  const end = toCursor(await store.journalEnd())
+  if (end === undefined || end.index === 0) return false
+  const page = await store.readJournal(toPosition({ ...end, index: end.index - 1 }), 1)
+  return typeof page !== 'string' && page.events[0]?.tokenId !== followTokenId
+}
+
+function refuse(to: StoreLocation, why: string): CommandFailed {
+  const message = `${toName(to)} ${why}. Nothing was written: name an empty store.`
+  return new CommandFailed(exitCodes.data, message)
+}
+
+interface Pair {
+  readonly client: PlantStore
+  readonly store: Store
+  readonly to: StoreLocation
+  readonly source: string
+  readonly status: Status
+  readonly signal: AbortSignal
+}
+
+/**
+ * Follows until the signal. Once the copy has something, a source or a copy that fails is waited
+ * for: the position is in the copy, so nothing is lost and nothing is written twice.
+ */
+async function keepTrue({ client, store, to, source, status, signal }: Pair): Promise<void> {
+  while (!signal.aborted) {
+    const failed = new AbortController()
+    try {
+      const after = await requireCopy(store, to, source)
+      status.begin(after)
+      const both = AbortSignal.any([signal, failed.signal])
+      await writeChanges({
+        store,
+        source,
+        changes: client.mirror({ after, signal: both }),
+        onWritten: status.note,
+        onFailed: (error) => failed.abort(error),
+      })
+    } catch (error) {
+      if (signal.aborted) return
+      const isTemporary =
+        error instanceof Failure ||
+        (error instanceof PlantStoreError && (error.status === undefined || error.status >= 500))
+      const hasBegun = isTemporary && (await store.readFollowed().catch(() => true)) !== undefined
+      if (!hasBegun) throw error instanceof PlantStoreError ? explainService(error, source) : error
+      status.fail(error)
+      await sleep(retryMs, undefined, { signal }).catch(() => {})
+    }
+  }
+}
+
+/** Says on one line what happens: updated on a terminal, now and then elsewhere. */
+interface Status {
+  begin(after: Position | undefined): void
+  note(written: Written): void
+  fail(error: unknown): void
+  /** Where the copy is, in words. */
+  describe(): string
+  stop(): void
+}
+
+function startStatus(client: PlantStore, { errors, tell }: Terminal): Status {
+  const isLine = errors.isTTY === true
+  let state: 'starting' | 'filling' | 'following' | 'failing' = 'starting'
+  let position: string | undefined
+  let changes = 0
+  let behind = ''
+  let shown = ''
+
+  function show(text: string): void {
+    if (isLine) errors.write(`${wipe}${toPrintable(text).slice(0, (errors.columns ?? 80) - 1)}`)
+    else if (text !== shown) tell(text)
+    shown = text
+  }
+
+  function toLine(): string {
+    if (state === 'filling') return `follow: filling, ${toCount(changes, 'plants')} so far`
+    return `follow: ${behind}, ${toCount(changes, 'changes')} so far`
+  }
+
+  /** The end of the journal tells whether an idle copy has everything. */
+  async function report(): Promise<void> {
+    if (state === 'filling') show(toLine())
+    if (state !== 'following') return
+    const before = position
+    const end = await client.position({ signal: AbortSignal.timeout(statusMs.terminal) })
+    if (end === position) behind = 'up to date'
+    else if (position === before) behind = 'behind, and waiting for the source'
+    show(toLine())
+  }
+
+  const pauseMs = isLine ? statusMs.terminal : statusMs.lines
+  const stopReports = repeat(report, pauseMs, () => show('follow: the source does not answer'))
+  // Neither a stream of events nor a timer that is unref'd keeps a process alive.
+  const alive = setInterval(() => {}, 60_000)
+
+  return {
+    begin(after) {
+      position = after
+      if (after === undefined) return
+      state = 'following'
+      behind = 'catching up'
+      show(toLine())
+    },
+    note(written) {
+      const next = written.isFilling ? 'filling' : 'following'
+      const isNews = next !== state
+      if (isNews) changes = 0
+      state = next
+      position = written.position
+      changes += written.changes
+      const { changedAt } = written
+      // The clocks of two machines differ.
+      const lagMs = changedAt === undefined ? 0 : Math.max(0, Date.now() - changedAt)
+      behind = `${(lagMs / 1000).toFixed(1)} s behind`
+      if (isNews) show(toLine())
+    },
+    fail(error) {
+      state = 'failing'
+      show(`follow: ${error instanceof Error ? error.message : String(error)} Trying again.`)
+    },
+    describe: () => (position === undefined ? 'from the beginning' : `after ${position}`),
+    stop() {
+      stopReports()
+      clearInterval(alive)
+      if (isLine && shown !== '') errors.write(wipe)
+    },
+  }
+}

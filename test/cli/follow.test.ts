@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import type { Store } from '../../src/store/store.ts'
+import { start } from '../support/command.ts'
+import { type Engine, engines } from '../support/engines.ts'
+import { newFolder } from '../support/folder.ts'
+import { operatorToken, startService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
+
+/** Starts `follow` as a process, with the token in a file. */
+function follow(from: string, to: string, token = operatorToken) {
+  const folder = newFolder()
+  const tokenFile = join(folder, 'token')
+  writeFileSync(tokenFile, `${token}\n`)
+  return start(['follow', '--from', from, '--token-file', tokenFile, '--to', to], { folder })
+}
+
+async function readPlants(store: Store): Promise<string[]> {
+  const { plants } = await store.listPlants({ after: undefined, tag: undefined, limit: 10_000 })
+  return plants.map(({ id, name, tag }) => `${id} ${name} ${tag}`)
+}
+
+/** Waits until the copy is the source, at a position. */
+async function waitForCopy(source: Store, copy: Store): Promise<void> {
+  await waitUntil(async () => {
+    const followed = await copy.readFollowed()
+    return followed?.position !== undefined && followed.position === (await source.journalEnd())
+  }, 'the copy has every change')
+  assert.deepEqual(await readPlants(copy), await readPlants(source))
+}
+
+async function prepare(engine: Engine) {
+  const sourceUrl = await engine.newUrl()
+  const service = await startService(sourceUrl)
+  const to = await engine.newUrl()
+  const copy = await engine.open(to)
+  return { service, source: service.store, to, copy }
+}
+
+const some = Array.from({ length: 2_500 }, (_, id) => ({
+  id: BigInt(id) * 7n - 900n,
+  name: `plant ${id}`,
+}))
+
+for (const engine of engines) {
+  describe(`plant-store follow, on ${engine.name}`, () => {
+    it('fills a store, keeps it true, and goes on where it was', async () => {
+      const { service, source, to, copy } = await prepare(engine)
+      await source.importPlants(some, 'keep')
+      await source.createPlant({ id: 2n ** 63n - 1n, name: 'last', tag: '' })
+      const first = follow(service.url, to)
+      await waitForCopy(source, copy)
+      await source.deletePlant(-900n, {})
+      await source.replacePlant({ id: -893n, name: 'other', tag: '🌵' }, {})
+      await waitForCopy(source, copy)
+      first.child.kill('SIGTERM')
+      const ended = await first.ended
+      assert.equal(ended.exitCode, 0, ended.stderr)
+      assert.ok(!ended.stderr.includes(operatorToken))
+      const before = await copy.journalEnd()
+      await source.createPlant({ id: -(2n ** 63n), name: 'first' })
+      follow(service.url, to)
+      await waitForCopy(source, copy)
+      const journal = await copy.readJournal(before, 10)
+      assert.ok(typeof journal !== 'string')
+      assert.equal(journal.events.length, 1)
+    })
+
+    it('begins again when its position is gone, and removes what is gone', async () => {
+      const { service, source, to, copy } = await prepare(engine)
+      await source.importPlants(some, 'keep')
+      const first = follow(service.url, to)
+      await waitForCopy(source, copy)
+      first.child.kill('SIGINT')
+      assert.equal((await first.ended).exitCode, 0)
+      for (const id of [-900n, 100n * 7n - 900n, 2_499n * 7n - 900n]) {
+        await source.deletePlant(id, {})
+      }
+      await source.createPlant({ id: 5n ** 20n, name: 'new' })
+      while (!(await source.trimJournal(Number.MAX_SAFE_INTEGER)));
+      follow(service.url, to)
+      await waitForCopy(source, copy)
+    })
+
+    it('refuses a store with plants of its own, and one that something else changed', async () => {
+      const { service, source, to, copy } = await prepare(engine)
+      await copy.createPlant({ id: 1n, name: 'mine' })
+      const refused = await follow(service.url, to).ended
+      assert.match(refused.stderr, /holds plants and is no copy of http:\S+ Nothing was written/)
+      assert.equal(refused.exitCode, 65)
+      await copy.deletePlant(1n, {})
+      await source.createPlant({ id: 2n, name: 'theirs' })
+      const first = follow(service.url, to)
+      await waitForCopy(source, copy)
+      first.child.kill('SIGTERM')
+      await first.ended
+      await copy.createPlant({ id: 1n, name: 'mine' })
+      const again = await follow(service.url, to).ended
+      assert.match(again.stderr, /was changed by something else/)
+      assert.equal(again.exitCode, 65)
+      const other = await follow('http://127.0.0.1:9', to).ended
+      assert.match(other.stderr, /is a copy of http:/)
+      assert.deepEqual(await readPlants(copy), ['1 mine undefined', '2 theirs undefined'])
+    })
+  })
+}
+
+describe('plant-store follow', () => {
+  it('ends when the service rejects its token', async () => {
+    const service = await startService('sqlite::memory:')
+    const to = `sqlite:${join(newFolder(), 'copy.db')}`
+    const { exitCode, stderr } = await follow(service.url, to, 'x'.repeat(30)).ended
+    assert.match(stderr, /^The service rejected the token/)
+    assert.equal(exitCode, 77)
+  })
+})
