@@ -143,7 +143,7 @@ const delimiters: Scenario[] = [
   }),
   ...['delimiter=%3B', 'delimiter=', 'delimiter=Tab', 'delimiter=tab&delimiter=tab'].map((query) =>
     refused(40005, `CSV with ${query}`, upload('csv', 'id,name\n', {}, `?${query}`), {
-      body: /delimiter (must be comma, semicolon or tab|is given twice: send it once)\."/,
+      body: /delimiter (must be comma, semicolon or tab|is given twice: send it once)/,
     }),
   ),
   refused(
