@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream'
+import { isLoopback } from '../contract/loopback.ts'
 import { explainErrno } from '../errno.ts'
-import { isLoopback } from '../tokens/issuer.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 
 /** Where a command reads from and writes to, and the release that runs it. */

@@ -1,5 +1,5 @@
 import { type Config, defaultDatabaseUrl } from '../config.ts'
-import { isLoopback } from '../tokens/issuer.ts'
+import { isLoopback } from '../contract/loopback.ts'
 import type { Terminal } from './terminal.ts'
 
 export const inMemory = 'sqlite::memory:'

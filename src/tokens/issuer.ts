@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import type { JWTPayload, JWTVerifyGetKey } from 'jose'
 import { Failure } from '../contract/errors.ts'
+import { isLoopback } from '../contract/loopback.ts'
 import { type Scope, scopes } from '../contract/scopes.ts'
 import { scan } from '../json/scan.ts'
 import { repeat } from '../repeat.ts'
@@ -68,11 +69,6 @@ export function isIssuerUrl(text: string): boolean {
   const url = URL.parse(text)
   if (url === null || url.search || url.hash || url.username || url.password) return false
   return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))
-}
-
-/** Whether this host, as in a URL or without brackets, is the machine itself. */
-export function isLoopback(host: string): boolean {
-  return /^(([^.]+\.)*localhost|\[?::1\]?|127(\.\d+){3})$/.test(host)
 }
 
 /** Whether a token has the three parts of a JSON Web Token. */
