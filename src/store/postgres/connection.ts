@@ -111,11 +111,11 @@ export async function openConnection(
         }
         connection.once('readyForQuery', onReady).once('end', onEnd)
       }
-      // Statements of one turn of the event loop are sent in one packet, and so are their answers.
+      // Statements of one tick are sent in one packet.
       if (connection.stream.writableCorked === 0) {
         const { stream } = connection
         stream.cork()
-        setImmediate(() => stream.uncork())
+        process.nextTick(() => stream.uncork())
       }
       client.query(query)
     })
