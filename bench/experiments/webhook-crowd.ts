@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openStore, toStoreLocation } from '../../src/store/open.ts'
-import { newReceiver } from '../../src/webhooks/new-receiver.ts'
+import { newReceiver } from '../../src/webhooks/receiver.ts'
 import { token } from '../requests.ts'
 import { type ForkedService, forkService } from './fork-service.ts'
 

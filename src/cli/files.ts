@@ -15,7 +15,7 @@ import type { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { WrongConfig } from '../config.ts'
-import { type Format, formatNames } from '../contract/formats.ts'
+import { delimiterNames, delimiters, type Format, formatNames } from '../contract/formats.ts'
 import { explainErrno } from '../errno.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import type { Part } from './progress.ts'
@@ -119,10 +119,39 @@ async function* readUntilAborted(stream: Readable, signal: AbortSignal): AsyncGe
   }
 }
 
+/** How a file is written. */
+export interface FileForm {
+  readonly format: Format
+  readonly delimiter: string | undefined
+}
+
+interface FormFlags {
+  readonly format?: string
+  readonly delimiter?: string
+}
+
+/** The form given by the flags, or else by the extension of the file. */
+export function toForm(path: string, { format: given, delimiter }: FormFlags): FileForm {
+  const format = toFormat(path, given)
+  if (delimiter === undefined) return { format, delimiter }
+  if (format !== 'csv') throw new WrongConfig(['--delimiter is for CSV only.'])
+  return { format, delimiter: toDelimiter(delimiter) }
+}
+
+function toDelimiter(text: string): string {
+  const name = delimiterNames.find((one) => one === text)
+  if (name !== undefined) return delimiters[name]
+  if (text === '\\t') return '\t'
+  if (text.length === 1 && !/["\r\n]/.test(text)) return text
+  throw new WrongConfig([
+    '--delimiter must be one character, or comma, semicolon or tab; no quote and no newline.',
+  ])
+}
+
 const aliases: Record<Format, string> = { ndjson: 'jsonl', csv: 'tsv' }
 
 /** The format given by the flag, or else by the extension of the file. */
-export function toFormat(path: string, given: string | undefined): Format {
+function toFormat(path: string, given: string | undefined): Format {
   const name = given ?? /\.(\w+)(?:\.gz)?$/.exec(path.toLowerCase())?.[1]
   const format = formatNames.find((known) => known === name || aliases[known] === name)
   if (format !== undefined) return format

@@ -1,15 +1,23 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ImportReport, type PlantStore, PlantStoreError } from '../../client/index.ts'
 import type { ErrorNumber } from '../contract/errors.ts'
-import { maxRefused } from '../contract/import-report.ts'
 import { limits } from '../contract/limits.ts'
 import type { ConflictRule } from '../contract/parameters.ts'
-import type { NewPlant } from '../contract/shapes.ts'
+import { maxRefused, type NewPlant } from '../contract/shapes.ts'
 import { toJson } from '../json/write.ts'
+import type { BatchBounds, Put } from '../transfer/batches.ts'
 import type { Outcome } from '../transfer/outcome.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import type { Target } from './import.ts'
 import { explainService, maxMessageCharacters, openClient } from './service.ts'
+
+/** Where an import puts its plants. */
+export interface Target {
+  /** The store or the service, as messages name it. */
+  readonly name: string
+  readonly bounds: BatchBounds
+  readonly put: Put
+  close(): Promise<void>
+}
 
 /** As many plants as a report can refuse, so that it names each of them. */
 const bounds = { entries: maxRefused, characters: 256 * 1024, inFlight: 2 }

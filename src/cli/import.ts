@@ -1,10 +1,9 @@
-import { type Config, WrongConfig } from '../config.ts'
+import type { Config } from '../config.ts'
 import { Failure } from '../contract/errors.ts'
-import { delimiterNames, delimiters, type Format } from '../contract/formats.ts'
 import type { ConflictRule } from '../contract/parameters.ts'
 import { explainErrno } from '../errno.ts'
 import { openStore } from '../store/open.ts'
-import { type BatchBounds, type Put, putBatches, toBatches } from '../transfer/batches.ts'
+import { putBatches, toBatches } from '../transfer/batches.ts'
 import { type Entry, UnreadableFile } from '../transfer/entry.ts'
 import { decompress } from '../transfer/gunzip.ts'
 import { linesOfFiles } from '../transfer/lines.ts'
@@ -22,7 +21,8 @@ import {
   type Tally,
 } from '../transfer/tally.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import { type Input, toFormat, withInput } from './files.ts'
+import { type FileForm, type Input, toForm, withInput } from './files.ts'
+import type { Target } from './import-http.ts'
 import { tuneHeapForRows } from './memory.ts'
 import { formatNumber, startProgress } from './progress.ts'
 import { openRejects, requireRejectsFile } from './rejects.ts'
@@ -138,35 +138,6 @@ async function openTarget(
   return openHttpTarget(service.url, service.token, onConflict, signal)
 }
 
-/** How a file is written. */
-export interface FileForm {
-  readonly format: Format
-  readonly delimiter: string | undefined
-}
-
-interface FormFlags {
-  readonly format?: string
-  readonly delimiter?: string
-}
-
-/** The form given by the flags, or else by the extension of the file. */
-export function toForm(path: string, { format: given, delimiter }: FormFlags): FileForm {
-  const format = toFormat(path, given)
-  if (delimiter === undefined) return { format, delimiter }
-  if (format !== 'csv') throw new WrongConfig(['--delimiter is for CSV only.'])
-  return { format, delimiter: toDelimiter(delimiter) }
-}
-
-function toDelimiter(text: string): string {
-  const name = delimiterNames.find((one) => one === text)
-  if (name !== undefined) return delimiters[name]
-  if (text === '\\t') return '\t'
-  if (text.length === 1 && !/["\r\n]/.test(text)) return text
-  throw new WrongConfig([
-    '--delimiter must be one character, or comma, semicolon or tab; no quote and no newline.',
-  ])
-}
-
 /** A file that does not begin with an object is another format: one message, not one per line. */
 async function* refuseOtherFormats(
   groups: AsyncIterable<Entry[]>,
@@ -204,15 +175,6 @@ async function openStoreTarget(config: Config, rule: ConflictRule): Promise<Targ
   }
 }
 
-/** Where an import puts its plants. */
-export interface Target {
-  /** The store or the service, as messages name it. */
-  readonly name: string
-  readonly bounds: BatchBounds
-  readonly put: Put
-  close(): Promise<void>
-}
-
 /** The target of a dry run: takes every plant, and stores none. */
 const dryTarget: Target = {
   name: 'nothing',
@@ -228,7 +190,7 @@ interface ReportOptions {
 }
 
 /** The last line of an import: the number of lines with each outcome. */
-export function describeReport(
+function describeReport(
   tally: Tally,
   target: string,
   { state, rejects, startedAt }: ReportOptions,
@@ -245,10 +207,10 @@ export function describeReport(
   return `Imported ${soFar}into ${target}: ${describeCounts(tally)} ${speed}.${hint}`
 }
 
-export const howToContinue = 'Run the same command again to continue: stored lines are recognised.'
+const howToContinue = 'Run the same command again to continue: stored lines are recognised.'
 
 /** Why an import ended early, what it has not done, and how to go on. */
-export function toImportFailure(error: unknown, file: string, tally: Tally): unknown {
+function toImportFailure(error: unknown, file: string, tally: Tally): unknown {
   const hasBegun = tally.lastLine > 0
   const rest = describeRest(tally)
   if (error instanceof UnreadableFile) {

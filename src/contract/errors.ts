@@ -1,5 +1,3 @@
-import type { RefusalReason } from './refusals.ts'
-
 /**
  * The catalogue of error numbers: when the service answers each of them. A number is the HTTP
  * status times 100 plus a detail. It never gets another meaning.
@@ -108,3 +106,22 @@ export function overloaded(reason: RefusalReason = 'write_queue'): Failure {
     { reason, fault: 'The service is overloaded.' },
   )
 }
+
+/** Why a request or a connection is refused before it can harm others. Metrics count them. */
+export const refusalReasons = [
+  'body_memory',
+  'connections',
+  'exports',
+  'imports',
+  'keys_of_token',
+  'log_size',
+  'rate_limit',
+  'event_streams',
+  'read_queue',
+  'shutdown',
+  'waiting_on_connection',
+  'write_queue',
+  'other',
+] as const
+
+export type RefusalReason = (typeof refusalReasons)[number]

@@ -28,3 +28,6 @@ export const delimiterNames = Object.keys(delimiters) as (keyof typeof delimiter
 
 /** The `Content-Type` of every body in JSON. */
 export const jsonContentType = 'application/json; charset=utf-8'
+
+/** The media type of an endless stream of events. */
+export const eventStreamType = 'text/event-stream'

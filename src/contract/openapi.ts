@@ -1,5 +1,18 @@
-import { buildComponents, type Components, type Json } from './openapi-components.ts'
-import { buildPaths } from './openapi-paths.ts'
+import {
+  type CarriedHeaders,
+  headersOfFailures,
+  headersOfSuccess,
+  type Subject,
+} from './carried-headers.ts'
+import { type ErrorNumber, type ErrorStatus, errors, toStatus } from './errors.ts'
+import { bareFailures, failuresOf, failuresOfCheck } from './failures.ts'
+import { type HeaderName, headers } from './headers.ts'
+import type { HealthCheck, JsonBody, Operation, Success, TextBody } from './operation.ts'
+import { operations } from './operations.ts'
+import { healthChecks } from './pages.ts'
+import { parameters, toRequestName } from './parameters.ts'
+import { type ArrayShape, int64Bounds, type ObjectShape } from './schema.ts'
+import { ErrorBody } from './shapes.ts'
 import { webhookAnswers, webhookHeaders, webhooks } from './webhooks.ts'
 
 const introduction = `A plant store over HTTP with JSON bodies.
@@ -103,4 +116,269 @@ function buildWebhooks({ referToShape }: Components): Record<string, Json> {
 /** For example `plantCreated`. */
 function toOperationId(type: string): string {
   return type.replace(/\.(\w)/, (_, letter: string) => letter.toUpperCase())
+}
+
+/** Every path with its operations. The introduction describes HEAD, OPTIONS and the web pages. */
+function buildPaths(components: Components): Record<string, Json> {
+  const paths: Record<string, Json> = {}
+  for (const [name, operation] of Object.entries(operations)) {
+    const method = operation.method.toLowerCase()
+    const described = describeOperation(components, name, operation)
+    paths[operation.path] = { ...paths[operation.path], [method]: described }
+  }
+  for (const [name, check] of Object.entries(healthChecks)) {
+    paths[check.path] = { get: describeCheck(components, name, check) }
+  }
+  return paths
+}
+
+function describeOperation(
+  components: Components,
+  operationId: string,
+  operation: Operation,
+): Json {
+  const { summary, description, scope, path, body, successes } = operation
+  return {
+    operationId,
+    summary,
+    tags: [scope === 'metrics:read' ? 'service' : 'plants'],
+    description: `${description} Requires the scope \`${scope}\`.`,
+    security: [{ bearerToken: [scope] }],
+    parameters: [
+      ...(path.includes('{id}') ? [idParameter] : []),
+      ...operation.parameters.map((parameter) => ({
+        ...(toSchema(parameters[parameter]) as Json),
+        name: toRequestName(parameter),
+      })),
+    ],
+    ...(body && {
+      requestBody: {
+        required: true,
+        content: { [body.mediaType]: buildContent(components, body) },
+      },
+    }),
+    responses: {
+      ...Object.fromEntries(
+        Object.entries(successes).map(([status, success]) => [
+          status,
+          { ...buildSuccess(components, 'operation', success), ...buildLinks(operation, success) },
+        ]),
+      ),
+      ...buildFailures(components, 'operation', failuresOf(operation)),
+    },
+  }
+}
+
+function describeCheck(components: Components, operationId: string, check: HealthCheck): Json {
+  const { summary, description, successes } = check
+  return {
+    operationId,
+    summary,
+    tags: ['service'],
+    description,
+    security: [],
+    responses: {
+      ...Object.fromEntries(
+        Object.entries(successes).map(([status, success]) => [
+          status,
+          buildSuccess(components, 'health', success),
+        ]),
+      ),
+      ...buildFailures(components, 'health', failuresOfCheck(check)),
+    },
+  }
+}
+
+/** Links from a created plant to the operations on it. */
+function buildLinks({ path }: Operation, { headers }: Success): Json {
+  if (!headers.includes('Location')) return {}
+  const id = path.endsWith('{id}') ? '$request.path.id' : '$request.body#/id'
+  const place = path.endsWith('{id}') ? path : `${path}/{id}`
+  const there = Object.entries(operations).filter(([, operation]) => operation.path === place)
+  const links = there.map(([operationId]) => [operationId, { operationId, parameters: { id } }])
+  return { links: Object.fromEntries(links) }
+}
+
+const idParameter = {
+  name: 'id',
+  in: 'path',
+  required: true,
+  description: 'The id of the plant: digits with an optional minus sign, without leading zeros.',
+  schema: toSchema({ type: 'integer', format: 'int64', ...int64Bounds }),
+  example: 1,
+}
+
+/** The prefix of response names, by status. */
+const statusNames: Record<ErrorStatus, string> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  405: 'MethodNotAllowed',
+  408: 'RequestTimeout',
+  409: 'Conflict',
+  410: 'Gone',
+  412: 'PreconditionFailed',
+  413: 'ContentTooLarge',
+  414: 'UriTooLong',
+  415: 'UnsupportedMediaType',
+  417: 'ExpectationFailed',
+  422: 'UnprocessableContent',
+  429: 'TooManyRequests',
+  431: 'HeadersTooLarge',
+  500: 'InternalServerError',
+  503: 'ServiceUnavailable',
+  504: 'GatewayTimeout',
+  505: 'HttpVersionNotSupported',
+  507: 'InsufficientStorage',
+}
+
+function buildSuccess(
+  components: Components,
+  subject: Subject,
+  { description, headers, optionalHeaders = [], body, alternatives = [] }: Success,
+): Json {
+  const carried = headersOfSuccess(subject, { always: headers, sometimes: optionalHeaders })
+  const bodies = body === undefined ? [] : [body, ...alternatives]
+  const content = bodies.map((one) => [one.mediaType, buildContent(components, one)])
+  return {
+    description,
+    headers: components.referToHeaders(carried),
+    ...(content.length > 0 && { content: Object.fromEntries(content) }),
+  }
+}
+
+/** The body of a request or a response: its shape, or a description. */
+function buildContent({ referToShape }: Components, body: JsonBody | TextBody): Json {
+  if ('shape' in body) return { schema: referToShape(body.shape) }
+  const { description, example } = body
+  return { schema: { type: 'string', description }, ...(example && { example }) }
+}
+
+/** One response for each status, with an example for each error number of that status. */
+function buildFailures(
+  components: Components,
+  subject: Subject,
+  numbers: readonly ErrorNumber[],
+): Json {
+  const byStatus = Map.groupBy(numbers, toStatus)
+  return Object.fromEntries(
+    [...byStatus].map(([status, sharing]) => [
+      status,
+      components.referToResponse(toName(subject, sharing), () =>
+        buildFailure(components, subject, sharing),
+      ),
+    ]),
+  )
+}
+
+function buildFailure(
+  { referToHeaders, referToShape }: Components,
+  subject: Subject,
+  numbers: readonly ErrorNumber[],
+): Json {
+  const examples = numbers.map((number) => [
+    number,
+    { summary: errors[number], value: { error: number, message: errors[number] } },
+  ])
+  const content = {
+    'application/json': { schema: referToShape(ErrorBody), examples: Object.fromEntries(examples) },
+  }
+  return {
+    description: numbers.map((number) => `${number}: ${errors[number]}`).join('\n\n'),
+    headers: referToHeaders(headersOfFailures(subject, numbers)),
+    content,
+  }
+}
+
+/** For example `NotFound_40401`. */
+function toName(subject: Subject, numbers: readonly ErrorNumber[]): string {
+  const [first = 50000] = numbers
+  // Protocol failures are the same everywhere.
+  const isShared = numbers.every((number) => bareFailures.includes(number))
+  return [
+    statusNames[String(toStatus(first)) as ErrorStatus],
+    ...numbers,
+    ...(isShared || subject === 'operation'
+      ? []
+      : [`${subject[0]?.toUpperCase()}${subject.slice(1)}`]),
+  ].join('_')
+}
+
+/** A part of the document. */
+export type Json = Record<string, unknown>
+
+/** The parts of the document that are written once and referenced elsewhere. */
+type Components = ReturnType<typeof buildComponents>
+
+/** Builds an empty collection. A part is added under its name when it is first referenced. */
+export function buildComponents() {
+  const collected = { schemas: {}, headers: {}, responses: {} } as Record<Kind, Json>
+  const shapes = new Map<string, ObjectShape | ArrayShape>()
+
+  function refer(kind: Kind, name: string, build: () => Json): Json {
+    collected[kind][name] ??= build()
+    return { $ref: `#/components/${kind}/${name}` }
+  }
+
+  /** Refers to a shape by its title, and from it to the shapes of its parts. */
+  function referToShape(shape: ObjectShape | ArrayShape): Json {
+    const { title } = shape
+    const known = shapes.get(title) ?? shape
+    if (known !== shape && !isSame(known, shape)) {
+      throw new Error(`Two different shapes of the contract have the title "${title}".`)
+    }
+    shapes.set(title, shape)
+    return refer('schemas', title, () => toSchema({ ...shape, ...referToParts(shape) }) as Json)
+  }
+
+  function referToParts(shape: ObjectShape | ArrayShape): Json {
+    if (shape.type === 'array') return { items: referToShape(shape.items) }
+    const properties = Object.entries(shape.properties).map(([name, member]) => [
+      name,
+      referToMember(member),
+    ])
+    return { properties: Object.fromEntries(properties) }
+  }
+
+  function referToMember(member: ObjectShape['properties'][string]) {
+    if (member.type === 'object') return referToShape(member)
+    return member.type === 'array' ? { ...member, ...referToParts(member) } : member
+  }
+
+  function referToHeaders({ always, sometimes }: CarriedHeaders): Json {
+    const required = always.map((name) => [
+      name,
+      refer('headers', name, () => toHeader(name, { required: true })),
+    ])
+    const optional = sometimes.map((name) => [
+      name,
+      refer('headers', `${name}-Optional`, () => toHeader(name)),
+    ])
+    return Object.fromEntries([...required, ...optional])
+  }
+
+  function referToResponse(name: string, build: () => Json): Json {
+    return refer('responses', name, build)
+  }
+
+  return { collected, referToShape, referToHeaders, referToResponse }
+}
+
+type Kind = 'schemas' | 'headers' | 'responses'
+
+function toHeader(name: HeaderName, options: { required?: true } = {}): Json {
+  const { description, schema, example } = headers[name]
+  return { description, ...options, schema, example }
+}
+
+function isSame(one: ObjectShape | ArrayShape, other: ObjectShape | ArrayShape): boolean {
+  return JSON.stringify(toSchema(one)) === JSON.stringify(toSchema(other))
+}
+
+/** A schema as JSON. A bigint keeps all of its digits. */
+function toSchema(schema: unknown): unknown {
+  if (typeof schema === 'bigint') return JSON.rawJSON(String(schema))
+  if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return schema
+  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, toSchema(value)]))
 }

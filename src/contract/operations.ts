@@ -1,7 +1,10 @@
-import { eventOperations } from './events.ts'
-import { fileOperations } from './file-operations.ts'
+import { eventStreamType, type Format, formats } from './formats.ts'
 import { json, type Operation } from './operation.ts'
-import { NewPlant, Plant, StoredPlant, StoredPlants } from './shapes.ts'
+import { Events, ImportReport, NewPlant, Plant, StoredPlant, StoredPlants } from './shapes.ts'
+
+const names = { ndjson: 'NDJSON', csv: 'CSV' } as const
+
+const exportParameters = ['exportLimit', 'after', 'tag'] as const
 
 const metricsExample = `# HELP plant_store_http_connections Open connections.
 # TYPE plant_store_http_connections gauge
@@ -130,9 +133,99 @@ export const operations = {
     },
     failures: [],
   },
-  ...fileOperations,
-  ...eventOperations,
+  exportPlantsAsNdjson: { ...describeExport('ndjson'), parameters: exportParameters },
+  exportPlantsAsCsv: {
+    ...describeExport('csv'),
+    parameters: [...exportParameters, 'delimiter', 'spreadsheet'],
+  },
+  importPlantsAsNdjson: {
+    ...describeImport('ndjson'),
+    parameters: ['on-conflict'],
+    failures: [],
+  },
+  importPlantsAsCsv: {
+    ...describeImport('csv'),
+    parameters: ['on-conflict', 'delimiter'],
+    // Without a usable header row, no line can be read.
+    failures: [40003],
+  },
+  listEvents: {
+    method: 'GET',
+    path: '/events',
+    scope: 'plants:read',
+    summary: 'Follow changes',
+    description:
+      'Returns every create, replace and delete that succeeded, oldest first, each once. Ask ' +
+      '`after=latest` for the `Link`, list all plants, then follow that `Link`, to have a copy ' +
+      'without a gap. With `Accept: text/event-stream` the response goes on for ever.',
+    parameters: ['eventLimit', 'position', 'Last-Event-ID'],
+    successes: {
+      200: {
+        description:
+          'A page of changes, which may be empty. `Link` is always there: it is where to ask next.',
+        body: json(Events),
+        alternatives: [
+          {
+            mediaType: eventStreamType,
+            description:
+              'Server-sent events. First an `id` with the position where the stream begins; then ' +
+              'for each change `id`, its position, `event`, its type, and `data`, the `Event` in ' +
+              'one line. A comment comes at least every 15 s. A stream that begins while the ' +
+              'service shuts down ends at once.',
+            example:
+              'id: 5f3a9c01d2e4-1y-0-0\nretry: 1000\n\n' +
+              'id: 5f3a9c01d2e4-1z-1-k9x2m\nevent: plant.created\n' +
+              'data: {"position":"5f3a9c01d2e4-1z-1-k9x2m","type":"plant.created",' +
+              '"at":"2026-01-31T12:00:00.000Z","plant":{"id":1,"name":"Monstera deliciosa"}}\n\n',
+          },
+        ],
+        headers: ['Link', 'Vary'],
+        optionalHeaders: ['X-Accel-Buffering'],
+      },
+    },
+    failures: [40400, 41000],
+  },
 } as const satisfies Record<string, Operation>
 
 export type Operations = typeof operations
 export type OperationName = keyof Operations
+
+function describeExport<const Name extends Format>(format: Name) {
+  return {
+    method: 'GET',
+    path: `/plants.${format}`,
+    scope: 'plants:read',
+    summary: `Export plants as ${names[format]}`,
+    description:
+      'Returns every plant, as of one moment, in ascending order of id, as the command ' +
+      '`plant-store export` writes them. A response without its end was broken off.',
+    successes: {
+      200: {
+        description: 'The plants.',
+        body: formats[format],
+        headers: ['Content-Disposition', 'Vary'],
+        optionalHeaders: ['Content-Encoding'],
+      },
+    },
+    failures: [],
+  } as const
+}
+
+function describeImport<const Name extends Format>(format: Name) {
+  return {
+    method: 'POST',
+    path: `/plants.${format}`,
+    scope: 'plants:write',
+    summary: `Import plants as ${names[format]}`,
+    description:
+      'Stores the plants of a file of any length, which may be gzipped (`Content-Encoding: ' +
+      'gzip`). An import is not one transaction: lines that were read before a failure stay, and ' +
+      'the same file sent again finds them there. A line that is refused is listed in the report ' +
+      'and does not end the import. At most 4 imports run at a time (50300), each for at most 10 ' +
+      'minutes.',
+    body: { ...formats[format], format },
+    successes: {
+      200: { description: 'The whole file was read.', body: json(ImportReport), headers: [] },
+    },
+  } as const
+}

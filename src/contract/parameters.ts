@@ -23,6 +23,9 @@ const entityTags = `(?:${space},)*${space}${entityTag}(?:${space},(?:${space}${e
 /** `*`, or a list of entity tags, in which elements may be empty (RFC 9110, section 5.6.1). */
 const entityTagsPattern = `^(?:\\*|${entityTags}${space})$`
 
+/** The value of `after` that stands for the current end of the journal. */
+export const latest = 'latest'
+
 /** The orders of a list, by id. */
 export const orders = ['asc', 'desc'] as const
 export type Order = (typeof orders)[number]

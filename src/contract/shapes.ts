@@ -1,3 +1,4 @@
+import { limits } from './limits.ts'
 import { pageLimits } from './parameters.ts'
 import {
   type ArrayShape,
@@ -136,6 +137,116 @@ export const Readiness = {
   additionalProperties: false,
 } as const satisfies ObjectShape
 
+const eventTypes = ['plant.created', 'plant.replaced', 'plant.deleted'] as const
+
+/** A change of a plant that succeeded. */
+export const Event = {
+  type: 'object',
+  required: ['position', 'type', 'at', 'plant'],
+  properties: {
+    position: {
+      type: 'string',
+      pattern: '^[A-Za-z0-9_-]{1,64}$',
+      description: 'Names the place of the change in the journal. It means nothing else.',
+      examples: ['5f3a9c01d2e4-1z-1-k9x2m'],
+    },
+    type: { type: 'string', enum: eventTypes, description: 'The kind of change.' },
+    at: {
+      type: 'string',
+      format: 'date-time',
+      description: 'When it was made: RFC 3339, in UTC, with milliseconds.',
+      examples: ['2026-01-31T12:00:00.000Z'],
+    },
+    plant: StoredPlant,
+  },
+  title: 'Event',
+  description:
+    'A change that succeeded, with the plant as it was created, as it is after a replace, or as ' +
+    'it was before a delete.',
+  additionalProperties: false,
+} as const satisfies ObjectShape
+
+/** A page of events: a bare array. */
+export const Events = {
+  type: 'array',
+  items: Event,
+  title: 'Events',
+  description: 'Changes in the order of their commits.',
+  maxItems: pageLimits.max,
+} as const satisfies ArrayShape
+
+/** How many refused lines a report lists. */
+export const maxRefused = 1_000
+
+/** The largest line number, and therefore the largest count. */
+export const maxLines = 2 ** 31 - 1
+
+function count<const Description extends string>(description: Description) {
+  return {
+    type: 'integer',
+    format: 'int32',
+    minimum: 0,
+    maximum: maxLines,
+    description,
+  } as const satisfies IntegerShape
+}
+
+const RefusedLine = {
+  type: 'object',
+  required: ['line', 'error', 'message'],
+  properties: {
+    line: { ...count('The number of the line; the first is 1.'), minimum: 1 },
+    id: { ...NewPlant.properties.id, description: 'The id of the plant, if it is known.' },
+    error: { ...ErrorBody.properties.error, examples: [40900] },
+    message: ErrorBody.properties.message,
+  },
+  title: 'RefusedLine',
+  description: 'A line that was not taken, and why.',
+} as const satisfies ObjectShape
+
+const RefusedLines = {
+  type: 'array',
+  items: RefusedLine,
+  title: 'RefusedLines',
+  description: 'The first lines that were not taken, in the order of the file.',
+  maxItems: maxRefused,
+} as const satisfies ArrayShape
+
+/** The answer to an import. */
+export const ImportReport = {
+  type: 'object',
+  required: [
+    'lines',
+    'stored',
+    'alreadyThere',
+    'replaced',
+    'skipped',
+    'conflicts',
+    'invalid',
+    'refused',
+    'refusedInAll',
+  ],
+  properties: {
+    lines: count('Lines with a plant or a mistake; not the header and not blank lines.'),
+    stored: count('Plants that were stored.'),
+    alreadyThere: count('Plants that were there already, with the same content.'),
+    replaced: count('Plants that replaced one with other content.'),
+    skipped: count('Plants whose id had other content, with `on-conflict=skip`.'),
+    conflicts: count('Plants whose id had other content, with `on-conflict=fail`.'),
+    invalid: count('Lines that hold no plant.'),
+    refused: RefusedLines,
+    refusedInAll: count('The sum of `conflicts` and `invalid`, which may exceed the list.'),
+    endedAtLine: {
+      ...count(
+        `The import ended early with this line, because it had refused ${limits.refusedLines}.`,
+      ),
+      minimum: 1,
+    },
+  },
+  title: 'ImportReport',
+  description: 'What became of each line. The plants are on disk when the report is sent.',
+} as const satisfies ObjectShape
+
 export type Plant = ValueOf<typeof Plant>
 export type NewPlant = ValueOf<typeof NewPlant>
 export type StoredPlant = ValueOf<typeof StoredPlant>
@@ -143,3 +254,6 @@ export type StoredPlants = ValueOf<typeof StoredPlants>
 export type ErrorBody = ValueOf<typeof ErrorBody>
 export type Health = ValueOf<typeof Health>
 export type Readiness = ValueOf<typeof Readiness>
+export type Event = ValueOf<typeof Event>
+export type ImportReport = ValueOf<typeof ImportReport>
+export type RefusedLine = ValueOf<typeof RefusedLine>

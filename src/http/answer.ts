@@ -1,10 +1,15 @@
-import type { ImportReport } from '../contract/import-report.ts'
+import { once } from 'node:events'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
+import { Failure } from '../contract/errors.ts'
 import type { Timeouts } from '../contract/limits.ts'
-import type { Plant, StoredPlant } from '../contract/shapes.ts'
+import type { ImportReport, Plant, StoredPlant } from '../contract/shapes.ts'
 import { toJson, toJsonArray, toReportJson } from '../json/write.ts'
 import type { EventStream } from './event-streams.ts'
-import { type Exchange, type Headers, send } from './exchange.ts'
-import { isStreamed, type StreamedBody, sendStreamed } from './streamed-body.ts'
+import { type Exchange, type Headers, joinFields, recordAnswer, send } from './exchange.ts'
+import { takesGzip } from './negotiation.ts'
+import { breakOff } from './node/connection.ts'
 
 /** The answer of any operation. */
 export interface AnyAnswer {
@@ -59,4 +64,74 @@ type HeldBody = Plant | StoredPlant | readonly StoredPlant[] | ImportReport
 function toBodyText(body: HeldBody): string {
   if (Array.isArray(body)) return toJsonArray(body)
   return 'refused' in body ? toReportJson(body) : toJson(body as Plant | StoredPlant)
+}
+
+/** A body that is too large to hold: it is sent piece by piece. */
+export interface StreamedBody {
+  readonly contentType: string
+  readonly pieces: AsyncIterable<string>
+  /** Releases the source of the pieces, whether they were read or not. */
+  close(): Promise<void>
+}
+
+function isStreamed(body: object): body is StreamedBody {
+  return 'pieces' in body
+}
+
+interface StreamedAnswer {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: StreamedBody
+}
+
+/**
+ * Sends a body piece by piece: as fast as the client reads, within the time limit, and only while
+ * its token is valid.
+ */
+async function sendStreamed(
+  exchange: Exchange,
+  { status, headers, body }: StreamedAnswer,
+  timeouts: Timeouts,
+  verifyToken: () => unknown,
+): Promise<void> {
+  const { request, response } = exchange
+  const writtenBefore = request.socket.bytesWritten
+  // The answer to HEAD has no body, so none is written.
+  const source = Readable.from(request.method === 'HEAD' ? [] : body.pieces, { objectMode: false })
+  const end = (reason: Error) => source.destroy(reason)
+  const timer = setTimeout(end, timeouts.exportMs, tooSlow(timeouts))
+  // By the clock and not by the piece: a client that does not read takes no more pieces.
+  const watch = setInterval(() => Promise.try(verifyToken).catch(end), tokenCheckMs)
+  source.once('close', () => {
+    clearTimeout(timer)
+    clearInterval(watch)
+    body.close().catch(() => {})
+  })
+  try {
+    // A failure before the first piece can still be answered as one.
+    await once(source, 'readable')
+    if (!response.destroyed) {
+      const isGzip = takesGzip(request.headers['accept-encoding'])
+      const encoding = isGzip ? { 'Content-Encoding': 'gzip' } : {}
+      const own = { ...headers, 'Content-Type': body.contentType, ...encoding }
+      response.writeHead(status, joinFields(exchange, own))
+      // Before the pipeline hears of a failure, and closes the connection as after a whole answer.
+      source.once('error', () => breakOff(request.socket))
+      await pipeline([source, ...(isGzip ? [createGzip()] : []), response])
+    }
+  } catch (error) {
+    // A client that leaves early is no failure.
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+  } finally {
+    source.destroy()
+  }
+  recordAnswer(exchange, status, request.socket.bytesWritten - writtenBefore)
+}
+
+/** How often the token of a streamed answer is checked. */
+const tokenCheckMs = 50
+
+function tooSlow({ exportMs }: Timeouts): Failure {
+  return new Failure(40800, `The answer was not read within ${exportMs / 1000} s.`)
 }

@@ -2,11 +2,10 @@ import type { FileBody, TextBody } from '../contract/operation.ts'
 import type { OperationName, Operations } from '../contract/operations.ts'
 import type { AnyShape, ArrayShape, ValueOf } from '../contract/schema.ts'
 import type { Scope } from '../contract/scopes.ts'
-import type { TextContent } from './answer.ts'
+import type { StreamedBody, TextContent } from './answer.ts'
 import type { EventStream } from './event-streams.ts'
 import type { FileUpload } from './file-upload.ts'
 import type { RequestParameters } from './parameters.ts'
-import type { StreamedBody } from './streamed-body.ts'
 
 type PathOf<Name extends OperationName> = Operations[Name]['path']
 type Id<Name extends OperationName> =

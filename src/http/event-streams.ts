@@ -1,5 +1,5 @@
 import { Failure } from '../contract/errors.ts'
-import { eventStreamType } from '../contract/events.ts'
+import { eventStreamType } from '../contract/formats.ts'
 import { limits, type Timeouts } from '../contract/limits.ts'
 import type { JournalReader, SharedPage } from '../journal/reader.ts'
 import { toEventJson } from '../json/write.ts'

@@ -2,7 +2,6 @@ import type { Asset } from '../../web/assets.ts'
 import { cachePolicies } from '../contract/headers.ts'
 import { healthChecks, type PageName, pagePaths } from '../contract/pages.ts'
 import type { Health, Readiness } from '../contract/shapes.ts'
-import { contentSecurityPolicy, openerPolicy, referrerPolicy } from '../contract/web-policy.ts'
 import type { Store } from '../store/store.ts'
 import { addField, type Exchange, type Headers, send } from './exchange.ts'
 import { shuttingDown } from './failures.ts'
@@ -90,6 +89,29 @@ function buildDocuments({ publicUrl, isOwnHost }: PageParts): (host: string) => 
 function sendJson(exchange: Exchange, text: string): void {
   send(exchange, 200, {}, text)
 }
+
+/**
+ * The web pages may load and call this service, and nothing else. Text can never become markup or
+ * script (Trusted Types), and no other page can frame them.
+ */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ')
+
+/** Keeps a page that opened this one from reaching it. */
+const openerPolicy = 'same-origin'
+
+/** Hides the address of a page from other sites. */
+const referrerPolicy = 'no-referrer'
 
 const pageHeaders: Headers = {
   'Cache-Control': cachePolicies.page,

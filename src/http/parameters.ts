@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Failure } from '../contract/errors.ts'
-import { latest } from '../contract/events.ts'
 import { delimiterNames, delimiters } from '../contract/formats.ts'
 import { int64Range, toPathId } from '../contract/int64.ts'
 import {
   type ConflictRule,
   conflictRules,
+  latest,
   type Order,
   orders,
   type ParameterName,

@@ -15,14 +15,20 @@ import { buildEventStreams } from './event-streams.ts'
 import { type Exchange, recordAnswer } from './exchange.ts'
 import { sendFailure, shuttingDown, toFailure, toRawAnswer } from './failures.ts'
 import { buildHandlers } from './handlers.ts'
-import { buildHostCheck, buildOwnHosts } from './host.ts'
 import { buildImports } from './imports.ts'
 import { closeAfter } from './node/connection.ts'
 import { buildNodeServer, type NodeServer } from './node/server.ts'
 import { toTokenKey } from './node/unsent.ts'
 import { buildOperations } from './operations.ts'
 import { buildPages, buildWriteHealth } from './pages.ts'
-import { findEscapeFault, findProtocolFault, isFramedOddly, toOriginForm } from './protocol.ts'
+import {
+  buildHostCheck,
+  buildOwnHosts,
+  findEscapeFault,
+  findProtocolFault,
+  isFramedOddly,
+  toOriginForm,
+} from './protocol.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { openRequestLog } from './request-log.ts'
 import { answerUnrouted, buildRoutes, type FoundRoute, toPath } from './routes.ts'

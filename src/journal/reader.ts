@@ -35,8 +35,8 @@
  * at a time. The store is watched while somebody follows.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Position } from './position.ts'
-import type { JournalPage } from './row.ts'
+import { type Position, toCursor, toPosition } from './position.ts'
+import type { JournalEvent, JournalPage } from './row.ts'
 
 /** A page that all followers at one cursor get. */
 export interface SharedPage extends JournalPage {
@@ -252,4 +252,17 @@ export function openReader(store: JournalSource): JournalReader {
 function toSize(page: Read): number {
   if (typeof page === 'string') return 0
   return page.events.reduce((sum, { plantJson }) => sum + plantJson.length + eventOverhead, 0)
+}
+
+/** The change at a position; undefined if there is none or it has been trimmed. */
+export async function findEvent(
+  store: Pick<JournalSource, 'readJournal'>,
+  position: Position,
+): Promise<JournalEvent | undefined> {
+  const cursor = toCursor(position)
+  if (cursor === undefined || cursor.index === 0) return undefined
+  const page = await store.readJournal(toPosition({ ...cursor, index: cursor.index - 1 }), 1)
+  if (typeof page === 'string') return undefined
+  const [event] = page.events
+  return event?.position === position ? event : undefined
 }

@@ -1,6 +1,4 @@
-import type { Event } from '../contract/events.ts'
-import type { ImportReport, RefusedLine } from '../contract/import-report.ts'
-import type { Plant, StoredPlant } from '../contract/shapes.ts'
+import type { Event, ImportReport, Plant, RefusedLine, StoredPlant } from '../contract/shapes.ts'
 
 declare global {
   interface JSON {

@@ -11,13 +11,13 @@ export interface Metric {
 }
 
 /** A value of a metric. Buckets, sums and counts of a histogram have names of their own. */
-export interface Sample {
+interface Sample {
   readonly metricName?: string
   readonly labels: Labels
   readonly value: number
 }
 
-export type Labels = Readonly<Record<string, string | number>>
+type Labels = Readonly<Record<string, string | number>>
 
 /** A value, or one for each combination of labels. */
 type Values = number | readonly (readonly [Labels, number])[]
@@ -62,4 +62,93 @@ function toBuckets(name: string, labels: Labels, { bounds, counts, sum }: Histog
     { metricName: `${name}_sum`, labels, value: sum },
     { metricName: `${name}_count`, labels, value: count },
   ]
+}
+
+/** Joins the metrics of several processes into those of one service. */
+export function mergeMetrics(processes: readonly (readonly Metric[])[]): Metric[] {
+  const byName = Map.groupBy(processes.flat(), ({ name }) => name)
+  return [...byName.values()].map((same) => {
+    const [first] = same as [Metric]
+    return same.length === 1 ? first : { ...first, values: mergeSamples(same, first.aggregator) }
+  })
+}
+
+/**
+ * The part of the metrics of an ended process that still counts: a total must never fall. Totals
+ * that are not summed are those of a server, which the other processes report as well.
+ */
+export function toTotals(metrics: readonly Metric[]): Metric[] {
+  return metrics.filter(({ type, aggregator }) => type !== 'gauge' && aggregator === 'sum')
+}
+
+function mergeSamples(metrics: readonly Metric[], aggregator: Metric['aggregator']): Sample[] {
+  const merged = new Map<string, Sample>()
+  for (const { values } of metrics) {
+    for (const sample of values) {
+      const key = `${sample.metricName}${JSON.stringify(sample.labels)}`
+      const known = merged.get(key)
+      const value = known === undefined ? sample.value : join(known.value, sample.value)
+      merged.set(key, { ...sample, value })
+    }
+  }
+  return [...merged.values()]
+
+  function join(one: number, other: number): number {
+    if (aggregator === 'sum') return one + other
+    return aggregator === 'max' ? Math.max(one, other) : Math.min(one, other)
+  }
+}
+
+/** The media types in which metrics can be read, with what each is called in full. */
+export const metricsContentTypes = {
+  'text/plain': 'text/plain; version=0.0.4; charset=utf-8',
+  'application/openmetrics-text': 'application/openmetrics-text; version=1.0.0; charset=utf-8',
+} as const
+
+export type MetricsMediaType = keyof typeof metricsContentTypes
+
+/** Writes metrics in the text format of Prometheus, or in OpenMetrics. */
+export function writeMetrics(metrics: readonly Metric[], mediaType: MetricsMediaType): string {
+  if (mediaType === 'text/plain') {
+    const families = metrics.map((metric) => writeFamily(metric, metric.name, escapeHelp))
+    return `${families.join('\n\n')}\n`
+  }
+  // In OpenMetrics the suffix of a counter belongs to its samples, not to its name, and help is
+  // escaped as labels are.
+  const families = metrics.map((metric) =>
+    writeFamily(metric, metric.name.replace(/_total$/, ''), escapeLabel),
+  )
+  return `${[...families, '# EOF'].join('\n')}\n`
+}
+
+function writeFamily(
+  { name, help, type, values }: Metric,
+  family: string,
+  escapeText: (help: string) => string,
+): string {
+  const samples = values.map(
+    ({ metricName = name, labels, value }) =>
+      `${metricName}${writeLabels(labels)} ${writeNumber(value)}`,
+  )
+  return [`# HELP ${family} ${escapeText(help)}`, `# TYPE ${family} ${type}`, ...samples].join('\n')
+}
+
+function writeLabels(labels: Labels): string {
+  const pairs = Object.entries(labels).map(
+    ([name, value]) => `${name}="${escapeLabel(String(value))}"`,
+  )
+  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`
+}
+
+function writeNumber(value: number): string {
+  if (Math.abs(value) === Number.POSITIVE_INFINITY) return value < 0 ? '-Inf' : '+Inf'
+  return String(value)
+}
+
+function escapeHelp(text: string): string {
+  return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
+}
+
+function escapeLabel(text: string): string {
+  return escapeHelp(text).replaceAll('"', '\\"')
 }

@@ -1,12 +1,16 @@
 import type { Failure } from '../contract/errors.ts'
 import type { JournalMeasures } from '../journal/bound.ts'
 import type { Store } from '../store/store.ts'
-import { collectJournal, toBoundMetrics } from './journal.ts'
-import { type Metric, toGauge } from './metric.ts'
+import {
+  type Metric,
+  type MetricsMediaType,
+  metricsContentTypes,
+  toGauge,
+  writeMetrics,
+} from './metric.ts'
 import { watchProcess } from './process.ts'
 import { buildRequestMetrics, type Counters, countAnswer } from './requests.ts'
-import { toStoreMetrics } from './store.ts'
-import { type MetricsMediaType, metricsContentTypes, writeMetrics } from './text.ts'
+import { collectJournal, toBoundMetrics, toStoreMetrics } from './store.ts'
 
 /** Counts what the service does, and writes it down for the operator. */
 export interface Metrics {

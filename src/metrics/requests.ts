@@ -1,8 +1,12 @@
-import { type ErrorNumber, toStatus } from '../contract/errors.ts'
+import {
+  type ErrorNumber,
+  type RefusalReason,
+  refusalReasons,
+  toStatus,
+} from '../contract/errors.ts'
 import { failuresOf, failuresOfCheck, protocolFailures } from '../contract/failures.ts'
 import { operations } from '../contract/operations.ts'
 import { healthChecks, pagePaths } from '../contract/pages.ts'
-import { type RefusalReason, refusalReasons } from '../contract/refusals.ts'
 import {
   buildHistogram,
   bytesBounds,

@@ -6,7 +6,7 @@ import { isLoopback } from '../contract/loopback.ts'
 import { type Scope, scopes } from '../contract/scopes.ts'
 import { scan } from '../json/scan.ts'
 import { repeat } from '../repeat.ts'
-import type { Grant } from './verify.ts'
+import { expired, type Grant } from './grant.ts'
 
 /**
  * JSON Web Tokens of one issuer, verified by `jose`. It is loaded only where an issuer is set.
@@ -166,7 +166,7 @@ export function openIssuer(options: IssuerOptions): Issuer {
       return keys === keysBefore ? remember(token, grant) : grant
     } catch (error) {
       if (error instanceof Failure) throw error
-      if (error instanceof errors.JWTExpired) throw expiredJwt()
+      if (error instanceof errors.JWTExpired) throw expired()
       throw invalidJwt(error instanceof errors.JWTClaimValidationFailed ? error.claim : undefined)
     }
   }
@@ -300,10 +300,6 @@ function invalidJwt(claim?: string): Failure {
       ? 'it is malformed, or not signed by a key of the issuer'
       : `its claim "${claim}" is missing or wrong`
   return new Failure(40101, `The JSON Web Token is not valid: ${fault}.`)
-}
-
-function expiredJwt(): Failure {
-  return new Failure(40102, 'The token has expired. Get a new one.')
 }
 
 function issuerAway(seconds: number): Failure {

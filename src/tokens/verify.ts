@@ -4,20 +4,8 @@ import { type Scope, scopes } from '../contract/scopes.ts'
 import { repeat } from '../repeat.ts'
 import type { Store } from '../store/store.ts'
 import { hashToken, isWellFormed } from './format.ts'
+import { expired, type Grant } from './grant.ts'
 import { type Issuer, isJwt } from './issuer.ts'
-
-/** The rights of a verified token. Grants are kept until a token is revoked. */
-export interface Grant {
-  readonly tokenId: string
-  readonly scopes: ReadonlySet<Scope>
-  readonly expiresAt: number
-  lastUsedAt: number
-  /**
-   * As of the look-up. Grants from before the last revocation no longer count. No revocation ends a
-   * JSON Web Token.
-   */
-  readonly revision: bigint | 'issuer' | undefined
-}
 
 export interface TokenVerifier {
   /**
@@ -168,8 +156,4 @@ function invalid(): Failure {
     40101,
     'The token is unknown, malformed or revoked. Ask the operator for a new one.',
   )
-}
-
-function expired(): Failure {
-  return new Failure(40102, 'The token has expired. Get a new one.')
 }

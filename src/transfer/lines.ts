@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { type ErrorNumber, Failure } from '../contract/errors.ts'
-import { maxLines } from '../contract/import-report.ts'
 import { limits } from '../contract/limits.ts'
+import { maxLines } from '../contract/shapes.ts'
 
 /** Why a line was not imported: the error that a request with this plant would have got. */
 export interface Refusal {

@@ -1,10 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { Failure } from '../contract/errors.ts'
 import type { Format } from '../contract/formats.ts'
+import { NewPlant } from '../contract/shapes.ts'
+import { buildShapeReader } from '../json/shape.ts'
 import { buildCsvReader } from './csv.ts'
 import { type Entry, type Reader, UnreadableFile } from './entry.ts'
 import { isDamagedGzip } from './gunzip.ts'
-import { type LineRule, readLines } from './lines.ts'
-import { buildNdjsonReader } from './ndjson.ts'
+import { type Line, type LineRule, readLines } from './lines.ts'
 
 /** Builds the reader of a format. Only CSV has a delimiter: a comma, unless one is given. */
 export function buildReader(format: Format, delimiter?: string): Reader {
@@ -45,3 +47,34 @@ export async function* readPlants(
 }
 
 const damaged = 'The gzip data is damaged or incomplete.'
+
+const { id } = NewPlant.properties
+const readPlant = buildShapeReader(NewPlant)
+const readId = buildShapeReader({ ...NewPlant, required: ['id'], properties: { id } })
+
+/** Reads one JSON object per line, under the rules of `POST /plants`. */
+function buildNdjsonReader(): Reader {
+  return { hasBlankLines: false, read, end: () => undefined, header: () => undefined }
+}
+
+function read({ number: line, text, fault }: Line): Entry | undefined {
+  if (fault !== undefined) return { line, text, refusal: fault }
+  if (!text.startsWith('{') && text.trim() === '') return undefined
+  try {
+    return { line, text, plant: readPlant(text) }
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    const { number, message } = error
+    return { line, text, id: findId(text, error), refusal: { error: number, message } }
+  }
+}
+
+/** The id of an object that is no plant, if it has one. */
+function findId(text: string, { number }: Failure): bigint | undefined {
+  if (number !== 40003) return undefined
+  try {
+    return readId(text).id
+  } catch {
+    return undefined
+  }
+}

@@ -1,6 +1,6 @@
 import type { Secrets } from '../store/receivers.ts'
+import { sign } from './receiver.ts'
 import type { Outcome } from './schedule.ts'
-import { sign } from './signature.ts'
 import type { Transport } from './transport.ts'
 
 /** A plant to send as JSON, and how the request names it. */

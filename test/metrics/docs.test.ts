@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { before, describe, it } from 'node:test'
-import { refusalReasons } from '../../src/contract/refusals.ts'
+import { refusalReasons } from '../../src/contract/errors.ts'
 import { startService } from '../support/service.ts'
 
 const root = new URL('../../', import.meta.url)

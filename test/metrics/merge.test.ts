@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { mergeMetrics, toTotals } from '../../src/metrics/merge.ts'
-import { toCounter, toGauge, toHistogram } from '../../src/metrics/metric.ts'
-import { writeMetrics } from '../../src/metrics/text.ts'
+import {
+  mergeMetrics,
+  toCounter,
+  toGauge,
+  toHistogram,
+  toTotals,
+  writeMetrics,
+} from '../../src/metrics/metric.ts'
 import { buildHistogram, observe } from '../../src/store/measures.ts'
 
 function toProcess(value: number) {

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { type Metric, toCounter, toGauge, toHistogram } from '../../src/metrics/metric.ts'
-import { metricsContentTypes, writeMetrics } from '../../src/metrics/text.ts'
+import {
+  type Metric,
+  metricsContentTypes,
+  toCounter,
+  toGauge,
+  toHistogram,
+  writeMetrics,
+} from '../../src/metrics/metric.ts'
 import { buildHistogram, observe } from '../../src/store/measures.ts'
 import { type Family, readExposition } from '../support/exposition.ts'
 import { startService } from '../support/service.ts'

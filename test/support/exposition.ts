@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { MetricsMediaType } from '../../src/metrics/text.ts'
+import type { MetricsMediaType } from '../../src/metrics/metric.ts'
 
 /** A metric as a scraper reads it. */
 export interface Family {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { type Format, formats } from '../../src/contract/formats.ts'
-import type { ImportReport } from '../../src/contract/import-report.ts'
+import type { ImportReport } from '../../src/contract/shapes.ts'
 import { releaseAfterTest } from './release.ts'
 import { authorized } from './service.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Store } from '../../src/store/store.ts'
-import { newReceiver } from '../../src/webhooks/new-receiver.ts'
+import { newReceiver } from '../../src/webhooks/receiver.ts'
 import { toTrimTime } from '../../src/webhooks/sender.ts'
 import { engines } from '../support/engines.ts'
 

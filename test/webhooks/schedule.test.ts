@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { findUrlMistake } from '../../src/webhooks/new-receiver.ts'
+import { findUrlMistake } from '../../src/webhooks/receiver.ts'
 import {
   defaultRetryDelaysMs,
   toRetryAfterMs,

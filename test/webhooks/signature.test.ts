@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Webhook } from 'standardwebhooks'
-import { newSecret, rotationMs, sign } from '../../src/webhooks/signature.ts'
+import { newSecret, rotationMs, sign } from '../../src/webhooks/receiver.ts'
 
 const body = '{"id":9007199254740993,"name":"Grüne Bergpalme 🌴","tag":""}'
 const now = Date.now()

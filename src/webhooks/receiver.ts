@@ -1,9 +1,8 @@
-import { randomInt } from 'node:crypto'
+import { createHmac, randomBytes, randomInt } from 'node:crypto'
 import type { WebhookType } from '../contract/webhooks.ts'
-import type { Receiver } from '../store/receivers.ts'
-import { newSecret } from './signature.ts'
+import type { Receiver, Secrets } from '../store/receivers.ts'
 
-export interface ReceiverRequest {
+interface ReceiverRequest {
   readonly url: string
   readonly types: readonly WebhookType[]
   /** The position after which it begins. */
@@ -51,4 +50,35 @@ export function findUrlMistake(text: string): string | undefined {
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'must be http or https'
   if (url.username !== '' || url.password !== '') return 'must not have a user or a password in it'
   return undefined
+}
+
+const prefix = 'whsec_'
+const secretBytes = 32
+/** How long the previous secret signs beside the new one. */
+export const rotationMs = 24 * 60 * 60 * 1000
+
+/** A new secret in the form of Standard Webhooks: a prefix and base64. */
+export function newSecret(): string {
+  return prefix + randomBytes(secretBytes).toString('base64')
+}
+
+/** What is signed of a request. The id is the same on every attempt, the time is not. */
+interface Signed {
+  readonly id: string
+  /** In seconds since 1970. */
+  readonly timestamp: number
+  /** The body, or the type of the event. */
+  readonly content: string
+}
+
+/** The value of a header: one signature, and a second one after a rotation. */
+export function sign(secrets: Secrets, signed: Signed, now: number): string {
+  const { current, previous, previousUntil = 0 } = secrets
+  const signing = previous !== undefined && now < previousUntil ? [current, previous] : [current]
+  return signing.map((secret) => signWith(secret, signed)).join(' ')
+}
+
+function signWith(secret: string, { id, timestamp, content }: Signed): string {
+  const key = Buffer.from(secret.slice(prefix.length), 'base64')
+  return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${content}`).digest('base64')}`
 }
