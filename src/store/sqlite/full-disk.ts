@@ -1,7 +1,6 @@
-import { statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { Failure } from '../../contract/errors.ts'
-import { findRoom, type Reserve } from './reserve.ts'
+import { type Reserve, spend } from './reserve.ts'
 import type { SqliteChange } from './transactions.ts'
 import type { SqliteWrite } from './writer.ts'
 
@@ -56,34 +55,4 @@ export function buildRescue(
     }
     return batch.map((write) => (outcomes.has(write) ? outcomes.get(write) : failure))
   }
-}
-
-/** Releases the reserve for the next commits of a connection. Returns a function that ends this. */
-export function spend(db: DatabaseSync, reserve: Reserve): () => void {
-  const { wal_autocheckpoint: pages } = db.prepare('PRAGMA wal_autocheckpoint').get() ?? {}
-  // A checkpoint that cannot finish would use up the space.
-  db.exec('PRAGMA wal_autocheckpoint = 0')
-  const bytes = reserve.release()
-  return () => {
-    checkpoint(db)
-    db.exec(`PRAGMA wal_autocheckpoint = ${pages}`)
-    reserve.take(bytes)
-  }
-}
-
-/** Optional, since the commits have succeeded: without it, the WAL just stays as long as it is. */
-function checkpoint(db: DatabaseSync): void {
-  try {
-    if (fitsIntoDatabase(db)) db.exec('PRAGMA wal_checkpoint(PASSIVE)')
-  } catch {}
-}
-
-/** Whether the database file has room for every page of the WAL that would extend it. */
-function fitsIntoDatabase(db: DatabaseSync): boolean {
-  const path = db.location()
-  if (path === null) return false
-  const row = db
-    .prepare('SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size')
-    .get()
-  return Number(row?.bytes) - statSync(path).size < findRoom(path)
 }

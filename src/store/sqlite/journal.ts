@@ -18,9 +18,8 @@ import {
 } from '../../journal/row.ts'
 import { planDrop, planTrim, rowsPerTrim, type TrimRow } from '../../journal/trim.ts'
 import { writeAtOpening } from './connection.ts'
-import { spend } from './full-disk.ts'
 import { prepareRows } from './plants.ts'
-import type { Reserve } from './reserve.ts'
+import { type Reserve, spend } from './reserve.ts'
 
 type IdRow = [id: string | null, since: bigint]
 type EndRow = [seq: bigint, nonce: bigint, count: bigint]

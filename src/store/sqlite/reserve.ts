@@ -6,10 +6,12 @@ import {
   openSync,
   readSync,
   statfsSync,
+  statSync,
   unlinkSync,
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
 import { isOutOfSpace } from './failures.ts'
 
 /**
@@ -92,7 +94,7 @@ export function withReserve<Value>(database: string, run: () => Value): Value {
 }
 
 /** How much space is free on the disk of a file. */
-export function findRoom(path: string): number {
+function findRoom(path: string): number {
   const { bavail, bsize } = statfsSync(dirname(path))
   return bavail * bsize
 }
@@ -144,4 +146,34 @@ function attempt<Value>(use: () => Value): Value | undefined {
   } catch {
     return undefined
   }
+}
+
+/** Releases the reserve for the next commits of a connection. Returns a function that ends this. */
+export function spend(db: DatabaseSync, reserve: Reserve): () => void {
+  const { wal_autocheckpoint: pages } = db.prepare('PRAGMA wal_autocheckpoint').get() ?? {}
+  // A checkpoint that cannot finish would use up the space.
+  db.exec('PRAGMA wal_autocheckpoint = 0')
+  const bytes = reserve.release()
+  return () => {
+    checkpoint(db)
+    db.exec(`PRAGMA wal_autocheckpoint = ${pages}`)
+    reserve.take(bytes)
+  }
+}
+
+/** Optional, since the commits have succeeded: without it, the WAL just stays as long as it is. */
+function checkpoint(db: DatabaseSync): void {
+  try {
+    if (fitsIntoDatabase(db)) db.exec('PRAGMA wal_checkpoint(PASSIVE)')
+  } catch {}
+}
+
+/** Whether the database file has room for every page of the WAL that would extend it. */
+function fitsIntoDatabase(db: DatabaseSync): boolean {
+  const path = db.location()
+  if (path === null) return false
+  const row = db
+    .prepare('SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size')
+    .get()
+  return Number(row?.bytes) - statSync(path).size < findRoom(path)
 }
