@@ -25,7 +25,7 @@ export function readPlants(answer: Answer): readonly StoredPlant[] {
   )
 }
 
-/** The members of a plant that the client knows, if they are what they should be. */
+/** The members of a plant that the client knows. Throws if one has the wrong type. */
 export function pickPlant({
   id,
   name,

@@ -40,7 +40,7 @@ export async function importPlants(
   return report
 }
 
-/** The line of a plant. An id that is no bigint is named by its place in the source. */
+/** The line of a plant. The error of an id that is not a bigint names its place in the source. */
 function toLine(plant: NewPlant, place: number): string {
   try {
     return toNewPlantJson(plant)
@@ -49,7 +49,7 @@ function toLine(plant: NewPlant, place: number): string {
   }
 }
 
-/** The items of a source, until the signal aborts: the source is then closed without a wait. */
+/** The items of a source, until the signal aborts: the source is then closed without waiting. */
 async function* itemsUntilAborted<Item>(
   source: Iterable<Item> | AsyncIterable<Item>,
   signal: AbortSignal,
@@ -101,7 +101,7 @@ function importPart(
   })
 }
 
-/** The members of a report that the client knows, if they are what they should be. */
+/** The members of a report that the client knows. Throws if one has the wrong type. */
 function pickReport(report: ImportReport): ImportReport {
   const { lines, stored, alreadyThere, replaced, skipped, conflicts, invalid, refusedInAll } =
     report
@@ -132,7 +132,7 @@ function isCount(value: unknown): boolean {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 31
 }
 
-/** A report of nothing. */
+/** The report of an import without plants. */
 export const emptyReport: ImportReport = {
   lines: 0,
   stored: 0,

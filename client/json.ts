@@ -7,7 +7,7 @@ interface Parsed {
 
 type ToPlants<Value> = (value: Value) => readonly Parsed[]
 
-/** The ids of a text. Quotes inside a string of JSON are escaped, so no match is in a string. */
+/** The ids of a text. Quotes within a string of JSON are escaped, so no match is in a string. */
 const ids = /([{,]\s*"id"\s*:\s*)(-?\d+)(?=\s*[,}])/g
 
 /**
@@ -25,7 +25,7 @@ export function parse<Value>(text: string, toPlants: ToPlants<Value>): Value {
   return value
 }
 
-/** Puts quotes around the ids: several times faster than a reviver, and known to every runtime. */
+/** Puts quotes around the ids: several times faster than a reviver, and works in every runtime. */
 function parseLongIds<Value>(text: string, toPlants: ToPlants<Value>): Value {
   const value = JSON.parse(text.replace(ids, '$1"$2"')) as Value
   for (const plant of toPlants(value)) {

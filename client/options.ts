@@ -12,7 +12,7 @@ export interface PlantStoreOptions {
   readonly timeoutMs?: number | undefined
   /** How often a call is tried again: 5 times unless given, and 0 for never. */
   readonly retries?: number | undefined
-  /** Learns of each attempt that failed and is made again, after a pause. */
+  /** Called for each failed attempt that is repeated after a pause. */
   readonly onRetry?: ((failure: PlantStoreError, pauseMs: number) => void) | undefined
 }
 
@@ -40,7 +40,7 @@ export function toLink(options: PlantStoreOptions): Link {
   require(typeof token === 'string' &&
     /^[!-~]+$/.test(token), 'token must be a string of visible ASCII characters.')
   require(send === undefined ||
-    typeof send === 'function', 'fetch must be a function like that of the runtime.')
+    typeof send === 'function', 'fetch must be a function like the `fetch` of the runtime.')
   require(onRetry === undefined || typeof onRetry === 'function', 'onRetry must be a function.')
   requireWithin('timeoutMs', timeoutMs, 1, maxTimeoutMs)
   requireWithin('retries', retries, 0, maxRetries)

@@ -25,7 +25,7 @@ import type {
   StoredPlant,
 } from './types.ts'
 
-/** How often `update` starts anew because another client was quicker. */
+/** How often `update` starts over because another client was faster. */
 const maxConflicts = 1_000
 
 /**
@@ -82,9 +82,9 @@ export class PlantStore {
   }
 
   /**
-   * Changes a plant and loses no change of others: reads it, calls `change`, and writes the result
-   * if the plant is still the same; otherwise it starts anew. If `change` gives undefined, the
-   * plant is left as it is. Returns the plant as it is then; undefined if there is none.
+   * Changes a plant without losing changes by others: reads it, calls `change`, and writes the
+   * result if the plant is still the same; otherwise it starts over. If `change` returns undefined,
+   * the plant is left as it is. Returns the resulting plant; undefined if there is none.
    */
   async update(
     id: bigint,
@@ -127,8 +127,8 @@ export class PlantStore {
 
   /**
    * Imports any number of plants from any iterable, in requests of about 1 MiB. Plants that the
-   * service refuses are in the report. After a failure, what came before it stays, and the same
-   * import finds it there.
+   * service refuses are in the report. After a failure, what came before it stays stored, and the
+   * same import recognises it.
    */
   async importPlants(
     plants: Iterable<NewPlant> | AsyncIterable<NewPlant>,
@@ -138,8 +138,8 @@ export class PlantStore {
   }
 
   /**
-   * Follows the changes of all plants, in order, until the caller stops. Goes on by itself after a
-   * lost connection, without a gap and without an event twice.
+   * Follows the changes of all plants, in order, until the caller stops. Reconnects by itself after
+   * a lost connection, without gaps and without duplicates.
    * @throws PositionGoneError if the service no longer keeps the position.
    */
   events(options: EventsOptions = {}): AsyncIterableIterator<PlantEvent> {

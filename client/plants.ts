@@ -29,7 +29,7 @@ export function getPlant(
   })
 }
 
-/** Replaces a plant, once: after a lost answer it looks before it tries again. */
+/** Replaces a plant, once: after a lost answer it reads the plant before it tries again. */
 export function replacePlant(
   link: Link,
   id: bigint,
@@ -131,7 +131,7 @@ function toHeaders({ ifMatch, ifNoneMatch }: ReplaceOptions) {
   }
 }
 
-/** Refuses text that no header may hold, which `fetch` would report like a lost connection. */
+/** Refuses text that no header can hold, which `fetch` would report like a lost connection. */
 export function requireField<Value extends string | undefined>(name: string, value: Value): Value {
   if (value === undefined || (typeof value === 'string' && /^[ -~]+$/.test(value))) return value
   throw new TypeError(`${name} must be a string of visible ASCII characters.`)
@@ -217,7 +217,7 @@ function toNext(link: string): bigint | undefined {
   return after === undefined ? undefined : BigInt(after)
 }
 
-/** Refuses a text that no address can hold. No plant has one. */
+/** Refuses text that no URL can hold. No plant has such text. */
 function requireWellFormed(option: string, text: string | undefined): void {
   if (text === undefined || (typeof text === 'string' && text.isWellFormed())) return
   throw new TypeError(`${option} must be a string without lone surrogates.`)

@@ -29,7 +29,7 @@ export interface Call<Result> {
   look?(lost: PlantStoreError): Promise<Result | undefined>
 }
 
-/** The service, or a proxy before it, could not serve the request. */
+/** The service, or a proxy in front of it, could not serve the request. */
 const retriedStatuses = [429, 502, 503, 504]
 /** These answers say that nothing was stored. After the others, something may be. */
 const refusedStatuses = [429, 503]
@@ -90,9 +90,9 @@ export function open(
   // Following a redirect would turn a POST into a GET, and could show the token to another host.
   const init: RequestInit = { method, headers: fields, redirect: 'manual', signal }
   if (body !== undefined) init.body = body
-  // With its cache, Chromium may send a write twice if a read of the same plant was broken off.
+  // With its cache, Chromium may send a write twice if a read of the same plant was aborted.
   if (method !== 'GET') init.cache = 'no-store'
-  // Not every `fetch` that a caller passes looks at the signal.
+  // A `fetch` that the caller passes may ignore the signal.
   return untilAborted(fetch(url + path + toQueryString(query), init), signal)
 }
 
@@ -109,7 +109,7 @@ export async function readAnswer(response: Response, signal: AbortSignal): Promi
   return { status: response.status, headers: response.headers, text }
 }
 
-/** The failure of an attempt whose answer did not arrive, or not whole. */
+/** The failure of an attempt whose answer did not arrive, or only in part. */
 export function toLost(
   { url }: Link,
   response: Response | undefined,
@@ -126,7 +126,7 @@ export function toLost(
   })
 }
 
-/** Whether no connection was accepted, as Node.js, Bun and Deno tell it. Browsers do not tell. */
+/** Whether the connection was refused, as Node.js, Bun and Deno report it. Browsers do not. */
 function isRefused(failure: unknown): boolean {
   const { cause } = Object(failure) as { cause?: unknown }
   return [failure, cause].some((each) => {
@@ -138,13 +138,13 @@ function isRefused(failure: unknown): boolean {
   })
 }
 
-/** The failure of an attempt that is worth another one. */
+/** The failure of an attempt that is worth a retry; undefined if its answer is final. */
 export function toRetried(answer: Answer | PlantStoreError): PlantStoreError | undefined {
   if (answer instanceof PlantStoreError) return answer
   return retriedStatuses.includes(answer.status) ? toFailure(answer) : undefined
 }
 
-/** The failure that an answer tells of, with whatever is known if it is none of ours. */
+/** The failure that an answer reports, or what is known of an answer that is not ours. */
 export function toFailure({ status, headers, text }: Answer, cause?: unknown): PlantStoreError {
   const requestId = headers.get('X-Request-Id') ?? undefined
   const { error, message } = toErrorBody(text)
@@ -178,7 +178,7 @@ export function toJitterMs(retry: number, firstMs: number, maxMs: number): numbe
   return Math.random() * Math.min(firstMs * 2 ** retry, maxMs)
 }
 
-/** The pause that `Retry-After` asks for; 0 if it is no number of seconds and no date. */
+/** The pause that `Retry-After` asks for; 0 if it is neither a number of seconds nor a date. */
 function toRetryAfterMs(headers: Headers): number {
   const text = headers.get('Retry-After') ?? ''
   const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now()
@@ -195,8 +195,8 @@ export async function pause(ms: number, signal: AbortSignal | undefined): Promis
 }
 
 /**
- * Starts the time of an attempt; clear the timer when it ends. `AbortSignal.timeout` cannot be
- * cleared: joined with a signal of the caller, it would keep each request in memory for 30 s.
+ * Starts the time limit of an attempt; clear the timer when it ends. `AbortSignal.timeout` cannot
+ * be cleared: joined with a signal of the caller, it would keep each request in memory for 30 s.
  */
 export function abortAfter(ms: number, work: AbortController): ReturnType<typeof setTimeout> {
   return setTimeout(() => work.abort(new Error(`No answer within ${ms} ms.`)), ms)

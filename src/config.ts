@@ -17,24 +17,24 @@ export interface Config {
   readonly isStoreNamed: boolean
   readonly operatorToken: string | undefined
   readonly operatorTokenFile: string | undefined
-  /** Whose JSON Web Tokens count, beside the tokens of the store. */
+  /** Its JSON Web Tokens are accepted besides the tokens of the store. */
   readonly issuer: TrustedIssuer | undefined
   readonly publicUrl: string | undefined
   readonly allowedOrigins: AllowedOrigins
   /** How many requests a token may make; undefined for no limit. */
   readonly rateLimit: RateLimit | undefined
-  /** How many proxies in front are trusted to say who their client is. */
+  /** The number of trusted proxies in front, for client addresses in the log. */
   readonly trustedProxies: number
   readonly logLevel: string
-  /** Whether systemd keeps what this process prints, unless that goes to a terminal. */
+  /** Whether systemd's journal keeps what this process prints, unless it prints to a terminal. */
   readonly isJournaled: boolean
   /** How long changes are kept in the journal. */
   readonly journalKeepMs: number | 'off'
-  /** How large the journal may become, whatever the age of its changes. */
+  /** The size limit of the journal, whatever the age of its changes. */
   readonly journalMaxBytes: number
 }
 
-/** The flags of a command that the configuration knows. A flag wins over its variable. */
+/** The flags that override a variable. */
 export interface Flags {
   readonly port?: string
   readonly host?: string
@@ -186,7 +186,7 @@ function toHost(text: string): string | undefined {
 export const expectedUrl =
   'an http or https address without a query, such as https://plants.example/api'
 
-/** An address that clients can use, without its last slash. */
+/** A base URL for clients, without its trailing slash; undefined if it is not usable as one. */
 export function toPublicUrl(text: string): string | undefined {
   const url = URL.parse(text)
   if (url === null || !['http:', 'https:'].includes(url.protocol)) return undefined

@@ -6,7 +6,7 @@ import { main } from './main.ts'
 const missing = findMissing()
 if (missing === undefined) {
   const [, command = '', ...args] = process.argv
-  // Node would start workers with the path of a script, which there is not.
+  // Node starts workers with the path of a script, and an executable has none.
   if (cluster.isPrimary && args[0] !== undefined) {
     cluster.setupPrimary({ exec: args[0], args: args.slice(1), execArgv: [] })
   }

@@ -3,11 +3,11 @@ import { buildTerminal } from './cli/terminal.ts'
 
 export interface Program {
   readonly version: string
-  /** The command that runs it, as a person types it. */
+  /** The command that runs it, as one would type it. */
   readonly command: string
 }
 
-/** Runs the command line. This file and executable.ts alone read arguments and environment. */
+/** Runs the command line. Only this file and executable.ts read arguments and environment. */
 export async function main(program: Program): Promise<void> {
   const terminal = buildTerminal({
     ...program,

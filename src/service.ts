@@ -29,29 +29,29 @@ export interface ServiceOptions {
   readonly logger: Logger
   /** Instead of the store that the configuration names. */
   readonly store?: Store
-  /** Bound to the port that the configuration names; without it, the service binds one. */
+  /** Already bound to the configured port. Without it, the service binds the port itself. */
   readonly socket?: BoundSocket | undefined
   readonly timeouts?: Timeouts
-  /** Times of the sender of webhooks, instead of the usual ones. */
+  /** Settings of the webhook sender that differ from the default ones. */
   readonly webhooks?: Partial<SenderSettings>
-  /** Called before a new store is made. What it throws prevents that. */
+  /** Called before a new store is made. Throws to prevent that. */
   readonly onNewStore?: (() => void) | undefined
   /** Which release this is, for the metrics. */
   readonly version?: string
-  /** Joins the metrics of this process with those of the others that serve the port. */
+  /** Joins the metrics of all processes that serve the port. */
   readonly joinProcesses?: JoinProcesses
 }
 
 /** A token that was used within this time counts as in use. */
 const inUseMs = 5 * 60_000
-/** How often keys and changes that are too old are deleted. */
+/** How often expired idempotency keys and old changes are deleted. */
 const forgetMs = 60_000
-/** How often the size of the journal is looked at. */
+/** How often the size of the journal is measured. */
 const measureMs = 1_000
-/** How often the log may say that changes are dropped. */
+/** The log mentions dropped changes at most this often. */
 const droppedMs = 60 * 60_000
 
-/** Opens the whole service: the store, the check of tokens, the HTTP side, the port. */
+/** Opens the whole service: the store, the token verifier, the HTTP server and its port. */
 export async function openService(options: ServiceOptions): Promise<Service> {
   const { config, logger } = options
   const store =
@@ -131,7 +131,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
       store,
       async close(grace = 'short') {
         try {
-          // Together, so that slow clients and slow receivers do not add up.
+          // Concurrently, so that the waits for slow clients and slow receivers do not add up.
           const [cut] = await Promise.all([drain(grace), sender?.close()])
           await stopBackground()
           return cut
@@ -146,14 +146,14 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
   }
 }
 
-/** Forgets every key that is too old to count, in steps between which others get their turn. */
+/** Deletes expired idempotency keys, in steps, so that requests are served in between. */
 async function forgetKeys(store: Store): Promise<void> {
   while (!(await store.forgetKeys(Date.now() - limits.keyLifetimeMs)));
 }
 
 /**
- * Forgets changes that are older than this and that no receiver needs; all of them, once, if the
- * journal is off. The first time is at the start: on a full disk, a shorter time makes room.
+ * Trims changes that are older than `keepMs` and that no receiver needs, or all of them, once, if
+ * the journal is off. The first trim is at the start: on a full disk, a shorter time frees space.
  */
 function startTrimming(
   store: Store,
@@ -169,7 +169,7 @@ function startTrimming(
   return keepMs === 'off' ? () => {} : repeat(trim, forgetMs, onError)
 }
 
-/** Keeps the journal within its size, and tells the operator what that costs. */
+/** Keeps the journal within its size limit, and logs when that drops changes. */
 function startBounding(
   bound: JournalBound,
   logger: Logger,
@@ -190,7 +190,7 @@ function startBounding(
   return repeat(keep, measureMs, onError)
 }
 
-/** Writes what happens to the store into the log. */
+/** Logs what happens to the store. */
 export function toStoreEvents(logger: Logger): StoreEvents {
   return {
     onLost: (err) =>

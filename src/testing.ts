@@ -39,7 +39,7 @@ export interface TestPlantStore extends AsyncDisposable {
   stop(): Promise<void>
 }
 
-/** Connections are closed as soon as they are idle, and cut before a hook of a test gives up. */
+/** Connections are closed once they are idle, and cut before the hook of a test times out. */
 const timeouts = { ...defaultTimeouts, idleGraceMs: 0, shutdownMs: 2_000 }
 /** How many plants are stored or deleted at a time. */
 const pageSize = 500
@@ -84,7 +84,7 @@ export async function startPlantStore(
   }
 }
 
-/** Opens the usual store. Its engine came with the import, so no start waits for it. */
+/** Opens the default store. Its engine is imported statically, so that no start waits for it. */
 function openInMemory(): Store {
   return buildSqliteStore(openConnection(':memory:'), { journaling: 'on' })
 }

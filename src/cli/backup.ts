@@ -64,7 +64,7 @@ export async function backUp(
 
 const stopped = 'Stopped: nothing was kept. Run the command again.'
 
-/** A signal breaks off streams with an error of their own. */
+/** Streams that a signal aborts fail with an error of their own, which the signal replaces. */
 function rethrow(signal: AbortSignal): (error: unknown) => never {
   return (error) => {
     throwIfStopped(signal, stopped)
@@ -110,7 +110,7 @@ async function stream({ output }: Terminal, job: Job): Promise<FileSummary> {
 interface BackupFolder {
   /** The file for a backup that is made now. */
   readonly file: string
-  /** Removes the backups that are too many, after one was made. Answers how many. */
+  /** Removes surplus backups, after a new one was made. Returns how many. */
   prune(): Promise<number>
 }
 
@@ -138,7 +138,7 @@ function openBackupFolder(folder: string, keep: string, location: StoreLocation)
         .filter((entry) => entry.isFile() && own.test(entry.name) && entry.name !== newest)
         .map(({ name }) => name)
         .sort()
-      // A clock that was set back makes the new backup look old: it is kept whatever its name.
+      // If the clock was set back, the new backup looks old. It is kept whatever its name.
       const surplus = others.slice(0, Math.max(0, others.length - (kept - 1)))
       for (const name of surplus) await remove(join(folder, name))
       return surplus.length

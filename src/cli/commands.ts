@@ -28,8 +28,8 @@ import type { Terminal } from './terminal.ts'
 import { inMemory } from './welcome.ts'
 
 /**
- * Adds every command. The code of each is loaded when it is called: the small ones start without
- * the HTTP side.
+ * Adds every command. The code of each is loaded when it is called, so that small commands start
+ * without the HTTP server.
  */
 export function addCommands(program: Command, env: Environment, terminal: Terminal): void {
   program
@@ -43,7 +43,7 @@ export function addCommands(program: Command, env: Environment, terminal: Termin
   addHelp(program)
 }
 
-/** The help of any command. Commander's own shows that of a group for each command in it. */
+/** The help of any command. Commander's own shows the help of a group for its commands. */
 function addHelp(program: Command): void {
   program
     .helpCommand(false)
@@ -69,21 +69,24 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
     .option('--port <number>', 'port to listen on, 0 for a free one (PORT, 3000)')
     .option('--host <name>', 'address to listen on (HOST, 127.0.0.1)')
     .option('--workers <number>', 'processes that share the port; PostgreSQL only (WORKERS, 1)')
-    .option('--must-exist', 'make no new store where there is none')
+    .option('--must-exist', 'fail if there is no store, instead of making one')
     .addOption(
       new Option('--demo', 'serve a dozen plants from memory, to try or to test against')
         .implies({ database: inMemory })
         .conflicts('mustExist'),
     )
-    .option('--until-stdin-ends', 'stop when standard input ends, as when its parent has died')
+    .option(
+      '--until-stdin-ends',
+      'stop when standard input ends, as it does when the parent process dies',
+    )
     .addHelpText('after', environmentHelp)
 
   program
     .command('ready')
     .description('ask a running service whether it is ready; ends with 0 or 1')
-    .option('--url <address>', 'its address (that of HOST and PORT)')
-    .option('--wait <time>', 'how long to wait until it is, such as 30s (0s)')
-    .option('--pid <id>', 'its process: once that has ended, there is no more waiting')
+    .option('--url <address>', 'its address (from HOST and PORT)')
+    .option('--wait <time>', 'how long to wait for that, such as 30s (0s)')
+    .option('--pid <id>', 'its process: stop waiting once it has ended')
     .action(async (flags: ReadyFlags) => {
       const { askReadiness } = await import('./ready.ts')
       await askReadiness(flags, readConfig({}, env), terminal)
@@ -169,7 +172,7 @@ function addWebhookCommands(program: Command, env: Environment, terminal: Termin
     .option(...jsonFlag)
 
   add('list', async () => (await import('./receivers.ts')).listReceivers)
-    .description('list every receiver, how far it is, and what failed last')
+    .description('list every receiver, its progress and its last failure')
     .option(...jsonFlag)
 
   addForOne('failures', async () => (await import('./receivers.ts')).listFailures).description(
@@ -188,10 +191,10 @@ function addWebhookCommands(program: Command, env: Environment, terminal: Termin
     'send nothing more until the receiver is resumed',
   )
   addForOne('resume', async () => (await import('./webhooks.ts')).resumeReceiver).description(
-    'go on where a paused receiver stopped',
+    'continue where a paused receiver stopped',
   )
   addForOne('remove', async () => (await import('./webhooks.ts')).removeReceiver).description(
-    'forget a receiver and what it has yet to get',
+    'remove a receiver and its pending deliveries',
   )
 
   /** Adds a command about one receiver. */
@@ -211,7 +214,7 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
   add('import', async () => (await import('./import.ts')).importPlants)
     .description('import the plants of a file into the store or a running service')
     .argument('<file>', 'NDJSON, CSV or TSV, gzipped or not; - for standard input')
-    .option('--format <name>', 'ndjson or csv, where the name of the file does not tell')
+    .option('--format <name>', 'ndjson or csv, if the name of the file does not say')
     .option('--delimiter <name>', 'comma, semicolon, tab or a character (as the header shows)')
     .addOption(
       new Option('--on-conflict <rule>', 'for an id whose plant has different content')
@@ -237,7 +240,7 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
   add('export', async () => (await import('./export.ts')).exportPlants)
     .description('write every plant to a file or to standard output')
     .argument('[file]', 'the file; a name that ends in .gz is gzipped', '-')
-    .option('--format <name>', 'ndjson or csv, where the name of the file does not tell (ndjson)')
+    .option('--format <name>', 'ndjson or csv, if the name of the file does not say (ndjson)')
     .option('--delimiter <name>', 'comma, semicolon or tab, for CSV (comma; tab in .tsv)')
     .option('--spreadsheet', 'CSV to open in a spreadsheet, which runs no formula; not for import')
     .option('--tag <tag>', 'only plants with this tag')
@@ -263,7 +266,7 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
     .option('--plant <id>', 'only changes of this plant')
     .option('--token <id>', 'only changes by this token, as "token list" shows it')
     .option('--since <time>', 'only changes of the last 30m, 2h, 7d and so on')
-    .option('--follow', 'go on with changes as they are made, until Ctrl-C')
+    .option('--follow', 'keep printing changes as they are made, until Ctrl-C')
     .option(...jsonFlag)
 
   program

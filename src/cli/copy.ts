@@ -106,7 +106,7 @@ async function copyAndCompare(
     })
     requireSamePlants(copied, summary)
   })
-  // Last: the tokens of the source open the destination.
+  // Last, because the tokens of the source give access to the destination.
   await copyTokens(destination, tokens)
   requireSameTokens(tokens, await destination.listTokens())
   return copied
@@ -172,7 +172,7 @@ function requireSameTokens(source: readonly TokenRecord[], copy: readonly TokenR
   if (missing > 0) throw different(`${toCount(missing, 'tokens')} missing or different`)
 }
 
-/** The members of a token that must be the same. Its last use is not: services go on noting it. */
+/** The members of a token that must be the same. Services keep updating its last use. */
 function toFingerprint(token: TokenRecord): string {
   const { id, hash, name, scopes, createdAt, expiresAt, revokedAt } = token
   const isRevoked = revokedAt !== undefined

@@ -1,6 +1,6 @@
-/** Exit codes: those of sysexits.h, and 128 plus the number of a signal. */
+/** Exit codes: as in sysexits.h, or 128 plus the number of a signal. */
 export const exitCodes = {
-  /** `check` has a warning, or `ready` is not. */
+  /** The answer of `check`, `ready` or `conformance` is no. */
   notOk: 1,
   usage: 64,
   /** The input is not what it should be, as a whole or in some of its lines. */

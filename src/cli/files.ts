@@ -157,12 +157,12 @@ function toFormat(path: string, given: string | undefined): Format {
   if (format !== undefined) return format
   throw new WrongConfig([
     given === undefined
-      ? `The name ${path} does not tell the format: add --format ${formatNames.join(' or ')}.`
+      ? `The name ${path} does not show the format: add --format ${formatNames.join(' or ')}.`
       : `--format must be ${formatNames.join(' or ')}.`,
   ])
 }
 
-/** The treatment of a file that already has the name. */
+/** What happens to an existing file of that name. */
 type Existing = 'replace' | 'refuse'
 
 const ownerOnly = 0o600

@@ -32,7 +32,7 @@ Environment variables without a flag:
   PGPASSWORD         the password for a postgres:// address without one; PGPASSFILE names a file
   PUBLIC_URL         the address that clients use, where it differs from the one they send
   CORS_ORIGIN        origins that may call from a browser: * (all) or a list
-  TRUST_PROXY        number of proxies in front whose X-Forwarded-For the log believes (0)
+  TRUST_PROXY        number of trusted proxies in front, for client addresses in the log (0)
   RATE_LIMIT         requests that a token may make, such as 600/m (no limit)
   JOURNAL_KEEP       how long changes can be read at /events, such as 12h, or off (7d)
   JOURNAL_MAX        how large the journal of changes may become, such as 512MiB (1GiB)

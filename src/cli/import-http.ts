@@ -19,12 +19,12 @@ export interface Target {
   close(): Promise<void>
 }
 
-/** As many plants as a report can refuse, so that it names each of them. */
+/** As many plants as a report can list, so that it names every refused one. */
 const bounds = { entries: maxRefused, characters: 256 * 1024, inFlight: 2 }
 /** An address that has answered is tried for longer: a service that restarts comes back. */
 const firstRetries = 2
 const laterRetries = 8
-/** The pause after a refusal by the rate limit that the client did not wait out. */
+/** The pause after a 429 on which the client has given up. */
 const limitedPauseMs = 250
 /** How long the requests in flight may take after the first signal. */
 const lastAnswersMs = 5_000
@@ -61,7 +61,7 @@ export function openHttpTarget(
         if (!(error instanceof PlantStoreError)) throw error
         const isLost = error.status === undefined || error.status >= 500
         if (client === first && isReached && isLost) continue
-        // A request that waits for its turn has not failed, however often that happens.
+        // A rate-limited request has not failed, however often that happens.
         if (error.status !== 429 || stop.aborted) throw explainService(error, url)
         await sleep(limitedPauseMs, undefined, { signal: controller.signal })
       }
@@ -121,8 +121,8 @@ function boundBody(response: Response): Response {
 }
 
 /**
- * One outcome for each plant. Only those of refused plants have to be at their places. Nothing is
- * made of a report that does not add up: its counts may be of any size.
+ * One outcome for each plant. Only those of refused plants have to be at their places. A report
+ * that does not add up is not used: its counts may be of any size.
  */
 function toOutcomes(report: ImportReport, plants: number, url: string): Outcome[] {
   const refused = new Map(report.refused.map((refusal) => [refusal.line, refusal]))

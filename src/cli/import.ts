@@ -209,7 +209,7 @@ function describeReport(
 
 const howToContinue = 'Run the same command again to continue: stored lines are recognised.'
 
-/** Why an import ended early, what it has not done, and how to go on. */
+/** Why an import ended early, what it has not done, and how to continue. */
 function toImportFailure(error: unknown, file: string, tally: Tally): unknown {
   const hasBegun = tally.lastLine > 0
   const rest = describeRest(tally)

@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url'
 import { isExecutable, readEmbedded } from '../embedded.ts'
 import type { Terminal } from './terminal.ts'
 
-/** What the texts are called inside of the executable, and in the published package. */
+/** The file with all licences, inside the executable and in the published package. */
 export const licensesName = 'licenses.txt'
 
-/** A part of the program, and the text under which it may be passed on. */
+/** A part of the program, and the text of its licence. */
 interface Licensed {
   readonly title: string
   readonly text: string
@@ -31,7 +31,7 @@ export function writeLicenses(parts: readonly Licensed[]): string {
   return parts.map(({ title, text }) => `${line}\n${title}\n${line}\n\n${text.trim()}\n`).join('\n')
 }
 
-/** The licences of a checkout: its own, and those of the packages that it needs to run. */
+/** The licences of a checkout and of the packages that it needs to run. */
 export function collectLicenses(checkout: string): Licensed[] {
   const { packages } = JSON.parse(readFileSync(join(checkout, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { dev?: true; link?: true; os?: string[] }>
@@ -50,7 +50,7 @@ export function collectLicenses(checkout: string): Licensed[] {
   })
 }
 
-/** The licence of the Node.js that runs, if it lies where its archives and packages have it. */
+/** The licence of the running Node.js, if it is where archives and packages have it. */
 export function findNodeLicense(): Licensed[] {
   const folder = dirname(realpathSync(process.execPath))
   const path = [folder, dirname(folder)]

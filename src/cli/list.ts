@@ -39,7 +39,7 @@ export async function listPlants(
     const write = flags.json ? toJson : toLine
     for await (const plant of plants) {
       isAnyFound = true
-      // The escapes are those of JSON, too.
+      // These escapes are valid in JSON, too.
       yield `${toPrintable(write(plant))}\n`
     }
   }

@@ -30,7 +30,7 @@ interface Filter {
   readonly since: number
 }
 
-/** Shows who changed which plant, from the journal of the store, and goes on with `--follow`. */
+/** Shows who changed which plant, from the journal. With `--follow`, also what comes. */
 export async function showLog(flags: LogFlags, config: Config, terminal: Terminal): Promise<void> {
   const filter = toFilter(flags, Date.now())
   requireExisting(config)
@@ -54,14 +54,14 @@ interface Reading {
   readonly signal: AbortSignal | undefined
 }
 
-/** Shows the changes that there are; with a signal, also those that come until it. */
+/** Shows the changes so far; with a signal, also those that come before it aborts. */
 async function readAll(reader: JournalReader, { print, terminal, signal }: Reading): Promise<void> {
   let after: Position | 'oldest' = 'oldest'
 
   async function show(page: Read): Promise<void> {
     if (page === 'off') throw journalIsOff()
     if (page === 'gone') {
-      terminal.tell('Changes in between are not kept any more.')
+      terminal.tell('Some changes in between are no longer kept.')
       after = 'oldest'
     } else {
       await print(page.events)
@@ -69,7 +69,7 @@ async function readAll(reader: JournalReader, { print, terminal, signal }: Readi
     }
   }
 
-  // Neither a store that is watched nor a signal that is waited for keeps a process alive.
+  // Neither watching a store nor waiting for a signal keeps a process alive.
   const alive = setInterval(() => {}, 60_000)
   try {
     let page: Read
@@ -121,7 +121,7 @@ function toJsonLine(event: JournalEvent, names: TokenNames): string {
   const { position, type, at, tokenId } = event
   const time = JSON.stringify(new Date(at).toISOString())
   const token = JSON.stringify({ tokenId: tokenId ?? null, tokenName: names.nameOf(tokenId) })
-  // The id is written digit by digit: JSON.stringify takes no bigint.
+  // The id is inserted as text, because JSON.stringify does not take a bigint.
   return `{"position":"${position}","at":${time},"type":"${type}","plantId":${toPlant(event).id},${token.slice(1)}`
 }
 
@@ -135,7 +135,7 @@ function journalIsOff(): WrongConfig {
 interface TokenNames {
   isUnknown(tokenId: string | undefined): boolean
   refresh(): Promise<void>
-  /** The name of a token; null if nobody used one, or if it was deleted. */
+  /** The name of a token; null if the change was made without one, or if it was deleted. */
   nameOf(tokenId: string | undefined): string | null
   /** Who made a change, in words. */
   describe(tokenId: string | undefined): string

@@ -14,7 +14,7 @@ export interface Part {
   readonly total: number
 }
 
-/** The time between two states of the bar, and between two lines where there is no terminal. */
+/** The time between two updates of the bar, and between two lines where there is no terminal. */
 const defaultIntervals = { barMs: 100, lineMs: 5_000 }
 
 const maxBarWidth = 40

@@ -63,7 +63,7 @@ function toPid(text: string | undefined): number | undefined {
   return Number(text)
 }
 
-/** A process of another user may not be signalled, but it is there. */
+/** A process of another user may not be signalled, but it exists. */
 function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0)

@@ -7,7 +7,7 @@ import { toName, withExistingStore } from './stores.ts'
 import { type Terminal, toPrintable, toTable } from './terminal.ts'
 import { toTime } from './tokens.ts'
 
-/** The width of an ordinary terminal, and of the table. */
+/** The width of the table. Longer lines are cut. */
 const columns = 100
 
 /** Lists every receiver: all that is known of it, never its secrets. */
@@ -29,7 +29,7 @@ export async function listReceivers(
   })
 }
 
-/** A table, and below each row what is too long for one. */
+/** A table, with the long values on lines of their own below each row. */
 function toReceiverTable(views: readonly ReceiverView[]): string {
   const titles = ['ID', 'STATE', 'BEHIND', 'LAST SUCCESS', 'LAST FAILURE']
   const rows = views.map((view) => [
@@ -78,7 +78,7 @@ export async function listFailures(
   })
 }
 
-/** Says what a receiver without failures has yet to get. */
+/** Says what is still to be delivered to a receiver without failures. */
 async function describeRest(receiver: Receiver, store: Store): Promise<string> {
   const { id } = receiver
   const { changes } = await countBehind(store, receiver, Date.now())

@@ -61,7 +61,7 @@ function readStart(path: string): string {
 
 /**
  * Opens the file for rejected lines, or shows them where none is named. Rows of CSV stay rows,
- * under their header, so that the file can be mended and imported.
+ * under their header, so that the file can be corrected and imported.
  */
 export async function openRejects(
   path: string | undefined,
@@ -140,14 +140,14 @@ function buildRowWriter(header: Reader['header']): ToLine {
   return (line, reason, text) => {
     const { text: head, delimiter } = header() ?? { text: '', delimiter: ',' }
     const added = addedColumns.join(delimiter) + delimiter
-    // The mended file of an earlier import has these columns already.
-    const isMended = head.startsWith(added)
-    const row = isMended ? text.replace(earlierReason, '') : text
+    // The corrected rejects of an earlier import already have these columns.
+    const isCorrected = head.startsWith(added)
+    const row = isCorrected ? text.replace(earlierReason, '') : text
     const kept = row.slice(0, maxRowCharacters).replace(/\r$/, '')
     const cut =
       kept.length < row.length - 1 ? ` The row is cut after ${maxRowCharacters} characters.` : ''
     const record = `${line}${delimiter}"${(reason + cut).replaceAll('"', '""')}"${delimiter}${kept}`
-    const start = isFirst ? `${isMended ? '' : added}${head}\n` : ''
+    const start = isFirst ? `${isCorrected ? '' : added}${head}\n` : ''
     isFirst = false
     return start + record
   }

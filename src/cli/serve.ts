@@ -67,7 +67,7 @@ export async function serve(
 
 type Announce = (store: Store, url: string) => Promise<void>
 
-/** Opens a store in memory that has plants before anybody can ask for them. */
+/** Opens a store in memory, and fills it before the service starts. */
 async function openDemoStore({ storeLocation, journalKeepMs }: Config): Promise<Store> {
   const journaling = journalKeepMs === 'off' ? 'off' : 'on'
   const store = await openStore(storeLocation, undefined, journaling)
@@ -125,7 +125,7 @@ async function serveTogether(
   await workers.ended
 }
 
-/** Prints the address and, on an empty store, the first token, unless a journal would keep it. */
+/** Prints the address and, on an empty store, the first token, unless systemd would keep it. */
 async function announceStart(
   store: Store,
   { demo, ...started }: Omit<Started, 'firstToken'> & { readonly demo: boolean },
@@ -134,10 +134,10 @@ async function announceStart(
 ): Promise<void> {
   const print = (firstToken: string | undefined) =>
     terminal.print(describeStart({ ...started, firstToken }, config, terminal))
-  // The token of a demo ends with it, so a journal may keep it.
+  // The token of a demo is worthless after it, so systemd may keep it.
   const mayPrint = demo || mayPrintToken(config, terminal)
   const needsToken = config.operatorToken === undefined && mayPrint
-  // Made only now: a start that fails leaves no token that nobody has seen.
+  // Made only now, so that a failed start leaves no token that nobody has seen.
   const issue = () => (demo ? issueToken(store, firstTokenRequest) : issueFirstToken(store))
   const first = needsToken ? await issue() : undefined
   if (first === undefined) {
@@ -150,7 +150,7 @@ async function announceStart(
   )
 }
 
-/** Their ids leave 1 free for the plant that the printed line stores. */
+/** Their ids leave 1 free for the plant that the printed command stores. */
 const demoPlants = [
   ['Monstera deliciosa', 'indoor'],
   ['Ficus lyrata', 'indoor'],
@@ -230,7 +230,7 @@ export function openLogger(level: string, output: ErrorStream): Logger {
   }
   const hooks = { streamWrite: toPrintableLines }
   const file = pino.destination({ dest: output.fd ?? 2, sync: true, maxLength: maxBacklogBytes })
-  // A full disk is no reason to stop: lines are lost until it has room again.
+  // A full disk does not stop the service: lines are lost until there is space again.
   file.on('error', () => {})
   return pino({ level, hooks }, file)
 }

@@ -37,10 +37,7 @@ export async function waitForStop(
   return reason
 }
 
-/**
- * Aborts with the first signal, so that a command can end in good order. A second one exits at
- * once.
- */
+/** Aborts with the first signal, so that a command can end cleanly. A second one exits at once. */
 export function stopOnSignal(): AbortSignal {
   const controller = new AbortController()
   onSignal((signal) => controller.abort(signal))

@@ -79,8 +79,8 @@ export function requireExistingOrNamed(
 }
 
 /**
- * Whether there is a store, as far as that shows without opening it. In a folder that may not be
- * searched there may be one: opening it says why not.
+ * Whether there seems to be a store, without opening it. A folder that may not be searched may have
+ * one: opening it then explains why it cannot be used.
  */
 export function exists(location: StoreLocation): boolean {
   if (location.engine === 'postgres') return true
@@ -100,7 +100,7 @@ function toPath(location: StoreLocation): string {
   return toName(location).replace(/^sqlite:/, '')
 }
 
-/** Whether two addresses name one store, as far as that shows without opening it. */
+/** Whether two addresses clearly name one store. Neither is opened. */
 export function isSameStore(one: StoreLocation, other: StoreLocation): boolean {
   if (one.engine === 'postgres' || other.engine === 'postgres') return one.label === other.label
   return isSameFile(one.path, other.path)

@@ -41,8 +41,8 @@ interface TerminalStreams {
 
 export function buildTerminal(streams: TerminalStreams): Terminal {
   const { output, errors } = streams
-  // A failed write is reported to its caller. Without a reader, messages are lost, and work goes
-  // on.
+  // A failed write is reported to its caller. If nobody reads messages, they are lost, and the
+  // command continues.
   output.on('error', () => {})
   errors.on('error', () => {})
 
@@ -75,7 +75,7 @@ export function toTable(rows: readonly (readonly string[])[]): string[] {
   )
 }
 
-/** Characters that a terminal obeys instead of showing: controls, line ends, text direction. */
+/** Characters that a terminal interprets: controls, line ends, text direction. */
 const unprintable = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 
 /**
@@ -88,7 +88,7 @@ export function toPrintable(text: string): string {
   )
 }
 
-/** A sentence about what goes to another machine unencrypted; undefined if nothing does. */
+/** A warning about what goes to another machine unencrypted; undefined if nothing does. */
 export function describePlainHttp(what: string, address: string): string | undefined {
   const url = URL.parse(address)
   if (url?.protocol !== 'http:' || isLoopback(url.hostname)) return undefined
@@ -96,7 +96,7 @@ export function describePlainHttp(what: string, address: string): string | undef
   return `Warning: ${what} go to ${url.host} over plain HTTP, where others can read them. Use https.`
 }
 
-/** Prints a secret. One that cannot be printed is undone, because nobody has it. */
+/** Prints a secret. If that fails, the secret is undone, because nobody has seen it. */
 export async function printOrUndo(
   print: () => Promise<void>,
   undo: () => Promise<unknown>,

@@ -131,10 +131,10 @@ function toTokenTable(views: readonly TokenView[]): string {
   return `${toTable([titles, ...rows]).join('\n')}\n`
 }
 
-/** More than any id or token has. */
+/** Longer than any id or token. */
 const maxInputCharacters = 1_000
 
-/** Revokes a token, by its id or by itself. Every process refuses it within a second. */
+/** Revokes a token, named by its id or by the token itself. Every process refuses it within 1 s. */
 export async function revokeToken(
   argument: string,
   flags: JsonFlags,
@@ -185,7 +185,7 @@ async function readLine(input: InputStream): Promise<string> {
 /** How many tokens one step deletes. */
 const stepTokens = 1_000
 
-/** Forgets the tokens that are expired or revoked, which no request can use. */
+/** Deletes the tokens that are expired or revoked, which no request can use. */
 export async function pruneTokens(
   flags: JsonFlags,
   config: Config,

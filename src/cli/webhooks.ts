@@ -84,12 +84,12 @@ export const pauseReceiver = buildChange('paused', (receivers, id) =>
   receivers.change(id, { kind: 'pause', reason: 'paused by the operator' }),
 )
 
-/** Goes on where a paused receiver stopped. */
+/** Continues where a paused receiver stopped. */
 export const resumeReceiver = buildChange('active', (receivers, id) =>
   receivers.change(id, { kind: 'resume' }),
 )
 
-/** Forgets a receiver and what it has yet to get. */
+/** Removes a receiver and its pending deliveries. */
 export const removeReceiver = buildChange('removed', (receivers, id) => receivers.remove(id))
 
 /** A command that brings a receiver into a state. */

@@ -61,7 +61,7 @@ function explainToken(config: Config, command: string): string[] {
   return [`Make a token${user}:`, '', `  TOKEN=$(${create})`]
 }
 
-/** The address that the service listens on, which is no address to paste if it is a wildcard. */
+/** The address that the service listens on, which cannot be pasted if it is a wildcard. */
 export function toListenUrl(url: string, { host }: Config): string {
   const wildcard = { '0.0.0.0': '0.0.0.0', '::': '[::]' }[host]
   return wildcard === undefined ? url : `http://${wildcard}:${new URL(url).port}`

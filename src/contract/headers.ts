@@ -28,7 +28,7 @@ const seconds = { type: 'integer', format: 'int32', minimum: 0, maximum: 86_400 
 export const headers = {
   Location: {
     description:
-      'The URL of the plant: relative to that of the request, or absolute where the operator ' +
+      'The URL of the plant: relative to the URL of the request, or absolute where the operator ' +
       'has set a public URL.',
     schema: { ...text, format: 'uri-reference' },
     example: '/plants/1',
@@ -37,14 +37,14 @@ export const headers = {
     description:
       'The strong entity tag of this state of the plant. Every change gives the plant a ' +
       'new one, and none is ever used again, not even after the plant was deleted and ' +
-      'created anew.',
+      'created again.',
     schema: { ...text, pattern: '^"[!#-~]+"$' },
     example: '"1d8f0c5a7b21"',
   },
   Link: {
     description:
       'The URL of the next page, as `<URL>; rel="next"`: of plants while more follow, of events ' +
-      'always. Relative to that of the request, or absolute where the operator has set a public ' +
+      'always. Relative to the URL of the request, or absolute where the operator has set a public ' +
       'URL.',
     schema: text,
     example: '</plants?limit=100&after=100>; rel="next"',
@@ -98,8 +98,8 @@ export const headers = {
   },
   RateLimit: {
     description:
-      'How many requests the token has left (`r`), and in how many seconds the count starts ' +
-      'anew (`t`). Only where the operator has set a limit.',
+      'How many requests the token has left (`r`), and after how many seconds the count starts ' +
+      'again (`t`). Only where the operator has set a limit.',
     schema: text,
     example: '"token";r=59;t=42',
   },

@@ -157,7 +157,7 @@ export const operations = {
     description:
       'Returns every create, replace and delete that succeeded, oldest first, each once. Ask ' +
       '`after=latest` for the `Link`, list all plants, then follow that `Link`, to have a copy ' +
-      'without a gap. With `Accept: text/event-stream` the response goes on for ever.',
+      'without a gap. With `Accept: text/event-stream` the response never ends.',
     parameters: ['eventLimit', 'position', 'Last-Event-ID'],
     successes: {
       200: {

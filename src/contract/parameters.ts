@@ -65,14 +65,14 @@ export const parameters = {
     name: 'after',
     in: 'query',
     description:
-      'Returns only changes after this position: that of an event, or one from a `Link`. ' +
+      'Returns only changes after this position, from an event or a `Link`. ' +
       '`latest` stands for the present end. Without it, the oldest change that is kept is first.',
     schema: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' },
   },
   'Last-Event-ID': {
     in: 'header',
     description:
-      'Counts like `after` for a stream, and wins over it: browsers send it when they come back.',
+      'Like `after` for a stream, and takes precedence: browsers send it when they reconnect.',
     schema: { type: 'string' },
   },
   after: {

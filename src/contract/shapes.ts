@@ -128,7 +128,7 @@ export const Readiness = {
       type: 'string',
       const: 'disk full',
       description:
-        'Only while the disk is full: writes are refused with 507, and reads go on. The service ' +
+        'Only while the disk is full: writes are refused with 507, and reads still work. The service ' +
         'stays ready, so that a balancer does not take its reads away.',
     },
   },

@@ -18,15 +18,15 @@ export interface AnyAnswer {
   readonly body: HeldBody | StreamedBody | EventStream | TextContent | undefined
 }
 
-/** A body that is no JSON of a shape. Its text is made when it is sent. */
+/** A body other than JSON of a shape. Its text is read when it is sent. */
 export interface TextContent {
   readonly contentType: string
   readonly text: string
 }
 
 /**
- * Sends the answer of an operation: at once, or piece by piece, while its token is valid. Returns
- * a promise only for the latter.
+ * Sends the answer of an operation. A streamed one is sent piece by piece, while its token is
+ * valid: only that returns a promise.
  */
 export function sendAnswer(
   exchange: Exchange,
@@ -44,7 +44,7 @@ export function sendAnswer(
   return undefined
 }
 
-/** Answers HEAD. Only the length of a short plant is told: to make a larger body would be dear. */
+/** Answers HEAD. Has a length only for a short plant: a large body would be made just for that. */
 function sendHead(
   exchange: Exchange,
   status: number,
@@ -66,7 +66,7 @@ function toBodyText(body: HeldBody): string {
   return 'refused' in body ? toReportJson(body) : toJson(body as Plant | StoredPlant)
 }
 
-/** A body that is too large to hold: it is sent piece by piece. */
+/** A body that is too large for memory: it is sent piece by piece. */
 export interface StreamedBody {
   readonly contentType: string
   readonly pieces: AsyncIterable<string>
@@ -100,7 +100,7 @@ async function sendStreamed(
   const source = Readable.from(request.method === 'HEAD' ? [] : body.pieces, { objectMode: false })
   const end = (reason: Error) => source.destroy(reason)
   const timer = setTimeout(end, timeouts.exportMs, tooSlow(timeouts))
-  // By the clock and not by the piece: a client that does not read takes no more pieces.
+  // By a timer, not with each piece: a client that does not read takes no more pieces.
   const watch = setInterval(() => Promise.try(verifyToken).catch(end), tokenCheckMs)
   source.once('close', () => {
     clearTimeout(timer)
@@ -108,19 +108,19 @@ async function sendStreamed(
     body.close().catch(() => {})
   })
   try {
-    // A failure before the first piece can still be answered as one.
+    // A failure before the first piece still gets a status of its own.
     await once(source, 'readable')
     if (!response.destroyed) {
       const isGzip = takesGzip(request.headers['accept-encoding'])
       const encoding = isGzip ? { 'Content-Encoding': 'gzip' } : {}
       const own = { ...headers, 'Content-Type': body.contentType, ...encoding }
       response.writeHead(status, joinFields(exchange, own))
-      // Before the pipeline hears of a failure, and closes the connection as after a whole answer.
+      // Comes before the pipeline, which would close the connection as after a whole answer.
       source.once('error', () => breakOff(request.socket))
       await pipeline([source, ...(isGzip ? [createGzip()] : []), response])
     }
   } catch (error) {
-    // A client that leaves early is no failure.
+    // A client that leaves early is not a failure.
     const { code } = error as NodeJS.ErrnoException
     if (code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
   } finally {

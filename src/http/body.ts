@@ -18,7 +18,7 @@ import {
 const maxHeldBytes = 64 * 1024 * 1024
 let heldBytes = 0
 
-/** Reads a body in JSON of this media type as text. Its headers are judged before it is read. */
+/** Reads a body in JSON of this media type as text. Its headers are checked before it is read. */
 export function readJson(
   request: IncomingMessage,
   response: ServerResponse,
@@ -34,7 +34,7 @@ export function readJson(
   const isTooLarge = Number(headers['content-length']) > limits.bodyBytes
   if (isTooLarge) throw type === undefined ? otherMediaType(mediaType) : tooLarge()
   return readBody(request, response, (bytes) => {
-    // A blank body is missing. Any other body has to say what it is.
+    // A blank body counts as missing. Any other body needs a media type.
     if (type === undefined && !isBlank(bytes)) throw otherMediaType(mediaType)
     return decodeBody(bytes)
   })
@@ -50,13 +50,13 @@ export async function discardBody(
 }
 
 /**
- * A large body takes tens of milliseconds to judge. They are judged one at a time, with a pause
- * after each of twice the time that it took: other requests are served and connections accepted.
+ * A large body takes tens of milliseconds to judge. They are judged one at a time, each followed by
+ * a pause of twice the time that it took, in which other requests and connections are served.
  */
 const largeBytes = 64 * 1024
 let lastJudged: Promise<void> = Promise.resolve()
 
-/** Resolves when no large body is judged. The caller then judges its own at once. */
+/** Resolves when no large body is being judged. The caller then judges its own at once. */
 function waitToJudge(): Promise<void> {
   const mayJudge = lastJudged
   lastJudged = mayJudge.then(async () => {
@@ -89,7 +89,7 @@ function readBody<Value>(
     function fail(failure: Failure): void {
       reject(failure)
       release(held)
-      // The client is still sending, and has to read the answer before it can stop.
+      // The client is still sending, and stops only once it has read the answer.
       discardRest(request)
     }
 
@@ -111,7 +111,7 @@ function readBody<Value>(
   })
 }
 
-/** This many pieces are joined, because a buffer for one byte takes 400. */
+/** This many pieces are joined into one, because a buffer of one byte takes 400 bytes. */
 const maxPieces = 100
 
 /** The bytes of one body, whose first chunk is nearly always the last. */

@@ -29,7 +29,7 @@ export type Call<Name extends OperationName> = Id<Name> &
     readonly baseUrl: string
     readonly tokenId: string
     readonly scopes: ReadonlySet<Scope>
-    /** The media type that the client prefers, among those of the success. */
+    /** The media type that the client prefers, of those that the success has. */
     readonly mediaType: string
   }
 

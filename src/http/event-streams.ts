@@ -7,7 +7,7 @@ import type { JournalEvent, Position } from '../store/store.ts'
 import { type Exchange, type Headers, joinFields, recordAnswer } from './exchange.ts'
 import { countUnsent, openCount } from './node/unsent.ts'
 
-/** A stream of events that is to be sent. */
+/** A stream of events that has not been sent yet. */
 export interface EventStream {
   /** Sends events until the client leaves, or the stream ends. */
   sendTo(exchange: Exchange, headers: Headers, verifyToken: () => unknown): Promise<void>
@@ -15,9 +15,9 @@ export interface EventStream {
 
 /** The streams of a process. */
 export interface EventStreams {
-  /** Reserves a stream of the changes after a position, which has to be sent. */
+  /** Reserves a stream of the changes after a position. It must be sent, to end the reservation. */
   reserve(begin: Position, tokenId: string): EventStream
-  /** Ends every stream, and each new one as soon as it has begun. */
+  /** Ends every stream, and every new one right after its beginning. */
   endAll(): void
 }
 
@@ -25,10 +25,10 @@ export interface EventStreams {
 interface OpenStream {
   readonly token: string
   readonly verifyToken: () => unknown
-  /** Ends it as a whole, or breaks it off when its client does not read. */
+  /** Ends it after a whole event, or cuts it if its client does not read. */
   end(): void
   comment(): void
-  /** Cuts it when its client has not read for too long. */
+  /** Cuts it if its client has not read for too long. */
   checkReader(): void
 }
 
@@ -36,7 +36,7 @@ type StreamLimits = Readonly<Record<'eventStreams' | 'eventStreamsOfToken', numb
 
 /** How often tokens and readers are checked. */
 const checkMs = 250
-/** A client for which 1 MiB waits, and that reads nothing for this long, is cut. */
+/** A client that reads nothing for this long while 1 MiB waits for it is cut. */
 const fullMs = 1_000
 const comment = Buffer.from(':\n\n')
 
@@ -93,7 +93,7 @@ export function buildEventStreams(
     verifyToken: () => unknown,
   ): Promise<void> {
     const { request, response } = exchange
-    // Node's limit is shorter than ours, and starts again with every write.
+    // Node's time limit is shorter than ours, and starts again with every write.
     request.socket.setTimeout(0)
     const writtenBefore = request.socket.bytesWritten
     const own = {
@@ -105,13 +105,13 @@ export function buildEventStreams(
     response.writeHead(200, joinFields(exchange, own))
     const start = `id: ${begin}\nretry: 1000\n\n`
     if (request.method === 'HEAD') response.end()
-    // A client that meets a refusal may never come back: an EventSource does not after a 503.
+    // A refusal would be final for some clients: an EventSource never reconnects after a 503.
     else if (isEnding) response.end(start)
     else {
       response.write(start)
       const stream = openStream(exchange, verifyToken)
       add(stream)
-      // A client that has left ends its side, and would hold its place until the next comment.
+      // A client that leaves ends its side. It would keep its slot until the next comment fails.
       if (request.socket.readableEnded) response.end()
       else request.socket.once('end', stream.end)
       await sendPages(exchange, begin).finally(() => remove(stream))
@@ -123,16 +123,16 @@ export function buildEventStreams(
   async function sendPages({ response }: Exchange, begin: Position): Promise<void> {
     const left = new AbortController()
     const { signal } = left
-    let goOn: () => void = () => {}
+    let resume: () => void = () => {}
     const drained = () =>
       new Promise<void>((resolve) => {
-        goOn = resolve
+        resume = resolve
       })
-    response.on('drain', () => goOn())
+    response.on('drain', () => resume())
     const closed = new Promise<void>((resolve) => {
       response.once('close', () => {
         left.abort()
-        goOn()
+        resume()
         resolve()
       })
     })
@@ -140,12 +140,12 @@ export function buildEventStreams(
     for await (const page of reader.follow(begin, signal)) {
       if (!isOpen(response)) break
       if (typeof page === 'string') {
-        // The client comes again, and is told why.
+        // The client reconnects, and is then told why.
         response.destroy()
         break
       }
       const isTaken = response.write(toBytes(page))
-      // A client behind gets pages at its own pace. For one that has all others, 1 MiB may wait.
+      // A client that is behind gets pages at its own pace. For a live one, 1 MiB may wait.
       const room = page.isLast ? limits.eventBytesWaiting : 0
       if (!isTaken && response.writableLength > room) await drained()
     }
@@ -166,7 +166,7 @@ export function buildEventStreams(
       },
       checkReader() {
         const left = countUnsent(request.socket)
-        // Counted in checks: in a process that was stopped for a while, nothing could be read.
+        // Counted in checks, not by the clock: while the process is suspended, no client can read.
         idleMs = isWaiting() && left === unsent ? idleMs + checkMs : 0
         unsent = left
         count(response.writableLength)
@@ -192,7 +192,7 @@ export function buildEventStreams(
   }
 }
 
-/** Whether it can be written to: one that has ended closes a little later. */
+/** Whether it can be written to. A response that has ended closes a little later. */
 function isOpen(response: Exchange['response']): boolean {
   return !response.writableEnded && !response.destroyed
 }

@@ -11,7 +11,7 @@ export interface Exchange {
   readonly response: ServerResponse
   /** The path and the query of the request target. */
   readonly url: string
-  /** Header fields of every possible answer: names and values in turn, as Node writes them. */
+  /** Header fields of any answer to it: names and values alternate, as Node takes them. */
   readonly fields: string[]
   /** For the log: the token of the request. */
   tokenId: string | undefined
@@ -25,12 +25,12 @@ export interface Exchange {
 
 export type Headers = Readonly<Record<string, string>>
 
-/** Adds a header field to the answer, whatever it will be. */
+/** Adds a header field to any answer. */
 export function addField({ fields }: Exchange, name: string, value: string): void {
   fields.push(name, value)
 }
 
-/** Joins the fields of every answer with those of this one. `Vary` becomes a single field. */
+/** Adds the headers of one answer to the fields of any. `Vary` becomes a single field. */
 export function joinFields({ fields }: Exchange, headers: Headers): string[] {
   const joined = fields.slice()
   for (const name in headers) {

@@ -42,7 +42,7 @@ export function sendFailure(exchange: Exchange, failure: Failure): void {
   send(exchange, status, headers, body)
 }
 
-/** A failure as the bytes of an answer, for a connection without a request to answer. */
+/** A failure as raw HTTP, for a connection that has no request to answer. */
 export function toRawAnswer(failure: Failure, requestId: string): string {
   const { status, headers, body } = toFailureAnswer(failure)
   const fields = {
@@ -58,16 +58,11 @@ export function toRawAnswer(failure: Failure, requestId: string): string {
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
 }
 
-/** Any error that is not a `Failure` is a bug, of which the caller learns nothing more. */
+/** Any error that is not a `Failure` is a bug: the log gets its cause, the client does not. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
-  return new Failure(
-    50000,
-    'Internal error. The log of the service has the cause under this request id.',
-    {
-      cause: error,
-    },
-  )
+  const message = 'Internal error. The log of the service has the cause under this request id.'
+  return new Failure(50000, message, { cause: error })
 }
 
 /** The framing of the request is broken. */

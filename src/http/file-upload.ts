@@ -10,7 +10,7 @@ import { type LongBody, openLongBody } from './node/long-body.ts'
 /** A file that a client is sending, decompressed. */
 export type FileUpload = LongBody
 
-/** Opens the body of a request as a file of this media type. Its headers are judged first. */
+/** Opens the body of a request as a file of this media type. Its headers are checked first. */
 export function openFileUpload(
   { request, response }: Exchange,
   mediaType: string,

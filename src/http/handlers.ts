@@ -40,7 +40,7 @@ export function buildHandlers({
     async createPlant({ body: { id, name, tag }, parameters, baseUrl, tokenId }) {
       const plant = tag === undefined ? { id, name } : { id, name, tag }
       const key = parameters['Idempotency-Key']
-      // No state of a plant that is still to be created can match.
+      // A plant that does not exist yet has no state that could match.
       if (parameters['If-Match'] !== undefined) throw nothingToMatch()
       if (key !== undefined) requireKeysLeft(tokenId)
       const outcome =
@@ -184,7 +184,7 @@ function toLink(
   return `<${baseUrl}/plants?limit=${limit}&after=${after}${byTag}${byName}${inOrder}>; rel="next"`
 }
 
-/** Text in a query, with as few escapes as it needs: a tag that fitted into a URL fits again. */
+/** Text in a query, with as few escapes as possible: a tag that fitted into a URL fits again. */
 function toQueryText(text: string): string {
   return encodeURIComponent(text)
     .replaceAll('%20', '+')
@@ -259,7 +259,7 @@ function buildEventHandlers(store: Store, streams: EventStreams): Pick<Handlers,
   }
 }
 
-/** Where a stream begins: a client that comes back tells by its header. */
+/** Where a stream begins. A client that reconnects says so in a header. */
 function toStart({
   position,
   'Last-Event-ID': lastId,
@@ -273,7 +273,7 @@ function toStart({
 function gone(): Failure {
   return new Failure(
     41000,
-    'This position is no longer kept, or is of another store. List the plants again, then follow from latest.',
+    'This position is no longer kept, or belongs to another store. List the plants again, then follow from latest.',
   )
 }
 

@@ -45,7 +45,7 @@ export async function importFile(file: FileImport): Promise<ImportReport> {
   const batches = toBatches(untilTooManyRefused(entries), bounds)
   let endedAtLine: number | undefined
 
-  /** The entries up to the last one that may be refused. */
+  /** The entries up to the one with which too many are refused. */
   async function* untilTooManyRefused(groups: AsyncIterable<Entry[]>): AsyncGenerator<Entry[]> {
     let invalid = 0
     for await (const group of groups) {
@@ -98,7 +98,7 @@ function toRefused(
     : { line: entry.line, id, error, message }
 }
 
-/** Adds to a failure what the import has done before it. */
+/** Adds to a failure what was imported before it. */
 function withCounts(error: unknown, tally: Tally): unknown {
   const isKnown = error instanceof Failure || error instanceof UnreadableFile
   if (!isKnown) return error
@@ -113,7 +113,7 @@ function withCounts(error: unknown, tally: Tally): unknown {
   })
 }
 
-/** How to send a file whose delimiter is not the one that was asked for, or none that is read. */
+/** How to send a file whose delimiter is not the requested one, or is not supported. */
 function toHint(delimiter: string | undefined): string {
   if (delimiter === undefined) return ''
   const name = delimiterNames.find((one) => delimiters[one] === delimiter)

@@ -8,12 +8,12 @@ import { toOnConflict } from '../transfer/outcome.ts'
 import type { FileUpload } from './file-upload.ts'
 import type { ImportRequest } from './import-file.ts'
 
-/** The entries of a batch. Other requests wait for one at most, so it is small while they come. */
+/** The entries of a batch. Another request waits for one batch at most, so it is small then. */
 const batchEntries = 500
 const batchEntriesBesideOthers = 16
-/** Other requests count as coming for this long after the last one. */
+/** How long after another request batches stay small. */
 const recentMs = 100
-/** How many batches of all imports together are in the store. */
+/** How many batches the store gets at a time, over all imports. */
 const maxPuts = 2
 /** The pause between two checks whether the queue of the store has room. */
 const fullPauseMs = 5
@@ -36,7 +36,7 @@ export function buildImports(
   const whenFree = buildGate(maxPuts)
   const bounds: BatchBounds = {
     get entries() {
-      return othersCome() ? batchEntriesBesideOthers : batchEntries
+      return hasOtherRequests() ? batchEntriesBesideOthers : batchEntries
     },
     characters: 64 * 1024,
     inFlight: 2,
@@ -44,15 +44,15 @@ export function buildImports(
   let fullTimer: NodeJS.Timeout | undefined
   let ownRequests = 0
   let otherRequests = 0
-  let othersCameAt = -recentMs
+  let otherRequestAt = -recentMs
 
-  /** Whether there are requests beside those of imports. */
-  function othersCome(): boolean {
+  /** Whether requests other than imports are arriving. */
+  function hasOtherRequests(): boolean {
     const now = performance.now()
     const others = countRequests() - ownRequests
-    if (others !== otherRequests) othersCameAt = now
+    if (others !== otherRequests) otherRequestAt = now
     otherRequests = others
-    return now - othersCameAt < recentMs
+    return now - otherRequestAt < recentMs
   }
 
   async function put(
@@ -60,13 +60,13 @@ export function buildImports(
     { rule, tokenId }: ImportRequest,
     signal: AbortSignal,
   ): Promise<readonly ImportOutcome[]> {
-    // Single creates are refused while the queue is full. An import has time.
+    // Single creates are refused while the queue is full. An import can wait.
     while (store.isFull() && !signal.aborted) await sleep(fullPauseMs)
     signal.throwIfAborted()
     return store.importPlants(plants, toOnConflict(rule), tokenId)
   }
 
-  /** While all places are taken, ends the slowest import if it is too slow. */
+  /** While every slot is taken, ends the slowest import if it is too slow. */
   function watchWhenFull(): void {
     if (running.size < limits.imports) {
       clearTimeout(fullTimer)
@@ -143,7 +143,7 @@ function buildGate(max: number): Gate {
     try {
       return await task()
     } finally {
-      // The next task takes over the place, so that none that comes later can take it.
+      // The slot passes to the next task, so that none that comes later can take it.
       const next = waiting.shift()
       if (next === undefined) running--
       else next()

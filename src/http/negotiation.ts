@@ -1,8 +1,8 @@
 import { Failure } from '../contract/errors.ts'
 
 /**
- * The media type that a client prefers. The first one is the default, and wins a tie, except
- * against a type that the client names, where `Accept` covers the default by a wildcard only.
+ * The media type that a client prefers. The first one is the default and wins a tie, unless
+ * `Accept` names the other type and covers the default only by a wildcard.
  */
 export function toPreferred(accept: string | undefined, mediaTypes: readonly string[]): string {
   const usual = mediaTypes[0] ?? ''
@@ -21,7 +21,7 @@ export function toPreferred(accept: string | undefined, mediaTypes: readonly str
   return best
 }
 
-/** Whether a client accepts a gzipped answer, and does not prefer it as it is. */
+/** Whether a client accepts gzip, and does not prefer the plain answer. */
 export function takesGzip(acceptEncoding: string | undefined): boolean {
   if (acceptEncoding === undefined) return false
   const codings = parseList(acceptEncoding)
@@ -29,13 +29,13 @@ export function takesGzip(acceptEncoding: string | undefined): boolean {
   return quality > 0 && quality >= (codings.get('identity') ?? 0)
 }
 
-/** The quality of a media type: that of the range that names it most closely. */
+/** The quality of a media type, from the most specific range that covers it. */
 function qualityOf(mediaType: string, ranges: ReadonlyMap<string, number>): number {
   const [type] = mediaType.split('/')
   return ranges.get(mediaType) ?? ranges.get(`${type}/*`) ?? ranges.get('*/*') ?? 0
 }
 
-/** The elements of a header that are read. Those after them are ignored. */
+/** How many elements of a header are read. The others are ignored. */
 const maxElements = 32
 
 /** The elements of a header with their qualities, 1 by default. Other parameters are ignored. */
@@ -77,7 +77,7 @@ export function isMediaType(contentType: string, mediaType: string): boolean {
   return isWhole && charsets.length <= 1 && charsets.every((charset) => charset === 'utf-8')
 }
 
-/** The failure of a body that is not, or does not say to be, of this media type. */
+/** The failure of a body that is not declared to have this media type. */
 export function otherMediaType(mediaType: string): Failure {
   return new Failure(41500, `The header Content-Type must be "${mediaType}", in UTF-8.`)
 }

@@ -92,7 +92,7 @@ function buildHandle(
     const grant = verified instanceof Promise ? await verified : verified
     const { scopes, tokenId } = grant
     exchange.tokenId = tokenId
-    // Counted before the scope is checked, since that answer tells the rest of the quota as well.
+    // Counted before the scope is checked, because a 403 reports the remaining quota as well.
     const overLimit = countRequest?.(tokenId, exchange)
     requireScope(scopes, operation.scope)
     if (overLimit !== undefined) throw overLimit
@@ -105,7 +105,7 @@ function buildHandle(
     } else if (file) body = openFileUpload(exchange, file.mediaType, timeouts, verify)
     else if (isWrite) await discardBody(request, response)
     if (id !== undefined && body !== undefined) requireSameId(body, id)
-    // A token that was revoked or expired while the body was on its way writes nothing.
+    // A token that was revoked or expired while the body arrived writes nothing.
     if (isWrite && !tokens.isCurrent(grant)) await verify()
     const mediaType = toPreferred(headers.accept, mediaTypes)
     const answering = handler({
@@ -118,14 +118,14 @@ function buildHandle(
       mediaType,
     })
     const answer = answering instanceof Promise ? await answering : answering
-    // A delete that succeeds says nothing about the room on the disk: it may use the reserve.
+    // A successful delete says nothing about the free space: it may have used the reserve.
     if (isWrite && operation.method !== 'DELETE') writeHealth.noteSuccess()
     const streaming = sendAnswer(exchange, answer, timeouts, verify)
     if (streaming !== undefined) await streaming
   }
 }
 
-/** The body needs no id. One that contradicts the path is a mistake of the client. */
+/** The body needs no id. One that contradicts the path is a mistake. */
 function requireSameId(body: object, id: bigint): void {
   if ('id' in body && body.id !== id) {
     throw new Failure(40003, 'The member "id" must be the id in the path, or be left out.')

@@ -58,12 +58,12 @@ export function buildPages(parts: PageParts): Entry[] {
   }))
 }
 
-/** Other addresses get a document with a relative one: each kept document takes 200 KiB. */
+/** How many documents are kept, of 200 KiB each. Further hosts get one with a relative URL. */
 const maxDocuments = 16
 
 /**
- * Finds the OpenAPI document for the host of a request. It names the address of the operator, or an
- * address of this machine, never a foreign one. Each document is made once, for its first reader.
+ * Finds the OpenAPI document for the host of a request. It names `PUBLIC_URL` or an address of this
+ * machine, never a foreign one. Each document is made when it is first requested.
  */
 function buildDocuments({ publicUrl, isOwnHost }: PageParts): (host: string) => Promise<Asset> {
   const documents = new Map<string, Asset>()
@@ -122,7 +122,7 @@ const pageHeaders: Headers = {
 const documentHeaders: Headers = { 'Cache-Control': cachePolicies.page }
 const assetHeaders: Headers = { 'Cache-Control': cachePolicies.asset }
 
-/** The answers with files for browsers. The files are built for the first browser that asks. */
+/** Answers with files for browsers, which are built when the first one is requested. */
 function buildWebFiles() {
   const findAssets = atFirstUse(async () => {
     const { loadAssets } = await import('../../web/assets.ts')
@@ -159,8 +159,8 @@ function sendFile(exchange: Exchange, asset: Asset, headers: Headers): void {
 }
 
 /**
- * Builds something for its first user, and keeps it. A failure, such as too many open files, is not
- * kept: the next user has it built again.
+ * Builds something when it is first needed, and keeps it. A failure, such as too many open files,
+ * is not kept: the next request tries again.
  */
 function atFirstUse<Built>(build: () => Promise<Built>): () => Promise<Built> {
   let built: Promise<Built> | undefined
@@ -173,7 +173,7 @@ function atFirstUse<Built>(build: () => Promise<Built>): () => Promise<Built> {
   }
 }
 
-/** A full disk counts as full until a write succeeds, or for this long without another write. */
+/** The disk counts as full until a write succeeds, or for this long after the last failure. */
 const staleMs = 60_000
 
 /** Remembers whether the last write found the disk full, for the readiness check. */

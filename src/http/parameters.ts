@@ -69,7 +69,7 @@ const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string
     expected: `a number from 1 to ${pageLimits.max}`,
   },
   position: { read: readPosition, expected: expectedPosition },
-  // A page ignores it; a stream judges it.
+  // Pages ignore it; streams check it.
   'Last-Event-ID': { read: (text) => text, expected: expectedPosition },
   after: { read: toPathId, expected: `an integer ${int64Range}` },
   tag: {

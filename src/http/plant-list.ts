@@ -20,7 +20,7 @@ interface Listing {
 export function buildListPage(store: Store) {
   const inTurn = buildTokenTurns(limits.searchesOfToken)
 
-  /** Reads a page: up to the limit or 1 MiB of JSON, and one plant at least, however large. */
+  /** Reads a page: up to the limit or 1 MiB of JSON, but at least one plant, however large. */
   return (
     { name, ...query }: ListQuery & { readonly name: string | undefined },
     tokenId: string,
@@ -31,8 +31,8 @@ export function buildListPage(store: Store) {
 }
 
 /**
- * Runs the tasks of each token one after the other. PostgreSQL would run many searches of a token
- * at once, and the requests of others would wait for all of their plants.
+ * Runs the tasks of each token one at a time. PostgreSQL would run many searches of a token at
+ * once, and other requests would wait while all of their plants are examined.
  */
 function buildTokenTurns(maxTasks: number) {
   const queues = new Map<string, { last?: Promise<unknown>; tasks: number }>()
@@ -53,7 +53,7 @@ function buildTokenTurns(maxTasks: number) {
 }
 
 async function listAny(store: Store, query: ListQuery): Promise<Listing> {
-  // One more than the limit tells whether another page follows.
+  // One more than the limit, to know whether another page follows.
   const found = await store.listPlants({ ...query, limit: query.limit + 1 })
   const plants = takePage(found.plants, query.limit)
   const isLast = found.isWhole && plants.length === found.plants.length
@@ -67,11 +67,11 @@ async function listFindings(store: Store, query: SearchQuery): Promise<Listing> 
   return { plants, next: isCut ? plants.at(-1)?.id : found.next }
 }
 
-/** The most bytes of JSON that one UTF-16 unit takes, and a plant beside its texts. */
+/** The most bytes of JSON that a UTF-16 code unit takes, and a plant without its texts. */
 const maxUnitBytes = 6
 const maxFrameBytes = 64
 
-/** The plants from the first on whose JSON fits into a page. */
+/** As many of the first plants as fit into a page of JSON. */
 function takePage(plants: readonly StoredPlant[], limit: number): StoredPlant[] {
   const page = plants.slice(0, limit)
   let units = 0
@@ -85,7 +85,7 @@ function takePage(plants: readonly StoredPlant[], limit: number): StoredPlant[] 
   return end === -1 ? page : page.slice(0, Math.max(end, 1))
 }
 
-/** Opens an export: every plant that the query finds, as it is at this moment. */
+/** Opens an export: every plant that the query finds, as of this moment. */
 export async function openExport(
   store: Store,
   tokenId: string,
@@ -99,7 +99,7 @@ export async function openExport(
   }
 }
 
-/** Other requests get their turn between two pieces, however fast the client reads. */
+/** Yields to other requests between two pieces, however fast the client reads. */
 async function* inTurns(pieces: AsyncIterable<string>): AsyncGenerator<string> {
   for await (const piece of pieces) {
     yield piece

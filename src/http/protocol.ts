@@ -7,11 +7,11 @@ import type { Exchange } from './exchange.ts'
 import { authorizationTwice, malformed } from './failures.ts'
 
 const hostPattern = /^(?:[\w.~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/
-/** Visible ASCII without the characters that never stand in a URL unescaped. */
+/** Visible ASCII without the characters that a URL must escape. */
 const targetPattern = /^[!$-;=?-[\]_a-z~]*$/
 const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i
 
-/** Finds faults of the protocol that Node lets pass. They are judged before the request itself. */
+/** Finds protocol errors that Node lets pass. They are judged before the request itself. */
 export function findProtocolFault({ request, url }: Exchange): Failure | undefined {
   return (
     findVersionFault(request) ??
@@ -79,7 +79,7 @@ function findHeaderFault(request: IncomingMessage): Failure | undefined {
 }
 
 /**
- * Whether a proxy may disagree with us on where the request ends. Then no further request on the
+ * Whether a proxy may disagree with us on where the request ends. If so, no further request on the
  * connection can be trusted.
  */
 export function isFramedOddly({ headers, httpVersion }: IncomingMessage): boolean {
@@ -109,7 +109,7 @@ function toAuthority(target: string): string | undefined {
 
 /** The host under which the client reached us, with its port. */
 export function toHost({ headers, socket, url: target = '/' }: IncomingMessage): string {
-  // The host of a target in absolute form counts instead of the header.
+  // The host of a target in absolute form takes precedence over the header.
   const host = toAuthority(target) ?? headers.host
   if (host !== undefined) return host
   const address = socket.localAddress ?? ''
@@ -122,10 +122,7 @@ interface HostParts {
   readonly publicUrl: string | undefined
 }
 
-/**
- * Tells whether a host is ours: nobody else can claim an address, `localhost` or a name of this
- * machine.
- */
+/** Tells whether a host is ours: an address, `localhost` or a name of this machine. */
 export function buildOwnHosts(parts: HostParts): (host: string) => boolean {
   const ownNames = new Set(['localhost', parts.host, hostname(), `${hostname()}.local`])
   if (parts.publicUrl !== undefined) ownNames.add(new URL(parts.publicUrl).hostname)
@@ -136,9 +133,8 @@ export function buildOwnHosts(parts: HostParts): (host: string) => boolean {
 }
 
 /**
- * Finds requests of browsers that were led here by a foreign name: a page of that name would count
- * as ours (DNS rebinding). Programs may use any name, and so may pages of other origins, which CORS
- * judges.
+ * Finds requests of browsers that reached us under a foreign name: a page of that name would have
+ * our origin (DNS rebinding). Programs may use any name. Pages of other origins are left to CORS.
  */
 export function buildHostCheck(
   isOwn: (host: string) => boolean,
@@ -169,7 +165,7 @@ function toName(host: string): string {
 
 function isOfForeignPage(headers: IncomingMessage['headers'], host: string): boolean {
   const { origin } = headers
-  // A page of another origin says so, and reads no more than CORS allows it to.
+  // A page of another origin sends its origin, and reads no more than CORS allows.
   if (origin !== undefined) return origin.replace(/^https?:\/\//, '') === host
   const isBrowser = headers['user-agent']?.startsWith('Mozilla/') ?? false
   return (

@@ -12,7 +12,7 @@ interface Window {
   used: number
 }
 
-/** Windows that have ended are forgotten when there are more than this, once a second. */
+/** Beyond this many windows, those that have ended are removed, at most once a second. */
 const maxWindows = 10_000
 const sweepMs = 1_000
 

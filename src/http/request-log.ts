@@ -4,28 +4,28 @@ import type { ErrorNumber, Failure } from '../contract/errors.ts'
 import type { Exchange } from './exchange.ts'
 import { type FoundRoute, toPath } from './routes.ts'
 
-/** These come with every request while the store is away or full, or the issuer is away. */
+/** Every request fails with one of these while the store is full or unreachable, or the issuer. */
 const lastingFaults: readonly ErrorNumber[] = [50301, 50302, 50400, 50700]
-/** Such a fault is over when no request has met it for this long. */
+/** Such a fault is over once no request has met it for this long. */
 const faultEndsMs = 5_000
 const ended = `has not occurred for ${faultEndsMs / 1000} s`
-/** How much of a path that the contract does not know is logged. */
+/** A path that the contract does not know is logged up to this length. */
 const maxPathLength = 200
 
 export interface RequestLogOptions {
   readonly logger: Logger
-  /** How many proxies in front are trusted to name their client (`X-Forwarded-For`). */
+  /** The number of trusted proxies in front (`X-Forwarded-For`). */
   readonly trustedProxies: number
 }
 
-/** Opens the log: each request at `debug`, faults of ours at `error`, lasting ones once. */
+/** Opens the log: each request at `debug`, server faults at `error`, a lasting one only once. */
 export function openRequestLog({ logger, trustedProxies }: RequestLogOptions) {
   const faults = openFaultLog(logger)
   const logsRequests = logger.isLevelEnabled('debug')
 
   function toClient({ headers, socket }: IncomingMessage): string | undefined {
     const forwarded = String(headers['x-forwarded-for'] ?? '').split(',')
-    // Each proxy adds the address of its own client at the end. Those before may be invented.
+    // Each proxy appends the address of its own client. Earlier entries may be forged.
     const address = trustedProxies > 0 ? forwarded.at(-trustedProxies)?.trim() : ''
     return address || socket.remoteAddress
   }
@@ -51,17 +51,17 @@ export function openRequestLog({ logger, trustedProxies }: RequestLogOptions) {
       })
     },
 
-    /** Logs a failure that is a fault of ours, of the store or of the issuer. */
+    /** Logs a failure of the service, the store or the issuer. */
     fail({ id, request }: Exchange, failure: Failure): void {
       const { number } = failure
-      // Refusals of an overloaded service are no news, and come in great numbers.
+      // Refusals under overload are expected, and come in great numbers.
       if (number < 50000 || number === 50300) return
       const ids = { requestId: id, ...toTrace(request) }
       if (lastingFaults.includes(number)) faults.note(ids, failure)
       else logger.error({ ...ids, error: number, err: failure.cause }, failure.message)
     },
 
-    /** Logs bytes that are no request. */
+    /** Logs bytes that are not a request. */
     refuse(requestId: string, client: string | undefined, { number }: Failure): void {
       logger.debug({ requestId, error: number, client }, 'refused')
     },
@@ -74,7 +74,7 @@ export function openRequestLog({ logger, trustedProxies }: RequestLogOptions) {
 const traceparent =
   /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(?:-|$)/
 
-/** The trace that a request belongs to, and the span that sent it; nothing if it names none. */
+/** The trace that a request belongs to, and the span that sent it; undefined if it names none. */
 function toTrace({ headers }: IncomingMessage): { traceId: string; parentId: string } | undefined {
   const [, traceId, parentId] = traceparent.exec(String(headers.traceparent ?? '')) ?? []
   return traceId && parentId ? { traceId, parentId } : undefined
@@ -108,7 +108,7 @@ function openFaultLog(logger: Logger) {
     close(): void {
       for (const [number, { count, timer }] of requestsBy) {
         clearTimeout(timer)
-        end(number, count, 'has occurred until now')
+        end(number, count, 'was still occurring at the end')
       }
     },
   }

@@ -108,7 +108,7 @@ const everyMethod = [...new Set([...methodsByPath.values()].flat())].sort().join
 export function answerUnrouted(exchange: Exchange, allowedHere: string | undefined): void {
   const { method, headers } = exchange.request
   const isPreflight = headers['access-control-request-method'] !== undefined
-  // The preflight of an unknown path passes, so that a browser shows our 404 and no CORS error.
+  // The preflight of an unknown path passes, so that a browser shows our 404, not a CORS error.
   const isAnywhere = exchange.url === '*' || (method === 'OPTIONS' && isPreflight)
   const allow = allowedHere ?? (isAnywhere ? everyMethod : undefined)
   if (allow === undefined) sendFailure(exchange, nothingAt(exchange.url))

@@ -49,7 +49,7 @@ export interface ServerParts {
   readonly isJournaled: boolean
 }
 
-/** Builds the HTTP side of the service. */
+/** Builds the HTTP server of the service. */
 export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnections'> {
   const { store, tokens, metrics, publicUrl, allowedOrigins, rateLimit, timeouts, isJournaled } =
     parts
@@ -127,7 +127,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
     const failure = toFailure(error)
     if (failure.number === 50700) writeHealth.noteDiskFull()
     log.fail(exchange, failure)
-    // Half an answer cannot be taken back. All that its client can see is that it breaks off.
+    // A part of the answer is sent. Only a cut connection can tell the client that it failed.
     if (exchange.response.headersSent) {
       exchange.response.destroy()
       exchange.error = failure.number
@@ -175,13 +175,13 @@ const importShareOfShutdown = 0.5
 /** The paths of the operations, which need a token. */
 const tokenPaths = /^\/(?:plants|events|metrics)/
 
-/** Requests of one token wait for each other, those without for one another; checks for nobody. */
+/** Requests take turns by token, and those without a token share a turn. Checks never wait. */
 function toKey({ url = '', headers }: IncomingMessage): string | undefined {
   if (url === '/healthz' || url === '/readyz') return undefined
   return tokenPaths.test(url) ? toTokenKey(headers) : ''
 }
 
-/** Request ids are unique over restarts and processes: a random start, then a count. */
+/** Request ids are unique across restarts and processes: a random start, then a count. */
 function buildRequestIds(): () => string {
   const start = randomBytes(6).toString('base64url')
   let count = 0

@@ -32,7 +32,7 @@
  * the error.
  *
  * Bounds. A page has 256 changes or 1 MiB. Kept: 16 pages, 4 MiB, and always the newest. One read
- * at a time. The store is watched while somebody follows.
+ * at a time. The store is watched while there are followers.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Position, toCursor, toPosition } from './position.ts'
@@ -48,7 +48,7 @@ export interface SharedPage extends JournalPage {
 export type Read = SharedPage | 'gone' | 'off'
 
 export interface JournalReader {
-  /** Every page after a position, as soon as it is there, until the signal. */
+  /** Every page after a position, as soon as it is there, until the signal aborts. */
   follow(after: Position | 'oldest', signal: AbortSignal): AsyncGenerator<Read, void, void>
   /** The page after a position as it is now, perhaps an empty one. */
   read(after: Position | 'oldest'): Promise<Read>
@@ -80,7 +80,7 @@ interface KeptPage {
 const pageEvents = 256
 const [maxPages, maxBytes] = [16, 4 * 1024 * 1024]
 const bytesPerTurn = 1024 * 1024
-/** What a follower takes of a turn at least: a small page is written to 64 of them. */
+/** The least that a follower counts for in a turn: a small page is written to 64 of them. */
 const minBytesOfTurn = bytesPerTurn / 64
 const eventOverhead = 128
 /** Changes this close together are read together: 5 ms, and up to 5 more for 1,000 followers. */

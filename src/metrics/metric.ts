@@ -5,7 +5,7 @@ export interface Metric {
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge' | 'histogram'
-  /** How the values of several processes become one. */
+  /** How the values of several processes are combined. */
   readonly aggregator: 'sum' | 'max' | 'min'
   readonly values: readonly Sample[]
 }
@@ -64,7 +64,7 @@ function toBuckets(name: string, labels: Labels, { bounds, counts, sum }: Histog
   ]
 }
 
-/** Joins the metrics of several processes into those of one service. */
+/** Merges the metrics of several processes. */
 export function mergeMetrics(processes: readonly (readonly Metric[])[]): Metric[] {
   const byName = Map.groupBy(processes.flat(), ({ name }) => name)
   return [...byName.values()].map((same) => {
@@ -74,8 +74,8 @@ export function mergeMetrics(processes: readonly (readonly Metric[])[]): Metric[
 }
 
 /**
- * The part of the metrics of an ended process that still counts: a total must never fall. Totals
- * that are not summed are those of a server, which the other processes report as well.
+ * The metrics of an exited process that still count, because a total must never fall. Totals that
+ * are not summed belong to the database server, and the other processes report them too.
  */
 export function toTotals(metrics: readonly Metric[]): Metric[] {
   return metrics.filter(({ type, aggregator }) => type !== 'gauge' && aggregator === 'sum')
@@ -99,7 +99,7 @@ function mergeSamples(metrics: readonly Metric[], aggregator: Metric['aggregator
   }
 }
 
-/** The media types in which metrics can be read, with what each is called in full. */
+/** The media types of the metrics, each with its full `Content-Type`. */
 export const metricsContentTypes = {
   'text/plain': 'text/plain; version=0.0.4; charset=utf-8',
   'application/openmetrics-text': 'application/openmetrics-text; version=1.0.0; charset=utf-8',
@@ -113,8 +113,8 @@ export function writeMetrics(metrics: readonly Metric[], mediaType: MetricsMedia
     const families = metrics.map((metric) => writeFamily(metric, metric.name, escapeHelp))
     return `${families.join('\n\n')}\n`
   }
-  // In OpenMetrics the suffix of a counter belongs to its samples, not to its name, and help is
-  // escaped as labels are.
+  // In OpenMetrics the suffix of a counter belongs to its samples, not to its name, and help text
+  // is escaped like labels.
   const families = metrics.map((metric) =>
     writeFamily(metric, metric.name.replace(/_total$/, ''), escapeLabel),
   )

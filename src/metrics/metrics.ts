@@ -12,15 +12,15 @@ import { watchProcess } from './process.ts'
 import { buildRequestMetrics, type Counters, countAnswer } from './requests.ts'
 import { collectJournal, toBoundMetrics, toStoreMetrics } from './store.ts'
 
-/** Counts what the service does, and writes it down for the operator. */
+/** Counts what the service does, and writes the metrics of a scrape. */
 export interface Metrics {
-  /** The counters of an operation or page; without a name, those of everything else. */
+  /** The counters of an operation or page; without a name, of everything else. */
   countersOf(name?: string): Counters
-  /** Counts a failure if it is the refusal of a request beyond a bound. */
+  /** Counts a failure that refuses a request because of a bound. */
   countRefusal(failure: Failure): void
-  /** Counts the answer to bytes that are no whole request. */
+  /** Counts the answer to bytes that are not a complete request. */
   countRawAnswer(failure: Failure): void
-  /** Counts a connection beyond the bound. */
+  /** Counts a connection that was refused because too many are open. */
   countDrop(): void
   watchConnections(count: () => number): void
   /** How many requests this process has received so far. */
@@ -37,7 +37,7 @@ export interface MetricsParts {
   readonly journal: JournalMeasures
   /** How many tokens were used within the last minutes. */
   readonly tokensInUse: () => number
-  /** Turns the function that collects the metrics of this process into that of all processes. */
+  /** Wraps the collector of this process into one that collects from all processes. */
   readonly joinProcesses?: JoinProcesses
 }
 
@@ -94,7 +94,7 @@ export function openMetrics(parts: MetricsParts): Metrics {
       countConnections = count
     },
     async write(mediaType) {
-      // Scrapes at the same time share the work, so that many cost no more than one.
+      // Concurrent scrapes share one collection.
       collecting ??= collectAll().finally(() => {
         collecting = undefined
       })

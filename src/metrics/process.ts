@@ -42,7 +42,7 @@ export function watchProcess(): ProcessWatch {
         ),
         toHistogram(
           'plant_store_event_loop_delay_seconds',
-          'How late a timer ran: the time for which the event loop answered nobody.',
+          'How late a timer ran, because the event loop was busy.',
           [[{}, delays]],
         ),
       ]
@@ -61,7 +61,7 @@ function watchEventLoop(delays: Histogram): () => void {
   return () => clearInterval(timer)
 }
 
-/** Sockets and files. Other systems than Linux do not tell. */
+/** Sockets and files. Only Linux reports them. */
 function toDescriptors(max: number | undefined): Metric[] {
   const open = countDescriptors()
   return [
@@ -72,7 +72,7 @@ function toDescriptors(max: number | undefined): Metric[] {
 
 function countDescriptors(): number | undefined {
   try {
-    // Linux 6.2 and later tell the number at once; a list of 20,000 takes milliseconds.
+    // Linux 6.2 and later report the count as the size. Listing 20,000 takes milliseconds.
     return statSync('/proc/self/fd').size || readdirSync('/proc/self/fd').length
   } catch {
     return undefined

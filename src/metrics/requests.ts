@@ -19,7 +19,7 @@ import { type Metric, toCounter, toGauge, toHistogram } from './metric.ts'
 /** The counters of one operation or page. Answers count by their status or error number. */
 export interface Counters {
   readonly operation: string
-  /** Statuses and error numbers are the contract's, so there are few, whatever clients send. */
+  /** By status or error number: all of them are the contract's, so there are only a few. */
   readonly outcomes: Map<number, { count: number }>
   readonly seconds: Histogram
   readonly requestBytes: Histogram
@@ -37,7 +37,7 @@ export interface Answered {
   readonly responseBytes: number
 }
 
-/** Counts an answer. It is on the path of every request, and cheap. */
+/** Counts an answer. It runs for every request, so it must stay cheap. */
 export function countAnswer(
   counters: Counters,
   { outcome, seconds, requestBytes, responseBytes }: Answered,
@@ -53,7 +53,7 @@ export function countAnswer(
 
 /** Counts requests by operation, and refusals by reason. */
 export interface RequestMetrics {
-  /** The counters of an operation or page; without a name, those of everything else. */
+  /** The counters of an operation or page; without a name, of everything else. */
   countersOf(name?: string): Counters
   countRefusal(reason: RefusalReason): void
   /** How many requests have begun. */
@@ -74,7 +74,7 @@ export function buildRequestMetrics(): RequestMetrics {
     addCounters(name, [200, ...failures])
   }
 
-  // Successes and faults of ours are there from the start, so that the first one is an increase.
+  // Successes and server errors start at 0, so that Prometheus sees the first one as an increase.
   function addCounters(operation: string, outcomes: readonly number[]): Counters {
     const expected = outcomes.filter((outcome) => outcome < 400 || outcome >= 50000)
     const counters: Counters = {

@@ -29,7 +29,7 @@ export function toStoreMetrics(measures: StoreMeasures): Metric[] {
       'plant_store_fsync_duration_seconds',
       'Time that writing the log and its fsync took, by the place where it ran.',
       toLabelled(fsyncSeconds),
-      // A server reports its own totals to every process.
+      // A database server reports the same totals to every process.
       fsyncSeconds.some(([place]) => place === 'server') ? 'max' : 'sum',
     ),
     toGauge(
@@ -60,8 +60,8 @@ export function toBoundMetrics({ bytes, droppedChanges }: JournalMeasures): Metr
 type Followed = Pick<Store, 'readJournal' | 'journalEnd' | 'receivers'>
 
 /**
- * How long the journal is, and how far the receivers of webhooks are behind. Both are counted in
- * commits, of which the journal knows the numbers: counting changes would read all of it.
+ * The length of the journal, and how far each webhook receiver is behind. Both are in commits,
+ * which are numbered: counting changes would read the whole journal.
  */
 export async function collectJournal(store: Followed, now: number): Promise<Metric[]> {
   try {
@@ -91,7 +91,7 @@ export async function collectJournal(store: Followed, now: number): Promise<Metr
       ...toProgress(receivers, backlogs, end, now),
     ]
   } catch {
-    // The store is away, which has a metric of its own.
+    // The store is unreachable, which `plant_store_store_up` reports.
     return []
   }
 }
@@ -109,7 +109,7 @@ function toReceivers(receivers: readonly Receiver[]): Metric[] {
   ]
 }
 
-/** The operator names the receivers, a hundred at most, so that each may have a label. */
+/** Each receiver may have a label: there are at most 100, and only the operator adds them. */
 function toProgress(
   receivers: readonly Receiver[],
   backlogs: readonly Backlog[],
@@ -120,7 +120,7 @@ function toProgress(
   const oldest = new Map(backlogs.map(({ id, position }) => [id, position]))
   const toBehind = ({ id, progress: { position } }: Receiver) => {
     const waiting = oldest.get(id)
-    // The commit of the oldest delivery counts, that of a position does not.
+    // The commit of the oldest delivery is still to be delivered. That of a position is not.
     return waiting === undefined ? toDistance(position, end) : toDistance(waiting, end) + 1
   }
   return [
@@ -142,7 +142,7 @@ function toProgress(
   ]
 }
 
-/** How many commits are between two positions. */
+/** The number of commits between two positions. */
 function toDistance(from: Position, to: Position): number {
   return Math.max(0, (toCursor(to)?.seq ?? 0) - (toCursor(from)?.seq ?? 0))
 }

@@ -20,7 +20,7 @@ export function newTokenId(): string {
   return `tok_${randomText(12)}`
 }
 
-/** Whether the text has the form of a token. Finds typing errors without asking the store. */
+/** Whether the text has the form of a token. Catches typos without asking the store. */
 export function isWellFormed(token: string): boolean {
   return (
     wellFormed.test(token) &&

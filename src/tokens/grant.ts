@@ -8,8 +8,8 @@ export interface Grant {
   readonly expiresAt: number
   lastUsedAt: number
   /**
-   * As of the look-up. Grants from before the last revocation no longer count. No revocation ends a
-   * JSON Web Token.
+   * The token revision at the time of the look-up: grants from before the last revocation no longer
+   * count. JSON Web Tokens cannot be revoked.
    */
   readonly revision: bigint | 'issuer' | undefined
 }

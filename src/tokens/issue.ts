@@ -28,11 +28,9 @@ export async function issueToken(
 /** What the first token of a store may do. */
 export const firstTokenRequest = { name: 'first', scopes: plantScopes, lifetimeMs: undefined }
 
-/**
- * Makes the first token of an empty store. When several processes start at once, only one makes it.
- */
+/** Makes the first token of an empty store. Of several processes that start, only one makes it. */
 export async function issueFirstToken(store: Store): Promise<IssuedToken | undefined> {
-  // A full disk takes no write, and a service that needs no token starts all the same.
+  // Looks first: a service that needs no token must also start on a full disk.
   if ((await store.listTokens()).length > 0) return undefined
   const issued = buildToken(firstTokenRequest, Date.now())
   return (await store.addFirstToken(issued.record)) === 'added' ? issued : undefined

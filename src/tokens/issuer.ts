@@ -14,17 +14,17 @@ import { expired, type Grant } from './grant.ts'
  * Keys. The address of the key set comes from OpenID discovery and is kept until it fails. Keys are
  * fetched at the start, without delaying it, then every 10 minutes, and for a token with an unknown
  * key at most once a minute. Until the first fetch succeeds, there is one every 5 s. Only requests
- * with an unknown key wait for the issuer. Known keys stay while it is away.
+ * with an unknown key wait for the issuer. Known keys stay valid while it is unreachable.
  *
- * Grants. Verified tokens are remembered in a map by the end of their signature, because V8 hashes
- * a long text more slowly than SHA-256 does. The whole text is then compared, so nothing rests on
- * the end alone. When the keys change, all grants are forgotten: a key may have been withdrawn.
+ * Grants. Verified tokens are cached in a map, by the end of their signature: V8 would take longer
+ * to hash the whole token than SHA-256 does. A hit is then compared in full. When the keys change,
+ * the cache is cleared, because a key may have been withdrawn.
  *
- * Bounds. One request to the issuer at a time, 5 s for both answers, 64 and 256 KiB for them, no
- * redirects; 1,000 requests that wait for it; 10,000 tokens and 16 MiB of them remembered.
+ * Bounds. One request to the issuer at a time, without redirects; 5 s for both answers, of at most
+ * 64 and 256 KiB; 1,000 requests waiting for it; 10,000 cached tokens, 16 MiB of them.
  */
 export interface Issuer {
-  /** The grant of a token that is remembered. */
+  /** The grant of a token that is in the cache. */
   find(token: string): Grant | undefined
   /** Verifies a token. Fails with a `Failure`. */
   verify(token: string): Promise<Grant>
@@ -41,7 +41,7 @@ export interface TrustedIssuer {
 export interface IssuerOptions extends TrustedIssuer {
   /** How long the issuer may take for its answers. */
   readonly timeoutMs: number
-  /** Called when the issuer does not answer as it should, until it does again. */
+  /** Called when the issuer stops answering properly, and `onBack` once it does again. */
   readonly onAway: (error: unknown) => void
   readonly onBack: () => void
 }
@@ -64,7 +64,7 @@ interface Remembered {
   readonly grant: Grant
 }
 
-/** Whether an address may be that of an issuer: encrypted, or on this machine. */
+/** Whether a URL may name an issuer: https, or http on this machine. */
 export function isIssuerUrl(text: string): boolean {
   const url = URL.parse(text)
   if (url === null || url.search || url.hash || url.username || url.password) return false
@@ -79,7 +79,7 @@ export function isJwt(token: string): boolean {
   return second !== -1 && !token.includes('.', second + 1)
 }
 
-/** Opens the check of the tokens of an issuer, which may be away. */
+/** Opens the verifier of an issuer's tokens. The issuer may be unreachable at first. */
 export function openIssuer(options: IssuerOptions): Issuer {
   const { url: issuer, audience, timeoutMs, onAway, onBack } = options
   const library = import('jose')
@@ -93,7 +93,7 @@ export function openIssuer(options: IssuerOptions): Issuer {
   let fetchedAt = 0
   let waiting = 0
 
-  /** Fetches the keys, or waits for the fetch in flight. It never fails: `state` tells. */
+  /** Fetches the keys, or waits for the fetch in flight. Never rejects: `state` has the outcome. */
   function fetchKeys(): Promise<void> {
     fetching ??= renewKeys().finally(() => {
       fetching = undefined
@@ -162,7 +162,7 @@ export function openIssuer(options: IssuerOptions): Issuer {
       })
       requireUniqueNames(token)
       const grant = toGrant(payload)
-      // Keys that changed meanwhile may lack this token's: the grant is used once and not kept.
+      // If the keys changed meanwhile, this token's key may be gone: the grant is not cached.
       return keys === keysBefore ? remember(token, grant) : grant
     } catch (error) {
       if (error instanceof Failure) throw error
@@ -216,14 +216,14 @@ function toDiscoveryUrl(issuer: string): URL {
 
 function toKeysUrl(discovery: string, issuer: string): URL {
   const { issuer: named, jwks_uri: keysUrl } = JSON.parse(discovery)
-  if (named !== issuer) throw new Error('the issuer calls itself by another name')
+  if (named !== issuer) throw new Error('the discovery document names another issuer')
   if (typeof keysUrl !== 'string' || !isIssuerUrl(keysUrl)) {
-    throw new Error('the issuer names no key set with an https address')
+    throw new Error('the discovery document has no jwks_uri with https')
   }
   return new URL(keysUrl)
 }
 
-/** The text of an answer 200. Redirects are not followed. */
+/** The body of a 200 response. Redirects are not followed. */
 async function fetchText(url: URL, maxBytes: number, signal: AbortSignal): Promise<string> {
   // An import of `node:http` would load Node's web client as well.
   const { request } =
@@ -236,7 +236,7 @@ async function fetchText(url: URL, maxBytes: number, signal: AbortSignal): Promi
   const sent = request(url, { signal, headers, agent: false, ...trust }).end()
   try {
     const [answer] = await once(sent, 'response')
-    // What happens from here on ends the answer, too.
+    // From here on, an error also ends the response, which the loop reports.
     sent.on('error', () => {})
     if (answer.statusCode !== 200) throw new Error(`${url.host} answers ${answer.statusCode}`)
     const chunks: Buffer[] = []
@@ -252,7 +252,7 @@ async function fetchText(url: URL, maxBytes: number, signal: AbortSignal): Promi
   }
 }
 
-/** `JSON.parse` takes the last of two claims with the same name. We take neither. */
+/** `JSON.parse` takes the last of two claims with the same name. We refuse the token. */
 function requireUniqueNames(token: string): void {
   try {
     for (const part of token.split('.', 2)) {
@@ -263,9 +263,9 @@ function requireUniqueNames(token: string): void {
   }
 }
 
-/** The grant of a token whose signature and claims hold. */
+/** The grant of a token whose signature and claims are valid. */
 function toGrant({ iss, sub = '', exp = NaN, scope, scp }: JWTPayload): Grant {
-  // It may be missing, and `JSON.parse` reads 1e999 as Infinity: such a token would never expire.
+  // `exp` may be missing, or Infinity (1e999 in JSON): such a token would never expire.
   if (!Number.isFinite(exp)) throw invalidJwt('exp')
   if (typeof sub !== 'string') throw invalidJwt('sub')
   return {
@@ -279,7 +279,7 @@ function toGrant({ iss, sub = '', exp = NaN, scope, scp }: JWTPayload): Grant {
 
 const idPrefix = 'jwt-'
 
-/** Who is behind a token, for the journal, the log and every bound: the same for all its tokens. */
+/** Identifies a subject in the journal, the log and every bound, whichever token it uses. */
 export function toSubjectId(issuer: string, subject: string): string {
   const hash = createHash('sha256').update(`${issuer} ${subject}`).digest('hex')
   return idPrefix + hash.slice(0, 32)

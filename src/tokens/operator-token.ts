@@ -1,17 +1,17 @@
 import { closeSync, constants, openSync, readSync } from 'node:fs'
 import { explainErrno } from '../errno.ts'
 
-/** The token of the operator's own choice, or the mistake in it. */
+/** The token that the operator has chosen, or what is wrong with it. */
 export type OperatorToken =
   | { readonly token: string | undefined; readonly mistake?: undefined }
   | { readonly token?: undefined; readonly mistake: string }
 
 const minLength = 20
-/** A longer one would not fit into the headers of a request. */
+/** A longer token would not fit into the headers of a request. */
 const maxLength = 8 * 1024
 const expected = `${minLength} or more visible ASCII characters`
 
-/** Takes the token from its variable, or from the file that the other variable names. */
+/** Takes the token from PLANT_STORE_TOKEN, or from the file that PLANT_STORE_TOKEN_FILE names. */
 export function readOperatorToken(
   given: string | undefined,
   path: string | undefined,
@@ -36,7 +36,7 @@ function isWellFormed(text: string): boolean {
   return text.length >= minLength && text.length <= maxLength && /^[!-~]+$/.test(text)
 }
 
-/** Enough of a file to tell that it is too long. */
+/** The beginning of a file: enough to see whether it is too long. */
 function readStart(path: string): string {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {

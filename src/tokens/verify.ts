@@ -15,16 +15,16 @@ export interface TokenVerifier {
   verify(token: string, now?: number): Grant | Promise<Grant>
   /** Whether a grant is known to be still valid. If not, verify its token again. */
   isCurrent(grant: Grant): boolean
-  /** How many tokens were used since this time, at most those that are remembered. */
+  /** How many of the cached tokens were used since this time. */
   countUsed(since: number): number
   close(): Promise<void>
 }
 
 export interface TokenVerifierOptions {
   readonly store: Store
-  /** The token of the operator's own choice, with every scope. */
+  /** The token that the operator has chosen, with every scope. */
   readonly operatorToken: string | undefined
-  /** Whose JSON Web Tokens count as well; closed with the verifier. */
+  /** Verifies JSON Web Tokens. It is closed with the verifier. */
   readonly issuer?: Issuer | undefined
   /** Called when a query in the background fails. */
   readonly onError: (error: unknown) => void
@@ -80,7 +80,7 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
     const record = await store.findToken(hash)
     if (record === undefined || record.revokedAt !== undefined) throw invalid()
     const grant = toGrant(record.id, record.scopes, revisionBefore, record.expiresAt)
-    // A revocation seen meanwhile may be of this token: the grant is used once and not kept.
+    // If a revocation was seen meanwhile, it may be of this token: the grant is not cached.
     return revision === revisionBefore ? remember(token, grant) : use(grant)
   }
 
@@ -135,7 +135,7 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
   }
 }
 
-/** The id changes with the token: it is the beginning of its hash, too short to guess from. */
+/** The id is the start of the token's hash: it changes with the token, and does not reveal it. */
 function toOperator(token: string | undefined) {
   if (token === undefined) return undefined
   const hash = hashToken(token)

@@ -3,17 +3,14 @@ import type { Entry } from './entry.ts'
 import type { Outcome } from './outcome.ts'
 
 export interface BatchBounds {
-  /** Read when a batch begins. */
+  /** Read when a batch begins, because it may change. */
   readonly entries: number
   readonly characters: number
   /** How many batches are stored at a time. */
   readonly inFlight: number
 }
 
-/**
- * Groups entries into bounded batches. When the source fails, the entries before the failure come
- * first.
- */
+/** Groups entries into bounded batches. If the source fails, the entries before that come first. */
 export async function* toBatches(
   groups: AsyncIterable<Entry[]>,
   bounds: BatchBounds,
@@ -57,8 +54,8 @@ interface Batch {
 }
 
 /**
- * Stores batches, several at a time, until the source ends or the signal aborts. Whatever ends it,
- * the listener has heard of every batch that was begun.
+ * Stores batches, several at a time, until the source ends or the signal aborts. However it ends,
+ * the listener is told about every batch that was begun.
  */
 export async function putBatches(
   batches: AsyncIterable<Entry[]>,
@@ -83,7 +80,7 @@ export async function putBatches(
     }
   }
 
-  /** Two batches with an id in common run one by one: their order decides which plant stays. */
+  /** Batches that share an id run one after the other: their order decides which plant stays. */
   function mustWait(ids: ReadonlySet<bigint>): boolean {
     return (
       inFlight.length === maxInFlight || inFlight.some((batch) => !batch.ids.isDisjointFrom(ids))
@@ -108,7 +105,7 @@ export async function putBatches(
   }
 }
 
-/** The outcome of each entry: that of its plant, or its refusal. */
+/** The outcome of each entry: what became of its plant, or its refusal. */
 function toEntryOutcomes(entries: readonly Entry[], outcomes: readonly Outcome[]): Outcome[] {
   const ofPlants = outcomes.values()
   return entries.map(({ refusal }) => {

@@ -28,7 +28,7 @@ export interface Reader {
 /** The file cannot be read at all, or not beyond this line. */
 export class UnreadableFile extends Error {
   readonly error: ErrorNumber
-  /** The delimiter of the file, if it differs from that of the reader. */
+  /** The delimiter of the file, if the reader expects another one. */
   readonly delimiter: string | undefined
 
   constructor(

@@ -7,7 +7,7 @@ export function isDamagedGzip(error: unknown): boolean {
   return error instanceof Error && 'code' in error && String(error.code).startsWith('Z_')
 }
 
-/** Decompresses gzip, which its first bytes tell, whatever the file is called. */
+/** Decompresses gzip, recognised by its first bytes. Anything else passes through. */
 export async function* decompress(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const iterator = chunks[Symbol.asyncIterator]()
   let start = Buffer.alloc(0)
@@ -25,8 +25,8 @@ export async function* decompress(chunks: AsyncIterable<Buffer>): AsyncGenerator
 }
 
 /**
- * Decompresses gzip. When the data is damaged or its source fails, everything before that comes
- * first, which a pipeline of streams would drop.
+ * Decompresses gzip. If the data is damaged or its source fails, everything before that comes
+ * first: a pipeline of streams would drop it.
  */
 export async function* gunzip(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const stream = createGunzip({ chunkSize })

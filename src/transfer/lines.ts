@@ -21,7 +21,7 @@ export interface LineRule {
   readonly longLine: 'is refused' | 'ends the file'
 }
 
-/** A request body plus the id, which a PUT has in its path: so every export can be imported. */
+/** A request body plus an id, which PUT has in its path, so that every export can be imported. */
 export const linesOfFiles: LineRule = {
   maxBytes: limits.bodyBytes + 64,
   longLine: 'is refused',
@@ -121,7 +121,7 @@ export async function* readLines(
   yield [takeHeld()]
 }
 
-/** Pieces are small, because all lines of a piece are read in one turn. */
+/** Pieces are small, because all lines of a piece are read in one turn of the event loop. */
 const maxPieceBytes = 4 * 1024
 
 async function* inPieces(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

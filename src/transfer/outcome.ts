@@ -13,7 +13,7 @@ export function toOnConflict(rule: ConflictRule): OnConflict {
   return rule === 'replace' ? 'replace' : 'keep'
 }
 
-/** The outcome of a plant, under the rule for ids that have other content. */
+/** The outcome of a plant under a conflict rule. */
 export function toOutcome(outcome: ImportOutcome, rule: ConflictRule): Outcome {
   if (outcome !== 'conflict') return plainOutcomes[outcome]
   return rule === 'skip' ? skipped : conflict

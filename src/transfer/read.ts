@@ -13,10 +13,10 @@ export function buildReader(format: Format, delimiter?: string): Reader {
   return format === 'csv' ? buildCsvReader(delimiter) : buildNdjsonReader()
 }
 
-/** How long lines are read before everything else gets a turn. */
+/** How long lines are read before yielding to the event loop. */
 const turnMs = 2
 
-/** Reads a file of plants, some entries at a time. No turn of the event loop is a long one. */
+/** Reads a file of plants, some entries at a time, without blocking the event loop for long. */
 export async function* readPlants(
   chunks: AsyncIterable<Buffer>,
   reader: Reader,
@@ -69,7 +69,7 @@ function read({ number: line, text, fault }: Line): Entry | undefined {
   }
 }
 
-/** The id of an object that is no plant, if it has one. */
+/** The id of an object that is not a plant, if it has one. */
 function findId(text: string, { number }: Failure): bigint | undefined {
   if (number !== 40003) return undefined
   try {

@@ -2,12 +2,12 @@ import { Failure } from '../contract/errors.ts'
 import type { Entry } from './entry.ts'
 import type { Outcome } from './outcome.ts'
 
-/** The outcomes of an import so far. They are true at every moment, however it ends. */
+/** The outcomes of an import so far. They are accurate at any moment, however it ends. */
 export interface Tally {
   readonly counts: Record<Outcome['kind'], number>
   /** The last line that was stored or refused, or that failed. */
   lastLine: number
-  /** Lines that failed, and whether some of them may be stored all the same. */
+  /** Lines that failed, and whether some of them may be stored anyway. */
   readonly failed: FailedLines[]
 }
 
@@ -43,13 +43,13 @@ export function countFailed(tally: Tally, entries: readonly Entry[], error: unkn
   tally.lastLine = last
 }
 
-/** Whether the failure, or its cause, is one that comes before anything is stored. */
+/** Whether the failure, or its cause, means that nothing was stored. */
 function saysNothingStored(error: unknown): boolean {
   const failure = error instanceof Failure ? error : (error as Error | undefined)?.cause
   return failure instanceof Failure && failure.number !== 50400
 }
 
-/** The last line of the last entry, which may have several. */
+/** The last line of the last entry, which may span several. */
 function toLastLine(entries: readonly Entry[]): number | undefined {
   const last = entries.at(-1)
   return last && last.line + last.text.split('\n').length - 1

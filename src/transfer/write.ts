@@ -8,7 +8,7 @@ export interface ExportForm {
   readonly format: Format
   /** What separates the fields of CSV: a comma, unless one is given. */
   readonly delimiter?: string | undefined
-  /** Whether CSV is for a spreadsheet: it must not run what is stored as text. */
+  /** Whether CSV is for a spreadsheet, which must not run stored text as a formula. */
   readonly spreadsheet?: boolean | undefined
 }
 
@@ -51,7 +51,7 @@ function buildCsvWriter({ delimiter = ',', spreadsheet = false }: ExportForm): W
   // Spreadsheets trim blanks at the edges of a field that has no quotes.
   const needsQuotes = new RegExp(`["\\r\\n${delimiter}]|^$|^\\s|\\s$`)
 
-  /** An empty text gets quotes: a field without any text is an absent one. */
+  /** Empty text is quoted: an empty field without quotes stands for an absent member. */
   function toField(text: string): string {
     return needsQuotes.test(text) ? `"${text.replaceAll('"', '""')}"` : text
   }
@@ -66,8 +66,8 @@ function buildCsvWriter({ delimiter = ',', spreadsheet = false }: ExportForm): W
 }
 
 /**
- * Where a spreadsheet would begin a formula: at the start of a text, and also after whatever may
- * separate fields, because a spreadsheet may split them in another way than they were written.
+ * Where a spreadsheet would see a formula: at the start of a text, and after any character that may
+ * separate fields, because a spreadsheet may assume another delimiter.
  */
 const formulas = /(^|[,;\t\r\n])(?=(?:[^\S\t\r\n]|")*[=+\-@＝＋－＠])|^(?=[\t\r])/g
 

@@ -3,7 +3,7 @@ import { sign } from './receiver.ts'
 import type { Outcome } from './schedule.ts'
 import type { Transport } from './transport.ts'
 
-/** A plant to send as JSON, and how the request names it. */
+/** A plant as JSON, with the id and the event of its request. */
 export interface Message {
   readonly id: string
   readonly event: string

@@ -3,15 +3,15 @@ import type { JournalEvent, JournalPage } from '../store/store.ts'
 import { type Budget, type Queue, toKnownRow, toNewRow } from './queue.ts'
 import type { SenderSettings } from './settings.ts'
 
-/** Fills the queue of a receiver: with what the store has, then from the journal. */
+/** Fills the queue of a receiver: with its deliveries in the store, then from the journal. */
 export interface Feed {
   /** Whether there may be something to read, and room for it. */
   hasDemand(): boolean
   /** Reads deliveries of the store, or a page of the journal. Returns what to take of it. */
   read(): Promise<Taken | undefined>
-  /** Goes on from what was taken. What could not be taken is read again. */
+  /** Continues after what was taken. After a failure, it is read again. */
   endTake(taken: Taken, outcome: 'saved' | 'failed'): void
-  /** What to take before an end: the position, if it has moved. */
+  /** The position to save before closing, if it has moved. */
   takePosition(): Taken | undefined
   /** The journal may have more. */
   wake(): void
@@ -35,10 +35,10 @@ export interface FeedOptions {
   readonly onDemand: () => void
 }
 
-/** How long a position waits to be saved that has only passed unwanted changes. */
+/** How long a position that has only passed unwanted changes waits to be saved. */
 const positionMs = 1_000
-/** A step takes many changes: it waits until this part of the room is free, or there is no work. */
-const free = 1 / 4
+/** To insert many rows together, a take waits until this part of the queue is free, or all sent. */
+const freePart = 1 / 4
 const gapReason = 'a gap: some changes were no longer kept and have not been sent'
 
 export function openFeed(options: FeedOptions): Feed {
@@ -47,7 +47,7 @@ export function openFeed(options: FeedOptions): Feed {
   const types = new Set<string>(receiver.types)
   let cursor = receiver.progress.position
   let savedPosition = cursor
-  /** Finished after the cursor by release 1.1.0. */
+  /** Changes after the cursor that release 1.1.0 has delivered. */
   let ahead = new Set(receiver.progress.ahead)
   let positionTimer: NodeJS.Timeout | undefined
   let isPositionDue = false
@@ -71,7 +71,7 @@ export function openFeed(options: FeedOptions): Feed {
     const { rows, bytes, busy } = queue.counts
     if (rows >= maxRows || bytes >= maxBytes) return false
     const isIdle = busy === 0 && queue.peek() === undefined
-    return isIdle || (rows <= maxRows * (1 - free) && bytes <= maxBytes * (1 - free))
+    return isIdle || (rows <= maxRows * (1 - freePart) && bytes <= maxBytes * (1 - freePart))
   }
 
   async function load(): Promise<void> {
@@ -97,7 +97,7 @@ export function openFeed(options: FeedOptions): Feed {
       const page = await readPage(cursor)
       if (page === 'off') return undefined
       if (page !== 'gone') return choose(page, cursor, undefined)
-      // Goes on from the oldest change that is kept.
+      // Continues from the oldest change that is kept.
       const oldest = await readPage('oldest')
       return typeof oldest === 'string' ? undefined : choose(oldest, oldest.begin, gapReason)
     } catch (error) {
@@ -122,7 +122,7 @@ export function openFeed(options: FeedOptions): Feed {
       }
       position = event.position
     }
-    // A commit during the read has set this already.
+    // A commit during the read may have set this already.
     mayRead ||= page.events.length > 0
     const taken = { ...claim, position, ahead: [...left], deliveries, gap }
     if (deliveries.length > 0 || gap !== undefined) return taken
@@ -130,7 +130,7 @@ export function openFeed(options: FeedOptions): Feed {
     return undefined
   }
 
-  /** The position is saved with the next wanted change, or after a while. */
+  /** The position is saved with the next wanted change, or after `positionMs`. */
   function moveTo(taken: Taken): void {
     cursor = taken.position
     ahead = new Set(taken.ahead)

@@ -6,9 +6,9 @@ import type { Worker } from './worker.ts'
 export interface Leases {
   list(): Iterable<Worker>
   size(): number
-  /** Takes over changes by operators, renews leases, and takes those that are free. */
+  /** Applies changes by operators, renews the leases, and claims those that are free. */
   poll(): Promise<void>
-  /** Whether the leases are valid, as far as this process knows. */
+  /** Whether the leases are valid, by the clock of this process. */
   isHeld(): boolean
   /** Stops delivering to a receiver, which another process may have taken over. */
   drop(worker: Worker): void
@@ -20,11 +20,11 @@ export interface LeasesOptions {
   readonly settings: SenderSettings
   /** Starts delivering to a receiver. */
   readonly open: (receiver: Receiver, claim: Claim) => Promise<Worker>
-  /** Saves what was done. */
+  /** Saves the outcomes of all workers. */
   readonly flush: () => Promise<void>
-  /** Resolves when nothing is being taken: a position that is read meanwhile may be old. */
+  /** Resolves when no take is in progress: a position that is read during one may be outdated. */
   readonly settle: () => Promise<void>
-  /** Called when there may be other receivers than before. */
+  /** Called when the receivers may have changed. */
   readonly onChange: () => void
 }
 
@@ -35,7 +35,7 @@ export function buildLeases(options: LeasesOptions): Leases {
   let revision: bigint | undefined
   let hasReceivers = false
   let claimedAt = -Infinity
-  /** Whether to claim at once, and not only when the leases have to be renewed. */
+  /** Whether to claim at the next poll, instead of at the next renewal. */
   let hasNews = false
 
   async function poll(): Promise<void> {
@@ -49,7 +49,7 @@ export function buildLeases(options: LeasesOptions): Leases {
     if (hasReceivers && isDue) await claim()
   }
 
-  /** Takes over what operators have changed. Returns whether there are receivers at all. */
+  /** Applies what operators have changed. Returns whether there are any receivers. */
   async function refresh(): Promise<boolean> {
     const found = await listById()
     for (const worker of [...workers.values()]) {
@@ -62,7 +62,7 @@ export function buildLeases(options: LeasesOptions): Leases {
   }
 
   async function claim(): Promise<void> {
-    // Counted from before the request: the store may count from any time after that.
+    // Taken before the request, because in the store the lease may begin at any time after it.
     const askedAt = performance.now()
     hasNews = false
     const claims = await store.claim(owner, settings.leaseMs)
@@ -86,7 +86,7 @@ export function buildLeases(options: LeasesOptions): Leases {
     return new Map((await store.list()).map((receiver) => [receiver.id, receiver]))
   }
 
-  /** Ends the work for a receiver that is paused, and saves what was done. */
+  /** Ends the work for a receiver that is paused, and saves its outcomes. */
   async function retire(worker: Worker): Promise<void> {
     if (retiring.has(worker)) return
     retiring.add(worker)

@@ -11,29 +11,29 @@ export interface Row {
   /** Undefined where only the store has it. */
   body: string | undefined
   attempts: number
-  /** When the next attempt is due, on the clock of the calendar and on `performance.now`. */
+  /** When the next attempt is due: in wall-clock time, and by `performance.now()`. */
   dueAt: number | undefined
   readyAt: number
   lastStatus: number | undefined
   lastError: string | undefined
-  /** Busy from the start of an attempt until the store knows how it ended. */
+  /** Busy from the start of an attempt until its outcome is saved. */
   isBusy: boolean
-  /** Whether it has arrived. */
+  /** Whether the receiver has acknowledged it. */
   isDone: boolean
 }
 
-/** The rows that wait for a receiver, one line for each plant: only the first may be sent. */
+/** The rows that wait for a receiver, in a line for each plant: only its first may be sent. */
 export interface Queue {
-  /** Adds a row after those of its plant. */
+  /** Adds a row at the end of the line of its plant. */
   add(row: Row): void
   /** Replaces all rows that are not busy. */
   reset(rows: readonly Row[]): void
   has(position: string): boolean
   /** The next row that may be sent. */
   peek(): Row | undefined
-  /** Takes that row: it is busy. */
+  /** Takes that row and marks it as busy. */
   next(): Row
-  /** Puts a busy row back, to be sent at its time. */
+  /** Puts a busy row back, to be sent when it is due. */
   putBack(row: Row): void
   /** Removes a busy row. The next of its plant may be sent. */
   remove(row: Row): void
@@ -43,7 +43,7 @@ export interface Queue {
   close(): void
 }
 
-/** The rows whose body is in memory leave through `onDrop`. `onReady` says that one is due. */
+/** `onReady` is called when a row becomes due, `onDrop` when one leaves the queue. */
 export interface QueueOptions {
   readonly onReady: () => void
   readonly onDrop: (row: Row) => void
@@ -74,7 +74,7 @@ export function openQueue({ onReady, onDrop }: QueueOptions): Queue {
     if (row.readyAt > performance.now()) {
       delayed.add(row)
       if (row.readyAt < timerAt) arm(row.readyAt)
-      // Rows that were tried before come first: their time has come.
+      // Retries go first: they have waited until they were due.
     } else if (row.attempts > 0) ready.unshift(row)
     else ready.push(row)
   }
@@ -167,8 +167,8 @@ export function toNewRow({ position, plantId, type, at, body }: NewDelivery): Ro
 }
 
 /**
- * The row of a delivery that the store has. A clock that was set back delays no first attempt, and
- * none by more than the longest pause.
+ * The row of a delivery that the store has. After the clock was set back, a first attempt is not
+ * delayed, and a retry by no more than the longest pause.
  */
 export function toKnownRow(delivery: Delivery, now: number): Row {
   const { position, plantId, type, bytes, attempts, dueAt = 0, lastStatus, lastError } = delivery
@@ -184,12 +184,12 @@ export function toKnownRow(delivery: Delivery, now: number): Row {
 
 /** A bound on the bytes of bodies over all receivers. */
 export interface Budget {
-  /** Takes bytes, if there are enough. After a refusal, `onFree` is called when some come back. */
+  /** Takes bytes, if enough are left. After a refusal, `onFree` is called once some come back. */
   take(bytes: number): boolean
   give(bytes: number): void
 }
 
-/** Builds a budget. Bodies up to `freeBytes` always get theirs: large ones do not hold them up. */
+/** Builds a budget. Bodies up to `freeBytes` always fit, so that large ones do not delay them. */
 export function buildBudget(maxBytes: number, freeBytes: number, onFree: () => void): Budget {
   let used = 0
   let isRefused = false

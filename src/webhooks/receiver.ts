@@ -9,7 +9,7 @@ interface ReceiverRequest {
   readonly position: string
 }
 
-/** A new receiver, with a secret of its own. */
+/** A receiver with a new id and a new secret. */
 export function newReceiver({ url, types, position }: ReceiverRequest): Receiver {
   return {
     id: newId(),
@@ -41,11 +41,11 @@ function newId(): string {
 /** The longest URL of a receiver, in bytes. */
 const maxUrlBytes = 2_048
 
-/** The mistake in the URL of a receiver, if there is one. It never repeats the URL. */
+/** What is wrong with the URL of a receiver, if anything. It never repeats the URL. */
 export function findUrlMistake(text: string): string | undefined {
   if (Buffer.byteLength(text) > maxUrlBytes) return `must have at most ${maxUrlBytes} bytes`
   const url = URL.parse(text)
-  // The parser would drop spaces and line ends, and the stored URL would not be the given one.
+  // The parser drops spaces and line ends, so the stored URL would not be the given one.
   if (url === null || /[\s\p{C}]/u.test(text)) return 'must be a whole URL'
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'must be http or https'
   if (url.username !== '' || url.password !== '') return 'must not have a user or a password in it'
@@ -54,7 +54,7 @@ export function findUrlMistake(text: string): string | undefined {
 
 const prefix = 'whsec_'
 const secretBytes = 32
-/** How long the previous secret signs beside the new one. */
+/** How long requests are also signed with the previous secret. */
 export const rotationMs = 24 * 60 * 60 * 1000
 
 /** A new secret in the form of Standard Webhooks: a prefix and base64. */
@@ -62,7 +62,7 @@ export function newSecret(): string {
   return prefix + randomBytes(secretBytes).toString('base64')
 }
 
-/** What is signed of a request. The id is the same on every attempt, the time is not. */
+/** The signed parts of a request. The id is the same on every attempt, the time is not. */
 interface Signed {
   readonly id: string
   /** In seconds since 1970. */

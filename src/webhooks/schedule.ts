@@ -6,7 +6,7 @@ export interface Outcome {
   readonly status: number | undefined
   /** Why it failed, for people. It never repeats the URL or what the receiver wrote. */
   readonly error: string | undefined
-  /** How long the receiver asks to be left alone. */
+  /** How long the receiver asks us to wait (`Retry-After`). */
   readonly retryAfterMs: number
 }
 
@@ -39,8 +39,8 @@ export const maxRetryAfterMs = 8 * hourMs
 const jitter = 0.2
 
 /**
- * The pause after this many failed attempts; undefined after the last one. Receivers that fail
- * together are not all tried again together.
+ * The pause after this many failed attempts; undefined after the last one. Jitter spreads out the
+ * retries of receivers that failed together.
  */
 export function toRetryDelayMs(
   attempts: number,
@@ -53,7 +53,7 @@ export function toRetryDelayMs(
   return Math.max(spreadMs, retryAfterMs)
 }
 
-/** The pause that `Retry-After` asks for, in seconds or as a date; 0 where it makes no sense. */
+/** The pause that `Retry-After` asks for, in seconds or as a date; 0 if it is neither. */
 export function toRetryAfterMs(value: string | undefined, now: number): number {
   if (value === undefined) return 0
   const pauseMs = /^\d+$/.test(value) ? Number(value) * secondMs : Date.parse(value) - now
@@ -70,7 +70,7 @@ export interface Verdict {
   readonly pause: string | undefined
 }
 
-/** Judges an attempt, after this many that failed before it. */
+/** Judges an attempt. `failedBefore` counts the attempts that failed before it. */
 export function judge(
   { status, error, retryAfterMs }: Outcome,
   failedBefore: number,

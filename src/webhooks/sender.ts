@@ -12,7 +12,7 @@ import type { Worker } from './worker.ts'
 
 /** Sends the changes of the journal to the receivers whose lease this process holds. */
 export interface Sender {
-  /** Lets requests in flight end, saves how they ended, and gives up the leases. */
+  /** Waits for requests in flight, saves their outcomes, and releases the leases. */
   close(): Promise<void>
 }
 
@@ -25,16 +25,16 @@ export interface SenderOptions {
 
 /** Commits this close together are read together. */
 const wakeMs = 5
-/** How long an outcome waits for others to share its save. */
+/** How long an outcome waits for others, to share a save with them. */
 const soonMs = 3
 /** The pause after the store has failed. */
 const retryMs = 250
-/** A step takes pages for several receivers until they have this size. */
+/** One take is for several receivers, until its bodies have this size. */
 const stepBytes = 1024 * 1024
-/** Bodies up to this size are sent whatever is in flight. */
+/** Bodies up to this size are sent however much is in flight. */
 const smallBytes = 16 * 1024
 
-/** Opens the sender. At rest it polls one number of the store, however many receivers it has. */
+/** Opens the sender. When idle, it polls one number of the store for all of its receivers. */
 export function openSender({ store, reader, logger, ...options }: SenderOptions): Sender {
   const settings = { ...defaultSettings, ...options.settings }
   const owner = randomUUID()
@@ -74,7 +74,7 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
   async function open(receiver: Receiver, claim: Claim): Promise<Worker> {
     const { timeoutMs, authorities } = settings
     const { url } = receiver
-    // Loaded for the first receiver: a service without any starts sooner.
+    // Loaded for the first receiver, so that a service without any starts faster.
     const { openWorker } = await import('./worker.ts')
     const { openTransport } = await import('./transport.ts')
     const worker: Worker = openWorker({
@@ -100,11 +100,11 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
     if (!isFeeding) feeding = feedAll()
   }
 
-  /** Reads for the workers that have room, and takes what they want, one step after the other. */
+  /** Reads for the workers that have room, and takes what they want, one step at a time. */
   async function feedAll(): Promise<void> {
     isFeeding = true
     while (demanding.size > 0 && !isClosed) {
-      // In another turn: pages of unwanted changes would keep the event loop for themselves.
+      // Yields, because many pages of unwanted changes would block the event loop.
       await nextTurn()
       taking = readSome().then(takeAll)
       await taking
@@ -146,12 +146,12 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
     else saveTimer ??= setTimeout(flushSaves, soonMs).unref()
   }
 
-  /** Saves the outcomes of all workers together, one save after the other. */
+  /** Saves the outcomes of all workers together, one save at a time. */
   function flushSaves(): Promise<void> {
     clearTimeout(saveTimer)
     saveTimer = undefined
     isSaveQueued = true
-    // Comes after every answer that this turn of the event loop can read: they share the save.
+    // Waits for the answers that arrive in this turn of the event loop: they share the save.
     saves = saves.then(() => nextTurn()).then(save)
     return saves
   }
@@ -230,10 +230,10 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
   return { close }
 }
 
-/** How much longer than usual the journal keeps what a receiver has yet to get. */
+/** How much longer the journal keeps changes that an active receiver has not read. */
 const extraMs = 3 * 24 * 60 * 60 * 1000
 
-/** The time before which the journal may be trimmed, for the receivers that are active. */
+/** The time before which no active receiver needs the journal. */
 export async function toTrimTime(store: Store, keepMs: number, now: number): Promise<number> {
   const usual = now - keepMs
   const active = (await store.receivers.list()).filter(({ state }) => state === 'active')
@@ -241,7 +241,7 @@ export async function toTrimTime(store: Store, keepMs: number, now: number): Pro
   return Math.max(Math.min(usual, ...needed), usual - extraMs)
 }
 
-/** When the oldest change was made that a receiver needs: its position must be kept as well. */
+/** The time of the oldest change that a receiver needs: the one at its position counts as well. */
 async function findNeededAt(store: Store, { progress }: Receiver): Promise<number> {
   const page = await store.readJournal(progress.position, 1)
   const next = typeof page === 'string' ? undefined : page.events[0]

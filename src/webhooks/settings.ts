@@ -1,6 +1,6 @@
 import { defaultRetryDelaysMs, type RetryPolicy } from './schedule.ts'
 
-/** The times and bounds of the sender. They are passed on, so that a test can shorten them. */
+/** The times and bounds of the sender. They are a parameter, so that tests can shorten them. */
 export interface SenderSettings extends RetryPolicy {
   /** How long a receiver may take to answer. */
   readonly timeoutMs: number
@@ -11,13 +11,13 @@ export interface SenderSettings extends RetryPolicy {
   readonly pollMs: number
   /** How long a shutdown waits for requests in flight. */
   readonly closeMs: number
-  /** The journal is not read while this many changes of a receiver wait, or this many bytes. */
+  /** The journal is not read while this many deliveries to a receiver wait, or this many bytes. */
   readonly keptDeliveries: number
   readonly keptBytes: number
-  /** The bytes in flight over all receivers, and those that wait for a receiver in memory. */
+  /** The bytes in flight to all receivers, and the bytes of bodies that wait in memory. */
   readonly inFlightBytes: number
   readonly waitingBytes: number
-  /** Certificates to trust instead of the usual ones. */
+  /** Certificates to trust instead of the default ones. */
   readonly authorities?: readonly string[]
 }
 
@@ -35,5 +35,5 @@ export const defaultSettings: SenderSettings = {
   waitingBytes: 32 * 1024 * 1024,
 }
 
-/** How many deliveries to one receiver are in flight, or ended and not saved. */
+/** How many deliveries to one receiver may be in flight, or ended and not yet saved. */
 export const maxInFlight = 16

@@ -6,7 +6,7 @@ import { type Outcome, toRetryAfterMs } from './schedule.ts'
 export interface Post {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** Asked last before anything is written to the connection. */
+  /** Called right before anything is written to the connection. */
   readonly mayWrite: () => boolean
 }
 
@@ -21,13 +21,13 @@ export interface TransportOptions {
   readonly url: string
   readonly connections: number
   readonly timeoutMs: number
-  /** Certificates to trust instead of the usual ones. */
+  /** Certificates to trust instead of the default ones. */
   readonly authorities?: readonly string[] | undefined
 }
 
-/** The most that is read of an answer: its headers and its body together. */
+/** The most that is read of an answer, headers and body together. */
 const maxAnswerBytes = 16 * 1024
-/** An idle connection is closed before common servers close it, which takes them 5 s. */
+/** Less than the 5 s after which common servers close an idle connection. */
 const idleMs = 4_000
 
 /** Opens a transport. Nothing is connected before the first request. */
@@ -54,7 +54,7 @@ export function openTransport(options: TransportOptions): Transport {
     return attempt(one, (outcome) => (outcome === 'stale connection' ? attempt(one) : outcome))
   }
 
-  /** Sends once. A kept connection that the receiver closed meanwhile has delivered nothing. */
+  /** Sends once. Nothing was delivered on a kept connection that the receiver has closed. */
   function attempt(
     { headers, body, mayWrite }: Post,
     judge: (outcome: Outcome | 'stale connection') => Outcome | Promise<Outcome> = toReset,
@@ -76,7 +76,7 @@ export function openTransport(options: TransportOptions): Transport {
         return { status, error, retryAfterMs: toRetryAfterMs(retryAfter, Date.now()) }
       }
 
-      /** A status is an answer, even if an error follows it. */
+      /** A status counts as the answer, even if an error follows it. */
       function toOutcomeOr(error: string): Outcome {
         return status === undefined ? toFailure(error) : toOutcome()
       }
@@ -87,7 +87,7 @@ export function openTransport(options: TransportOptions): Transport {
         sent.socket?.off('data', boundAnswer)
         if (connection !== 'keep') {
           sent.destroy()
-          // A request whose answer is complete leaves its connection open.
+          // Destroying a request whose answer is complete leaves its connection open.
           sent.socket?.destroy()
         }
         resolve(judge(outcome))
@@ -98,7 +98,7 @@ export function openTransport(options: TransportOptions): Transport {
         else finish(toFailure('broken off'))
       }
 
-      // Counted on the socket, because the parser skips blank lines and more without a bound.
+      // Counted on the socket, because the parser skips blank lines and the like without a bound.
       function boundAnswer(): void {
         if (Number(sent.socket?.bytesRead) - readBefore <= maxAnswerBytes) return
         finish(toOutcomeOr('the answer is too large'))
@@ -107,7 +107,7 @@ export function openTransport(options: TransportOptions): Transport {
       sent.on('socket', (socket) => {
         readBefore = socket.bytesRead
         socket.on('data', boundAnswer)
-        // Written once it is connected: by then, this process may have lost its right to deliver.
+        // Written once it is connected: by then, this process may have lost its lease.
         if (!socket.connecting) write()
         else socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', write)
       })
@@ -160,7 +160,7 @@ const reasons: Record<string, string> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for another host',
 }
 
-/** Why a request failed, for people. Texts of the error itself could hold parts of the URL. */
+/** Why a request failed, in words. The message of the error itself could hold parts of the URL. */
 function explainError({ code = '' }: NodeJS.ErrnoException): string {
   const known = reasons[code]
   if (known !== undefined) return known

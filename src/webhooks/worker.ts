@@ -21,20 +21,20 @@ export interface Worker extends Claim, Pick<Feed, 'takePosition'> {
   wake(): void
   /** Sends what may be sent now, and asks to be fed if there is room. */
   pump(): void
-  /** Takes over what an operator may have changed: secrets, and deliveries. */
+  /** Applies what an operator may have changed: secrets, and deliveries. */
   update(secrets: Secrets): void
   /** Reads what comes next. Returns what to take of it. */
   read: Feed['read']
   endTake: Feed['endTake']
-  /** The outcomes to save; undefined if there are none, or a save is under way. */
+  /** The outcomes to save; undefined if there are none, or a save is in progress. */
   takeUnsaved(): Saved | undefined
-  /** Ends the save that is under way. What could not be saved is saved again. */
+  /** Ends the save in progress. After a failure, its outcomes are saved again. */
   endSave(outcome: 'saved' | 'failed'): void
   /** Whether it has paused the receiver itself. */
   isPaused(): boolean
   /** Starts nothing more. Resolves when nothing is in flight. */
   halt(): Promise<void>
-  /** Breaks off everything. */
+  /** Aborts everything. */
   close(): void
 }
 
@@ -72,7 +72,7 @@ export function openWorker(options: WorkerOptions): Worker {
 
   function pump(): void {
     if (isStopped()) return
-    // Bounds the changes that a crash would send twice.
+    // Bounds the deliveries that a crash would repeat.
     while (queue.counts.busy < maxInFlight && isHeld()) {
       const row = queue.peek()
       if (row === undefined || !options.inFlight.take(row.bytes)) break
@@ -135,7 +135,7 @@ export function openWorker(options: WorkerOptions): Worker {
       queue.remove(row)
       return
     }
-    // A request that was broken off with the lease says nothing about the receiver.
+    // A request that was aborted because the lease was lost says nothing about the receiver.
     if (outcome.error !== undefined && !isHeld()) {
       queue.putBack(row)
       return
@@ -155,7 +155,7 @@ export function openWorker(options: WorkerOptions): Worker {
     announce()
   }
 
-  /** A save has many outcomes where it can, and waits only while more are to come. */
+  /** A save shares many outcomes where it can, and waits only while more can follow. */
   function announce(): void {
     hasNews = true
     const isFull = queue.peek() === undefined || unsaved.length >= maxInFlight / 2 || isPaused
@@ -221,7 +221,7 @@ export function openWorker(options: WorkerOptions): Worker {
   }
 }
 
-/** Notes how an attempt ended, and when the next one is due. */
+/** Records how an attempt ended, and when the next one is due. */
 function noteAttempt(row: Row, { status, error }: Outcome, { result, delayMs }: Verdict): void {
   row.isDone = result === 'done'
   if (row.isDone) return
@@ -237,9 +237,9 @@ function toAttempted({ position, attempts, dueAt, lastStatus, lastError }: Row):
 }
 
 /**
- * Writes to the log what fails, and when the receiver begins to fail and works again: when it takes
- * a change and none has to be retried, so that one that refuses a few plants and takes all others
- * is not reported again and again. Never the URL: it may hold a secret of the receiver.
+ * Logs failures, and when the receiver starts to fail and works again. It works again once it takes
+ * a change while no other has to be retried, so that a receiver that refuses only a few plants is
+ * not reported over and over. The URL is never logged: it may hold a secret.
  */
 function buildReport({ id: receiver, progress }: Receiver, logger: WorkerOptions['logger']) {
   const retried = new Set<string>()

@@ -108,7 +108,7 @@ describe('the log of requests', () => {
       const lines = toLines(service.log).filter(({ error }) => error === 50700)
       assert.equal(lines.length, 2)
       assert.equal(lines[1]?.requests, 20)
-      assert.equal(lines[1]?.msg, 'error 50700 has occurred until now (20 requests failed)')
+      assert.equal(lines[1]?.msg, 'error 50700 was still occurring at the end (20 requests failed)')
     })
   }
 

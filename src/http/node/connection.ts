@@ -2,7 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { nextTick } from 'node:process'
 
-/** How many requests may wait for the one before them: on one connection, and on all of them. */
+/** How many requests may wait for the one before them: on one connection, and on all. */
 export const maxWaitingOnConnection = 1_000
 export const maxWaiting = 8_000
 /** How long a closing connection lingers, so that its client can read the last answer. */
@@ -32,11 +32,11 @@ interface Requests {
 }
 
 export interface RequestListeners {
-  /** A request came on a connection that has nothing else to do. */
+  /** A request came on an idle connection. */
   onRequest(response: ServerResponse): void
   /** A request has waited on its connection until those before it were answered. */
   onPipelined(response: ServerResponse): void
-  /** Too many requests wait on a connection: no more of them are seen. */
+  /** Too many requests wait on a connection: no more of them are parsed. */
   onOverflow(socket: ClientSocket): void
 }
 
@@ -52,12 +52,12 @@ export function buildConnections({ onRequest, onPipelined, onOverflow }: Request
     } else wait(request.socket, requests, response)
   }
 
-  // A pipelined request sees the effects of the one before it. For a client that does not read,
-  // one answer is held in memory, not many.
+  // One at a time, so that a pipelined request sees the effects of the one before it, and a client
+  // that does not read has one answer in memory, not many.
   function wait(socket: ClientSocket, requests: Requests, response: ServerResponse): void {
     if (requests.waiting.length === maxWaitingOnConnection || waitingOnAll === maxWaiting) {
       // As after an upgrade, Node parses no more of the bytes that it has. Each request that waits
-      // holds about 2 KB.
+      // takes about 2 KB.
       if (socket.parser) socket.parser.onIncoming = () => 2
       onOverflow(socket)
       return
@@ -111,7 +111,7 @@ function isOpen(response: ServerResponse | undefined): response is ServerRespons
   return response !== undefined && !response.writableFinished && !response.destroyed
 }
 
-/** The response that is being made on a connection, if there is one. */
+/** The open response of a connection, if there is one. */
 function findOpenResponse(socket: ClientSocket): ServerResponse | undefined {
   const { current } = requestsOf(socket)
   return isOpen(current) ? current : undefined
@@ -125,8 +125,8 @@ export function afterRequests(socket: ClientSocket, run: () => void): void {
 }
 
 /**
- * Answers broken bytes and closes the connection. They came after the last request, which is
- * answered first, or in its body: then this is its answer, unless it has one.
+ * Answers malformed bytes and closes the connection. They came after the last request, which is
+ * answered first, or in its body: then this is its answer, unless it already has one.
  */
 export function refuse(socket: ClientSocket, timeoutMs: number, answer: string): void {
   const requests = requestsOf(socket)
@@ -147,20 +147,20 @@ export function refuse(socket: ClientSocket, timeoutMs: number, answer: string):
   else send()
 }
 
-/** Ends a connection, and cuts it if its client does not end it as well. */
+/** Ends our side of a connection, and cuts it if the client does not end the other. */
 export function close(socket: Socket): void {
   socket.end()
   setTimeout(() => socket.destroy(), lingerMs).unref()
 }
 
-/** Has a connection end after this answer. */
+/** Closes the connection after this answer. */
 export function closeAfter(response: ServerResponse): void {
   response.shouldKeepAlive = false
 }
 
 /**
- * Cuts a connection. A client of HTTP/1.0 takes the end of the connection for that of the answer,
- * so one that has only a part of it gets a reset, which it cannot take for a whole answer.
+ * Cuts a connection. To an HTTP/1.0 client, the end of the connection is the end of the answer. So
+ * an incomplete answer ends with a reset, which cannot be mistaken for a complete one.
  */
 export function breakOff(socket: ClientSocket): void {
   if (socket.destroyed) return
@@ -170,8 +170,8 @@ export function breakOff(socket: ClientSocket): void {
 }
 
 /**
- * Lets clients end their side after the last request and read on (RFC 9112, 9.6). A client that
- * has left looks the same until it is sent something, so a read that takes longer is given up.
+ * Answers half-closed clients (RFC 9112, 9.6). A client that has left looks the same until
+ * something is sent to it, so reads that take longer than `halfClosedMs` are dropped.
  */
 export function answerHalfClosed(server: Server): void {
   Object.assign(server, { httpAllowHalfOpen: true })
@@ -182,13 +182,13 @@ function watch(socket: ClientSocket): void {
   const open = findOpenResponse(socket)
   if (open === undefined) return
   const check = () => {
-    if (findOpenResponse(socket) === open && isInVain(open)) socket.destroy()
+    if (findOpenResponse(socket) === open && mayBeDropped(open)) socket.destroy()
     else watch(socket)
   }
   setTimeout(check, halfClosedMs).unref()
 }
 
-/** Whether this is a read, or has a body that broke off. */
-function isInVain({ headersSent, req }: ServerResponse): boolean {
+/** Whether this is a read, or the request lost a part of its body. */
+function mayBeDropped({ headersSent, req }: ServerResponse): boolean {
   return !req.complete || (!headersSent && (req.method === 'GET' || req.method === 'HEAD'))
 }

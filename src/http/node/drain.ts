@@ -7,14 +7,14 @@ import { breakOff } from './connection.ts'
 /** How long a new connection may be silent while the server closes. */
 const firstByteMs = 500
 
-/** Whether the service is shutting down, which answers announce. */
+/** Whether the service is shutting down. Answers then close their connections. */
 export interface Lifecycle {
   isDraining: boolean
 }
 
 /**
- * When the grace ends early: 'full' once nobody has been connected for as long as it lasts, 'short'
- * as soon as nobody is connected.
+ * When the grace ends early: 'full' once no client has been connected for as long as it lasts,
+ * 'short' as soon as no client is connected.
  */
 export type Grace = 'full' | 'short'
 
@@ -26,8 +26,8 @@ export interface OpenSockets {
 }
 
 /**
- * Ends a server without losing a request that it has accepted. While it drains, readiness says no
- * and each connection is closed after its next answer. For a short grace it keeps serving, so that
+ * Ends a server without losing a request that it has accepted. While it drains, `/readyz` fails and
+ * each connection is closed after its next answer. For a short grace it keeps serving, so that
  * clients notice and go elsewhere. Then the port and idle connections are closed, and connections
  * that are still open at the deadline are cut. Returns how many were cut.
  */
@@ -41,8 +41,8 @@ export async function drain(
   const ended = new AbortController()
   // Its timer keeps the process alive: connections that are not read from would not.
   const deadline = sleep(timeouts.shutdownMs, undefined, ended).catch(() => {})
-  // An answer that was begun earlier does not say that it is the last. Its client may send another
-  // request, and has the grace for it.
+  // An answer that began earlier did not announce the close, so its client may send another
+  // request. It has the grace for that.
   server.keepAliveTimeout = Math.max(1, timeouts.idleGraceMs)
   server.keepAliveTimeoutBuffer = 0
   const graceEndsAt = performance.now() + timeouts.idleGraceMs

@@ -28,7 +28,7 @@ export function awaitsContinue({ headers, httpVersion }: IncomingMessage): boole
   return headers.expect !== undefined && httpVersion === '1.1'
 }
 
-/** Whether no body comes with a request. Node emits no `end` then. */
+/** Whether a request has no body. Node then emits no `end`. */
 export function hasNoBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] === undefined && !Number(headers['content-length'])
 }
@@ -58,7 +58,7 @@ export function receiveBody(request: Incoming): void {
   else if (request.headers['transfer-encoding'] !== undefined) joinChunks(request)
 }
 
-/** Joins chunks until somebody reads them. In Node's stream, one of a byte would take 400. */
+/** Joins chunks until they are read. In Node's stream, a chunk of one byte takes 400 bytes. */
 function joinChunks(request: Incoming): void {
   let pieces: Buffer[] = []
   let bytes = 0
@@ -79,20 +79,20 @@ function joinChunks(request: Incoming): void {
   }
 }
 
-/** Has the stream of a request take over its body. */
+/** Hands the body of a request over to its stream. */
 export function beginReading(request: Incoming): void {
   request[passOnJoined]?.()
 }
 
-/** Passes on the chunks of a body, at the pace of all bodies. */
+/** Passes on the chunks of a body, paced together with all other bodies. */
 export function listenToBody(request: Incoming, { onChunk, onEnd, onLost }: BodyListener): void {
   let count = 0
   request.on('error', onLost)
   beginReading(request)
   const early: Buffer[] = []
   while (request.readableLength > 0) early.push(request.read())
-  // Chunks are taken from the parser as they are: on their way through the stream, with its events
-  // and ticks, they would take a tenth of the CPU time of a create.
+  // Chunks are taken directly from the parser: through the stream, with its events and ticks, they
+  // would take a tenth of the CPU time of a create.
   request.push = (chunk) => {
     if (chunk === null) {
       endPace(request.socket)
@@ -113,13 +113,13 @@ export function listenToBody(request: Incoming, { onChunk, onEnd, onLost }: Body
 export function discardUnread(request: Incoming): void {
   if (request.complete || hasNoBody(request)) return
   const { socket } = request
-  // Node would cut the connection after its last answer, and that of a client which still sends
-  // would be lost with it.
+  // Node would cut the connection after its last answer, and a client that is still sending would
+  // lose that answer.
   socket.destroySoon = () => close(socket)
   if (request.readableFlowing === null) discardRest(request)
 }
 
-/** Discards the rest of a body, at the pace of all bodies. Node would as fast as it comes. */
+/** Discards the rest of a body, paced like all others. Node would read it as fast as it comes. */
 export function discardRest(request: Incoming): void {
   const { socket } = request
   let count = 0
@@ -129,7 +129,7 @@ export function discardRest(request: Incoming): void {
   request.push = (chunk) => {
     if (chunk === null) {
       endPace(socket)
-      // The stream takes its end itself: Node closes the request after that.
+      // The stream must see the end, because Node closes the request after that.
       Reflect.deleteProperty(request, 'push')
       return request.push?.(null) ?? true
     }
@@ -170,7 +170,7 @@ function mayReadOn(source: Source, chunk: Buffer, count: number): boolean {
   return false
 }
 
-/** Ends the pace of a source whose body is whole: from then on, others decide when it is read. */
+/** Stops pacing a source whose body is complete: from then on, others pause and resume it. */
 function endPace(source: Source): void {
   paused.delete(source)
 }

@@ -14,9 +14,9 @@ import {
 
 /** A body of any length, read as it comes. */
 export interface LongBody {
-  /** Its bytes. If its client fails, they come first, and then the failure is thrown. */
+  /** Its bytes. If the client fails, those before that come first, then the failure is thrown. */
   readonly chunks: AsyncIterable<Buffer>
-  /** Aborts with a `Failure` when the body may not be used any more. */
+  /** Aborts with a `Failure` when the body must no longer be used. */
   readonly signal: AbortSignal
   /** How many bytes have come. */
   received(): number
@@ -29,7 +29,7 @@ const maxHeldBytes = 64 * 1024
 /** How often the token of the request is checked. */
 const tokenCheckMs = 50
 
-/** How to finish the body that is being received on a connection, when its bytes are broken. */
+/** Ends the body that is being received on a connection, if its bytes are malformed. */
 const bodies = new WeakMap<Socket, (failure: Failure) => void>()
 
 /**
@@ -118,7 +118,7 @@ export function openLongBody(
     clearInterval(watch)
     finish(bodyEndedEarly())
     if (request.complete) return
-    // The client may still be sending. Node's own limit on a request has been ignored.
+    // The client may still be sending, and Node's own time limit was ignored for this request.
     discardRest(request)
     const cut = setTimeout(() => socket.destroy(), timeouts.requestTimeoutMs)
     const forget = () => {
@@ -132,7 +132,7 @@ export function openLongBody(
   return { chunks: read(), signal, received: () => bytes, end }
 }
 
-/** Tells a body that is being received that its bytes are broken. Returns whether there is one. */
+/** Fails the body that is being received on a connection. Returns whether there is one. */
 export function breakLongBody(socket: Socket, failure: Failure): boolean {
   const fail = bodies.get(socket)
   fail?.(failure)

@@ -27,17 +27,17 @@ export interface NodeServer {
 }
 
 export interface ConnectionHandlers {
-  /** Tells who asks: those who ask are served in turn. Requests without a key come first. */
+  /** The key by which requests take turns. Those without a key come first. */
   toKey(request: IncomingMessage): string | undefined
   /** Answers a request. Those before it on its connection have been answered. */
   onRequest(request: IncomingMessage, response: ServerResponse): void
-  /** Makes the raw answer to bytes that are no whole request. The connection then closes. */
+  /** Makes the raw answer to bytes that are not a complete request. The connection then closes. */
   toRefusal(failure: Failure, socket: ClientSocket): string
-  /** Called for a connection beyond the bound, which was closed. */
+  /** Called when a connection was closed because too many are open. */
   onDrop(): void
 }
 
-/** Builds Node's server. The README of this folder tells how it serves a connection. */
+/** Builds Node's server. The README of this folder explains how it serves a connection. */
 export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers): NodeServer {
   const server = createServer({
     requestTimeout: timeouts.requestTimeoutMs,
@@ -67,7 +67,7 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     refuse(socket, timeouts.stallTimeoutMs, handlers.toRefusal(failure, socket))
   }
 
-  /** A long body has a receiver, which answers itself: it says what was done before. */
+  /** An import answers for itself, because its answer says what was stored before. */
   function refuseRequest(socket: ClientSocket, failure: Failure): void {
     if (breakLongBody(socket, failure)) afterRequests(socket, () => close(socket))
     else refuseBytes(socket, failure)
@@ -81,7 +81,7 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   const turns = buildTurns(server, handlers.toKey, begin)
   const connections = buildConnections({
     // A write has a body, which Node passes on right after the request, and its answer comes with
-    // those of its batch: it is cheap to begin, and dear to keep.
+    // those of its batch: it is cheap to begin, and expensive to hold back.
     onRequest(response) {
       const { method, headers } = response.req
       const isRead = method === 'GET' || method === 'HEAD'
@@ -108,7 +108,7 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   )
   server.on('clientError', (error: ClientError, socket: ClientSocket) => {
     if (error.code === 'ECONNRESET') socket.destroy()
-    // Node's limit on the time of a request does not hold for a long body.
+    // Node's time limit on a request does not apply to a long body.
     else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && hasLongBody(socket)) return
     else refuseRequest(socket, toClientFailure(error, timeouts))
   })
@@ -129,7 +129,7 @@ interface ClientError extends NodeJS.ErrnoException {
   readonly rawPacket?: Buffer
 }
 
-/** The failure that an error of Node's parser means to a client. */
+/** The failure with which an error of Node's parser is answered. */
 function toClientFailure(error: ClientError, timeouts: Timeouts): Failure {
   const { code = '' } = error
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
@@ -151,7 +151,7 @@ function toClientFailure(error: ClientError, timeouts: Timeouts): Failure {
   return new Failure(40000, 'The request is not well-formed HTTP.')
 }
 
-/** Node also complains about a good version when no line break follows it. */
+/** Node also complains about a valid version when no line break follows it. */
 function hasKnownVersion(packet: Buffer | undefined): boolean {
   return / HTTP\/1\.[01][^\d\r]/.test(packet?.toString('latin1') ?? '')
 }

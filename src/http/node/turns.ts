@@ -4,14 +4,14 @@ import { mustRead } from './unsent.ts'
 
 /** How long requests are begun in one turn of the event loop. The rest waits for the next one. */
 const turnMs = 2
-/** How many requests are begun before their work is done, of which only the start was timed. */
+/** How many requests are begun before the work that they have left to promises is done. */
 const unfinishedInARow = 8
 /** How many health checks a turn begins before all other requests. */
 const healthPerTurn = 16
-/** How many connections are accepted, one in a turn, before requests get a turn as well. */
+/** While connections come in, one in a turn, only every eighth turn begins requests. */
 const acceptedInARow = 8
 
-/** How long requests wait whose token has too many answers to read, until the next look. */
+/** How often requests are checked that wait because their token has too many unread answers. */
 const heldMs = 10
 
 /**
@@ -22,10 +22,7 @@ export interface Turns {
   add(response: ServerResponse): void
 }
 
-/**
- * Builds the queue. `toKey` tells who asks, by whom requests are served in turn; those without a
- * key come first.
- */
+/** Builds the queue. Requests take turns by the key of `toKey`. Those without a key come first. */
 export function buildTurns(
   server: Server,
   toKey: (request: IncomingMessage) => string | undefined,
@@ -62,11 +59,11 @@ export function buildTurns(
     if (accepted % acceptedInARow > 0) schedule()
     else {
       turnEndsAt = performance.now() + turnMs
-      goOn()
+      continueTurn()
     }
   }
 
-  function goOn(): void {
+  function continueTurn(): void {
     let unfinished = 0
     while (queues.size > 0 && performance.now() < turnEndsAt) {
       const response = takeNext()
@@ -75,16 +72,16 @@ export function buildTurns(
         return
       }
       begin(response)
-      // They have left work to promises. A tick that begins in a microtask comes after all of it.
+      // They have left work to promises. A tick that a microtask schedules comes after all of it.
       if (!response.writableEnded && ++unfinished === unfinishedInARow) {
-        queueMicrotask(() => nextTick(goOn))
+        queueMicrotask(() => nextTick(continueTurn))
         return
       }
     }
     if (queues.size + health.length > 0) schedule()
   }
 
-  /** Takes the first request of the first key, which becomes the last one. */
+  /** Takes the first request of the first key, and moves that key to the end. */
   function takeNext(): ServerResponse | undefined {
     for (const [key, responses] of queues) {
       if (mustRead(key)) continue

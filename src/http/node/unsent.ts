@@ -3,14 +3,14 @@ import type { Socket } from 'node:net'
 import { limits } from '../../contract/limits.ts'
 import { breakOff } from './connection.ts'
 
-/** A longer text goes out in pieces of this many characters: Node copies what it is given. */
+/** A text longer than `wholeLength` is sent in pieces, because Node copies what it is given. */
 const pieceLength = 64 * 1024
 const wholeLength = 1024 * 1024
-/** Beyond the bound, a token may have this much, so that one slow client does not hold it up. */
+/** Beyond the bound, a token may still have this much, so that one slow client does not stop it. */
 const freeBytes = 8 * 1024 * 1024
 /** Beyond the bound, a client that reads nothing for this long is cut. */
 const unreadMs = 1_000
-/** How often clients are checked while there is too much. */
+/** How often clients are checked while the bound is exceeded. */
 const checkMs = 250
 
 /** Node's own: how much of a write the system has not taken yet. */
@@ -18,7 +18,7 @@ interface Handle {
   readonly writeQueueSize?: number
 }
 
-/** How many bytes of the write under way wait to be sent. Later writes do not count. */
+/** How many bytes of the current write wait to be sent. Later writes do not count. */
 export function countUnsent(socket: Socket): number {
   const { _handle: handle } = socket as Socket & { readonly _handle?: Handle | null }
   return handle?.writeQueueSize ?? socket.writableLength
@@ -29,7 +29,7 @@ interface Unsent {
   readonly socket: Socket
   readonly key: string
   bytes: number
-  /** What was left of the write under way, and since when. */
+  /** What was left of the current write, and since when. */
   left: number
   readAt: number
 }
@@ -40,17 +40,17 @@ let totalBytes = 0
 let checks: NodeJS.Timeout | undefined
 
 /**
- * Whether the answers to a token have to be read before it gets more: all answers together take too
- * much memory, and more than a few of them are its own.
+ * Whether a token must read its answers before it gets more: unread answers take too much memory,
+ * and many of them are its own.
  */
 export function mustRead(key: string): boolean {
   return totalBytes > limits.unsentBytes && (bytesByKey.get(key) ?? 0) > freeBytes
 }
 
-/** V8 hashes a long token, such as a JSON Web Token, for longer than all else that is done here. */
+/** To hash a whole JSON Web Token would cost more than everything else here. */
 const keyLength = 64
 
-/** The key of a token, by which its requests take turns: the end of a long one tells it apart. */
+/** The key by which the requests of a token take turns: the token, or the end of a long one. */
 export function toTokenKey({ authorization = '' }: IncomingHttpHeaders): string {
   return authorization.length > keyLength ? authorization.slice(-keyLength) : authorization
 }
@@ -66,8 +66,8 @@ export function endWith(response: ServerResponse, body: string, bytes: number): 
 }
 
 /**
- * Counts what a response has in memory until it is closed. Returns a function to say how many bytes
- * that is now.
+ * Counts the memory that a response holds until it is closed. Returns a function that updates the
+ * count.
  */
 export function openCount(response: ServerResponse, socket: Socket): (bytes: number) => void {
   const key = toTokenKey(response.req.headers)
@@ -83,7 +83,7 @@ function writeOn(
   start: number,
 ): void {
   for (let at = start; at < text.length; ) {
-    // Two halves of a character stay together.
+    // Surrogate pairs stay together.
     const isSplit = (text.charCodeAt(at + pieceLength - 1) & 0xfc00) === 0xd800
     const end = at + pieceLength - (isSplit ? 1 : 0)
     const mayGoOn = response.write(text.slice(at, end), encoding)
@@ -111,7 +111,7 @@ function resize(answer: Unsent, bytes: number): void {
   if (totalBytes > limits.unsentBytes) checks ??= setInterval(check, checkMs).unref()
 }
 
-/** Notes which clients read, and cuts the others while there is too much. */
+/** Notes which clients read, and cuts the others while the bound is exceeded. */
 function check(): void {
   const now = performance.now()
   for (const answer of answers) {
