@@ -72,17 +72,17 @@ export function readConfig(flags: Flags, env: Environment): Config {
   const mistakes: string[] = []
 
   function read<Value>(
-    [variable, flag]: [string, string?],
-    given: string | undefined,
+    variable: string,
     fallback: Value,
     parse: (text: string) => Value | undefined,
     expected: string,
+    flag?: string,
   ): Value {
-    const text = given ?? env[variable]
+    const text = flag ?? env[variable]
     if (text === undefined) return fallback
     const value = parse(text)
     if (value !== undefined) return value
-    const name = given === undefined ? variable : flag
+    const name = flag === undefined ? variable : `--${variable.toLowerCase()}`
     mistakes.push(`${name} must be ${expected}${butNot(text)}.`)
     return fallback
   }
@@ -95,8 +95,7 @@ export function readConfig(flags: Flags, env: Environment): Config {
   const operator = readOperatorToken(env.PLANT_STORE_TOKEN, env.PLANT_STORE_TOKEN_FILE)
   if (operator.mistake !== undefined) mistakes.push(operator.mistake)
   const issuerUrl = read<string | undefined>(
-    ['AUTH_ISSUER'],
-    undefined,
+    'AUTH_ISSUER',
     undefined,
     (text) => (isIssuerUrl(text) ? text : undefined),
     'an https address without a query, such as https://login.example/realms/plants',
@@ -108,52 +107,42 @@ export function readConfig(flags: Flags, env: Environment): Config {
     mistakes.push(`${set} needs ${missing} as well: set both, or neither.`)
   }
   const config: Config = {
-    port: read(['PORT', '--port'], flags.port, 3000, toPort, 'a number from 0 to 65535'),
-    host: read(['HOST', '--host'], flags.host, '127.0.0.1', toHost, 'a host name or an IP address'),
+    port: read('PORT', 3000, toPort, 'a number from 0 to 65535', flags.port),
+    host: read('HOST', '127.0.0.1', toHost, 'a host name or an IP address', flags.host),
     storeLocation: located.location ?? inMemory,
     isStoreNamed: (flags.database ?? env.DATABASE_URL) !== undefined,
     operatorToken: operator.token,
     operatorTokenFile: env.PLANT_STORE_TOKEN_FILE,
     issuer: issuerUrl && audience ? { url: issuerUrl, audience } : undefined,
-    publicUrl: read<string | undefined>(
-      ['PUBLIC_URL'],
-      undefined,
-      undefined,
-      toPublicUrl,
-      expectedUrl,
-    ),
+    publicUrl: read<string | undefined>('PUBLIC_URL', undefined, toPublicUrl, expectedUrl),
     allowedOrigins: read<AllowedOrigins>(
-      ['CORS_ORIGIN'],
-      undefined,
+      'CORS_ORIGIN',
       '*',
       toOrigins,
       '* or origins separated by commas, such as https://a.example,https://b.example',
     ),
-    workers: read(['WORKERS', '--workers'], flags.workers, 1, toWorkers, 'a number from 1 to 64'),
+    workers: read('WORKERS', 1, toWorkers, 'a number from 1 to 64', flags.workers),
     rateLimit: read<RateLimit | undefined>(
-      ['RATE_LIMIT'],
-      undefined,
+      'RATE_LIMIT',
       undefined,
       toRateLimit,
       'a number of requests per s, m or h, such as 600/m',
     ),
-    trustedProxies: read(['TRUST_PROXY'], undefined, 0, toProxies, 'a number from 0 to 9'),
+    trustedProxies: read('TRUST_PROXY', 0, toProxies, 'a number from 0 to 9'),
     journalKeepMs: read<number | 'off'>(
-      ['JOURNAL_KEEP'],
-      undefined,
+      'JOURNAL_KEEP',
       7 * 24 * 3_600_000,
       toJournalKeep,
       'a time from 1h to 365d, such as 48h or 7d, or off',
     ),
     journalMaxBytes: read(
-      ['JOURNAL_MAX'],
-      undefined,
+      'JOURNAL_MAX',
       gib,
       toJournalMax,
       'a size from 16MiB to 256GiB, such as 512MiB or 1GiB',
     ),
     isJournaled: env.JOURNAL_STREAM !== undefined,
-    logLevel: read(['LOG_LEVEL'], undefined, 'info', toLogLevel, `one of ${logLevels.join(', ')}`),
+    logLevel: read('LOG_LEVEL', 'info', toLogLevel, `one of ${logLevels.join(', ')}`),
   }
   if (config.workers > 1 && config.storeLocation.engine === 'sqlite') {
     const name = flags.workers === undefined ? 'WORKERS' : '--workers'

@@ -12,7 +12,7 @@ import {
 } from '../store/store.ts'
 import { isSubjectId } from '../tokens/issuer.ts'
 import { stopOnSignal } from './signals.ts'
-import { requireExisting, withStore } from './stores.ts'
+import { withExistingStore } from './stores.ts'
 import { type Terminal, toPrintable } from './terminal.ts'
 
 interface LogFlags {
@@ -33,9 +33,8 @@ interface Filter {
 /** Shows who changed which plant, from the journal. With `--follow`, also what comes. */
 export async function showLog(flags: LogFlags, config: Config, terminal: Terminal): Promise<void> {
   const filter = toFilter(flags, Date.now())
-  requireExisting(config)
   const signal = flags.follow ? stopOnSignal() : undefined
-  await withStore(config, async (store) => {
+  await withExistingStore(config, async (store) => {
     const names = await buildTokenNames(store)
     const write = flags.json ? toJsonLine : toLine
     const print = async (events: readonly JournalEvent[]) => {

@@ -31,15 +31,7 @@ export type ErrorStream = Writable & {
   readonly fd?: number
 }
 
-interface TerminalStreams {
-  readonly version: string
-  readonly command: string
-  readonly input: InputStream
-  readonly output: OutputStream
-  readonly errors: ErrorStream
-}
-
-export function buildTerminal(streams: TerminalStreams): Terminal {
+export function buildTerminal(streams: Omit<Terminal, 'print' | 'tell'>): Terminal {
   const { output, errors } = streams
   // A failed write is reported to its caller. If nobody reads messages, they are lost, and the
   // command continues.

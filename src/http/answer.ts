@@ -36,7 +36,7 @@ export function sendAnswer(
 ): Promise<void> | undefined {
   if (body === undefined) send(exchange, status, headers)
   else if ('sendTo' in body) return body.sendTo(exchange, headers, verifyToken)
-  else if (isStreamed(body)) {
+  else if ('pieces' in body) {
     return sendStreamed(exchange, { status, headers, body }, timeouts, verifyToken)
   } else if (exchange.request.method === 'HEAD') sendHead(exchange, status, headers, body)
   else if ('text' in body) send(exchange, status, headers, body.text, body.contentType)
@@ -74,23 +74,13 @@ export interface StreamedBody {
   close(): Promise<void>
 }
 
-function isStreamed(body: object): body is StreamedBody {
-  return 'pieces' in body
-}
-
-interface StreamedAnswer {
-  readonly status: number
-  readonly headers: Headers
-  readonly body: StreamedBody
-}
-
 /**
  * Sends a body piece by piece: as fast as the client reads, within the time limit, and only while
  * its token is valid.
  */
 async function sendStreamed(
   exchange: Exchange,
-  { status, headers, body }: StreamedAnswer,
+  { status, headers, body }: AnyAnswer & { readonly body: StreamedBody },
   timeouts: Timeouts,
   verifyToken: () => unknown,
 ): Promise<void> {

@@ -43,14 +43,14 @@ export function joinFields({ fields }: Exchange, headers: Headers): string[] {
 }
 
 /**
- * Sends an answer, with or without a body. Buffers are parts of a body that many answers share. The
- * answer to HEAD may have a media type alone: `null` is a body that was not made.
+ * Sends an answer, with or without a body. The answer to HEAD may have a media type alone: `null`
+ * is a body that was not made.
  */
 export function send(
   exchange: Exchange,
   status: number,
   headers: Headers,
-  body?: string | readonly Buffer[] | null,
+  body?: string | Buffer | null,
   contentType = jsonContentType,
 ): void {
   const { request, response } = exchange
@@ -58,21 +58,14 @@ export function send(
   let bytes = 0
   if (body !== undefined) fields.push('Content-Type', contentType)
   if (body) {
-    bytes = typeof body === 'string' ? Buffer.byteLength(body) : sumLengths(body)
+    bytes = Buffer.byteLength(body)
     fields.push('Content-Length', String(bytes))
   }
   discardUnread(request)
   response.writeHead(status, fields)
   if (typeof body === 'string') endWith(response, body, bytes)
-  else {
-    for (const part of body ?? []) response.write(part)
-    response.end()
-  }
+  else response.end(body)
   recordAnswer(exchange, status, bytes)
-}
-
-function sumLengths(parts: readonly Buffer[]): number {
-  return parts.reduce((sum, { length }) => sum + length, 0)
 }
 
 /** Counts an answer for the metrics, once for each exchange: a streamed one when it has ended. */

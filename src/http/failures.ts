@@ -3,19 +3,13 @@ import { jsonContentType } from '../contract/formats.ts'
 import { contentTypeOptions } from '../contract/headers.ts'
 import { limits } from '../contract/limits.ts'
 import type { ErrorBody } from '../contract/shapes.ts'
-import { type Exchange, type Headers, send } from './exchange.ts'
+import { type Exchange, send } from './exchange.ts'
 import { STATUS_CODES } from './node/node-http.ts'
 
 const challenge = 'Bearer realm="plant-store"'
 
 /** A failure as an HTTP answer. This is the only place where a failure becomes a status. */
-export interface FailureAnswer {
-  readonly status: number
-  readonly headers: Headers
-  readonly body: string
-}
-
-export function toFailureAnswer(failure: Failure): FailureAnswer {
+function toFailureAnswer(failure: Failure) {
   const body: ErrorBody = { error: failure.number, message: failure.message }
   return {
     status: toStatus(failure.number),

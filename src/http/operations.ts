@@ -5,7 +5,6 @@ import { int64Range, toPathId } from '../contract/int64.ts'
 import type { Timeouts } from '../contract/limits.ts'
 import type { Operation } from '../contract/operation.ts'
 import { type OperationName, operations } from '../contract/operations.ts'
-import type { Scope } from '../contract/scopes.ts'
 import { buildShapeReader } from '../json/shape.ts'
 import type { Grant } from '../tokens/grant.ts'
 import type { TokenVerifier } from '../tokens/verify.ts'
@@ -85,16 +84,16 @@ function buildHandle(
   return async (exchange, segment) => {
     const { request, response, url } = exchange
     const { headers } = request
-    const verify = (now?: number) => authenticate(headers.authorization, tokens, now)
+    const verify = () => authenticate(headers.authorization, tokens)
 
     addField(exchange, 'Cache-Control', cachePolicies.operation)
-    const verified = verify(exchange.startedAt)
+    const verified = verify()
     const grant = verified instanceof Promise ? await verified : verified
     const { scopes, tokenId } = grant
     exchange.tokenId = tokenId
     // Counted before the scope is checked, because a 403 reports the remaining quota as well.
     const overLimit = countRequest?.(tokenId, exchange)
-    requireScope(scopes, operation.scope)
+    if (!scopes.has(operation.scope)) throw insufficientScope(operation.scope)
     if (overLimit !== undefined) throw overLimit
     const id = hasId ? requireId(segment) : undefined
     const parameters = readParameters(url, headers)
@@ -140,37 +139,27 @@ function refuseRange(headers: IncomingHttpHeaders): void {
   )
 }
 
-function requireScope(scopes: Grant['scopes'], scope: Scope): void {
-  if (!scopes.has(scope)) throw insufficientScope(scope)
-}
-
 function requireId(segment: string): bigint {
   const id = toPathId(segment)
   if (id !== undefined) return id
   throw new Failure(40004, `The id in the path must be an integer ${int64Range}, in digits.`)
 }
 
-const scheme = 'Bearer '
+const scheme = 'bearer '
 
 /** The grant of the token in the header `Authorization`. Tokens elsewhere are ignored. */
 function authenticate(
   authorization: string | undefined,
   tokens: TokenVerifier,
-  now?: number,
 ): Grant | Promise<Grant> {
   const token = toToken(authorization)
   if (token === '') {
     throw new Failure(40100, 'A token is needed: send the header "Authorization: Bearer <token>".')
   }
-  return tokens.verify(token, now)
+  return tokens.verify(token)
 }
 
 function toToken(authorization = ''): string {
-  return isBearer(authorization) ? authorization.slice(scheme.length).trim() : ''
-}
-
-/** The scheme may be written in any case. Nearly every client writes it as we do. */
-function isBearer(authorization: string): boolean {
-  if (authorization.startsWith(scheme)) return true
-  return authorization.slice(0, scheme.length).toLowerCase() === scheme.toLowerCase()
+  const isBearer = authorization.slice(0, scheme.length).toLowerCase() === scheme
+  return isBearer ? authorization.slice(scheme.length).trim() : ''
 }

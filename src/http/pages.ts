@@ -27,14 +27,14 @@ export function buildPages(parts: PageParts): Entry[] {
 
   const answers: Record<PageName, (exchange: Exchange, name: string) => void | Promise<void>> = {
     getHealth(exchange) {
-      sendJson(exchange, JSON.stringify(healthy))
+      send(exchange, 200, {}, JSON.stringify(healthy))
     },
 
     async getReadiness(exchange) {
       if (lifecycle.isDraining) throw shuttingDown()
       await store.ping()
       const full: Readiness = { status: 'ok', writes: 'disk full' }
-      sendJson(exchange, JSON.stringify(writeHealth.isDiskFull() ? full : healthy))
+      send(exchange, 200, {}, JSON.stringify(writeHealth.isDiskFull() ? full : healthy))
     },
 
     async getOpenApi(exchange) {
@@ -84,10 +84,6 @@ function buildDocuments({ publicUrl, isOwnHost }: PageParts): (host: string) => 
     documents.set(baseUrl, document)
     return document
   }
-}
-
-function sendJson(exchange: Exchange, text: string): void {
-  send(exchange, 200, {}, text)
 }
 
 /**
@@ -155,7 +151,7 @@ function sendFile(exchange: Exchange, asset: Asset, headers: Headers): void {
     return
   }
   const own = { ...headers, ...cached, ...(isGzip && { 'Content-Encoding': 'gzip' }) }
-  send(exchange, 200, own, [isGzip ? asset.gzipped : asset.bytes], asset.contentType)
+  send(exchange, 200, own, isGzip ? asset.gzipped : asset.bytes, asset.contentType)
 }
 
 /**

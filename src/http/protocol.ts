@@ -139,20 +139,9 @@ export function buildOwnHosts(parts: HostParts): (host: string) => boolean {
 export function buildHostCheck(
   isOwn: (host: string) => boolean,
 ): (request: IncomingMessage) => Failure | undefined {
-  // Most requests have the host of the one before.
-  let lastOwn = ''
-  let lastForeign = ''
-
   return ({ headers }) => {
     const { host } = headers
-    if (host === undefined || host === lastOwn) return undefined
-    if (host !== lastForeign) {
-      if (isOwn(host)) {
-        lastOwn = host
-        return undefined
-      }
-      lastForeign = host
-    }
+    if (host === undefined || isOwn(host)) return undefined
     return isOfForeignPage(headers, host) ? foreign() : undefined
   }
 }

@@ -8,11 +8,8 @@ import { expired, type Grant } from './grant.ts'
 import { type Issuer, isJwt } from './issuer.ts'
 
 export interface TokenVerifier {
-  /**
-   * Returns the grant from memory, or promises it from the store. Fails with a `Failure`. A caller
-   * that has just read the clock (`performance.now()`) passes it on, to save another look.
-   */
-  verify(token: string, now?: number): Grant | Promise<Grant>
+  /** Returns the grant from memory, or promises it from the store. Fails with a `Failure`. */
+  verify(token: string): Grant | Promise<Grant>
   /** Whether a grant is known to be still valid. If not, verify its token again. */
   isCurrent(grant: Grant): boolean
   /** How many of the cached tokens were used since this time. */
@@ -47,10 +44,10 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
   let trustedUntil = 0
   let notedUntil = Date.now()
 
-  function verify(token: string, now = performance.now()): Grant | Promise<Grant> {
+  function verify(token: string): Grant | Promise<Grant> {
     const grant =
       (issuer && isJwt(token) ? issuer.find(token) : undefined) ??
-      (now < trustedUntil ? grants.get(token) : undefined)
+      (performance.now() < trustedUntil ? grants.get(token) : undefined)
     return grant === undefined ? lookUp(token) : use(grant)
   }
 
