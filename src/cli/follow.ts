@@ -7,11 +7,11 @@ import { toCursor, toPosition } from '../journal/position.ts'
 import { repeat } from '../repeat.ts'
 import { locateStore } from '../store/locate.ts'
 import { openStore, type StoreLocation } from '../store/open.ts'
-import { followTokenId, type Position, type Store } from '../store/store.ts'
+import { type Followed, followTokenId, type Position, type Store } from '../store/store.ts'
 import { readOperatorToken } from '../tokens/operator-token.ts'
 import { toTrimTime } from '../webhooks/sender.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import { type Written, writeChanges } from './follower.ts'
+import { Overtaken, type Written, writeChanges } from './follower.ts'
 import { tuneHeapForRows } from './memory.ts'
 import { toCount } from './progress.ts'
 import { explainService, openClient } from './service.ts'
@@ -95,23 +95,23 @@ async function trim(store: Store, keepBound: () => Promise<void>, config: Config
 }
 
 /**
- * The position up to which the store is a true copy; undefined if it has to be filled. Refuses a
- * store with plants that did not come from this source: a reset would remove them.
+ * How far the store is a true copy: no position if it has to be filled. Refuses a store with plants
+ * that did not come from this source: a reset would remove them.
  */
 async function requireCopy(
   store: Store,
   to: StoreLocation,
   source: string,
-): Promise<Position | undefined> {
-  const { plants } = await store.listPlants({ after: undefined, tag: undefined, limit: 1 })
-  if (plants.length === 0) return undefined
+): Promise<Pick<Followed, 'position' | 'revision'>> {
   const followed = await store.readFollowed()
+  const { plants } = await store.listPlants({ after: undefined, tag: undefined, limit: 1 })
+  if (plants.length === 0) return { position: undefined, revision: followed?.revision ?? 0 }
   if (followed === undefined) throw refuse(to, `holds plants and is no copy of ${source}`)
   if (followed.source !== source) throw refuse(to, `is a copy of ${followed.source}`)
   if (await isWrittenByOthers(store)) {
     throw refuse(to, 'was changed by something else since it was last a copy')
   }
-  return followed.position
+  return followed
 }
 
 /** Whether the last change came from elsewhere, as far as the journal of the copy tells. */
@@ -124,6 +124,11 @@ async function isWrittenByOthers(store: Store): Promise<boolean> {
 
 function refuse(to: StoreLocation, why: string): CommandFailed {
   const message = `${toName(to)} ${why}. Nothing was written: name an empty store.`
+  return new CommandFailed(exitCodes.data, message)
+}
+
+function refuseSecond(to: StoreLocation): CommandFailed {
+  const message = `Another process keeps ${toName(to)} true, so this one has stopped.`
   return new CommandFailed(exitCodes.data, message)
 }
 
@@ -141,27 +146,36 @@ interface Pair {
  * for: the position is in the copy, so nothing is lost and nothing is written twice.
  */
 async function keepTrue({ client, store, to, source, status, signal }: Pair): Promise<void> {
+  // The last write of a process that was killed may arrive after this one has begun.
+  let mayBeOvertaken = true
   while (!signal.aborted) {
     const failed = new AbortController()
     try {
-      const after = await requireCopy(store, to, source)
+      const { position: after, revision } = await requireCopy(store, to, source)
       status.begin(after)
       const both = AbortSignal.any([signal, failed.signal])
       await writeChanges({
         store,
         source,
+        revision,
         changes: client.mirror({ after, signal: both }),
-        onWritten: status.note,
+        onWritten(written) {
+          mayBeOvertaken = false
+          status.note(written)
+        },
         onFailed: (error) => failed.abort(error),
       })
     } catch (error) {
       if (signal.aborted) return
+      if (error instanceof Overtaken && !mayBeOvertaken) throw refuseSecond(to)
       const isTemporary =
         error instanceof Failure ||
+        error instanceof Overtaken ||
         (error instanceof PlantStoreError && (error.status === undefined || error.status >= 500))
       const hasBegun = isTemporary && (await store.readFollowed().catch(() => true)) !== undefined
       if (!hasBegun) throw error instanceof PlantStoreError ? explainService(error, source) : error
       status.fail(error)
+      mayBeOvertaken = !(error instanceof Overtaken)
       await sleep(retryMs, undefined, { signal }).catch(() => {})
     }
   }

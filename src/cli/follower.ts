@@ -15,10 +15,20 @@ export interface Written {
 export interface Following {
   readonly store: Store
   readonly source: string
+  /** The revision of the copy at which the changes begin. */
+  readonly revision: number
   readonly changes: AsyncIterable<MirrorChange>
   readonly onWritten: (written: Written) => void
   /** Ends the changes: the copy could not be written. */
   readonly onFailed: (error: unknown) => void
+}
+
+/** Another process has brought the copy forward, so a batch was not written. */
+export class Overtaken extends Error {
+  constructor() {
+    super('Another process writes to the copy.')
+    this.name = 'Overtaken'
+  }
 }
 
 /** The last change of each plant, undefined for one that is gone, and where they lead. */
@@ -48,6 +58,7 @@ const maxPlants = 1_000
  */
 export async function writeChanges(following: Following): Promise<void> {
   const { store, source, changes, onWritten, onFailed } = following
+  let { revision } = following
   let batch = newBatch()
   let writing = Promise.resolve()
   let isFilling = false
@@ -75,12 +86,17 @@ export async function writeChanges(following: Following): Promise<void> {
       .then(() =>
         store.followChanges({
           source,
+          after: revision,
           position,
           plants: [...plants.values()].filter((plant) => plant !== undefined),
           removed: [...plants].flatMap(([id, plant]) => (plant === undefined ? [id] : [])),
         }),
       )
-      .then(() => onWritten(written))
+      .then((outcome) => {
+        if (outcome === 'overtaken') throw new Overtaken()
+        revision++
+        onWritten(written)
+      })
     writing.catch(onFailed)
     await before
   }

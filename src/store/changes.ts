@@ -32,7 +32,8 @@ export interface Rows {
   findKey(key: CreateKey): KeyUse | undefined
   /** Records the use of a key, in place of an expired one. */
   putKey(use: KeyUse): void
-  setFollowed(followed: Followed): void
+  /** Sets the source, the position and the next revision, unless the revision is another one. */
+  moveFollowed(followed: Followed): boolean
 }
 
 /** A write as plain data, which can be sent to a thread. Versions and times are already chosen. */
@@ -78,6 +79,7 @@ export interface Follow extends Attributed {
   readonly kind: 'follow'
   readonly plants: readonly VersionedPlant[]
   readonly removed: readonly bigint[]
+  /** Where the changes lead, and the revision that they apply to. */
   readonly followed: Followed
 }
 
@@ -145,13 +147,14 @@ const appliers = {
     return plants.map((plant) => importOne(rows, plant, onConflict))
   },
 
-  follow(rows: Rows, { plants, removed, followed }: Follow): void {
+  follow(rows: Rows, { plants, removed, followed }: Follow): 'written' | 'overtaken' {
+    if (!rows.moveFollowed(followed)) return 'overtaken'
     for (const plant of plants) importOne(rows, plant, 'replace')
     for (const id of removed) {
       const current = rows.find(id)
       if (current !== undefined) rows.delete(current)
     }
-    rows.setFollowed(followed)
+    return 'written'
   },
 }
 

@@ -35,12 +35,13 @@ export function buildPlantWrites(write: Write, newVersion: () => Version): Plant
       const bytes = plants.reduce((sum, plant) => sum + toHeldBytes(plant), 0)
       return write(toImport(plants, onConflict, newVersion, tokenId), bytes)
     },
-    followChanges({ plants, removed, ...followed }) {
+    followChanges({ plants, removed, source, position, after }) {
       const versioned = plants.map((plant) => toVersioned(plant, newVersion()))
       const bytes = plants.reduce(
         (sum, plant) => sum + toHeldBytes(plant),
         removed.length * rowBytes,
       )
+      const followed = { source, position, revision: after }
       const change = { plants: versioned, removed, followed, tokenId: followTokenId }
       return write({ kind: 'follow', ...change }, bytes)
     },

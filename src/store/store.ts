@@ -74,10 +74,14 @@ export interface Followed {
   readonly source: string
   /** None while the copy is filled. */
   readonly position: Position | undefined
+  /** Counts the writes of `followChanges`. */
+  readonly revision: number
 }
 
 /** Changes of the source of a copy, the last one of each plant, and where they lead. */
-export interface FollowedChanges extends Followed {
+export interface FollowedChanges extends Omit<Followed, 'revision'> {
+  /** The revision of the copy that the changes apply to, 0 if it has none. */
+  readonly after: number
   readonly plants: readonly NewPlant[]
   readonly removed: readonly bigint[]
 }
@@ -150,8 +154,11 @@ export interface Store {
     onConflict: OnConflict,
     tokenId?: string,
   ): Promise<ImportOutcome[]>
-  /** Brings a copy to another position of its source. The journal has it under `followTokenId`. */
-  followChanges(changes: FollowedChanges): Promise<void>
+  /**
+   * Brings a copy to another position of its source. The journal has it under `followTokenId`.
+   * "overtaken": the copy has another revision, so nothing was written.
+   */
+  followChanges(changes: FollowedChanges): Promise<'written' | 'overtaken'>
   /** What this store is a copy of, if it is one. */
   readFollowed(): Promise<Followed | undefined>
   /** Opens a snapshot, which the caller must close. Their number is limited (`maxSnapshots`). */

@@ -84,6 +84,28 @@ for (const engine of engines) {
       await waitForCopy(source, copy)
     })
 
+    it('leaves one of two processes on one copy, which stays true', async () => {
+      const { service, source, to, copy } = await prepare(engine)
+      await source.importPlants(some, 'keep')
+      const both = [follow(service.url, to), follow(service.url, to)]
+      const ended = Promise.race(both.map(({ ended }) => ended))
+      let isOver = false
+      void ended.then(() => {
+        isOver = true
+      })
+      // Only a change shows one of them that the other has written.
+      await waitUntil(async () => {
+        await source.replacePlant({ id: 7n, name: `${Math.random()}` }, {})
+        await waitForCopy(source, copy)
+        return isOver
+      }, 'one of them ends')
+      const { exitCode, stderr } = await ended
+      assert.match(stderr, /^Another process keeps \S+ true, so this one has stopped\.$/m)
+      assert.equal(exitCode, 65)
+      await source.deletePlant(7n, {})
+      await waitForCopy(source, copy)
+    })
+
     it('refuses a store with plants of its own, and one that something else changed', async () => {
       const { service, source, to, copy } = await prepare(engine)
       await copy.createPlant({ id: 1n, name: 'mine' })

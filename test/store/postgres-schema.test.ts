@@ -94,8 +94,9 @@ async function useEverything(opened: Store): Promise<void> {
   while (!(await store.trimJournal(Date.now() + 60_000)));
   assert.equal(await store.readFollowed(), undefined)
   const followed = { source: 'https://plants.example', position: undefined }
-  await store.followChanges({ ...followed, plants: [{ id: 90n, name: 'Fig' }], removed: [91n] })
-  assert.deepEqual(await store.readFollowed(), followed)
+  const plants = [{ id: 90n, name: 'Fig' }]
+  await store.followChanges({ ...followed, after: 0, plants, removed: [91n] })
+  assert.deepEqual(await store.readFollowed(), { ...followed, revision: 1 })
   assert.ok(await store.measure())
   await useReceivers(store.receivers)
   assert.deepEqual([...unused], ['isFull', 'ping', 'close'])

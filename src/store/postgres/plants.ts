@@ -32,18 +32,33 @@ export async function findPlants(
   return toPlantsById(await sql.texts<VersionedRow>(statement, [ids]))
 }
 
+interface FollowedRow {
+  readonly source: string | null
+  readonly position: string | null
+  readonly revision: string
+}
+
 /** What the store is a copy of. */
 export async function readFollowed(sql: Sql): Promise<Followed | undefined> {
-  const [row] = await sql<[{ source: string | null; position: string | null }]>`
-    SELECT source, position FROM plant_store.followed`
-  const { source, position } = row
-  return source === null ? undefined : { source, position: position ?? undefined }
+  const [row] = await sql<[FollowedRow]>`
+    SELECT source, position, revision FROM plant_store.followed`
+  const { source, position, revision } = row
+  if (source === null) return undefined
+  return { source, position: position ?? undefined, revision: Number(revision) }
+}
+
+/** Locks what the store is a copy of. Returns its revision. */
+async function lockFollowed(sql: Sql): Promise<number> {
+  const [row] = await sql<[{ revision: string }]>`
+    SELECT revision FROM plant_store.followed FOR UPDATE`
+  return Number(row.revision)
 }
 
 async function saveFollowed(sql: Sql, followed: Followed | undefined): Promise<void> {
   if (followed === undefined) return
-  const { source, position = null } = followed
-  await sql`UPDATE plant_store.followed SET source = ${source}, position = ${position}`
+  const { source, position = null, revision } = followed
+  await sql`UPDATE plant_store.followed
+    SET source = ${source}, position = ${position}, revision = ${revision}::bigint`
 }
 
 export async function forgetKeys(sql: Sql, usedBefore: number): Promise<boolean> {
@@ -158,6 +173,15 @@ async function findTaken(sql: Sql, plants: readonly VersionedPlant[]): Promise<b
   return rows.map(({ id }) => BigInt(id))
 }
 
+/** What changes may touch. */
+export interface Needed {
+  /** The plants, and how many characters of their texts are needed. */
+  readonly plants: ReadonlyMap<bigint, number>
+  readonly keys: CreateKey[]
+  /** Whether they bring a copy forward. */
+  readonly isFollowing: boolean
+}
+
 /** Rows that are locked and read, changed in memory, and then written back together. */
 export interface LoadedRows extends Rows {
   /** Writes the rows, those of the journal last. */
@@ -180,10 +204,11 @@ const selection = `
  */
 export async function loadRows(
   sql: Sql,
-  needed: ReadonlyMap<bigint, number>,
-  keys: CreateKey[],
+  { plants: needed, keys, isFollowing }: Needed,
 ): Promise<LoadedRows> {
   const values = [[...needed.keys()], [...needed.values()]]
+  // Before the plants, so that two processes that write one copy never deadlock.
+  let revision = isFollowing ? await lockFollowed(sql) : undefined
   const plantRows = await sql.texts<VersionedRow>(selection, values)
   const keyRows = keys.length === 0 ? [] : await selectKeys(sql, keys)
   const before = toPlantsById(plantRows)
@@ -208,8 +233,11 @@ export async function loadRows(
       uses.set(toName(use), use)
       newUses.push(use)
     },
-    setFollowed(given) {
-      followed = given
+    moveFollowed(given) {
+      if (given.revision !== revision) return false
+      revision++
+      followed = { ...given, revision }
+      return true
     },
 
     async save(connection, journalRows) {

@@ -80,10 +80,11 @@ async function importAll(sql: Sql, write: PostgresWrite<Import>): Promise<Outcom
 /** Applies any writes: locks and reads the rows, changes them in memory, and writes them back. */
 function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
   return inTransaction(sql, async () => {
-    const needed = new Map<bigint, number>()
-    for (const { change } of writes) noteNeeded(needed, change)
+    const plants = new Map<bigint, number>()
+    for (const { change } of writes) noteNeeded(plants, change)
     const keys = writes.flatMap(({ change }) => ('key' in change ? change.key : []))
-    const rows = await loadRows(sql, needed, keys)
+    const isFollowing = writes.some(({ change }) => change.kind === 'follow')
+    const rows = await loadRows(sql, { plants, keys, isFollowing })
     const recorder = recordChanges(rows)
     const outcomes = new Map(writes.map((write) => [write, recorder.apply(write.change)]))
     await rows.save(sql, recorder.take())

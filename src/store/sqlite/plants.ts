@@ -6,6 +6,7 @@ import type { Followed, ListQuery, PlantPage, VersionedPlant } from '../store.ts
 import { toTagKey } from './tag-key.ts'
 
 /** Rows are arrays, because in the binding the names of columns cost more than their values. */
+type FollowedRow = [source: string | null, position: string | null, revision: bigint]
 type PlantRow = [id: bigint, name: string, tag: string | null, version: bigint]
 /** A plant that exceeds its share of the page, without its texts. */
 type SparseRow = [id: bigint, name: string | null, tag: string | null, version: bigint]
@@ -73,8 +74,10 @@ export function buildPlantStatements(db: DatabaseSync) {
     `DELETE FROM keys WHERE (token_id, key) IN
      (SELECT token_id, key FROM keys WHERE used_at < ? ORDER BY used_at LIMIT ${keysPerStep})`,
   )
-  const selectFollowed = prepareRows(db, 'SELECT source, position FROM followed')
-  const setFollowed = db.prepare('UPDATE followed SET source = ?, position = ?')
+  const selectFollowed = prepareRows(db, 'SELECT source, position, revision FROM followed')
+  const moveFollowed = db.prepare(
+    'UPDATE followed SET source = ?, position = ?, revision = revision + 1 WHERE revision = ?',
+  )
 
   const rows: Rows = {
     find(id) {
@@ -103,8 +106,8 @@ export function buildPlantStatements(db: DatabaseSync) {
       putKey.run(tokenId, key, fingerprint, version, usedAt)
     },
 
-    setFollowed({ source, position = null }) {
-      setFollowed.run(source, position)
+    moveFollowed({ source, position = null, revision }) {
+      return moveFollowed.run(source, position, revision).changes === 1n
     },
   }
 
@@ -124,8 +127,9 @@ export function buildPlantStatements(db: DatabaseSync) {
     },
 
     followed(): Followed | undefined {
-      const [source, position] = selectFollowed.get() as unknown as (string | null)[]
-      return source == null ? undefined : { source, position: position ?? undefined }
+      const [source, position, revision] = selectFollowed.get() as unknown as FollowedRow
+      if (source === null) return undefined
+      return { source, position: position ?? undefined, revision: Number(revision) }
     },
 
     forgetKeys(usedBefore: number): boolean {

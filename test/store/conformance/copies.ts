@@ -12,8 +12,8 @@ export function testCopies(engine: Engine): void {
       const store = await engine.open(await engine.newUrl())
       await store.createPlant({ id: 1n, name: 'mine' })
       assert.equal(await store.readFollowed(), undefined)
-      await store.followChanges({ source, position: undefined, plants: [], removed: [] })
-      assert.deepEqual(await store.readFollowed(), { source, position: undefined })
+      await store.followChanges({ source, after: 0, position: undefined, plants: [], removed: [] })
+      assert.deepEqual(await store.readFollowed(), { source, position: undefined, revision: 1 })
     })
 
     it('writes changes with their position, and journals those that change a plant', async () => {
@@ -29,10 +29,11 @@ export function testCopies(engine: Engine): void {
         { id: 2n, name: large },
         { id: 2n ** 63n - 1n, name: 'new', tag: '' },
       ]
-      await store.followChanges({ source, position: 'p-1', plants, removed: [3n, 4n] })
+      const changes = { source, after: 0, position: 'p-1', plants, removed: [3n, 4n] }
+      assert.equal(await store.followChanges(changes), 'written')
       await store.close()
       const again = await engine.open(url)
-      assert.deepEqual(await again.readFollowed(), { source, position: 'p-1' })
+      assert.deepEqual(await again.readFollowed(), { source, position: 'p-1', revision: 1 })
       const page = await again.listPlants({ after: undefined, tag: undefined, limit: 9 })
       const stored = page.plants.map(({ id, name, tag }) =>
         tag === undefined ? { id, name } : { id, name, tag },
@@ -50,13 +51,42 @@ export function testCopies(engine: Engine): void {
       )
     })
 
+    it('lets one of several processes write, from each revision', async () => {
+      const url = await engine.newUrl()
+      const stores = await Promise.all([1, 2, 3].map(() => engine.open(url)))
+      for (let after = 0; after < 20; after++) {
+        const outcomes = await Promise.all(
+          stores.map((store, index) => {
+            const plants = [{ id: BigInt(index), name: `${after}` }]
+            const position = `p-${after}-${index}`
+            return store.followChanges({ source, after, position, plants, removed: [] })
+          }),
+        )
+        const winner = outcomes.indexOf('written')
+        assert.equal(outcomes.filter((outcome) => outcome === 'overtaken').length, 2)
+        for (const store of stores) {
+          const expected = { source, position: `p-${after}-${winner}`, revision: after + 1 }
+          assert.deepEqual(await store.readFollowed(), expected)
+          const query = { after: undefined, tag: undefined, limit: 9 }
+          const { plants } = await store.listPlants(query)
+          const written = plants.filter(({ name }) => name === `${after}`)
+          assert.deepEqual(
+            written.map(({ id }) => id),
+            [BigInt(winner)],
+          )
+        }
+      }
+    })
+
     it('writes neither changes nor their position if the store fails', async () => {
       const { store, witness } = await engine.openWithFault('disk full')
       const plants = Array.from({ length: 100 }, (_, id) => ({
         id: BigInt(id),
         name: 'x'.repeat(5_000),
       }))
-      await assert.rejects(store.followChanges({ source, position: 'p', plants, removed: [] }))
+      await assert.rejects(
+        store.followChanges({ source, after: 0, position: 'p', plants, removed: [] }),
+      )
       assert.equal(await witness.readFollowed(), undefined)
       const { plants: kept } = await witness.listPlants({
         after: undefined,
