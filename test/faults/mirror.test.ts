@@ -226,5 +226,38 @@ for (const engine of engines.filter(({ name }) => /^(SQLite|PostgreSQL)$/.test(n
       assert.equal(wrong.length, 0)
       assert.ok(mirror.seen.length > 20 * rounds)
     })
+
+    it('has nothing that a restore undid, if both came while it listed the plants', async () => {
+      const database = await engine.newUrl()
+      let service = await startProcess({ database })
+      const port = Number(new URL(service.url).port)
+      const store = new PlantStore({
+        url: service.url,
+        token,
+        fetch: (input, init) => fetch(String(input).replace('limit=1000', 'limit=3'), init),
+      })
+      const restart = async (signal: NodeJS.Signals, between: () => Promise<void>) => {
+        await service.end(signal)
+        await between()
+        service = await startProcess({ database, port })
+      }
+      for (const id of ids) await store.create({ id, name: 'kept' })
+      const copy: Plants = new Map()
+      const lost = (ids[0] as bigint) + 100n
+      let goBack: (() => Promise<void>) | undefined
+      for await (const change of store.mirror()) {
+        apply(copy, change)
+        if (change.type === 'plant' && goBack === undefined) {
+          await restart('SIGTERM', async () => {
+            goBack = await keep(engine, database)
+          })
+          await store.create({ id: lost, name: 'undone' })
+        }
+        if (change.type === 'plant' && change.plant.id === lost)
+          await restart('SIGKILL', async () => goBack?.())
+        if (change.type === 'synced') break
+      }
+      assert.deepEqual([...copy.keys()], ids)
+    })
   })
 }

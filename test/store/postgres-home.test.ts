@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
+import { toPlant } from '../../src/store/store.ts'
 import { newDatabase } from '../support/databases.ts'
 import { query } from '../support/postgres.ts'
 import { newReceiver } from '../support/receiver-record.ts'
@@ -37,6 +38,29 @@ describe('a copy of a database on PostgreSQL', () => {
     const again = await openPostgresStore(copyUrl)
     assert.deepEqual(await readStates(again), ['whk_1 active'])
     assert.equal(await again.receivers.revision(), revision + 1n)
+  })
+
+  it('has a journal with a new id, in which its receivers keep their place', async () => {
+    const url = await newDatabase()
+    const store = await openPostgresStore(url)
+    await store.createPlant({ id: 1n, name: 'before' })
+    const position = await store.journalEnd()
+    await store.receivers.add(
+      newReceiver({ id: 'whk_1', progress: { ...newReceiver().progress, position } }),
+    )
+    await store.createPlant({ id: 2n, name: 'waits for the receiver' })
+    await store.close()
+    const copy = await openPostgresStore(await copyDatabase(url))
+    assert.equal(await copy.readJournal(position, 9), 'gone')
+    const [receiver] = await copy.receivers.list()
+    const page = await copy.readJournal(receiver?.progress.position ?? '', 9)
+    assert.ok(typeof page === 'object')
+    assert.deepEqual(
+      page.events.map((event) => toPlant(event).id),
+      [2n],
+    )
+    const original = await openPostgresStore(url)
+    assert.equal(typeof (await original.readJournal(position, 9)), 'object')
   })
 
   it('is not told from the original where the server does not say which one it is', async () => {

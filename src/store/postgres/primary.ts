@@ -3,7 +3,7 @@ import { type Journaling, type StoreEvents, UnusableStore } from '../store.ts'
 import { toAddress } from './address.ts'
 import { explainUnusable, isLoss } from './failures.ts'
 import { setJournaling } from './journal.ts'
-import { pauseIfCopied, prepareSchema } from './schema.ts'
+import { prepareSchema, renewIfCopied } from './schema.ts'
 import { openSession, type Session } from './session.ts'
 import type { Sql } from './sql.ts'
 
@@ -92,7 +92,7 @@ export async function openPrimary(
     const [writer] = first.writers as [Sql]
     const migration = await prepareSchema(writer, events.onNew)
     if (migration !== undefined) events.onMigrated?.(migration)
-    await pauseIfCopied(writer)
+    await renewIfCopied(writer)
     await setJournaling(writer, options.journaling ?? 'as before')
   } catch (error) {
     isClosed = true

@@ -1,3 +1,4 @@
+import { newJournalId } from '../../journal/row.ts'
 import { type Migration, UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
 import { migrations } from './migrations.ts'
@@ -125,10 +126,11 @@ function readOnly(cause?: unknown): UnusableStore {
 const unavailableCodes = ['42501', '42883', '0A000']
 
 /**
- * Pauses the receivers of a database that was copied from a dump or a template, because the
- * original may still send to them. A promoted standby has the identity of its primary.
+ * Prepares a database that was copied from a dump or a template, as a restore does on SQLite: the
+ * journal gets a new id, so that positions of the original do not match, and receivers are paused,
+ * because the original may still send to them. A promoted standby has the identity of its primary.
  */
-export async function pauseIfCopied(sql: Sql): Promise<void> {
+export async function renewIfCopied(sql: Sql): Promise<void> {
   const identity = await identifyDatabase(sql)
   const [before] = await sql<[{ home: string | null }]>`
     SELECT home FROM plant_store.receiver_revision`
@@ -141,7 +143,19 @@ export async function pauseIfCopied(sql: Sql): Promise<void> {
     await sql`UPDATE plant_store.receivers SET state = 'paused', lease_owner = NULL,
         reason = 'the database was copied or moved'
       WHERE state = 'active'`
+    await renameJournal(sql)
   })
+}
+
+async function renameJournal(sql: Sql): Promise<void> {
+  const [life] = await sql<[{ id: string | null }]>`
+    SELECT id FROM plant_store.journal_life FOR UPDATE`
+  if (life.id === null) return
+  const id = newJournalId()
+  await sql`UPDATE plant_store.journal_life SET id = ${id}`
+  await sql`UPDATE plant_store.receivers SET position = replace(position, ${life.id}, ${id}),
+    ahead = replace(ahead, ${life.id}, ${id})`
+  await sql`UPDATE plant_store.deliveries SET position = replace(position, ${life.id}, ${id})`
 }
 
 /** Identifies the server and the database; undefined if the server does not tell. */
