@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac, createSign, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
 import { deflateRawSync } from 'node:zlib'
 import { CompactEncrypt, CompactSign, type CryptoKey, exportSPKI, importJWK, type JWK } from 'jose'
@@ -16,8 +17,9 @@ import {
   toClaims,
 } from '../support/issuer.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
+import { startUpload, toLines, toStored } from '../support/upload.ts'
 import { waitUntil } from '../support/wait.ts'
-import { type Answer, call } from '../support/wire.ts'
+import { type Answer, call, openSocket, toBytes } from '../support/wire.ts'
 
 const memory = 'sqlite::memory:'
 
@@ -320,6 +322,36 @@ describe('JSON Web Tokens', () => {
     await stream.ended
     assert.ok(Date.now() >= (exp + 30) * 1_000)
     assert.equal(await numberFor(service, token), 40102)
+  })
+
+  it('end exports, imports and creates under way when they expire', async () => {
+    const own = await startTrusting(issuer)
+    const name = 'x'.repeat(500_000)
+    for (let id = 0n; id < 60n; id++) await own.store.createPlant({ id, name })
+    const token = await issuer.sign(rsa, { exp: nowSeconds() - 25 })
+    const headers = { Authorization: `Bearer ${token}` }
+    const exported = await fetch(`${own.url}/plants.ndjson`, {
+      headers: { ...headers, 'Accept-Encoding': 'identity' },
+    })
+    assert.equal(exported.status, 200)
+    const upload = startUpload(own.url, 'ndjson', { headers })
+    await upload.send(toLines(1_000, 1_500))
+    const create = openSocket(own.url)
+    const created = text(create)
+    const json = { 'Content-Type': 'application/json', Connection: 'close' }
+    const body = '{"id":-1,"name":"late"}'
+    const request = { method: 'POST', path: '/plants', headers: { ...headers, ...json }, body }
+    create.write(toBytes(request).subarray(0, -5))
+    const { status, error, message } = await upload.answer
+    assert.deepEqual([status, error], [401, 40102])
+    assert.equal(await numberFor(own, token), 40102)
+    await assert.rejects(exported.text())
+    create.write(body.slice(-5))
+    assert.match(await created, /^HTTP\/1\.1 401[\s\S]*40102/)
+    const query = { after: 999n, tag: undefined, limit: 9_999 }
+    const { plants } = await own.store.listPlants(query)
+    assert.equal(toStored(message), plants.length, message)
+    assert.equal(await own.store.getPlant(-1n), undefined)
   })
 
   it('are verified once, though they are used often, and in a bounded memory', async (t) => {
