@@ -37,11 +37,15 @@ const maxRetries = 100
 /** Checks the options. Throws a TypeError that names the wrong one, and never shows the token. */
 export function toLink(options: PlantStoreOptions): Link {
   const { url, token, fetch: send, timeoutMs = 30_000, retries = 5, onRetry } = options
-  require(typeof token === 'string' &&
-    /^[!-~]+$/.test(token), 'token must be a string of visible ASCII characters.')
-  require(send === undefined ||
-    typeof send === 'function', 'fetch must be a function like the `fetch` of the runtime.')
-  require(onRetry === undefined || typeof onRetry === 'function', 'onRetry must be a function.')
+  check(
+    typeof token === 'string' && /^[!-~]+$/.test(token),
+    'token must be a string of visible ASCII characters.',
+  )
+  check(
+    send === undefined || typeof send === 'function',
+    'fetch must be a function like the `fetch` of the runtime.',
+  )
+  check(onRetry === undefined || typeof onRetry === 'function', 'onRetry must be a function.')
   requireWithin('timeoutMs', timeoutMs, 1, maxTimeoutMs)
   requireWithin('retries', retries, 0, maxRetries)
   return {
@@ -59,20 +63,23 @@ export function toLink(options: PlantStoreOptions): Link {
 
 function toBaseUrl(address: string | URL): string {
   const url = URL.canParse(`${address}`) ? new URL(address) : undefined
-  require(url !== undefined &&
-    /^https?:$/.test(url.protocol) &&
-    `${url.username}${url.password}${url.search}${url.hash}` ===
-      '', 'url must be the http or https address of a service, such as http://127.0.0.1:3000, ' +
-    'without credentials, query or fragment.')
+  check(
+    url !== undefined &&
+      /^https?:$/.test(url.protocol) &&
+      `${url.username}${url.password}${url.search}${url.hash}` === '',
+    'url must be the http or https address of a service, such as http://127.0.0.1:3000, ' +
+      'without credentials, query or fragment.',
+  )
   return url.href.replace(/\/+$/, '')
 }
 
 function requireWithin(name: string, value: number, least: number, most: number): void {
-  require(Number.isInteger(value) &&
-    value >= least &&
-    value <= most, `${name} must be an integer from ${least} to ${most}.`)
+  check(
+    Number.isInteger(value) && value >= least && value <= most,
+    `${name} must be an integer from ${least} to ${most}.`,
+  )
 }
 
-function require(isRight: boolean, sentence: string): asserts isRight {
+function check(isRight: boolean, sentence: string): asserts isRight {
   if (!isRight) throw new TypeError(sentence)
 }
