@@ -78,7 +78,7 @@ function buildRows(count: number): PlantRow[] {
 }
 
 /** Runs a command; returns its seconds and its peak memory. */
-async function runCommand(...args: string[]): Promise<{ seconds: number; rssMb: number }> {
+export async function runCommand(...args: string[]): Promise<{ seconds: number; rssMb: number }> {
   const startedAt = performance.now()
   const child = spawn(process.execPath, [program, ...args, '--quiet'], { stdio: 'ignore' })
   let rssKb = 0

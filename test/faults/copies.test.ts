@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PlantStore } from '../../client/index.ts'
 import { type Position, type Store, toPlant } from '../../src/store/store.ts'
-import { run, start } from '../support/command.ts'
+import { start } from '../support/command.ts'
 import { type Engine, engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
+import { keepState } from './lab/kept-state.ts'
 import { scale } from './lab/scale.ts'
 import { startProcess, token } from './lab/service-process.ts'
 
@@ -59,15 +59,6 @@ function startWriting(client: () => PlantStore) {
   return stop
 }
 
-/** Changes the source in place: the store of a backup, made before plants that it does not have. */
-async function restore(url: string, folder: string): Promise<string> {
-  const restored = `sqlite:${join(folder, 'restored.db')}`
-  const done = await run(['restore', join(folder, 'backup.db'), '--database', restored], { folder })
-  assert.equal(done.exitCode, 0, done.stderr)
-  assert.notEqual(restored, url)
-  return restored
-}
-
 for (const engine of engines) {
   describe(`a copy that follows, on ${engine.name}`, () => {
     it('is the source at its position after any kill -9 of either, and after a restore', async () => {
@@ -78,7 +69,7 @@ for (const engine of engines) {
 
 async function killBoth(engine: Engine, kills: number): Promise<void> {
   const folder = newFolder()
-  let database = await engine.newUrl()
+  const database = await engine.newUrl()
   let service = await startProcess({ database })
   const { url } = service
   const port = Number(new URL(url).port)
@@ -91,25 +82,33 @@ async function killBoth(engine: Engine, kills: number): Promise<void> {
   const client = new PlantStore({ url, token, retries: 0, timeoutMs: 2_000 })
   const stopWriting = startWriting(() => client)
   let follower = startFollower()
-  const mayRestore = engine.name === 'SQLite'
+  const backupAt = 2 * Math.floor(kills / 6) + 1
+  const restoreAt = 2 * Math.floor(kills / 3) + 1
+  let goBack = async () => {}
+
+  /** Ends the service, does something with the store that nobody uses, and starts it again. */
+  async function restart(signal: NodeJS.Signals, between = async () => {}): Promise<void> {
+    await service.end(signal)
+    await source.close()
+    await between()
+    source = await engine.open(database)
+    service = await startProcess({ database, port })
+  }
 
   for (let kill = 0; kill < kills; kill++) {
     const before = (await copy.readFollowed())?.position
-    if (mayRestore && kill === Math.floor(kills / 3)) {
-      const backup = await run(['backup', join(folder, 'backup.db'), '--database', database], {
-        folder,
+    if (kill === backupAt) {
+      await restart('SIGTERM', async () => {
+        goBack = await keepState(engine, database)
       })
-      assert.equal(backup.exitCode, 0, backup.stderr)
-    }
-    if (kill % 2 === 1) {
-      await service.end('SIGKILL')
-      if (mayRestore && kill === 2 * Math.floor(kills / 3) + 1) {
-        database = await restore(database, folder)
-        source = await engine.open(database)
-        begun = await readPlants(source)
-      }
-      service = await startProcess({ database, port })
-    }
+    } else if (kill === restoreAt) {
+      await restart('SIGKILL', async () => {
+        await goBack()
+        const restored = await engine.open(database)
+        begun = await readPlants(restored)
+        await restored.close()
+      })
+    } else if (kill % 2 === 1) await restart('SIGKILL')
     // Sometimes in the middle of a fill, sometimes while it follows.
     if (kill % 3 !== 0) {
       await waitUntil(async () => {

@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { type MirrorChange, PlantStore, PlantStoreError } from '../../client/index.ts'
-import { runProcess } from '../support/command.ts'
-import { type Engine, engines } from '../support/engines.ts'
-import { newFolder } from '../support/folder.ts'
-import { query } from '../support/postgres.ts'
+import { engines } from '../support/engines.ts'
 import { openProxy } from '../support/proxy.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
+import { keepState } from './lab/kept-state.ts'
 import { scale } from './lab/scale.ts'
 import { startProcess, token } from './lab/service-process.ts'
 
@@ -89,31 +85,6 @@ function startWriters(store: PlantStore) {
       return waitUntil(() => written >= wanted, `${count} writes`)
     },
     stop,
-  }
-}
-
-/** A way to keep the state of a store that is stopped, and to go back to it. */
-async function keep(engine: Engine, database: string): Promise<() => Promise<void>> {
-  if (engine.name === 'PostgreSQL') {
-    const name = new URL(database).pathname.slice(1)
-    const admin = database.replace(/[^/]+$/, 'postgres')
-    const drop = (each: string) => query(admin, `DROP DATABASE IF EXISTS ${each} WITH (FORCE)`)
-    await drop(`${name}_kept`)
-    await query(admin, `CREATE DATABASE ${name}_kept TEMPLATE ${name}`)
-    releaseAfterTest(() => drop(`${name}_kept`))
-    return async () => {
-      await drop(name)
-      await query(admin, `CREATE DATABASE ${name} TEMPLATE ${name}_kept`)
-    }
-  }
-  const folder = newFolder()
-  const file = join(folder, 'backup.db')
-  const env = { DATABASE_URL: database }
-  const path = database.replace('sqlite:', '')
-  assert.equal((await runProcess(['backup', file], { folder, env })).exitCode, 0)
-  return async () => {
-    for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
-    assert.equal((await runProcess(['restore', file], { folder, env })).exitCode, 0)
   }
 }
 
@@ -198,7 +169,7 @@ for (const engine of engines.filter(({ name }) => /^(SQLite|PostgreSQL)$/.test(n
         // A restore of a state from before some changes that the mirror has seen.
         let goBack = async () => {}
         await restart('SIGTERM', async () => {
-          goBack = await keep(engine, database)
+          goBack = await keepState(engine, database)
         })
         writers = startWriters(direct)
         await writers.waitFor(20)
@@ -249,7 +220,7 @@ for (const engine of engines.filter(({ name }) => /^(SQLite|PostgreSQL)$/.test(n
         apply(copy, change)
         if (change.type === 'plant' && goBack === undefined) {
           await restart('SIGTERM', async () => {
-            goBack = await keep(engine, database)
+            goBack = await keepState(engine, database)
           })
           await store.create({ id: lost, name: 'undone' })
         }
