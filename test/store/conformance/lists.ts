@@ -94,5 +94,14 @@ export function testLists(engine: Engine): void {
       const rest = await searchPlants(other, { ...all, after: 2n, limit: 2, name: 'É' })
       assert.deepEqual([rest.plants.length, rest.next], [1, undefined])
     })
+
+    it('examines 1 MiB of texts, of however many plants', async () => {
+      const other = await engine.open(await engine.newUrl())
+      const name = 'n'.repeat(1_000)
+      const plants = Array.from({ length: 1_100 }, (_, id) => ({ id: BigInt(id), name }))
+      await other.importPlants(plants, 'keep')
+      const found = await searchPlants(other, { ...all, limit: 2, name: 'x' })
+      assert.deepEqual(found, { plants: [], next: 1_047n })
+    })
   })
 }
