@@ -6,13 +6,12 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { openStore, toStoreLocation } from '../../src/store/open.ts'
-import { newReceiver } from '../../src/webhooks/receiver.ts'
 import { newFolder } from '../support/folder.ts'
 import { query } from '../support/postgres.ts'
 import { waitUntil } from '../support/wait.ts'
-import { openTestReceiver, type TestReceiver } from '../webhooks/test-receiver.ts'
+import type { TestReceiver } from '../webhooks/test-receiver.ts'
 import { type NumberedWrites, startNumberedWrites } from './lab/numbered-writes.ts'
+import { addTestReceiver } from './lab/receiver.ts'
 import { database, signalServer, startPair } from './lab/replication.ts'
 import { isLong, scale } from './lab/scale.ts'
 import { startProcess } from './lab/service-process.ts'
@@ -134,15 +133,7 @@ describe('webhooks', () => {
 
 /** A store with a receiver of every type. */
 async function prepare(url = `sqlite:${join(newFolder(), 'plants.db')}`) {
-  const location = toStoreLocation(url)
-  assert.ok(location)
-  const store = await openStore(location)
-  const receiver = await openTestReceiver()
-  const types = ['plant.created', 'plant.replaced', 'plant.deleted'] as const
-  const position = await store.journalEnd()
-  await store.receivers.add(newReceiver({ url: receiver.url, types, position }))
-  await store.close()
-  return { url, receiver }
+  return { url, receiver: await addTestReceiver(url) }
 }
 
 /** Stops a process while it does not hold the lock of the database, which nobody could take over. */

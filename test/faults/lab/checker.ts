@@ -73,7 +73,8 @@ function follow(before: ReadonlySet<Content>, attempt: Attempt): ReadonlySet<Con
 
 const nothing: ReadonlySet<Content> = new Set([undefined])
 
-function judgeRead(read: Read, attempts: readonly Attempt[]): Wrong | undefined {
+/** Finds a content that cannot have been there at any time between request and answer. */
+export function judgeRead(read: Read, attempts: readonly Attempt[]): Wrong | undefined {
   let possible = nothing
   for (const attempt of attempts) {
     if (attempt.answeredAt < read.sentAt) possible = follow(possible, attempt)

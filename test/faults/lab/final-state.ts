@@ -68,7 +68,12 @@ async function walk(client: Client, url: string): Promise<Plants> {
 
 async function readExport(client: Client, url: string): Promise<Plants> {
   const { body } = await ask(client, `${url}/plants.ndjson`)
-  const lines = body.split('\n').filter((line) => line !== '')
+  return parsePlants(body)
+}
+
+/** The plants of an NDJSON export. */
+export function parsePlants(text: string): Plants {
+  const lines = text.split('\n').filter((line) => line !== '')
   return lines.map((line) => {
     const { id, name } = parseExactly<ListedPlant>(line)
     return [id, name]
