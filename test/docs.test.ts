@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { readFileSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { start } from './support/command.ts'
+import { newFolder } from './support/folder.ts'
+import { findFreePort } from './support/postgres.ts'
+
+const root = join(import.meta.dirname, '..')
+const client = pathToFileURL(join(root, 'client', 'index.ts')).href
+const readPage = (name: string) => readFileSync(join(root, name), 'utf8')
+
+/** Commands, and the block behind them, which shows what they print. */
+const example = /^```sh\n([\s\S]*?)^```\n(?:\n```\n([\s\S]*?)^```\n)?/gm
+const isMissing = spawnSync('bash', ['-c', 'curl --version']).status !== 0
+
+for (const name of ['README.md', 'docs/tutorial.md']) {
+  describe(name, { skip: isMissing && 'bash or curl is not installed' }, () => {
+    it('has commands that print what it shows', { timeout: 120_000 }, async () => {
+      const examples = [...readPage(name).matchAll(example)]
+        .filter(([, commands = '']) => !commands.startsWith('git clone'))
+        .map(([, commands = '', shown]) => ({ commands, shown }))
+      assert.ok(examples.length >= 2)
+      const folder = newFolder()
+      symlinkSync(join(root, 'docs'), join(folder, 'docs'))
+      const { child, waitFor, ended, output } = start(['serve', '--port', '0'], { folder })
+      const [, url = ''] = await waitFor(/address +http:\/\/(\S+)[\s\S]*\n {2}curl /)
+      const [, banner = ''] = /^```\n(Plant Store [\s\S]*?)```/m.exec(readPage(name)) ?? []
+      if (banner !== '') assert.equal(simplify(output.stdout, url, folder), simplify(banner))
+      const [first = ''] = banner === '' ? [] : (/^ {2}curl .*$/m.exec(output.stdout) ?? [])
+      const port = await findFreePort()
+      const program = [`${prelude}${first}\n`, ...examples.map(({ commands }) => commands)]
+        .join('echo @@@\n')
+        .replaceAll(/(127\.0\.0\.1|localhost):3000/g, url)
+        .replaceAll('127.0.0.1:4000', `127.0.0.1:${port}`)
+        .replaceAll('plant-store/client', client)
+      const { stdout } = spawnSync('bash', ['-c', program], {
+        cwd: folder,
+        env: { PATH: process.env.PATH, NODE: process.execPath, ROOT: root, PORT: String(port) },
+        encoding: 'utf8',
+      })
+      child.kill()
+      await ended
+      const [answer = '', ...printed] = stdout.split('@@@\n')
+      assert.ok(readPage(name).includes(`\`\`\`\n${answer}\n`) || first === '', answer)
+      for (const [index, { commands, shown = '' }] of examples.entries()) {
+        const actual = simplify(printed[index] ?? '', url, folder)
+        assert.equal(actual, simplify(shown), commands)
+      }
+    })
+  })
+}
+
+/** `npx` in a checkout runs the checkout's own commands; here it has another folder to run in. */
+const prelude = `
+exec 2>&1
+curl() { command curl -sS "$@"; }
+npx() { if [ "$1" = node ]; then shift; "$NODE" "$@"; else shift; "$NODE" "$ROOT/bin/plant-store.js" "$@"; fi; }
+`
+
+/** Replaces what differs from run to run. */
+function simplify(text: string, url = '127.0.0.1:3000', folder = '/srv/plant-store'): string {
+  return text
+    .replaceAll(url, '127.0.0.1:3000')
+    .replaceAll(folder, '/srv/plant-store')
+    .replace(/plst_[\w…]+/g, 'plst_…')
+    .replace(/(tok|whk)_\w+/g, '$1_…')
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+    .replace(/"position":"[^"]+"/g, '"position":"…"')
+    .replace(/\(\d+\.\d s(, [\d,]+\/s)?\)/g, '(… s)')
+    .replace(/[\d.]+ (MiB|GiB)/g, '… $1')
+    .replace(/SQLite +release [\d.]+/g, 'SQLite release')
+    .trim()
+}
