@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { readFileSync, symlinkSync } from 'node:fs'
+import { existsSync, readFileSync, realpathSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { pathToFileURL } from 'node:url'
@@ -14,7 +14,8 @@ const readPage = (name: string) => readFileSync(join(root, name), 'utf8')
 
 /** Commands, and the block behind them, which shows what they print. */
 const example = /^```sh\n([\s\S]*?)^```\n(?:\n```\n([\s\S]*?)^```\n)?/gm
-const isMissing = spawnSync('bash', ['-c', 'curl --version']).status !== 0
+const isMissing =
+  process.platform === 'win32' || spawnSync('bash', ['-c', 'curl --version']).status !== 0
 
 for (const name of ['README.md', 'docs/tutorial.md']) {
   describe(name, { skip: isMissing && 'bash or curl is not installed' }, () => {
@@ -23,7 +24,7 @@ for (const name of ['README.md', 'docs/tutorial.md']) {
         .filter(([, commands = '']) => !commands.startsWith('git clone'))
         .map(([, commands = '', shown]) => ({ commands, shown }))
       assert.ok(examples.length >= 2)
-      const folder = newFolder()
+      const folder = realpathSync(newFolder())
       symlinkSync(join(root, 'docs'), join(folder, 'docs'))
       const { child, waitFor, ended, output } = start(['serve', '--port', '0'], { folder })
       const [, url = ''] = await waitFor(/address +http:\/\/(\S+)[\s\S]*\n {2}curl /)
@@ -40,6 +41,7 @@ for (const name of ['README.md', 'docs/tutorial.md']) {
         cwd: folder,
         env: { PATH: process.env.PATH, NODE: process.execPath, ROOT: root, PORT: String(port) },
         encoding: 'utf8',
+        timeout: 100_000,
       })
       child.kill()
       await ended
@@ -53,9 +55,26 @@ for (const name of ['README.md', 'docs/tutorial.md']) {
   })
 }
 
+describe('docs/ARCHITECTURE.md', () => {
+  it('names files that are there', () => {
+    const rows = [...readPage('docs/ARCHITECTURE.md').matchAll(/^\| ([\w/]+) \| (`.*) \|$/gm)]
+    const named = rows.flatMap(([, room = '', text = '']) =>
+      [...text.matchAll(/`([\w/-]+\.(?:ts|md))`/g)].map(([, file = '']) => join(room, file)),
+    )
+    assert.ok(named.length > 30)
+    const isThere = (file: string) =>
+      existsSync(join(root, 'src', file)) || existsSync(join(root, file))
+    assert.deepEqual(
+      named.filter((file) => !isThere(file)),
+      [],
+    )
+  })
+})
+
 /** `npx` in a checkout runs the checkout's own commands; here it has another folder to run in. */
 const prelude = `
 exec 2>&1
+trap 'kill $(jobs -p) 2> /dev/null' EXIT
 curl() { command curl -sS "$@"; }
 npx() { if [ "$1" = node ]; then shift; "$NODE" "$@"; else shift; "$NODE" "$ROOT/bin/plant-store.js" "$@"; fi; }
 `
@@ -70,7 +89,8 @@ function simplify(text: string, url = '127.0.0.1:3000', folder = '/srv/plant-sto
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
     .replace(/"position":"[^"]+"/g, '"position":"…"')
     .replace(/\(\d+\.\d s(, [\d,]+\/s)?\)/g, '(… s)')
-    .replace(/[\d.]+ (MiB|GiB)/g, '… $1')
+    .replace(/^.* free space .*$/m, 'free space')
+    .replace(/[\d.]+ MiB/g, '… MiB')
     .replace(/SQLite +release [\d.]+/g, 'SQLite release')
     .trim()
 }
