@@ -63,7 +63,9 @@ type HeldBody = Plant | StoredPlant | readonly StoredPlant[] | ImportReport
 
 function toBodyText(body: HeldBody): string {
   if (Array.isArray(body)) return toJsonArray(body)
-  return 'refused' in body ? toReportJson(body) : toJson(body as Plant | StoredPlant)
+  if ('refused' in body) return toReportJson(body)
+  if ('name' in body) return toJson(body)
+  throw new Error('This shape of an answer has no writer: see json/write.ts.')
 }
 
 /** A body that is too large for memory: it is sent piece by piece. */

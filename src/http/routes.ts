@@ -58,7 +58,12 @@ export interface FoundRoute {
 export function buildRoutes(entries: readonly Entry[], countersOf: (name: string) => Counters) {
   const counted = entries.map((entry) => ({ ...entry, counters: countersOf(entry.name) }))
   const byPath = Map.groupBy(counted, ({ path }) => path)
-  const routes = [...byPath].map(([path, known]) => toRoute(path, known))
+  const all = [...byPath].map(([path, known]) => toRoute(path, known))
+  // A path without an id wins over one with it: `/plants/export` is no plant.
+  const routes = [
+    ...all.filter((one) => one.prefix === undefined),
+    ...all.filter((one) => one.prefix),
+  ]
 
   // A few comparisons. A map would intern every requested path in V8's string table.
   return (path: string, method: string): FoundRoute | undefined => {
@@ -76,11 +81,18 @@ function toRoute(path: string, entries: readonly CountedEntry[]): Route {
   if (get !== undefined) byMethod.set('HEAD', get)
   return {
     path,
-    prefix: path.endsWith('}') ? path.slice(0, path.lastIndexOf('{')) : undefined,
+    prefix: toPrefix(path),
     entries: byMethod,
     allow: methodsByPath.get(path)?.join(', ') ?? '',
     isServedUnderLoad: entries.every((entry) => entry.isServedUnderLoad),
   }
+}
+
+function toPrefix(path: string): string | undefined {
+  const [prefix, rest] = path.split('{')
+  if (rest === undefined) return undefined
+  if (/^\w+}$/.test(rest)) return prefix
+  throw new Error(`The id must be the last segment of ${path}.`)
 }
 
 /** The id in a path of this route, empty if the route has none; undefined for another path. */

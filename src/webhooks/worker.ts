@@ -197,7 +197,7 @@ export function openWorker(options: WorkerOptions): Worker {
       saving = undefined
       if (outcome === 'failed') {
         unsaved = [...rows, ...unsaved]
-        unsavedPause = pause
+        unsavedPause ??= pause
         hasNews = true
         return
       }

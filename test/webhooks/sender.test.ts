@@ -10,7 +10,16 @@ import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver, verify } from './test-receiver.ts'
-import { add, countReads, createMany, find, openStores, start, watch } from './test-sender.ts'
+import {
+  add,
+  countReads,
+  createMany,
+  find,
+  openStores,
+  openTestSender,
+  start,
+  watch,
+} from './test-sender.ts'
 
 const anyVersion = { match: undefined, noneMatch: undefined }
 const everyType: WebhookType[] = ['plant.created', 'plant.replaced', 'plant.deleted']
@@ -250,6 +259,35 @@ for (const engine of engines) {
       await store.receivers.change(id, { kind: 'resume' })
       await receiver.waitFor(5)
       assert.equal((await find(store, id)).reason, undefined)
+    })
+
+    it('pauses a receiver that answers 410 while a save of it fails', async () => {
+      const { store } = stores
+      const receiver = await openTestReceiver()
+      const { id } = await add(store, receiver.url)
+      const saving = Promise.withResolvers<void>()
+      receiver.answer = async ({ plantId }) => {
+        if (plantId === '740') return 200
+        await saving.promise
+        return 410
+      }
+      const refused = Promise.withResolvers<void>()
+      const warn = (_: object, words: string) => words.includes('paused') && refused.resolve()
+      let isFirst = true
+      const receivers: Store['receivers'] = {
+        ...store.receivers,
+        async save(...saved) {
+          if (!isFirst) return store.receivers.save(...saved)
+          isFirst = false
+          saving.resolve()
+          await refused.promise
+          throw new Error('a failed save')
+        },
+      }
+      const logger = { debug() {}, info() {}, warn } as never
+      releaseAfterTest(openTestSender({ ...store, receivers }, {}, logger).close)
+      await createMany(store, 740n, 2)
+      await waitUntil(async () => (await find(store, id)).state === 'paused', 'it is paused')
     })
 
     it('pauses a receiver that fails for too long without a success', async () => {

@@ -16,6 +16,7 @@ import { setJournaling } from './journal.ts'
 import { openReserve, type Reserve } from './reserve.ts'
 import {
   buildStatements,
+  isOwn,
   type ReceiverWrites,
   type SqliteChange,
   type SqliteOutcome,
@@ -65,6 +66,8 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   function commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
     prove()
     const outcomes = commitOrRescue(batch)
+    // Tokens, leases and deliveries are not in the journal.
+    if (batch.every(({ change }) => isOwn(change))) return outcomes
     if (outcomes instanceof Promise) return outcomes.finally(watch.wake)
     watch.wake()
     return outcomes

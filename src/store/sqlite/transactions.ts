@@ -195,7 +195,8 @@ export function isRepeatable(change: SqliteChange): boolean {
   return change.kind === 'write receivers' && (change.write === 'take' || change.write === 'save')
 }
 
-function isOwn(change: SqliteChange): change is OwnChange {
+/** Whether a write changes no plant. */
+export function isOwn(change: SqliteChange): change is OwnChange {
   return change.kind in ownAppliers
 }
 
