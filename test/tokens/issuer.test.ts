@@ -480,7 +480,7 @@ describe('the keys of an issuer', () => {
         response.end('{"issuer":"https://other.test","jwks_uri":"https://other.test/keys"}')
         return true
       },
-      /another name/,
+      /another issuer/,
     ],
     [
       'has its keys at an address that is not encrypted',
@@ -489,7 +489,7 @@ describe('the keys of an issuer', () => {
         response.end(JSON.stringify({ issuer, jwks_uri: 'http://other.test/keys' }))
         return true
       },
-      /no key set/,
+      /no jwks_uri/,
     ],
     [
       'sends keys that are none',
