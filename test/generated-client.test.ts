@@ -51,6 +51,7 @@ describe('clients generated from openapi.json', { timeout: 600_000 }, () => {
     assert.deepEqual(await use('list-plants.js', service), {
       names: ['Fern 1', 'Fern 2'],
       ids: [1, 2],
+      types: ['plant.created', 'plant.created'],
     })
   })
 })

@@ -124,7 +124,7 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
         throw new WrongConfig([`--url must be ${expectedUrl}${butNot(url)}.`])
       }
       const { buildOpenApi } = await import('../contract/openapi.ts')
-      await terminal.print(`${JSON.stringify(buildOpenApi({ baseUrl: url }), null, 2)}\n`)
+      await terminal.print(`${JSON.stringify(buildOpenApi({ baseUrl: url }), null, 1)}\n`)
     })
 
   program

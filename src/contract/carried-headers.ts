@@ -11,11 +11,8 @@ export interface CarriedHeaders {
 /** The kinds of requests whose answers carry different headers. */
 export type Subject = 'operation' | 'health'
 
-/** The headers of every answer. The optional ones are those of CORS. */
-const everyAnswer: CarriedHeaders = {
-  always: ['X-Request-Id', 'X-Content-Type-Options'],
-  sometimes: ['Vary', 'Access-Control-Allow-Origin', 'Access-Control-Expose-Headers'],
-}
+/** The headers of every answer, except those that the introduction of the document describes. */
+const everyAnswer: CarriedHeaders = { always: ['X-Request-Id'], sometimes: ['Vary'] }
 const cached: CarriedHeaders = { always: ['Cache-Control'], sometimes: [] }
 const rateLimit: readonly HeaderName[] = ['RateLimit', 'RateLimit-Policy']
 
@@ -30,22 +27,20 @@ export function headersOfSuccess(subject: Subject, own: CarriedHeaders): Carried
 }
 
 /** The headers of an answer that can have any of these error numbers. */
-export function headersOfFailures(
-  subject: Subject,
-  numbers: readonly ErrorNumber[],
-): CarriedHeaders {
-  const each = numbers.map((number) => headersOfFailure(subject, number))
+export function headersOfFailures(numbers: readonly ErrorNumber[]): CarriedHeaders {
+  const each = numbers.map(headersOfFailure)
   const [first, ...others] = each.map(({ always }) => new Set(always))
   const always = others.reduce((shared, more) => shared.intersection(more), first ?? new Set())
   const all = each.flatMap((carried) => [...carried.always, ...carried.sometimes])
   return join({ always: [...always], sometimes: all })
 }
 
-function headersOfFailure(subject: Subject, number: ErrorNumber): CarriedHeaders {
+/** Those of an operation: a health check has the same ones, except for the rate limit. */
+function headersOfFailure(number: ErrorNumber): CarriedHeaders {
   const own = headersOfNumber(number)
   // These are answered before any operation or check is reached.
   if (bareFailures.includes(number)) return join(own, everyAnswer)
-  return join(own, bySubject[subject])
+  return join(own, bySubject.operation)
 }
 
 function headersOfNumber(number: ErrorNumber): CarriedHeaders {

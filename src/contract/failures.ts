@@ -23,7 +23,7 @@ export function failuresOf(operation: Operation): ErrorNumber[] {
     ...operationFailures,
     ...(path.includes('{id}') ? [40004 as const] : []),
     ...(parameters.length > 0 ? [40005 as const] : []),
-    ...(parameters.includes('If-Match') ? [41200 as const] : []),
+    ...(parameters.includes('If-None-Match') ? [41200 as const] : []),
     ...(body ? ('shape' in body ? bodyFailures : fileFailures) : []),
     ...(method === 'GET' ? [] : writeFailures),
     ...failures,

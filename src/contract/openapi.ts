@@ -4,16 +4,23 @@ import {
   headersOfSuccess,
   type Subject,
 } from './carried-headers.ts'
-import { type ErrorNumber, type ErrorStatus, errors, toStatus } from './errors.ts'
-import { bareFailures, failuresOf, failuresOfCheck } from './failures.ts'
+import { type ErrorNumber, type ErrorStatus, errorNumbers, errors, toStatus } from './errors.ts'
+import { failuresOf, failuresOfCheck } from './failures.ts'
 import { type HeaderName, headers } from './headers.ts'
-import type { HealthCheck, JsonBody, Operation, Success, TextBody } from './operation.ts'
+import {
+  type HealthCheck,
+  type JsonBody,
+  json,
+  type Operation,
+  type Success,
+  type TextBody,
+} from './operation.ts'
 import { operations } from './operations.ts'
 import { healthChecks } from './pages.ts'
-import { parameters, toRequestName } from './parameters.ts'
-import { type ArrayShape, int64Bounds, type ObjectShape } from './schema.ts'
+import { type ParameterName, parameters, toRequestName } from './parameters.ts'
+import { type AnyShape, type ArrayShape, int64Bounds, type ObjectShape } from './schema.ts'
 import { ErrorBody } from './shapes.ts'
-import { webhookAnswers, webhookHeaders, webhooks } from './webhooks.ts'
+import { testEvent, webhookAnswers, webhookHeaders, webhooks } from './webhooks.ts'
 
 const introduction = `A plant store over HTTP with JSON bodies.
 
@@ -31,9 +38,12 @@ const introduction = `A plant store over HTTP with JSON bodies.
   path: 204 with \`Allow\` and, to a preflight, what CORS allows.
 - \`/openapi.json\` is this document, \`/docs\` shows it, and \`/\` is a web page for people. They and
   their files need no token, and have \`ETag\`, \`Cache-Control\` and gzip.
-- Pages of any origin may call (CORS), unless the operator names the origins that may.
-- Every response header is listed, except those of HTTP itself: \`Date\`, \`Connection\`,
-  \`Keep-Alive\`, \`Content-Type\`, \`Content-Length\` and \`Transfer-Encoding\`.`
+- Pages of any origin may call (CORS), unless the operator names the origins that may. A response to
+  a request with \`Origin\` has \`Access-Control-Allow-Origin\`, \`*\` or the origin, and
+  \`Access-Control-Expose-Headers\`.
+- Every response has \`X-Content-Type-Options: nosniff\`. All other headers are listed, except those
+  of HTTP itself: \`Date\`, \`Connection\`, \`Keep-Alive\`, \`Content-Type\`, \`Content-Length\`
+  and \`Transfer-Encoding\`.`
 
 /** The OpenAPI document of the service at this URL: a pure function of the contract. */
 export function buildOpenApi({ baseUrl }: { baseUrl: string }): Json {
@@ -59,11 +69,12 @@ export function buildOpenApi({ baseUrl }: { baseUrl: string }): Json {
           '(`plant-store webhook add`). They are signed as Standard Webhooks says.',
       },
     ],
+    security: [{ bearerAuth: [] }],
     paths: buildPaths(components),
     webhooks: buildWebhooks(components),
     components: {
       securitySchemes: {
-        bearerToken: {
+        bearerAuth: {
           type: 'http',
           scheme: 'bearer',
           description:
@@ -79,7 +90,7 @@ export function buildOpenApi({ baseUrl }: { baseUrl: string }): Json {
 }
 
 /** Every webhook, under the value of its `Plant-Event`. */
-function buildWebhooks({ referToShape }: Components): Record<string, Json> {
+function buildWebhooks(components: Components): Record<string, Json> {
   return Object.fromEntries(
     Object.entries(webhooks).map(([type, { summary, description, body }]) => [
       type,
@@ -90,16 +101,15 @@ function buildWebhooks({ referToShape }: Components): Record<string, Json> {
           summary,
           description,
           security: [],
-          parameters: Object.entries(webhookHeaders).map(([name, header]) => ({
-            name,
-            in: 'header',
-            required: true,
-            ...header,
-            ...(name === 'Plant-Event' && { schema: { ...header.schema, const: type } }),
-          })),
+          parameters: Object.entries(webhookHeaders).map(([name, header]) => {
+            const parameter = { name, in: 'header', required: true, ...header }
+            return name === 'Plant-Event'
+              ? { ...parameter, schema: { ...header.schema, enum: [type, testEvent] } }
+              : components.refer('parameters', name, () => parameter)
+          }),
           requestBody: {
             required: true,
-            content: { 'application/json': { schema: referToShape(body) } },
+            content: { 'application/json': buildContent(components, json(body)) },
           },
           responses: Object.fromEntries(
             Object.entries(webhookAnswers).map(([status, description]) => [
@@ -143,13 +153,9 @@ function describeOperation(
     summary,
     tags: [scope === 'metrics:read' ? 'service' : 'plants'],
     description: `${description} Requires the scope \`${scope}\`.`,
-    security: [{ bearerToken: [scope] }],
     parameters: [
-      ...(path.includes('{id}') ? [idParameter] : []),
-      ...operation.parameters.map((parameter) => ({
-        ...(toSchema(parameters[parameter]) as Json),
-        name: toRequestName(parameter),
-      })),
+      ...(path.includes('{id}') ? [components.refer('parameters', 'id', () => idParameter)] : []),
+      ...operation.parameters.map(components.referToParameter),
     ],
     ...(body && {
       requestBody: {
@@ -164,7 +170,7 @@ function describeOperation(
           { ...buildSuccess(components, 'operation', success), ...buildLinks(operation, success) },
         ]),
       ),
-      ...buildFailures(components, 'operation', failuresOf(operation)),
+      ...buildFailures(components, failuresOf(operation)),
     },
   }
 }
@@ -184,7 +190,7 @@ function describeCheck(components: Components, operationId: string, check: Healt
           buildSuccess(components, 'health', success),
         ]),
       ),
-      ...buildFailures(components, 'health', failuresOfCheck(check)),
+      ...buildFailures(components, failuresOfCheck(check)),
     },
   }
 }
@@ -208,7 +214,7 @@ const idParameter = {
   example: 1,
 }
 
-/** The prefix of response names, by status. */
+/** The names of responses, by status. */
 const statusNames: Record<ErrorStatus, string> = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -248,61 +254,60 @@ function buildSuccess(
   }
 }
 
-/** The body of a request or a response: its shape, or a description. */
+/** The body of a request or a response: its shape or a description, and an example. */
 function buildContent({ referToShape }: Components, body: JsonBody | TextBody): Json {
-  if ('shape' in body) return { schema: referToShape(body.shape) }
-  const { description, example } = body
-  return { schema: { type: 'string', description }, ...(example && { example }) }
+  if ('shape' in body) return { schema: referToShape(body.shape), example: toExample(body.shape) }
+  const { description, carries, example } = body
+  const schema = carries === undefined ? { type: 'string', description } : referToShape(carries)
+  return { schema, ...(example && { example }) }
 }
 
-/** One response for each status, with an example for each error number of that status. */
-function buildFailures(
-  components: Components,
-  subject: Subject,
-  numbers: readonly ErrorNumber[],
-): Json {
+/** A value of a shape, made of the examples of its members. */
+function toExample(shape: AnyShape): unknown {
+  if (shape.type === 'array') return [toExample(shape.items)]
+  if (shape.type === 'integer') return shape.examples?.[0] ?? 0
+  if (shape.type === 'string') return shape.const ?? shape.enum?.[0] ?? shape.examples?.[0]
+  const members = Object.entries(shape.properties)
+    .filter(([name, member]) => shape.required.includes(name) || 'examples' in member)
+    .map(([name, member]) => [name, toExample(member)])
+  return Object.fromEntries(members)
+}
+
+/**
+ * The failures of an operation. A status has one response, with all of its error numbers; where an
+ * operation has fewer of them, its reference says which.
+ */
+function buildFailures(components: Components, numbers: readonly ErrorNumber[]): Json {
   const byStatus = Map.groupBy(numbers, toStatus)
   return Object.fromEntries(
-    [...byStatus].map(([status, sharing]) => [
-      status,
-      components.referToResponse(toName(subject, sharing), () =>
-        buildFailure(components, subject, sharing),
-      ),
-    ]),
+    [...byStatus].map(([status, own]) => {
+      const all = errorNumbers.filter((number) => toStatus(number) === status)
+      const name = statusNames[String(status) as ErrorStatus]
+      const response = components.refer('responses', name, () => buildFailure(components, all))
+      if (all.length === own.length) return [status, response]
+      return [status, { ...response, description: `Unexpected error: ${own.join(', ')}.` }]
+    }),
   )
 }
 
 function buildFailure(
   { referToHeaders, referToShape }: Components,
-  subject: Subject,
   numbers: readonly ErrorNumber[],
 ): Json {
   const examples = numbers.map((number) => [
     number,
-    { summary: errors[number], value: { error: number, message: errors[number] } },
+    { value: { error: number, message: errors[number] } },
   ])
-  const content = {
-    'application/json': { schema: referToShape(ErrorBody), examples: Object.fromEntries(examples) },
-  }
   return {
     description: numbers.map((number) => `${number}: ${errors[number]}`).join('\n\n'),
-    headers: referToHeaders(headersOfFailures(subject, numbers)),
-    content,
+    headers: referToHeaders(headersOfFailures(numbers)),
+    content: {
+      'application/json': {
+        schema: referToShape(ErrorBody),
+        examples: Object.fromEntries(examples),
+      },
+    },
   }
-}
-
-/** For example `NotFound_40401`. */
-function toName(subject: Subject, numbers: readonly ErrorNumber[]): string {
-  const [first = 50000] = numbers
-  // Protocol failures are the same everywhere.
-  const isShared = numbers.every((number) => bareFailures.includes(number))
-  return [
-    statusNames[String(toStatus(first)) as ErrorStatus],
-    ...numbers,
-    ...(isShared || subject === 'operation'
-      ? []
-      : [`${subject[0]?.toUpperCase()}${subject.slice(1)}`]),
-  ].join('_')
 }
 
 /** A part of the document. */
@@ -313,7 +318,10 @@ type Components = ReturnType<typeof buildComponents>
 
 /** Builds an empty collection. A part is added under its name when it is first referenced. */
 export function buildComponents() {
-  const collected = { schemas: {}, headers: {}, responses: {} } as Record<Kind, Json>
+  const collected = { schemas: {}, parameters: {}, headers: {}, responses: {} } as Record<
+    Kind,
+    Json
+  >
   const shapes = new Map<string, ObjectShape | ArrayShape>()
 
   function refer(kind: Kind, name: string, build: () => Json): Json {
@@ -358,14 +366,17 @@ export function buildComponents() {
     return Object.fromEntries([...required, ...optional])
   }
 
-  function referToResponse(name: string, build: () => Json): Json {
-    return refer('responses', name, build)
+  function referToParameter(name: ParameterName): Json {
+    return refer('parameters', name, () => ({
+      ...(toSchema(parameters[name]) as Json),
+      name: toRequestName(name),
+    }))
   }
 
-  return { collected, referToShape, referToHeaders, referToResponse }
+  return { collected, refer, referToShape, referToHeaders, referToParameter }
 }
 
-type Kind = 'schemas' | 'headers' | 'responses'
+type Kind = 'schemas' | 'parameters' | 'headers' | 'responses'
 
 function toHeader(name: HeaderName, options: { required?: true } = {}): Json {
   const { description, schema, example } = headers[name]

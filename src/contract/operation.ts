@@ -17,6 +17,8 @@ export interface JsonBody<Shape extends ObjectShape | ArrayShape = ObjectShape |
 export interface TextBody {
   readonly mediaType: string
   readonly description: string
+  /** The shape of what the text carries. Generated clients then know its type. */
+  readonly carries?: ArrayShape
   readonly example?: string
 }
 

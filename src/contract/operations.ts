@@ -22,11 +22,11 @@ export const operations = {
     description:
       'Creates a new plant in the store. The response is sent once the plant is on disk. If a ' +
       'plant with this id exists, it stays as it is and the response is 409.',
-    parameters: ['Idempotency-Key', 'If-Match', 'If-None-Match'],
+    parameters: ['Idempotency-Key', 'createIfMatch', 'If-None-Match'],
     body: json(NewPlant),
     successes: {
       200: {
-        description: 'The plant is stored.',
+        description: 'Plant response: the plant is stored.',
         body: json(Plant),
         headers: ['Location', 'ETag'],
         optionalHeaders: ['Idempotency-Replayed'],
@@ -162,21 +162,17 @@ export const operations = {
     successes: {
       200: {
         description:
-          'A page of changes, which may be empty. `Link` is always there: it is where to ask next.',
+          'A page of changes, which may be empty. `Link` is always there: it is where to ask next. ' +
+          'Or a stream of server-sent events, whose schema is that of the changes in it: first an ' +
+          '`id` with the position where the stream begins; then for each change `id`, its ' +
+          'position, `event`, its type, and `data`, the `Event` in one line. A comment comes at ' +
+          'least every 15 s. A stream that begins while the service shuts down ends at once.',
         body: json(Events),
         alternatives: [
           {
             mediaType: eventStreamType,
-            description:
-              'Server-sent events. First an `id` with the position where the stream begins; then ' +
-              'for each change `id`, its position, `event`, its type, and `data`, the `Event` in ' +
-              'one line. A comment comes at least every 15 s. A stream that begins while the ' +
-              'service shuts down ends at once.',
-            example:
-              'id: 5f3a9c01d2e4-1y-0-0\nretry: 1000\n\n' +
-              'id: 5f3a9c01d2e4-1z-1-k9x2m\nevent: plant.created\n' +
-              'data: {"position":"5f3a9c01d2e4-1z-1-k9x2m","type":"plant.created",' +
-              '"at":"2026-01-31T12:00:00.000Z","plant":{"id":1,"name":"Monstera deliciosa"}}\n\n',
+            description: 'Server-sent events.',
+            carries: Events,
           },
         ],
         headers: ['Link', 'Vary'],

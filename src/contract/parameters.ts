@@ -129,6 +129,12 @@ export const parameters = {
       '`"1d8f0c5a7b21"`; `*` stands for any. A weak tag never matches.',
     schema: { type: 'string', pattern: entityTagsPattern },
   },
+  createIfMatch: {
+    name: 'If-Match',
+    in: 'header',
+    description: 'A create refuses it with 412: a plant that does not exist yet has no `ETag`.',
+    schema: { type: 'string', pattern: entityTagsPattern },
+  },
   'If-None-Match': {
     in: 'header',
     description:

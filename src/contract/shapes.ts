@@ -181,13 +181,14 @@ export const maxRefused = 1_000
 /** The largest line number, and therefore the largest count. */
 export const maxLines = 2 ** 31 - 1
 
-function count<const Description extends string>(description: Description) {
+function count<const Description extends string>(description: Description, ...examples: number[]) {
   return {
     type: 'integer',
     format: 'int32',
     minimum: 0,
     maximum: maxLines,
     description,
+    ...(examples.length > 0 && { examples }),
   } as const satisfies IntegerShape
 }
 
@@ -195,10 +196,13 @@ const RefusedLine = {
   type: 'object',
   required: ['line', 'error', 'message'],
   properties: {
-    line: { ...count('The number of the line; the first is 1.'), minimum: 1 },
+    line: { ...count('The number of the line; the first is 1.', 3), minimum: 1 },
     id: { ...NewPlant.properties.id, description: 'The id of the plant, if it is known.' },
     error: { ...ErrorBody.properties.error, examples: [40900] },
-    message: ErrorBody.properties.message,
+    message: {
+      ...ErrorBody.properties.message,
+      examples: ['A plant with the id 1 exists. It was not changed.'],
+    },
   },
   title: 'RefusedLine',
   description: 'A line that was not taken, and why.',
@@ -227,15 +231,15 @@ export const ImportReport = {
     'refusedInAll',
   ],
   properties: {
-    lines: count('Lines with a plant or a mistake; not the header and not blank lines.'),
-    stored: count('Plants that were stored.'),
+    lines: count('Lines with a plant or a mistake; not the header and not blank lines.', 3),
+    stored: count('Plants that were stored.', 2),
     alreadyThere: count('Plants that were there already, with the same content.'),
     replaced: count('Plants that replaced one with other content.'),
     skipped: count('Plants whose id had other content, with `on-conflict=skip`.'),
-    conflicts: count('Plants whose id had other content, with `on-conflict=fail`.'),
+    conflicts: count('Plants whose id had other content, with `on-conflict=fail`.', 1),
     invalid: count('Lines that hold no plant.'),
     refused: RefusedLines,
-    refusedInAll: count('The sum of `conflicts` and `invalid`, which may exceed the list.'),
+    refusedInAll: count('The sum of `conflicts` and `invalid`, which may exceed the list.', 1),
     endedAtLine: {
       ...count(
         `The import ended early with this line, because it had refused ${limits.refusedLines}.`,

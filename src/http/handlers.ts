@@ -41,7 +41,7 @@ export function buildHandlers({
       const plant = tag === undefined ? { id, name } : { id, name, tag }
       const key = parameters['Idempotency-Key']
       // A plant that does not exist yet has no state that could match.
-      if (parameters['If-Match'] !== undefined) throw nothingToMatch()
+      if (parameters.createIfMatch !== undefined) throw nothingToMatch()
       if (key !== undefined) requireKeysLeft(tokenId)
       const outcome =
         key === undefined
@@ -50,7 +50,8 @@ export function buildHandlers({
       if (outcome === 'exists') {
         // Without a condition, the state of the stored plant does not matter.
         const stored = parameters['If-None-Match'] && (await store.getPlant(id))
-        const unmet = findUnmet(toPrecondition(parameters), stored?.version)
+        const condition = { match: undefined, noneMatch: parameters['If-None-Match'] }
+        const unmet = findUnmet(condition, stored?.version)
         if (unmet !== undefined) throw conditionFailed(parameters)
         throw new Failure(40900, `A plant with the id ${id} exists. It was not changed.`)
       }

@@ -35,6 +35,7 @@ export interface RequestParameters {
   name: string | undefined
   order: Order | undefined
   'If-Match': States | undefined
+  createIfMatch: States | undefined
   'If-None-Match': States | undefined
   'Idempotency-Key': string | undefined
 }
@@ -47,6 +48,8 @@ export function readPosition(text: string): Position | typeof latest | undefined
 export const expectedPosition = `a position of the journal, or ${latest}`
 
 type Reader<Name extends ParameterName> = (text: string) => RequestParameters[Name] | undefined
+
+const entityTags = 'the ETag of a plant, a list of them, or *'
 
 /** How each parameter is read, and the values that it may have. */
 const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string } } = {
@@ -78,14 +81,9 @@ const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string
   },
   name: { read: (text) => (isSearchable(text) ? text : undefined), expected: expectedSearch },
   order: { read: (text) => orders.find((order) => order === text), expected: 'asc or desc' },
-  'If-Match': {
-    read: (text) => toStates(text, 'strong'),
-    expected: 'the ETag of a plant, a list of them, or *',
-  },
-  'If-None-Match': {
-    read: (text) => toStates(text, 'weak'),
-    expected: 'the ETag of a plant, a list of them, or *',
-  },
+  'If-Match': { read: (text) => toStates(text, 'strong'), expected: entityTags },
+  createIfMatch: { read: (text) => toStates(text, 'strong'), expected: entityTags },
+  'If-None-Match': { read: (text) => toStates(text, 'weak'), expected: entityTags },
   'Idempotency-Key': { read: toKey, expected: '1 to 255 visible ASCII characters' },
 }
 
@@ -94,7 +92,7 @@ export function buildParameterReader(names: readonly ParameterName[]) {
   const inQuery = names.filter((name) => parameters[name].in === 'query')
   const inHeaders = names
     .filter((name) => parameters[name].in === 'header')
-    .map((name) => ({ name, field: name.toLowerCase() }))
+    .map((name) => ({ name, field: toRequestName(name).toLowerCase() }))
 
   return (url: string, headers: IncomingHttpHeaders): Partial<RequestParameters> => {
     const values: Record<string, unknown> = {}

@@ -10,9 +10,12 @@ import { methodsByPath } from '../../src/http/routes.ts'
 const committed = readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8')
 const document = JSON.parse(committed)
 
+const operations = Object.values<Json>(document.paths).flatMap(Object.values<Json>)
+const responses = operations.flatMap(({ responses }) => Object.entries<Json>(responses))
+
 describe('the OpenAPI document', () => {
   it('is committed as the contract makes it', () => {
-    assert.equal(committed, `${JSON.stringify(buildOpenApi({ baseUrl: '/' }), null, 2)}\n`)
+    assert.equal(committed, `${JSON.stringify(buildOpenApi({ baseUrl: '/' }), null, 1)}\n`)
   })
 
   it('passes the recommended rules of Redocly without an error or a warning', async () => {
@@ -43,7 +46,7 @@ describe('the OpenAPI document', () => {
       [failure.properties.error.type, failure.properties.error.format],
       ['integer', 'int32'],
     )
-    assert.equal(document.components.securitySchemes.bearerToken.scheme, 'bearer')
+    assert.equal(document.components.securitySchemes.bearerAuth.scheme, 'bearer')
   })
 
   it('lists the methods that programs call, and tells HEAD, OPTIONS and web pages in words', () => {
@@ -74,21 +77,54 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('says every failure once', () => {
-    const responses = Object.values<Json>(document.paths)
-      .flatMap(Object.values<Json>)
-      .flatMap(({ responses }) => Object.entries<Json>(responses))
+  it('has one plainly named response for each status of a failure', () => {
+    const names = new Map<string, string>()
     for (const [status, response] of responses) {
       assert.equal('$ref' in response, Number(status) >= 400, JSON.stringify(response))
+      if ('$ref' in response) names.set(response.$ref, status)
     }
-    const texts = Object.values(document.components.responses).map((one) => JSON.stringify(one))
-    assert.equal(new Set(texts).size, texts.length)
+    assert.equal(new Set(names.values()).size, names.size)
+    assert.equal(Object.keys(document.components.responses).length, names.size)
+    for (const name of names.keys()) assert.match(name, /^#\/components\/responses\/[A-Za-z]+$/)
+  })
+
+  it('has an example of every body of a request and of a success', () => {
+    const bodies = operations.map(({ requestBody }) => requestBody).filter(Boolean)
+    const successes = responses.filter(([, { content }]) => content).map(([, one]) => one)
+    for (const { content } of [...bodies, ...successes]) {
+      const [usual] = Object.values<Json>(content)
+      assert.ok(usual?.example, JSON.stringify(content))
+    }
+    assert.ok(successes.length >= 13)
+  })
+
+  it('asks for a bearer token wherever it does not say otherwise', () => {
+    assert.deepEqual(document.security, [{ bearerAuth: [] }])
+    const open = operations.filter(({ security }) => security !== undefined)
+    assert.deepEqual(
+      open.map(({ operationId, security }) => [operationId, security]),
+      [
+        ['getHealth', []],
+        ['getReadiness', []],
+      ],
+    )
+  })
+
+  it('has the test event in the values of Plant-Event', () => {
+    for (const [type, { post }] of Object.entries<Json>(document.webhooks)) {
+      const [event] = post.parameters
+      assert.deepEqual([event.name, event.schema.enum], ['Plant-Event', [type, 'plant.test']])
+    }
+  })
+
+  it('does not promise that a create can match an ETag', () => {
+    const { createIfMatch } = document.components.parameters
+    assert.equal(createIfMatch.name, 'If-Match')
+    assert.match(createIfMatch.description, /412/)
   })
 
   it('gives no example of an optional parameter, which viewers would fill in and send', () => {
-    const parameters = Object.values<Json>(document.paths)
-      .flatMap(Object.values<Json>)
-      .flatMap(({ parameters = [] }) => parameters)
+    const parameters = Object.values<Json>(document.components.parameters)
     const optional = parameters.filter(({ required }: Json) => !required)
     assert.notEqual(optional.length, 0)
     assert.doesNotMatch(JSON.stringify(optional), /"examples?":/)

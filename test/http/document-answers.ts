@@ -3,6 +3,7 @@ import type { Answer } from '../support/wire.ts'
 
 interface Reference {
   readonly $ref: string
+  readonly description?: string
 }
 interface DocumentedHeader {
   readonly required?: boolean
@@ -27,14 +28,17 @@ const document: Document = JSON.parse(
   readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'),
 )
 
-/** The header fields of HTTP itself: the document says that it does not list them. */
+/** The header fields that the introduction of the document describes. */
 const unlisted = [
+  'access-control-allow-origin',
+  'access-control-expose-headers',
   'connection',
   'content-length',
   'content-type',
   'date',
   'keep-alive',
   'transfer-encoding',
+  'x-content-type-options',
 ]
 
 /** The names of the headers that the document declares for any answer. */
@@ -53,7 +57,10 @@ export function listAnswers(): { operationId: string; answers: string[] }[] {
     Object.values(methods).map(({ operationId, responses }) => {
       const answers = Object.entries(responses).flatMap(([status, response]) => {
         const numbers = resolveResponse(response).content?.['application/json']?.examples
-        return numbers === undefined ? [status] : Object.keys(numbers)
+        if (numbers === undefined) return [status]
+        // A reference says which numbers of its status the operation has, unless it has all.
+        const own = '$ref' in response ? response.description?.match(/\d{5}/g) : undefined
+        return own ?? Object.keys(numbers)
       })
       return { operationId, answers }
     }),
@@ -99,7 +106,8 @@ export function findHeaderFaults(
  * unsupported methods.
  */
 const undeclared: DocumentedResponse['headers'] = {
-  ...document.components.responses.BadRequest_40000?.headers,
+  ...document.components.responses.UriTooLong?.headers,
+  'WWW-Authenticate': {},
   Allow: {},
   ETag: {},
   'Cache-Control': {},

@@ -211,7 +211,7 @@ describe('an idempotency key', () => {
         body: { id, name: 'x' },
         parameters: {
           'Idempotency-Key': `key-${id}`,
-          'If-Match': undefined,
+          createIfMatch: undefined,
           'If-None-Match': undefined,
         },
         baseUrl: '',

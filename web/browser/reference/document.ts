@@ -6,6 +6,7 @@ export interface ApiDocument {
   readonly webhooks?: Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>
   readonly components: {
     readonly schemas: Readonly<Record<string, ApiSchema>>
+    readonly parameters: Readonly<Record<string, ApiParameter>>
     readonly headers: Readonly<Record<string, ApiHeader>>
     readonly responses: Readonly<Record<string, ApiResponse>>
   }
@@ -13,6 +14,8 @@ export interface ApiDocument {
 
 export interface Reference {
   readonly $ref: string
+  /** Replaces the description of what it refers to. */
+  readonly description?: string
 }
 
 export interface ApiOperation {
@@ -20,8 +23,9 @@ export interface ApiOperation {
   readonly summary: string
   readonly description: string
   readonly tags: readonly string[]
+  /** Empty if no token is needed. */
   readonly security?: readonly object[]
-  readonly parameters?: readonly ApiParameter[]
+  readonly parameters?: readonly (ApiParameter | Reference)[]
   readonly requestBody?: { readonly content: Readonly<Record<string, ApiContent>> }
   readonly responses: Readonly<Record<string, ApiResponse | Reference>>
 }
@@ -37,8 +41,8 @@ export interface ApiParameter {
 
 export interface ApiContent {
   readonly schema: ApiSchema | Reference
-  readonly example?: string
-  readonly examples?: Readonly<Record<string, { readonly summary: string }>>
+  readonly example?: unknown
+  readonly examples?: Readonly<Record<string, unknown>>
 }
 
 export interface ApiResponse {
@@ -74,10 +78,11 @@ export interface ApiSchema {
   readonly examples?: readonly unknown[]
 }
 
-/** An operation with where it is. */
+/** An operation with where it is, and with its parameters instead of references to them. */
 export interface ListedOperation extends ApiOperation {
   readonly method: string
   readonly path: string
+  readonly parameters: readonly ApiParameter[]
 }
 
 type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown
@@ -90,14 +95,20 @@ export function parseDocument(text: string): ApiDocument {
 }
 
 /** The operations of a document, in its order: by path, then by method. */
-export function listOperations(paths: ApiDocument['paths']): ListedOperation[] {
+export function listOperations(paths: ApiDocument['paths'], resolve: Resolve): ListedOperation[] {
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
       ...operation,
+      parameters: (operation.parameters ?? []).map((one) => resolve<ApiParameter>(one).value),
       path,
       method: method.toUpperCase(),
     })),
   )
+}
+
+/** The example of a body as text. */
+export function toExampleText({ example }: ApiContent): string {
+  return typeof example === 'string' ? example : JSON.stringify(example, null, 2)
 }
 
 /** Finds what a reference refers to, and its name. */

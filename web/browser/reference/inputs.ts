@@ -23,7 +23,10 @@ export function buildInputs(
   bodies: ReadonlyMap<string, string>,
   answers: readonly string[],
 ): Inputs {
-  const parameters = (operation.parameters ?? []).map(buildInput)
+  const parameters = operation.parameters.map(buildInput)
+  const [required, optional] = [true, false].map((isRequired) =>
+    parameters.filter((parameter) => parameter.isRequired === isRequired),
+  ) as [typeof parameters, typeof parameters]
   const accept = answers.length > 1 ? buildChoice('Accept', answers) : undefined
   const type = bodies.size > 1 ? buildChoice('Content-Type', [...bodies.keys()]) : undefined
   const body = bodies.size === 0 ? undefined : buildField('Body', buildBody(bodies))
@@ -34,8 +37,9 @@ export function buildInputs(
 
   return {
     elements: [
-      ...parameters.map((parameter) => parameter.element),
-      ...[accept, type, body].flatMap((field) => (field === undefined ? [] : [field.element])),
+      ...required.map((parameter) => parameter.element),
+      ...[type, body].flatMap((field) => field?.element ?? []),
+      ...buildOptional([...optional, ...(accept === undefined ? [] : [accept])]),
     ],
     read() {
       const sent = parameters.filter((parameter) => parameter.isSent())
@@ -75,25 +79,27 @@ export function buildInputs(
   }
 }
 
-function buildInput(parameter: ApiParameter) {
-  const { name, in: place, required, example } = parameter
+function buildInput({ name, in: place, required = false, example }: ApiParameter) {
   const input = element('input', {
     autocomplete: 'off',
     spellcheck: 'false',
     value: required ? String(example ?? '') : '',
   })
-  const empty = element('input', { type: 'checkbox' })
-  const note = required
-    ? undefined
-    : element('label', { class: 'check' }, empty, 'Send it without a value')
-  const field = buildField(`${name} (${place})`, input, place === 'query' ? note : undefined)
   return {
     name,
     in: place,
-    element: field.element,
+    isRequired: required,
+    element: buildField(`${name} (${place})`, input).element,
     value: () => input.value,
-    isSent: () => required === true || input.value !== '' || empty.checked,
+    isSent: () => required || input.value !== '',
   }
+}
+
+/** Folds away what most requests do without. */
+function buildOptional(fields: readonly { readonly element: HTMLElement }[]): HTMLElement[] {
+  if (fields.length === 0) return []
+  const summary = element('summary', {}, 'Optional parameters')
+  return [element('details', {}, summary, ...fields.map((field) => field.element))]
 }
 
 function buildChoice(label: string, values: readonly string[]) {

@@ -2,16 +2,17 @@ import { element, fill, icon } from '../dom/element.ts'
 import { buildField } from '../dom/field.ts'
 import { keepToken, recallToken, takeTokenFromAddress } from '../page/token.ts'
 import {
-  type ApiContent,
   type ApiDocument,
-  type ApiSchema,
+  type ApiResponse,
   buildResolve,
   type ListedOperation,
   listOperations,
   parseDocument,
   type Resolve,
+  toExampleText,
 } from './document.ts'
-import { buildOperation } from './operation.ts'
+import { buildGuide } from './guide.ts'
+import { buildErrors, buildOperation } from './operation.ts'
 import { toBlocks } from './rich-text.ts'
 import { buildHeaders, buildShapes } from './schemas.ts'
 import { buildTryIt } from './try-it.ts'
@@ -34,27 +35,23 @@ function show(api: ApiDocument): void {
     value: recallToken() ?? '',
     input: () => keepToken(input.value),
   })
-  const token = buildField('Token', input, 'Kept in this tab only. Needed to try operations.')
+  const token = buildField('Token', input, 'It stays in this tab.')
   const resolve = buildResolve(api)
-  const operations = listOperations(api.paths)
-  const webhooks = listOperations(api.webhooks ?? {})
-  const sections = buildOperations(operations, resolve, () => input.value)
-  for (const webhook of webhooks) {
-    sections.set(webhook.operationId, buildOperation(webhook, resolve, undefined))
-  }
-  const all = [...operations, ...webhooks]
-  const search = buildSearch(all, sections)
+  const operations = listOperations(api.paths, resolve)
+  const webhooks = listOperations(api.webhooks ?? {}, resolve)
+  const sections = new Map(
+    [...operations, ...webhooks].map((operation) => {
+      const isSent = webhooks.includes(operation)
+      const tryIt = isSent ? undefined : buildForm(operation, resolve, () => input.value)
+      return [operation, buildOperation(operation, resolve, tryIt)]
+    }),
+  )
+  const groups = api.tags.map(({ name, description }) => ({
+    name,
+    description,
+    listed: [...sections].filter(([{ tags }]) => tags.includes(name)),
+  }))
   const { title, version, description } = api.info
-  const buildGroup = (tag: string, about: string) =>
-    element(
-      'section',
-      { class: 'group' },
-      element('h2', { id: `tag-${tag}` }, tag),
-      ...toBlocks(about),
-      ...all
-        .filter(({ tags }) => tags.includes(tag))
-        .map(({ operationId }) => sections.get(operationId)),
-    )
   fill(
     document.body,
     element(
@@ -68,14 +65,53 @@ function show(api: ApiDocument): void {
     element(
       'div',
       { class: 'reference' },
-      element('nav', { 'aria-label': 'Operations' }, search.field, search.status, search.links),
+      element(
+        'nav',
+        { 'aria-label': 'Contents' },
+        buildLinks([['guide', 'Guide']]),
+        ...groups.flatMap(({ name, listed }) => [
+          element('p', { class: 'note' }, name),
+          element('ul', {}, ...listed.map(([operation]) => toItem(operation))),
+        ]),
+        buildLinks([
+          ['errors', 'Errors'],
+          ['shapes', 'Shapes'],
+          ['headers', 'Headers'],
+          ['rules', 'Rules'],
+        ]),
+      ),
       element(
         'main',
         {},
-        element('section', { class: 'introduction' }, ...toBlocks(description), token.element),
-        ...api.tags.map(({ name, description }) => buildGroup(name, description)),
+        element(
+          'section',
+          { class: 'introduction' },
+          element('h2', { id: 'guide' }, 'Guide'),
+          ...buildGuide(token.element),
+        ),
+        ...groups.map(({ name, description, listed }) =>
+          element(
+            'section',
+            { class: 'group' },
+            element('h2', { id: `tag-${name}` }, name),
+            ...toBlocks(description),
+            ...listed.map(([, section]) => section),
+          ),
+        ),
+        element(
+          'section',
+          {},
+          element('h2', { id: 'errors' }, 'Errors'),
+          buildErrors(api, resolve),
+        ),
         element('section', {}, element('h2', { id: 'shapes' }, 'Shapes'), ...buildShapes(api)),
         element('section', {}, element('h2', { id: 'headers' }, 'Headers'), buildHeaders(api)),
+        element(
+          'section',
+          { class: 'introduction' },
+          element('h2', { id: 'rules' }, 'Rules'),
+          ...toBlocks(description),
+        ),
       ),
     ),
   )
@@ -83,7 +119,7 @@ function show(api: ApiDocument): void {
   addEventListener('hashchange', goToHash)
 }
 
-/** Follows a deep link, also into what is folded away. */
+/** Follows a deep link, once what it leads to is there. */
 function goToHash(): void {
   const next = takeTokenFromAddress()
   if (next !== undefined) keepToken(next)
@@ -94,78 +130,30 @@ function goToHash(): void {
   target.focus({ preventScroll: true })
 }
 
-/** The section of each operation, by its id. */
-function buildOperations(
-  operations: readonly ListedOperation[],
-  resolve: Resolve,
-  token: () => string,
-): Map<string, HTMLElement> {
-  return new Map(
-    operations.map((operation) => {
-      const content = Object.entries(operation.requestBody?.content ?? {})
-      const bodies = new Map(content.map(([type, body]) => [type, toExample(body, resolve)]))
-      const success = resolve(operation.responses[200] ?? { description: '' }).value
-      const answers = Object.keys(success.content ?? {})
-      const tryIt = buildTryIt({ operation, bodies, answers, token })
-      return [operation.operationId, buildOperation(operation, resolve, tryIt)]
-    }),
-  )
+function buildForm(operation: ListedOperation, resolve: Resolve, token: () => string): HTMLElement {
+  const [success] = Object.values(operation.responses).map((one) => resolve<ApiResponse>(one).value)
+  const [bodies, answers] = [operation.requestBody, success].map((one) => {
+    const content = Object.entries(one?.content ?? {})
+    return new Map(content.map(([type, body]) => [type, toExampleText(body)]))
+  }) as [Map<string, string>, Map<string, string>]
+  return buildTryIt({ operation, bodies, answers, token })
 }
 
-/** A body to start with: the example of its media type, or one made of the examples of a shape. */
-function toExample({ example, schema }: ApiContent, resolve: Resolve): string {
-  if (example !== undefined) return example
-  const { properties = {} } = resolve<ApiSchema>(schema).value
-  const members = Object.entries(properties).map(([name, member]) => {
-    const [first] = resolve<ApiSchema>(member).value.examples ?? []
-    return `${JSON.stringify(name)}: ${JSON.stringify(first)}`
-  })
-  return `{ ${members.join(', ')} }`
+function buildLinks(links: readonly (readonly [id: string, title: string])[]): HTMLElement {
+  const items = links.map(([id, title]) => element('a', { href: `#${id}` }, title))
+  return element('ul', {}, ...items.map((item) => element('li', {}, item)))
 }
 
-/** Builds the list of operations and the field that narrows it down. */
-function buildSearch(
-  operations: readonly ListedOperation[],
-  sections: ReadonlyMap<string, HTMLElement>,
-) {
-  const input = element('input', { type: 'search', autocomplete: 'off', spellcheck: 'false' })
-  const { element: field } = buildField('Search', input)
-  const status = element('p', { class: 'note', role: 'status' })
-  const items = operations.map((operation) => ({ operation, item: toItem(operation) }))
-  const texts = new Map<string, string>()
-
-  function search(): void {
-    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean)
-    let found = 0
-    for (const { operation, item } of items) {
-      const { operationId, method, path } = operation
-      const section = sections.get(operationId)
-      const text =
-        texts.get(operationId) ??
-        `${operationId} ${method} ${path} ${section?.textContent}`.toLowerCase()
-      texts.set(operationId, text)
-      const isFound = words.every((word) => text.includes(word))
-      item.hidden = !isFound
-      if (section !== undefined) section.hidden = !isFound
-      if (isFound) found++
-    }
-    fill(status, words.length === 0 ? undefined : `${found} of ${items.length} operations`)
-  }
-
-  input.addEventListener('input', search)
-  return { field, status, links: element('ul', {}, ...items.map(({ item }) => item)) }
-}
-
-function toItem({ operationId, method, path, summary }: ListedOperation): HTMLLIElement {
+function toItem({ operationId, method, summary }: ListedOperation): HTMLElement {
   return element(
     'li',
     {},
     element(
       'a',
-      { href: `#${operationId}`, title: summary },
-      element('span', { class: 'method', 'data-method': method }, method),
+      { href: `#${operationId}` },
+      element('span', {}, summary),
       ' ',
-      element('code', {}, path),
+      element('span', { class: 'method' }, method),
     ),
   )
 }

@@ -1,15 +1,28 @@
 import { element } from '../dom/element.ts'
-import type { ApiParameter, ApiResponse, ListedOperation, Reference, Resolve } from './document.ts'
+import type {
+  ApiContent,
+  ApiDocument,
+  ApiHeader,
+  ApiParameter,
+  ApiResponse,
+  ListedOperation,
+  Reference,
+  Resolve,
+} from './document.ts'
 import { toBlocks, toInline } from './rich-text.ts'
 import { describeSchema, linkToSchema } from './schemas.ts'
 
 /** The section of an operation: what it takes and everything that it can answer. */
 export function buildOperation(
-  { operationId, method, path, summary, description, parameters = [], ...rest }: ListedOperation,
+  { operationId, method, path, summary, description, parameters, ...rest }: ListedOperation,
   resolve: Resolve,
   tryIt: HTMLElement | undefined,
 ): HTMLElement {
   const body = Object.entries(rest.requestBody?.content ?? {})
+  const responses = Object.entries(rest.responses)
+  const isFailure = ([, response]: (typeof responses)[number]) => '$ref' in response
+  const successes = responses.filter((one) => !isFailure(one))
+  const failures = responses.filter(isFailure)
   return element(
     'section',
     { class: 'operation', id: operationId },
@@ -17,9 +30,10 @@ export function buildOperation(
     element(
       'p',
       { class: 'route' },
-      element('span', { class: 'method', 'data-method': method }, method),
+      element('span', { class: 'method' }, method),
       ' ',
       element('code', {}, path),
+      method === 'GET' ? element('span', { class: 'note' }, ' also HEAD, OPTIONS') : undefined,
     ),
     element(
       'div',
@@ -28,25 +42,30 @@ export function buildOperation(
         'div',
         { class: 'facts' },
         ...toBlocks(description),
+        ...(body.length === 0 ? [] : [element('h4', {}, 'Body'), toBodies(body)]),
         ...(parameters.length === 0
           ? []
           : [element('h4', {}, 'Parameters'), toParameters(parameters)]),
-        ...(body.length === 0
-          ? []
-          : [
-              element('h4', {}, 'Body'),
-              ...body.map(([type, { schema }]) =>
-                element('p', {}, element('code', {}, type), ' ', ...linkToSchema(schema)),
-              ),
-            ]),
         element('h4', {}, 'Answers'),
         element(
           'dl',
-          { class: 'answers' },
-          ...Object.entries(rest.responses).flatMap(([status, response]) =>
-            toAnswer(operationId, status, response, resolve),
+          {},
+          ...successes.flatMap(([status, response]) =>
+            toAnswer(operationId, status, response as ApiResponse, resolve),
           ),
         ),
+        ...(failures.length === 0
+          ? []
+          : [
+              element('h4', {}, 'Errors'),
+              element(
+                'ul',
+                { class: 'errors' },
+                ...failures.map(([status, response]) =>
+                  toError(operationId, status, response as Reference, resolve),
+                ),
+              ),
+            ]),
       ),
       tryIt,
     ),
@@ -75,22 +94,39 @@ function toParameters(parameters: readonly ApiParameter[]): HTMLElement {
   )
 }
 
-function toAnswer(
-  operationId: string,
-  status: string,
-  given: ApiResponse | Reference,
-  resolve: Resolve,
-): HTMLElement[] {
-  const { description, headers = {}, content = {} } = resolve<ApiResponse>(given).value
-  const id = `${operationId}-${status}`
-  const bodies = Object.entries(content).flatMap(([type, { schema }], index) => [
+function toBodies(content: readonly (readonly [type: string, body: ApiContent])[]): HTMLElement {
+  const bodies = content.flatMap(([type, { schema }], index) => [
     ...(index > 0 ? [', '] : []),
     element('code', {}, type),
     ' ',
     ...linkToSchema(schema),
   ])
+  return element('p', { class: 'note' }, ...bodies)
+}
+
+function toAnswer(
+  operationId: string,
+  status: string,
+  { description, headers = {}, content = {} }: ApiResponse,
+  resolve: Resolve,
+): HTMLElement[] {
+  const id = `${operationId}-${status}`
+  const bodies = Object.entries(content)
+  return [
+    element('dt', { id }, element('a', { href: `#${id}`, class: 'anchor' }, status)),
+    element(
+      'dd',
+      {},
+      ...toBlocks(description),
+      bodies.length === 0 ? undefined : toBodies(bodies),
+      toHeaders(headers, resolve),
+    ),
+  ]
+}
+
+function toHeaders(headers: NonNullable<ApiResponse['headers']>, resolve: Resolve) {
   const fields = Object.entries(headers).map(([name, header]) => {
-    const { required } = resolve(header).value
+    const { required } = resolve<ApiHeader>(header).value
     return element(
       'li',
       {},
@@ -98,19 +134,49 @@ function toAnswer(
       required ? '' : element('span', { class: 'note' }, ' at times'),
     )
   })
-  return [
-    element('dt', { id }, element('a', { href: `#${id}`, class: 'anchor' }, status)),
-    element(
-      'dd',
-      {},
-      ...toBlocks(description),
-      bodies.length === 0 ? undefined : element('p', { class: 'note' }, ...bodies),
-      element(
+  return fields.length === 0
+    ? undefined
+    : element(
         'details',
         {},
         element('summary', {}, `${fields.length} headers`),
         element('ul', { class: 'fields' }, ...fields),
-      ),
-    ),
-  ]
+      )
+}
+
+/** A status with those of its error numbers that the operation has. */
+function toError(
+  operationId: string,
+  status: string,
+  reference: Reference,
+  resolve: Resolve,
+): HTMLElement {
+  const { description } = resolve<ApiResponse>(reference).value
+  const numbers = (reference.description ?? description).match(/\b\d{5}\b/g) ?? []
+  return element(
+    'li',
+    { id: `${operationId}-${status}` },
+    element('a', { href: `#error-${status}` }, status),
+    ` ${numbers.join(', ')}`,
+  )
+}
+
+/** Every error number, by status. Each operation says which of them it has. */
+export function buildErrors({ components: { responses } }: ApiDocument, resolve: Resolve) {
+  const answers = Object.entries(responses).map(([name, response]) => ({
+    ...response,
+    status: response.description.slice(0, 3),
+    // For example `Conflict`, `Bad Request`.
+    title: name.replaceAll(/\B[A-Z]/g, ' $&'),
+  }))
+  return element(
+    'dl',
+    {},
+    ...answers
+      .sort((one, other) => Number(one.status) - Number(other.status))
+      .flatMap(({ status, title, description, headers = {} }) => [
+        element('dt', { id: `error-${status}` }, `${status} ${title}`),
+        element('dd', {}, ...toBlocks(description), toHeaders(headers, resolve)),
+      ]),
+  )
 }

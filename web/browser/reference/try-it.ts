@@ -11,14 +11,14 @@ export interface TryParts {
   readonly operation: ListedOperation
   /** An example of the body, for each media type. */
   readonly bodies: ReadonlyMap<string, string>
-  /** The media types of a success, of which one can be asked for. */
-  readonly answers: readonly string[]
+  /** An example of a success, for each media type that can be asked for. */
+  readonly answers: ReadonlyMap<string, string>
   token(): string
 }
 
 /** Builds the form of an operation: its inputs, ready examples, and the answer as it came. */
 export function buildTryIt({ operation, bodies, answers, token }: TryParts): HTMLElement {
-  const inputs = buildInputs(operation, bodies, answers)
+  const inputs = buildInputs(operation, bodies, [...answers.keys()])
   const send = element('button', { type: 'submit', class: 'primary' }, 'Try it')
   const stop = element('button', { type: 'button', hidden: true }, 'Stop')
   const problem = element('p', { class: 'refusal', role: 'alert' })
@@ -29,7 +29,7 @@ export function buildTryIt({ operation, bodies, answers, token }: TryParts): HTM
     element('select', {}, ...Object.keys(examples).map((name) => element('option', {}, name))),
   )
   const copy = element('button', { type: 'button' }, 'Copy')
-  const needsToken = (operation.security?.length ?? 0) > 0
+  const needsToken = operation.security?.length !== 0
 
   function read(): TypedRequest {
     const { path, headers, body, values } = inputs.read()
@@ -46,8 +46,8 @@ export function buildTryIt({ operation, bodies, answers, token }: TryParts): HTM
     const request = read()
     const fault = inputs.findFault() ?? (needsToken ? findTokenFault(token()) : undefined)
     fill(problem, fault)
-    fill(answer)
     if (fault !== undefined) return
+    fill(answer)
     const life = new AbortController()
     stop.onclick = () => life.abort()
     stop.hidden = false
@@ -81,10 +81,19 @@ export function buildTryIt({ operation, bodies, answers, token }: TryParts): HTM
     ...inputs.elements,
     element('div', { class: 'buttons' }, send, stop),
     problem,
-    answer,
     element('div', { class: 'example' }, kind.element, copy),
     element('pre', { tabindex: 0, 'aria-label': 'Example' }, code),
+    answer,
   )
+  const [sample] = answers.values()
+  if (sample !== undefined) {
+    const title = element('p', { class: 'note' }, 'A sample answer')
+    fill(
+      answer,
+      title,
+      element('pre', { tabindex: 0, 'aria-label': 'Sample answer' }, element('code', {}, sample)),
+    )
+  }
   showExample()
   return form
 }
