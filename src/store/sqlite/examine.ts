@@ -107,7 +107,7 @@ function examineContent(path: string): Finding[] {
 function examineIntegrity(db: DatabaseSync): Finding {
   const [first] = db.prepare('PRAGMA integrity_check(1)').all() as Row[]
   const said = String(first?.integrity_check)
-  if (said === 'ok') return ok('integrity', 'every page and every index is as it should be')
+  if (said === 'ok') return ok('integrity', 'all pages and indexes are intact')
   return warning('integrity', `damaged (${said}): stop the service, and restore the last backup`)
 }
 

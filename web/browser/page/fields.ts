@@ -88,13 +88,15 @@ export function buildPlantFields(plant: Plant | undefined): PlantFields {
 }
 
 const isNumberLike = /^-?\d+$/
+const hasLeadingZero = /^-0|^0./
 
 /** The mistake in an id, if one shows without asking the service. */
 export function findIdFault(text: string): string | undefined {
   if (toPathId(text) !== undefined) return undefined
-  return isNumberLike.test(text)
-    ? `The id must be an integer ${int64Range}, without leading zeros.`
-    : 'The id must be an integer: digits only, such as 42.'
+  if (!isNumberLike.test(text)) return 'The id must be an integer: digits only, such as 42.'
+  return hasLeadingZero.test(text)
+    ? 'The id must be an integer without leading zeros, such as 42.'
+    : `The id must be an integer ${int64Range}.`
 }
 
 /** The mistake in a name or a tag, which may be any text that every engine can store. */

@@ -7,7 +7,7 @@ export type FileFormat = 'ndjson' | 'csv'
 export type ExportFormat = FileFormat | 'spreadsheet'
 export type OnConflict = 'fail' | 'skip' | 'replace'
 
-/** What became of the lines of a file, as far as the page shows it. */
+/** The parts of an import report that the page shows. */
 export interface Report {
   readonly lines: number
   readonly stored: number

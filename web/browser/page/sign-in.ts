@@ -18,8 +18,6 @@ export function buildSignIn(onToken: (token: string) => Promise<string | undefin
     type: 'password',
     autocomplete: 'off',
     spellcheck: 'false',
-    class: 'wide',
-    required: false,
   })
   const field = buildField('Token', input)
   const button = element('button', { type: 'submit', class: 'primary' }, 'Sign in')
