@@ -9,7 +9,7 @@ import { joinModules } from './join.ts'
 
 /** A file that browsers ask for. */
 export interface Asset {
-  /** Its path without the slash at the start. That of a file with a hash never changes content. */
+  /** Its path without the leading slash. A file with a hash in its name never changes. */
   readonly name: string
   readonly contentType: string
   readonly bytes: Buffer
@@ -31,7 +31,7 @@ const contentTypes: Record<string, string> = {
 /** Where the executable keeps these files. */
 export const embeddedFolder = 'web/'
 
-/** Every file that the pages consist of: from inside of the executable, or built. */
+/** Every file of the pages: embedded in the executable, or built. */
 export function loadAssets(): ReadonlyMap<string, Asset> {
   if (!isExecutable) return buildAssets()
   const names = listEmbedded().filter((name) => name.startsWith(embeddedFolder))
@@ -43,7 +43,7 @@ export function loadAssets(): ReadonlyMap<string, Asset> {
   )
 }
 
-/** Builds every file that the pages consist of: this alone knows where they come from. */
+/** Builds every file of the pages. */
 export function buildAssets(): ReadonlyMap<string, Asset> {
   const files: [name: string, text: string][] = [
     ['style.css', readFile('style.css')],

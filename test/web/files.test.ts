@@ -127,7 +127,11 @@ describe('files of plants', { skip: browserMissing }, () => {
     it(`checks CSV with ${kind}, and says which lines will be refused`, async () => {
       const { page, errors } = await visitPlants(service.url)
       await page.getByRole('button', { name: 'Import' }).click()
-      await choose(page, 'sheet.csv', `${content}007${kind === 'tabs' ? '\t' : ';x;'}`)
+      await choose(
+        page,
+        kind === 'tabs' ? 'sheet.tsv' : 'sheet.csv',
+        `${content}007${kind === 'tabs' ? '\t' : ';x;'}`,
+      )
       const report = dialog(page, 'Import')
       await report.getByText(`CSV with ${kind}`).waitFor()
       const counted = count === 1 ? '1 plant' : `${count} plants`

@@ -86,6 +86,7 @@ describe('the reference', { skip: browserMissing }, () => {
     await list.locator('pre').getByText('Monstera deliciosa').waitFor()
     const health = page.locator('#getHealth')
     await health.getByRole('button', { name: 'Try it' }).click()
+    await health.getByText('200 OK').waitFor()
     await health.getByText('{"status":"ok"}').waitFor()
   })
 

@@ -4,7 +4,7 @@ import { element, fill } from './element.ts'
 export interface Field<Control extends HTMLElement = HTMLInputElement | HTMLTextAreaElement> {
   readonly element: HTMLElement
   readonly control: Control
-  /** Shows what is wrong, or nothing more. */
+  /** Shows what is wrong, or clears it. */
   refuse(message: string | undefined): void
 }
 
@@ -59,7 +59,7 @@ export function buildTextControl(maxHeightPx: number): HTMLTextAreaElement {
   return control
 }
 
-/** A text that needs the whole height anyway; to measure a long one takes seconds. */
+/** Measuring a long text takes seconds, so it gets the full height. */
 const longText = 2_000
 
 function growWith(control: HTMLTextAreaElement, maxHeightPx: number): void {

@@ -38,10 +38,10 @@ export function applyChanges(
   return seen
 }
 
-/** The most own changes that are remembered: where no stream tells of them, they would stay. */
+/** A bound on the remembered changes: without a stream, nothing removes them. */
 const maxOwn = 1_000
 
-/** Remembers own changes, which come back as events and are no news. */
+/** Remembers own changes, so that their events are not announced as news. */
 export function buildOwnChanges() {
   const keys = new Set<string>()
   const toKey = ({ type, plant: { id, name, tag } }: Change) =>

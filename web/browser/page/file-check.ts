@@ -10,7 +10,7 @@ const maxCharacters = 1024 * 1024
 /** The largest page that the service answers. */
 const maxPage = 1_000
 
-/** What the beginning of a file holds. Nothing is stored for it. */
+/** What the start of a file contains. Nothing is stored. */
 export interface FileCheck {
   readonly format: FileFormat
   /** Its format in words. */
@@ -23,7 +23,7 @@ export interface FileCheck {
 
 const neither = 'The file is neither NDJSON nor CSV with a header such as id,name,tag.'
 
-/** A text says why a file cannot be imported at all. */
+/** Why a file cannot be imported at all. */
 export type Unreadable = { readonly fault: string }
 
 interface Line {
@@ -57,7 +57,7 @@ export async function checkFile(file: File): Promise<FileCheck | Unreadable> {
   return { format, kind, isWhole: start.isWhole && lines.length <= maxLines, ids, faults }
 }
 
-/** How many of some ids belong to plants already; at least, if one page does not tell of all. */
+/** How many of the ids exist; a lower bound if one page does not cover them all. */
 export async function countExisting(
   client: PlantStore,
   ids: readonly bigint[],

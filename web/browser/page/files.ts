@@ -62,7 +62,7 @@ export interface Upload {
   onProgress(share: number): void
 }
 
-/** Sends a file as it is. An XMLHttpRequest, because fetch does not tell how much is sent. */
+/** Sends a file as it is. An XMLHttpRequest, because fetch does not report upload progress. */
 export function uploadPlants({ url, token }: Session, upload: Upload): Promise<Report> {
   const { file, format, onConflict, signal, onProgress } = upload
   const request = new XMLHttpRequest()
@@ -112,7 +112,7 @@ export function toRefusal(status: number, text: string): PlantStoreError {
   }
 }
 
-/** A connection that was lost on the way. Its number is that of no answer of the service. */
+/** A lost connection. No answer of the service has the number 0. */
 function lost(message: string, cause: unknown): PlantStoreError {
   return new PlantStoreError(message, { error: 0, cause })
 }

@@ -12,7 +12,7 @@ export interface Frame {
   readonly elements: readonly HTMLElement[]
   allowWriting(mayWrite: boolean): void
   showList(message: ListMessage): void
-  /** Shows what went wrong, with a button that tries again; or nothing more. */
+  /** Shows a problem with a retry button, or clears it. */
   showProblem(sentence: string | undefined, again?: () => void): void
   /** Shows whether the service answers. */
   showReach(isReached: boolean): void
@@ -39,11 +39,11 @@ export interface FrameParts {
   onExport(format: ExportFormat): void
 }
 
-/** The most tags that are suggested, and how long they may be. */
+/** Bounds on the suggested tags: their number and their length. */
 const maxTags = 200
 const maxTagLength = 100
 
-/** How long a field waits for the next letter. */
+/** The debounce of a field. */
 const typingMs = 250
 
 export function buildFrame(parts: FrameParts): Frame {
@@ -194,7 +194,7 @@ function findNameFault(text: string): string | undefined {
   return isSearchable(text) ? undefined : `The text to search for must be ${expectedSearch}.`
 }
 
-/** A field that acts as one types. An empty text is none. */
+/** A field that applies its text while it is typed. An empty text removes the filter. */
 function buildFilter(
   label: string,
   findFault: (text: string) => string | undefined,

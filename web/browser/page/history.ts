@@ -13,12 +13,12 @@ interface HistoryEvent {
   readonly plant: { readonly id: string; readonly name: string; readonly tag?: string }
 }
 
-/** The journal is read from its oldest change on, in pages, and so far at a time. */
+/** The journal is read in pages, oldest change first. Each look stops after `maxChanges`. */
 const pageSize = 1_000
 const maxChanges = 50_000
-/** The most changes of the plant that are shown, the newest ones. */
+/** Only the newest changes of the plant are shown. */
 const maxShown = 200
-/** The most characters of a name or a tag that are shown. */
+/** Longer names and tags are cut. */
 const maxText = 200
 
 /** Opens a dialog with the changes of a plant that the journal has, the newest first. */

@@ -29,7 +29,7 @@ async function showSignIn(token: string | undefined): Promise<void> {
     }
   })
   const welcome = buildWelcome(signIn)
-  // No flash of the form while a token is tried that is probably right.
+  // Avoids a flash of the form while the token is checked.
   if (token !== undefined) {
     fill(
       document.body,

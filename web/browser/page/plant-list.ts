@@ -66,7 +66,7 @@ const ahead = 150
 const searchedAhead = 10
 /** How many plants a search finds before it waits for somebody to scroll. */
 const foundAtOnce = 50
-/** A list that begins so close to its end also shows rows before that. */
+/** A list with fewer rows than this also loads earlier ones. */
 const fewRows = 50
 /** The most rows that are kept in memory. */
 export const maxRows = 100_000
@@ -80,12 +80,12 @@ export function buildPlantList(parts: PlantListParts): PlantList {
   let pageSize = firstPage
   let isLoading = false
   let searched = 0
-  /** What the search found in the part that it reads now. */
+  /** How many plants the current request of a search has found. */
   let foundInPart: number | undefined
-  /** Changes that arrived while rows were on their way, which may not have them yet. */
+  /** Changes that arrived during a load, whose rows may not include them. */
   let meanwhile: Change[] = []
 
-  /** Lists some plants after an id, or the first ones. Whether none follow is told by `isLast`. */
+  /** Lists up to `count` plants. `isLast` tells whether the list ends with them. */
   async function listPart(count: number, options: ListOptions) {
     const plants: Plant[] = []
     const all = { ...query, ...options, pageSize: count, signal: life.signal }
@@ -103,7 +103,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     return from === undefined || from === first ? undefined : from + step
   }
 
-  /** Ends all that is on its way, because the rows start anew. */
+  /** Cancels pending loads: the rows start over. */
   function renew(): void {
     life.abort()
     life = new AbortController()
@@ -119,7 +119,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
       await task(signal)
       if (!signal.aborted) applyToRows(meanwhile)
     } catch (error) {
-      // Somebody has asked for other rows: nobody waits for these.
+      // Another load has replaced this one.
       if (!signal.aborted) throw error
     } finally {
       if (!signal.aborted) {
@@ -134,7 +134,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
   /** Loads the next rows. Those of a search appear as they are found. */
   async function loadNext(signal: AbortSignal, after = rows.all().at(-1)?.id): Promise<void> {
     const count = query.name === undefined ? pageSize : foundAtOnce
-    // Loads more at a time while somebody scrolls on.
+    // Pages grow while the user keeps scrolling.
     pageSize = Math.min(pageSize * 2, largestPage)
     let found = 0
     foundInPart = undefined

@@ -19,10 +19,10 @@ export interface Rows {
   /** Whether the last row is the last of all. */
   hasEnd(): boolean
   order(): 'asc' | 'desc'
-  /** The index of the row with this id, or of the first one behind its place. */
+  /** The index of the row with this id, or of the first row after its place. */
   indexOf(id: bigint): number
   at(id: bigint): Plant | undefined
-  /** Starts anew. */
+  /** Replaces all rows. */
   reset(plants: readonly Plant[], edges: Edges): void
   append(plant: Plant): void
   /** Notes that no row follows the last one. */

@@ -7,7 +7,7 @@ export function toSentence(error: unknown): string {
   return 'The service does not answer. Nothing that you typed is lost: try again in a moment.'
 }
 
-/** Whether the token is of no use any more. */
+/** Whether the service refused the token. */
 export function isTokenRefused(error: unknown): boolean {
   return error instanceof PlantStoreError && error.status === 401
 }

@@ -23,7 +23,7 @@ export function buildSignIn(onToken: (token: string) => Promise<string | undefin
   const button = element('button', { type: 'submit', class: 'primary' }, 'Sign in')
 
   async function attempt(): Promise<boolean> {
-    // Pasted with the spaces around it.
+    // Tokens are often pasted with spaces around them.
     const token = input.value.trim()
     const fault = findTokenFault(token) ?? (await onToken(token))
     field.refuse(fault)

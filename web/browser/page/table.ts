@@ -12,7 +12,7 @@ export interface Table {
   readonly element: HTMLElement
   /** Shows the rows as they are now. */
   update(): void
-  /** Shows every row anew, because the token may do more or less than the one before. */
+  /** Rebuilds every row, because another token may have other scopes. */
   refill(): void
   /** The index of the first row on the screen. */
   firstVisible(): number
@@ -28,11 +28,11 @@ export interface Table {
   focus(id?: bigint): void
 }
 
-/** How many rows are in the document at most, and how many of them lie before the screen. */
+/** At most this many rows are in the document, some of them above the screen. */
 const maxShown = 300
 const shownBefore = 100
 const step = 50
-/** The most characters of a name or a tag that a row shows. */
+/** Longer names and tags are cut. */
 const maxShownText = 500
 
 export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => boolean): Table {
@@ -56,7 +56,7 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
   const marks = new Map<bigint, ReturnType<typeof setTimeout>>()
   let shown = new Map<bigint, { plant: Plant; row: HTMLTableRowElement }>()
 
-  /** The lengths that the style fixes. To ask for them costs as much as a layout of the page. */
+  /** Lengths that the stylesheet fixes. Reading them forces a layout. */
   let lengths = readLengths()
   addEventListener('resize', () => {
     lengths = readLengths()
@@ -64,7 +64,7 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
   /** How far the first row is below the head of the page. */
   const offset = () => wrapper.getBoundingClientRect().top - lengths.top
   const firstVisible = () => Math.max(0, Math.floor(-offset() / lengths.row))
-  /** As of the last update, which keeps it. */
+  /** The first visible row as of the last update. */
   let first = 0
 
   function update(): void {
@@ -76,7 +76,7 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
     for (const plant of all.slice(start, end)) {
       const known = shown.get(plant.id)
       const row = known?.row ?? element('tr')
-      // A row that stays as it is keeps its buttons, and the focus on them.
+      // An unchanged row keeps its buttons, and the focus on them.
       if (known === undefined || !isSame(known.plant, plant)) fillRow(row, plant)
       next.set(plant.id, { plant, row })
     }

@@ -12,7 +12,7 @@ export function takeTokenFromAddress(): string | undefined {
   }
 }
 
-/** Where a browser keeps nothing, the token lasts until the page is left. */
+/** In a browser that stores nothing, the token lasts until the page is left. */
 let held: string | undefined
 
 /** The token of this tab. It survives a reload, and ends with the tab. */
@@ -30,7 +30,7 @@ export function forgetToken(): void {
   withStorage((storage) => storage.removeItem(key))
 }
 
-/** Browsers that are told to keep nothing throw on any look at the storage. */
+/** A browser set to store nothing throws on any access to the storage. */
 function withStorage<Result>(use: (storage: Storage) => Result): Result | undefined {
   try {
     return use(sessionStorage)

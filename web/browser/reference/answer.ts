@@ -1,6 +1,6 @@
 import { element, fill } from '../dom/element.ts'
 
-/** The most of a body that is shown. */
+/** A longer body is cut. */
 const maxShownBytes = 1024 * 1024
 
 /** Sends a request and shows its answer as it comes: status, headers and body, every digit. */
@@ -12,7 +12,7 @@ export async function showAnswer(
   const startedAt = performance.now()
   let response: Response
   try {
-    // Not through the client, which would hide the wire that this shows.
+    // Not through the client, which would hide what is on the wire.
     response = await fetch(url, { ...init, cache: 'no-store', redirect: 'manual' })
   } catch {
     const reason = init.signal.aborted ? 'Stopped.' : 'The service does not answer.'

@@ -74,7 +74,6 @@ export interface ApiSchema {
   readonly minLength?: number
   readonly maxLength?: number
   readonly maxItems?: number
-  readonly pattern?: string
   readonly examples?: readonly unknown[]
 }
 
@@ -108,7 +107,7 @@ export function listOperations(paths: ApiDocument['paths'], resolve: Resolve): L
 
 /** The example of a body as text. */
 export function toExampleText({ example }: ApiContent): string {
-  return typeof example === 'string' ? example : JSON.stringify(example, null, 2)
+  return typeof example === 'string' ? example : JSON.stringify(example)
 }
 
 /** Finds what a reference refers to, and its name. */

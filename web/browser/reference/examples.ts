@@ -4,7 +4,7 @@ export interface TypedRequest {
   readonly method: string
   readonly url: string
   readonly needsToken: boolean
-  /** The header fields but for the token. */
+  /** The header fields without the token. */
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: string | undefined
   /** The values of the parameters that are sent, by name. */
@@ -18,7 +18,7 @@ export const examples: Readonly<Record<string, (request: TypedRequest) => string
 }
 
 function toCurl({ method, url, needsToken, headers, body }: TypedRequest): string {
-  const flag = { GET: '', HEAD: ' --head', POST: body === undefined ? ' -X POST' : '' }[method]
+  const flag = { GET: '', POST: '' }[method]
   const fields = headers.map(([name, value]) => toShellWord(`${name}: ${value}`))
   return [
     `curl${flag ?? ` -X ${method}`} ${toShellWord(url)}`,
@@ -44,7 +44,7 @@ const calls: Readonly<Record<string, (request: TypedRequest) => string>> = {
 }
 
 function toClient(request: TypedRequest): string {
-  const call = calls[request.operationId.replace(/Head$/, '')]
+  const call = calls[request.operationId]
   if (call === undefined) return 'The client has no call for this. Use curl, or fetch.'
   const base = new URL('.', request.url).href.replace(/\/(?:plants\/)?$/, '')
   return `import { PlantStore } from 'plant-store/client'

@@ -14,7 +14,7 @@ export interface Typed {
 export interface Inputs {
   readonly elements: readonly HTMLElement[]
   read(): Typed
-  /** What cannot even be sent. All else is sent as typed, so that one sees what is refused. */
+  /** What cannot be sent at all. Everything else is sent as typed, to show its refusal. */
   findFault(): string | undefined
 }
 

@@ -88,7 +88,7 @@ function toParameters(parameters: readonly ApiParameter[]): HTMLElement {
         {},
         ...toInline(description),
         ' ',
-        element('span', { class: 'note' }, ...describeSchema(schema)),
+        element('span', { class: 'note' }, describeSchema(schema)),
       ),
     ]),
   )

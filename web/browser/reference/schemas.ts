@@ -10,7 +10,7 @@ export function buildShapes({ components: { schemas } }: ApiDocument): HTMLEleme
       { id: `shape-${name}` },
       element('h3', {}, element('a', { href: `#shape-${name}`, class: 'anchor' }, name)),
       element('p', {}, ...toInline(schema.description ?? '')),
-      element('p', { class: 'note' }, ...describeSchema(schema)),
+      element('p', { class: 'note' }, describeSchema(schema)),
       ...(schema.items === undefined
         ? []
         : [element('p', {}, 'Each is ', ...linkToSchema(schema.items))]),
@@ -33,7 +33,7 @@ export function buildHeaders({ components: { headers } }: ApiDocument): HTMLElem
         {},
         ...toInline(description),
         ' ',
-        element('span', { class: 'note' }, ...describeSchema(schema), ' Such as '),
+        element('span', { class: 'note' }, describeSchema(schema), ' Such as '),
         element('code', {}, String(example)),
       ),
     ]),
@@ -59,7 +59,7 @@ function toMembers({ properties = {}, required = [] }: ApiSchema): HTMLElement {
           : [
               ...toInline(member.description ?? ''),
               ' ',
-              element('span', { class: 'note' }, ...describeSchema(member)),
+              element('span', { class: 'note' }, describeSchema(member)),
             ]),
       ),
     ]),
@@ -73,19 +73,18 @@ export function linkToSchema(schema: ApiSchema | Reference): (Node | string)[] {
   return [element('a', { href: `#shape-${name}` }, name)]
 }
 
-/** A schema in a few words. */
-export function describeSchema(schema: ApiSchema): (Node | string)[] {
-  const { type = '', format, minimum, maximum, minLength, maxLength, maxItems, pattern } = schema
+/** A schema in a few words. Its pattern, if any, is in openapi.json. */
+export function describeSchema(schema: ApiSchema): string {
+  const { type = '', format, minimum, maximum, minLength, maxLength, maxItems } = schema
   const parts = [
     format === undefined ? type : `${type} (${format})`,
     ...(minimum === undefined ? [] : [`${minimum} to ${maximum}`]),
-    ...(maxLength === undefined ? [] : [`${minLength} to ${maxLength} characters`]),
+    ...(maxLength === undefined ? [] : [`${minLength ?? 0} to ${maxLength} characters`]),
     ...(maxItems === undefined ? [] : [`at most ${maxItems}`]),
     ...(schema.const === undefined ? [] : [`always ${schema.const}`]),
     ...(schema.enum === undefined ? [] : [`one of ${schema.enum.join(', ')}`]),
     ...(schema.default === undefined ? [] : [`${schema.default} unless given`]),
   ]
   const words = parts.filter((part) => part !== '').join(', ')
-  if (pattern === undefined) return words === '' ? [] : [`${words}.`]
-  return [`${words}, matches `, element('code', {}, pattern), '.']
+  return words === '' ? '' : `${words}.`
 }
