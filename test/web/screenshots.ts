@@ -21,6 +21,8 @@ const plants: [name: string, tag?: string][] = [
   ['Camellia sinensis', 'outdoor'],
 ]
 const wide = { width: 1000, height: 560 }
+/** Shows both columns of an operation. */
+const wider = { width: 1200, height: 672 }
 
 const views: Record<string, BrowserContextOptions> = {
   light: { viewport: wide },
@@ -47,7 +49,7 @@ it('takes the pictures', async () => {
     }
     await page.screenshot({ path: join(folder, `${name}.png`) })
   }
-  const { page } = await visit(`${service.url}/docs#createPlant`, { viewport: wide })
+  const { page } = await visit(`${service.url}/docs#createPlant`, { viewport: wider })
   await page.locator('#createPlant').waitFor()
   await page.screenshot({ path: join(folder, 'reference.png') })
 })
