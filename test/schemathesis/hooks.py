@@ -1,4 +1,4 @@
-"""Writes whole numbers in URLs the way a client does.
+"""Writes whole numbers in URLs the way a client does, and sends NDJSON.
 
 A body may say 1.0, which is the integer 1. Schemathesis then asks for /plants/1.0, where an id is
 digits.
@@ -13,3 +13,9 @@ def before_call(context, case, kwargs):
         for name, value in (values or {}).items():
             if isinstance(value, float) and value.is_integer():
                 values[name] = int(value)
+
+
+@schemathesis.serializer("application/x-ndjson")
+def send_lines(context, value):
+    """Sends NDJSON, which Schemathesis does not know, as the text that it is."""
+    return value if isinstance(value, bytes) else str(value).encode(errors="surrogatepass")
