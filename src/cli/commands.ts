@@ -123,8 +123,8 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
       if (!url.startsWith('/') && toPublicUrl(url) === undefined) {
         throw new WrongConfig([`--url must be ${expectedUrl}${butNot(url)}.`])
       }
-      const { buildOpenApi } = await import('../contract/openapi.ts')
-      await terminal.print(`${JSON.stringify(buildOpenApi({ baseUrl: url }), null, 1)}\n`)
+      const { printOpenApi } = await import('../contract/openapi.ts')
+      await terminal.print(printOpenApi({ baseUrl: url }))
     })
 
   program

@@ -11,8 +11,11 @@ export interface CarriedHeaders {
 /** The kinds of requests whose answers carry different headers. */
 export type Subject = 'operation' | 'health'
 
-/** The headers of every answer, except those that the introduction of the document describes. */
-const everyAnswer: CarriedHeaders = { always: ['X-Request-Id'], sometimes: ['Vary'] }
+/** The headers of every answer. The optional ones are those of CORS. */
+const everyAnswer: CarriedHeaders = {
+  always: ['X-Request-Id', 'X-Content-Type-Options'],
+  sometimes: ['Vary', 'Access-Control-Allow-Origin', 'Access-Control-Expose-Headers'],
+}
 const cached: CarriedHeaders = { always: ['Cache-Control'], sometimes: [] }
 const rateLimit: readonly HeaderName[] = ['RateLimit', 'RateLimit-Policy']
 

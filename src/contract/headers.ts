@@ -24,7 +24,7 @@ export const preflightSeconds = 7200
 const text = { type: 'string' }
 const seconds = { type: 'integer', format: 'int32', minimum: 0, maximum: 86_400 }
 
-/** Every response header except those of HTTP itself, of CORS, and `X-Content-Type-Options`. */
+/** Every response header except those of HTTP itself, such as `Date` and `Content-Length`. */
 export const headers = {
   Location: {
     description:
@@ -74,6 +74,11 @@ export const headers = {
     schema: { ...text, pattern: '^[A-Za-z0-9_-]+$' },
     example: 'k3v9x1Qb-2s',
   },
+  'X-Content-Type-Options': {
+    description: 'Keeps browsers from guessing another media type.',
+    schema: { ...text, const: contentTypeOptions },
+    example: contentTypeOptions,
+  },
   'Cache-Control': {
     description:
       `\`${cachePolicies.operation}\` on operations: a cache asks again before it reuses the ` +
@@ -116,6 +121,18 @@ export const headers = {
       'where there are several media types, `Origin` where the operator has named the origins that may call.',
     schema: text,
     example: 'Accept-Encoding',
+  },
+  'Access-Control-Allow-Origin': {
+    description:
+      'The origin that may read the response, or `*` for any. Only in responses to a request ' +
+      'with `Origin`.',
+    schema: text,
+    example: '*',
+  },
+  'Access-Control-Expose-Headers': {
+    description: 'The response headers that a page of another origin may read.',
+    schema: text,
+    example: 'Link, Location, ETag',
   },
 } as const satisfies Record<string, Header>
 

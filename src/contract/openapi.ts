@@ -38,12 +38,15 @@ const introduction = `A plant store over HTTP with JSON bodies.
   path: 204 with \`Allow\` and, to a preflight, what CORS allows.
 - \`/openapi.json\` is this document, \`/docs\` shows it, and \`/\` is a web page for people. They and
   their files need no token, and have \`ETag\`, \`Cache-Control\` and gzip.
-- Pages of any origin may call (CORS), unless the operator names the origins that may. A response to
-  a request with \`Origin\` has \`Access-Control-Allow-Origin\`, \`*\` or the origin, and
-  \`Access-Control-Expose-Headers\`.
-- Every response has \`X-Content-Type-Options: nosniff\`. All other headers are listed, except those
-  of HTTP itself: \`Date\`, \`Connection\`, \`Keep-Alive\`, \`Content-Type\`, \`Content-Length\`
-  and \`Transfer-Encoding\`.`
+- Pages of any origin may call (CORS), unless the operator names the origins that may.
+- Every response header is listed, except those of HTTP itself: \`Date\`, \`Connection\`,
+  \`Keep-Alive\`, \`Content-Type\`, \`Content-Length\` and \`Transfer-Encoding\`.`
+
+/** The document as text for people and for diffs: the innermost parts are one line each. */
+export function printOpenApi(at: { baseUrl: string }): string {
+  const text = JSON.stringify(buildOpenApi(at), null, 1)
+  return `${text.replace(/[{[]\n[^{}[\]]{1,100}\n\s*[}\]]/g, (part) => part.replace(/\n\s*/g, ' '))}\n`
+}
 
 /** The OpenAPI document of the service at this URL: a pure function of the contract. */
 export function buildOpenApi({ baseUrl }: { baseUrl: string }): Json {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { errors } from '../../src/contract/errors.ts'
-import { buildComponents, buildOpenApi } from '../../src/contract/openapi.ts'
+import { buildComponents, printOpenApi } from '../../src/contract/openapi.ts'
 import { Plant, StoredPlants } from '../../src/contract/shapes.ts'
 import { methodsByPath } from '../../src/http/routes.ts'
 
@@ -15,7 +15,7 @@ const responses = operations.flatMap(({ responses }) => Object.entries<Json>(res
 
 describe('the OpenAPI document', () => {
   it('is committed as the contract makes it', () => {
-    assert.equal(committed, `${JSON.stringify(buildOpenApi({ baseUrl: '/' }), null, 1)}\n`)
+    assert.equal(committed, printOpenApi({ baseUrl: '/' }))
   })
 
   it('passes the recommended rules of Redocly without an error or a warning', async () => {
