@@ -104,7 +104,8 @@ export const cleanSoak: SoakVerdict = {
 export const revokedWithinMs = 1_000
 /** The most that a fault may deliver twice. */
 const mostTwice = 16
-const mostGrowth = 1.5
+/** A figure may grow by this factor, and by this many descriptors or MB beyond it. */
+const mostGrowth = { factor: 1.5, beyond: 20 }
 
 export function judgeSoak(evidence: Evidence): SoakVerdict {
   const { history, state, feeds, copies, areCopiesMoments } = evidence
@@ -116,7 +117,7 @@ export function judgeSoak(evidence: Evidence): SoakVerdict {
     copied: copies.reduce((sum, copy) => sum + countWrong(copy, history), 0),
     mixed: areCopiesMoments ? copies.filter(({ plants }) => !isMoment(plants, events)).length : 0,
     admitted: countAdmitted(evidence),
-    grown: toGrowth(evidence.lives).filter(({ factor }) => factor > mostGrowth).length,
+    grown: toGrowth(evidence.lives).filter(isGrown).length,
   }
 }
 
@@ -180,6 +181,10 @@ function countAdmitted({ revoked, uses, revokedFeeds, lives }: Evidence): number
     .filter(({ at }) => Date.parse(at) > revoked.date + revokedWithinMs)
   const admitted = late.filter(({ status }) => status < 400).length
   return admitted + told.length + slots.size - refusing.size
+}
+
+function isGrown({ from, to }: Growth): boolean {
+  return to > from * mostGrowth.factor + mostGrowth.beyond
 }
 
 export interface Growth {
