@@ -129,6 +129,27 @@ for (const engine of engines) {
       assert.equal(pages.size, reads.length)
     })
 
+    it('gives what came while nobody followed, to one that stood at the end before', async () => {
+      const store = await open()
+      await createMany(store, 1, 3)
+      let reads = 0
+      const reader = openReader({
+        ...store,
+        readJournal(...asked) {
+          reads++
+          return store.readJournal(...asked)
+        },
+      })
+      const first = follow(reader, 'oldest')
+      // The second read finds the end, at which the follower waits.
+      await waitUntil(() => first.events.length === 3 && reads === 2, 'it has caught up')
+      first.leave()
+      await first.ended
+      await createMany(store, 4, 1)
+      const second = follow(reader, first.events.at(-1)?.position as Position)
+      await waitUntil(() => second.events.length === 1, 'the change comes')
+    })
+
     it('reads pages once for all that begin within one page', async () => {
       const store = await open()
       await createMany(store, 1, 1_000)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { limits } from '../../src/contract/limits.ts'
 import { type Reading, readRow, toLine, toPlant, toRow } from '../../src/journal/row.ts'
 
 const types = { c: 'plant.created', r: 'plant.replaced', d: 'plant.deleted' } as const
@@ -54,6 +55,18 @@ describe('the text of a row', () => {
         )
       }),
       { numRuns: 1_000 },
+    )
+  })
+
+  it('gives a change that is larger than a page, and nothing after it', () => {
+    const names = ['x'.repeat(limits.pageBytes + 1), 'small']
+    const lines = names.map((name, index) => toLine('c', undefined, { id: BigInt(index), name }))
+    const reading: Reading = { events: [], limit: 100, bytes: 0 }
+    const cursor = { journalId: 'abcdefabcdef', seq: 1, nonce: 1, index: 0 }
+    assert.equal(readRow(toRow(lines), cursor, reading), false)
+    assert.deepEqual(
+      reading.events.map((event) => toPlant(event).id),
+      [0n],
     )
   })
 

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '../../src/contract/limits.ts'
-import { type Cursor, toCursor } from '../../src/journal/position.ts'
+import { findEvent } from '../../src/journal/find-event.ts'
+import { type Cursor, toCursor, toPosition } from '../../src/journal/position.ts'
 import {
   type JournalEvent,
   type JournalPage,
@@ -52,6 +53,17 @@ async function countBatches(store: Store): Promise<number> {
 
 for (const engine of everyEngine) {
   describe(`the journal on ${engine.name}`, () => {
+    it('has a change at each of its positions, and none at one that it never gave', async () => {
+      const store = await engine.open(await engine.newUrl())
+      for (const id of [1n, 2n]) await store.createPlant({ id, name: 'x' })
+      const [first, second] = await readAll(store, 10)
+      assert.ok(first && second)
+      assert.deepEqual(await findEvent(store, second.position), second)
+      const cursor = toCursor(first.position) as Cursor
+      const beyond = toPosition({ ...cursor, index: cursor.index + 1 })
+      assert.equal(await findEvent(store, beyond), undefined)
+    })
+
     it('has every change once, in order, with the plant and the token', async () => {
       const store = await engine.open(await engine.newUrl())
       await store.createPlant({ id: 1n, name: 'tab\t "quote" \\ line\n🌵', tag: '' }, 'token-1')

@@ -73,6 +73,67 @@ for (const engine of engines) {
       await receiver.waitFor(2)
     })
 
+    it('is counted from before the store is asked, however late its answer comes', async (test) => {
+      const { store } = stores
+      const clock = stopClock(test)
+      const receiver = await openTestReceiver()
+      await add(store, receiver.url)
+      const answers = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      releaseAfterTest(() => {
+        for (const answer of answers) answer.resolve()
+      })
+      let claims = 0
+      const claim: Store['receivers']['claim'] = async (...asked) => {
+        const claimed = await store.receivers.claim(...asked)
+        await answers[claims++]?.promise
+        return claimed
+      }
+      start(
+        { ...store, receivers: { ...store.receivers, claim } },
+        { leaseMs: longLeaseMs, renewMs: longLeaseMs / 2 },
+      )
+      await waitUntil(() => claims === 1, 'the store is asked for the lease')
+      clock.advance(longLeaseMs)
+      answers[0]?.resolve()
+      await store.createPlant({ id: 5n, name: 'not sent with the first lease' })
+      const isSent = () => receiver.received.length > 0
+      await waitUntil(() => isSent() || claims === 2, 'the lease is to be renewed')
+      await receiver.answerOther()
+      assert.ok(!isSent())
+      answers[1]?.resolve()
+      await receiver.waitFor(1)
+    })
+
+    it('judges no failure that comes after its time: the change is sent again at once', async (test) => {
+      const { store } = stores
+      const clock = stopClock(test)
+      const receiver = await openTestReceiver()
+      const { id } = await add(store, receiver.url)
+      const failure = Promise.withResolvers<number>()
+      receiver.answer = () => (receiver.received.length === 1 ? failure.promise : 200)
+      const renewal = Promise.withResolvers<void>()
+      releaseAfterTest(() => renewal.resolve())
+      let claims = 0
+      const claim: Store['receivers']['claim'] = async (...asked) => {
+        if (claims++ > 0) await renewal.promise
+        return store.receivers.claim(...asked)
+      }
+      start(
+        { ...store, receivers: { ...store.receivers, claim } },
+        { leaseMs: longLeaseMs, renewMs: longLeaseMs / 2, retryDelaysMs: [longLeaseMs] },
+      )
+      await store.createPlant({ id: 6n, name: 'fails after the lease' })
+      await waitUntil(() => receiver.received.length === 1, 'it is on its way')
+      clock.advance(longLeaseMs)
+      await waitUntil(() => claims === 2, 'the lease is to be renewed')
+      failure.resolve(500)
+      await receiver.answerOther()
+      renewal.resolve()
+      await receiver.waitFor(1)
+      const failed = await store.receivers.listDeliveries(id, 'failed')
+      assert.deepEqual(failed, [])
+    })
+
     it('is lost with what the store says: nothing is sent for a receiver of another process', async () => {
       const { store } = stores
       const receiver = await openTestReceiver()
