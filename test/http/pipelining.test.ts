@@ -133,6 +133,27 @@ describe('pipelined requests', () => {
     assert.ok(ends.includes('404'), 'every connection was refused')
   })
 
+  it('wait no longer once their client has left: others have room again', async () => {
+    const { service: slow, gate } = await startGated()
+    const tiny = toBytes({ path: '/healthz' })
+    const most = Array(maxWaitingOnConnection).fill(tiny)
+    const sockets = Array.from({ length: maxWaiting / maxWaitingOnConnection }, () =>
+      openSocket(slow.url),
+    )
+    for (const [id, socket] of sockets.entries()) {
+      socket.write(Buffer.concat([toCreate(id), ...most]))
+      await slow.call({ path: '/healthz' })
+    }
+    for (const socket of sockets) socket.resetAndDestroy()
+    gate.resolve()
+    for (let turn = 0; turn < 20; turn++) await slow.call({ path: '/healthz' })
+    const socket = openSocket(slow.url)
+    const received = text(socket)
+    const last = toBytes({ path: '/healthz', headers: { Connection: 'close' } })
+    socket.write(Buffer.concat([toCreate(100), ...Array(50).fill(tiny), last]))
+    assert.deepEqual(statusesOf(await received), Array(52).fill('200'))
+  })
+
   it('are not executed after an answer that closes the connection', async () => {
     assert.deepEqual(await statuses(toCreate(4, { Connection: 'close' }), toCreate(5)), [200])
     assert.ok(!(await isStored(5)))
