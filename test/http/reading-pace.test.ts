@@ -39,10 +39,13 @@ describe('the pace at which large bodies are read', () => {
     const service = await startService('sqlite::memory:')
     for (const request of [{ method: 'POST', path: '/plants' }, { path: '/healthz' }]) {
       const headers = { 'Transfer-Encoding': 'chunked' }
+      const body = `${'1\r\nx\r\n'.repeat(3_000)}0\r\n\r\n`
+      const next = toBytes({ path: '/nowhere', headers: { Connection: 'close' } })
       const socket = openSocket(service.url)
-      socket.write(toBytes({ ...request, headers, body: '1\r\nx\r\n'.repeat(3_000) }))
+      socket.write(Buffer.concat([toBytes({ ...request, headers, body }), next]))
       const received = await text(socket)
       assert.match(received, request.path === '/healthz' ? /^HTTP\/1\.1 200 / : /^HTTP\/1\.1 401 /)
+      assert.doesNotMatch(received, /HTTP\/1\.1 404 /)
     }
   })
 
