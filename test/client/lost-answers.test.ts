@@ -4,7 +4,7 @@ import { before, describe, it } from 'node:test'
 import { PlantStore, type PlantStoreError, type PlantStoreOptions } from '../../client/index.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
 import { type Moment, openDroppingProxy } from './dropping-proxy.ts'
-import { openScriptedServer } from './scripted-server.ts'
+import { answer, openScriptedServer } from './scripted-server.ts'
 
 const moments: Moment[] = ['before sending', 'after forwarding', 'before the answer']
 
@@ -164,6 +164,18 @@ describe('a client behind a network that loses connections', () => {
     assert.match(error.message, /^The connection to http:\/\/127\.0\.0\.1:\d+ was lost: /)
     assert.ok(error.cause instanceof Error)
     assert.equal(requests.length, 3)
+  })
+
+  it('takes a refusal for no lost answer: it does not claim a delete by somebody else', async () => {
+    const refusal = { error: 50300, message: 'Too many changes wait.' }
+    const absence = { error: 40401, message: 'No plant has this id.' }
+    const server = await openScriptedServer(answer(503, refusal), answer(404, absence))
+    const store = new PlantStore({ url: server.url, token: operatorToken })
+    assert.equal(await store.delete(1n), false)
+    assert.deepEqual(
+      server.requests.map(({ method }) => method),
+      ['DELETE', 'DELETE'],
+    )
   })
 
   it('says that nothing listens, and tells onRetry of each attempt that is made again', async () => {

@@ -61,6 +61,18 @@ describe('a mirror', () => {
     await mirror.return?.()
   })
 
+  it('is synced only after a change that came between two plants of the list', async () => {
+    const mirror = store.mirror()
+    const steps = [(await mirror.next()).value, (await mirror.next()).value]
+    await store.create({ id: 3n, name: 'short-lived' })
+    await store.delete(3n)
+    const end = await store.position()
+    do steps.push((await mirror.next()).value)
+    while (steps.at(-1).type !== 'synced')
+    assert.deepEqual(steps.at(-1), { type: 'synced', position: end })
+    await mirror.return?.()
+  })
+
   it('follows from a position, without the plants', async () => {
     const after = await store.position()
     await store.create({ id: 4n, name: 'x' })

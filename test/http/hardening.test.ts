@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
-import { defaultTimeouts } from '../../src/contract/limits.ts'
+import { defaultTimeouts, limits } from '../../src/contract/limits.ts'
 import { scopes } from '../../src/contract/scopes.ts'
 import { buildEventStreams } from '../../src/http/event-streams.ts'
 import { buildHandlers } from '../../src/http/handlers.ts'
@@ -12,6 +14,7 @@ import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { engines, sqlite } from '../support/engines.ts'
 import { openTestMetrics } from '../support/metrics.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { authorized, json, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { exchange, openSocket, toBytes } from '../support/wire.ts'
@@ -263,6 +266,22 @@ describe('a plant that is longer than a megabyte as JSON', () => {
       const answer = await fetch(`${service.url}/plants/${id}`, { headers: authorized })
       assert.ok(Number(answer.headers.get('content-length')) > 1_200_000)
       assert.deepEqual(await answer.json(), { id, name })
+    }
+  })
+})
+
+describe('answers that were read', () => {
+  it('take no room any more: a client gets as many as it reads', async () => {
+    const service = await startService(memory)
+    await service.store.createPlant({ id: 1n, name: '\u0001'.repeat(1_000_000) })
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    releaseAfterTest(() => agent.destroy())
+    const count = Math.ceil((1.2 * limits.unsentBytes) / 6_000_000)
+    for (let answer = 0; answer < count; answer++) {
+      const sent = get(`${service.url}/plants/1`, { agent, headers: authorized })
+      const [response] = (await once(sent, 'response')) as [IncomingMessage]
+      for await (const _ of response);
+      assert.equal(sent.reusedSocket, answer > 0)
     }
   })
 })

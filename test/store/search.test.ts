@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { limits } from '../../src/contract/limits.ts'
 import { buildMatcher, searchPlants } from '../../src/store/lists.ts'
 import { engines } from '../support/engines.ts'
 
@@ -64,6 +65,28 @@ describe('the search for a text in names', () => {
 
 for (const engine of engines) {
   describe(`a search by name on ${engine.name}`, () => {
+    it('says that plants follow those that it has examined, even if only one does', async () => {
+      const store = await engine.open(await engine.newUrl())
+      const { examinedPlants } = limits
+      const plants = Array.from({ length: examinedPlants }, (_, index) => ({
+        id: BigInt(index),
+        name: 'x',
+      }))
+      await store.importPlants(plants, 'keep')
+      const search = { name: 'y', order: 'asc' as const, limit: 1, tag: undefined }
+      const whole = await searchPlants(store, { ...search, after: undefined })
+      assert.deepEqual(whole, { plants: [], next: undefined })
+      const last = { id: BigInt(examinedPlants), name: 'y' }
+      await store.createPlant(last)
+      const { next } = await searchPlants(store, { ...search, after: undefined })
+      assert.equal(next, last.id - 1n)
+      const found = await searchPlants(store, { ...search, after: next })
+      assert.deepEqual(
+        found.plants.map(({ id }) => id),
+        [last.id],
+      )
+    })
+
     it('finds the same plants as a plain filter, in both orders', async () => {
       const store = await engine.open(await engine.newUrl())
       const names = fc.sample(text, { numRuns: 300, seed: 1 })

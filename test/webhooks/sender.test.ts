@@ -353,6 +353,28 @@ for (const engine of engines) {
       verify(last as never, rotated.previous)
     })
 
+    it('sends no second change of a plant when an operator changes something meanwhile', async () => {
+      const { store } = stores
+      const receiver = await openTestReceiver()
+      const { id, secrets } = await add(store, receiver.url, { types: everyType })
+      const first = Promise.withResolvers<number>()
+      receiver.answer = ({ event, plantId }) =>
+        plantId === '880' && event === 'plant.created' ? first.promise : 200
+      releaseAfterTest(() => first.resolve(200))
+      start(store)
+      await store.createPlant({ id: 880n, name: 'on its way' })
+      await waitUntil(() => receiver.received.length === 1, 'the first change is on its way')
+      await store.replacePlant({ id: 880n, name: 'waits' }, anyVersion)
+      for (let plant = 881n; plant < 891n; plant++) {
+        await store.receivers.change(id, { kind: 'set secrets', secrets })
+        await store.createPlant({ id: plant, name: 'x' })
+        await receiver.waitFor(Number(plant - 880n))
+      }
+      assert.deepEqual(receiver.together, [])
+      first.resolve(200)
+      await receiver.waitFor(12)
+    })
+
     it('goes on from the oldest change when its position is no longer kept, and says so', async () => {
       const { store } = await openStores(engine)
       const receiver = await openTestReceiver()
