@@ -22,7 +22,8 @@ export type Members = Record<string, Found>
 export function readMembers(text: string, wanted: readonly string[]): Members {
   const members: Members = {}
   scan(text, (name, start, end) => {
-    if (wanted.includes(name)) members[name] = readValue(text, start, end)
+    // A duplicate is refused later, at the end of its object.
+    if (wanted.includes(name)) members[name] ??= readValue(text, start, end)
   })
   if (text.trimStart().startsWith('{')) return members
   const other = text.trim()

@@ -17,67 +17,65 @@ type OnMember = (name: string, start: number, end: number) => void
 export function scan(text: string, onMember: OnMember): void {
   const start = skipSpace(text, 0)
   const end =
-    text.charCodeAt(start) === code.openBrace
+    text.charCodeAt(start) === openBrace
       ? skipObject(text, start, 1, onMember)
       : skipValue(text, start, 1)
   const rest = skipSpace(text, end)
   if (rest < text.length) throw expected(text, rest, 'the end of the text')
 }
 
-const code = {
-  tab: 0x09,
-  lineFeed: 0x0a,
-  carriageReturn: 0x0d,
-  space: 0x20,
-  quote: 0x22,
-  plus: 0x2b,
-  comma: 0x2c,
-  minus: 0x2d,
-  point: 0x2e,
-  zero: 0x30,
-  nine: 0x39,
-  colon: 0x3a,
-  openBracket: 0x5b,
-  backslash: 0x5c,
-  closeBracket: 0x5d,
-  a: 0x61,
-  e: 0x65,
-  f: 0x66,
-  n: 0x6e,
-  t: 0x74,
-  u: 0x75,
-  openBrace: 0x7b,
-  closeBrace: 0x7d,
-} as const
+// Not the properties of one object, which are slow to read until V8 optimizes the code.
+const tab = 0x09
+const lineFeed = 0x0a
+const carriageReturn = 0x0d
+const space = 0x20
+const quote = 0x22
+const plus = 0x2b
+const comma = 0x2c
+const minus = 0x2d
+const point = 0x2e
+const zero = 0x30
+const nine = 0x39
+const colon = 0x3a
+const openBracket = 0x5b
+const backslash = 0x5c
+const closeBracket = 0x5d
+const smallA = 0x61
+const smallE = 0x65
+const smallF = 0x66
+const smallN = 0x6e
+const smallT = 0x74
+const smallU = 0x75
+const openBrace = 0x7b
+const closeBrace = 0x7d
 
 function skipSpace(text: string, start: number): number {
   let at = start
   for (;;) {
     const unit = text.charCodeAt(at)
-    const isSpace =
-      unit === code.space ||
-      unit === code.lineFeed ||
-      unit === code.carriageReturn ||
-      unit === code.tab
-    if (!isSpace) return at
+    if (unit > space || !isSpace(unit)) return at
     at++
   }
+}
+
+function isSpace(unit: number): boolean {
+  return unit === space || unit === lineFeed || unit === carriageReturn || unit === tab
 }
 
 /** Skips a value. An object or array in it opens at this depth. */
 function skipValue(text: string, start: number, depth: number): number {
   switch (text.charCodeAt(start)) {
-    case code.quote:
+    case quote:
       return skipString(text, start)
-    case code.openBrace:
+    case openBrace:
       return skipObject(text, start, depth)
-    case code.openBracket:
+    case openBracket:
       return skipArray(text, start, depth)
-    case code.t:
+    case smallT:
       return skipWord(text, start, 'true')
-    case code.f:
+    case smallF:
       return skipWord(text, start, 'false')
-    case code.n:
+    case smallN:
       return skipWord(text, start, 'null')
     default:
       return skipNumber(text, start)
@@ -85,67 +83,74 @@ function skipValue(text: string, start: number, depth: number): number {
 }
 
 function skipObject(text: string, start: number, depth: number, onMember?: OnMember): number {
-  requireDepth(text, start, depth)
+  if (depth > limits.jsonDepth) throw tooDeep(text, start)
   let at = skipSpace(text, start + 1)
-  if (text.charCodeAt(at) === code.closeBrace) return at + 1
+  if (text.charCodeAt(at) === closeBrace) return at + 1
   let expectation = 'a member name in double quotes or "}"'
-  const names: Names = { few: [], many: undefined }
+  const names: string[] = []
   for (;;) {
-    if (text.charCodeAt(at) !== code.quote) throw expected(text, at, expectation)
+    if (text.charCodeAt(at) !== quote) throw expected(text, at, expectation)
     const nameEnd = skipString(text, at)
     const name = readString(text, at, nameEnd)
-    if (!addName(names, name)) throw duplicateMember(text, at, name)
+    names.push(name)
     at = skipSpace(text, nameEnd)
-    if (text.charCodeAt(at) !== code.colon) throw expected(text, at, '":"')
+    if (text.charCodeAt(at) !== colon) throw expected(text, at, '":"')
     const valueStart = skipSpace(text, at + 1)
     const valueEnd = skipValue(text, valueStart, depth + 1)
     onMember?.(name, valueStart, valueEnd)
     at = skipSpace(text, valueEnd)
     const unit = text.charCodeAt(at)
-    if (unit === code.closeBrace) return at + 1
-    if (unit !== code.comma) throw expected(text, at, '"," or "}"')
+    if (unit === closeBrace) break
+    if (unit !== comma) throw expected(text, at, '"," or "}"')
     at = skipSpace(text, at + 1)
     expectation = 'a member name in double quotes'
   }
+  requireUnique(text, start, names)
+  return at + 1
 }
 
 function skipArray(text: string, start: number, depth: number): number {
-  requireDepth(text, start, depth)
+  if (depth > limits.jsonDepth) throw tooDeep(text, start)
   let at = skipSpace(text, start + 1)
-  if (text.charCodeAt(at) === code.closeBracket) return at + 1
+  if (text.charCodeAt(at) === closeBracket) return at + 1
   for (;;) {
     at = skipSpace(text, skipValue(text, at, depth + 1))
     const unit = text.charCodeAt(at)
-    if (unit === code.closeBracket) return at + 1
-    if (unit !== code.comma) throw expected(text, at, '"," or "]"')
+    if (unit === closeBracket) return at + 1
+    if (unit !== comma) throw expected(text, at, '"," or "]"')
     at = skipSpace(text, at + 1)
   }
 }
 
-function requireDepth(text: string, at: number, depth: number): void {
-  if (depth <= limits.jsonDepth) return
-  throw invalidJson(text, at, `nesting deeper than ${limits.jsonDepth} levels`)
+function tooDeep(text: string, at: number): Failure {
+  return invalidJson(text, at, `nesting deeper than ${limits.jsonDepth} levels`)
 }
 
-/** The names of one object. Most objects have so few that a list is faster than a set. */
-interface Names {
-  readonly few: string[]
-  many: Set<string> | undefined
+/** Checks the names of an object together, which is cheaper than one by one as they come. */
+function requireUnique(text: string, start: number, names: readonly string[]): void {
+  const index = findRepeated(names)
+  if (index === -1) return
+  throw duplicateMember(text, findName(text, start, index), names[index] as string)
 }
 
+/** Where a name of a scanned object begins. Storing the position of each would cost more. */
+function findName(text: string, start: number, index: number): number {
+  let at = skipSpace(text, start + 1)
+  for (let skipped = 0; skipped < index; skipped++) {
+    const colonAt = skipSpace(text, skipString(text, at))
+    const commaAt = skipSpace(text, skipValue(text, skipSpace(text, colonAt + 1), 1))
+    at = skipSpace(text, commaAt + 1)
+  }
+  return at
+}
+
+/** Most objects have so few names that a list is faster than a set. */
 const maxFew = 8
 
-/** Adds a name; false if the object has it already. */
-function addName(names: Names, name: string): boolean {
-  const { few } = names
-  if (few.length < maxFew) {
-    if (few.includes(name)) return false
-    few.push(name)
-    return true
-  }
-  names.many ??= new Set(few)
-  const { size } = names.many
-  return names.many.add(name).size > size
+function findRepeated(names: readonly string[]): number {
+  if (names.length <= maxFew) return names.findIndex((name, index) => names.indexOf(name) < index)
+  const seen = new Set<string>()
+  return names.findIndex((name) => seen.size === seen.add(name).size)
 }
 
 /** The value of a string between its start and its end. */
@@ -163,7 +168,7 @@ function replaceEscapes(content: string): string {
   let from = 0
   for (let at = content.indexOf('\\'); at !== -1; at = content.indexOf('\\', from)) {
     const unit = content.charCodeAt(at + 1)
-    const end = unit === code.u ? at + 6 : at + 2
+    const end = unit === smallU ? at + 6 : at + 2
     const unescaped = escapes.get(unit) ?? Number.parseInt(content.slice(at + 2, end), 16)
     value += content.slice(from, at) + String.fromCharCode(unescaped)
     from = end
@@ -174,9 +179,9 @@ function replaceEscapes(content: string): string {
 function skipString(text: string, start: number): number {
   for (let at = start + 1; ; ) {
     const unit = text.charCodeAt(at)
-    if (unit === code.quote) return at + 1
-    if (unit === code.backslash) at = skipEscape(text, at)
-    else if (unit >= code.space) at++
+    if (unit === quote) return at + 1
+    if (unit === backslash) at = skipEscape(text, at)
+    else if (unit >= space) at++
     else if (at >= text.length) throw expected(text, at, 'the closing quote of a string')
     else throw invalidJson(text, at, 'unescaped control character in a string')
   }
@@ -185,7 +190,7 @@ function skipString(text: string, start: number): number {
 function skipEscape(text: string, start: number): number {
   const escaped = start + 1
   const unit = text.charCodeAt(escaped)
-  if (unit === code.u) return skipHexDigits(text, escaped + 1)
+  if (unit === smallU) return skipHexDigits(text, escaped + 1)
   if (escapes.has(unit)) return escaped + 1
   throw expected(text, escaped, 'one of "\\/bfnrtu after a backslash')
 }
@@ -208,7 +213,7 @@ function skipHexDigits(text: string, start: number): number {
 
 function isHexDigit(unit: number): boolean {
   const small = toSmall(unit)
-  return isDigit(unit) || (small >= code.a && small <= code.f)
+  return isDigit(unit) || (small >= smallA && small <= smallF)
 }
 
 /** A letter in lower case. A capital differs from it in one bit. */
@@ -223,13 +228,13 @@ function skipWord(text: string, start: number, word: string): number {
 
 function skipNumber(text: string, start: number): number {
   const first = text.charCodeAt(start)
-  if (first !== code.minus && !isDigit(first)) throw expected(text, start, 'a value')
-  let at = first === code.minus ? start + 1 : start
-  at = text.charCodeAt(at) === code.zero ? at + 1 : skipDigits(text, at)
-  if (text.charCodeAt(at) === code.point) at = skipDigits(text, at + 1)
-  if (toSmall(text.charCodeAt(at)) !== code.e) return at
+  if (first !== minus && !isDigit(first)) throw expected(text, start, 'a value')
+  let at = first === minus ? start + 1 : start
+  at = text.charCodeAt(at) === zero ? at + 1 : skipDigits(text, at)
+  if (text.charCodeAt(at) === point) at = skipDigits(text, at + 1)
+  if (toSmall(text.charCodeAt(at)) !== smallE) return at
   const sign = text.charCodeAt(at + 1)
-  return skipDigits(text, sign === code.plus || sign === code.minus ? at + 2 : at + 1)
+  return skipDigits(text, sign === plus || sign === minus ? at + 2 : at + 1)
 }
 
 /** Skips one digit or more. */
@@ -241,7 +246,7 @@ function skipDigits(text: string, start: number): number {
 }
 
 function isDigit(unit: number): boolean {
-  return unit >= code.zero && unit <= code.nine
+  return unit >= zero && unit <= nine
 }
 
 const maxShown = 40
@@ -273,7 +278,7 @@ function toLineAndColumn(text: string, at: number): string {
 /** How many lines end before a position. */
 function countLines(text: string, end: number): number {
   let lines = 0
-  for (let at = 0; at < end; at++) if (text.charCodeAt(at) === code.lineFeed) lines++
+  for (let at = 0; at < end; at++) if (text.charCodeAt(at) === lineFeed) lines++
   return lines
 }
 

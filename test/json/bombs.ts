@@ -92,7 +92,13 @@ const bodies: [title: string, answer: Bomb['answer'], toBody: () => string | Buf
       return `${body.slice(0, -20).replace(/,[^,]*$/, '')},"\\u006d0":0}`
     },
   ],
+  [
+    'a duplicate after objects with 100 names',
+    40001,
+    () => fill('{"id":1,"name":"x","z":[0', `,${manyNames(100)}`, '],"a":0,"a":0}'),
+  ],
   ['a name over and over', 40001, () => fill('{"id":1,"name":"x"', ',"a":0', '}')],
+  ['an id over and over', 40001, () => fill('{"name":"x"', ',"id":1', '}')],
   ['__proto__ over and over', 40001, () => fill('{"id":1,"name":"x"', ',"__proto__":0', '}')],
   // Numbers
   ['an id of 1e999999999', 40003, () => '{"id":1e999999999,"name":"x"}'],
