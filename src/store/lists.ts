@@ -25,37 +25,24 @@ export interface Findings {
   readonly next: bigint | undefined
 }
 
-/** Plants are read in small pages: a large plant makes the store read its page a second time. */
-const plantsOfPage = 1_000
-
 /**
  * Searches by name without an index: examines a bounded number of plants, until `limit` of them
  * match.
  */
 export async function searchPlants(store: Store, query: SearchQuery): Promise<Findings> {
   const { name, limit, ...rest } = query
+  // One extra plant tells whether more follow.
+  const page = await store.listPlants({ ...rest, limit: limits.examinedPlants + 1 })
   const matches = buildMatcher(name)
   const plants: StoredPlant[] = []
-  let next = rest.after
   let examined = 0
-  let bytes = 0
-  for (;;) {
-    // One extra plant tells whether more follow.
-    const pageLimit = Math.min(plantsOfPage, limits.examinedPlants + 1 - examined)
-    const page = await store.listPlants({ ...rest, after: next, limit: pageLimit })
-    for (const plant of page.plants) {
-      bytes += Buffer.byteLength(plant.name) + Buffer.byteLength(plant.tag ?? '')
-      const isTooLarge = examined > 0 && bytes > limits.pageBytes
-      const isEnd = isTooLarge || examined === limits.examinedPlants || plants.length === limit
-      if (isEnd) return { plants, next }
-      if (matches(plant.name)) plants.push(plant)
-      examined++
-      next = plant.id
-    }
-    // The plant after a page that was cut would exceed the bound.
-    if (!page.isWhole) return { plants, next }
-    if (page.plants.length < pageLimit) return { plants, next: undefined }
+  for (const plant of page.plants.slice(0, limits.examinedPlants)) {
+    if (plants.length === limit) break
+    if (matches(plant.name)) plants.push(plant)
+    examined++
   }
+  const isLast = page.isWhole && examined === page.plants.length
+  return { plants, next: isLast ? undefined : page.plants[examined - 1]?.id }
 }
 
 /**
