@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '../../src/contract/limits.ts'
-import { findEvent } from '../../src/journal/find-event.ts'
 import { type Cursor, toCursor, toPosition } from '../../src/journal/position.ts'
+import { findEvent } from '../../src/journal/reader.ts'
 import {
   type JournalEvent,
   type JournalPage,
