@@ -88,11 +88,13 @@ function skipObject(text: string, start: number, depth: number, onMember?: OnMem
   if (text.charCodeAt(at) === closeBrace) return at + 1
   let expectation = 'a member name in double quotes or "}"'
   const names: string[] = []
+  const starts: number[] = []
   for (;;) {
     if (text.charCodeAt(at) !== quote) throw expected(text, at, expectation)
     const nameEnd = skipString(text, at)
     const name = readString(text, at, nameEnd)
     names.push(name)
+    starts.push(at)
     at = skipSpace(text, nameEnd)
     if (text.charCodeAt(at) !== colon) throw expected(text, at, '":"')
     const valueStart = skipSpace(text, at + 1)
@@ -105,8 +107,9 @@ function skipObject(text: string, start: number, depth: number, onMember?: OnMem
     at = skipSpace(text, at + 1)
     expectation = 'a member name in double quotes'
   }
-  requireUnique(text, start, names)
-  return at + 1
+  const repeated = findRepeated(names)
+  if (repeated === -1) return at + 1
+  throw duplicateMember(text, starts[repeated] as number, names[repeated] as string)
 }
 
 function skipArray(text: string, start: number, depth: number): number {
@@ -124,24 +127,6 @@ function skipArray(text: string, start: number, depth: number): number {
 
 function tooDeep(text: string, at: number): Failure {
   return invalidJson(text, at, `nesting deeper than ${limits.jsonDepth} levels`)
-}
-
-/** Checks the names of an object together, which is cheaper than one by one as they come. */
-function requireUnique(text: string, start: number, names: readonly string[]): void {
-  const index = findRepeated(names)
-  if (index === -1) return
-  throw duplicateMember(text, findName(text, start, index), names[index] as string)
-}
-
-/** Where a name of a scanned object begins. Storing the position of each would cost more. */
-function findName(text: string, start: number, index: number): number {
-  let at = skipSpace(text, start + 1)
-  for (let skipped = 0; skipped < index; skipped++) {
-    const colonAt = skipSpace(text, skipString(text, at))
-    const commaAt = skipSpace(text, skipValue(text, skipSpace(text, colonAt + 1), 1))
-    at = skipSpace(text, commaAt + 1)
-  }
-  return at
 }
 
 /** Most objects have so few names that a list is faster than a set. */
