@@ -16,9 +16,11 @@ export type Form = 'short' | 'full'
 export interface Lab {
   readonly form: Form
   readonly folder: string
+  /** The program of PocketBase, if it takes part. */
+  readonly pocketbase: string | undefined
   /** Shows the current step in one line, which the next step replaces. */
   progress(text: string): void
-  /** Starts a program with Node.js and waits until it listens. It ends with the benchmark. */
+  /** Starts a program, with Node.js unless it names another, and waits until it listens. It ends with the benchmark. */
   serve(program: Program): Promise<Server>
   /** The PostgreSQL server of the benchmark, started on first use. */
   findPostgres(): Promise<PostgresServer>
@@ -51,7 +53,7 @@ export interface Server {
 
 const maxBuffersMb = 4_096
 
-export function openLab(form: Form, progress: Lab['progress']): Lab {
+export function openLab(form: Form, progress: Lab['progress'], pocketbase?: string): Lab {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'))
   const children = new Set<ChildProcess>()
   const generator = fork(fileURLToPath(new URL('generator.ts', import.meta.url)))
@@ -128,6 +130,7 @@ export function openLab(form: Form, progress: Lab['progress']): Lab {
   return {
     form,
     folder,
+    pocketbase,
     progress,
     serve,
     findPostgres,

@@ -5,6 +5,7 @@
  *   npm run bench -- --full              under 20 minutes; writes docs/performance/
  *   npm run bench -- --only throughput   one section; combines with --full
  *   npm run bench -- --write             writes docs/performance/ after any run
+ *   npm run bench -- --pocketbase PATH   compares with PocketBase, too
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -37,14 +38,19 @@ const secondsBetweenLogs = 10
 let nextLogAt = 0
 
 const { values } = parseArgs({
-  options: { full: { type: 'boolean' }, only: { type: 'string' }, write: { type: 'boolean' } },
+  options: {
+    full: { type: 'boolean' },
+    only: { type: 'string' },
+    write: { type: 'boolean' },
+    pocketbase: { type: 'string' },
+  },
 })
 const form = values.full ? 'full' : 'short'
 const chosen = chooseSections()
 requireProc()
 await installPeers(progress)
 const startedAt = performance.now()
-const lab = openLab(form, progress)
+const lab = openLab(form, progress, values.pocketbase)
 const findings = new Map<string, Findings>()
 for (const section of chosen) findings.set(section.name, await section.measure(lab))
 await lab.close()

@@ -4,6 +4,7 @@ import { findFreePort } from '../test/support/postgres.ts'
 import type { Lab, Server } from './lab.ts'
 import { pageSize, type Requests, seedCount, toRequests, toSeeds } from './requests.ts'
 import { serveBaseline, servePlantStore, toPath } from './serve.ts'
+import { startPocketBase } from './systems/pocketbase.ts'
 
 /** A running system and the requests that it understands. */
 export interface System {
@@ -97,13 +98,23 @@ export const kinds = {
       return { server, pids: [server.pid], requests: toRequests(seedCount, 200) }
     },
   },
+  pocketbase: {
+    title: 'PocketBase',
+    duties: { stores: 'yes', syncs: 'no', checksToken: 'no', checksBody: 'yes' },
+    start: (lab) => startPocketBase(lab, String(lab.pocketbase)),
+  },
 } as const satisfies Record<string, Kind>
 
 export type SystemName = keyof typeof kinds
 
-/** The systems that come from npm. */
-export const peers: readonly SystemName[] = ['json-server', 'prism', 'scalar']
-export const systemNames = Object.keys(kinds) as SystemName[]
+/** The systems that others have made. */
+export const peers: readonly SystemName[] = ['json-server', 'prism', 'scalar', 'pocketbase']
+
+/** All systems. PocketBase takes part if its program is given. */
+export function listSystems({ pocketbase }: Lab): SystemName[] {
+  const names = Object.keys(kinds) as SystemName[]
+  return names.filter((name) => name !== 'pocketbase' || pocketbase !== undefined)
+}
 
 type Serve = (lab: Lab, url: string) => Promise<Server>
 

@@ -10,7 +10,7 @@ import { stopSystems } from '../systems.ts'
 
 const counts = { short: 50_000, full: 400_000 }
 const nodeOptions = ['--max-old-space-size=96', '--max-semi-space-size=8']
-const maxMb = 180
+const maxMb = 150
 const maxGrowthMb = 20
 
 export const memory: Section = { name: 'memory', measure }

@@ -43,15 +43,15 @@ export function toTargets(comparisons: readonly Comparison[]): Target[] {
   }
 
   return [
-    ...compare('create', ['ours-sqlite', 'echo'], 'cpuUs', { max: 1.5 }),
+    ...compare('create', ['ours-sqlite', 'echo'], 'cpuUs', { max: 1.45 }),
     ...compare('create', ['ours-sqlite', 'echo'], 'perSecond', { min: 0.65 }),
     ...compare('create', ['ours-sqlite', 'baseline-sqlite'], 'perSecond', { min: 3.5 }),
     ...compare('create', ['ours-sqlite', 'baseline-sqlite'], 'cpuUs', { max: 0.4 }),
     ...compare('create', ['ours-sqlite', 'baseline-sqlite'], 'p99Ms', { max: 0.5 }),
-    ...compare('create', ['ours-postgres', 'baseline-postgres'], 'perSecond', { min: 2 }),
+    ...compare('create', ['ours-postgres', 'baseline-postgres'], 'perSecond', { min: 2.8 }),
     ...compare('create', ['ours-postgres', 'baseline-postgres'], 'cpuUs', { max: 0.4 }),
-    ...compare('create', ['ours-sqlite', 'baseline-sqlite'], 'p50Ms', { max: 1.25 }, 1),
-    ...compare('create', ['ours-postgres', 'baseline-postgres'], 'p50Ms', { max: 1.25 }, 1),
+    ...compare('create', ['ours-sqlite', 'baseline-sqlite'], 'p50Ms', { max: 1.2 }, 1),
+    ...compare('create', ['ours-postgres', 'baseline-postgres'], 'p50Ms', { max: 1.2 }, 1),
     ...(['get', 'list'] as const).flatMap((workload) => [
       ...compare(workload, ['ours-sqlite', 'baseline-sqlite'], 'cpuUs', { max: 1 }),
       ...compare(workload, ['ours-postgres', 'baseline-postgres'], 'cpuUs', { max: 1 }),

@@ -7,11 +7,11 @@ import type { Findings, Section } from '../section.ts'
 import { alternate, type Measure, toWarmMs, warmUp } from '../slices.ts'
 import {
   kinds,
+  listSystems,
   peers,
   type SystemName,
   startSystems,
   stopSystems,
-  systemNames,
 } from '../systems.ts'
 import { type Comparison, describeComparisons } from './throughput-tables.ts'
 import { toTargets } from './throughput-targets.ts'
@@ -41,7 +41,7 @@ export const throughput: Section = { name: 'throughput', measure }
 
 async function measure(lab: Lab): Promise<Findings> {
   const { rounds, warmMs, steps } = plans[lab.form]
-  const systems = await startSystems(lab, systemNames)
+  const systems = await startSystems(lab, listSystems(lab))
   const comparisons: Comparison[] = []
   for (const [index, { workload, connections }] of steps.entries()) {
     const subjects = systems.filter(({ name }) => takesPart(name, { workload, connections }))
