@@ -3,8 +3,10 @@ import { createHmac, createSign, generateKeyPairSync, type KeyObject, sign } fro
 import type { ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { deflateRawSync } from 'node:zlib'
 import { CompactEncrypt, CompactSign, type CryptoKey, exportSPKI, importJWK, type JWK } from 'jose'
+import { openIssuer } from '../../src/tokens/issuer.ts'
 import { stopClock } from '../support/clock.ts'
 import { readEvents } from '../support/event-stream.ts'
 import {
@@ -16,6 +18,7 @@ import {
   type TestIssuer,
   toClaims,
 } from '../support/issuer.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
 import { startUpload, toLines, toStored } from '../support/upload.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -368,7 +371,8 @@ describe('JSON Web Tokens', () => {
       await Promise.all(Array.from({ length: 100 }, (_, at) => use(round * 100 + at)))
     }
     const before = calls()
-    await numberFor(service, token)
+    // It was forgotten, and is remembered again.
+    for (let count = 0; count < 2; count++) await numberFor(service, token)
     assert.equal(calls(), before + 1)
   })
 })
@@ -412,6 +416,34 @@ describe('the keys of an issuer', () => {
     assert.equal(await numberFor(service, token), 40101)
     await stream.ended
     assert.equal(await numberFor(service, await issuer.sign(current)), 40401)
+  })
+
+  it('leave no grant of a token that was being verified while they were withdrawn', async (t) => {
+    const [old, current] = [await newKey('ES256', 'old'), await newKey('ES256', 'current')]
+    const issuer = await startIssuer([old])
+    const verifier = openIssuer({
+      ...{ url: issuer.url, audience, timeoutMs: 60_000 },
+      ...{ onAway() {}, onBack() {} },
+    })
+    releaseAfterTest(verifier.close)
+    const subjects = Array.from({ length: 200 }, (_, index) => `user ${index}`)
+    const tokens = await Promise.all(subjects.map((sub) => issuer.sign(old, { sub })))
+    // The first waits for the keys, and is not remembered.
+    for (const token of [tokens[0] as string, ...tokens]) await verifier.verify(token)
+    assert.ok(tokens.every(verifier.find))
+    stopClock(t).advance(60_000)
+    issuer.keys = [current.jwk]
+    let isRenewed = false
+    const renewing = verifier.verify(await issuer.sign(current)).finally(() => {
+      isRenewed = true
+    })
+    // Some are under way whenever the keys change.
+    while (!isRenewed) {
+      await Promise.allSettled(tokens.map(verifier.verify))
+      await nextTurn()
+    }
+    await renewing
+    assert.deepEqual(tokens.filter(verifier.find), [])
   })
 
   it('stay while the issuer is away; a token of an unknown one is answered 503', async (t) => {
@@ -529,7 +561,7 @@ describe('the keys of an issuer', () => {
     })
   }
 
-  it('are waited for by a bounded number of requests', async () => {
+  it('are waited for by a bounded number of requests at a time', async (t) => {
     const key = await newKey('ES256')
     const issuer = await startIssuer([key])
     const held: ServerResponse[] = []
@@ -542,6 +574,8 @@ describe('the keys of an issuer', () => {
     for (const response of held) response.destroy()
     const numbers = await Promise.all(asked)
     assert.equal(numbers.length, 1_001)
+    stopClock(t).advance(60_000)
+    assert.equal(await numberFor(service, token), 40401)
   })
 
   it('are found once an issuer that was away at the start is there', async () => {
