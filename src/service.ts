@@ -6,14 +6,15 @@ import { defaultTimeouts, limits, type Timeouts } from './contract/limits.ts'
 import type { Grace } from './http/node/drain.ts'
 import { buildServer } from './http/server.ts'
 import { boundJournal, type JournalBound } from './journal/bound.ts'
-import { openReader } from './journal/reader.ts'
+import { buildReader } from './journal/reader.ts'
+import { findTrimTime } from './journal/trim.ts'
 import { type JoinProcesses, openMetrics } from './metrics/metrics.ts'
 import { repeat } from './repeat.ts'
 import { openStore } from './store/open.ts'
 import type { Store, StoreEvents } from './store/store.ts'
 import { openIssuer } from './tokens/issuer.ts'
 import { openTokenVerifier } from './tokens/verify.ts'
-import { openSender, toTrimTime } from './webhooks/sender.ts'
+import { openSender } from './webhooks/sender.ts'
 import type { SenderSettings } from './webhooks/settings.ts'
 
 export interface Service {
@@ -105,7 +106,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
   try {
     const { port, host, publicUrl, allowedOrigins, rateLimit, trustedProxies, journalKeepMs } =
       config
-    const reader = openReader(store)
+    const reader = buildReader(store)
     const { server, drain } = buildServer({
       store,
       reader,
@@ -162,7 +163,7 @@ function startTrimming(
 ): () => void {
   async function trim(): Promise<void> {
     const before =
-      keepMs === 'off' ? Number.MAX_SAFE_INTEGER : await toTrimTime(store, keepMs, Date.now())
+      keepMs === 'off' ? Number.MAX_SAFE_INTEGER : await findTrimTime(store, keepMs, Date.now())
     while (!(await store.trimJournal(before)));
   }
   trim().catch(onError)

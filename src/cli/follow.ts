@@ -4,12 +4,12 @@ import { type Config, type Environment, readConfig, WrongConfig } from '../confi
 import { Failure } from '../contract/errors.ts'
 import { boundJournal } from '../journal/bound.ts'
 import { toCursor, toPosition } from '../journal/position.ts'
+import { findTrimTime } from '../journal/trim.ts'
 import { repeat } from '../repeat.ts'
 import { locateStore } from '../store/locate.ts'
 import { openStore, type StoreLocation } from '../store/open.ts'
 import { type Followed, followTokenId, type Position, type Store } from '../store/store.ts'
 import { readOperatorToken } from '../tokens/operator-token.ts'
-import { toTrimTime } from '../webhooks/sender.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { Overtaken, type Written, writeChanges } from './follower.ts'
 import { tuneHeapForRows } from './memory.ts'
@@ -89,7 +89,7 @@ async function trim(store: Store, keepBound: () => Promise<void>, config: Config
   const before =
     journalKeepMs === 'off'
       ? Number.MAX_SAFE_INTEGER
-      : await toTrimTime(store, journalKeepMs, Date.now())
+      : await findTrimTime(store, journalKeepMs, Date.now())
   while (!(await store.trimJournal(before)));
   await keepBound()
 }

@@ -67,8 +67,8 @@ export async function writeChanges(following: Following): Promise<void> {
   let comparedTo: bigint | undefined
   let isCompared = false
 
-  function add(plant: StoredPlant, isGone = false): void {
-    batch.plants.set(plant.id, isGone ? undefined : plant)
+  function add(plant: StoredPlant, effect: 'put' | 'remove'): void {
+    batch.plants.set(plant.id, effect === 'put' ? plant : undefined)
     batch.characters += plant.name.length + (plant.tag?.length ?? 0)
   }
 
@@ -130,14 +130,14 @@ export async function writeChanges(following: Following): Promise<void> {
           return
         }
         comparedTo = plant.id
-        if (!kept.has(plant.id)) add(plant, true)
+        if (!kept.has(plant.id)) add(plant, 'remove')
       }
       if (isFull()) await write()
     }
   }
 
   async function addListed(plant: StoredPlant): Promise<void> {
-    add(plant)
+    add(plant, 'put')
     if (!isFull()) return
     await compare(plant.id)
     await writeIfAny()
@@ -164,7 +164,7 @@ export async function writeChanges(following: Following): Promise<void> {
       batch.position = change.position
       schedule()
     } else {
-      add(change.plant, change.type === 'plant.deleted')
+      add(change.plant, change.type === 'plant.deleted' ? 'remove' : 'put')
       batch.changedAt = Date.parse(change.at)
       if (!isFilling) batch.position = change.position
       if (isFull()) await write()

@@ -2,7 +2,7 @@ import { type Config, WrongConfig } from '../config.ts'
 import { toMs } from '../contract/durations.ts'
 import { toPathId } from '../contract/int64.ts'
 import { butNot } from '../contract/wrong-value.ts'
-import { type JournalReader, openReader, type Read } from '../journal/reader.ts'
+import { buildReader, type JournalReader, type Read } from '../journal/reader.ts'
 import {
   followTokenId,
   type JournalEvent,
@@ -43,7 +43,7 @@ export async function showLog(flags: LogFlags, config: Config, terminal: Termina
       const text = shown.map((event) => `${write(event, names)}\n`).join('')
       if (text !== '') await terminal.print(text)
     }
-    await readAll(openReader(store), { print, terminal, signal })
+    await readAll(buildReader(store), { print, terminal, signal })
   })
 }
 

@@ -5,7 +5,7 @@ import type { JournalReader, SharedPage } from '../journal/reader.ts'
 import { toEventJson } from '../json/write.ts'
 import type { JournalEvent, Position } from '../store/store.ts'
 import { type Exchange, type Headers, joinFields, recordAnswer } from './exchange.ts'
-import { countUnsent, openCount } from './node/unsent.ts'
+import { buildCount, countUnsent } from './node/unsent.ts'
 
 /** A stream of events that has not been sent yet. */
 export interface EventStream {
@@ -155,7 +155,7 @@ export function buildEventStreams(
   function openStream({ request, response }: Exchange, verifyToken: () => unknown): OpenStream {
     let unsent = 0
     let idleMs = 0
-    const count = openCount(response, request.socket)
+    const count = buildCount(response, request.socket)
     const isWaiting = () => response.writableLength > 0
     return {
       token: request.headers.authorization ?? '',

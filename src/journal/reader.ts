@@ -86,7 +86,7 @@ const eventOverhead = 128
 /** Changes this close together are read together: 5 ms, and up to 5 more for 1,000 followers. */
 const [wakeMs, wakeMsOfFollower] = [5, 0.005]
 
-export function openReader(store: JournalSource): JournalReader {
+export function buildReader(store: JournalSource): JournalReader {
   /** The last pages, and those that are being read. */
   let pages: KeptPage[] = []
   /** Live followers: those that wait for a change, and those that get the latest ones now. */

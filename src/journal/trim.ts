@@ -1,4 +1,6 @@
 import { rowOverhead } from './bound.ts'
+import type { Position } from './position.ts'
+import { findEvent, type JournalSource } from './reader.ts'
 
 /** How much one step of a trim reads and deletes: little enough not to delay requests. */
 export const rowsPerTrim = 501
@@ -49,4 +51,38 @@ export function planDrop(
     upTo = seq
   }
   return { upTo, changes }
+}
+
+/** How much longer the journal keeps changes that an active receiver has not read. */
+const extraMs = 3 * 24 * 60 * 60 * 1000
+
+/** The part of a store that says what webhook receivers have yet to read. */
+interface TrimmedStore extends Pick<JournalSource, 'readJournal'> {
+  readonly receivers: { list(): Promise<readonly Receiver[]> }
+}
+
+interface Receiver {
+  readonly state: string
+  readonly progress: { readonly position: Position }
+}
+
+/** The time before which no active receiver needs the journal. */
+export async function findTrimTime(
+  store: TrimmedStore,
+  keepMs: number,
+  now: number,
+): Promise<number> {
+  const usual = now - keepMs
+  const active = (await store.receivers.list()).filter(({ state }) => state === 'active')
+  const needed = await Promise.all(active.map((receiver) => findNeededAt(store, receiver)))
+  return Math.max(Math.min(usual, ...needed), usual - extraMs)
+}
+
+/** The time of the oldest change that a receiver needs: the one at its position counts as well. */
+async function findNeededAt(store: TrimmedStore, { progress }: Receiver): Promise<number> {
+  const page = await store.readJournal(progress.position, 1)
+  const next = typeof page === 'string' ? undefined : page.events[0]
+  if (next === undefined) return Infinity
+  const last = await findEvent(store, progress.position)
+  return Math.min(next.at, last?.at ?? next.at)
 }

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { JournalReader } from '../journal/reader.ts'
-import { findEvent } from '../journal/reader.ts'
 import type { Claim, Receiver, Taken } from '../store/receivers.ts'
 import type { Store } from '../store/store.ts'
 import { buildLeases } from './leases.ts'
@@ -34,7 +33,10 @@ const stepBytes = 1024 * 1024
 /** Bodies up to this size are sent however much is in flight. */
 const smallBytes = 16 * 1024
 
-/** Opens the sender. When idle, it polls one number of the store for all of its receivers. */
+/**
+ * Opens the sender. It polls the revision of the receivers: that is all it does without any. With
+ * receivers it also renews its leases every `renewMs`, and watches the journal for all of them.
+ */
 export function openSender({ store, reader, logger, ...options }: SenderOptions): Sender {
   const settings = { ...defaultSettings, ...options.settings }
   const owner = randomUUID()
@@ -228,24 +230,4 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
   }
 
   return { close }
-}
-
-/** How much longer the journal keeps changes that an active receiver has not read. */
-const extraMs = 3 * 24 * 60 * 60 * 1000
-
-/** The time before which no active receiver needs the journal. */
-export async function toTrimTime(store: Store, keepMs: number, now: number): Promise<number> {
-  const usual = now - keepMs
-  const active = (await store.receivers.list()).filter(({ state }) => state === 'active')
-  const needed = await Promise.all(active.map((receiver) => findNeededAt(store, receiver)))
-  return Math.max(Math.min(usual, ...needed), usual - extraMs)
-}
-
-/** The time of the oldest change that a receiver needs: the one at its position counts as well. */
-async function findNeededAt(store: Store, { progress }: Receiver): Promise<number> {
-  const page = await store.readJournal(progress.position, 1)
-  const next = typeof page === 'string' ? undefined : page.events[0]
-  if (next === undefined) return Infinity
-  const last = await findEvent(store, progress.position)
-  return Math.min(next.at, last?.at ?? next.at)
 }

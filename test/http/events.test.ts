@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { before, describe, it } from 'node:test'
 import { defaultTimeouts } from '../../src/contract/limits.ts'
 import { buildEventStreams } from '../../src/http/event-streams.ts'
-import { openReader } from '../../src/journal/reader.ts'
+import { buildReader } from '../../src/journal/reader.ts'
 import type { JournalEvent, Position, Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { engines } from '../support/engines.ts'
@@ -366,7 +366,7 @@ for (const engine of engines) {
 
     it('is refused when there are as many as there may be', async () => {
       const store: Store = await engine.open(await engine.newUrl())
-      const streams = buildEventStreams(openReader(store), defaultTimeouts, {
+      const streams = buildEventStreams(buildReader(store), defaultTimeouts, {
         eventStreams: 3,
         eventStreamsOfToken: 2,
       })

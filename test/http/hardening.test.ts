@@ -8,7 +8,7 @@ import { scopes } from '../../src/contract/scopes.ts'
 import { buildEventStreams } from '../../src/http/event-streams.ts'
 import { buildHandlers } from '../../src/http/handlers.ts'
 import { buildImports } from '../../src/http/imports.ts'
-import { openReader } from '../../src/journal/reader.ts'
+import { buildReader } from '../../src/journal/reader.ts'
 import { diskFull } from '../../src/store/failures.ts'
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
@@ -205,7 +205,7 @@ describe('an idempotency key', () => {
     const { createPlant } = buildHandlers({
       store,
       imports: buildImports(store, metrics.countRequests, defaultTimeouts),
-      streams: buildEventStreams(openReader(store), defaultTimeouts),
+      streams: buildEventStreams(buildReader(store), defaultTimeouts),
       metrics,
       maxKeysOfToken: 2,
     })

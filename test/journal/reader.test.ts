@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type JournalReader, openReader } from '../../src/journal/reader.ts'
+import { buildReader, type JournalReader } from '../../src/journal/reader.ts'
 import type { JournalEvent, JournalPage, Position, Store } from '../../src/store/store.ts'
 import { readAll } from '../store/journal-pages.ts'
 import { engines } from '../support/engines.ts'
@@ -59,7 +59,7 @@ for (const engine of engines) {
         isRunning = false
       })
       setImmediate(countTurn)
-      const reader = openReader({
+      const reader = buildReader({
         ...store,
         readJournal(...asked) {
           reads++
@@ -83,7 +83,7 @@ for (const engine of engines) {
       const store = await open()
       const name = 'x'.repeat(300_000)
       for (let id = 1n; id <= 6n; id++) await store.createPlant({ id, name })
-      const reader = openReader(store)
+      const reader = buildReader(store)
       let pages = 0
       let mostPages = 0
       let isRunning = true
@@ -108,7 +108,7 @@ for (const engine of engines) {
       const begin = (await store.journalEnd()) as Position
       await createMany(store, 1, 600)
       const reads: string[] = []
-      const reader = openReader({
+      const reader = buildReader({
         ...store,
         async readJournal(after, limit) {
           const page = await store.readJournal(after, limit)
@@ -155,7 +155,7 @@ for (const engine of engines) {
       await createMany(store, 1, 1_000)
       const all = await readAll(store, 1_000)
       const reads: string[] = []
-      const reader = openReader({
+      const reader = buildReader({
         ...store,
         readJournal(after, limit) {
           reads.push(after)
@@ -175,7 +175,7 @@ for (const engine of engines) {
       const store = await open()
       let announce = () => {}
       let nextId = 1n
-      const reader = openReader({
+      const reader = buildReader({
         async readJournal(after, limit) {
           const page = await store.readJournal(after, limit)
           if (nextId <= 3n) {
@@ -199,7 +199,7 @@ for (const engine of engines) {
     it('watches the store only while it is followed', async () => {
       const store = await open()
       let watchers = 0
-      const reader = openReader({
+      const reader = buildReader({
         ...store,
         watchJournal(onChange) {
           const stop = store.watchJournal(onChange)
@@ -227,7 +227,7 @@ for (const engine of engines) {
       const store = await open()
       let isAway = false
       let failures = 0
-      const reader = openReader({
+      const reader = buildReader({
         ...store,
         async readJournal(...asked) {
           if (!isAway) return store.readJournal(...asked)
@@ -250,7 +250,7 @@ for (const engine of engines) {
     it('ends with "gone" after a trim, and keeps no page for the oldest', async () => {
       const store = await open()
       await createMany(store, 1, 2)
-      const reader = openReader(store)
+      const reader = buildReader(store)
       const first = (await reader.read('oldest')) as JournalPage
       await createMany(store, 3, 2)
       while (!(await store.trimJournal(Date.now() + 60_000)));

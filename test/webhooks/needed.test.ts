@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { findTrimTime } from '../../src/journal/trim.ts'
 import type { Store } from '../../src/store/store.ts'
 import { newReceiver } from '../../src/webhooks/receiver.ts'
-import { toTrimTime } from '../../src/webhooks/sender.ts'
 import { engines } from '../support/engines.ts'
 
 const hourMs = 60 * 60 * 1000
@@ -23,14 +23,14 @@ for (const engine of engines) {
       assert.ok(first)
       const id = await add(first.position)
       // It has everything.
-      assert.equal(await toTrimTime(store, hourMs, now), now - hourMs)
+      assert.equal(await findTrimTime(store, hourMs, now), now - hourMs)
       await store.createPlant({ id: 2n, name: 'second' })
       // Seen from later, it still needs the second, and the first as its position.
-      assert.equal(await toTrimTime(store, hourMs, now + hourMs), Math.min(first.at, now))
-      assert.equal(await toTrimTime(store, hourMs, now + dayMs), first.at)
-      assert.equal(await toTrimTime(store, hourMs, now + 5 * dayMs), now + 2 * dayMs - hourMs)
+      assert.equal(await findTrimTime(store, hourMs, now + hourMs), Math.min(first.at, now))
+      assert.equal(await findTrimTime(store, hourMs, now + dayMs), first.at)
+      assert.equal(await findTrimTime(store, hourMs, now + 5 * dayMs), now + 2 * dayMs - hourMs)
       await store.receivers.change(id, { kind: 'pause', reason: 'x' })
-      assert.equal(await toTrimTime(store, hourMs, now + dayMs), now + dayMs - hourMs)
+      assert.equal(await findTrimTime(store, hourMs, now + dayMs), now + dayMs - hourMs)
     })
 
     it('keeps the position of a receiver that needs what comes after it', async () => {
@@ -42,7 +42,7 @@ for (const engine of engines) {
       await store.receivers.add(
         newReceiver({ url: 'http://x/', types: ['plant.created'], position }),
       )
-      const before = await toTrimTime(store, hourMs, Date.now() + dayMs)
+      const before = await findTrimTime(store, hourMs, Date.now() + dayMs)
       while (!(await store.trimJournal(before)));
       assert.notEqual(await store.readJournal(position, 1), 'gone')
     })

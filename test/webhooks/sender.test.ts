@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import type { WebhookType } from '../../src/contract/webhooks.ts'
 import { boundJournal } from '../../src/journal/bound.ts'
+import { findTrimTime } from '../../src/journal/trim.ts'
 import type { Store } from '../../src/store/store.ts'
 import { newSecret, rotationMs } from '../../src/webhooks/receiver.ts'
-import { toTrimTime } from '../../src/webhooks/sender.ts'
 import { readPage } from '../store/journal-pages.ts'
 import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
@@ -400,7 +400,7 @@ for (const engine of engines) {
       for (const plant of [1n, 2n, 3n]) await store.createPlant({ id: plant, name: 'x' })
       const { at } = (await readPage(store)).events[0] ?? assert.fail()
       // By age, all of it would stay.
-      assert.ok((await toTrimTime(store, 0, Date.now() + 60_000)) <= at)
+      assert.ok((await findTrimTime(store, 0, Date.now() + 60_000)) <= at)
       await boundJournal(store, 200).keep()
       start(store)
       await receiver.waitFor(2)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Logger } from 'pino'
 import type { WebhookType } from '../../src/contract/webhooks.ts'
-import { openReader } from '../../src/journal/reader.ts'
+import { buildReader } from '../../src/journal/reader.ts'
 import type { Receiver } from '../../src/store/receivers.ts'
 import type { Store } from '../../src/store/store.ts'
 import { newReceiver } from '../../src/webhooks/receiver.ts'
@@ -49,7 +49,7 @@ export function openTestSender(
 ): Sender {
   return openSender({
     store,
-    reader: openReader(store),
+    reader: buildReader(store),
     logger,
     settings: { ...short, ...settings },
   })

@@ -62,14 +62,14 @@ export function endWith(response: ServerResponse, body: string, bytes: number): 
   if (body.length > wholeLength) writeOn(response, body, encoding, 0)
   else response.end(body, encoding)
   const { socket } = response
-  if (socket && socket.writableLength > 0) openCount(response, socket)(bytes)
+  if (socket && socket.writableLength > 0) buildCount(response, socket)(bytes)
 }
 
 /**
  * Counts the memory that a response holds until it is closed. Returns a function that updates the
  * count.
  */
-export function openCount(response: ServerResponse, socket: Socket): (bytes: number) => void {
+export function buildCount(response: ServerResponse, socket: Socket): (bytes: number) => void {
   const key = toTokenKey(response.req.headers)
   const answer: Unsent = { socket, key, bytes: 0, left: 0, readAt: 0 }
   response.once('close', () => resize(answer, 0))

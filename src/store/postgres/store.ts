@@ -49,7 +49,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
   const lookUps = buildBatcher(lookUp, lookUpBounds)
   let checkTimer: NodeJS.Timeout | undefined
   const busyWriters = new Set<Sql>()
-  const feed = buildFeed(primary, read)
+  const journal = buildJournalAccess(primary, read)
 
   function requireSession(): Session {
     const session = primary.session()
@@ -98,7 +98,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     for (const write of sent) write.state = 'sent'
     const warningsBefore = session.warnings()
     const outcomes = await attempt(session, () => sendWrites(writer, sent))
-    feed.wake()
+    journal.wake()
     if (session.warnings() !== warningsBefore) throw unconfirmed()
     const done = next === undefined ? batch : batch.slice(0, batch.indexOf(next))
     return done.map((write) => outcomes.get(write))
@@ -143,9 +143,9 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
 
     forgetKeys: (usedBefore) => writeAlone((sql) => forgetKeys(sql, usedBefore)),
 
-    readJournal: feed.read,
-    journalEnd: feed.end,
-    watchJournal: feed.watch,
+    readJournal: journal.read,
+    journalEnd: journal.end,
+    watchJournal: journal.watch,
     trimJournal: (before) => writeAlone((sql) => trimJournal(sql, before)),
     measureJournal: (after, upTo) => read('pages', (sql) => measureJournal(sql, after, upTo)),
     dropChanges: (first, bytes) => writeAlone((sql) => dropChanges(sql, first, bytes)),
@@ -235,7 +235,7 @@ const pollMs = 200
 const unsettledMs = 10
 
 /** The journal as its readers see it. */
-export interface Feed {
+interface JournalAccess {
   readonly read: Store['readJournal']
   readonly end: Store['journalEnd']
   readonly watch: Store['watchJournal']
@@ -243,7 +243,7 @@ export interface Feed {
   wake(): void
 }
 
-function buildFeed(primary: Primary, read: Read): Feed {
+function buildJournalAccess(primary: Primary, read: Read): JournalAccess {
   const watch = buildWatch(() => read('lookUps', lastRow), pollMs)
   const horizons = new WeakMap<Session, Horizon>()
 

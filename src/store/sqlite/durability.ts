@@ -7,6 +7,7 @@ import type { DatabaseSync } from 'node:sqlite'
  * the value of a pragma. It commits to a probe file beside the database, opened with `psow=0`.
  * SQLite then pads a commit that it is about to sync to the next sector, with a second copy of its
  * last frame. So a commit of one page leaves two frames in the WAL, or one if it is not synced.
+ * Transactions that may be repeated are the exception: see `setSync` in transactions.ts.
  */
 export function assertCommitsAreSynced(
   path: string,

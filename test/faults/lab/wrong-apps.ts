@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { type Logger, pino } from 'pino'
 import { defaultTimeouts } from '../../../src/contract/limits.ts'
 import { buildServer } from '../../../src/http/server.ts'
-import { openReader } from '../../../src/journal/reader.ts'
+import { buildReader } from '../../../src/journal/reader.ts'
 import { toUrl } from '../../../src/service.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { openTokenVerifier } from '../../../src/tokens/verify.ts'
@@ -28,7 +28,7 @@ export async function openWrongApp(store: Store, spoil: SpoilApp): Promise<Wrong
   const tokens = await openTokenVerifier({ store, operatorToken: token, onError() {} })
   const { server } = buildServer({
     store,
-    reader: openReader(store),
+    reader: buildReader(store),
     tokens,
     metrics: openTestMetrics(store),
     logger,
