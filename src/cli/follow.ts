@@ -64,7 +64,7 @@ export async function follow(
     status.stop()
     await store.close()
   }
-  terminal.tell(`Stopped. The same command goes on ${status.describe()}.`)
+  terminal.tell(`Stopped. The same command continues ${status.describe()}.`)
 }
 
 function toDestination({ to }: FollowFlags, env: Environment): StoreLocation {
@@ -95,7 +95,7 @@ async function trim(store: Store, keepBound: () => Promise<void>, config: Config
 }
 
 /**
- * How far the store is a true copy: no position if it has to be filled. Refuses a store with plants
+ * How far the store is in sync: no position if it has to be filled. Refuses a store with plants
  * that did not come from this source: a reset would remove them.
  */
 async function requireCopy(

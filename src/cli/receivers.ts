@@ -133,7 +133,7 @@ export function toReceiverView(receiver: Receiver, behind: Behind) {
 
 type ReceiverView = ReturnType<typeof toReceiverView>
 
-/** How many changes a receiver has yet to get, and how old the oldest of them is. */
+/** How many changes are not delivered to a receiver yet, and how old the oldest of them is. */
 interface Behind {
   readonly changes: number
   readonly seconds: number
@@ -143,7 +143,7 @@ interface Behind {
 const maxCounted = 100_000
 const pageEvents = 1_000
 
-/** Counts what a receiver has yet to get, up to a bound. */
+/** Counts the changes that are not delivered to a receiver yet, up to a bound. */
 async function countBehind(
   store: Pick<Store, 'readJournal' | 'receivers'>,
   { id, types, progress }: Receiver,

@@ -43,9 +43,10 @@ export async function createToken(
       () => terminal.print(`${text}\n`),
       () => store.deleteTokens([record.id]),
     )
+    const noun = record.scopes.length === 1 ? 'scope' : 'scopes'
     const end = record.expiresAt ? `expires at ${toTime(record.expiresAt)}` : 'does not expire'
     terminal.tell(
-      `Token ${record.id} ("${record.name}") has the scopes ${record.scopes.join(', ')} and ${end}. It is shown only once. Store: ${toName(config.storeLocation)}`,
+      `Token ${record.id} ("${record.name}") has the ${noun} ${record.scopes.join(', ')} and ${end}. It is shown only once. Store: ${toName(config.storeLocation)}`,
     )
   })
 }

@@ -246,7 +246,7 @@ const deletes: readonly Promised[] = [
     const { id } = await s.create()
     await s.expect(remove(id, { 'Content-Type': 'text/plain' }), { status: 204 })
   }),
-  contract(53, 'An ETag never comes back, not even after delete and create.', async (s) => {
+  contract(53, 'An ETag is never reused, not even after delete and create.', async (s) => {
     const { id, name, heard } = await s.create()
     await s.expect(remove(id), { status: 204 })
     const { heard: again } = await s.create({ id, name })

@@ -140,7 +140,7 @@ export function buildEventStreams(
     for await (const page of reader.follow(begin, signal)) {
       if (!isOpen(response)) break
       if (typeof page === 'string') {
-        // The client reconnects, and is then told why.
+        // The client reconnects with its last position, and is then answered 410.
         response.destroy()
         break
       }

@@ -1,5 +1,5 @@
 /**
- * The one reader of the journal. Streams of events and `log --follow` are loops over it:
+ * Follows the journal for many followers. Streams of events and `log --follow` are loops over it:
  *
  *   for await (const page of reader.follow(cursor, signal)) use(page)
  *
@@ -7,26 +7,31 @@
  * time, and asks for the next page when it has used the last one. The loop ends with its signal, or
  * after 'gone' (the cursor was trimmed away, or is of another journal, as after a restore) or 'off'
  * (another process has switched the journal off). The reader saves nothing: after a kill, a
- * follower comes back with the end of the last page that it has used.
+ * follower returns with the end of the last page that it has used.
  *
- * Backfill. A follower behind the end of the journal stands in a line. Each turn of the event loop
- * reads one page, for the follower that has waited longest, and gives it to those that stand at the
- * same cursor, until they have taken 1 MiB. So however many are behind, and however far, a request
- * waits for one page.
+ * States. A follower that uses a page is in no queue. One that asks for a page is in one of three:
+ *
+ *   behind   its cursor is not known to be the end; a turn of the event loop reads for one cursor
+ *   idle     its cursor is `end`, so it is live; it waits without reading
+ *   woken    it was idle when a change was announced; served before all that are behind
+ *
+ * Backfill. Each turn of the event loop reads one page, for the follower that has waited longest,
+ * and gives it to all in the same queue at the same cursor, until they have taken 1 MiB. So however
+ * many are behind, and however far, a request waits for one page.
  *
  * Cutover. A page that reaches the end of the journal sets `end`, unless changes were announced
- * while it was read: they may be missing from it. A follower whose cursor is `end` is live. It
- * waits without reading until the store announces a change.
+ * while it was read: they may be missing from it. `wakes` counts the announcements to notice that.
  *
- * Streaming. 5 to 10 ms after a change, all live followers stand in a line of their own, which goes
- * first: one read serves them all, in as many turns as they need. Changes that come meanwhile wait
- * until that line is empty, and are read together.
+ * Streaming. The store announces a change. `wakeMs` later (5 ms, 10 with 1,000 followers), `end` is
+ * forgotten and all idle followers are woken: one read serves them all, in as many turns as they
+ * need. Changes that are announced meanwhile wait until nobody is woken any more, and are read
+ * together. The sender of webhooks watches the store itself and has a delay of its own, also 5 ms.
  *
  * Sharing. Followers at one cursor get the same page, with the bytes that the first one has made of
- * it. The last few pages are kept for those that come a little later: a page never changes, and one
- * that has been trimmed since is still true. A follower behind whose cursor is within one of them
- * gets its rest, and so comes to the cursors of others. The sender of webhooks, which has a pace of
- * its own, shares these pages through `read`.
+ * it. The last few pages are kept for those that come a little later: a page never changes, and
+ * stays valid after its rows are trimmed. A follower behind whose cursor is within one of them gets
+ * its rest, and so comes to the cursors of others. The sender of webhooks, which has a pace of its
+ * own, shares these pages through `read`.
  *
  * Failures. While the store is away, live followers wait until it is back. A follower behind gets
  * the error.
@@ -62,8 +67,8 @@ export interface JournalSource {
 
 interface Follower {
   cursor: Position | 'oldest'
-  /** Where it stands; undefined while it uses a page. */
-  line: Set<Follower> | undefined
+  /** Undefined while it uses a page. */
+  queue: Set<Follower> | undefined
   /** Gives it a page, or nothing when it has left. */
   give(read: Read | undefined): void
   fail(error: unknown): void
@@ -89,7 +94,7 @@ const [wakeMs, wakeMsOfFollower] = [5, 0.005]
 export function buildReader(store: JournalSource): JournalReader {
   /** The last pages, and those that are being read. */
   let pages: KeptPage[] = []
-  /** Live followers: those that wait for a change, and those that get the latest ones now. */
+  /** The three queues. */
   const idle = new Set<Follower>()
   const woken = new Set<Follower>()
   const behind = new Set<Follower>()
@@ -101,7 +106,7 @@ export function buildReader(store: JournalSource): JournalReader {
   let isServing = false
 
   async function* follow(after: Position | 'oldest', signal: AbortSignal) {
-    const follower: Follower = { cursor: after, line: undefined, give() {}, fail() {} }
+    const follower: Follower = { cursor: after, queue: undefined, give() {}, fail() {} }
     const leave = () => takeOut(follower).give(undefined)
     signal.addEventListener('abort', leave)
     if (followers++ === 0) watch()
@@ -110,7 +115,7 @@ export function buildReader(store: JournalSource): JournalReader {
         const page = await new Promise<Read | undefined>((resolve, reject) => {
           follower.give = resolve
           follower.fail = reject
-          stand(follower, follower.cursor === end ? idle : behind)
+          enqueue(follower, follower.cursor === end ? idle : behind)
         })
         if (page === undefined) return
         yield page
@@ -145,7 +150,7 @@ export function buildReader(store: JournalSource): JournalReader {
     if (woken.size > 0) announce()
     else {
       forgetEnd()
-      for (const follower of idle) stand(follower, woken)
+      for (const follower of idle) enqueue(follower, woken)
     }
   }
 
@@ -154,14 +159,14 @@ export function buildReader(store: JournalSource): JournalReader {
     end = undefined
   }
 
-  function stand(follower: Follower, line: Set<Follower>): void {
-    takeOut(follower).line = line.add(follower)
-    if (line !== idle && !isServing) void serve()
+  function enqueue(follower: Follower, queue: Set<Follower>): void {
+    takeOut(follower).queue = queue.add(follower)
+    if (queue !== idle && !isServing) void serve()
   }
 
   function takeOut(follower: Follower): Follower {
-    follower.line?.delete(follower)
-    follower.line = undefined
+    follower.queue?.delete(follower)
+    follower.queue = undefined
     return follower
   }
 
@@ -174,19 +179,19 @@ export function buildReader(store: JournalSource): JournalReader {
     isServing = false
   }
 
-  /** One turn of the event loop: a page for the first in a line, and for others at its cursor. */
-  async function serveFirst(line: Set<Follower>): Promise<void> {
-    const [first] = line
+  /** One turn of the event loop: a page for the first of a queue, and others at its cursor. */
+  async function serveFirst(queue: Set<Follower>): Promise<void> {
+    const [first] = queue
     if (first === undefined) return
     const { cursor } = first
-    const reading = line === behind ? readOn(cursor) : read(cursor)
+    const reading = queue === behind ? readOn(cursor) : read(cursor)
     const page = await reading.catch(() => undefined)
     const bytes = page === undefined ? 0 : toSize(page)
     let room = bytesPerTurn
-    for (const follower of line) {
+    for (const follower of queue) {
       if (follower.cursor !== cursor) continue
       if (page === undefined) {
-        if (line === woken) stand(follower, idle)
+        if (queue === woken) enqueue(follower, idle)
         else reading.catch(takeOut(follower).fail)
       } else if (typeof page === 'string' || page.events.length > 0) {
         takeOut(follower).give(page)
@@ -194,7 +199,7 @@ export function buildReader(store: JournalSource): JournalReader {
         if (room <= 0) return
       } else if (page.end === end) {
         follower.cursor = end
-        stand(follower, idle)
+        enqueue(follower, idle)
       }
     }
   }

@@ -5,8 +5,8 @@ import { type Cursor, type Position, toPositions } from './position.ts'
 
 /**
  * A row of the journal: the changes of one commit, one line for each. A commit of large plants has
- * several rows. The nonce tells apart two rows with the same `seq`, such as one from before a
- * restore and one from after it.
+ * several rows. The nonce distinguishes two rows with the same `seq`, such as one from before
+ * a restore and one from after it.
  *
  * A line is the kind of the change, the id of the token, the id of the plant, its name and its tag,
  * separated by tabs; name and tag are JSON, which has no raw tab and no raw line end. A plant

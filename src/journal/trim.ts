@@ -56,7 +56,7 @@ export function planDrop(
 /** How much longer the journal keeps changes that an active receiver has not read. */
 const extraMs = 3 * 24 * 60 * 60 * 1000
 
-/** The part of a store that says what webhook receivers have yet to read. */
+/** The part of a store that says what webhook receivers have not read yet. */
 interface TrimmedStore extends Pick<JournalSource, 'readJournal'> {
   readonly receivers: { list(): Promise<readonly Receiver[]> }
 }

@@ -126,7 +126,7 @@ function toProgress(
   return [
     toGauge(
       'plant_store_webhook_behind_commits',
-      'Commits that a receiver has yet to get.',
+      'Commits that are not delivered to a receiver yet.',
       active.map((receiver) => [{ receiver: receiver.id }, toBehind(receiver)]),
       'max',
     ),

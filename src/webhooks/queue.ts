@@ -22,9 +22,9 @@ export interface Row {
   isDone: boolean
 }
 
-/** The rows that wait for a receiver, in a line for each plant: only its first may be sent. */
+/** The rows that wait for a receiver, queued by plant: only the first of each may be sent. */
 export interface Queue {
-  /** Adds a row at the end of the line of its plant. */
+  /** Adds a row as the last of its plant. */
   add(row: Row): void
   /** Replaces all rows that are not busy. */
   reset(rows: readonly Row[]): void
@@ -51,7 +51,7 @@ export interface QueueOptions {
 
 export function openQueue({ onReady, onDrop }: QueueOptions): Queue {
   const rows = new Map<string, Row>()
-  const lines = new Map<bigint, Row[]>()
+  const byPlant = new Map<bigint, Row[]>()
   let ready: Row[] = []
   const delayed = new Set<Row>()
   const counts = { rows: 0, busy: 0, bytes: 0 }
@@ -62,10 +62,10 @@ export function openQueue({ onReady, onDrop }: QueueOptions): Queue {
     rows.set(row.position, row)
     counts.rows++
     counts.bytes += row.bytes
-    const line = lines.get(row.plantId)
-    if (line !== undefined) line.push(row)
+    const ofPlant = byPlant.get(row.plantId)
+    if (ofPlant !== undefined) ofPlant.push(row)
     else {
-      lines.set(row.plantId, [row])
+      byPlant.set(row.plantId, [row])
       schedule(row)
     }
   }
@@ -105,7 +105,7 @@ export function openQueue({ onReady, onDrop }: QueueOptions): Queue {
     timerAt = Infinity
     ready = []
     delayed.clear()
-    lines.clear()
+    byPlant.clear()
   }
 
   return {
@@ -113,7 +113,7 @@ export function openQueue({ onReady, onDrop }: QueueOptions): Queue {
     reset(fresh) {
       clear()
       for (const row of rows.values()) {
-        if (row.isBusy) lines.set(row.plantId, [row])
+        if (row.isBusy) byPlant.set(row.plantId, [row])
         else forget(row)
       }
       for (const row of fresh) if (!rows.has(row.position)) add(row)
@@ -134,10 +134,10 @@ export function openQueue({ onReady, onDrop }: QueueOptions): Queue {
     remove(row) {
       counts.busy--
       forget(row)
-      const line = lines.get(row.plantId) ?? []
-      line.shift()
-      const [next] = line
-      if (next === undefined) lines.delete(row.plantId)
+      const ofPlant = byPlant.get(row.plantId) ?? []
+      ofPlant.shift()
+      const [next] = ofPlant
+      if (next === undefined) byPlant.delete(row.plantId)
       else schedule(next)
     },
     counts,
