@@ -1,5 +1,10 @@
 /** The bounds on requests and connections. They are fixed; the document lists those on requests. */
 export const limits = {
+  /**
+   * The size of a body. A plant fits into one, whichever way it came into the store; lines of a
+   * file add 64 bytes for the id. Other bounds rely on it: batches that read plants
+   * (`mostRead` in postgres/writes.ts), the reserve (sqlite/reserve.ts), lines (transfer/lines.ts).
+   */
   bodyBytes: 1024 * 1024,
   jsonDepth: 32,
   headerBytes: 16 * 1024,

@@ -131,7 +131,8 @@ export interface ReceiverStore {
   release(owner: string): Promise<void>
   /**
    * Adds deliveries and moves the position past them, atomically for each receiver. Existing
-   * deliveries stay as they are. Returns the ids whose lease was lost.
+   * deliveries stay as they are. Returns the ids whose lease was lost. Not synced, like `save`: a
+   * power cut may undo it, which only repeats deliveries.
    */
   take(owner: string, taken: readonly Taken[]): Promise<string[]>
   /**

@@ -69,7 +69,7 @@ export type OnConflict = 'keep' | 'replace'
 /** "already there": same content. "conflict": other content, which was kept. */
 export type ImportOutcome = 'stored' | 'already there' | 'conflict' | 'replaced'
 
-/** Where a copy has its plants from, and up to which position of that journal it is true. */
+/** Where a copy has its plants from, and up to which position of that journal it is in sync. */
 export interface Followed {
   readonly source: string
   /** None while the copy is filled. */
@@ -125,9 +125,11 @@ export interface TokenUse {
 }
 
 /**
- * Stores plants and tokens. Each method is atomic, and a write resolves once it is on disk.
- * Expected outcomes are values. A `Failure` says why the store could not do it, and whether it may
- * have been done nevertheless.
+ * Stores plants and tokens. Each method is atomic, and a write resolves once it is on disk, with
+ * these exceptions: `importPlants` may store some plants and fail, and `take` and `save` of
+ * `receivers` resolve before they are on disk, because they can be repeated. Expected outcomes are
+ * values. A `Failure` says why the store could not do it, and whether it may have been done
+ * nevertheless.
  */
 export interface Store {
   /** The journal records the id of the token that asked for a write. */
