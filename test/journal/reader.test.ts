@@ -133,7 +133,7 @@ for (const engine of engines) {
       const store = await open()
       await createMany(store, 1, 3)
       let reads = 0
-      const reader = openReader({
+      const reader = buildReader({
         ...store,
         readJournal(...asked) {
           reads++
