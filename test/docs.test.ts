@@ -36,6 +36,11 @@ for (const name of ['README.md', 'docs/tutorial.md']) {
         .join('echo @@@\n')
         .replaceAll(/(127\.0\.0\.1|localhost):3000/g, url)
         .replaceAll('127.0.0.1:4000', `127.0.0.1:${port}`)
+        // A person types slower than a program starts to listen.
+        .replaceAll(
+          / &$/gm,
+          ` & until command curl -so /dev/null 127.0.0.1:${port}; do sleep 0.1; done`,
+        )
         .replaceAll('plant-store/client', client)
       const { stdout } = spawnSync('bash', ['-c', program], {
         cwd: folder,
