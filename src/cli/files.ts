@@ -248,7 +248,7 @@ async function linkOnce(draft: string, path: string): Promise<void> {
 
 const withoutLinks = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']
 
-/** An error of the system while a file was written, in words. Any other error stays as it is. */
+/** Explains an error of the system while a file was written. Returns any other error as it is. */
 export function explainWrite(path: string, error: unknown): unknown {
   if (!isSystemError(error)) return error
   const message = `Cannot write ${path}: ${explainErrno(error)}.`

@@ -114,7 +114,7 @@ async function requireCopy(
   return followed
 }
 
-/** Whether the last change came from elsewhere, as far as the journal of the copy tells. */
+/** Whether the last change came from elsewhere, as far as the journal of the copy shows. */
 async function isWrittenByOthers(store: Store): Promise<boolean> {
   const end = toCursor(await store.journalEnd())
   if (end === undefined || end.index === 0) return false
@@ -186,7 +186,7 @@ interface Status {
   begin(after: Position | undefined): void
   note(written: Written): void
   fail(error: unknown): void
-  /** Where the copy is, in words. */
+  /** Describes where the copy is. */
   describe(): string
   stop(): void
 }
@@ -210,7 +210,7 @@ function startStatus(client: PlantStore, { errors, tell }: Terminal): Status {
     return `follow: ${behind}, ${toCount(changes, 'changes')} so far`
   }
 
-  /** The end of the journal tells whether an idle copy has everything. */
+  /** The end of the journal shows whether an idle copy has everything. */
   async function report(): Promise<void> {
     if (state === 'filling') show(toLine())
     if (state !== 'following') return

@@ -136,7 +136,7 @@ interface TokenNames {
   refresh(): Promise<void>
   /** The name of a token; null if the change was made without one, or if it was deleted. */
   nameOf(tokenId: string | undefined): string | null
-  /** Who made a change, in words. */
+  /** Describes who made a change. */
   describe(tokenId: string | undefined): string
 }
 

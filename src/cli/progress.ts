@@ -76,7 +76,7 @@ function toBarLine(title: string, text: string, part: Part | undefined, columns:
   return `${title} [${'#'.repeat(filled)}${'.'.repeat(width - filled)}] ${text}`
 }
 
-/** The state in words: `1,200,000 plants, 240,000/s, 80 %, 2 s left`. */
+/** The state as text: `1,200,000 plants, 240,000/s, 80 %, 2 s left`. */
 function describe(
   count: number,
   things: string,

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type ErrorNumber, toStatus } from '../contract/errors.ts'
 import type { Answer } from './wire.ts'
 
-/** An answer with the request that it belongs to, in words. */
+/** An answer, and a description of its request. */
 export interface Heard extends Answer {
   readonly sent: string
 }

@@ -207,7 +207,7 @@ export function openRun({ base, token, signal, timeouts }: RunOptions): Run {
 
 const maxShown = 200
 
-/** A request in words, without the token that it has. */
+/** Describes a request, without its token. */
 function describe({ method = 'GET', path, headers = {}, body, version = '', as }: Call): string {
   const fields = Object.entries(headers).flatMap(([name, values]) =>
     [values].flat().map((value) => `${name}: ${value.slice(0, maxShown)}`),

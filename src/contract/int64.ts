@@ -7,7 +7,7 @@ const plainInteger = /^-?\d{1,18}$/
 const jsonNumber = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 const canonicalInteger = /^(?:0|-?[1-9]\d{0,18})$/
 
-/** The range in words, for messages. */
+/** The range as text, for messages. */
 export const int64Range = `from ${minimum} to ${maximum}`
 
 /** Why a number is not an int64. */

@@ -13,7 +13,7 @@ export interface JsonBody<Shape extends ObjectShape | ArrayShape = ObjectShape |
   readonly shape: Shape
 }
 
-/** A body in any other media type, described in words. */
+/** A body in any other media type, described by a text. */
 export interface TextBody {
   readonly mediaType: string
   readonly description: string

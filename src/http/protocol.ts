@@ -122,7 +122,7 @@ interface HostParts {
   readonly publicUrl: string | undefined
 }
 
-/** Tells whether a host is ours: an address, `localhost` or a name of this machine. */
+/** Whether a host is this service: an address, `localhost` or a name of this machine. */
 export function buildOwnHosts(parts: HostParts): (host: string) => boolean {
   const ownNames = new Set(['localhost', parts.host, hostname(), `${hostname()}.local`])
   if (parts.publicUrl !== undefined) ownNames.add(new URL(parts.publicUrl).hostname)

@@ -59,7 +59,7 @@ export function buildRoutes(entries: readonly Entry[], countersOf: (name: string
   const counted = entries.map((entry) => ({ ...entry, counters: countersOf(entry.name) }))
   const byPath = Map.groupBy(counted, ({ path }) => path)
   const all = [...byPath].map(([path, known]) => toRoute(path, known))
-  // A path without an id wins over one with it: `/plants/export` is no plant.
+  // A path without an id wins over one with it: `/plants/export` is not a plant.
   const routes = [
     ...all.filter((one) => one.prefix === undefined),
     ...all.filter((one) => one.prefix),

@@ -24,7 +24,7 @@
  *
  * Streaming. The store announces a change. `wakeMs` later (5 ms, 10 with 1,000 followers), `end` is
  * forgotten and all idle followers are woken: one read serves them all, in as many turns as they
- * need. Changes that are announced meanwhile wait until nobody is woken any more, and are read
+ * need. Changes that are announced meanwhile wait until no follower is woken, and are read
  * together. The sender of webhooks watches the store itself and has a delay of its own, also 5 ms.
  *
  * Sharing. Followers at one cursor get the same page, with the bytes that the first one has made of

@@ -33,7 +33,7 @@ export function watchProcess(): ProcessWatch {
         toGauge('process_resident_memory_bytes', 'Memory that the process holds.', memory.rss),
         toGauge('nodejs_heap_size_total_bytes', 'Size of the heap.', memory.heapTotal),
         toGauge('nodejs_heap_size_used_bytes', 'Used part of the heap.', memory.heapUsed),
-        toGauge('nodejs_external_memory_bytes', 'Memory outside of the heap.', memory.external),
+        toGauge('nodejs_external_memory_bytes', 'Memory outside the heap.', memory.external),
         ...toDescriptors(maxDescriptors),
         toCounter(
           'plant_store_event_loop_active_seconds_total',

@@ -13,7 +13,7 @@ export function warning(subject: string, message: string): Finding {
   return { subject, state: 'to do', message }
 }
 
-/** The part of a token that tells when it ends. */
+/** The part of a token that says when it ends. */
 export interface TokenEnd {
   readonly name: string
   readonly expiresAt: number | undefined

@@ -111,7 +111,7 @@ function missingColumn(
   )
 }
 
-/** The delimiter with which a line is a header, if it is another one than those. */
+/** The delimiter with which a line is a header, if it is none of those. */
 function findOtherDelimiter(text: string, tried: readonly string[]): string | undefined {
   return [...delimiterWords.keys()].find(
     (one) => !tried.includes(one) && isHeader(parseRecord(text.trimEnd(), one, maxColumns)),

@@ -74,7 +74,7 @@ const words: Record<Outcome['kind'], string> = {
   invalid: 'invalid',
 }
 
-/** The counts in words: `3 stored, 1 in conflict`. */
+/** The counts as text: `3 stored, 1 in conflict`. */
 export function describeCounts({ counts }: Tally): string {
   return (Object.keys(counts) as Outcome['kind'][])
     .filter((kind) => kind === 'stored' || counts[kind] > 0)

@@ -160,7 +160,7 @@ const reasons: Record<string, string> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for another host',
 }
 
-/** Why a request failed, in words. The message of the error itself could hold parts of the URL. */
+/** Explains why a request failed. The message of the error itself could hold parts of the URL. */
 function explainError({ code = '' }: NodeJS.ErrnoException): string {
   const known = reasons[code]
   if (known !== undefined) return known

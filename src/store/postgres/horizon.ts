@@ -1,7 +1,7 @@
 import type { Sql } from './sql.ts'
 
 /**
- * The horizon up to which the rows of the journal are settled: no earlier row can appear any more.
+ * The horizon up to which the rows of the journal are settled: no earlier row can still appear.
  *
  * A transaction draws its `seq` last, when it holds every lock that it needs. So two transactions
  * that change the same plant draw in the order of their commits. Others may commit out of order,

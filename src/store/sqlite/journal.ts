@@ -158,7 +158,7 @@ export function setJournaling(
   reserve: Reserve,
 ): void {
   if (wanted === 'as before' || isOn() === (wanted === 'on')) return
-  // Without the journal there is more room: this must not fail for want of it.
+  // Without the journal there is more room: this must not fail on a full disk.
   const end = spend(db, reserve)
   try {
     writeAtOpening(db, () => {
