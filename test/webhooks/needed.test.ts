@@ -3,7 +3,9 @@ import { describe, it } from 'node:test'
 import { findTrimTime } from '../../src/journal/trim.ts'
 import type { Store } from '../../src/store/store.ts'
 import { newReceiver } from '../../src/webhooks/receiver.ts'
-import { engines } from '../support/engines.ts'
+import { engines, postgres } from '../support/engines.ts'
+import { waitUntil } from '../support/wait.ts'
+import { add, find, openStores, start } from './test-sender.ts'
 
 const hourMs = 60 * 60 * 1000
 const dayMs = 24 * hourMs
@@ -48,6 +50,30 @@ for (const engine of engines) {
     })
   })
 }
+
+describe('the position of a receiver', () => {
+  it('is saved behind unwanted changes, though the store fails meanwhile', async () => {
+    // On SQLite, the next renewal of the lease would wake the sender as well.
+    const { store } = await openStores(postgres)
+    const { id } = await add(store, 'http://127.0.0.1:1/', { types: ['plant.deleted'] })
+    let takes = 0
+    start({
+      ...store,
+      receivers: {
+        ...store.receivers,
+        async take(...taken) {
+          if (takes++ === 0) throw new Error('the store is away')
+          return store.receivers.take(...taken)
+        },
+      },
+    })
+    await store.createPlant({ id: 1n, name: 'unwanted' })
+    const end = await store.journalEnd()
+    const isSaved = async () => (await find(store, id)).progress.position === end
+    await waitUntil(isSaved, 'the position is saved')
+    assert.ok(takes > 1)
+  })
+})
 
 async function readAll(store: Store) {
   const page = await store.readJournal('oldest', 100)
