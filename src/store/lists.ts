@@ -31,7 +31,7 @@ export interface Findings {
  */
 export async function searchPlants(store: Store, query: SearchQuery): Promise<Findings> {
   const { name, limit, ...rest } = query
-  // One extra plant tells whether more follow.
+  // One extra plant shows whether more follow.
   const page = await store.listPlants({ ...rest, limit: limits.examinedPlants + 1 })
   const matches = buildMatcher(name)
   const plants: StoredPlant[] = []
