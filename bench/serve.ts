@@ -10,6 +10,8 @@ export interface ProcessOptions {
 }
 
 const plantStore = toPath('../bin/plant-store.js')
+/** The options of `npm start`. */
+const usualOptions = ['--disable-sigusr1', '--max-semi-space-size=16']
 
 /** The absolute path of a file, given relative to bench/. */
 export function toPath(path: string): string {
@@ -22,7 +24,7 @@ export function servePlantStore(
   url: string,
   { nodeOptions = [], env = {} }: ProcessOptions = {},
 ): Promise<Server> {
-  const args = [...nodeOptions, plantStore, 'serve']
+  const args = [...usualOptions, ...nodeOptions, plantStore, 'serve']
   return lab.serve({ args, env: { ...env, ...toSettings(url) } })
 }
 
