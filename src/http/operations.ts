@@ -117,11 +117,19 @@ function buildHandle(
       mediaType,
     })
     const answer = answering instanceof Promise ? await answering : answering
-    // A successful delete says nothing about the free space: it may have used the reserve.
-    if (isWrite && operation.method !== 'DELETE') writeHealth.noteSuccess()
+    if (isWrite && operation.method !== 'DELETE' && hasWritten(answer)) writeHealth.noteSuccess()
     const streaming = sendAnswer(exchange, answer, timeouts, verify)
     if (streaming !== undefined) await streaming
   }
+}
+
+/**
+ * Whether the disk had room for a write. A delete says nothing about that, because it may have used
+ * the reserve.
+ */
+function hasWritten({ headers, body }: AnyAnswer): boolean {
+  if (body !== undefined && 'stored' in body) return body.stored + body.replaced > 0
+  return headers['Idempotency-Replayed'] === undefined
 }
 
 /** The body needs no id. One that contradicts the path is a mistake. */

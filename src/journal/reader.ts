@@ -91,6 +91,9 @@ const eventOverhead = 128
 /** Changes this close together are read together: 5 ms, and up to 5 more for 1,000 followers. */
 const [wakeMs, wakeMsOfFollower] = [5, 0.005]
 
+/** When the followers that wait for a change are woken again after a read has failed. */
+const retryMs = 250
+
 export function buildReader(store: JournalSource): JournalReader {
   /** The last pages, and those that are being read. */
   let pages: KeptPage[] = []
@@ -191,8 +194,11 @@ export function buildReader(store: JournalSource): JournalReader {
     for (const follower of queue) {
       if (follower.cursor !== cursor) continue
       if (page === undefined) {
-        if (queue === woken) enqueue(follower, idle)
-        else reading.catch(takeOut(follower).fail)
+        if (queue === behind) reading.catch(takeOut(follower).fail)
+        else {
+          enqueue(follower, idle)
+          wakeTimer ??= setTimeout(wake, retryMs).unref()
+        }
       } else if (typeof page === 'string' || page.events.length > 0) {
         takeOut(follower).give(page)
         room -= Math.max(minBytesOfTurn, bytes)

@@ -90,7 +90,7 @@ export function buildLeases(options: LeasesOptions): Leases {
   async function retire(worker: Worker): Promise<void> {
     if (retiring.has(worker)) return
     retiring.add(worker)
-    await worker.halt()
+    await worker.halt('paused')
     await flush()
     retiring.delete(worker)
     drop(worker)

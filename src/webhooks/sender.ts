@@ -206,7 +206,7 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
     const waiting = new AbortController()
     const { signal } = waiting
     const late = sleep(settings.closeMs, undefined, { signal }).catch(() => {})
-    await Promise.race([Promise.all([...leases.list()].map(({ halt }) => halt())), late])
+    await Promise.race([Promise.all([...leases.list()].map(({ halt }) => halt('shutdown'))), late])
     waiting.abort()
   }
 

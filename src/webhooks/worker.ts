@@ -33,7 +33,7 @@ export interface Worker extends Claim, Pick<Feed, 'takePosition'> {
   /** Whether it has paused the receiver itself. */
   isPaused(): boolean
   /** Starts nothing more. Resolves when nothing is in flight. */
-  halt(): Promise<void>
+  halt(reason: 'paused' | 'shutdown'): Promise<void>
   /** Aborts everything. */
   close(): void
 }
@@ -50,6 +50,7 @@ export interface WorkerOptions extends Omit<FeedOptions, 'store' | 'queue' | 'is
   readonly onError: (error: unknown) => void
 }
 
+const noFailures = { failingSince: undefined }
 /** The pause after the store has failed. */
 const retryMs = 250
 
@@ -190,7 +191,9 @@ export function openWorker(options: WorkerOptions): Worker {
       hasNews = false
       const done = rows.filter(({ isDone }) => isDone).map(({ position }) => position)
       const failed = rows.filter(({ isDone }) => !isDone).map(toAttempted)
-      return { ...claim, times, done, failed, pause }
+      // An operator may have resumed the receiver since, which ended its time of failing.
+      const { failingSince } = isPaused && pause === undefined ? noFailures : times
+      return { ...claim, times: { ...times, failingSince }, done, failed, pause }
     },
     endSave(outcome) {
       const { rows = [], pause } = saving ?? {}
@@ -208,8 +211,9 @@ export function openWorker(options: WorkerOptions): Worker {
       pump()
     },
     isPaused: () => isPaused,
-    halt() {
+    halt(reason) {
       isHalted = true
+      isPaused ||= reason === 'paused'
       return inFlight === 0 ? Promise.resolve() : new Promise((resolve) => onIdle.push(resolve))
     },
     close() {

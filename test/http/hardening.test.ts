@@ -300,6 +300,10 @@ describe('readiness', () => {
     assert.deepEqual(await readiness(), [200, { status: 'ok' }])
     assert.equal((await service.create('{"id":1,"name":"x"}')).status, 507)
     assert.deepEqual(await readiness(), [200, { status: 'ok', writes: 'disk full' }])
+    const headers = { ...authorized, 'Content-Type': 'application/x-ndjson' }
+    const nothing = { method: 'POST', path: '/plants.ndjson', headers, body: 'not a plant' }
+    assert.equal((await service.call(nothing)).status, 200)
+    assert.deepEqual(await readiness(), [200, { status: 'ok', writes: 'disk full' }])
     isFull = false
     assert.equal((await service.create('{"id":1,"name":"x"}')).status, 200)
     assert.deepEqual(await readiness(), [200, { status: 'ok' }])

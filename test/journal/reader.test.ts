@@ -240,11 +240,11 @@ for (const engine of engines) {
       await waitUntil(() => live.events.length === 1, 'the first change has come')
       isAway = true
       await store.createPlant({ id: 2n, name: 'x' })
-      await waitUntil(() => failures > 0, 'a read has failed')
+      // One after the commit and one after a poll of the store may fail: the third is a retry.
+      await waitUntil(() => failures > 2, 'the failed read is repeated')
       await assert.rejects(follow(reader, 'oldest').ended, /^Error: away$/)
       isAway = false
-      await store.createPlant({ id: 3n, name: 'x' })
-      await waitUntil(() => live.events.length === 3, 'all changes have come')
+      await waitUntil(() => live.events.length === 2, 'the change has come without another one')
     })
 
     it('ends with "gone" after a trim, and keeps no page for the oldest', async () => {

@@ -133,13 +133,13 @@ const token: TokenRecord = {
 
 /**
  * A store on a disk that is full as long as the reserve is there: a commit that changes something
- * fails as SQLite lets it fail.
+ * fails as SQLite lets it fail. After this many commits without the reserve, the disk breaks.
  */
-async function openFull() {
+async function openFull(name = 'x', commits = Number.POSITIVE_INFINITY) {
   const path = join(newFolder(), 'plants.db')
   const first = openSqliteStore(path)
   await first.addToken(token)
-  for (let id = 1n; id <= 20n; id++) await first.createPlant({ id, name: 'x' })
+  for (let id = 1n; id <= 20n; id++) await first.createPlant({ id, name })
   await first.close()
   const file = `${path}-reserve`
   const db = openConnection(path)
@@ -170,6 +170,9 @@ async function openFull() {
       run() {
         if (existsSync(file) && count() !== changes) {
           throw Object.assign(new Error('database or disk is full'), { errcode: 13 })
+        }
+        if (count() !== changes && commits-- <= 0) {
+          throw Object.assign(new Error('disk I/O error'), { errcode: 10 })
         }
         return run()
       },
@@ -217,6 +220,17 @@ describe('a store on a full disk with a reserve', () => {
     assert.equal(await store.getPlant(100n), undefined)
     assert.equal(await store.getPlant(1n), undefined)
     assert.equal((await store.listTokens())[0]?.revokedAt, 1)
+  })
+
+  it('leaves the outcome open of a delete whose commit fails in another way', async () => {
+    // A transaction ends after 4 MiB of deleted plants.
+    const { store } = await openFull('x'.repeat(mebibyte), 1)
+    const ids = Array.from({ length: 10 }, (_, index) => BigInt(index + 1))
+    const outcomes = await Promise.allSettled(ids.map((id) => store.deletePlant(id, {})))
+    const texts = outcomes.map((one) =>
+      one.status === 'fulfilled' ? String(one.value) : one.reason.number,
+    )
+    assert.deepEqual(texts, [...Array(4).fill('deleted'), ...Array(6).fill(50400)])
   })
 
   it('keeps the rest of its reserve for tokens', async () => {

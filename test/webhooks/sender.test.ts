@@ -305,6 +305,29 @@ for (const engine of engines) {
       await receiver.waitFor(1)
     })
 
+    it('gives a receiver all of its patience again after it is resumed', async () => {
+      const { store } = stores
+      const receiver = await openTestReceiver()
+      const { id } = await add(store, receiver.url)
+      const resumed = Promise.withResolvers<void>()
+      // The first failures pause it; the last answer comes after an operator has resumed it.
+      receiver.answer = async ({ plantId }) => {
+        if (plantId === '761') await resumed.promise
+        return 500
+      }
+      start(store, { patienceMs: 30, retryDelaysMs: Array(1_000).fill(20), pollMs: 10_000 })
+      await createMany(store, 760n, 2)
+      await waitUntil(async () => (await find(store, id)).state === 'paused', 'it is paused')
+      await store.receivers.change(id, { kind: 'resume' })
+      const failedAt = (await find(store, id)).progress.lastFailureAt
+      resumed.resolve()
+      await waitUntil(
+        async () => (await find(store, id)).progress.lastFailureAt !== failedAt,
+        'the last failure is saved',
+      )
+      assert.equal((await find(store, id)).progress.failingSince, undefined)
+    })
+
     it('stops for a receiver that is paused, and forgets one that is removed', async () => {
       const { store } = stores
       const [paused, removed] = [await openTestReceiver(), await openTestReceiver()]

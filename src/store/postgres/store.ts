@@ -96,12 +96,17 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     const sent = takeSendable(live)
     const next = live[sent.length]
     for (const write of sent) write.state = 'sent'
-    const warningsBefore = session.warnings()
-    const outcomes = await attempt(session, () => sendWrites(writer, sent))
-    journal.wake()
-    if (session.warnings() !== warningsBefore) throw unconfirmed()
     const done = next === undefined ? batch : batch.slice(0, batch.indexOf(next))
-    return done.map((write) => outcomes.get(write))
+    const warningsBefore = session.warnings()
+    try {
+      const outcomes = await attempt(session, () => sendWrites(writer, sent))
+      journal.wake()
+      if (session.warnings() !== warningsBefore) throw unconfirmed()
+      return done.map((write) => outcomes.get(write))
+    } catch (error) {
+      // The others were not sent, so they are queued again.
+      return done.map(() => error)
+    }
   }
 
   function attempt<Value>(session: Session, run: () => Promise<Value>): Promise<Value> {

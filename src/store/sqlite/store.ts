@@ -237,6 +237,7 @@ function buildRescue(
     let rest = batch.filter(({ change }) => kinds.includes(change.kind))
     if (size === 0 || rest.length === 0) throw failure
     const outcomes = new Map<SqliteWrite, unknown>()
+    let later: unknown
     const end = spend(db, reserve)
     try {
       while (rest.length > 0) {
@@ -248,9 +249,12 @@ function buildRescue(
       }
     } catch (error) {
       if (outcomes.size === 0) throw error
+      later = error
     } finally {
       end()
     }
-    return batch.map((write) => (outcomes.has(write) ? outcomes.get(write) : failure))
+    // What failed later may be stored: a failed sync, unlike a full disk, does not tell.
+    const toOutcome = (write: SqliteWrite) => (rest.includes(write) ? later : failure)
+    return batch.map((write) => (outcomes.has(write) ? outcomes.get(write) : toOutcome(write)))
   }
 }
