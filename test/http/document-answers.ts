@@ -1,4 +1,6 @@
+import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
+import { operations } from '../../src/contract/operations.ts'
 import type { Answer } from '../support/wire.ts'
 
 interface Reference {
@@ -27,6 +29,11 @@ interface Document {
 const document: Document = JSON.parse(
   readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'),
 )
+
+for (const { method, path } of Object.values(operations)) {
+  const listed = document.paths[path]?.[method.toLowerCase()]
+  assert.ok(listed, 'openapi.json is out of date: run npm run fix')
+}
 
 /** The header fields of HTTP itself: the document says that it does not list them. */
 const unlisted = [

@@ -105,8 +105,8 @@ describe('the table of scenarios', () => {
 })
 
 /**
- * Answers without a scenario. Pages and metrics answer under any load, unless more than 1,000 requests wait
- * on its connection. Every path refuses those alike: see pipelining.test.ts.
+ * Answers without a scenario. Pages and metrics answer under any load, unless more than 1,000
+ * requests wait on their connection. Every path refuses those alike: see pipelining.test.ts.
  */
 function isExempt(operationId: string, answer: string): boolean {
   return answer === '50300' && /^get(Health|Metrics)$/.test(operationId)

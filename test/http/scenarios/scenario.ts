@@ -10,7 +10,8 @@ import { type Request, toBytes } from '../../support/wire.ts'
  * One request and the answer to it. The store holds the plants 1 (Monstera, indoor), -5 (Cactus,
  * no tag) and 50 to 53 (Rose, no tag). The key `used-key` created the plant 60 (Key). Scenarios
  * without a fault or settings run in the order of the list on one store, and change it: those
- * after them see what they did.
+ * after them see what they did. A scenario with `timeouts` or `env` (even `{}`) gets an empty store,
+ * which it shares with those of equal settings.
  */
 export interface Scenario {
   /** A noun phrase for the request. */
