@@ -45,9 +45,10 @@ export function openFeed(options: FeedOptions): Feed {
   const { receiver, claim, settings, queue, store, readPage, onDemand } = options
   const { keptDeliveries: maxRows, keptBytes: maxBytes } = settings
   const types = new Set<string>(receiver.types)
-  let cursor = receiver.progress.position
-  let savedPosition = cursor
-  /** Changes after the cursor that release 1.1.0 has delivered. */
+  /** The position after which the journal is read. */
+  let after = receiver.progress.position
+  let savedPosition = after
+  /** Later changes that release 1.1.0 has delivered. */
   let ahead = new Set(receiver.progress.ahead)
   let positionTimer: NodeJS.Timeout | undefined
   let isPositionDue = false
@@ -94,9 +95,9 @@ export function openFeed(options: FeedOptions): Feed {
   async function readJournal(): Promise<Taken | undefined> {
     mayRead = false
     try {
-      const page = await readPage(cursor)
+      const page = await readPage(after)
       if (page === 'off') return undefined
-      if (page !== 'gone') return choose(page, cursor, undefined)
+      if (page !== 'gone') return choose(page, after, undefined)
       // Continues from the oldest change that is kept.
       const oldest = await readPage('oldest')
       return typeof oldest === 'string' ? undefined : choose(oldest, oldest.begin, gapReason)
@@ -132,9 +133,9 @@ export function openFeed(options: FeedOptions): Feed {
 
   /** The position is saved with the next wanted change, or after `positionMs`. */
   function moveTo(taken: Taken): void {
-    cursor = taken.position
+    after = taken.position
     ahead = new Set(taken.ahead)
-    if (cursor === savedPosition || positionTimer !== undefined) return
+    if (after === savedPosition || positionTimer !== undefined) return
     positionTimer = setTimeout(() => {
       isPositionDue = true
       onDemand()
@@ -144,8 +145,8 @@ export function openFeed(options: FeedOptions): Feed {
   function takePosition(): Taken | undefined {
     positionTimer = undefined
     isPositionDue = false
-    if (cursor === savedPosition) return undefined
-    return { ...claim, position: cursor, ahead: [...ahead], deliveries: [], gap: undefined }
+    if (after === savedPosition) return undefined
+    return { ...claim, position: after, ahead: [...ahead], deliveries: [], gap: undefined }
   }
 
   return {
