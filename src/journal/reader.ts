@@ -4,10 +4,10 @@
  *   for await (const page of reader.follow(cursor, signal)) use(page)
  *
  * What it promises. A follower gets every change after its cursor once and in order, a page at a
- * time, and asks for the next page when it has used the last one. The loop ends with its signal, or
- * after 'gone' (the cursor was trimmed away, or is of another journal, as after a restore) or 'off'
- * (another process has switched the journal off). The reader saves nothing: after a kill, a
- * follower returns with the end of the last page that it has used.
+ * time, and asks for the next page once it has consumed the previous one. The loop ends with its
+ * signal, or after 'gone' (the cursor was trimmed away, or is of another journal, as after a
+ * restore) or 'off' (another process has switched the journal off). The reader saves nothing: after
+ * a kill, a follower returns with the end of the last page that it has used.
  *
  * States. A follower that uses a page is in no queue. One that asks for a page is in one of three:
  *
@@ -34,7 +34,8 @@
  * own, shares these pages through `read`.
  *
  * Failures. While the store is away, live followers wait until it is back. A follower behind gets
- * the error.
+ * the error. A stream of events does not wait as long: it ends when its token can no longer be
+ * verified, after about 1 s, and its client reconnects.
  *
  * Bounds. A page has 256 changes or 1 MiB. Kept: 16 pages, 4 MiB, and always the newest. One read
  * at a time. The store is watched while there are followers.

@@ -175,7 +175,7 @@ function importOne(rows: Rows, plant: VersionedPlant, onConflict: OnConflict): I
   return 'replaced'
 }
 
-/** Equal for two plants exactly if their id, name and tag are equal. */
+/** Equal for two plants if and only if their id, name and tag are equal. */
 function toFingerprint({ id, name, tag }: NewPlant): Uint8Array {
   const text = JSON.stringify([String(id), name, ...(tag === undefined ? [] : [tag])])
   return createHash('sha256').update(text).digest()

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { toJson } from '../json/write.ts'
 import type { Snapshot, Store, TokenRecord, VersionedPlant } from './store.ts'
 
-/** A summary of all plants. Two stores have equal summaries exactly if their plants are equal. */
+/** A summary of all plants. Two stores have equal ones if and only if their plants are equal. */
 export interface Summary {
   readonly plants: number
   /** The SHA-256 of an NDJSON export. */

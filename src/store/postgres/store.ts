@@ -119,7 +119,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     return writes.submit({ change, bytes, arrivedAt: performance.now(), state: 'waiting' })
   }
 
-  /** One timer for all: a timer and a promise per write would cost a tenth of a create. */
+  /** One shared timer: a timer and a promise per write would add a tenth to a create. */
   function giveUpLate(): void {
     const arrivedBefore = performance.now() - answerTimeoutMs
     const isAnyLeft = writes.giveUp((waiting) => {
