@@ -1,23 +1,23 @@
 /**
  * Follows the journal for many followers. Streams of events and `log --follow` are loops over it:
  *
- *   for await (const page of reader.follow(cursor, signal)) use(page)
+ *   for await (const page of reader.follow(position, signal)) use(page)
  *
- * What it promises. A follower gets every change after its cursor once and in order, a page at a
+ * What it promises. A follower gets every change after its position once and in order, a page at a
  * time, and asks for the next page once it has consumed the previous one. The loop ends with its
- * signal, or after 'gone' (the cursor was trimmed away, or is of another journal, as after a
+ * signal, or after 'gone' (the position was trimmed away, or is of another journal, as after a
  * restore) or 'off' (another process has switched the journal off). The reader saves nothing: after
  * a kill, a follower returns with the end of the last page that it has used.
  *
  * States. A follower that uses a page is in no queue. One that asks for a page is in one of three:
  *
- *   behind   its cursor is not known to be the end; a turn of the event loop reads for one cursor
- *   idle     its cursor is `end`, so it is live; it waits without reading
+ *   behind   its position is not known to be the end; a turn of the event loop serves one
+ *   idle     its position is `end`, so it is live; it waits without reading
  *   woken    it was idle when a change was announced; served before all that are behind
  *
  * Backfill. Each turn of the event loop reads one page, for the follower that has waited longest,
- * and gives it to all in the same queue at the same cursor, until they have taken 1 MiB. So however
- * many are behind, and however far, a request waits for one page.
+ * and gives it to all in the same queue at the same position, until they have taken 1 MiB. So
+ * however many are behind, and however far, a request waits for one page.
  *
  * Cutover. A page that reaches the end of the journal sets `end`, unless changes were announced
  * while it was read: they may be missing from it. `wakes` counts the announcements to notice that.
@@ -27,15 +27,15 @@
  * need. Changes that are announced meanwhile wait until no follower is woken, and are read
  * together. The sender of webhooks watches the store itself and has a delay of its own, also 5 ms.
  *
- * Sharing. Followers at one cursor get the same page, with the bytes that the first one has made of
- * it. The last few pages are kept for those that come a little later: a page never changes, and
- * stays valid after its rows are trimmed. A follower behind whose cursor is within one of them gets
- * its rest, and so comes to the cursors of others. The sender of webhooks, which has a pace of its
- * own, shares these pages through `read`.
+ * Sharing. Followers at one position get the same page, with the bytes that the first one has made
+ * of it. The last few pages are kept for those that come a little later: a page never changes, and
+ * stays valid after its rows are trimmed. A follower behind whose position is within one of them
+ * gets its rest, and so comes to the positions of others. The sender of webhooks, which has a pace
+ * of its own, shares these pages through `read`.
  *
- * Failures. While the store is away, live followers wait until it is back. A follower behind gets
- * the error. A stream of events does not wait as long: it ends when its token can no longer be
- * verified, after about 1 s, and its client reconnects.
+ * Failures. While the store is away, live followers wait: a read that failed is repeated every
+ * 250 ms. A follower behind gets the error. A stream of events does not wait as long: it ends when
+ * its token can no longer be verified, after about 1 s, and its client reconnects.
  *
  * Bounds. A page has 256 changes or 1 MiB. Kept: 16 pages, 4 MiB, and always the newest. One read
  * at a time. The store is watched while there are followers.
@@ -44,7 +44,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Position, toCursor, toPosition } from './position.ts'
 import type { JournalEvent, JournalPage } from './row.ts'
 
-/** A page that all followers at one cursor get. */
+/** A page that all followers at one position get. */
 export interface SharedPage extends JournalPage {
   /** Its changes as they are sent, made by the first follower that sends them. */
   bytes?: Buffer
@@ -67,7 +67,7 @@ export interface JournalSource {
 }
 
 interface Follower {
-  cursor: Position | 'oldest'
+  position: Position | 'oldest'
   /** Undefined while it uses a page. */
   queue: Set<Follower> | undefined
   /** Gives it a page, or nothing when it has left. */
@@ -110,7 +110,7 @@ export function buildReader(store: JournalSource): JournalReader {
   let isServing = false
 
   async function* follow(after: Position | 'oldest', signal: AbortSignal) {
-    const follower: Follower = { cursor: after, queue: undefined, give() {}, fail() {} }
+    const follower: Follower = { position: after, queue: undefined, give() {}, fail() {} }
     const leave = () => takeOut(follower).give(undefined)
     signal.addEventListener('abort', leave)
     if (followers++ === 0) watch()
@@ -119,12 +119,12 @@ export function buildReader(store: JournalSource): JournalReader {
         const page = await new Promise<Read | undefined>((resolve, reject) => {
           follower.give = resolve
           follower.fail = reject
-          enqueue(follower, follower.cursor === end ? idle : behind)
+          enqueue(follower, follower.position === end ? idle : behind)
         })
         if (page === undefined) return
         yield page
         if (typeof page === 'string') return
-        follower.cursor = page.end
+        follower.position = page.end
       }
     } finally {
       signal.removeEventListener('abort', leave)
@@ -183,17 +183,17 @@ export function buildReader(store: JournalSource): JournalReader {
     isServing = false
   }
 
-  /** One turn of the event loop: a page for the first of a queue, and others at its cursor. */
+  /** One turn of the event loop: a page for the first of a queue, and others at its position. */
   async function serveFirst(queue: Set<Follower>): Promise<void> {
     const [first] = queue
     if (first === undefined) return
-    const { cursor } = first
-    const reading = queue === behind ? readOn(cursor) : read(cursor)
+    const { position } = first
+    const reading = queue === behind ? readOn(position) : read(position)
     const page = await reading.catch(() => undefined)
     const bytes = page === undefined ? 0 : toSize(page)
     let room = bytesPerTurn
     for (const follower of queue) {
-      if (follower.cursor !== cursor) continue
+      if (follower.position !== position) continue
       if (page === undefined) {
         if (queue === behind) reading.catch(takeOut(follower).fail)
         else {
@@ -205,7 +205,7 @@ export function buildReader(store: JournalSource): JournalReader {
         room -= Math.max(minBytesOfTurn, bytes)
         if (room <= 0) return
       } else if (page.end === end) {
-        follower.cursor = end
+        follower.position = end
         enqueue(follower, idle)
       }
     }
@@ -223,7 +223,7 @@ export function buildReader(store: JournalSource): JournalReader {
     return kept.reading
   }
 
-  /** The rest of a kept page, if the cursor is within one. From its end on, followers share. */
+  /** The rest of a kept page, if the position is within one. From its end on, followers share. */
   async function readOn(after: Position | 'oldest'): Promise<Read> {
     for (const { page } of pages) {
       if (page === undefined) continue
