@@ -114,6 +114,18 @@ describe('the reference', { skip: browserMissing }, () => {
     assert.equal((await service.call({ path: '/plants/7' })).body, JSON.stringify({ id: 7, name }))
   })
 
+  it('has no example that leaves out a condition', async () => {
+    const { page } = await visit(`${service.url}/docs`)
+    const remove = page.locator('#deletePlant')
+    await remove.getByLabel('Example').first().selectOption('Client')
+    await remove.getByText('Optional parameters').click()
+    await remove.getByLabel('If-Match').fill('"1"')
+    const example = remove.locator('pre[aria-label="Example"]')
+    assert.match((await example.textContent()) ?? '', /ifMatch: '"1"'/)
+    await remove.getByLabel('If-None-Match').fill('"1"')
+    assert.match((await example.textContent()) ?? '', /has no ifNoneMatch here/)
+  })
+
   it('follows deep links, and lists the title of every operation', async () => {
     const { page } = await visit(`${service.url}/docs#deletePlant-404`)
     await page.locator('[id="deletePlant-404"]').waitFor()

@@ -46,11 +46,18 @@ const calls: Readonly<Record<string, (request: TypedRequest) => string>> = {
 function toClient(request: TypedRequest): string {
   const call = calls[request.operationId]
   if (call === undefined) return 'The client has no call for this. Use curl, or fetch.'
+  const text = call(request)
+  const { 'If-Match': ifMatch, 'If-None-Match': ifNoneMatch } = request.values
+  const lost = Object.entries({ ifMatch, ifNoneMatch }).find(
+    ([name, value]) => !text.includes(toMembers({ [name]: value })),
+  )
+  // A copy of the call without its condition would do more than the request.
+  if (lost !== undefined) return `The client has no ${lost[0]} here. Use curl, or fetch.`
   const base = new URL('.', request.url).href.replace(/\/(?:plants\/)?$/, '')
   return `import { PlantStore } from 'plant-store/client'
 
 const plants = new PlantStore({ url: ${toScriptText(base)}, token: process.env.TOKEN })
-${call(request)}`
+${text}`
 }
 
 function toOptions(members: Readonly<Record<string, string | undefined>>): string {
