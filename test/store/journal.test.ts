@@ -11,7 +11,6 @@ import {
   type Store,
   toPlant,
 } from '../../src/store/store.ts'
-import { newReceiver } from '../../src/webhooks/receiver.ts'
 import { everyEngine } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -350,19 +349,6 @@ for (const engine of everyEngine) {
       await other.createPlant({ id: 2n, name: 'of another' })
       await waitUntil(() => wakes > before, 'the change of another is noticed')
       assert.equal((await readPage(store)).events.length, 2)
-    })
-
-    it('wakes nobody for writes that it does not record', async () => {
-      const store = await engine.open(await engine.newUrl())
-      let wakes = 0
-      releaseAfterTest(store.watchJournal(() => wakes++))
-      await store.createPlant({ id: 1n, name: 'recorded' })
-      await waitUntil(() => wakes > 1, 'the first look has passed')
-      const before = wakes
-      await store.noteTokenUses([{ id: 'none', at: 1 }])
-      const position = await store.journalEnd()
-      await store.receivers.add(newReceiver({ url: 'http://127.0.0.1:1', types: [], position }))
-      assert.equal(wakes, before)
     })
 
     it('is the same sequence for all, and leads to what the store holds', async () => {

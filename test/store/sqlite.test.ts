@@ -15,6 +15,7 @@ import { makeDurable, openConnection } from '../../src/store/sqlite/connection.t
 import { assertCommitsAreSynced } from '../../src/store/sqlite/durability.ts'
 import { migrations } from '../../src/store/sqlite/migrations.ts'
 import { UnusableStore } from '../../src/store/store.ts'
+import { newReceiver } from '../../src/webhooks/receiver.ts'
 import { breakSync } from '../support/broken-sync.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
@@ -113,6 +114,21 @@ describe('a SQLite file', () => {
     const store = openSqliteStore(':memory:')
     await store.createPlant({ id: 1n, name: 'x' })
     assert.equal((await store.getPlant(1n))?.name, 'x')
+  })
+})
+
+describe('the journal of a store that commits in place', () => {
+  it('wakes nobody for writes that it does not record', async () => {
+    const store = openSqliteStore(join(newFolder(), 'plants.db'), { writer: 'in place' })
+    let wakes = 0
+    releaseAfterTest(store.watchJournal(() => wakes++))
+    await store.createPlant({ id: 1n, name: 'recorded' })
+    await waitUntil(() => wakes > 1, 'the first poll has passed')
+    const before = wakes
+    await store.noteTokenUses([{ id: 'none', at: 1 }])
+    const position = await store.journalEnd()
+    await store.receivers.add(newReceiver({ url: 'http://127.0.0.1:1', types: [], position }))
+    assert.equal(wakes, before)
   })
 })
 
