@@ -17,8 +17,8 @@ import {
 } from './operation.ts'
 import { operations } from './operations.ts'
 import { healthChecks } from './pages.ts'
-import { type ParameterName, parameters, toRequestName } from './parameters.ts'
-import { type AnyShape, type ArrayShape, int64Bounds, type ObjectShape } from './schema.ts'
+import { idParameter, type ParameterName, parameters, toRequestName } from './parameters.ts'
+import type { AnyShape, ArrayShape, ObjectShape } from './schema.ts'
 import { ErrorBody } from './shapes.ts'
 import { testEvent, webhookAnswers, webhookHeaders, webhooks } from './webhooks.ts'
 
@@ -42,10 +42,19 @@ const introduction = `A plant store over HTTP with JSON bodies.
 - Every response header is listed, except those of HTTP itself: \`Date\`, \`Connection\`,
   \`Keep-Alive\`, \`Content-Type\`, \`Content-Length\` and \`Transfer-Encoding\`.`
 
-/** The document as text for people and for diffs: the innermost parts are one line each. */
+/** The document as text for people and for diffs: a part that fits into a line is one line. */
 export function printOpenApi(at: { baseUrl: string }): string {
-  const text = JSON.stringify(buildOpenApi(at), null, 1)
-  return `${text.replace(/[{[]\n[^{}[\]]{1,100}\n\s*[}\]]/g, (part) => part.replace(/\n\s*/g, ' '))}\n`
+  return `${print(buildOpenApi(at), '\n')}\n`
+}
+
+function print(value: unknown, newLine: string): string {
+  const line = JSON.stringify(value, null, 1).replaceAll(/\n\s*/g, ' ')
+  if (line.length <= 100 || typeof value !== 'object' || value === null) return line
+  const inner = `${newLine} `
+  const parts = Object.entries(value).map(([name, part]) => {
+    return `${Array.isArray(value) ? '' : `${JSON.stringify(name)}: `}${print(part, inner)}`
+  })
+  return `${line.at(0)}${inner}${parts.join(`,${inner}`)}${newLine}${line.at(-1)}`
 }
 
 /** The OpenAPI document of the service at this URL: a pure function of the contract. */
@@ -208,15 +217,6 @@ function buildLinks({ path }: Operation, { headers }: Success): Json {
   return { links: Object.fromEntries(links) }
 }
 
-const idParameter = {
-  name: 'id',
-  in: 'path',
-  required: true,
-  description: 'The id of the plant: digits with an optional minus sign, without leading zeros.',
-  schema: toSchema({ type: 'integer', format: 'int64', ...int64Bounds }),
-  example: 1,
-}
-
 /** The names of responses, by status. */
 const statusNames: Record<ErrorStatus, string> = {
   400: 'BadRequest',
@@ -326,9 +326,10 @@ export function buildComponents() {
     Json
   >
   const shapes = new Map<string, ObjectShape | ArrayShape>()
+  const forms = new Map<HeaderName, HeaderForm>()
 
   function refer(kind: Kind, name: string, build: () => Json): Json {
-    collected[kind][name] ??= build()
+    collected[kind][name] ??= toJson(build())
     return { $ref: `#/components/${kind}/${name}` }
   }
 
@@ -340,7 +341,7 @@ export function buildComponents() {
       throw new Error(`Two different shapes of the contract have the title "${title}".`)
     }
     shapes.set(title, shape)
-    return refer('schemas', title, () => toSchema({ ...shape, ...referToParts(shape) }) as Json)
+    return refer('schemas', title, () => ({ ...shape, ...referToParts(shape) }))
   }
 
   function referToParts(shape: ObjectShape | ArrayShape): Json {
@@ -358,41 +359,40 @@ export function buildComponents() {
   }
 
   function referToHeaders({ always, sometimes }: CarriedHeaders): Json {
-    const required = always.map((name) => [
-      name,
-      refer('headers', name, () => toHeader(name, { required: true })),
-    ])
-    const optional = sometimes.map((name) => [
-      name,
-      refer('headers', `${name}-Optional`, () => toHeader(name)),
-    ])
+    const required = always.map((name) => [name, referToHeader(name, 'Required')])
+    const optional = sometimes.map((name) => [name, referToHeader(name, 'Optional')])
     return Object.fromEntries([...required, ...optional])
   }
 
+  /** The form of a header that comes first has its plain name, the other one a suffix. */
+  function referToHeader(name: HeaderName, form: HeaderForm): Json {
+    const plain = forms.get(name) ?? form
+    forms.set(name, plain)
+    return refer('headers', plain === form ? name : `${name}-${form}`, () => toHeader(name, form))
+  }
+
   function referToParameter(name: ParameterName): Json {
-    return refer('parameters', name, () => ({
-      ...(toSchema(parameters[name]) as Json),
-      name: toRequestName(name),
-    }))
+    return refer('parameters', name, () => ({ ...parameters[name], name: toRequestName(name) }))
   }
 
   return { collected, refer, referToShape, referToHeaders, referToParameter }
 }
 
 type Kind = 'schemas' | 'parameters' | 'headers' | 'responses'
+type HeaderForm = 'Required' | 'Optional'
 
-function toHeader(name: HeaderName, options: { required?: true } = {}): Json {
+function toHeader(name: HeaderName, form: HeaderForm): Json {
   const { description, schema, example } = headers[name]
-  return { description, ...options, schema, example }
+  return { description, ...(form === 'Required' && { required: true }), schema, example }
 }
 
 function isSame(one: ObjectShape | ArrayShape, other: ObjectShape | ArrayShape): boolean {
-  return JSON.stringify(toSchema(one)) === JSON.stringify(toSchema(other))
+  return JSON.stringify(toJson(one)) === JSON.stringify(toJson(other))
 }
 
-/** A schema as JSON. A bigint keeps all of its digits. */
-function toSchema(schema: unknown): unknown {
-  if (typeof schema === 'bigint') return JSON.rawJSON(String(schema))
-  if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return schema
-  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, toSchema(value)]))
+/** A part as JSON. A bigint keeps all of its digits. */
+function toJson(value: unknown): unknown {
+  if (typeof value === 'bigint') return JSON.rawJSON(String(value))
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, toJson(member)]))
 }

@@ -151,6 +151,16 @@ export const parameters = {
   },
 } as const satisfies Record<string, Parameter>
 
+/** The id in the path. */
+export const idParameter = {
+  name: 'id',
+  in: 'path',
+  required: true,
+  description: 'The id of the plant: digits with an optional minus sign, without leading zeros.',
+  schema: { type: 'integer', format: 'int64', ...int64Bounds },
+  example: 1,
+} as const
+
 export type ParameterName = keyof typeof parameters
 
 /** The name of a parameter in a request. */

@@ -18,6 +18,10 @@ describe('the OpenAPI document', () => {
     assert.equal(committed, printOpenApi({ baseUrl: '/' }))
   })
 
+  it('takes less than 90,000 bytes', () => {
+    assert.ok(Buffer.byteLength(committed) < 90_000, `${Buffer.byteLength(committed)} bytes`)
+  })
+
   it('passes the recommended rules of Redocly without an error or a warning', async () => {
     assert.deepEqual(await lint(committed), [])
   })

@@ -21,7 +21,7 @@ export function buildShapes({ components: { schemas } }: ApiDocument): HTMLEleme
 
 export function buildHeaders({ components: { headers } }: ApiDocument): HTMLElement {
   const known = Object.entries(headers).map(([name, header]) => {
-    return [name.replace(/-Optional$/, ''), header] as const
+    return [name.replace(/-(Optional|Required)$/, ''), header] as const
   })
   return element(
     'dl',
