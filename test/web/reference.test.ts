@@ -142,6 +142,22 @@ describe('the reference', { skip: browserMissing }, () => {
     assert.ok(page.url().endsWith('#listPlants'))
   })
 
+  it('fits each operation on a screen of 1280 by 720 pixels, below the bar', async () => {
+    const viewport = { width: 1280, height: 720 }
+    const { page } = await visit(`${service.url}/docs`, { viewport })
+    await page.getByRole('heading', { name: 'Create a plant', exact: true }).waitFor()
+    const bar = Number(
+      await page.evaluate(
+        'parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop)',
+      ),
+    )
+    for (const { operationId } of operations) {
+      const box = await page.locator(`[id="${operationId}"]`).boundingBox()
+      const heightPx = bar + (box?.height ?? viewport.height)
+      assert.ok(heightPx <= viewport.height, `${operationId} needs ${heightPx} pixels`)
+    }
+  })
+
   it('fits a screen of 390 pixels, in the dark, too', async () => {
     const options = { viewport: { width: 390, height: 844 }, colorScheme: 'dark' } as const
     const { page } = await visit(`${service.url}/docs`, options)

@@ -105,9 +105,10 @@ export function listOperations(paths: ApiDocument['paths'], resolve: Resolve): L
   )
 }
 
-/** The example of a body as text. */
+/** The example of a body as text. JSON has spaces, at which a line can break. */
 export function toExampleText({ example }: ApiContent): string {
-  return typeof example === 'string' ? example : JSON.stringify(example)
+  if (typeof example !== 'object') return String(example ?? '')
+  return JSON.stringify(example, null, 1).replaceAll(/\n\s*/g, ' ')
 }
 
 /** Finds what a reference refers to, and its name. */

@@ -111,7 +111,8 @@ function buildChoice(label: string, values: readonly string[]) {
 
 function buildBody(bodies: ReadonlyMap<string, string>): HTMLTextAreaElement {
   const text = [...bodies.values()][0] ?? ''
-  const area = element('textarea', { class: 'code', rows: 4, spellcheck: 'false' })
+  const rows = Math.max(2, text.split('\n').length)
+  const area = element('textarea', { class: 'code', rows, spellcheck: 'false' })
   area.value = text
   return area
 }

@@ -14,7 +14,7 @@ import {
 import { buildErrors, buildOperation } from './operation.ts'
 import { toBlocks, toInline } from './rich-text.ts'
 import { buildHeaders, buildShapes } from './schemas.ts'
-import { buildTryIt } from './try-it.ts'
+import { buildSample, buildTryIt } from './try-it.ts'
 
 const given = takeTokenFromAddress()
 if (given !== undefined) keepToken(given)
@@ -40,9 +40,10 @@ function show(api: ApiDocument): void {
   const webhooks = listOperations(api.webhooks ?? {}, resolve)
   const sections = new Map(
     [...operations, ...webhooks].map((operation) => {
-      const isSent = webhooks.includes(operation)
-      const tryIt = isSent ? undefined : buildForm(operation, resolve, () => input.value)
-      return [operation, buildOperation(operation, resolve, tryIt)]
+      const call = webhooks.includes(operation)
+        ? buildDelivery(operation)
+        : buildForm(operation, resolve, () => input.value)
+      return [operation, buildOperation(operation, resolve, call)]
     }),
   )
   const groups = api.tags.map(({ name, description }) => ({
@@ -136,6 +137,12 @@ function buildForm(operation: ListedOperation, resolve: Resolve, token: () => st
     return new Map(content.map(([type, body]) => [type, toExampleText(body)]))
   }) as [Map<string, string>, Map<string, string>]
   return buildTryIt({ operation, bodies, answers, token })
+}
+
+/** What the service sends to a receiver. */
+function buildDelivery({ requestBody }: ListedOperation): HTMLElement {
+  const [body] = Object.values(requestBody?.content ?? {}).map(toExampleText)
+  return element('div', { class: 'try' }, ...buildSample('Sample body', body ?? ''))
 }
 
 function buildLinks(links: readonly (readonly [id: string, title: string])[]): HTMLElement {

@@ -12,41 +12,51 @@ import type {
 import { toBlocks, toInline } from './rich-text.ts'
 import { describeSchema, linkToSchema } from './schemas.ts'
 
-/** The section of an operation: what it takes and everything that it can answer. */
+/** The section of an operation: what it takes and everything that it can answer, with its call. */
 export function buildOperation(
   { operationId, method, path, summary, description, parameters, ...rest }: ListedOperation,
   resolve: Resolve,
-  tryIt: HTMLElement | undefined,
+  call: HTMLElement,
 ): HTMLElement {
   const body = Object.entries(rest.requestBody?.content ?? {})
   const responses = Object.entries(rest.responses)
-  const isFailure = ([, response]: (typeof responses)[number]) => '$ref' in response
-  const successes = responses.filter((one) => !isFailure(one))
-  const failures = responses.filter(isFailure)
+  const [successes, failures] = [false, true].map((isFailure) =>
+    responses.filter(([, response]) => '$ref' in response === isFailure),
+  ) as [typeof responses, typeof responses]
   return element(
     'section',
     { class: 'operation', id: operationId },
-    element('h3', {}, element('a', { href: `#${operationId}`, class: 'anchor' }, summary)),
     element(
-      'p',
-      { class: 'route' },
-      element('span', { class: 'method' }, method),
-      ' ',
-      element('code', {}, path),
-      method === 'GET' ? element('span', { class: 'note' }, ' also HEAD, OPTIONS') : undefined,
+      'div',
+      { class: 'title' },
+      element('h3', {}, element('a', { href: `#${operationId}`, class: 'anchor' }, summary)),
+      element(
+        'p',
+        {},
+        element('span', { class: 'method' }, method),
+        ' ',
+        element('code', {}, path),
+        method === 'GET' ? element('span', { class: 'note' }, ' also HEAD, OPTIONS') : undefined,
+      ),
     ),
     element(
       'div',
-      { class: tryIt === undefined ? '' : 'columns' },
+      { class: 'columns' },
       element(
         'div',
         { class: 'facts' },
         ...toBlocks(description),
-        ...(body.length === 0 ? [] : [element('h4', {}, 'Body'), toBodies(body)]),
-        ...(parameters.length === 0
-          ? []
-          : [element('h4', {}, 'Parameters'), toParameters(parameters)]),
-        element('h4', {}, 'Answers'),
+        element(
+          'dl',
+          {},
+          ...(body.length === 0 ? [] : [element('dt', {}, 'Body'), toBodies('dd', body)]),
+          ...parameters.flatMap(toParameter),
+        ),
+      ),
+      element(
+        'div',
+        { class: 'facts' },
+        call,
         element(
           'dl',
           {},
@@ -54,54 +64,54 @@ export function buildOperation(
             toAnswer(operationId, status, response as ApiResponse, resolve),
           ),
         ),
-        ...(failures.length === 0
-          ? []
-          : [
-              element('h4', {}, 'Errors'),
-              element(
-                'ul',
-                { class: 'errors' },
-                ...failures.map(([status, response]) =>
-                  toError(operationId, status, response as Reference, resolve),
-                ),
-              ),
-            ]),
       ),
-      tryIt,
     ),
+    failures.length === 0
+      ? undefined
+      : element(
+          'div',
+          { class: 'errors' },
+          element('h4', {}, 'Errors'),
+          element(
+            'ul',
+            {},
+            ...failures.map(([status, response]) =>
+              toError(operationId, status, response as Reference, resolve),
+            ),
+          ),
+        ),
   )
 }
 
-function toParameters(parameters: readonly ApiParameter[]): HTMLElement {
-  return element(
-    'dl',
-    {},
-    ...parameters.flatMap(({ name, in: place, required, description, schema }) => [
-      element(
-        'dt',
-        {},
-        element('code', {}, name),
-        element('span', { class: 'note' }, ` ${place}, ${required ? 'required' : 'optional'}`),
-      ),
-      element(
-        'dd',
-        {},
-        ...toInline(description),
-        ' ',
-        element('span', { class: 'note' }, describeSchema(schema)),
-      ),
-    ]),
-  )
+function toParameter({ name, in: place, required, description, schema }: ApiParameter) {
+  return [
+    element(
+      'dt',
+      {},
+      element('code', {}, name),
+      element('span', { class: 'note' }, ` ${place}, ${required ? 'required' : 'optional'}`),
+    ),
+    element(
+      'dd',
+      {},
+      ...toInline(description),
+      ' ',
+      element('span', { class: 'note' }, describeSchema(schema)),
+    ),
+  ]
 }
 
-function toBodies(content: readonly (readonly [type: string, body: ApiContent])[]): HTMLElement {
+function toBodies(
+  tag: 'p' | 'dd',
+  content: readonly (readonly [type: string, body: ApiContent])[],
+): HTMLElement {
   const bodies = content.flatMap(([type, { schema }], index) => [
-    ...(index > 0 ? [', '] : []),
+    ...(index > 0 ? [' · '] : []),
     element('code', {}, type),
     ' ',
     ...linkToSchema(schema),
   ])
-  return element('p', { class: 'note' }, ...bodies)
+  return element(tag, { class: 'note' }, ...bodies)
 }
 
 function toAnswer(
@@ -118,7 +128,7 @@ function toAnswer(
       'dd',
       {},
       ...toBlocks(description),
-      bodies.length === 0 ? undefined : toBodies(bodies),
+      bodies.length === 0 ? undefined : toBodies('p', bodies),
       toHeaders(headers, resolve),
     ),
   ]

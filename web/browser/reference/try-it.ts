@@ -1,6 +1,5 @@
 import { whileBusy } from '../dom/dialog.ts'
 import { element, fill } from '../dom/element.ts'
-import { buildField } from '../dom/field.ts'
 import { findTokenFault } from '../page/token.ts'
 import { showAnswer } from './answer.ts'
 import type { ListedOperation } from './document.ts'
@@ -24,10 +23,8 @@ export function buildTryIt({ operation, bodies, answers, token }: TryParts): HTM
   const problem = element('p', { class: 'refusal', role: 'alert' })
   const answer = element('div', { class: 'answer', 'aria-live': 'polite' })
   const code = element('code')
-  const kind = buildField(
-    'Example',
-    element('select', {}, ...Object.keys(examples).map((name) => element('option', {}, name))),
-  )
+  const kinds = Object.keys(examples).map((name) => element('option', {}, name))
+  const kind = element('select', { 'aria-label': 'Example' }, ...kinds)
   const copy = element('button', { type: 'button' }, 'Copy')
   const needsToken = operation.security?.length !== 0
 
@@ -39,7 +36,7 @@ export function buildTryIt({ operation, bodies, answers, token }: TryParts): HTM
   }
 
   function showExample(): void {
-    fill(code, examples[kind.control.value]?.(read()))
+    fill(code, examples[kind.value]?.(read()))
   }
 
   async function run(): Promise<void> {
@@ -79,21 +76,21 @@ export function buildTryIt({ operation, bodies, answers, token }: TryParts): HTM
       },
     },
     ...inputs.elements,
-    element('div', { class: 'buttons' }, send, stop),
+    element('div', { class: 'buttons' }, send, stop, kind, copy),
     problem,
-    element('div', { class: 'example' }, kind.element, copy),
     element('pre', { tabindex: 0, 'aria-label': 'Example' }, code),
     answer,
   )
   const [sample] = answers.values()
-  if (sample !== undefined) {
-    const title = element('p', { class: 'note' }, 'A sample answer')
-    fill(
-      answer,
-      title,
-      element('pre', { tabindex: 0, 'aria-label': 'Sample answer' }, element('code', {}, sample)),
-    )
-  }
+  if (sample !== undefined) fill(answer, ...buildSample('Sample answer', sample))
   showExample()
   return form
+}
+
+/** An example of a body, with a title. */
+export function buildSample(title: string, text: string): HTMLElement[] {
+  return [
+    element('p', { class: 'note' }, title),
+    element('pre', { tabindex: 0, 'aria-label': title }, element('code', {}, text)),
+  ]
 }
