@@ -1,7 +1,7 @@
+import { randomFillSync } from 'node:crypto'
+import type { NewPlant, Plant } from '../contract/shapes.ts'
 import { type Change, type Outcome, toCreateOnce, toImport } from './changes.ts'
-import { rowBytes, toHeldBytes } from './held-bytes.ts'
-import { followTokenId, type Store, type Version } from './store.ts'
-import { toVersioned } from './version.ts'
+import { followTokenId, type Store, type Version, type VersionedPlant } from './store.ts'
 
 type PlantWrites = Pick<
   Store,
@@ -46,4 +46,29 @@ export function buildPlantWrites(write: Write, newVersion: () => Version): Plant
       return write({ kind: 'follow', ...change }, bytes)
     },
   }
+}
+
+const pool = new BigUint64Array(512)
+let next = pool.length
+
+/** A new version: 63 random bits from a pool, which saves system calls. */
+export function randomVersion(): Version {
+  if (next === pool.length) {
+    randomFillSync(pool)
+    next = 0
+  }
+  return (pool[next++] as bigint) >> 1n
+}
+
+/** A plant with its version. Object spread would take five times as long. */
+export function toVersioned({ id, name, tag }: NewPlant, version: Version): VersionedPlant {
+  return tag === undefined ? { id, name, version } : { id, name, tag, version }
+}
+
+/** The memory that a row holds in addition to the text of its plant. */
+export const rowBytes = 64
+
+/** How much memory a plant holds while it waits. */
+function toHeldBytes({ name, tag = '' }: Plant): number {
+  return rowBytes + 2 * (name.length + tag.length)
 }

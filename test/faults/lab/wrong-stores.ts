@@ -1,5 +1,5 @@
+import { randomVersion } from '../../../src/store/plant-writes.ts'
 import type { Store, VersionedPlant } from '../../../src/store/store.ts'
-import { randomVersion } from '../../../src/store/version.ts'
 
 /** Spoils a store on purpose. */
 export type Spoil = (store: Store) => Store
