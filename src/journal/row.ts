@@ -70,6 +70,52 @@ export function toRow(lines: readonly string[]): JournalRow {
   return { at: Date.now(), nonce: newNonce(), count: lines.length, changes: lines.join('\n') }
 }
 
+/** Collects the effects of a commit as rows of the journal. */
+export interface Recorder {
+  record(kind: Kind, tokenId: string | undefined, plant: StoredPlant): void
+  /** How many characters were recorded since the last `take`. */
+  recorded(): number
+  /** Returns the rows recorded since the last `take`. */
+  take(): JournalRow[]
+  /** Drops the rows recorded since the last `take`. */
+  discard(): void
+}
+
+export function buildRecorder(): Recorder {
+  let lines: string[] = []
+  let full: JournalRow[] = []
+  let recorded = 0
+
+  function closeRow(): void {
+    if (lines.length > 0) full.push(toRow(lines))
+    lines = []
+  }
+
+  function discard(): void {
+    lines = []
+    full = []
+    recorded = 0
+  }
+
+  return {
+    record(kind, tokenId, plant) {
+      const line = toLine(kind, tokenId, plant)
+      lines.push(line)
+      recorded += line.length
+      // Splits large commits, so that a page of events needs about one row.
+      if (recorded > limits.pageBytes * (full.length + 1)) closeRow()
+    },
+    recorded: () => recorded,
+    take() {
+      closeRow()
+      const taken = full
+      discard()
+      return taken
+    },
+    discard,
+  }
+}
+
 /** The plant of a change, with an exact id. */
 export function toPlant({ plantJson }: JournalEvent): StoredPlant {
   const id = BigInt(plantJson.slice('{"id":'.length, plantJson.indexOf(',')))

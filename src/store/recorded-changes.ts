@@ -1,4 +1,4 @@
-import { buildRecorder, type Recorder } from '../journal/recorder.ts'
+import { buildRecorder, type Recorder } from '../journal/row.ts'
 import { apply, type Change, type Outcome, type Rows } from './changes.ts'
 
 /** Applies changes to rows and records their effects for the journal. */

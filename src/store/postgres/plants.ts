@@ -1,7 +1,6 @@
 import { limits } from '../../contract/limits.ts'
 import type { StoredPlant } from '../../contract/shapes.ts'
-import { buildRecorder } from '../../journal/recorder.ts'
-import type { JournalRow } from '../../journal/row.ts'
+import { buildRecorder, type JournalRow } from '../../journal/row.ts'
 import type { KeyUse, Rows } from '../changes.ts'
 import { toVersioned } from '../plant-writes.ts'
 import type { CreateKey, Followed, VersionedPlant } from '../store.ts'
