@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { limits } from '../contract/limits.ts'
 import { findUnmet, type Precondition } from '../contract/precondition.ts'
 import type { NewPlant } from '../contract/shapes.ts'
+import { buildRecorder, type Recorder } from '../journal/row.ts'
 import type {
   CreatedOnce,
   CreateKey,
@@ -179,4 +180,37 @@ function importOne(rows: Rows, plant: VersionedPlant, onConflict: OnConflict): I
 function toFingerprint({ id, name, tag }: NewPlant): Uint8Array {
   const text = JSON.stringify([String(id), name, ...(tag === undefined ? [] : [tag])])
   return createHash('sha256').update(text).digest()
+}
+
+/** Applies changes to rows and records their effects for the journal. */
+export interface RecordedChanges extends Omit<Recorder, 'record'> {
+  apply<One extends Change>(change: One): Outcome<One>
+}
+
+export function recordChanges(rows: Rows): RecordedChanges {
+  const { record, ...recorder } = buildRecorder()
+  let tokenId: string | undefined
+  const recordedRows: Rows = {
+    ...rows,
+    insert(plant) {
+      const isInserted = rows.insert(plant)
+      if (isInserted) record('c', tokenId, plant)
+      return isInserted
+    },
+    update(plant) {
+      rows.update(plant)
+      record('r', tokenId, plant)
+    },
+    delete(plant) {
+      rows.delete(plant)
+      record('d', tokenId, plant)
+    },
+  }
+  return {
+    ...recorder,
+    apply(change) {
+      tokenId = change.tokenId
+      return apply(recordedRows, change)
+    },
+  }
 }

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Batched } from '../batcher.ts'
-import type { Change, Create, Import } from '../changes.ts'
-import { recordChanges } from '../recorded-changes.ts'
+import { type Change, type Create, type Import, recordChanges } from '../changes.ts'
 import type { ImportOutcome } from '../store.ts'
 import { isConflict, isLoss, isTimeout, isUnwritable, toWriteFailure } from './failures.ts'
 import { insertAllOrNone, loadRows } from './plants.ts'

@@ -1,6 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { apply, type Change, type Outcome } from '../changes.ts'
-import { type RecordedChanges, recordChanges } from '../recorded-changes.ts'
+import {
+  apply,
+  type Change,
+  type Outcome,
+  type RecordedChanges,
+  recordChanges,
+} from '../changes.ts'
 import type { TokenRecord, TokenUse } from '../store.ts'
 import { isBusy, toCommitFailure, toRefusal } from './failures.ts'
 import { buildJournalStatements } from './journal.ts'
