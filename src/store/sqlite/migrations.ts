@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { maxIndexedBytes, toTagKey } from './tag-key.ts'
+import { maxIndexedBytes, toTagKey } from './plants.ts'
 
 /** The schema, step by step. A released step is never edited: add another one. */
 export const migrations: readonly string[] = [

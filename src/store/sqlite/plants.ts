@@ -1,9 +1,9 @@
+import { hash } from 'node:crypto'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { limits } from '../../contract/limits.ts'
 import type { KeyUse, Rows } from '../changes.ts'
 import { toFirstId } from '../lists.ts'
 import type { Followed, ListQuery, PlantPage, VersionedPlant } from '../store.ts'
-import { toTagKey } from './tag-key.ts'
 
 /** Rows are arrays, because in the binding the names of columns cost more than their values. */
 type FollowedRow = [source: string | null, position: string | null, revision: bigint]
@@ -33,6 +33,15 @@ const descending = { fromId: 'id <= ?2', byId: 'ORDER BY id DESC' }
 /** The keys deleted in one step: few enough not to delay requests. */
 const keysPerStep = 500
 
+/** Longer tags are indexed by their hash, so that a look-up reads no more than this of a tag. */
+export const maxIndexedBytes = 100
+
+/** The value of the column `tag_key`: the hash of a long tag; null for any other, and for none. */
+export function toTagKey(tag: string | undefined): Buffer | null {
+  if (tag === undefined || Buffer.byteLength(tag) <= maxIndexedBytes) return null
+  return hash('sha256', tag, 'buffer')
+}
+
 /** The condition that finds the plants of a tag through the index. */
 function hasTag(parameter: string): string {
   return `coalesce(tag_key, tag) = ${parameter} AND tag IS NOT NULL`
@@ -41,11 +50,6 @@ function hasTag(parameter: string): string {
 /** The key of a tag in the index. */
 function toIndexKey(tag: string): string | Buffer {
   return toTagKey(tag) ?? tag
-}
-
-/** The value of the column `tag_key`. */
-function toKeyOf(tag: string | undefined): Buffer | null {
-  return tag === undefined ? null : toTagKey(tag)
 }
 
 /** The statements on plants and keys. Those of `Rows` run inside the transaction of a batch. */
@@ -86,11 +90,11 @@ export function buildPlantStatements(db: DatabaseSync) {
     },
 
     insert({ id, name, tag, version }) {
-      return insert.run(id, name, tag ?? null, version, toKeyOf(tag)).changes === 1n
+      return insert.run(id, name, tag ?? null, version, toTagKey(tag)).changes === 1n
     },
 
     update({ id, name, tag, version }) {
-      update.run(name, tag ?? null, version, toKeyOf(tag), id)
+      update.run(name, tag ?? null, version, toTagKey(tag), id)
     },
 
     delete({ id }) {
