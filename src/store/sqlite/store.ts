@@ -60,9 +60,10 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   const selectCommits = db.prepare('PRAGMA data_version')
   const watch = buildWatch(() => selectCommits.get()?.data_version, pollMs)
   const batcher = buildBatcher(commit, { ...bounds, ...overrides }, writer.commitDelayMs)
+  let isProved = false
 
   function commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
-    prove()
+    if (!isProved) prove()
     const outcomes = commitOrRescue(batch)
     // Tokens, leases and deliveries are not in the journal.
     if (batch.every(({ change }) => isOwn(change))) return outcomes
@@ -75,6 +76,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   function prove(): void {
     try {
       requireSyncs(db)
+      isProved = true
     } catch (error) {
       throw isOutOfSpace(error) ? diskFull(error) : diskFailed(error)
     }
