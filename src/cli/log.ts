@@ -1,6 +1,6 @@
 import { type Config, WrongConfig } from '../config.ts'
 import { toMs } from '../contract/durations.ts'
-import { toPathId } from '../contract/int64.ts'
+import { toPathId } from '../contract/values.ts'
 import { butNot } from '../contract/wrong-value.ts'
 import { buildReader, type JournalReader, type Read } from '../journal/reader.ts'
 import {

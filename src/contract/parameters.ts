@@ -1,6 +1,6 @@
 import { delimiterNames } from './formats.ts'
 import { int64Bounds, storablePattern } from './schema.ts'
-import { maxSearchedCharacters } from './text.ts'
+import { maxSearchedCharacters } from './values.ts'
 
 /**
  * A parameter of a request. None has an example: documentation viewers fill examples in and send

@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import { delimiterNames, delimiters } from '../contract/formats.ts'
-import { int64Range, toPathId } from '../contract/int64.ts'
 import {
   type ConflictRule,
   conflictRules,
@@ -14,7 +13,13 @@ import {
   toRequestName,
 } from '../contract/parameters.ts'
 import type { States } from '../contract/precondition.ts'
-import { expectedSearch, isSearchable, isStorable } from '../contract/text.ts'
+import {
+  expectedSearch,
+  int64Range,
+  isSearchable,
+  isStorable,
+  toPathId,
+} from '../contract/values.ts'
 import { butNot } from '../contract/wrong-value.ts'
 import { toCursor } from '../journal/position.ts'
 import type { Position } from '../store/store.ts'

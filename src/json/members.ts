@@ -1,5 +1,5 @@
 import { Failure } from '../contract/errors.ts'
-import { type NotInt64, toInt64 } from '../contract/int64.ts'
+import { type NotInt64, toInt64 } from '../contract/values.ts'
 import { readString, scan } from './scan.ts'
 
 /** A value that fits no member of any shape. Messages only need its kind. */

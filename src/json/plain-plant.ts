@@ -1,5 +1,5 @@
-import { toInt64 } from '../contract/int64.ts'
 import type { NewPlant } from '../contract/shapes.ts'
+import { toInt64 } from '../contract/values.ts'
 
 /**
  * A plant as nearly every client writes it: members in this order, an id in digits, no escapes.

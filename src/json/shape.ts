@@ -1,7 +1,6 @@
 import { Failure } from '../contract/errors.ts'
-import { int64Range } from '../contract/int64.ts'
 import type { BodyShape, ValueOf } from '../contract/schema.ts'
-import { isStorable } from '../contract/text.ts'
+import { int64Range, isStorable } from '../contract/values.ts'
 import { type Found, type Members, readMembers, toKind } from './members.ts'
 import { plainNames, readPlainPlant } from './plain-plant.ts'
 

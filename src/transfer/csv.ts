@@ -1,5 +1,4 @@
-import { int64Range, toPathId } from '../contract/int64.ts'
-import { isStorable } from '../contract/text.ts'
+import { int64Range, isStorable, toPathId } from '../contract/values.ts'
 import { type Columns, type HeaderRow, isBeforeHeader, readHeader } from './csv-header.ts'
 import { countQuotes, type Fields, parseRecord } from './csv-record.ts'
 import { type Entry, type Reader, UnreadableFile } from './entry.ts'

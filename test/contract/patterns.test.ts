@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { type ParameterName, parameters } from '../../src/contract/parameters.ts'
 import { NewPlant } from '../../src/contract/shapes.ts'
-import { isStorable } from '../../src/contract/text.ts'
+import { isStorable } from '../../src/contract/values.ts'
 import { buildParameterReader } from '../../src/http/parameters.ts'
 
 /** Text of the characters that lists of entity tags are made of, and of some others. */

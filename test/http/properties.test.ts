@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import fc from 'fast-check'
-import { isStorable } from '../../src/contract/text.ts'
+import { isStorable } from '../../src/contract/values.ts'
 import { engines } from '../support/engines.ts'
 import { startService, type TestService } from '../support/service.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { isStorable } from '../../../src/contract/text.ts'
+import { isStorable } from '../../../src/contract/values.ts'
 import type { Engine } from '../../support/engines.ts'
 import { newTokenRecord } from '../../support/token-record.ts'
 import type { Shared } from './shared.ts'

@@ -1,6 +1,5 @@
-import { int64Range, toPathId } from '../../../src/contract/int64.ts'
 import { limits } from '../../../src/contract/limits.ts'
-import { isStorable } from '../../../src/contract/text.ts'
+import { int64Range, isStorable, toPathId } from '../../../src/contract/values.ts'
 import { element } from '../dom/element.ts'
 import { buildField, buildTextControl, type Field, keepText } from '../dom/field.ts'
 import type { Plant } from './rows.ts'

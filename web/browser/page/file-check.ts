@@ -1,7 +1,6 @@
 import type { PlantStore } from '../../../client/index.ts'
-import { toInt64, toPathId } from '../../../src/contract/int64.ts'
 import { int64Bounds } from '../../../src/contract/schema.ts'
-import { isStorable } from '../../../src/contract/text.ts'
+import { isStorable, toInt64, toPathId } from '../../../src/contract/values.ts'
 import { type FileFormat, isGzip } from './files.ts'
 
 /** How much of a file is checked before it is imported. */

@@ -1,5 +1,4 @@
-import { toPathId } from '../../../src/contract/int64.ts'
-import { expectedSearch, isSearchable } from '../../../src/contract/text.ts'
+import { expectedSearch, isSearchable, toPathId } from '../../../src/contract/values.ts'
 import { element, fill, icon } from '../dom/element.ts'
 import { buildField } from '../dom/field.ts'
 import { findIdFault, findTextFault } from './fields.ts'

@@ -1,5 +1,7 @@
 import { int64Bounds } from './schema.ts'
 
+/** The values that a plant consists of: exact 64-bit integers, and text that can be stored. */
+
 const { minimum, maximum } = int64Bounds
 const maxDigits = 19
 
@@ -53,3 +55,18 @@ function withoutLeadingZeros(digits: string): string {
   while (start < digits.length && digits[start] === '0') start++
   return digits.slice(start)
 }
+
+/** Whether every engine can store this text and return it byte for byte. */
+export function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0')
+}
+
+/** The longest text to search for, in characters. */
+export const maxSearchedCharacters = 1_000
+
+/** Whether a text can be searched for. */
+export function isSearchable(text: string): boolean {
+  return isStorable(text) && [...text].length <= maxSearchedCharacters
+}
+
+export const expectedSearch = `text of at most ${maxSearchedCharacters} characters, without NUL characters`

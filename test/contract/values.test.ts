@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { type NotInt64, toInt64, toPathId } from '../../src/contract/int64.ts'
+import { type NotInt64, toInt64, toPathId } from '../../src/contract/values.ts'
 
 const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
 
