@@ -1,9 +1,8 @@
+import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { Failure, overloaded } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
-import { decodeBody, isBlank } from '../json/decode.ts'
-import { isMediaType, otherMediaType } from './negotiation.ts'
 import {
   awaitsContinue,
   bodyEndedEarly,
@@ -47,6 +46,56 @@ export async function discardBody(
 ): Promise<void> {
   if (Number(request.headers['content-length']) > limits.bodyBytes) throw tooLarge()
   await readBody(request, response, () => undefined)
+}
+
+const token = "[\\w!#$%&'*+.^`|~-]+"
+/** A semicolon and the parameter after it, if there is one. */
+const parameterPattern = new RegExp(
+  `[ \\t]*;[ \\t]*(?:(${token})=(?:(${token})|"((?:[^"\\\\]|\\\\.)*)"))?`,
+  'y',
+)
+
+/** Whether a `Content-Type` is this media type in UTF-8. Other parameters are ignored. */
+export function isMediaType(contentType: string, mediaType: string): boolean {
+  if (contentType === mediaType) return true
+  const start = contentType.search(/[^ \t]/)
+  let end = start + mediaType.length
+  if (contentType.slice(start, end).toLowerCase() !== mediaType) return false
+  const charsets: string[] = []
+  parameterPattern.lastIndex = end
+  for (
+    let match = parameterPattern.exec(contentType);
+    match;
+    match = parameterPattern.exec(contentType)
+  ) {
+    const [, name = '', plain, quoted = ''] = match
+    if (name.toLowerCase() === 'charset') charsets.push((plain ?? quoted).toLowerCase())
+    end = parameterPattern.lastIndex
+  }
+  const isWhole = /^[ \t]*$/.test(contentType.slice(end))
+  return isWhole && charsets.length <= 1 && charsets.every((charset) => charset === 'utf-8')
+}
+
+/** The failure of a body that is not declared to have this media type. */
+export function otherMediaType(mediaType: string): Failure {
+  return new Failure(41500, `The header Content-Type must be "${mediaType}", in UTF-8.`)
+}
+
+const whitespace = new Set(Buffer.from(' \t\r\n'))
+
+/** Whether a body holds nothing but white space. */
+export function isBlank(bytes: Buffer): boolean {
+  for (let at = 0; at < bytes.length; at++) {
+    if (!whitespace.has(bytes[at] as number)) return false
+  }
+  return true
+}
+
+/** The text of a body. */
+export function decodeBody(bytes: Buffer): string {
+  if (isBlank(bytes)) throw new Failure(40002, 'The body is missing: send a JSON object.')
+  if (!isUtf8(bytes)) throw new Failure(40001, 'Invalid JSON: the body is not UTF-8.')
+  return bytes.toString('utf8')
 }
 
 /**

@@ -1,10 +1,9 @@
 import { Failure } from '../contract/errors.ts'
 import { limits, type Timeouts } from '../contract/limits.ts'
-import { isBlank } from '../json/decode.ts'
 import { gunzip, isDamagedGzip } from '../transfer/gunzip.ts'
 import { skipMark } from '../transfer/lines.ts'
+import { isBlank, isMediaType, otherMediaType } from './body.ts'
 import type { Exchange } from './exchange.ts'
-import { isMediaType, otherMediaType } from './negotiation.ts'
 import { type LongBody, openLongBody } from './node/long-body.ts'
 
 /** A file that a client is sending, decompressed. */

@@ -76,8 +76,9 @@ function buildHandle(
     }
   const readParameters = buildParameterReader(operation.parameters)
   const isWrite = operation.method !== 'GET'
-  const { body: usual, alternatives = [] } = operation.successes[200] ?? {}
-  const mediaTypes = usual ? [usual, ...alternatives].map((one) => one.mediaType) : []
+  const { body: usual, alternatives } = operation.successes[200] ?? {}
+  const usualType = usual?.mediaType ?? ''
+  const mediaTypes = alternatives && [usualType, ...alternatives.map((one) => one.mediaType)]
   const baseUrl = publicUrl ?? ''
 
   // The order of these lines is the order of judgement that the contract promises.
@@ -106,7 +107,7 @@ function buildHandle(
     if (id !== undefined && body !== undefined) requireSameId(body, id)
     // A token that was revoked or expired while the body arrived writes nothing.
     if (isWrite && !tokens.isCurrent(grant)) await verify()
-    const mediaType = toPreferred(headers.accept, mediaTypes)
+    const mediaType = mediaTypes ? toPreferred(headers.accept, mediaTypes) : usualType
     const answering = handler({
       id,
       parameters,

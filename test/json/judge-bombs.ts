@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { Failure } from '../../src/contract/errors.ts'
 import { NewPlant } from '../../src/contract/shapes.ts'
-import { decodeBody } from '../../src/json/decode.ts'
+import { decodeBody } from '../../src/http/body.ts'
 import { buildShapeReader } from '../../src/json/shape.ts'
 import { bombs } from './bombs.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Failure } from '../../src/contract/errors.ts'
-import { decodeBody } from '../../src/json/decode.ts'
+import { decodeBody } from '../../src/http/body.ts'
 
 const missing = new Failure(40002, 'The body is missing: send a JSON object.')
 const notUtf8 = new Failure(40001, 'Invalid JSON: the body is not UTF-8.')
