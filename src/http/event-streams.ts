@@ -4,14 +4,14 @@ import { limits, type Timeouts } from '../contract/limits.ts'
 import type { JournalReader, SharedPage } from '../journal/reader.ts'
 import { toEventJson } from '../json/write.ts'
 import type { JournalEvent, Position } from '../store/store.ts'
-import { type Exchange, type Headers, joinFields, recordAnswer } from './exchange.ts'
+import {
+  type EventStream,
+  type Exchange,
+  type Headers,
+  joinFields,
+  recordAnswer,
+} from './exchange.ts'
 import { buildCount, countUnsent } from './node/unsent.ts'
-
-/** A stream of events that has not been sent yet. */
-export interface EventStream {
-  /** Sends events until the client leaves, or the stream ends. */
-  sendTo(exchange: Exchange, headers: Headers, verifyToken: () => unknown): Promise<void>
-}
 
 /** The streams of a process. */
 export interface EventStreams {

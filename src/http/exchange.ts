@@ -1,6 +1,16 @@
+import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
+import { Failure } from '../contract/errors.ts'
 import { jsonContentType } from '../contract/formats.ts'
+import type { Timeouts } from '../contract/limits.ts'
+import type { ImportReport, Plant, StoredPlant } from '../contract/shapes.ts'
+import { toJson, toJsonArray, toReportJson } from '../json/write.ts'
 import { type Counters, countAnswer } from '../metrics/requests.ts'
+import { takesGzip } from './negotiation.ts'
+import { breakOff } from './node/connection.ts'
 import { discardUnread } from './node/incoming-body.ts'
 import { endWith } from './node/unsent.ts'
 
@@ -80,4 +90,127 @@ export function recordAnswer(
     requestBytes: Number(request.headers['content-length'] ?? 0),
     responseBytes,
   })
+}
+
+/** The answer of any operation. */
+export interface AnyAnswer {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: HeldBody | StreamedBody | EventStream | TextContent | undefined
+}
+
+/** A body other than JSON of a shape. Its text is read when it is sent. */
+export interface TextContent {
+  readonly contentType: string
+  readonly text: string
+}
+
+/**
+ * Sends the answer of an operation. A streamed one is sent piece by piece, while its token is
+ * valid: only that returns a promise.
+ */
+export function sendAnswer(
+  exchange: Exchange,
+  { status, headers, body }: AnyAnswer,
+  timeouts: Timeouts,
+  verifyToken: () => unknown,
+): Promise<void> | undefined {
+  if (body === undefined) send(exchange, status, headers)
+  else if ('sendTo' in body) return body.sendTo(exchange, headers, verifyToken)
+  else if ('pieces' in body) {
+    return sendStreamed(exchange, { status, headers, body }, timeouts, verifyToken)
+  } else if (exchange.request.method === 'HEAD') sendHead(exchange, status, headers, body)
+  else if ('text' in body) send(exchange, status, headers, body.text, body.contentType)
+  else send(exchange, status, headers, toBodyText(body))
+  return undefined
+}
+
+/** Answers HEAD. Has a length only for a short plant: a large body would be made just for that. */
+function sendHead(
+  exchange: Exchange,
+  status: number,
+  headers: Headers,
+  body: HeldBody | TextContent,
+): void {
+  const isShort = 'name' in body && body.name.length + (body.tag?.length ?? 0) <= maxShortLength
+  const contentType = 'text' in body ? body.contentType : undefined
+  send(exchange, status, headers, isShort ? toBodyText(body) : null, contentType)
+}
+
+const maxShortLength = 1_024
+
+/** A body that is sent as a whole. */
+type HeldBody = Plant | StoredPlant | readonly StoredPlant[] | ImportReport
+
+function toBodyText(body: HeldBody): string {
+  if (Array.isArray(body)) return toJsonArray(body)
+  if ('refused' in body) return toReportJson(body)
+  if ('name' in body) return toJson(body)
+  throw new Error('This shape of an answer has no writer: see json/write.ts.')
+}
+
+/** A stream of events that has not been sent yet. */
+export interface EventStream {
+  /** Sends events until the client leaves, or the stream ends. */
+  sendTo(exchange: Exchange, headers: Headers, verifyToken: () => unknown): Promise<void>
+}
+
+/** A body that is too large for memory: it is sent piece by piece. */
+export interface StreamedBody {
+  readonly contentType: string
+  readonly pieces: AsyncIterable<string>
+  /** Releases the source of the pieces, whether they were read or not. */
+  close(): Promise<void>
+}
+
+/**
+ * Sends a body piece by piece: as fast as the client reads, within the time limit, and only while
+ * its token is valid.
+ */
+async function sendStreamed(
+  exchange: Exchange,
+  { status, headers, body }: AnyAnswer & { readonly body: StreamedBody },
+  timeouts: Timeouts,
+  verifyToken: () => unknown,
+): Promise<void> {
+  const { request, response } = exchange
+  const writtenBefore = request.socket.bytesWritten
+  // The answer to HEAD has no body, so none is written.
+  const source = Readable.from(request.method === 'HEAD' ? [] : body.pieces, { objectMode: false })
+  const end = (reason: Error) => source.destroy(reason)
+  const timer = setTimeout(end, timeouts.exportMs, tooSlow(timeouts))
+  // By a timer, not with each piece: a client that does not read takes no more pieces.
+  const watch = setInterval(() => Promise.try(verifyToken).catch(end), tokenCheckMs)
+  source.once('close', () => {
+    clearTimeout(timer)
+    clearInterval(watch)
+    body.close().catch(() => {})
+  })
+  try {
+    // A failure before the first piece still gets a status of its own.
+    await once(source, 'readable')
+    if (!response.destroyed) {
+      const isGzip = takesGzip(request.headers['accept-encoding'])
+      const encoding = isGzip ? { 'Content-Encoding': 'gzip' } : {}
+      const own = { ...headers, 'Content-Type': body.contentType, ...encoding }
+      response.writeHead(status, joinFields(exchange, own))
+      // Comes before the pipeline, which would close the connection as after a whole answer.
+      source.once('error', () => breakOff(request.socket))
+      await pipeline([source, ...(isGzip ? [createGzip()] : []), response])
+    }
+  } catch (error) {
+    // A client that leaves early is not a failure.
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+  } finally {
+    source.destroy()
+  }
+  recordAnswer(exchange, status, request.socket.bytesWritten - writtenBefore)
+}
+
+/** How often the token of a streamed answer is checked. */
+const tokenCheckMs = 50
+
+function tooSlow({ exportMs }: Timeouts): Failure {
+  return new Failure(40800, `The answer was not read within ${exportMs / 1000} s.`)
 }

@@ -7,7 +7,7 @@ import { toJson } from '../json/write.ts'
 import { type SearchQuery, searchPlants } from '../store/lists.ts'
 import type { ListQuery, Store } from '../store/store.ts'
 import { type ExportQuery, writePlants } from '../transfer/write.ts'
-import type { StreamedBody } from './answer.ts'
+import type { StreamedBody } from './exchange.ts'
 
 /** One page of plants. */
 interface Listing {
