@@ -10,7 +10,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { buildRequestMetrics, countAnswer } from '../../src/metrics/requests.ts'
+import { countAnswer } from '../../src/http/exchange.ts'
+import { buildRequestMetrics } from '../../src/metrics/requests.ts'
 import { buildHistogram, observe, secondsBounds } from '../../src/store/measures.ts'
 import { openStore } from '../../src/store/open.ts'
 import { median } from '../figures.ts'
@@ -51,12 +52,8 @@ function measureRecording(): number {
       if (items) observe(items, 1)
       if (batches) observe(batches, (performance.now() - batchAt) / 1000)
       if (commits) observe(commits, 0.001)
-      countAnswer(counters, {
-        outcome: 200,
-        seconds: (performance.now() - startedAt) / 1000,
-        requestBytes: Number(headers['content-length'] ?? 0),
-        responseBytes: 44,
-      })
+      countAnswer(counters, 200, (performance.now() - startedAt) / 1000, 44)
+      observe(counters.requestBytes, Number(headers['content-length'] ?? 0))
     }
     const { user, system } = process.cpuUsage(before)
     return ((user + system) * 1000) / calls

@@ -8,7 +8,8 @@ import { jsonContentType } from '../contract/formats.ts'
 import type { Timeouts } from '../contract/limits.ts'
 import type { ImportReport, Plant, StoredPlant } from '../contract/shapes.ts'
 import { toJson, toJsonArray, toReportJson } from '../json/write.ts'
-import { type Counters, countAnswer } from '../metrics/requests.ts'
+import type { Counters } from '../metrics/requests.ts'
+import { observe } from '../store/measures.ts'
 import { takesGzip } from './negotiation.ts'
 import { breakOff } from './node/connection.ts'
 import { discardUnread } from './node/incoming-body.ts'
@@ -84,12 +85,25 @@ export function recordAnswer(
   status: number,
   responseBytes: number,
 ): void {
-  countAnswer(counters, {
-    outcome: error ?? status,
-    seconds: (performance.now() - startedAt) / 1000,
-    requestBytes: Number(request.headers['content-length'] ?? 0),
-    responseBytes,
-  })
+  const seconds = (performance.now() - startedAt) / 1000
+  countAnswer(counters, error ?? status, seconds, responseBytes)
+  const requestBytes = Number(request.headers['content-length'] ?? 0)
+  if (requestBytes > 0) observe(counters.requestBytes, requestBytes)
+}
+
+/** Counts an answer by its status or error number. */
+export function countAnswer(
+  counters: Counters,
+  outcome: number,
+  seconds: number,
+  responseBytes: number,
+): void {
+  const known = counters.outcomes.get(outcome)
+  if (known === undefined) counters.outcomes.set(outcome, { count: 1 })
+  else known.count++
+  counters.answered++
+  observe(counters.seconds, seconds)
+  observe(counters.responseBytes, responseBytes)
 }
 
 /** The answer of any operation. */

@@ -12,7 +12,7 @@ import type { Store } from '../store/store.ts'
 import type { TokenVerifier } from '../tokens/verify.ts'
 import { type AllowedOrigins, allowOrigin } from './cors.ts'
 import { buildEventStreams } from './event-streams.ts'
-import { type Exchange, recordAnswer } from './exchange.ts'
+import { countAnswer, type Exchange, recordAnswer } from './exchange.ts'
 import { sendFailure, shuttingDown, toFailure, toRawAnswer } from './failures.ts'
 import { buildHandlers } from './handlers.ts'
 import { buildImports } from './imports.ts'
@@ -143,7 +143,9 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   function toRefusal(failure: Failure, { remoteAddress }: Socket): string {
     const id = newRequestId()
     log.refuse(id, remoteAddress, failure)
-    metrics.countRawAnswer(failure)
+    metrics.countRefusal(failure)
+    unrouted.begun++
+    countAnswer(unrouted, failure.number, 0, 0)
     return toRawAnswer(failure, id)
   }
 

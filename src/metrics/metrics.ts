@@ -9,7 +9,7 @@ import {
   writeMetrics,
 } from './metric.ts'
 import { watchProcess } from './process.ts'
-import { buildRequestMetrics, type Counters, countAnswer } from './requests.ts'
+import { buildRequestMetrics, type Counters } from './requests.ts'
 import { collectJournal, toBoundMetrics, toStoreMetrics } from './store.ts'
 
 /** Counts what the service does, and writes the metrics of a scrape. */
@@ -18,8 +18,6 @@ export interface Metrics {
   countersOf(name?: string): Counters
   /** Counts a failure that refuses a request because of a bound. */
   countRefusal(failure: Failure): void
-  /** Counts the answer to bytes that are not a complete request. */
-  countRawAnswer(failure: Failure): void
   /** Counts a connection that was refused because too many are open. */
   countDrop(): void
   watchConnections(count: () => number): void
@@ -77,17 +75,6 @@ export function openMetrics(parts: MetricsParts): Metrics {
     countRequests: requests.countRequests,
     countRefusal({ number, reason = number === 50300 ? 'other' : undefined }) {
       if (reason !== undefined) requests.countRefusal(reason)
-    },
-    countRawAnswer(failure) {
-      this.countRefusal(failure)
-      const counters = requests.countersOf()
-      counters.begun++
-      countAnswer(counters, {
-        outcome: failure.number,
-        seconds: 0,
-        requestBytes: 0,
-        responseBytes: 0,
-      })
     },
     countDrop: () => requests.countRefusal('connections'),
     watchConnections(count) {

@@ -7,13 +7,7 @@ import {
 import { failuresOf, failuresOfCheck, protocolFailures } from '../contract/failures.ts'
 import { operations } from '../contract/operations.ts'
 import { healthChecks, pagePaths } from '../contract/pages.ts'
-import {
-  buildHistogram,
-  bytesBounds,
-  type Histogram,
-  observe,
-  secondsBounds,
-} from '../store/measures.ts'
+import { buildHistogram, bytesBounds, type Histogram, secondsBounds } from '../store/measures.ts'
 import { type Metric, toCounter, toGauge, toHistogram } from './metric.ts'
 
 /** The counters of one operation or page. Answers count by their status or error number. */
@@ -26,29 +20,6 @@ export interface Counters {
   readonly responseBytes: Histogram
   begun: number
   answered: number
-}
-
-/** One answer, to be counted. */
-export interface Answered {
-  /** The error number of a failure, the status of a success. */
-  readonly outcome: number
-  readonly seconds: number
-  readonly requestBytes: number
-  readonly responseBytes: number
-}
-
-/** Counts an answer. It runs for every request, so it must stay cheap. */
-export function countAnswer(
-  counters: Counters,
-  { outcome, seconds, requestBytes, responseBytes }: Answered,
-): void {
-  const known = counters.outcomes.get(outcome)
-  if (known === undefined) counters.outcomes.set(outcome, { count: 1 })
-  else known.count++
-  counters.answered++
-  observe(counters.seconds, seconds)
-  if (requestBytes > 0) observe(counters.requestBytes, requestBytes)
-  observe(counters.responseBytes, responseBytes)
 }
 
 /** Counts requests by operation, and refusals by reason. */
