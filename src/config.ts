@@ -1,6 +1,6 @@
 import { toMs } from './contract/durations.ts'
 import { butNot } from './contract/wrong-value.ts'
-import type { AllowedOrigins } from './http/cors.ts'
+import type { AllowedOrigins } from './http/protocol.ts'
 import type { RateLimit } from './http/rate-limit.ts'
 import { locateStore } from './store/locate.ts'
 import type { StoreLocation } from './store/open.ts'

@@ -2,8 +2,9 @@ import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { Failure } from '../contract/errors.ts'
+import { corsRequestHeaders, corsResponseHeaders, preflightSeconds } from '../contract/headers.ts'
 import { limits } from '../contract/limits.ts'
-import type { Exchange } from './exchange.ts'
+import { addField, type Exchange } from './exchange.ts'
 import { authorizationTwice, malformed } from './failures.ts'
 
 const hostPattern = /^(?:[\w.~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/
@@ -166,4 +167,25 @@ function foreign(): Failure {
   return malformed(
     'The header Host names a host that this service does not know. Open it by its address, or have its operator set PUBLIC_URL to the address that browsers use.',
   )
+}
+
+/** Which origins may call: every one, or those in the list. */
+export type AllowedOrigins = '*' | readonly string[]
+
+/** Adds the headers that let a page of another origin read the answer. */
+export function allowOrigin(exchange: Exchange, allowed: AllowedOrigins): void {
+  const { origin } = exchange.request.headers
+  if (allowed !== '*') addField(exchange, 'Vary', 'Origin')
+  if (origin === undefined || (allowed !== '*' && !allowed.includes(origin))) return
+  addField(exchange, 'Access-Control-Allow-Origin', allowed === '*' ? '*' : origin)
+  addField(exchange, 'Access-Control-Expose-Headers', corsResponseHeaders)
+}
+
+/** The headers that answer a preflight. */
+export function toPreflightHeaders(methods: string): Record<string, string> {
+  return {
+    'Access-Control-Allow-Methods': methods,
+    'Access-Control-Allow-Headers': corsRequestHeaders,
+    'Access-Control-Max-Age': String(preflightSeconds),
+  }
 }

@@ -2,9 +2,9 @@ import { Failure } from '../contract/errors.ts'
 import { operations } from '../contract/operations.ts'
 import { pagePaths } from '../contract/pages.ts'
 import type { Counters } from '../metrics/requests.ts'
-import { toPreflightHeaders } from './cors.ts'
 import { type Exchange, send } from './exchange.ts'
 import { sendFailure } from './failures.ts'
+import { toPreflightHeaders } from './protocol.ts'
 
 /** The methods that each path supports: HEAD comes with GET, OPTIONS with every path. */
 export const methodsByPath: ReadonlyMap<string, readonly string[]> = collectMethods()

@@ -10,7 +10,6 @@ import type { Metrics } from '../metrics/metrics.ts'
 import type { Counters } from '../metrics/requests.ts'
 import type { Store } from '../store/store.ts'
 import type { TokenVerifier } from '../tokens/verify.ts'
-import { type AllowedOrigins, allowOrigin } from './cors.ts'
 import { buildEventStreams } from './event-streams.ts'
 import { countAnswer, type Exchange, recordAnswer } from './exchange.ts'
 import { sendFailure, shuttingDown, toFailure, toRawAnswer } from './failures.ts'
@@ -22,6 +21,8 @@ import { toTokenKey } from './node/unsent.ts'
 import { buildOperations } from './operations.ts'
 import { buildPages, buildWriteHealth } from './pages.ts'
 import {
+  type AllowedOrigins,
+  allowOrigin,
   buildHostCheck,
   buildOwnHosts,
   findEscapeFault,
