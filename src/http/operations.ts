@@ -14,7 +14,7 @@ import { type AnyAnswer, addField, sendAnswer } from './exchange.ts'
 import { insufficientScope } from './failures.ts'
 import { openFileUpload } from './file-upload.ts'
 import { toPreferred } from './negotiation.ts'
-import type { WriteHealth } from './pages.ts'
+import type { ServiceState } from './pages.ts'
 import { buildParameterReader, type RequestParameters } from './parameters.ts'
 import { buildRateLimit, type RateLimit } from './rate-limit.ts'
 import type { Entry, Handle } from './routes.ts'
@@ -23,7 +23,7 @@ interface OperationParts {
   readonly handlers: Handlers
   readonly tokens: TokenVerifier
   readonly rateLimit: RateLimit | undefined
-  readonly writeHealth: WriteHealth
+  readonly state: ServiceState
   readonly publicUrl: string | undefined
   readonly timeouts: Timeouts
   readonly isJournaled: boolean
@@ -60,7 +60,7 @@ async function refuseEvents(): Promise<void> {
 
 function buildHandle(
   name: OperationName,
-  { handlers, tokens, writeHealth, publicUrl, timeouts }: OperationParts,
+  { handlers, tokens, state, publicUrl, timeouts }: OperationParts,
   countRequest: CountRequest | undefined,
 ): Handle {
   const operation: Operation = operations[name]
@@ -117,7 +117,7 @@ function buildHandle(
       mediaType,
     })
     const answer = answering instanceof Promise ? await answering : answering
-    if (isWrite && operation.method !== 'DELETE' && hasWritten(answer)) writeHealth.noteSuccess()
+    if (isWrite && operation.method !== 'DELETE' && hasWritten(answer)) state.diskFullAt = -Infinity
     const streaming = sendAnswer(exchange, answer, timeouts, verify)
     if (streaming !== undefined) await streaming
   }

@@ -6,21 +6,30 @@ import type { Store } from '../store/store.ts'
 import { addField, type Exchange, type Headers, send } from './exchange.ts'
 import { shuttingDown } from './failures.ts'
 import { takesGzip } from './negotiation.ts'
-import type { Lifecycle } from './node/drain.ts'
 import { toHost } from './protocol.ts'
 import { type Entry, nothingAt } from './routes.ts'
 
+/** The state of the service that the readiness check reports. */
+export interface ServiceState {
+  /** Whether it is shutting down. Answers then close their connections. */
+  isDraining: boolean
+  /** When a write last found the disk full (`performance.now()`); -Infinity once one succeeds. */
+  diskFullAt: number
+}
+
+/** Without any write, the disk counts as full for this long. */
+const staleMs = 60_000
+
 interface PageParts {
   readonly store: Store
-  readonly lifecycle: Lifecycle
-  readonly writeHealth: WriteHealth
+  readonly state: ServiceState
   readonly publicUrl: string | undefined
   readonly isOwnHost: (host: string) => boolean
 }
 
 /** The pages that need no token, with the functions that answer them. */
 export function buildPages(parts: PageParts): Entry[] {
-  const { store, lifecycle, writeHealth } = parts
+  const { store, state } = parts
   const findDocument = buildDocuments(parts)
   const webFiles = buildWebFiles()
   const healthy: Health = { status: 'ok' }
@@ -31,10 +40,11 @@ export function buildPages(parts: PageParts): Entry[] {
     },
 
     async getReadiness(exchange) {
-      if (lifecycle.isDraining) throw shuttingDown()
+      if (state.isDraining) throw shuttingDown()
       await store.ping()
       const full: Readiness = { status: 'ok', writes: 'disk full' }
-      send(exchange, 200, {}, JSON.stringify(writeHealth.isDiskFull() ? full : healthy))
+      const isFull = performance.now() - state.diskFullAt < staleMs
+      send(exchange, 200, {}, JSON.stringify(isFull ? full : healthy))
     },
 
     async getOpenApi(exchange) {
@@ -166,28 +176,5 @@ function atFirstUse<Built>(build: () => Promise<Built>): () => Promise<Built> {
       throw error
     })
     return built
-  }
-}
-
-/** The disk counts as full until a write succeeds, or for this long after the last failure. */
-const staleMs = 60_000
-
-/** Remembers whether the last write found the disk full, for the readiness check. */
-export interface WriteHealth {
-  isDiskFull(): boolean
-  noteDiskFull(): void
-  noteSuccess(): void
-}
-
-export function buildWriteHealth(): WriteHealth {
-  let fullAt = Number.NEGATIVE_INFINITY
-  return {
-    isDiskFull: () => performance.now() - fullAt < staleMs,
-    noteDiskFull() {
-      fullAt = performance.now()
-    },
-    noteSuccess() {
-      fullAt = Number.NEGATIVE_INFINITY
-    },
   }
 }

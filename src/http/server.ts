@@ -19,7 +19,7 @@ import { closeAfter } from './node/connection.ts'
 import { buildNodeServer, type NodeServer } from './node/server.ts'
 import { toTokenKey } from './node/unsent.ts'
 import { buildOperations } from './operations.ts'
-import { buildPages, buildWriteHealth } from './pages.ts'
+import { buildPages, type ServiceState } from './pages.ts'
 import {
   type AllowedOrigins,
   allowOrigin,
@@ -54,8 +54,7 @@ export interface ServerParts {
 export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnections'> {
   const { store, tokens, metrics, publicUrl, allowedOrigins, rateLimit, timeouts, isJournaled } =
     parts
-  const lifecycle = { isDraining: false }
-  const writeHealth = buildWriteHealth()
+  const state: ServiceState = { isDraining: false, diskFullAt: -Infinity }
   const newRequestId = buildRequestIds()
   const { countersOf } = metrics
   const unrouted = countersOf()
@@ -71,10 +70,10 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
       rateLimit,
       publicUrl,
       timeouts,
-      writeHealth,
+      state,
       isJournaled,
     }),
-    ...buildPages({ store, lifecycle, writeHealth, publicUrl, isOwnHost }),
+    ...buildPages({ store, state, publicUrl, isOwnHost }),
   ]
   const findRoute = buildRoutes(entries, countersOf)
 
@@ -113,7 +112,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
       startedAt: performance.now(),
       counters,
     }
-    if (lifecycle.isDraining || isFramedOddly(request)) closeAfter(response)
+    if (state.isDraining || isFramedOddly(request)) closeAfter(response)
     // Every answer carries these headers, whatever becomes of the request.
     allowOrigin(exchange, allowedOrigins)
     return exchange
@@ -126,7 +125,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
 
   function fail(exchange: Exchange, error: unknown): void {
     const failure = toFailure(error)
-    if (failure.number === 50700) writeHealth.noteDiskFull()
+    if (failure.number === 50700) state.diskFullAt = performance.now()
     log.fail(exchange, failure)
     // A part of the answer is sent. Only a cut connection can tell the client that it failed.
     if (exchange.response.headersSent) {
@@ -160,7 +159,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   return {
     server,
     async drain(grace) {
-      lifecycle.isDraining = true
+      state.isDraining = true
       streams.endAll()
       const endImports = () => imports.endAll(shuttingDown(' Send the file again.'))
       const timer = setTimeout(endImports, timeouts.shutdownMs * importShareOfShutdown)

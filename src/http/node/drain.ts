@@ -7,11 +7,6 @@ import { breakOff } from './connection.ts'
 /** How long a new connection may be silent while the server closes. */
 const firstByteMs = 500
 
-/** Whether the service is shutting down. Answers then close their connections. */
-export interface Lifecycle {
-  isDraining: boolean
-}
-
 /**
  * When the grace ends early: 'full' once no client has been connected for as long as it lasts,
  * 'short' as soon as no client is connected.
