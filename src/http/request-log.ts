@@ -21,7 +21,6 @@ export interface RequestLogOptions {
 /** Opens the log: each request at `debug`, server faults at `error`, a lasting one only once. */
 export function openRequestLog({ logger, trustedProxies }: RequestLogOptions) {
   const faults = openFaultLog(logger)
-  const logsRequests = logger.isLevelEnabled('debug')
 
   function toClient({ headers, socket }: IncomingMessage): string | undefined {
     const forwarded = String(headers['x-forwarded-for'] ?? '').split(',')
@@ -31,9 +30,11 @@ export function openRequestLog({ logger, trustedProxies }: RequestLogOptions) {
   }
 
   return {
+    /** Whether requests are logged, or faults only. */
+    hasRequests: logger.isLevelEnabled('debug'),
+
     /** Logs a request once its answer has ended. */
     begin(exchange: Exchange, found: FoundRoute | undefined): void {
-      if (!logsRequests) return
       const { id: requestId, request, response, url, startedAt } = exchange
       response.once('close', () => {
         const { tokenId, error } = exchange

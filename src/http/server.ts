@@ -85,7 +85,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
     const counters = found?.entry?.counters ?? unrouted
     counters.begun++
     const exchange = toExchange(request, response, url, counters)
-    log.begin(exchange, found)
+    if (log.hasRequests) log.begin(exchange, found)
     const fault =
       findProtocolFault(exchange) ?? findEscapeFault(url, path) ?? findForeignHost(request)
     if (fault !== undefined) refuse(exchange, fault)
