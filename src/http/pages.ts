@@ -156,7 +156,7 @@ function sendFile(exchange: Exchange, asset: Asset, headers: Headers): void {
   const ETag = `"${asset.hash}${isGzip ? '-gzip' : ''}"`
   const { 'Cache-Control': caching = '' } = headers
   const cached = { ETag, 'Cache-Control': caching, Vary: 'Accept-Encoding' }
-  if (known?.includes(ETag)) {
+  if (known === '*' || known?.includes(ETag)) {
     send(exchange, 304, cached)
     return
   }

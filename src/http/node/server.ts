@@ -52,6 +52,8 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     optimizeEmptyRequests: true,
   })
   server.maxConnections = limits.connections
+  // Their size bounds their number. Beyond 1,000, Node refuses the request or drops the rest.
+  server.maxHeadersCount = 0
   server.timeout = timeouts.stallTimeoutMs
   const sockets = new Set<Socket>()
   const open = { sockets, lastClosedAt: -Infinity }

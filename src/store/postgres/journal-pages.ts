@@ -144,7 +144,7 @@ async function selectRows(
       CASE WHEN row.bytes = 0 THEN '' WHEN row.bytes <= ${share} THEN row.changes END AS changes
     FROM plant_store.journal_life AS life LEFT JOIN LATERAL (
       SELECT seq, nonce, count, at, changes,
-        CASE WHEN seq = ${first}::bigint AND count = ${index} THEN 0
+        CASE WHEN seq = ${first}::bigint AND count = ${index}::bigint THEN 0
           ELSE pg_catalog.octet_length(changes) END AS bytes
       FROM plant_store.journal WHERE seq >= coalesce(${first}::bigint, life.since)
       ORDER BY seq LIMIT ${limit}) AS row ON TRUE

@@ -1,6 +1,7 @@
 import { answered, get, refused, type Scenario, visit } from './scenario.ts'
 
 const foreign = '000000000000-1-0-0'
+const last = 'ffffffffffff-zzzzzzzzzz-zzzzzz-zzzzzz'
 const next = /^<\/events\?after=[A-Za-z0-9_-]{1,64}&limit=\d+>; rel="next"$/
 const off = { env: { JOURNAL_KEEP: 'off' } }
 
@@ -47,6 +48,7 @@ export const events: Scenario[] = [
     { headers: { 'content-type': 'text/event-stream' } },
   ),
   refused(41000, 'a position of another store', get(`/events?after=${foreign}`)),
+  refused(41000, 'the last position that could be', get(`/events?after=${last}`)),
   refused(
     41000,
     'a stream after a position of another store',

@@ -37,6 +37,13 @@ const withoutToken: Scenario[] = [
     visit('/openapi.json', { 'If-None-Match': documentTag }),
     { status: 304, body: '', headers: { etag: documentTag } },
   ),
+  ...['/', '/docs', '/openapi.json'].map((path) =>
+    answered(`${path} for a client that has any`, visit(path, { 'If-None-Match': '*' }), {
+      status: 304,
+      body: '',
+      headers: { etag: /^"/ },
+    }),
+  ),
   ...['/', '/docs'].flatMap((path) => [
     answered(`the web page ${path}`, visit(path), {
       body: /^<!doctype html>/,
