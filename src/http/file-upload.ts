@@ -1,7 +1,7 @@
 import { Failure } from '../contract/errors.ts'
 import { limits, type Timeouts } from '../contract/limits.ts'
 import { gunzip, isDamagedGzip } from '../transfer/gunzip.ts'
-import { skipMark } from '../transfer/lines.ts'
+import { byteOrderMark, skipMark } from '../transfer/lines.ts'
 import { isBlank, isMediaType, otherMediaType } from './body.ts'
 import type { Exchange } from './exchange.ts'
 import { type LongBody, openLongBody } from './node/long-body.ts'
@@ -32,13 +32,28 @@ async function* requireContent(
 ): AsyncGenerator<Buffer> {
   let hasContent = false
   let isFirst = true
-  for await (const chunk of chunks) {
+  for await (const chunk of joinStart(chunks)) {
     hasContent ||= !isBlank(isFirst ? skipMark(chunk) : chunk)
     isFirst = false
     if (hasContent && missingType !== undefined) throw otherMediaType(missingType)
     yield chunk
   }
   if (!hasContent) throw new Failure(40002, 'The body is missing or blank.')
+}
+
+/** Joins the first chunks, so that one of them has the whole byte order mark, if there is one. */
+async function* joinStart(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let start = Buffer.alloc(0)
+  let isJoined = false
+  for await (const chunk of chunks) {
+    if (isJoined) yield chunk
+    else {
+      start = Buffer.concat([start, chunk])
+      isJoined = start.length >= byteOrderMark.length
+      if (isJoined) yield start
+    }
+  }
+  if (!isJoined && start.length > 0) yield start
 }
 
 async function* boundedGunzip(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

@@ -135,7 +135,7 @@ async function* inPieces(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> 
 /**
  * Spreadsheets mark a file as UTF-8 with a byte order mark, which is not part of its first line.
  */
-const byteOrderMark = Buffer.from('\ufeff')
+export const byteOrderMark = Buffer.from('\ufeff')
 
 /** The beginning of a file without its byte order mark. */
 export function skipMark(bytes: Buffer): Buffer {

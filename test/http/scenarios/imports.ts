@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { formatNames } from '../../../src/contract/formats.ts'
+import { toBytes } from '../../support/wire.ts'
 import { answered, refused, type Scenario, upload } from './scenario.ts'
 
 const gzip = { 'Content-Encoding': 'gzip' }
@@ -14,6 +15,7 @@ const ndjsonLines = [
 ]
 const csvLines = ['id,name\n', `87,${longName.slice(3)}`, `88,${longName.slice(3)}`]
 
+const markInChunks = Buffer.from('1\r\n\xef\r\n2\r\n\xbb\xbf\r\n0\r\n\r\n', 'latin1')
 const doubleRule = '?on-conflict=fail&on-conflict=fail'
 
 const taken: Scenario[] = [
@@ -64,6 +66,11 @@ const everyFormat: Scenario[] = formatNames.flatMap((format) => {
   return [
     ...['', ' \r\n\t\n', '\ufeff', '\ufeff\r\n'].map((body) =>
       refused(40002, `${format} that is blank: ${JSON.stringify(body)}`, upload(format, body)),
+    ),
+    refused(
+      40002,
+      `${format} that is a byte order mark in two chunks`,
+      Buffer.concat([toBytes(upload(format, '', { 'Transfer-Encoding': 'chunked' })), markInChunks]),
     ),
     ...[Buffer.of(), gzipSync('\n')].map((body) =>
       refused(40002, `${format} that is ${body.length} bytes of gzip`, upload(format, body, gzip)),
