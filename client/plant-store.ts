@@ -120,7 +120,7 @@ export class PlantStore {
     return deletePlant(this.#link, id, options)
   }
 
-  /** All plants in ascending order of id, read page by page as the caller takes them. */
+  /** All plants in the order of their ids, read page by page as the caller takes them. */
   list(options: ListOptions = {}): AsyncIterableIterator<StoredPlant> {
     return listPlants(this.#link, options)
   }

@@ -72,7 +72,7 @@ export const StoredPlants = {
   type: 'array',
   items: StoredPlant,
   title: 'StoredPlants',
-  description: 'Plants in ascending order of id.',
+  description: 'Plants in the order of their ids.',
   maxItems: pageLimits.max,
 } as const satisfies ArrayShape
 

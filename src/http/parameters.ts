@@ -116,11 +116,16 @@ function readInto(
   text: string | string[] | undefined,
 ): void {
   if (text === undefined) return
-  values[name] = readers[name].read(String(text))
+  const value = String(text)
+  values[name] = readers[name].read(value)
   if (values[name] === undefined) {
-    throw wrong(name, `must be ${readers[name].expected}${butNot(String(text))}`)
+    const given = value.length <= maxRepeated ? butNot(value) : ''
+    throw wrong(name, `must be ${readers[name].expected}${given}`)
   }
 }
+
+/** A longer value is not repeated: it may be a token in the wrong place. Those have 20 or more. */
+const maxRepeated = 19
 
 function findOnly(name: ParameterName, query: [string, string | undefined][]): string | undefined {
   const requestName = toRequestName(name)

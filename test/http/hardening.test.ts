@@ -15,9 +15,15 @@ import { issueToken } from '../../src/tokens/issue.ts'
 import { engines, sqlite } from '../support/engines.ts'
 import { openTestMetrics } from '../support/metrics.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { authorized, json, startService, type TestService } from '../support/service.ts'
+import {
+  authorized,
+  json,
+  operatorToken,
+  startService,
+  type TestService,
+} from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
-import { exchange, openSocket, toBytes } from '../support/wire.ts'
+import { exchange, openSocket, type Request, toBytes } from '../support/wire.ts'
 
 const memory = 'sqlite::memory:'
 
@@ -332,6 +338,20 @@ describe('messages', () => {
       assert.match(error.message, message)
     })
   }
+
+  it('never repeat a token that was sent in the wrong place', async () => {
+    const requests: Request[] = [
+      { path: `/plants?limit=${operatorToken}` },
+      { path: `/events?after=${operatorToken}` },
+      { path: '/plants/1', headers: { 'If-Match': operatorToken } },
+      { path: '/plants/1', headers: { 'If-None-Match': `Bearer ${operatorToken}` } },
+    ]
+    for (const request of requests) {
+      const { body } = await service.call(request)
+      assert.equal(JSON.parse(body).error, 40005)
+      assert.ok(!body.includes(operatorToken), body)
+    }
+  })
 
   it('refuse a part of a plant', async () => {
     const headers = { ...json, 'Content-Range': 'bytes 0-1/2' }

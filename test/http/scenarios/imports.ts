@@ -70,7 +70,10 @@ const everyFormat: Scenario[] = formatNames.flatMap((format) => {
     refused(
       40002,
       `${format} that is a byte order mark in two chunks`,
-      Buffer.concat([toBytes(upload(format, '', { 'Transfer-Encoding': 'chunked' })), markInChunks]),
+      Buffer.concat([
+        toBytes(upload(format, '', { 'Transfer-Encoding': 'chunked' })),
+        markInChunks,
+      ]),
     ),
     ...[Buffer.of(), gzipSync('\n')].map((body) =>
       refused(40002, `${format} that is ${body.length} bytes of gzip`, upload(format, body, gzip)),
