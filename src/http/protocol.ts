@@ -158,9 +158,8 @@ function isOfForeignPage(headers: IncomingMessage['headers'], host: string): boo
   // A page of another origin sends its origin, and reads no more than CORS allows.
   if (origin !== undefined) return origin.replace(/^https?:\/\//, '') === host
   const isBrowser = headers['user-agent']?.startsWith('Mozilla/') ?? false
-  return (
-    isBrowser || headers['sec-fetch-mode'] !== undefined || headers['sec-fetch-site'] !== undefined
-  )
+  // Not by `Sec-Fetch-Mode`, which the fetch of Node.js sends as well.
+  return isBrowser || headers['sec-fetch-site'] !== undefined
 }
 
 function foreign(): Failure {

@@ -97,6 +97,7 @@ describe('a foreign Host', () => {
       ['a browser, with the start of an address', '127.0.0.1.evil.example', browser, true],
       ['a program', 'evil.example', { 'User-Agent': 'curl/8.5.0' }, false],
       ['a program without a name', 'balancer-7', {}, false],
+      ['the fetch of Node.js', 'plant-store', { 'Sec-Fetch-Mode': 'cors' }, false],
       [
         'a page of another origin',
         'evil.example',
