@@ -36,7 +36,7 @@ export const errors = {
   41700: 'The `Expect` header asks for something other than `100-continue`.',
   42200: 'This `Idempotency-Key` was already used with a different plant.',
   42900: 'The token has used up its requests for now.',
-  43100: 'The headers are larger than 16 KiB.',
+  43100: 'The headers are larger than 16 KiB, or there are more than 1,000 of them.',
   50000: 'The service failed. Its log holds the cause under the request id.',
   50300: 'The service is overloaded or shutting down; nothing was stored.',
   50301: 'The store cannot be reached; nothing was stored.',

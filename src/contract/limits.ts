@@ -8,6 +8,7 @@ export const limits = {
   bodyBytes: 1024 * 1024,
   jsonDepth: 32,
   headerBytes: 16 * 1024,
+  headerFields: 1_000,
   urlBytes: 8 * 1024,
   /** A body may arrive in this many chunks, or in more that average this many bytes. */
   bodyChunks: 1_000,

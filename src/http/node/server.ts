@@ -52,8 +52,7 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     optimizeEmptyRequests: true,
   })
   server.maxConnections = limits.connections
-  // Their size bounds their number. Beyond 1,000, Node refuses the request or drops the rest.
-  server.maxHeadersCount = 0
+  server.maxHeadersCount = limits.headerFields
   server.timeout = timeouts.stallTimeoutMs
   const sockets = new Set<Socket>()
   const open = { sockets, lastClosedAt: -Infinity }
@@ -142,7 +141,10 @@ function toClientFailure(error: ClientError, timeouts: Timeouts): Failure {
     )
   }
   if (code === 'HPE_HEADER_OVERFLOW') {
-    return new Failure(43100, `The headers must have at most ${limits.headerBytes} bytes.`)
+    return new Failure(
+      43100,
+      `The headers must have at most ${limits.headerBytes} bytes and ${limits.headerFields} fields.`,
+    )
   }
   if (code === 'HPE_INVALID_VERSION' && !hasKnownVersion(error.rawPacket)) {
     return new Failure(50500, 'The request must be HTTP/1.1 or HTTP/1.0.')
