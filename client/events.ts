@@ -7,7 +7,6 @@ import {
   type Answer,
   abortAfter,
   joinSignals,
-  maxRetryAfterMs,
   open,
   pause,
   readAnswer,
@@ -71,8 +70,9 @@ export async function* mirrorPlants(
         if (event.position === end) yield { type: 'synced', position: end }
       }
     } catch (error) {
-      // The changes since then are no longer kept, or it is a position of another store.
-      if (!(error instanceof PositionGoneError)) throw error
+      // The changes since then are no longer kept, or it is a position of another store. Without
+      // a position, it would be the same the next time.
+      if (!(error instanceof PositionGoneError) || start === undefined) throw error
       signal?.throwIfAborted()
     }
   }
@@ -116,9 +116,9 @@ export async function* followEvents(
     }
     const retried = toRetried(failure)
     if (retried === undefined) throw toFailure(failure as Answer)
-    const pauseMs = toPauseMs(failure, retry)
-    const isHopeless = !wasConnected && retry >= link.retries
-    if (isHopeless || pauseMs > maxRetryAfterMs) throw retried
+    const retries = wasConnected ? Number.POSITIVE_INFINITY : link.retries
+    const pauseMs = toPauseMs(failure, retry, retries)
+    if (pauseMs === undefined) throw retried
     link.onRetry(retried, pauseMs)
     await pause(pauseMs, caller)
   }

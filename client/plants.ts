@@ -29,6 +29,21 @@ export function getPlant(
   })
 }
 
+/** Reads a plant after a lost answer. A failure says that the answer was lost, not this one. */
+async function getAfter(
+  lost: PlantStoreError,
+  link: Link,
+  id: bigint,
+  signal: AbortSignal | undefined,
+): Promise<PlantState | undefined> {
+  try {
+    return await getPlant(link, id, signal)
+  } catch (cause) {
+    signal?.throwIfAborted()
+    throw new PlantStoreError(lost.message, { ...lost, cause })
+  }
+}
+
 /** Replaces a plant, once: after a lost answer it reads the plant before it tries again. */
 export function replacePlant(
   link: Link,
@@ -39,7 +54,7 @@ export function replacePlant(
   const { ifMatch, ifNoneMatch, signal } = options
 
   async function look(lost: PlantStoreError) {
-    const current = await getPlant(link, id, signal)
+    const current = await getAfter(lost, link, id, signal)
     const isWritten = current?.name === plant.name && current.tag === plant.tag
     if (current !== undefined && isWritten && !isNamed(current, ifMatch)) {
       return { ...current, created: ifNoneMatch === '*' }
@@ -71,7 +86,7 @@ export function deletePlant(link: Link, id: bigint, options: DeleteOptions): Pro
   const { signal } = options
 
   async function look(lost: PlantStoreError): Promise<true | undefined> {
-    const current = await getPlant(link, id, signal)
+    const current = await getAfter(lost, link, id, signal)
     if (current === undefined) return true
     requireUntouched(current, options, lost)
     return undefined

@@ -23,7 +23,7 @@ export interface Answer {
 export interface Call<Result> {
   readonly request: Request
   readonly signal: AbortSignal | undefined
-  /** The result of a final answer. `lost` is an earlier attempt that may have succeeded. */
+  /** The result of a final answer. `lost` is an earlier write that may have succeeded. */
   read(answer: Answer, lost: PlantStoreError | undefined): Result | Promise<Result>
   /** After a lost answer: the result if the attempt did succeed; undefined to try again. */
   look?(lost: PlantStoreError): Promise<Result | undefined>
@@ -34,7 +34,7 @@ const retriedStatuses = [429, 502, 503, 504]
 /** These answers say that nothing was stored. After the others, something may be. */
 const refusedStatuses = [429, 503]
 /** A call never waits longer than this for its next attempt, whatever the service asks for. */
-export const maxRetryAfterMs = 60_000
+const maxPauseMs = 60_000
 
 /** Sends the request until an answer is final, as often as the options allow. */
 export async function run<Result>(link: Link, call: Call<Result>): Promise<Result> {
@@ -43,9 +43,11 @@ export async function run<Result>(link: Link, call: Call<Result>): Promise<Resul
     const answer = await attempt(link, call.request, call.signal)
     const failure = toRetried(answer)
     if (failure === undefined) return call.read(answer as Answer, lost)
-    const pauseMs = toPauseMs(answer, retry)
-    if (retry >= link.retries || pauseMs > maxRetryAfterMs) throw failure
-    if (!refusedStatuses.includes(failure.status ?? 0)) lost = failure
+    const isRefused = refusedStatuses.includes(failure.status ?? 0)
+    if (call.request.method !== 'GET' && !isRefused) lost = failure
+    const pauseMs = toPauseMs(answer, retry, link.retries)
+    // A refusal would say that nothing was stored.
+    if (pauseMs === undefined) throw lost ?? failure
     link.onRetry(failure, pauseMs)
     await pause(pauseMs, call.signal)
     const found = lost && (await call.look?.(lost))
@@ -167,10 +169,19 @@ function toErrorBody(text: string): { error?: number; message: string } {
   return { message: '' }
 }
 
-/** The pause before the next attempt: random, and longer than `Retry-After` asks for. */
-export function toPauseMs(answer: Answer | PlantStoreError, retry: number): number {
-  const jitterMs = toJitterMs(retry, 250, 8_000)
-  return answer instanceof PlantStoreError ? jitterMs : toRetryAfterMs(answer.headers) + jitterMs
+/**
+ * The pause before the next attempt: random, and longer than `Retry-After` asks for. Undefined if
+ * there is none. A call with any number of retries tries again after a minute at the latest.
+ */
+export function toPauseMs(
+  answer: Answer | PlantStoreError,
+  retry: number,
+  retries: number,
+): number | undefined {
+  const wantedMs = answer instanceof PlantStoreError ? 0 : toRetryAfterMs(answer.headers)
+  const pauseMs = wantedMs + toJitterMs(retry, 250, 8_000)
+  if (retries === Number.POSITIVE_INFINITY) return Math.min(pauseMs, maxPauseMs)
+  return retry < retries && pauseMs <= maxPauseMs ? pauseMs : undefined
 }
 
 /** A random pause below a bound that doubles with each retry, so that clients spread out. */

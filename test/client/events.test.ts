@@ -2,7 +2,12 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { buildStreamReader, followEvents } from '../../client/events.ts'
-import { type PlantEvent, PlantStore, PositionGoneError } from '../../client/index.ts'
+import {
+  type PlantEvent,
+  PlantStore,
+  type PlantStoreError,
+  PositionGoneError,
+} from '../../client/index.ts'
 import { toLink } from '../../client/options.ts'
 import { newFolder } from '../support/folder.ts'
 import { startService, type TestService, operatorToken as token } from '../support/service.ts'
@@ -210,6 +215,28 @@ describe('a stream of events', () => {
     await assert.rejects(events.next(), { name: 'PlantStoreError' })
     assert.equal(requests.length, 3)
   })
+
+  for (const [name, scripts, follow] of [
+    ['events', [stream(toBlock('p1'))], (client, signal) => client.events({ signal })],
+    [
+      'mirror',
+      [answer(200, '[]', { Link: '</events?after=p0>; rel="next"' })],
+      (client, signal) => client.mirror({ signal }),
+    ],
+  ] as [string, Script[], (client: PlantStore, signal: AbortSignal) => AsyncIterator<unknown>][]) {
+    it(`of ${name} is asked for again after a minute, however long the service refuses it`, async () => {
+      const refusal = { error: 42900, message: 'Too many requests.' }
+      const refuse = answer(429, refusal, { 'Retry-After': '3600' })
+      const { url } = await openScriptedServer(...scripts, refuse)
+      const controller = new AbortController()
+      const onRetry = ({ status }: PlantStoreError, pauseMs: number) => {
+        if (status === 429) controller.abort(pauseMs)
+      }
+      const items = follow(new PlantStore({ url, token, onRetry }), controller.signal)
+      await items.next()
+      await assert.rejects(items.next(), (reason) => reason === 60_000)
+    })
+  }
 
   it('is closed with break, and with its signal, which gives the reason', async () => {
     const { url, sockets } = await openScriptedServer((request, response) => {

@@ -178,6 +178,29 @@ describe('a client behind a network that loses connections', () => {
     )
   })
 
+  const writes: [name: string, send: (store: PlantStore) => Promise<unknown>][] = [
+    ['create', (store) => store.create({ id: 1n, name: 'x' })],
+    ['replace', (store) => store.replace(1n, { name: 'x' })],
+    ['delete', (store) => store.delete(1n)],
+    ['importPlants', (store) => store.importPlants([{ id: 1n, name: 'x' }])],
+  ]
+  for (const [name, send] of writes) {
+    it(`does not say that ${name} was refused if an earlier attempt may have succeeded`, async () => {
+      const refusal = { error: 50300, message: 'Too many changes wait.' }
+      const server = await openScriptedServer(
+        (request) => request.socket.destroy(),
+        answer(503, refusal, { 'Retry-After': '0' }),
+      )
+      const store = new PlantStore({ url: server.url, token: operatorToken, retries: 2 })
+      await assert.rejects(send(store), {
+        status: undefined,
+        error: undefined,
+        message: /was lost/,
+      })
+      await assert.rejects(store.get(1n), { status: 503, ...refusal })
+    })
+  }
+
   it('says that nothing listens, and tells onRetry of each attempt that is made again', async () => {
     const server = await openScriptedServer((request) => request.socket.destroy())
     const told: [string, boolean][] = []

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { type MirrorChange, PlantStore } from '../../client/index.ts'
 import { startService, operatorToken as token } from '../support/service.ts'
+import { answer, openScriptedServer } from './scripted-server.ts'
 
 /** Reads this many changes of a mirror, without the times of events. */
 async function take(changes: AsyncIterable<MirrorChange>, count: number): Promise<object[]> {
@@ -89,5 +90,12 @@ describe('a mirror', () => {
 
   it('throws every other refusal', async () => {
     await assert.rejects(store.mirror({ after: 'no position!' }).next(), { error: 40005 })
+  })
+
+  it('throws if the service has no position at all, instead of asking for ever', async () => {
+    const off = answer(410, { error: 41000, message: 'The journal was switched off.' })
+    const { url, requests } = await openScriptedServer(off, off, answer(404, 'asked again'))
+    await assert.rejects(new PlantStore({ url, token }).mirror().next(), { error: 41000 })
+    assert.equal(requests.length, 1)
   })
 })
