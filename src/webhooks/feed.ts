@@ -123,10 +123,10 @@ export function openFeed(options: FeedOptions): Feed {
       }
       position = event.position
     }
-    // A commit during the read may have set this already.
-    mayRead ||= page.events.length > 0
     const taken = { ...claim, position, ahead: [...left], deliveries, gap }
     if (deliveries.length > 0 || gap !== undefined) return taken
+    // A commit during the read may have set this already.
+    mayRead ||= page.events.length > 0
     moveTo(taken)
     return undefined
   }
@@ -157,10 +157,8 @@ export function openFeed(options: FeedOptions): Feed {
       return taken ?? (isPositionDue ? takePosition() : undefined)
     },
     endTake(taken, outcome) {
-      if (outcome === 'failed') {
-        mayRead = true
-        return
-      }
+      mayRead = true
+      if (outcome === 'failed') return
       savedPosition = taken.position
       moveTo(taken)
       for (const delivery of taken.deliveries) {

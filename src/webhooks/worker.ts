@@ -124,10 +124,10 @@ export function openWorker(options: WorkerOptions): Worker {
     pump()
   }
 
-  /** Sends a row once. There is no outcome if the store no longer has it. */
+  /** Sends a row once. There is no outcome if the store no longer has it, or after the close. */
   async function attempt(row: Row): Promise<Outcome | undefined> {
     const body = takeBody(row) ?? (await store.findBody(claim.id, row.position))
-    if (body === undefined) return undefined
+    if (body === undefined || isClosed) return undefined
     return deliver(transport, secrets, { id: row.position, event: row.type, body }, isHeld)
   }
 
@@ -177,6 +177,7 @@ export function openWorker(options: WorkerOptions): Worker {
     },
     read,
     endTake(taken, outcome) {
+      if (isClosed) return
       feed.endTake(taken, outcome)
       if (outcome === 'saved') pump()
       else setTimeout(pump, retryMs).unref()

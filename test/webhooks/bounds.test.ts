@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Store } from '../../src/store/store.ts'
 import { engines } from '../support/engines.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver, type TestReceiver } from './test-receiver.ts'
-import { add, createMany, openStores, start } from './test-sender.ts'
+import { add, createMany, openStores, start, watch } from './test-sender.ts'
 
 const large = 'x'.repeat(100_000)
 const anyVersion = { match: undefined, noneMatch: undefined }
@@ -53,6 +55,65 @@ for (const engine of engines) {
         receivers.map(({ received }) => received.length),
         [4, 4, 4, 4],
       )
+    })
+
+    it('have room again after a receiver was paused while changes were taken for it', async () => {
+      const { store } = await openStores(engine)
+      const receiver = await openTestReceiver()
+      const { id } = await add(store, receiver.url)
+      const taking = Promise.withResolvers<void>()
+      const taken = Promise.withResolvers<void>()
+      const watched = watch(store)
+      let bodiesRead = 0
+      start(
+        {
+          ...watched.store,
+          receivers: {
+            ...store.receivers,
+            async take(...asked) {
+              const lost = await store.receivers.take(...asked)
+              taking.resolve()
+              await taken.promise
+              return lost
+            },
+            findBody(...asked) {
+              bodiesRead++
+              return store.receivers.findBody(...asked)
+            },
+          },
+        },
+        { waitingBytes: 40 },
+      )
+      await store.createPlant({ id: 1n, name: 'taken' })
+      await taking.promise
+      await store.receivers.change(id, { kind: 'pause', reason: 'for a test' })
+      await waitUntil(() => watched.watchers() === 0, 'the receiver is given up')
+      taken.resolve()
+      await store.receivers.change(id, { kind: 'resume' })
+      await receiver.waitFor(1)
+      await store.createPlant({ id: 2n, name: 'kept' })
+      await receiver.waitFor(2)
+      assert.equal(bodiesRead, 1)
+    })
+
+    it('let the store rest while it takes nothing, as on a full disk', async () => {
+      const { store } = await openStores(engine)
+      const receiver = await openTestReceiver()
+      await add(store, receiver.url)
+      let isFull = true
+      let refused = 0
+      const take: Store['receivers']['take'] = async (...asked) => {
+        if (!isFull) return store.receivers.take(...asked)
+        refused++
+        throw new Error('the disk is full')
+      }
+      start({ ...store, receivers: { ...store.receivers, take } })
+      await store.createPlant({ id: 1n, name: 'x' })
+      await waitUntil(() => refused > 0, 'the change is taken')
+      for (let turn = 0; turn < 1_000; turn++) await nextTurn()
+      assert.ok(refused < 50, String(refused))
+      isFull = false
+      await receiver.waitFor(1)
     })
 
     it('read on where more deliveries wait in the store than in memory', async () => {

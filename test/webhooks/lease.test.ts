@@ -159,6 +159,38 @@ for (const engine of engines) {
       await receiver.waitFor(2)
     })
 
+    it('is lost while the body of a retry is read: the retry is not sent', async () => {
+      const { store } = stores
+      const receiver = await openTestReceiver()
+      await add(store, receiver.url)
+      receiver.answer = () => 500
+      const reading = Promise.withResolvers<void>()
+      const read = Promise.withResolvers<void>()
+      releaseAfterTest(() => read.resolve())
+      let isTaken = false
+      const watched = watch(store)
+      start({
+        ...watched.store,
+        receivers: {
+          ...store.receivers,
+          claim: async (...asked) => (isTaken ? [] : store.receivers.claim(...asked)),
+          async findBody(...asked) {
+            const body = await store.receivers.findBody(...asked)
+            reading.resolve()
+            await read.promise
+            return body
+          },
+        },
+      })
+      await store.createPlant({ id: 31n, name: 'sent once by this process' })
+      await reading.promise
+      isTaken = true
+      await waitUntil(() => watched.watchers() === 0, 'the receiver is given up')
+      read.resolve()
+      for (let turn = 0; turn < 100; turn++) await receiver.answerOther()
+      assert.equal(receiver.received.length, 1)
+    })
+
     it('is lost when a save is refused: what was not saved is sent again', async () => {
       const { store } = stores
       const receiver = await openTestReceiver()
