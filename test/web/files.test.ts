@@ -173,6 +173,48 @@ describe('files of plants', { skip: browserMissing }, () => {
     await report.getByText('2,500 stored').waitFor()
   })
 
+  it('judges no line that it has read in part, wherever the file has blank lines', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Import' }).click()
+    const lines = Array.from(
+      { length: 900 },
+      (_, id) => `{"id":${id},"name":"${'x'.repeat(20_000)}"}`,
+    )
+    await choose(page, 'long.ndjson', ['', ...lines].join('\n'))
+    const report = dialog(page, 'Import')
+    await report.getByText('The rest is checked while it is imported.').waitFor()
+    assert.equal(await report.getByText('will be refused').count(), 0)
+  })
+
+  it('checks the lines after one with a wrong quote, as the service reads them', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Import' }).click()
+    const rows = ['', '', 'id,name', '1,a', '2,5" pot', '3,"two', 'lines"x', '4,b', '5,"c']
+    await choose(page, 'quotes.csv', `${rows.join('\n')}\n6,never read\n`)
+    const report = dialog(page, 'Import')
+    await report.getByText('2 plants can be imported, and 3 lines will be refused.').waitFor()
+    const faults = await report.getByRole('listitem').allTextContents()
+    assert.deepEqual(
+      faults.map((fault) => fault.slice(0, 7)),
+      ['Line 5:', 'Line 6:', 'Line 9:'],
+    )
+    await start(page)
+    await report.getByText('2 stored, 3 refused.').waitFor()
+    const refused = await report.getByRole('listitem').allTextContents()
+    assert.deepEqual(
+      refused.map((fault) => fault.slice(0, 7)),
+      ['Line 5:', 'Line 6:', 'Line 9:'],
+    )
+  })
+
+  it('says that it has checked a whole file of 1,000 lines', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Import' }).click()
+    const lines = Array.from({ length: 1_000 }, (_, id) => `{"id":${id},"name":"x"}\n`)
+    await choose(page, 'page.ndjson', lines.join(''))
+    await dialog(page, 'Import').getByText('The whole file was checked').waitFor()
+  })
+
   it('exports CSV for spreadsheets, of the tag that is filtered by', async () => {
     await service.create('{"id":1,"name":"a","tag":"x & y"}')
     const { page, requests } = await visitPlants(service.url)

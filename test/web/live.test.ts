@@ -221,6 +221,59 @@ describe('the page in bad times', { skip: browserMissing }, () => {
     })
   }
 
+  it('misses no change between a gap and the next stream', async () => {
+    const service = await startService('sqlite::memory:')
+    await service.create('{"id":1,"name":"before"}')
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByText('Live', { exact: true }).waitFor()
+    const { port } = new URL(service.url)
+    await service.close()
+    const again = await startService('sqlite::memory:', { env: { PORT: port } })
+    // The first position is of another store. The second stream comes after another list.
+    await page.waitForResponse((response) => response.status() === 410)
+    const asked = Promise.withResolvers<void>()
+    const held = Promise.withResolvers<void>()
+    await page.route('**/events?*', async (route) => {
+      if (route.request().headers().accept === 'text/event-stream') {
+        asked.resolve()
+        await held.promise
+      }
+      await route.continue()
+    })
+    await asked.promise
+    await page.getByText('No plants yet').waitFor()
+    await again.create('{"id":2,"name":"between the list and the stream"}')
+    held.resolve()
+    await page.getByRole('cell', { name: 'between the list and the stream' }).waitFor()
+    assert.deepEqual(errors, [])
+  })
+
+  it('are not followed while the page is hidden, and all of them appear afterwards', async () => {
+    const service = await startService('sqlite::memory:')
+    for (let id = 1; id <= 3; id++) await service.create(`{"id":${id},"name":"fern ${id}"}`)
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await page.getByLabel('Search by name').fill('fern')
+    await page.getByText('3 plants found').waitFor()
+    const show = (isShown: boolean) =>
+      page.evaluate(`
+        Object.defineProperty(document, 'hidden', { configurable: true, value: ${!isShown} })
+        document.dispatchEvent(new Event('visibilitychange'))`)
+    const ended = page.waitForEvent('requestfailed', (request) => request.url().includes('/events'))
+    await show(false)
+    await ended
+    await service.create('{"id":4,"name":"fern 4"}')
+    let lists = 0
+    page.on('request', (request) => {
+      if (request.url().includes('/plants?')) lists++
+    })
+    await show(true)
+    await page.getByText('Somebody has added plant 4.').waitFor()
+    await page.getByText('Live', { exact: true }).waitFor()
+    assert.equal(lists, 0)
+    assert.deepEqual(errors, [])
+  })
+
   it('says that the service does not answer, and goes on when it does', async () => {
     const url = `sqlite:${join(newFolder(), 'plants.db')}`
     const service = await startService(url)

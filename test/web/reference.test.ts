@@ -114,6 +114,17 @@ describe('the reference', { skip: browserMissing }, () => {
     assert.equal((await service.call({ path: '/plants/7' })).body, JSON.stringify({ id: 7, name }))
   })
 
+  it('offers to copy an example only where the browser can', async () => {
+    const { page } = await visit(`${service.url}/docs`)
+    const buttons = page.getByRole('button', { name: 'Copy' })
+    await buttons.first().waitFor()
+    // As on a page that came over plain HTTP from another machine.
+    await page.addInitScript('delete Navigator.prototype.clipboard')
+    await page.reload()
+    await page.getByRole('button', { name: 'Try it' }).first().waitFor()
+    assert.equal(await buttons.count(), 0)
+  })
+
   it('has no example that leaves out a condition', async () => {
     const { page } = await visit(`${service.url}/docs`)
     const remove = page.locator('#deletePlant')

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import type { Page } from 'playwright-core'
 import { browserMissing } from '../support/browser.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { operatorToken, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
-import { hasFocus, readRows, visitPlants } from './visit.ts'
+import { hasFocus, readRows, visit, visitPlants } from './visit.ts'
 
 const count = 100_000
 
@@ -95,6 +95,31 @@ describe('100,000 plants', { skip: browserMissing }, () => {
     assert.equal(await earlier.count(), 0)
     assert.ok(await hasFocus(page, page.getByRole('row').nth(1)))
     assert.deepEqual(errors, [])
+  })
+
+  it('are reached by id although the list is read again meanwhile', async () => {
+    const { page } = await visit(service.url)
+    const stream = Promise.withResolvers<void>()
+    const asked = Promise.withResolvers<void>()
+    await page.route('**/events?*', async (route) => {
+      await stream.promise
+      await route.continue()
+    })
+    await page.getByLabel('Token').fill(operatorToken)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('table').waitFor()
+    await page.route('**/plants?*after=77776*', async (route) => {
+      asked.resolve()
+      // The list is read again when the stream is open.
+      await page.getByText('Live', { exact: true }).waitFor()
+      await route.continue().catch(() => {})
+    })
+    await page.getByLabel('Go to id').fill('77777')
+    await page.keyboard.press('Enter')
+    await asked.promise
+    stream.resolve()
+    await page.getByText('Plant 77777.', { exact: true }).waitFor()
+    assert.ok(await isOnScreen(page, '77777'))
   })
 
   it('name the nearest plant where none has the id', async () => {

@@ -72,6 +72,44 @@ describe('writing on the page', { skip: browserMissing }, () => {
     assert.deepEqual(errors, [])
   })
 
+  it('takes a double click for one', async () => {
+    const { page } = await visitPlants(service.url)
+    /** Clicks twice before anything is answered. Returns the requests that followed. */
+    const dblclick = async (name: string) => {
+      const requests: string[] = []
+      let answered = 0
+      page.on('requestfinished', (request) => {
+        if (request.url().endsWith('/plants/1')) answered++
+      })
+      const clicked = Promise.withResolvers<void>()
+      await page.route('**/plants/1', async (route) => {
+        requests.push(route.request().method())
+        await clicked.promise
+        await route.continue()
+      })
+      await page.getByRole('button', { name }).dblclick()
+      clicked.resolve()
+      await waitUntil(() => requests.length > 0 && answered === requests.length, 'all is answered')
+      await page.unrouteAll({ behavior: 'wait' })
+      return requests
+    }
+    for (const [button, title] of [
+      ['Edit plant 1', 'Edit plant'],
+      ['Delete plant 1', 'Delete plant'],
+    ] as const) {
+      await dblclick(button)
+      await dialog(page, title).first().getByRole('button', { name: 'Cancel' }).click()
+      // No other dialog is left over the page.
+      await page.getByRole('button', { name: 'Sign out' }).click({ trial: true })
+    }
+    await page.getByRole('button', { name: 'Edit plant 1' }).click()
+    await save(dialog(page, 'Edit plant'), { name: 'mine' })
+    await page.getByText('Plant 1 saved.').waitFor()
+    assert.deepEqual(await dblclick('Undo'), ['PUT'])
+    await page.getByText('Plant 1 is as it was before.').waitFor()
+    assert.equal(await read(1), '{"id":1,"name":"plant 1","tag":"t"}')
+  })
+
   it('undoes nothing that somebody else has changed since', async () => {
     const { page } = await visitPlants(service.url)
     await page.getByRole('button', { name: 'Edit plant 1' }).click()

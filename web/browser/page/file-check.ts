@@ -41,13 +41,13 @@ export async function checkFile(file: File): Promise<FileCheck | Unreadable> {
   if (format === 'csv' && delimiter === undefined) {
     return { fault: 'The first line must name the columns, such as id,name,tag.' }
   }
-  const lines = delimiter === undefined ? readJsonLines(start.text) : readCsv(start.text, delimiter)
-  const read = lines.filter(({ members }) => members !== '').slice(0, maxLines)
+  const all = delimiter === undefined ? readJsonLines(start.text) : readCsv(start.text, delimiter)
   // The last line is cut where the part that was read ends.
-  if (!start.isWhole && read.length === lines.length) read.pop()
+  if (!start.isWhole) all.pop()
+  const lines = all.filter(({ members }) => members !== '')
   const ids: bigint[] = []
   const faults: { line: number; message: string }[] = []
-  for (const { line, members } of read) {
+  for (const { line, members } of lines.slice(0, maxLines)) {
     const id = typeof members === 'string' ? members : toId(members)
     if (typeof id === 'bigint') ids.push(id)
     else faults.push({ line, message: id })
@@ -143,7 +143,10 @@ const delimiters = new Map([
 const separatorLine = /^"?sep=.?"?\r?\n/i
 
 function findDelimiter(text: string): string | undefined {
-  const [header = ''] = text.replace(separatorLine, '').split(/\r?\n/, 1)
+  const [header = ''] = text
+    .replace(separatorLine, '')
+    .replace(/^\s*\n/, '')
+    .split(/\r?\n/, 1)
   return [...delimiters.keys()].find((delimiter) => {
     const names = splitRecords(header, delimiter)[0]?.fields ?? []
     return names.includes('id') && names.includes('name')
@@ -155,7 +158,7 @@ function readCsv(text: string, delimiter: string): Line[] {
   const [header, ...records] = splitRecords(content, delimiter).filter(isNotBlank)
   const names = header?.fields ?? []
   return records.map(({ line, fields }) => {
-    if (fields.length === 0) return { line, members: 'A quoted field does not end as it should.' }
+    if (fields.length === 0) return { line, members: 'A quote is missing, or is one too many.' }
     if (fields.length !== names.length) {
       const message = `This line has ${fields.length} fields, but the header has ${names.length}.`
       return { line, members: message }
@@ -178,16 +181,28 @@ function isNotBlank({ fields }: Fields): boolean {
 
 function splitRecords(text: string, delimiter: string): Fields[] {
   const field = new RegExp(
-    `(?:"((?:[^"]|"")*)"|((?!")[^${delimiter}\\r\\n]*))(${delimiter}|\\r?\\n|\\r|$)`,
+    `(?:"((?:[^"]|"")*)"|([^"${delimiter}\\r\\n]*))(${delimiter}|\\r?\\n|\\r|$)`,
     'y',
   )
+  /** The rest of a record with a wrong quote. A quoted field that does not end has none. */
+  const broken = /(?:"(?:[^"]|"")*"|[^"])[^\n]*\n/y
   const records: Fields[] = []
   let fields: (string | undefined)[] = []
   let line = 1
   let next = 1
   while (field.lastIndex < text.length) {
+    broken.lastIndex = field.lastIndex
     const [whole, quoted, plain, end] = field.exec(text) ?? []
-    if (whole === undefined) return [...records, { line, fields: [] }]
+    if (whole === undefined) {
+      records.push({ line, fields: [] })
+      const [rest] = broken.exec(text) ?? []
+      if (rest === undefined) return records
+      field.lastIndex = broken.lastIndex
+      next += rest.split('\n').length - 1
+      fields = []
+      line = next
+      continue
+    }
     fields.push(quoted?.replaceAll('""', '"') ?? (plain || undefined))
     next += whole.split('\n').length - 1
     if (end === delimiter && field.lastIndex < text.length) continue

@@ -1,4 +1,5 @@
 import { expectedSearch, isSearchable, toPathId } from '../../../src/contract/values.ts'
+import { whileBusy } from '../dom/dialog.ts'
 import { element, fill, icon } from '../dom/element.ts'
 import { buildField } from '../dom/field.ts'
 import { findIdFault, findTextFault } from './fields.ts'
@@ -12,19 +13,19 @@ export interface Frame {
   allowWriting(mayWrite: boolean): void
   showList(message: ListMessage): void
   /** Shows a problem with a retry button, or clears it. */
-  showProblem(sentence: string | undefined, again?: () => void): void
+  showProblem(sentence: string | undefined, again?: () => unknown): void
   /** Shows whether the service answers. */
   showReach(isReached: boolean): void
   /** Shows whether changes of others appear by themselves. */
-  showStream(isOpen: boolean): void
-  /** Shows that changes of others do not appear by themselves. */
-  showOff(): void
+  showStream(state: StreamState): void
   /** Says what happened, also to screen readers. */
   announce(sentence: string, button?: HTMLElement): void
   /** Says what somebody did here, with a button that undoes it. */
-  showDone(sentence: string, undo?: () => void): void
+  showDone(sentence: string, undo?: () => unknown): void
   focusAdd(): void
 }
+
+type StreamState = 'connecting' | 'open' | 'lost' | 'off'
 
 export interface FrameParts {
   readonly list: PlantList
@@ -101,8 +102,8 @@ export function buildFrame(parts: FrameParts): Frame {
     ),
   )
   let isReached = true
-  let stream: 'connecting' | 'open' | 'lost' | 'off' = 'connecting'
-  const reachTexts = {
+  let stream: StreamState = 'connecting'
+  const reachTexts: Record<StreamState, string> = {
     connecting: 'Connecting …',
     open: 'Live',
     lost: 'Connection lost. Reconnecting …',
@@ -161,30 +162,31 @@ export function buildFrame(parts: FrameParts): Frame {
     },
     showProblem(sentence, again) {
       if (sentence === undefined) return fill(problem)
-      const retry = again && element('button', { type: 'button', click: again }, 'Try again')
-      fill(problem, element('p', {}, sentence), retry)
+      fill(problem, element('p', {}, sentence), again && buildButton('Try again', again))
     },
     showReach(next) {
       isReached = next
       updateReach()
     },
-    showStream(isOpen) {
-      stream = isOpen ? 'open' : 'lost'
-      updateReach()
-    },
-    showOff() {
-      stream = 'off'
+    showStream(next) {
+      stream = next
       updateReach()
     },
     announce(sentence, button) {
       fill(news, sentence, ' ', button)
     },
     showDone(sentence, undo) {
-      const button = undo && element('button', { type: 'button', click: undo }, 'Undo')
-      fill(done, element('span', {}, sentence), button)
+      fill(done, element('span', {}, sentence), undo && buildButton('Undo', undo))
     },
     focusAdd: () => add.focus(),
   }
+}
+
+/** A button whose second press does nothing until the first has had its effect. */
+function buildButton(label: string, act: () => unknown): HTMLButtonElement {
+  const click = () => void whileBusy(button, async () => act())
+  const button = element('button', { type: 'button', click }, label)
+  return button
 }
 
 const findTagFault = (text: string) => findTextFault('tag', text)

@@ -3,12 +3,19 @@ import type { Change } from './changes.ts'
 import { isNumber, isTokenRefused } from './sentences.ts'
 import type { Session } from './session.ts'
 
+/** How far the changes were shown; no position if the list has to be read first. */
+export interface Place {
+  position: string | undefined
+}
+
 export interface LiveParts {
   readonly session: Session
+  /** Where to begin. It moves on with the changes. */
+  readonly place: Place
   readonly signal: AbortSignal
   /** Changes as they come, a few times a second at most. */
   onChanges(changes: readonly Change[]): void
-  /** Too many changes to follow, or a gap: the list has to be read again. */
+  /** The list has to be read again: there was no position, or too much has changed. */
   onGap(): void
   onRefused(error: unknown): void
   /** The service does not keep a journal, so nothing can be followed. */
@@ -23,7 +30,7 @@ const againMs = 2_000
 
 /** Follows the changes of others until the signal aborts. */
 export async function followChanges(parts: LiveParts): Promise<void> {
-  const { signal } = parts
+  const { signal, place } = parts
   while (!signal.aborted) {
     try {
       await collectChanges(parts)
@@ -32,25 +39,33 @@ export async function followChanges(parts: LiveParts): Promise<void> {
       if (!(error instanceof PlantStoreError)) throw error
       if (isTokenRefused(error) || isNumber(error, 40300)) return parts.onRefused(error)
       if (isNumber(error, 40400)) return parts.onOff()
+      if (isNumber(error, 41000)) place.position = undefined
       await new Promise((resolve) => setTimeout(resolve, againMs))
-      // The position is no longer kept, or nobody knows what was missed.
-      if (!signal.aborted) parts.onGap()
     }
   }
 }
 
-async function collectChanges({ session, signal, onChanges, onGap }: LiveParts): Promise<void> {
+async function collectChanges(parts: LiveParts): Promise<void> {
+  const { session, place, signal, onChanges, onGap } = parts
+  const { client } = session
+  if (place.position === undefined) {
+    place.position = await client.position({ signal })
+    onGap()
+  }
+  let last = place.position
   let collected: Change[] = []
   let timer: ReturnType<typeof setTimeout> | undefined
   const show = () => {
     timer = undefined
+    place.position = last
     const changes = collected
     collected = []
     if (changes.length > maxCollected) onGap()
     else onChanges(changes)
   }
   try {
-    for await (const { type, plant } of session.client.events({ after: 'latest', signal })) {
+    for await (const { position, type, plant } of client.events({ after: last, signal })) {
+      last = position
       if (collected.length <= maxCollected) collected.push({ type, plant })
       timer ??= setTimeout(show, collectMs)
     }

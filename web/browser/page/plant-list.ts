@@ -79,6 +79,8 @@ export function buildPlantList(parts: PlantListParts): PlantList {
   let query: Query = { tag: undefined, name: undefined, order: 'asc' }
   let pageSize = firstPage
   let isLoading = false
+  /** Settles with the last load, and never rejects. */
+  let loading = Promise.resolve()
   let searched = 0
   /** How many plants the current request of a search has found. */
   let foundInPart: number | undefined
@@ -110,7 +112,13 @@ export function buildPlantList(parts: PlantListParts): PlantList {
   }
 
   /** Loads rows, one part at a time, and then applies the changes that came in the meantime. */
-  async function load(task: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  function load(task: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const loaded = loadNow(task)
+    loading = loaded.catch(() => {})
+    return loaded
+  }
+
+  async function loadNow(task: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const { signal } = life
     isLoading = true
     meanwhile = []
@@ -194,6 +202,8 @@ export function buildPlantList(parts: PlantListParts): PlantList {
       await load(loadEarlier)
     },
     async refresh() {
+      // Somebody may have asked for another part of the list just now.
+      if (query.name === undefined) await loading
       if (query.name !== undefined) return open(query)
       renew()
       const start = Math.max(0, table.firstVisible() - firstPage / 2)

@@ -8,8 +8,6 @@ export interface Session {
   readonly url: string
   /** Whether the token may write. Known after the first list. */
   mayWrite(): boolean
-  /** Resolves when a stream of events is open for the first time. */
-  readonly streaming: Promise<void>
 }
 
 export interface Watch {
@@ -23,7 +21,6 @@ export interface Watch {
 
 export function openSession(token: string, { onReach, onStream, onSearched }: Watch): Session {
   const url = new URL('.', location.href).href.replace(/\/$/, '')
-  const streaming = Promise.withResolvers<void>()
   let scopes: readonly string[] = []
 
   const watchedFetch: typeof fetch = async (input, init) => {
@@ -34,7 +31,6 @@ export function openSession(token: string, { onReach, onStream, onSearched }: Wa
       scopes = response.headers.get('Token-Scopes')?.split(' ') ?? scopes
       const isStream = response.headers.get('Content-Type')?.startsWith('text/event-stream')
       if (!isStream || response.body === null) return response
-      streaming.resolve()
       onStream(true)
       const { readable, writable } = new TransformStream()
       const end = () => onStream(false)
@@ -51,6 +47,5 @@ export function openSession(token: string, { onReach, onStream, onSearched }: Wa
     client: new PlantStore({ url, token, fetch: watchedFetch }),
     url,
     mayWrite: () => scopes.includes('plants:write'),
-    streaming: streaming.promise,
   }
 }

@@ -6,7 +6,7 @@ import { downloadPlants, type ExportFormat } from './files.ts'
 import { buildFrame } from './frame.ts'
 import { showHistory } from './history.ts'
 import { acceptDrops, importPlants } from './import-dialog.ts'
-import { followChanges } from './live.ts'
+import { followChanges, type Place } from './live.ts'
 import { describeChanges, describeList } from './messages.ts'
 import {
   addPlant,
@@ -39,11 +39,15 @@ export async function openStoreView(
   const own = buildOwnChanges()
   let isImporting = false
   let following = new AbortController()
+  const place: Place = { position: undefined }
   let session = open(token)
   const list = buildPlantList({
     client: () => session.client,
     mayWrite: () => session.mayWrite(),
-    actions: { onEdit: (id) => void change(id, edit), onDelete: (id) => void change(id, remove) },
+    actions: {
+      onEdit: (id) => void attempt(() => change(id, editPlant)),
+      onDelete: (id) => void attempt(() => change(id, deletePlant)),
+    },
     onChange: () => frame.showList(describeList(list.describe())),
     onFailure(error, again) {
       if (!meetRefusal(error)) frame.showProblem(toSentence(error), again)
@@ -70,7 +74,10 @@ export async function openStoreView(
   function open(next: string): Session {
     return openSession(next, {
       onReach: (isReached) => frame.showReach(isReached),
-      onStream: (isOpen) => frame.showStream(isOpen),
+      onStream(isOpen) {
+        const closed = document.hidden ? 'connecting' : 'lost'
+        frame.showStream(isOpen ? 'open' : closed)
+      },
       onSearched: () => list.noteSearched(),
     })
   }
@@ -83,6 +90,7 @@ export async function openStoreView(
   addEventListener('scroll', list.fillScreen, { passive: true, signal })
   acceptDrops(signal, (file) => session.mayWrite() && importFile(file))
   addEventListener('resize', list.fillScreen, { signal })
+  document.addEventListener('visibilitychange', follow, { signal })
   const pulse = setInterval(feelPulse, pulseMs)
   signal.addEventListener('abort', () => clearInterval(pulse))
 
@@ -99,19 +107,20 @@ export async function openStoreView(
     )
   }
 
+  /** A hidden page follows nothing: all tabs of a browser share six connections to a service. */
   function follow(): void {
     following.abort()
+    if (document.hidden) return
     following = new AbortController()
     void followChanges({
       session,
+      place,
       signal: AbortSignal.any([signal, following.signal]),
       onChanges: showChanges,
       onGap: () => void attempt(() => list.refresh()),
       onRefused: meetRefusal,
-      onOff: () => frame.showOff(),
+      onOff: () => frame.showStream('off'),
     })
-    // What changed between the first list and the start of the stream.
-    void session.streaming.then(() => attempt(() => list.refresh()))
   }
 
   function showChanges(changes: readonly Change[]): void {
@@ -130,7 +139,7 @@ export async function openStoreView(
       if (signal.aborted) return
       if (meetRefusal(error)) return
       // What was refused once would be refused again.
-      const again = isNumber(error, 41200) ? undefined : () => void attempt(task)
+      const again = isNumber(error, 41200) ? undefined : () => attempt(task)
       frame.showProblem(toSentence(error), again)
     }
   }
@@ -218,20 +227,12 @@ export async function openStoreView(
     })
   }
 
-  async function change(id: bigint, act: (id: bigint) => Promise<void>): Promise<void> {
-    await attempt(() => act(id))
-  }
-
-  async function edit(id: bigint): Promise<void> {
+  async function change(id: bigint, ask: typeof editPlant | typeof deletePlant): Promise<void> {
     const found = await session.client.get(id)
+    // Somebody has clicked twice, or opened another dialog meanwhile.
+    if (document.querySelector('dialog') !== null) return
     if (found === undefined) return noteGone(id)
-    await show(await editPlant(dialogs, found))
-  }
-
-  async function remove(id: bigint): Promise<void> {
-    const found = await session.client.get(id)
-    if (found === undefined) return noteGone(id)
-    await show(await deletePlant(dialogs, found))
+    await show(await ask(dialogs, found))
   }
 
   function noteGone(id: bigint): void {
@@ -246,7 +247,7 @@ export async function openStoreView(
     await showState(done)
     const sentence = `Plant ${done.id} ${done.now === undefined ? 'deleted' : 'saved'}.`
     const isOwn = done.now !== done.before
-    frame.showDone(sentence, isOwn ? () => void attempt(() => takeBack(done)) : undefined)
+    frame.showDone(sentence, isOwn ? () => attempt(() => takeBack(done)) : undefined)
   }
 
   async function takeBack(done: Done): Promise<void> {

@@ -25,7 +25,8 @@ export function buildTryIt({ operation, bodies, answers, token }: TryParts): HTM
   const code = element('code')
   const kinds = Object.keys(examples).map((name) => element('option', {}, name))
   const kind = element('select', { 'aria-label': 'Example' }, ...kinds)
-  const copy = element('button', { type: 'button' }, 'Copy')
+  // Browsers have no clipboard for pages that came over plain HTTP from another machine.
+  const copy = element('button', { type: 'button', hidden: !('clipboard' in navigator) }, 'Copy')
   const needsToken = operation.security?.length !== 0
 
   function read(): TypedRequest {
@@ -59,7 +60,7 @@ export function buildTryIt({ operation, bodies, answers, token }: TryParts): HTM
   }
 
   copy.addEventListener('click', async () => {
-    await navigator.clipboard?.writeText(code.textContent ?? '')
+    await navigator.clipboard.writeText(code.textContent ?? '')
     fill(copy, 'Copied')
     setTimeout(() => fill(copy, 'Copy'), 2_000)
   })
