@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import { type Failure, overloaded } from '../contract/errors.ts'
 import { contentTypeOptions } from '../contract/headers.ts'
 import type { Timeouts } from '../contract/limits.ts'
+import { operations } from '../contract/operations.ts'
 import type { JournalReader } from '../journal/reader.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Counters } from '../metrics/requests.ts'
@@ -175,7 +176,8 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
 const importShareOfShutdown = 0.5
 
 /** The paths of the operations, which need a token. */
-const tokenPaths = /^\/(?:plants|events|metrics)/
+const paths = Object.values(operations).map(({ path }) => path.replace('{id}', ''))
+const tokenPaths = new RegExp(`^(?:${paths.join('|')})`)
 
 /** Requests take turns by token, and those without a token share a turn. Checks never wait. */
 function toKey({ url = '', headers }: IncomingMessage): string | undefined {
