@@ -114,7 +114,9 @@ export function openTransport(options: TransportOptions): Transport {
       sent.on('response', (answer) => {
         status = answer.statusCode
         retryAfter = answer.headers['retry-after']
-        answer.resume().on('end', () => finish(toOutcome(), 'keep'))
+        // A connection on which the body is not yet sent would wait for a reader.
+        const onEnd = () => finish(toOutcome(), sent.writableFinished ? 'keep' : undefined)
+        answer.resume().on('end', onEnd)
         answer.on('error', () => finish(toOutcome()))
       })
       sent.on('error', (error: NodeJS.ErrnoException) => {

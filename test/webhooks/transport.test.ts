@@ -114,6 +114,19 @@ describe('a request to a receiver', () => {
     assert.equal(sockets.length, 2)
   })
 
+  it('keeps no connection whose receiver answers before it has read the body', async () => {
+    const url = await openReceiver((socket) =>
+      socket.once('data', () => {
+        socket.pause()
+        socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+      }),
+    )
+    const transport = open(url, { connections: 1 })
+    // More than the buffers of the operating system hold.
+    const long = { ...post, body: 'x'.repeat(20_000_000) }
+    for (let count = 0; count < 2; count++) assert.equal((await transport.post(long)).status, 200)
+  })
+
   it('has at most as many connections as there may be', async () => {
     const waiting: Socket[] = []
     const url = await openReceiver((socket) => socket.on('data', () => waiting.push(socket)))
