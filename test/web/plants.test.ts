@@ -80,6 +80,36 @@ describe('signing in', { skip: browserMissing }, () => {
     await page.getByRole('cell', { name: 'Monstera' }).waitFor()
   })
 
+  it('forgets the token of a link when another one comes before it is answered', async () => {
+    const { token } = await issueToken(service.store, {
+      name: 'the next',
+      scopes: ['plants:read'],
+      lifetimeMs: undefined,
+    })
+    const { page, errors } = await visit(service.url)
+    const asked = Promise.withResolvers<void>()
+    const next = Promise.withResolvers<void>()
+    await page.route('**/plants?*', async (route) => {
+      if (route.request().headers().authorization?.endsWith(operatorToken)) {
+        asked.resolve()
+        await next.promise
+      }
+      await route.continue().catch(() => {})
+    })
+    await page.goto(`${service.url}/#token=${operatorToken}`)
+    await asked.promise
+    await page.goto(`${service.url}/#token=${token}`)
+    await page.getByText('Live', { exact: true }).waitFor()
+    const sent: (string | undefined)[] = []
+    page.on('request', (request) => sent.push(request.headers().authorization))
+    next.resolve()
+    await page.getByLabel('Search by name').fill('Mon')
+    await page.getByText('1 plant found').waitFor()
+    assert.ok(sent.every((authorization) => !authorization?.endsWith(operatorToken)))
+    assert.equal(await page.evaluate(`sessionStorage.getItem('plant-store-token')`), token)
+    assert.deepEqual(errors, [])
+  })
+
   it('shows the refusal of the service, and keeps what was typed', async () => {
     const { page, errors } = await visit(service.url)
     await page.getByLabel('Token').fill('plst_of-nobody')

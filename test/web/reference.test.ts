@@ -114,6 +114,15 @@ describe('the reference', { skip: browserMissing }, () => {
     assert.equal((await service.call({ path: '/plants/7' })).body, JSON.stringify({ id: 7, name }))
   })
 
+  it('forgets a token that is deleted from its field', async () => {
+    const { page } = await visit(`${service.url}/docs`)
+    await page.getByLabel('Token').fill('typed')
+    await page.getByLabel('Token').fill('')
+    await page.getByRole('link', { name: 'Plants', exact: true }).click()
+    await page.getByRole('button', { name: 'Sign in' }).waitFor()
+    assert.equal(await page.getByText('Enter a token.').count(), 0)
+  })
+
   it('offers to copy an example only where the browser can', async () => {
     const { page } = await visit(`${service.url}/docs`)
     const buttons = page.getByRole('button', { name: 'Copy' })

@@ -4,7 +4,7 @@ import { buildSignIn, buildWelcome } from './sign-in.ts'
 import { openStoreView } from './store-view.ts'
 import { forgetToken, keepToken, recallToken, takeTokenFromAddress } from './token.ts'
 
-let leave = () => {}
+let life = new AbortController()
 
 // Before anything is sent: the token of a link leaves the address bar.
 const given = takeTokenFromAddress()
@@ -16,13 +16,17 @@ addEventListener('hashchange', () => {
 })
 
 async function showSignIn(token: string | undefined): Promise<void> {
-  leave()
+  life.abort()
+  life = new AbortController()
+  const { signal } = life
   const signIn = buildSignIn(async (entered) => {
     try {
-      leave = await openStoreView(entered, { onSignOut: signOut })
+      await openStoreView(entered, { signal, onSignOut: signOut })
       keepToken(entered)
       return undefined
     } catch (error) {
+      // Another link came first.
+      if (signal.aborted) return undefined
       // A link with a wrong token does not sign anybody out, nor does a service that is away.
       if (isTokenRefused(error) && entered === recallToken()) forgetToken()
       return toSentence(error)

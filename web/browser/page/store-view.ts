@@ -29,13 +29,11 @@ const quietMs = 2_000
 /** How often the page asks whether the service answers, and how long it waits for that. */
 const pulseMs = 1_000
 
-/** Opens the view of the plants. Rejects if the service refuses the token. Returns its end. */
+/** Opens the view of the plants, until the signal aborts. Rejects if the token is refused. */
 export async function openStoreView(
   token: string,
-  { onSignOut }: { onSignOut(): void },
-): Promise<() => void> {
-  const end = new AbortController()
-  const { signal } = end
+  { signal, onSignOut }: { readonly signal: AbortSignal; onSignOut(): void },
+): Promise<void> {
   const own = buildOwnChanges()
   let isImporting = false
   let following = new AbortController()
@@ -82,7 +80,9 @@ export async function openStoreView(
     })
   }
 
+  signal.addEventListener('abort', list.close)
   await list.open(list.describe().query)
+  signal.throwIfAborted()
   frame.allowWriting(session.mayWrite())
   fill(document.body, ...frame.elements)
   list.fillScreen()
@@ -275,10 +275,5 @@ export async function openStoreView(
     const nearest = rows[Math.min(place, rows.length - 1)]
     if (nearest === undefined) frame.focusAdd()
     else list.table.focus(now === undefined ? nearest.id : id)
-  }
-
-  return () => {
-    end.abort()
-    list.close()
   }
 }

@@ -17,7 +17,7 @@ let held: string | undefined
 
 /** The token of this tab. It survives a reload, and ends with the tab. */
 export function recallToken(): string | undefined {
-  return withStorage((storage) => storage.getItem(key)) ?? held
+  return (withStorage((storage) => storage.getItem(key)) ?? held) || undefined
 }
 
 export function keepToken(token: string): void {
