@@ -43,8 +43,8 @@ export async function run<Result>(link: Link, call: Call<Result>): Promise<Resul
     const answer = await attempt(link, call.request, call.signal)
     const failure = toRetried(answer)
     if (failure === undefined) return call.read(answer as Answer, lost)
-    const isRefused = refusedStatuses.includes(failure.status ?? 0)
-    if (call.request.method !== 'GET' && !isRefused) lost = failure
+    const wasRefused = refusedStatuses.includes(failure.status ?? 0)
+    if (call.request.method !== 'GET' && !wasRefused) lost = failure
     const pauseMs = toPauseMs(answer, retry, link.retries)
     // A refusal would say that nothing was stored.
     if (pauseMs === undefined) throw lost ?? failure
