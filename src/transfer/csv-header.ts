@@ -1,5 +1,5 @@
+import { type Fields, parseRecord } from '../contract/csv-record.ts'
 import { delimiters } from '../contract/formats.ts'
-import { type Fields, parseRecord } from './csv-record.ts'
 import { type Header, UnreadableFile } from './entry.ts'
 
 /** Where the columns of a plant are; -1 for a tag that the file does not have. */

@@ -1,6 +1,6 @@
+import { countQuotes, type Fields, parseRecord } from '../contract/csv-record.ts'
 import { int64Range, isStorable, toPathId } from '../contract/values.ts'
 import { type Columns, type HeaderRow, isBeforeHeader, readHeader } from './csv-header.ts'
-import { countQuotes, type Fields, parseRecord } from './csv-record.ts'
 import { type Entry, type Reader, UnreadableFile } from './entry.ts'
 import { type Line, linesOfFiles, type Refusal } from './lines.ts'
 

@@ -1,4 +1,5 @@
 import type { PlantStore } from '../../../client/index.ts'
+import { countQuotes, type Fields, parseRecord } from '../../../src/contract/csv-record.ts'
 import { int64Bounds } from '../../../src/contract/schema.ts'
 import { isStorable, toInt64, toPathId } from '../../../src/contract/values.ts'
 import { type FileFormat, isGzip } from './files.ts'
@@ -154,10 +155,10 @@ function findDelimiter(text: string): string | undefined {
 }
 
 function readCsv(text: string, delimiter: string): Line[] {
-  const content = text.replace(separatorLine, '\n')
-  const [header, ...records] = splitRecords(content, delimiter).filter(isNotBlank)
-  const names = header?.fields ?? []
-  return records.map(({ line, fields }) => {
+  const records = splitRecords(text.replace(separatorLine, '\n'), delimiter)
+  const header = records.findIndex(({ fields }) => fields.includes('id'))
+  const names = records[header]?.fields ?? []
+  return records.slice(header + 1).map(({ line, fields }) => {
     if (fields.length === 0) return { line, members: 'A quote is missing, or is one too many.' }
     if (fields.length !== names.length) {
       const message = `This line has ${fields.length} fields, but the header has ${names.length}.`
@@ -169,47 +170,31 @@ function readCsv(text: string, delimiter: string): Line[] {
   })
 }
 
-/** The fields of a line, undefined where it has nothing; none if it cannot be read. */
-interface Fields {
+/** The line on which a record begins, and its fields; none if it cannot be read. */
+interface CsvRecord {
   readonly line: number
-  readonly fields: readonly (string | undefined)[]
+  readonly fields: Fields
 }
 
-function isNotBlank({ fields }: Fields): boolean {
-  return fields.length !== 1 || fields[0] !== undefined
-}
+/** More than a sheet of Excel has. */
+const maxFields = 20_000
 
-function splitRecords(text: string, delimiter: string): Fields[] {
-  const field = new RegExp(
-    `(?:"((?:[^"]|"")*)"|([^"${delimiter}\\r\\n]*))(${delimiter}|\\r?\\n|\\r|$)`,
-    'y',
-  )
-  /** The rest of a record with a wrong quote. A quoted field that does not end has none. */
-  const broken = /(?:"(?:[^"]|"")*"|[^"])[^\n]*\n/y
-  const records: Fields[] = []
-  let fields: (string | undefined)[] = []
-  let line = 1
-  let next = 1
-  while (field.lastIndex < text.length) {
-    broken.lastIndex = field.lastIndex
-    const [whole, quoted, plain, end] = field.exec(text) ?? []
-    if (whole === undefined) {
-      records.push({ line, fields: [] })
-      const [rest] = broken.exec(text) ?? []
-      if (rest === undefined) return records
-      field.lastIndex = broken.lastIndex
-      next += rest.split('\n').length - 1
-      fields = []
-      line = next
-      continue
-    }
-    fields.push(quoted?.replaceAll('""', '"') ?? (plain || undefined))
-    next += whole.split('\n').length - 1
-    if (end === delimiter && field.lastIndex < text.length) continue
-    if (end === delimiter) fields.push(undefined)
-    records.push({ line, fields })
-    fields = []
-    line = next
+/** Splits a text into records, as the service does: a quoted field may run over several lines. */
+function splitRecords(text: string, delimiter: string): CsvRecord[] {
+  const records: CsvRecord[] = []
+  let open: string[] = []
+  const lines = text.split('\n')
+  for (const [index, line] of lines.entries()) {
+    open.push(line)
+    const isLast = index === lines.length - 1
+    // A line with an even number of quotes ends as it began: inside the quoted field.
+    if (open.length > 1 && countQuotes(line) % 2 === 0 && !isLast) continue
+    const record = open.join('\n').replace(/\r$/, '')
+    const fields = parseRecord(record, delimiter, maxFields)
+    if (fields === 'open' && !isLast) continue
+    const isRead = typeof fields !== 'string'
+    if (record !== '') records.push({ line: index + 2 - open.length, fields: isRead ? fields : [] })
+    open = []
   }
   return records
 }
