@@ -136,15 +136,16 @@ describe('a connection', () => {
     assert.equal((await service.call({ path: '/healthz' })).status, 200)
   })
 
-  it('is kept after requests for an upgrade, however many', async () => {
+  it('is kept after requests for an upgrade, which are answered as any other', async () => {
     const upgrade = { Connection: 'Upgrade', Upgrade: 'h2c' }
-    const requests = Array.from({ length: 30 }, (): [Buffer, RegExp] => [
-      toBytes({ path: '/healthz', headers: upgrade }),
-      /\}$/,
-    ])
+    const get = toBytes({ path: '/plants/107', headers: { ...json, ...upgrade } })
     const last = toBytes({ path: '/healthz', headers: { ...upgrade, Connection: 'close' } })
-    const text = await converse(service.url, [...requests, [last, untilClosed]])
-    assert.deepEqual(statusesOf(text), Array(31).fill(200))
+    const text = await converse(service.url, [
+      [toCreate(107, upgrade), /\}$/],
+      ...Array.from({ length: 30 }, (): [Buffer, RegExp] => [get, /\}$/]),
+      [last, untilClosed],
+    ])
+    assert.deepEqual(statusesOf(text), Array(32).fill(200))
   })
 
   it('gives each answer a request id of its own', async () => {

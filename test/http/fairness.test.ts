@@ -6,14 +6,13 @@ import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
 import { limits } from '../../src/contract/limits.ts'
 import { scopes } from '../../src/contract/scopes.ts'
-import { maxWaiting, maxWaitingOnConnection } from '../../src/http/node/connection.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { newFolder } from '../support/folder.ts'
-import { authorized, json, startService, type TestService, toCreate } from '../support/service.ts'
+import { authorized, json, startService, type TestService } from '../support/service.ts'
 import { openSqliteStore } from '../support/stores.ts'
+import { startUpload, toLines } from '../support/upload.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
-import { startGated } from './gated-service.ts'
 
 const tiny = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'
 const last = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
@@ -73,6 +72,23 @@ describe('clients that ask for much', () => {
     await waitUntil(() => answered === sockets.length, 'every large body has its answer')
   })
 
+  it('let others have a turn between large bodies that nobody reads', async () => {
+    const body = Buffer.alloc(150_000)
+    const head = toBytes({ method: 'HEAD', path: '/plants.csv', headers: authorized, body })
+    const next = toBytes({ path: '/plants/1', headers: { ...authorized, Connection: 'close' } })
+    const sockets = await openSockets(service, 100)
+    const [other] = (await openSockets(service, 1)) as [Socket]
+    let ended = 0
+    for (const socket of sockets) socket.resume().once('end', () => ended++)
+    // The answer on a later connection shows that these are accepted. Their bytes come at once.
+    await service.call({ path: '/healthz' })
+    for (const socket of sockets) socket.write(Buffer.concat([head, next]))
+    other.write(next)
+    await once(other, 'data')
+    assert.ok(ended < sockets.length / 2, `${ended} bodies were read first`)
+    await waitUntil(() => ended === sockets.length, 'every body is read')
+  })
+
   it('let others have a turn between their pipelined requests', async () => {
     const [socket, other] = (await openSockets(service, 2)) as [Socket, Socket]
     const count = 400
@@ -115,6 +131,30 @@ describe('clients that ask for much', () => {
     })
   }
 
+  it('import fewer plants at a time while other requests come', async () => {
+    const store = openSqliteStore(join(newFolder(), 'plants.db'))
+    let batches = 0
+    const importPlants: typeof store.importPlants = (...batch) => {
+      batches++
+      return store.importPlants(...batch)
+    }
+    const own = await startService('sqlite::memory:', { store: { ...store, importPlants } })
+    const countBatches = async (first: number, meanwhile: () => Promise<unknown>) => {
+      const upload = startUpload(own.url, 'ndjson')
+      const before = batches
+      for (let part = 0; part < 4; part++) {
+        await meanwhile()
+        await upload.send(toLines(first + part * 500, 500))
+      }
+      upload.end()
+      assert.equal((await upload.answer).stored, 2_000)
+      return batches - before
+    }
+    const alone = await countBatches(0, async () => {})
+    const beside = await countBatches(2_000, () => own.call({ path: '/plants/1' }))
+    assert.ok(beside > 2 * alone, `${beside} batches beside others, ${alone} alone`)
+  })
+
   it('run one search at a time, and leave the store to the searches of others', async () => {
     const store = openSqliteStore(join(newFolder(), 'plants.db'))
     const gate = Promise.withResolvers<void>()
@@ -155,27 +195,4 @@ describe('clients that ask for much', () => {
     socket.write(create)
     assert.deepEqual(statusesOf(await text(socket)), ['400'])
   })
-
-  it('take no place from others when they leave with requests that wait', async () => {
-    const { service: slow, gate } = await startGated()
-    const pipelined = Buffer.concat([toCreate(1), Buffer.from(tiny.repeat(maxWaitingOnConnection))])
-    const openBefore = countSockets()
-    for (const socket of await openSockets(slow, maxWaiting / maxWaitingOnConnection)) {
-      socket.write(pipelined)
-      await slow.call({ path: '/healthz' })
-      socket.destroy()
-    }
-    gate.resolve()
-    await waitUntil(() => countSockets() <= openBefore, 'the service has closed the connections')
-    const [socket] = (await openSockets(slow, 1)) as [Socket]
-    const received = text(socket)
-    socket.write(pipelined.subarray(0, -tiny.length))
-    socket.write(last)
-    assert.deepEqual(new Set(statusesOf(await received).slice(1)), new Set(['200']))
-  })
 })
-
-/** How many sockets this process has: those of the clients, and those of the service. */
-function countSockets(): number {
-  return process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
-}

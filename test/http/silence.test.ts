@@ -53,8 +53,6 @@ describe('an idle connection', () => {
     socket.write(health)
     await new Promise((resolve) => socket.once('data', resolve))
     socket.pause()
-    const idleUntil = performance.now() + 400
-    await waitUntil(() => performance.now() > idleUntil, 'an idle while')
     assert.equal(await countConnections(), 2)
     const get = toBytes({ path: '/plants?limit=1000', headers: authorized })
     socket.write(Buffer.concat(Array(10).fill(get)))
