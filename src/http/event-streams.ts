@@ -32,19 +32,13 @@ interface OpenStream {
   checkReader(): void
 }
 
-type StreamLimits = Readonly<Record<'eventStreams' | 'eventStreamsOfToken', number>>
-
 /** How often tokens and readers are checked. */
 const checkMs = 250
 /** A client that reads nothing for this long while 1 MiB waits for it is cut. */
 const fullMs = 1_000
 const comment = Buffer.from(':\n\n')
 
-export function buildEventStreams(
-  reader: JournalReader,
-  timeouts: Timeouts,
-  { eventStreams, eventStreamsOfToken }: StreamLimits = limits,
-): EventStreams {
+export function buildEventStreams(reader: JournalReader, timeouts: Timeouts): EventStreams {
   const streams = new Set<OpenStream>()
   /** The token of each stream that is reserved or open. */
   const reserved: string[] = []
@@ -53,6 +47,7 @@ export function buildEventStreams(
   let comments: NodeJS.Timeout | undefined
 
   function requireRoom(tokenId: string): void {
+    const { eventStreams, eventStreamsOfToken } = limits
     if (reserved.length >= eventStreams) throw tooManyStreams('The service', eventStreams)
     const own = reserved.filter((id) => id === tokenId).length
     if (own >= eventStreamsOfToken) throw tooManyStreams('This token', eventStreamsOfToken)

@@ -19,21 +19,14 @@ interface HandlerParts {
   readonly imports: Imports
   readonly streams: EventStreams
   readonly metrics: Metrics
-  readonly maxKeysOfToken?: number
 }
 
-export function buildHandlers({
-  store,
-  imports,
-  streams,
-  metrics,
-  maxKeysOfToken = limits.keysOfToken,
-}: HandlerParts): Handlers {
+export function buildHandlers({ store, imports, streams, metrics }: HandlerParts): Handlers {
   const countKey = buildTokenCount(limits.keyLifetimeMs)
   const listPage = buildListPage(store)
 
   function requireKeysLeft(tokenId: string): void {
-    if (countKey(tokenId).used > maxKeysOfToken) throw tooManyKeys(maxKeysOfToken)
+    if (countKey(tokenId).used > limits.keysOfToken) throw tooManyKeys(limits.keysOfToken)
   }
 
   return {

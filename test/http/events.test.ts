@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { before, describe, it } from 'node:test'
-import { defaultTimeouts } from '../../src/contract/limits.ts'
-import { buildEventStreams } from '../../src/http/event-streams.ts'
-import { buildReader } from '../../src/journal/reader.ts'
-import type { JournalEvent, Position, Store } from '../../src/store/store.ts'
+import type { JournalEvent } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { engines } from '../support/engines.ts'
 import { readEvents } from '../support/event-stream.ts'
+import { lowerLimit } from '../support/limits.ts'
 import { authorized, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
@@ -364,22 +362,29 @@ for (const engine of engines) {
       }
     })
 
-    it('is refused when there are as many as there may be', async () => {
-      const store: Store = await engine.open(await engine.newUrl())
-      const streams = buildEventStreams(buildReader(store), defaultTimeouts, {
-        eventStreams: 3,
-        eventStreamsOfToken: 2,
-      })
-      const end = (await store.journalEnd()) as Position
-      const refusal = { number: 50300, reason: 'event_streams' }
-      streams.reserve(end, 'one')
-      streams.reserve(end, 'one')
-      assert.throws(() => streams.reserve(end, 'one'), { ...refusal, message: /^This token has 2/ })
-      streams.reserve(end, 'other')
-      assert.throws(() => streams.reserve(end, 'third'), {
-        ...refusal,
-        message: /^The service has 3/,
-      })
+    it('is refused while there are as many as there may be', async (t) => {
+      lowerLimit(t, 'eventStreams', 3)
+      lowerLimit(t, 'eventStreamsOfToken', 2)
+      const own = await startService(await engine.newUrl())
+      const newToken = async () => {
+        const scopes = ['plants:read'] as const
+        const { token } = await issueToken(own.store, { name: 'x', scopes, lifetimeMs: undefined })
+        return { Authorization: `Bearer ${token}` }
+      }
+      const [one, other] = [await newToken(), await newToken()]
+      const refusal = async (headers: { Authorization: string }) => {
+        const answer = await own.call({ path: '/events', headers: { ...stream, ...headers } })
+        const { error, message } = JSON.parse(answer.body)
+        return `${error} ${message}`
+      }
+      const first = await readEvents(own.url, '', one)
+      await readEvents(own.url, '', one)
+      assert.match(await refusal(one), /^50300 This token has 2/)
+      await readEvents(own.url, '', other)
+      assert.match(await refusal(authorized), /^50300 The service has 3/)
+      first.close()
+      await waitUntil(async () => (await countConnections(own)) === 3, 'a stream has ended')
+      assert.equal((await readEvents(own.url)).response.statusCode, 200)
     })
   })
 }

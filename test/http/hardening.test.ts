@@ -3,17 +3,13 @@ import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
-import { defaultTimeouts, limits } from '../../src/contract/limits.ts'
+import { limits } from '../../src/contract/limits.ts'
 import { scopes } from '../../src/contract/scopes.ts'
-import { buildEventStreams } from '../../src/http/event-streams.ts'
-import { buildHandlers } from '../../src/http/handlers.ts'
-import { buildImports } from '../../src/http/imports.ts'
-import { buildReader } from '../../src/journal/reader.ts'
 import { diskFull } from '../../src/store/failures.ts'
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { engines, sqlite } from '../support/engines.ts'
-import { openTestMetrics } from '../support/metrics.ts'
+import { lowerLimit } from '../support/limits.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import {
   authorized,
@@ -205,34 +201,18 @@ describe('a create with a precondition', () => {
 })
 
 describe('an idempotency key', () => {
-  it('is refused when its token has used as many as it may', async () => {
-    const store = await sqlite.open(await sqlite.newUrl())
-    const metrics = openTestMetrics(store)
-    const { createPlant } = buildHandlers({
-      store,
-      imports: buildImports(store, metrics.countRequests, defaultTimeouts),
-      streams: buildEventStreams(buildReader(store), defaultTimeouts),
-      metrics,
-      maxKeysOfToken: 2,
-    })
-    const create = async (id: bigint, tokenId: string) =>
-      createPlant({
-        body: { id, name: 'x' },
-        parameters: {
-          'Idempotency-Key': `key-${id}`,
-          createIfMatch: undefined,
-          'If-None-Match': undefined,
-        },
-        baseUrl: '',
-        tokenId,
-        scopes: new Set(),
-        mediaType: 'application/json',
-      })
-    await create(1n, 'one')
-    await create(2n, 'one')
-    await assert.rejects(create(3n, 'one'), { number: 50300 })
-    assert.equal(await store.getPlant(3n), undefined)
-    assert.equal((await create(4n, 'other')).status, 200)
+  it('is refused when its token has used as many as it may', async (t) => {
+    lowerLimit(t, 'keysOfToken', 2)
+    const service = await startService(memory)
+    const { token } = await issueToken(service.store, { name: 'x', scopes, lifetimeMs: undefined })
+    const create = async (id: number, headers: Record<string, string> = {}) => {
+      const key = { 'Idempotency-Key': `key-${id}` }
+      const { status } = await service.create(`{"id":${id},"name":"x"}`, { ...key, ...headers })
+      return status
+    }
+    for (const [id, status] of [200, 200, 503].entries()) assert.equal(await create(id), status)
+    assert.equal((await service.call({ path: '/plants/2' })).status, 404)
+    assert.equal(await create(3, { Authorization: `Bearer ${token}` }), 200)
   })
 })
 

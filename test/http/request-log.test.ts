@@ -1,9 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { pino } from 'pino'
-import type { Exchange } from '../../src/http/exchange.ts'
-import { openRequestLog } from '../../src/http/request-log.ts'
-import { diskFull } from '../../src/store/failures.ts'
 import { engines, sqlite } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -112,17 +108,15 @@ describe('the log of requests', () => {
     })
   }
 
-  it('says how long an error has not occurred, and how many requests failed', (t) => {
+  it('says how long an error has not occurred, and how many requests failed', async (t) => {
+    const { store } = await sqlite.openWithFault('disk full')
+    const service = await startService(memory, { store })
     t.mock.timers.enable({ apis: ['setTimeout'] })
-    const lines: string[] = []
-    const logger = pino({}, { write: (line: string) => lines.push(line) })
-    const log = openRequestLog({ logger, trustedProxies: 0 })
-    const failed = { id: 'x', request: { headers: {} } } as Exchange
-    for (let request = 0; request < 3; request++) log.fail(failed, diskFull())
-    t.mock.timers.tick(5_000)
-    assert.match(
-      lines.at(-1) ?? '',
-      /"msg":"error 50700 has not occurred for 5 s \(3 requests failed\)"/,
-    )
+    for (let id = 10; id < 13; id++) {
+      await service.create(`{"id":${id},"name":"${'x'.repeat(100_000)}"}`)
+    }
+    t.mock.timers.tick(60_000)
+    const { msg } = toLines(service.log).at(-1) ?? {}
+    assert.match(msg ?? '', /^error 50700 has not occurred for \d+ s \(3 requests failed\)$/)
   })
 })
