@@ -1,45 +1,26 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { type Host, toAddress } from '../../src/store/postgres/address.ts'
-import { openConnection } from '../../src/store/postgres/connection.ts'
-import { buildLane, type Lane } from '../../src/store/postgres/lane.ts'
-import { openPrimary } from '../../src/store/postgres/primary.ts'
-import { pageConnections, readDepth } from '../../src/store/postgres/session.ts'
-import type { Sql } from '../../src/store/postgres/sql.ts'
-import { buildPostgresStore } from '../../src/store/postgres/store.ts'
-import type { Store } from '../../src/store/store.ts'
 import { postgres } from '../support/engines.ts'
 import { openClient, query } from '../support/postgres.ts'
 import { newReceiver } from '../support/receiver-record.ts'
 import { releaseAfterTest, runOnce } from '../support/release.ts'
 import { authorized, startService } from '../support/service.ts'
-import { closeAfterTest } from '../support/stores.ts'
+import { openPostgresStore } from '../support/stores.ts'
+import { newTokenRecord } from '../support/token-record.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 
-const quiet = { onLost() {}, onFound() {} }
 const page = { after: undefined, tag: undefined, limit: 10 }
-const token = {
-  id: 'one',
-  hash: Buffer.alloc(32, 1),
-  name: 'One',
-  scopes: [],
-  createdAt: 1,
-  expiresAt: undefined,
-  revokedAt: undefined,
-  lastUsedAt: undefined,
-  lastFour: undefined,
-}
+const token = newTokenRecord({ id: 'one' })
 
 /** Opens a store whose answers are waited for this long. It is closed with the test. */
 async function openStore(answerTimeoutMs: number) {
   const url = await postgres.newUrl()
-  const primary = await openPrimary(url, quiet, { answerTimeoutMs })
-  return { url, primary, store: closeAfterTest(buildPostgresStore(primary)) }
+  return { url, store: await openPostgresStore(url, { answerTimeoutMs }) }
 }
 
 /** Makes every statement on a table wait until the lock is released or the test ends. */
-async function lock(url: string, table: 'plants' | 'tokens') {
+async function lock(url: string, table: 'journal' | 'plants' | 'tokens') {
   const client = await openClient(url)
   await client.query(`BEGIN; LOCK TABLE plant_store.${table} IN ACCESS EXCLUSIVE MODE`)
   const release = runOnce(() => client.end())
@@ -57,22 +38,6 @@ function untilWaiting(url: string, count: number): Promise<void> {
   )
 }
 
-/** Holds one connection of a lane until it is released. */
-function hold(lane: Lane | undefined, released: Promise<void>) {
-  const { promise: started, resolve } = Promise.withResolvers<void>()
-  const ended = lane?.run(() => {
-    resolve()
-    return released
-  }, 60_000)
-  return { started, ended }
-}
-
-/** Asks for as many lists as may wait, and as many more as may have been sent at once. */
-function fillQueue(store: Store) {
-  const length = 1_000 + pageConnections * readDepth
-  return Promise.allSettled(Array.from({ length }, () => store.listPlants({ ...page, limit: 1 })))
-}
-
 describe('a read of PostgreSQL', () => {
   it('ends in the server with its time, and the next is answered', async () => {
     const { url, store } = await openStore(1_000)
@@ -87,37 +52,32 @@ describe('a read of PostgreSQL', () => {
     }
   })
 
-  it('is refused at once with 50300 when too many wait, while a get is served', async () => {
-    const { primary, store } = await openStore(60_000)
-    const { promise: released, resolve: release } = Promise.withResolvers<void>()
-    releaseAfterTest(release)
-    const running = Array.from({ length: pageConnections }, () =>
-      hold(primary.session()?.pages, released),
-    )
-    await Promise.all(running.map(({ started }) => started))
-    const waiting = fillQueue(store)
-    await assert.rejects(store.listPlants(page), { number: 50300 })
-    assert.equal(await store.getPlant(1n), undefined)
-    assert.equal(await store.tokenRevision(), 0n)
-    release()
-    await Promise.all(running.map(({ ended }) => ended))
-    const served = (await waiting).filter(({ status }) => status === 'fulfilled')
-    assert.ok(served.length >= 1_000, `${served.length} of those that waited were served`)
-  })
-
-  it('is refused over HTTP with 503 and Retry-After', async () => {
+  it('of many is refused at once with 503 while too many wait, and a get is served', async () => {
     const { url, store } = await openStore(60_000)
     const service = await startService(url, { store })
-    const plants = await lock(url, 'plants')
-    const running = Array.from({ length: pageConnections }, () => store.listPlants(page))
-    await untilWaiting(url, pageConnections)
-    const waiting = fillQueue(store)
-    const answer = await service.call({ path: '/plants' })
-    assert.equal(answer.status, 503)
-    assert.equal(JSON.parse(answer.body).error, 50300)
-    assert.ok(answer.headers.has('retry-after'))
-    await plants.release()
-    await Promise.all([...running, waiting])
+    const journal = await lock(url, 'journal')
+    const reads = Array.from({ length: 3_000 }, () => store.readJournal('oldest', 1))
+    const outcomes = Promise.allSettled(reads)
+    await assert.rejects(Promise.race(reads), { number: 50300 })
+    const refused = await service.call({ path: '/plants' })
+    assert.equal(refused.status, 503)
+    assert.equal(JSON.parse(refused.body).error, 50300)
+    assert.ok(refused.headers.has('retry-after'))
+    assert.equal((await service.call({ path: '/plants/1' })).status, 404)
+    await journal.release()
+    const numbers = (await outcomes).map((one) => one.status === 'rejected' && one.reason.number)
+    assert.deepEqual(new Set(numbers), new Set([false, 50300]))
+  })
+
+  it('that was sent behind a late one is answered on another connection', async () => {
+    const { url, store } = await openStore(60_000)
+    const getAll = () => Promise.all(Array.from({ length: 30 }, () => store.receivers.revision()))
+    // Every connection is open, and has a read that waits for the lock until it is late.
+    const before = await getAll()
+    await lock(url, 'tokens')
+    const late = Array.from({ length: 10 }, () => store.measure())
+    assert.deepEqual(await getAll(), before)
+    for (const { sizes } of await Promise.all(late)) assert.deepEqual(sizes, [])
   })
 })
 
@@ -164,34 +124,6 @@ describe('a write of PostgreSQL', () => {
        WHERE datname = current_database() AND wait_event_type = 'Lock'`,
     )
     await revoked
-  })
-})
-
-describe('a connection on which a read is late', () => {
-  it('is not used again, and reads that were sent behind are answered on another', async () => {
-    const url = await postgres.newUrl()
-    const address = toAddress(url)
-    const [at] = address.hosts as [Host]
-    const lane = buildLane({
-      async open() {
-        const connection = await openConnection(address, at, { tls: undefined, settings: {} })
-        releaseAfterTest(() => connection.end(0))
-        return connection
-      },
-      connections: 1,
-      depth: 2,
-      whenLate: 'destroy',
-    })
-    const askPid = async (sql: Sql) => {
-      const [row] = await sql<[{ pid: number }]>`SELECT pg_backend_pid() AS pid`
-      return row.pid
-    }
-    const firstPid = await lane.run(askPid, 60_000)
-    const late = lane.run((sql) => sql`SELECT pg_sleep(60)`, 200)
-    const behind = lane.run(askPid, 60_000)
-    await assert.rejects(late, { code: 'TIMEOUT' })
-    assert.notEqual(await behind, firstPid)
-    assert.notEqual(await lane.run(askPid, 60_000), firstPid)
   })
 })
 

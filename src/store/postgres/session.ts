@@ -30,7 +30,7 @@ export const writerCount = 2
 export const lookUpConnections = 3
 export const pageConnections = 6
 /** Pipelined reads save system calls and wake-ups on both sides. */
-export const readDepth = 10
+const readDepth = 10
 const heartbeatMs = 250
 const heartbeatTimeoutMs = 1_000
 
