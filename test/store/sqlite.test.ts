@@ -98,18 +98,6 @@ describe('a SQLite file', () => {
     assert.deepEqual(db.prepare('SELECT * FROM plants').all(), [])
   })
 
-  it('waits for the lock of another process without stopping the event loop', async () => {
-    const path = join(newFolder(), 'plants.db')
-    const store = openSqliteStore(path)
-    using other = new DatabaseSync(path)
-    other.exec('BEGIN IMMEDIATE')
-    const waiting = store.createPlant({ id: 1n, name: 'x' })
-    let turns = 0
-    while (turns < 20) await new Promise((resolve) => setTimeout(resolve, 1, ++turns))
-    other.exec('COMMIT')
-    assert.equal(typeof (await waiting), 'bigint')
-  })
-
   it('keeps plants while it is open, also in memory', async () => {
     const store = openSqliteStore(':memory:')
     await store.createPlant({ id: 1n, name: 'x' })

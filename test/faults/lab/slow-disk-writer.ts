@@ -1,4 +1,5 @@
 import { setImmediate as endOfTurn } from 'node:timers/promises'
+import type { Worker } from 'node:worker_threads'
 import { openConnection } from '../../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../../src/store/sqlite/store.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -8,7 +9,8 @@ import { findWriterLocation } from '../../support/writer-location.ts'
 export interface SlowDiskReport {
   /** Where it committed first, and after how many commits it moved, if it did. */
   readonly first: 'in place' | 'thread'
-  readonly commitsUntilThread: number | undefined
+  /** After how many commits each of two threads was started: the first one dies. */
+  readonly commitsUntilThreads: readonly number[]
   readonly commitsUntilInPlace: number | undefined
   /** How long a small batch was delayed after a slow one with more writes. */
   readonly delayMs: number | undefined
@@ -18,7 +20,7 @@ export interface SlowDiskReport {
   readonly stored: number
 }
 
-const maxSlowCommits = 200
+const maxSlowCommits = 1_000
 const maxFastCommits = 100_000
 
 async function run(path: string): Promise<SlowDiskReport> {
@@ -26,8 +28,17 @@ async function run(path: string): Promise<SlowDiskReport> {
   let created = 0n
   const look = () => findWriterLocation(store, created++)
   const first = await look()
+  const workers: Worker[] = []
+  process.on('worker', (worker) => workers.push(worker))
   setSyncMs(5)
-  const commitsUntilThread = await countUntil('thread', look, maxSlowCommits)
+  const commitsUntilThreads: number[] = []
+  for (const number of [1, 2]) {
+    await workers.at(-1)?.terminate()
+    let commits = 0
+    for (; workers.length < number && commits < maxSlowCommits; commits++) await look()
+    commitsUntilThreads.push(commits)
+    await countUntil('thread', look, maxSlowCommits)
+  }
   setSyncMs(200)
   await Promise.all([created++, created++, created++].map((id) => create(store, id)))
   const delayMs = await findDelay(() => create(store, created++))
@@ -40,7 +51,7 @@ async function run(path: string): Promise<SlowDiskReport> {
   await store.close()
   return {
     first,
-    commitsUntilThread,
+    commitsUntilThreads,
     commitsUntilInPlace,
     delayMs,
     answers,
