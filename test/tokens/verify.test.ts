@@ -45,31 +45,23 @@ describe('the check of tokens', () => {
     assert.equal(lookUps, 1)
     isAway = true
     await waitUntil(() => errors.length > 0, 'the check knows that the store is away')
-    clock.advance(900)
+    clock.advance(1_000)
     await assert.rejects(async () => verifier.verify(token), { number: 50301 })
     isAway = false
     await verifier.verify(token)
   })
 
-  it('trusts an answer of the store for 0.9 s and no longer', async (t) => {
+  it('refuses a revoked token within 1 s, even if the store does not tell', async (t) => {
     const clock = stopClock(t)
-    let lookUps = 0
     let revisions = 0
     const { real, verifier } = await open((store) => ({
       // It answers once: nothing renews the trust.
       tokenRevision: () => (revisions++ === 0 ? store.tokenRevision() : new Promise(() => {})),
-      findToken: (hash) => {
-        lookUps++
-        return store.findToken(hash)
-      },
     }))
     const { token, record } = await issueToken(real, request)
     await verifier.verify(token)
     await real.revokeToken(record.id, Date.now())
-    clock.advance(899)
-    await verifier.verify(token)
-    assert.equal(lookUps, 1)
-    clock.advance(1)
+    clock.advance(1_000)
     await assert.rejects(async () => verifier.verify(token), { number: 40101 })
   })
 

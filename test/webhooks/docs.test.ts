@@ -6,7 +6,6 @@ import { createInterface } from 'node:readline'
 import { describe, it } from 'node:test'
 import { deliver } from '../../src/webhooks/delivery.ts'
 import { newSecret } from '../../src/webhooks/receiver.ts'
-import { defaultRetryDelaysMs } from '../../src/webhooks/schedule.ts'
 import { openTransport } from '../../src/webhooks/transport.ts'
 import { killAfterTest } from '../support/child.ts'
 import { newFolder } from '../support/folder.ts'
@@ -60,17 +59,4 @@ describe('docs/webhooks.md', () => {
       assert.equal((await output.next()).done, true)
     })
   }
-
-  it('names the pauses between attempts', () => {
-    const units: [string, number][] = [
-      ['h', 3_600_000],
-      ['min', 60_000],
-      ['s', 1_000],
-    ]
-    const pauses = defaultRetryDelaysMs.map((delayMs) => {
-      const [unit, unitMs] = units.find(([, size]) => delayMs >= size) ?? ['ms', 1]
-      return `${delayMs / unitMs} ${unit}`
-    })
-    assert.ok(page.includes(pauses.join(', ')), pauses.join(', '))
-  })
 })
