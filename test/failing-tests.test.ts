@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { programEnv } from './support/child.ts'
 import { findServer } from './support/databases.ts'
 import { newFolder } from './support/folder.ts'
 
@@ -11,7 +12,7 @@ const file = fileURLToPath(new URL('support/failing-tests.ts', import.meta.url))
 /** Runs the failing tests, or those with a name, and answers what they leave. */
 async function runFailing(...flags: string[]) {
   const folder = newFolder()
-  const env = { PATH: process.env.PATH, TMPDIR: folder, TEST_POSTGRES_URL: await findServer() }
+  const env = { ...programEnv, TMPDIR: folder, TEST_POSTGRES_URL: await findServer() }
   const options = { env, encoding: 'utf8', timeout: 90_000 } as const
   const { status, stdout } = spawnSync(process.execPath, ['--test', ...flags, file], options)
   const count = (what: string) => Number(new RegExp(`^ℹ ${what} (\\d+)$`, 'm').exec(stdout)?.[1])

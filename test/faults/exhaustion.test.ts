@@ -208,7 +208,7 @@ describe('imports that replace the same large plants again and again', () => {
       const { body } = await call(service.url, { path: '/metrics', headers })
       return parseMetrics(body)
     }
-    for (let imports = 0; imports < scale(12, 100); imports++) {
+    for (let imports = 0; imports < scale(8, 100); imports++) {
       const body = bodies[imports % 2] ?? assert.fail()
       const answer = await call(service.url, {
         method: 'POST',

@@ -72,7 +72,7 @@ for (const engine of engines) {
       const upload = startUpload(service.url, 'ndjson')
       let isOver = false
       const sending = (async () => {
-        await upload.send(toLines(0, 30_000))
+        await upload.send(toLines(0, 8_000))
         upload.end()
         const answer = await upload.answer
         isOver = true
@@ -83,7 +83,7 @@ for (const engine of engines) {
         const { status } = await service.create(`{"id":${--created},"name":"x"}`)
         assert.equal(status, 200)
       }
-      assert.equal((await sending).stored, 30_000)
+      assert.equal((await sending).stored, 8_000)
       assert.ok(created < -5, `${-created} creates beside the import`)
     })
 
@@ -451,11 +451,11 @@ describe('an import on a disk that becomes full', () => {
     const path = join(newFolder(), 'plants.db')
     const db = openConnection(path)
     const { page_count } = db.prepare('PRAGMA page_count').get() as { page_count: bigint }
-    db.exec(`PRAGMA max_page_count = ${page_count + 60n}`)
+    db.exec(`PRAGMA max_page_count = ${page_count + 30n}`)
     const store = closeAfterTest(buildSqliteStore(db))
     const service = await startService('sqlite::memory:', { store })
     const upload = startUpload(service.url, 'ndjson')
-    await upload.send(toLines(0, 20_000))
+    await upload.send(toLines(0, 4_000))
     upload.end()
     const { status, error, message } = await upload.answer
     assert.deepEqual([status, error], [507, 50700])

@@ -1,20 +1,14 @@
 import assert from 'node:assert/strict'
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
 import { describe, it } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import type { WebhookType } from '../../src/contract/webhooks.ts'
-import { toStoreLocation } from '../../src/store/open.ts'
 import type { Receiver } from '../../src/store/receivers.ts'
 import type { Store } from '../../src/store/store.ts'
-import { killAfterTest } from '../support/child.ts'
 import { engines } from '../support/engines.ts'
 import { waitUntil } from '../support/wait.ts'
-import type { Command, Notice } from './sender-program.ts'
+import { type SenderProcess, startSender } from './sender-process.ts'
 import { openTestReceiver, type TestReceiver } from './test-receiver.ts'
 import { add, createMany, openStores } from './test-sender.ts'
 
-const program = fileURLToPath(new URL('sender-program.ts', import.meta.url))
 const anyVersion = { match: undefined, noneMatch: undefined }
 const types: WebhookType[] = ['plant.created', 'plant.replaced']
 /** The plant whose changes have to stay in order. */
@@ -30,14 +24,6 @@ interface Setting {
   readonly sender: SenderProcess
   /** Creates other plants after everything so far, and waits until they were taken. */
   takeOthers(count: number): Promise<void>
-}
-
-interface SenderProcess {
-  tell(command: Command): void
-  /** Resolves when the process says this. */
-  hear(notice: Notice): Promise<void>
-  /** Ends the process. */
-  end(signal: NodeJS.Signals): Promise<void>
 }
 
 /**
@@ -173,26 +159,4 @@ function listSeen({ received }: TestReceiver): string[] {
     .filter(({ plantId }) => plantId === String(plant))
     .map(({ body }) => JSON.parse(body).name)
     .filter((name, index, names) => name !== names[index - 1])
-}
-
-/** Starts a sender as a process. It is killed with the test. */
-async function startSender(url: string): Promise<SenderProcess> {
-  const location = toStoreLocation(url)
-  assert.ok(location)
-  const env = { PATH: process.env.PATH, STORE: JSON.stringify(location) }
-  const child = fork(program, { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-  killAfterTest(child)
-  const heard: Notice[] = []
-  child.on('message', (notice: Notice) => heard.push(notice))
-  const hear = (notice: Notice) => waitUntil(() => heard.includes(notice), notice)
-  await hear('started')
-  return {
-    tell: (command) => void child.send(command),
-    hear,
-    async end(signal) {
-      const exited = once(child, 'exit')
-      child.kill(signal)
-      await exited
-    },
-  }
 }

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { toStoreLocation } from '../../src/store/open.ts'
 import type { SenderSettings } from '../../src/webhooks/settings.ts'
-import { killAfterTest } from '../support/child.ts'
+import { killAfterTest, programEnv } from '../support/child.ts'
 import { waitUntil } from '../support/wait.ts'
 import type { Command, Notice } from './sender-program.ts'
 
@@ -27,7 +27,7 @@ export async function startSender(
   const location = toStoreLocation(url)
   assert.ok(location)
   const [STORE, SETTINGS] = [location, settings].map((value) => JSON.stringify(value))
-  const env = { PATH: process.env.PATH, STORE, SETTINGS }
+  const env = { ...programEnv, STORE, SETTINGS }
   const child = fork(program, { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   killAfterTest(child)
   const heard: Notice[] = []

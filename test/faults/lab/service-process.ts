@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { killAfterTest } from '../../support/child.ts'
+import { killAfterTest, programEnv } from '../../support/child.ts'
 
 /** The operator's token of all services in the fault tests. */
 export const token = 'a-token-for-the-fault-tests'
@@ -34,7 +34,7 @@ export async function startProcess(options: ProcessOptions): Promise<ServiceProc
   const [file, args] = limitDescriptors([process.execPath, ...command], descriptors)
   const child = spawn(file, args, {
     env: {
-      PATH: process.env.PATH,
+      ...programEnv,
       PORT: String(port),
       DATABASE_URL: database,
       PLANT_STORE_TOKEN: token,

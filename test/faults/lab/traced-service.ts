@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { killAfterTest } from '../../support/child.ts'
+import { killAfterTest, programEnv } from '../../support/child.ts'
 import { start } from '../../support/command.ts'
 import { type Fault, newQuickFolder, type Shim } from './shim.ts'
 import { type Operation, readTrace } from './trace.ts'
@@ -70,7 +70,10 @@ async function open(subject: Subject, folder: string, env: Record<string, string
   }
 
   async function openOther(program: string) {
-    const service = spawn(process.execPath, [program], { cwd: folder, env })
+    const service = spawn(process.execPath, [program], {
+      cwd: folder,
+      env: { ...programEnv, ...env },
+    })
     killAfterTest(service)
     const [line] = await once(service.stdout, 'data')
     return { child: service, url: String(line).trim().split(/ +/).at(-1) ?? '' }
