@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { runProcess } from '../support/command.ts'
+import { run } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { mountSmallDisk } from '../support/small-disk.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -61,8 +61,7 @@ function openStoreOn(folder: string) {
       url = service.url
       return service
     },
-    run: (...args: string[]) =>
-      runProcess(args, { folder: newFolder(), env: { DATABASE_URL: database } }),
+    run: (...args: string[]) => run(args, { folder: newFolder(), env: { DATABASE_URL: database } }),
     async create(id: number): Promise<number> {
       const body = JSON.stringify({ id, name })
       return (await send({ method: 'POST', path: '/plants', body })).status

@@ -23,7 +23,8 @@ export function mountSmallDisk(kibibytes: number): SmallDisk {
     return { folder: '', skip: `cannot mount a small disk: ${reason}` }
   }
   releaseAfterFile(() => {
-    spawnSync('umount', [folder])
+    // A command that could not open the store may have left a file open in this process.
+    spawnSync('umount', ['--lazy', folder])
     rmdirSync(folder)
   })
   return { folder, skip: false }
