@@ -14,6 +14,9 @@ import { startProcess, token } from './lab/service-process.ts'
 
 type Plants = Map<bigint, string>
 
+/** Without a pause, the writers take most of the time of the short form. */
+const thinkMs = scale(5, 0)
+
 async function readPlants(store: Store): Promise<Plants> {
   const { plants } = await store.listPlants({ after: undefined, tag: undefined, limit: 10_000 })
   return new Map(plants.map(({ id, name }) => [id, name]))
@@ -48,6 +51,7 @@ function startWriting(client: () => PlantStore) {
       const isDelete = Math.random() < 0.3
       const done = isDelete ? client().delete(id) : client().replace(id, { name: `${count++}` })
       await done.catch(() => sleep(10))
+      await sleep(thinkMs)
     }
   }
   const writers = Promise.all([write(), write(), write()])

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type MirrorChange, PlantStore, PlantStoreError } from '../../client/index.ts'
 import { engines } from '../support/engines.ts'
 import { openProxy } from '../support/proxy.ts'
@@ -11,6 +12,7 @@ import { startProcess, token } from './lab/service-process.ts'
 
 const ids = Array.from({ length: 40 }, (_, index) => 2n ** 60n + BigInt(index))
 const rounds = scale(1, 20)
+const thinkMs = scale(5, 0)
 
 /** A copy of a store, as text that tells two copies apart. */
 type Plants = Map<bigint, string>
@@ -57,7 +59,7 @@ function startMirror(store: PlantStore) {
   return { state, seen, stop }
 }
 
-/** Writes to the plants without a pause. A killed service is none of its business. */
+/** Writes to the plants. A killed service is none of its business. */
 function startWriters(store: PlantStore) {
   let isStopped = false
   let written = 0
@@ -71,6 +73,7 @@ function startWriters(store: PlantStore) {
       } catch (error) {
         if (!(error instanceof PlantStoreError)) throw error
       }
+      await sleep(thinkMs)
     }
   }
   const writing = [write(), write(), write(), write()]
