@@ -11,11 +11,13 @@ import { waitUntil } from '../support/wait.ts'
 const mib = 1024 * 1024
 const anyState = { match: undefined, noneMatch: undefined }
 
-/** Makes commits of one change each. */
+/** Makes each change a commit of its own, however many wait. */
+const bounds = { batchItems: 1, queueItems: 10_000 }
+
 async function replace(store: Store, count: number, nameLength: number): Promise<void> {
-  for (let number = 0; number < count; number++) {
-    await store.replacePlant({ id: 1n, name: String(number).padEnd(nameLength, 'x') }, anyState)
-  }
+  const name = 'x'.repeat(nameLength)
+  const ids = Array.from({ length: count }, (_, id) => BigInt(id))
+  await Promise.all(ids.map((id) => store.replacePlant({ id, name }, anyState)))
 }
 
 async function measureAnew(store: Store): Promise<number> {
@@ -27,7 +29,7 @@ async function measureAnew(store: Store): Promise<number> {
 for (const engine of everyEngine) {
   describe(`the bound of the journal on ${engine.name}`, () => {
     it('drops the oldest changes, as many as are beyond it, and never the last', async () => {
-      const store = await engine.open(await engine.newUrl())
+      const store = await engine.open(await engine.newUrl(), bounds)
       await replace(store, 30, 100_000)
       const written = await readAll(store, 1_000)
       const end = await store.journalEnd()
@@ -52,7 +54,7 @@ for (const engine of engines) {
   describe(`the size of the journal on ${engine.name}`, () => {
     it('is known while several processes add to it and trim it', async () => {
       const url = await engine.newUrl()
-      const [store, other] = [await engine.open(url), await engine.open(url)]
+      const [store, other] = [await engine.open(url, bounds), await engine.open(url, bounds)]
       const bound = boundJournal(store, Infinity)
       await replace(store, rowsPerStretch * 2 + 10, 10)
       await bound.keep()
