@@ -260,8 +260,9 @@ function buildSuccess(
 /** The body of a request or a response: its shape or a description, and an example. */
 function buildContent({ referToShape }: Components, body: JsonBody | TextBody): Json {
   if ('shape' in body) return { schema: referToShape(body.shape), example: toExample(body.shape) }
-  const { description, carries, example } = body
-  const schema = carries === undefined ? { type: 'string', description } : referToShape(carries)
+  const { description, carries, schemaFormat: format, example } = body
+  const text = { type: 'string', ...(format && { format }), description }
+  const schema = carries ? referToShape(carries) : text
   return { schema, ...(example && { example }) }
 }
 
@@ -269,7 +270,7 @@ function buildContent({ referToShape }: Components, body: JsonBody | TextBody): 
 function toExample(shape: AnyShape): unknown {
   if (shape.type === 'array') return [toExample(shape.items)]
   if (shape.type === 'integer') return shape.examples?.[0] ?? 0
-  if (shape.type === 'string') return shape.const ?? shape.enum?.[0] ?? shape.examples?.[0]
+  if (shape.type === 'string') return shape.enum?.[0] ?? shape.examples?.[0]
   const members = Object.entries(shape.properties)
     .filter(([name, member]) => shape.required.includes(name) || 'examples' in member)
     .map(([name, member]) => [name, toExample(member)])

@@ -19,6 +19,8 @@ export interface TextBody {
   readonly description: string
   /** The shape of what the text carries. Generated clients then know its type. */
   readonly carries?: ArrayShape
+  /** `binary` keeps generated clients from parsing the text as JSON. */
+  readonly schemaFormat?: 'binary'
   readonly example?: string
 }
 

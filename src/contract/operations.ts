@@ -198,7 +198,7 @@ function describeExport<const Name extends Format>(format: Name) {
     successes: {
       200: {
         description: 'The plants.',
-        body: formats[format],
+        body: { ...formats[format], schemaFormat: 'binary' },
         headers: ['Content-Disposition', 'Vary'],
         optionalHeaders: ['Content-Encoding'],
       },

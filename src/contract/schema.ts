@@ -10,7 +10,6 @@ interface Described {
 /** Text. The pattern is only published; `isStorable` does the checking. */
 export interface TextShape extends Described {
   readonly type: 'string'
-  readonly const?: string
   readonly pattern?: string
   readonly format?: 'date-time'
   readonly enum?: readonly string[]
@@ -62,9 +61,7 @@ export type BodyShape = ObjectShape<TextShape | (IntegerShape & { readonly forma
 export type AnyShape = TextShape | IntegerShape | ObjectShape | ArrayShape
 
 /** The type of the values that have a shape. */
-export type ValueOf<Shape> = Shape extends
-  | { const: infer Value }
-  | { enum: readonly (infer Value)[] }
+export type ValueOf<Shape> = Shape extends { enum: readonly (infer Value)[] }
   ? Value
   : Shape extends TextShape
     ? string

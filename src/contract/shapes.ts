@@ -109,8 +109,8 @@ export const Health = {
   properties: {
     status: {
       type: 'string',
-      const: 'ok',
-      description: 'Always `ok`: a failed check returns an `Error` instead.',
+      enum: ['ok'],
+      description: 'A failed check returns an `Error` instead.',
     },
   },
   title: 'Health',
@@ -126,7 +126,7 @@ export const Readiness = {
     status: Health.properties.status,
     writes: {
       type: 'string',
-      const: 'disk full',
+      enum: ['disk full'],
       description:
         'Only while the disk is full: writes are refused with 507, and reads still work. The service ' +
         'stays ready, so that a balancer does not take its reads away.',

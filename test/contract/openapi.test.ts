@@ -102,6 +102,13 @@ describe('the OpenAPI document', () => {
     assert.ok(successes.length >= 13)
   })
 
+  it('makes a file of an export, so that generated clients do not parse it as JSON', () => {
+    for (const path of ['/plants.ndjson', '/plants.csv']) {
+      const [file] = Object.values<Json>(document.paths[path].get.responses[200].content)
+      assert.equal(file?.schema.format, 'binary')
+    }
+  })
+
   it('asks for a bearer token wherever it does not say otherwise', () => {
     assert.deepEqual(document.security, [{ bearerAuth: [] }])
     const open = operations.filter(({ security }) => security !== undefined)

@@ -76,13 +76,14 @@ export function linkToSchema(schema: ApiSchema | Reference): (Node | string)[] {
 /** A schema in a few words. Its pattern, if any, is in openapi.json. */
 export function describeSchema(schema: ApiSchema): string {
   const { type = '', format, minimum, maximum, minLength, maxLength, maxItems } = schema
+  const { enum: values = schema.const === undefined ? [] : [schema.const] } = schema
   const parts = [
     format === undefined ? type : `${type} (${format})`,
     ...(minimum === undefined ? [] : [`${minimum} to ${maximum}`]),
     ...(maxLength === undefined ? [] : [`${minLength ?? 0} to ${maxLength} characters`]),
     ...(maxItems === undefined ? [] : [`at most ${maxItems}`]),
-    ...(schema.const === undefined ? [] : [`always ${schema.const}`]),
-    ...(schema.enum === undefined ? [] : [`one of ${schema.enum.join(', ')}`]),
+    ...(values.length === 1 ? [`always ${values}`] : []),
+    ...(values.length > 1 ? [`one of ${values.join(', ')}`] : []),
     ...(schema.default === undefined ? [] : [`${schema.default} unless given`]),
   ]
   const words = parts.filter((part) => part !== '').join(', ')
