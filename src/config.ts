@@ -144,12 +144,6 @@ export function readConfig(flags: Flags, env: Environment): Config {
     isJournaled: env.JOURNAL_STREAM !== undefined,
     logLevel: read('LOG_LEVEL', 'info', toLogLevel, `one of ${logLevels.join(', ')}`),
   }
-  if (config.workers > 1 && config.storeLocation.engine === 'sqlite') {
-    const name = flags.workers === undefined ? 'WORKERS' : '--workers'
-    mistakes.push(
-      `${name} above 1 needs PostgreSQL, because SQLite lets only one process write at a time. Set DATABASE_URL to postgres://….`,
-    )
-  }
   if (mistakes.length > 0) throw new WrongConfig(mistakes)
   return Object.freeze(config)
 }
@@ -179,7 +173,8 @@ export const expectedUrl =
 export function toPublicUrl(text: string): string | undefined {
   const url = URL.parse(text)
   if (url === null || !['http:', 'https:'].includes(url.protocol)) return undefined
-  if (url.search || url.hash || url.username || url.password) return undefined
+  // An empty query has its question mark in `href` only.
+  if (/[?#]/.test(url.href) || url.username || url.password) return undefined
   return url.href.replace(/\/+$/, '')
 }
 

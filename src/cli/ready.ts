@@ -1,5 +1,7 @@
+import http from 'node:http'
+import https from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Config, WrongConfig } from '../config.ts'
+import { type Config, expectedUrl, toPublicUrl, WrongConfig } from '../config.ts'
 import { toMs } from '../contract/durations.ts'
 import { butNot } from '../contract/wrong-value.ts'
 import { toUrl } from '../service.ts'
@@ -22,7 +24,7 @@ export async function askReadiness(
   { host, port }: Pick<Config, 'host' | 'port'>,
   terminal: Terminal,
 ): Promise<void> {
-  const url = flags.url ?? toUrl({ address: host, port })
+  const url = flags.url === undefined ? toUrl({ address: host, port }) : toBaseUrl(flags.url)
   const deadline = performance.now() + toWaitMs(flags.wait ?? '0s')
   const pid = toPid(flags.pid)
   for (;;) {
@@ -37,16 +39,27 @@ export async function askReadiness(
   }
 }
 
-async function ask(url: string): Promise<string | undefined> {
-  try {
-    const signal = AbortSignal.timeout(answerTimeoutMs)
-    const answer = await fetch(url, { signal, redirect: 'error' })
-    await answer.body?.cancel()
-    return answer.status === 200 ? undefined : `it answers ${answer.status}`
-  } catch (error) {
-    const { cause, message } = error as Error
-    return cause instanceof Error ? cause.message : message
-  }
+/** Asks without `fetch`, which refuses the ports that browsers refuse, such as 10080. */
+function ask(url: string): Promise<string | undefined> {
+  const { get } = url.startsWith('https:') ? https : http
+  const signal = AbortSignal.timeout(answerTimeoutMs)
+  return new Promise((resolve) => {
+    const request = get(url, { agent: false, signal }, (answer) => {
+      const { statusCode } = answer
+      answer.destroy()
+      resolve(statusCode === 200 ? undefined : `it answers ${statusCode}`)
+    })
+    request.on('error', ({ message, code }: NodeJS.ErrnoException) => {
+      // If a name has several addresses, the error has no message.
+      resolve(signal.aborted ? 'it does not answer' : message || code)
+    })
+  })
+}
+
+function toBaseUrl(text: string): string {
+  const url = toPublicUrl(text)
+  if (url === undefined) throw new WrongConfig([`--url must be ${expectedUrl}${butNot(text)}.`])
+  return url
 }
 
 function toWaitMs(text: string): number {

@@ -5,7 +5,7 @@ import net, { type BoundSocket, createServer } from 'node:net'
 import type { Readable } from 'node:stream'
 import { styleText } from 'node:util'
 import { type Logger, pino } from 'pino'
-import { type Config, WrongConfig } from '../config.ts'
+import { type Config, type Flags, WrongConfig } from '../config.ts'
 import { openService, type ServiceOptions, toStoreEvents } from '../service.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
@@ -17,7 +17,7 @@ import { type ErrorStream, printOrUndo, type Terminal, toPrintable } from './ter
 import { describeStart, inMemory, mayPrintToken, type Started, toListenUrl } from './welcome.ts'
 import { disconnectWorker, isWorker, joinWorkers, startWorkers } from './workers.ts'
 
-export interface ServeFlags {
+export interface ServeFlags extends Pick<Flags, 'workers'> {
   readonly mustExist?: boolean
   /** A store in memory with some plants. */
   readonly demo?: boolean
@@ -26,13 +26,19 @@ export interface ServeFlags {
 
 /** Runs the service until a signal, or the end of its input if that is wanted, stops it. */
 export async function serve(
-  { mustExist = false, demo = false, untilStdinEnds = false }: ServeFlags,
+  { workers, mustExist = false, demo = false, untilStdinEnds = false }: ServeFlags,
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
   tuneHeap()
   if (demo && config.storeLocation.label !== inMemory) {
     throw new WrongConfig(['--demo keeps its plants in memory: leave --database out.'])
+  }
+  if (config.workers > 1 && config.storeLocation.engine === 'sqlite') {
+    const name = workers === undefined ? 'WORKERS' : '--workers'
+    throw new WrongConfig([
+      `${name} above 1 needs PostgreSQL, because SQLite lets only one process write at a time. Set DATABASE_URL to postgres://….`,
+    ])
   }
   if (mustExist) requireExisting(config)
   const socket = isWorker ? undefined : await reservePort(config)

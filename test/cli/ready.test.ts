@@ -12,8 +12,10 @@ describe('plant-store ready', () => {
     const env = { PORT: new URL(url).port }
     const byPort = await run(['ready'], { folder: newFolder(), env })
     assert.deepEqual(byPort, { exitCode: 0, stdout: '', stderr: '' })
-    const byUrl = await run(['ready', '--url', url, '--wait', '5s'], { folder: newFolder() })
-    assert.equal(byUrl.exitCode, 0)
+    for (const address of [url, `${url}/`]) {
+      const byUrl = await run(['ready', '--url', address, '--wait', '5s'], { folder: newFolder() })
+      assert.deepEqual(byUrl, { exitCode: 0, stdout: '', stderr: '' })
+    }
   })
 
   it('ends with 1 and the reason when it is not', async () => {
@@ -25,12 +27,22 @@ describe('plant-store ready', () => {
     assert.equal(exitCode, 1)
   })
 
-  it('ends with 1 where nothing listens, and with 78 for a wrong time', async () => {
+  it('ends with 1 where nothing listens, even at a port that browsers refuse', async () => {
     const closed = await run(['ready', '--url', 'http://127.0.0.1:9'], { folder: newFolder() })
     assert.equal(closed.exitCode, 1)
-    assert.match(closed.stderr, /^http:\/\/127\.0\.0\.1:9 is not ready: .+\.\n$/)
-    const wrong = await run(['ready', '--wait', 'long'], { folder: newFolder() })
-    assert.equal(wrong.exitCode, 78)
+    assert.match(closed.stderr, /^http:\/\/127\.0\.0\.1:9 is not ready: .*ECONNREFUSED.*\.\n$/)
+  })
+
+  it('ends with 78 for a wrong time or address', async () => {
+    const folder = newFolder()
+    const time = await run(['ready', '--wait', 'long'], { folder })
+    assert.match(time.stderr, /^--wait must be/)
+    assert.equal(time.exitCode, 78)
+    for (const url of ['localhost:3000', 'nonsense', '']) {
+      const { exitCode, stderr } = await run(['ready', '--url', url, '--wait', '9s'], { folder })
+      assert.match(stderr, /^--url must be an http or https address/)
+      assert.equal(exitCode, 78)
+    }
   })
 
   it('waits no longer once the process has ended', async () => {

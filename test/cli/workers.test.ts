@@ -133,11 +133,20 @@ describe('plant-store serve --workers', () => {
   })
 
   it('is refused on SQLite, with the reason', async () => {
-    const { exitCode, stderr } = await run(['serve', '--workers', '2'], { folder: newFolder() })
-    assert.match(
-      stderr,
-      /^--workers above 1 needs PostgreSQL, because SQLite lets only one process write at a time[^\n]*\n$/,
-    )
-    assert.equal(exitCode, 78)
+    for (const [name, args, env] of [
+      ['--workers', ['--workers', '2'], {}],
+      ['WORKERS', [], { WORKERS: '2' }],
+    ] as const) {
+      const { exitCode, stderr } = await run(['serve', ...args], { folder: newFolder(), env })
+      const reason = 'because SQLite lets only one process write at a time'
+      assert.match(stderr, new RegExp(`^${name} above 1 needs PostgreSQL, ${reason}[^\\n]*\\n$`))
+      assert.equal(exitCode, 78)
+    }
+  })
+
+  it('is no matter of other commands', async () => {
+    const env = { WORKERS: '2' }
+    const args = ['token', 'create', '--name', 'a', '--database', 'sqlite:plants.db']
+    assert.equal((await run(args, { folder: newFolder(), env })).exitCode, 0)
   })
 })
