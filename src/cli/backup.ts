@@ -93,12 +93,13 @@ async function copyGzipped(draft: string, job: Job): Promise<FileSummary> {
 
 /** SQLite writes a backup out of order, so it is made in a temporary folder first. */
 async function stream({ output }: Terminal, job: Job): Promise<FileSummary> {
-  const folder = await mkdtemp(join(tmpdir(), 'plant-store-backup-'))
+  const explain = (error: unknown) => {
+    throw explainWrite(`a temporary file in ${tmpdir()} (TMPDIR)`, error)
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'plant-store-backup-')).catch(explain)
   try {
     const draft = join(folder, 'backup.db')
-    const summary = await copyPlain(draft, job).catch((error: unknown) => {
-      throw explainWrite(draft, error)
-    })
+    const summary = await copyPlain(draft, job).catch(explain)
     await writeOut(createReadStream(draft), output, job.signal)
     return summary
   } finally {

@@ -17,6 +17,7 @@ import { promisify } from 'node:util'
 import { WrongConfig } from '../config.ts'
 import { delimiterNames, delimiters, type Format, formatNames } from '../contract/formats.ts'
 import { explainErrno } from '../errno.ts'
+import { syncFolder } from '../store/sqlite/folder.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import type { Part } from './progress.ts'
 import { throwIfStopped } from './signals.ts'
@@ -64,7 +65,7 @@ async function openInput(
     const { input } = terminal
     return {
       file: input.fd,
-      chunks: readUntilAborted(input, signal),
+      chunks: readUntilAborted('standard input', input, signal),
       part: () => undefined,
       close() {},
     }
@@ -74,7 +75,7 @@ async function openInput(
     return toInput(path, fd, signal)
   } catch (error) {
     throwIfStopped(signal, `Stopped before ${path} was opened.`)
-    throw new CommandFailed(exitCodes.noInput, `Cannot read ${path}: ${explainErrno(error)}.`)
+    throw cannotRead(path, error)
   }
 }
 
@@ -91,7 +92,7 @@ function toInput(path: string, fd: number, signal: AbortSignal): OpenInput {
   const total = status.isFile() ? status.size : 0
   return {
     file: path,
-    chunks: readUntilAborted(stream, signal),
+    chunks: readUntilAborted(path, stream, signal),
     part: () => (total === 0 ? undefined : { done: stream.bytesRead, total }),
     close: () => stream.destroy(),
   }
@@ -108,15 +109,26 @@ function rejectOnAbort(signal: AbortSignal): Promise<never> {
 }
 
 /** Ends with the signal, even while it waits for bytes that may never come. */
-async function* readUntilAborted(stream: Readable, signal: AbortSignal): AsyncGenerator<Buffer> {
+async function* readUntilAborted(
+  name: string,
+  stream: Readable,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
   const iterator = stream[Symbol.asyncIterator]()
   const aborted = rejectOnAbort(signal)
   aborted.catch(() => stream.destroy())
   for (;;) {
-    const next = await Promise.race([iterator.next(), aborted])
+    const next = await Promise.race([iterator.next(), aborted]).catch((error: unknown) => {
+      throw isSystemError(error) ? cannotRead(name, error) : error
+    })
     if (next.done) return
     yield next.value
   }
+}
+
+function cannotRead(name: string, error: unknown): CommandFailed {
+  const message = `Cannot read ${name}: ${explainErrno(error)}.`
+  return new CommandFailed(exitCodes.noInput, message, { cause: error })
 }
 
 /** How a file is written. */
@@ -153,7 +165,9 @@ const aliases: Record<Format, string> = { ndjson: 'jsonl', csv: 'tsv' }
 /** The format given by the flag, or else by the extension of the file. */
 function toFormat(path: string, given: string | undefined): Format {
   const name = given ?? /\.(\w+)(?:\.gz)?$/.exec(path.toLowerCase())?.[1]
-  const format = formatNames.find((known) => known === name || aliases[known] === name)
+  const format = formatNames.find(
+    (known) => known === name || (given === undefined && aliases[known] === name),
+  )
   if (format !== undefined) return format
   throw new WrongConfig([
     given === undefined
@@ -204,10 +218,10 @@ async function makeWhole<Value>(
     await writeFile(draft, '', { flag: 'wx', mode: ownerOnly })
     const value = await make(draft)
     await chmod(draft, ownerOnly)
-    await sync(draft)
+    await syncFile(draft)
     throwIfStopped(signal, 'Stopped: nothing was kept. Run the command again.')
     await (existing === 'replace' ? rename(draft, path) : linkOnce(draft, path))
-    await sync(dirname(resolve(path)))
+    syncFolder(dirname(resolve(path)))
     return value
   } finally {
     await removeDraft(draft)
@@ -259,8 +273,9 @@ function isSystemError(error: unknown): error is Error {
   return error instanceof Error && 'syscall' in error
 }
 
-async function sync(path: string): Promise<void> {
-  const file = await openHandle(path, 'r')
+/** Opens the file for writing, because Windows syncs no other. */
+async function syncFile(path: string): Promise<void> {
+  const file = await openHandle(path, 'r+')
   try {
     await file.sync()
   } finally {

@@ -1,7 +1,6 @@
 import type { Config } from '../config.ts'
 import { Failure } from '../contract/errors.ts'
 import type { ConflictRule } from '../contract/parameters.ts'
-import { explainErrno } from '../errno.ts'
 import { openStore } from '../store/open.ts'
 import { putBatches, toBatches } from '../transfer/batches.ts'
 import { type Entry, UnreadableFile } from '../transfer/entry.ts'
@@ -52,20 +51,19 @@ export async function importPlants(
   const form = toForm(file, flags)
   const signal = stopOnSignal()
   await withInput(file, terminal, signal, (input) =>
-    importInput({ file, form, input, signal }, flags, config, terminal),
+    importInput({ form, input, signal }, flags, config, terminal),
   )
 }
 
 /** The file of an import, open, and the signal that stops it. */
 interface Source {
-  readonly file: string
   readonly form: FileForm
   readonly input: Input
   readonly signal: AbortSignal
 }
 
 async function importInput(
-  { file, form, input, signal }: Source,
+  { form, input, signal }: Source,
   flags: ImportFlags,
   config: Config,
   terminal: Terminal,
@@ -99,7 +97,7 @@ async function importInput(
     }).finally(rejects.close)
   } catch (error) {
     // A signal also ends the reading of the file.
-    if (!signal.aborted) failure = { error: toImportFailure(error, file, tally) }
+    if (!signal.aborted) failure = { error: toImportFailure(error, tally) }
   } finally {
     progress.stop()
     await target.close()
@@ -210,7 +208,7 @@ function describeReport(
 const howToContinue = 'Run the same command again to continue: stored lines are recognised.'
 
 /** Why an import ended early, what it has not done, and how to continue. */
-function toImportFailure(error: unknown, file: string, tally: Tally): unknown {
+function toImportFailure(error: unknown, tally: Tally): unknown {
   const hasBegun = tally.lastLine > 0
   const rest = describeRest(tally)
   if (error instanceof UnreadableFile) {
@@ -223,10 +221,6 @@ function toImportFailure(error: unknown, file: string, tally: Tally): unknown {
   }
   if (error instanceof CommandFailed && hasBegun) {
     return new CommandFailed(error.exitCode, `${error.message} ${rest} ${howToContinue}`)
-  }
-  if (error instanceof Error && 'syscall' in error) {
-    const message = `Cannot read ${file}: ${explainErrno(error)}. ${rest}`
-    return new CommandFailed(exitCodes.inputOutput, message, { cause: error })
   }
   return error
 }

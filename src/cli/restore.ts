@@ -14,7 +14,7 @@ import { makeFolder } from '../store/sqlite/folder.ts'
 import type { FileSummary } from '../store/store.ts'
 import { decompress, isDamagedGzip } from '../transfer/gunzip.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import { type Input, makeFile, standardStream, withInput } from './files.ts'
+import { explainWrite, type Input, makeFile, standardStream, withInput } from './files.ts'
 import { type Progress, startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { requirePersistent } from './stores.ts'
@@ -65,8 +65,9 @@ async function restoreTo(
   chunks: AsyncIterable<Buffer>,
   signal: AbortSignal,
 ): Promise<FileSummary> {
-  const newFolders = makeFolder(dirname(path))
+  let newFolders: string[] = []
   try {
+    newFolders = makeFolder(dirname(path))
     return await makeFile(path, 'refuse', signal, async (draft) => {
       await pipeline(chunks, createWriteStream(draft), { signal })
       const summary = checkBackup(draft)
@@ -74,9 +75,16 @@ async function restoreTo(
       return summary
     })
   } catch (error) {
-    for (const folder of newFolders.toReversed()) rmdirSync(folder)
-    throw error
+    for (const folder of newFolders.toReversed()) removeEmpty(folder)
+    throw explainWrite(path, error)
   }
+}
+
+/** Another restore may have put its store there meanwhile. */
+function removeEmpty(folder: string): void {
+  try {
+    rmdirSync(folder)
+  } catch {}
 }
 
 /** Refuses a store with a WAL, whose content would be lost. */

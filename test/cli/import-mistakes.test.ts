@@ -26,6 +26,7 @@ const mistakes: [
   ['a folder', ['.', '--format', 'csv'], '', 66, /^Cannot read \.: it is a folder/],
   ['a name that tells no format', ['plants.txt'], '', 78, /--format ndjson or csv/],
   ['an unknown format', ['-', '--format', 'xml'], '', 78, /^--format must be ndjson or csv/],
+  ['an extension as the format', ['-', '--format', 'tsv'], '', 78, /^--format must be ndjson or/],
   [
     'an unknown rule for conflicts',
     ['-', '--on-conflict', 'merge'],
@@ -127,6 +128,13 @@ describe('plant-store import ends with one clear line for', () => {
       assert.equal(result.exitCode, exitCode)
     })
   }
+
+  it('a file whose reading fails', { skip: !existsSync('/proc/self/mem') }, async () => {
+    const args = ['import', '/proc/self/mem', '--format', 'ndjson', '--create']
+    const { exitCode, stderr } = await run(args, { folder: newFolder() })
+    assert.equal(stderr, 'Cannot read /proc/self/mem: the disk reports an error.\n')
+    assert.equal(exitCode, 66)
+  })
 
   it('a file for rejects that holds something else, which stays as it is', async () => {
     const folder = newFolder()

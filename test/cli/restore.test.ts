@@ -11,9 +11,10 @@ import {
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { run } from '../support/command.ts'
+import { run, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { startService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
 import { runShell } from './shell.ts'
 
 /** A folder with a store at the default path, and a backup of it. */
@@ -94,6 +95,10 @@ describe('plant-store restore leaves nothing behind and ends with 65 for', () =>
   })
 })
 
+/** Opens, but its beginning cannot be read. */
+const unreadable = '/proc/self/mem'
+const noMem = existsSync(unreadable) ? false : 'there is no /proc here'
+
 describe('plant-store restore', () => {
   it('ends with 66 for a file that cannot be read', async () => {
     const folder = newFolder()
@@ -106,6 +111,39 @@ describe('plant-store restore', () => {
       assert.equal(exitCode, 66)
       assert.deepEqual(readdirSync(folder), ['folder'])
     }
+  })
+
+  it('blames the file that it reads, not the one that it writes', { skip: noMem }, async () => {
+    const folder = newFolder()
+    const args = ['restore', unreadable, '--database', 'sqlite:new/plants.db']
+    const { exitCode, stderr } = await run(args, { folder })
+    assert.equal(stderr, `Cannot read ${unreadable}: the disk reports an error.\n`)
+    assert.equal(exitCode, 66)
+    assert.deepEqual(readdirSync(folder), [])
+  })
+
+  it('ends with 73 for a folder that cannot be made', async () => {
+    const { folder } = await newBackup()
+    const args = ['restore', 'good.db', '--database', 'sqlite:good.db/new/plants.db']
+    const { exitCode, stderr } = await run(args, { folder })
+    assert.equal(
+      stderr,
+      'Cannot write good.db/new/plants.db: a part of the path is not a folder.\n',
+    )
+    assert.equal(exitCode, 73)
+  })
+
+  it('leaves the store of another restore alone that was quicker', async () => {
+    const { folder, backup } = await newBackup()
+    const to = ['--database', 'sqlite:new/plants.db']
+    const slow = start(['restore', '-', ...to], { folder, input: '', isInputOpen: true })
+    await waitUntil(() => existsSync(join(folder, 'new')), 'the slow one has made the folder')
+    assert.equal((await run(['restore', 'good.db', ...to], { folder })).exitCode, 0)
+    slow.child.stdin?.end(backup)
+    const { exitCode, stderr } = await slow.ended
+    assert.equal(stderr, 'Cannot write new/plants.db: it exists already and was not changed.\n')
+    assert.equal(exitCode, 73)
+    assert.deepEqual(readdirSync(join(folder, 'new')), ['plants.db'])
   })
 
   it('ends with 73 for a path that exists or has the log of another database', async () => {

@@ -71,7 +71,10 @@ function examinePermissions(path: string): Finding {
   accessSync(path, constants.R_OK | constants.W_OK)
   accessSync(dirname(path), constants.R_OK | constants.W_OK | constants.X_OK)
   const files = [path, `${path}-wal`, `${path}-shm`].filter(existsSync)
-  const open = files.filter((file) => (statSync(file).mode & 0o077) !== 0)
+  // Windows has other permissions.
+  const isOpen = (file: string) =>
+    process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0
+  const open = files.filter(isOpen)
   if (open.length === 0) return ok(subject, 'only the owner can read and write the files')
   return warning(subject, `other users can read the store: chmod 600 ${open.join(' ')}`)
 }

@@ -12,8 +12,7 @@ export function makeFolder(path: string): string[] {
   }
   for (const folder of missing) {
     makeOne(folder)
-    // Windows cannot sync a folder.
-    if (process.platform !== 'win32') syncFolder(dirname(folder))
+    syncFolder(dirname(folder))
   }
   return missing
 }
@@ -28,7 +27,9 @@ function makeOne(folder: string): void {
   }
 }
 
-function syncFolder(folder: string): void {
+/** Makes new names in a folder survive a power cut. Windows cannot sync a folder. */
+export function syncFolder(folder: string): void {
+  if (process.platform === 'win32') return
   const descriptor = openSync(folder, 'r')
   try {
     fsyncSync(descriptor)
