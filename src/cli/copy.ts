@@ -9,13 +9,13 @@ import {
   summarize,
 } from '../store/copy.ts'
 import { locateStore } from '../store/locate.ts'
-import { openStore, type StoreLocation } from '../store/open.ts'
-import { type Store, type TokenRecord, UnusableStore } from '../store/store.ts'
+import type { StoreLocation } from '../store/open.ts'
+import type { Store, TokenRecord } from '../store/store.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { tuneHeap } from './memory.ts'
 import { formatNumber, type Progress, startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
-import { exists, isSameStore, requirePersistent, toName, withSnapshot } from './stores.ts'
+import { exists, isSameStore, openAs, requirePersistent, toName, withSnapshot } from './stores.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface CopyFlags extends CopyLocations {
@@ -31,7 +31,11 @@ export async function copyStore(
   tuneHeap()
   const { from, to } = toCopyLocations(flags, env)
   const signal = stopOnSignal()
-  const source = await openAs('--from', from)
+  const source = await openAs('--from', from, {
+    onNew() {
+      throw noSource(from)
+    },
+  })
   try {
     const destination = await openAs('--to', to)
     const progress = startProgress('copy', 'plants', terminal, flags)
@@ -51,16 +55,6 @@ export async function copyStore(
     }
   } finally {
     await source.close()
-  }
-}
-
-/** Opens a store whose messages name the flag that the operator has set. */
-async function openAs(flag: '--from' | '--to', location: StoreLocation): Promise<Store> {
-  try {
-    return await openStore(location)
-  } catch (error) {
-    if (!(error instanceof UnusableStore)) throw error
-    throw new UnusableStore(error.message.replaceAll('DATABASE_URL', flag), { cause: error })
   }
 }
 
@@ -149,8 +143,12 @@ function toCopyLocations(
   }
   requirePersistent(source, '--from')
   requirePersistent(destination, '--to')
-  if (!exists(source)) throw new WrongConfig([`--from: there is no store at ${toName(source)}.`])
+  if (!exists(source)) throw noSource(source)
   return { from: source, to: destination }
+}
+
+function noSource(source: StoreLocation): WrongConfig {
+  return new WrongConfig([`--from: there is no store at ${toName(source)}.`])
 }
 
 /** Requires that a copy has the plants of its source. */

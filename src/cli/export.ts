@@ -13,7 +13,7 @@ import { makeFile, standardStream, toForm, writeOut } from './files.ts'
 import { tuneHeap } from './memory.ts'
 import { startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
-import { requireExisting, withSnapshot, withStore } from './stores.ts'
+import { isFileOfStore, withExistingStore, withSnapshot } from './stores.ts'
 import { type Terminal, toPrintable } from './terminal.ts'
 
 interface ExportFlags {
@@ -37,7 +37,10 @@ export async function exportPlants(
   if (flags.tag !== undefined && !isStorable(flags.tag)) {
     throw new WrongConfig(['--tag must be text without NUL characters.'])
   }
-  requireExisting(config)
+  if (!isStandard && isFileOfStore(file, config.storeLocation)) {
+    const message = `${file} is a file of the store. Name another file.`
+    throw new CommandFailed(exitCodes.cannotCreate, message)
+  }
   const signal = stopOnSignal()
   const startedAt = performance.now()
   const progress = startProgress('export', 'plants', terminal, flags)
@@ -63,7 +66,7 @@ export async function exportPlants(
   }
 
   try {
-    await withStore(config, (store) => withSnapshot(store, write))
+    await withExistingStore(config, (store) => withSnapshot(store, write))
   } catch (error) {
     throwIfStopped(signal, 'Stopped: nothing was kept. Run the command again.')
     throw toExportFailure(error)

@@ -7,7 +7,7 @@ import { toCursor, toPosition } from '../journal/position.ts'
 import { findTrimTime } from '../journal/trim.ts'
 import { repeat } from '../repeat.ts'
 import { locateStore } from '../store/locate.ts'
-import { openStore, type StoreLocation } from '../store/open.ts'
+import type { StoreLocation } from '../store/open.ts'
 import { type Followed, followTokenId, type Position, type Store } from '../store/store.ts'
 import { readOperatorToken } from '../tokens/operator-token.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
@@ -16,7 +16,7 @@ import { tuneHeapForRows } from './memory.ts'
 import { toCount } from './progress.ts'
 import { explainService, openClient } from './service.ts'
 import { stopOnSignal } from './signals.ts'
-import { requirePersistent, toName } from './stores.ts'
+import { openAs, requirePersistent, toName } from './stores.ts'
 import { describePlainHttp, type Terminal, toPrintable } from './terminal.ts'
 
 export interface FollowFlags {
@@ -48,7 +48,7 @@ export async function follow(
   const warning = describePlainHttp('the token and the plants', source)
   if (warning !== undefined) terminal.tell(warning)
   const signal = stopOnSignal()
-  const store = await openStore(to)
+  const store = await openAs('--to', to)
   const bound = boundJournal(store, config.journalMaxBytes)
   // Only services trim, and none may be running on a copy. What fails is tried again.
   const stopTrimming = repeat(

@@ -2,11 +2,12 @@ import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { explainErrno } from '../errno.ts'
 import type { StoreLocation } from '../store/open.ts'
+import { parseRecord, skipFields } from '../transfer/csv-record.ts'
 import type { Entry, Reader } from '../transfer/entry.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { type FileForm, type Input, isSameFile } from './files.ts'
 import type { Progress } from './progress.ts'
-import { toFiles } from './stores.ts'
+import { isFileOfStore } from './stores.ts'
 import { toPrintable } from './terminal.ts'
 
 /** Where rejected lines go, each with its number and the reason. */
@@ -41,7 +42,7 @@ function findFault(path: string, input: Input, location: StoreLocation): string 
   const isNew = !existsSync(path)
   if (!isNew && !statSync(path).isFile()) return undefined
   if (isSameFile(path, input.file)) return 'is the file to import'
-  if (toFiles(location).some((file) => isSameFile(path, file))) return 'is a file of the store'
+  if (isFileOfStore(path, location)) return 'is a file of the store'
   if (isNew) return undefined
   const start = readStart(path)
   const isOurs = start.startsWith(firstMember) || start.startsWith(addedColumns[0])
@@ -139,22 +140,22 @@ function buildRowWriter(header: Reader['header']): ToLine {
 
   return (line, reason, text) => {
     const { text: head, delimiter } = header() ?? { text: '', delimiter: ',' }
-    const added = addedColumns.join(delimiter) + delimiter
-    // The corrected rejects of an earlier import already have these columns.
-    const isCorrected = head.startsWith(added)
-    const row = isCorrected ? text.replace(earlierReason, '') : text
+    // The corrected rejects of an earlier import already have these columns. A spreadsheet may have
+    // changed where they have quotes.
+    const [first, second] = parseRecord(head, delimiter, addedColumns.length)
+    const isCorrected = first === addedColumns[0] && second === addedColumns[1]
+    const toOwn = (record: string) =>
+      isCorrected ? skipFields(record, delimiter, addedColumns.length) : record
+    const row = toOwn(text)
     const kept = row.slice(0, maxRowCharacters).replace(/\r$/, '')
     const cut =
       kept.length < row.length - 1 ? ` The row is cut after ${maxRowCharacters} characters.` : ''
     const record = `${line}${delimiter}"${(reason + cut).replaceAll('"', '""')}"${delimiter}${kept}`
-    const start = isFirst ? `${isCorrected ? '' : added}${head}\n` : ''
+    const start = isFirst ? `${[...addedColumns, toOwn(head)].join(delimiter)}\n` : ''
     isFirst = false
     return start + record
   }
 }
-
-/** The values of the two columns, as they were written. */
-const earlierReason = /^\d+[^\d"]"(?:[^"]|"")*"[^"]/
 
 function showRejects(progress: Progress): Rejects {
   let count = 0

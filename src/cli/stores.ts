@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Config, WrongConfig } from '../config.ts'
 import { examineStore, openStore, type StoreLocation } from '../store/open.ts'
-import type { Snapshot, Store } from '../store/store.ts'
+import { type Snapshot, type Store, type StoreEvents, UnusableStore } from '../store/store.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { isSameFile } from './files.ts'
 import type { JsonFlags } from './flags.ts'
@@ -12,8 +12,9 @@ import { type Terminal, toPrintable } from './terminal.ts'
 export async function withStore<Value>(
   { storeLocation }: Pick<Config, 'storeLocation'>,
   use: (store: Store) => Promise<Value>,
+  events: Partial<StoreEvents> = {},
 ): Promise<Value> {
-  const store = await openStore(storeLocation)
+  const store = await openStore(storeLocation, events)
   try {
     return await use(store)
   } finally {
@@ -27,7 +28,11 @@ export async function withExistingStore<Value>(
   use: (store: Store) => Promise<Value>,
 ): Promise<Value> {
   requireExisting(config)
-  return withStore(config, use)
+  return withStore(config, use, {
+    onNew() {
+      throw noStore(config)
+    },
+  })
 }
 
 /** Opens a snapshot of the store, uses it and closes it. */
@@ -54,7 +59,10 @@ export function requirePersistent(
   ])
 }
 
-/** Refuses a path without a store, for commands that never make one. */
+/**
+ * Refuses a path without a store, for commands that never make one. An empty file or database is
+ * noticed when it is opened.
+ */
 export function requireExisting({ storeLocation }: Config): void {
   requirePersistent(storeLocation)
   if (!exists(storeLocation)) throw noStore({ storeLocation })
@@ -106,10 +114,26 @@ export function isSameStore(one: StoreLocation, other: StoreLocation): boolean {
   return isSameFile(one.path, other.path)
 }
 
-/** The files that a store has or may get. */
-export function toFiles(location: StoreLocation): string[] {
-  if (location.engine === 'postgres') return []
-  return ['', '-wal', '-shm', '-journal', '-reserve'].map((suffix) => location.path + suffix)
+/** Whether a path leads to a file that the store has or may get. */
+export function isFileOfStore(path: string, location: StoreLocation): boolean {
+  if (location.engine === 'postgres') return false
+  return ['', '-wal', '-shm', '-journal', '-reserve'].some((suffix) =>
+    isSameFile(path, location.path + suffix),
+  )
+}
+
+/** Opens a store whose messages name the flag that the operator has set. */
+export async function openAs(
+  flag: '--from' | '--to',
+  location: StoreLocation,
+  events: Partial<StoreEvents> = {},
+): Promise<Store> {
+  try {
+    return await openStore(location, events)
+  } catch (error) {
+    if (!(error instanceof UnusableStore)) throw error
+    throw new UnusableStore(error.message.replaceAll('DATABASE_URL', flag), { cause: error })
+  }
 }
 
 /** Examines a store, and says what to do. Ends with 1 where there is something to do. */

@@ -144,7 +144,7 @@ export async function revokeToken(
 ): Promise<void> {
   requireExisting(config)
   const given = argument === standardStream ? await readLine(terminal.input) : argument
-  await withStore(config, async (store) => {
+  await withExistingStore(config, async (store) => {
     const id = await findId(store, given, config)
     const outcome = await store.revokeToken(id, Date.now())
     if (outcome === 'unknown') throw unknownToken(`the id ${given}`, config)

@@ -29,9 +29,10 @@ const silent: StoreEvents = { onLost() {}, onFound() {} }
 /** Opens the store, or creates it. Throws `UnusableStore` with one line for the operator. */
 export async function openStore(
   location: StoreLocation,
-  events: StoreEvents = silent,
+  given: Partial<StoreEvents> = {},
   journaling: Journaling = 'as before',
 ): Promise<Store> {
+  const events = { ...silent, ...given }
   // Loads only the engine in use, so that SQLite does not wait for the driver of PostgreSQL.
   if (location.engine === 'sqlite') {
     const { openConnection, proveAtStart } = await import('./sqlite/connection.ts')

@@ -44,6 +44,16 @@ describe('plant-store backup', () => {
     }
   })
 
+  it('is not made of an empty file, which is no store', async () => {
+    const folder = newFolder()
+    writeFileSync(join(folder, 'empty.db'), '')
+    const args = ['backup', 'backup.db', '--database', 'sqlite:empty.db']
+    const { exitCode, stderr } = await run(args, { folder })
+    assert.equal(stderr, 'empty.db is empty: no store was made yet.\n')
+    assert.equal(exitCode, 78)
+    assert.deepEqual(readdirSync(folder), ['empty.db'])
+  })
+
   it('changes no existing file', async () => {
     const folder = await newStore()
     writeFileSync(join(folder, 'mine'), 'mine')
@@ -132,6 +142,17 @@ describe('plant-store backup', () => {
     assert.deepEqual(backup, { exitCode: 0, stdout: '', stderr: '' })
     const args = ['restore', 'b.db', '--quiet', '--database', 'sqlite:new.db']
     assert.deepEqual(await run(args, { folder }), { exitCode: 0, stdout: '', stderr: '' })
+  })
+
+  it('says in one line that there is no temporary folder', async () => {
+    const folder = await newStore()
+    const { exitCode, stderr } = await start(['backup', '-'], { folder, env: { TMPDIR: '/no' } })
+      .ended
+    assert.equal(
+      stderr,
+      'Cannot write a temporary file in /no (TMPDIR): there is no such file or folder.\n',
+    )
+    assert.equal(exitCode, 73)
   })
 
   it('leaves nothing behind when nobody reads standard output', async () => {

@@ -147,6 +147,19 @@ describe('plant-store export', () => {
     assert.deepEqual(readdirSync(folder), ['data', 'taken.csv'])
   })
 
+  it('never writes over the store', async () => {
+    const folder = newFolder()
+    const input = '{"id":1,"name":"a"}\n'
+    await run(['import', '-', '--format', 'ndjson', '--create'], { folder, input })
+    symlinkSync('data/plant-store.db', join(folder, 'link.csv'))
+    for (const file of ['data/plant-store.db', 'data/plant-store.db-wal', 'link.csv']) {
+      const { exitCode, stderr } = await run(['export', file, '--format', 'csv'], { folder })
+      assert.equal(stderr, `${file} is a file of the store. Name another file.\n`)
+      assert.equal(exitCode, 73)
+    }
+    assert.equal((await run(['export', '--quiet'], { folder })).stdout, input)
+  })
+
   it('writes into a pipe, and through a link', async () => {
     const folder = newFolder()
     await run(['import', '-', '--format', 'ndjson', '--create'], {

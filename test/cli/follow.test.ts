@@ -130,6 +130,13 @@ for (const engine of engines) {
 }
 
 describe('plant-store follow', () => {
+  it('names the flag of a copy that cannot be opened', async () => {
+    const { exitCode, stderr } = await follow('http://127.0.0.1:9', 'postgres://127.0.0.1/?x=y')
+      .ended
+    assert.match(stderr, /^--to has an unknown parameter x: /)
+    assert.equal(exitCode, 78)
+  })
+
   it('ends when the service rejects its token', async () => {
     const service = await startService('sqlite::memory:')
     const to = `sqlite:${join(newFolder(), 'copy.db')}`

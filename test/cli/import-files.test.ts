@@ -88,6 +88,21 @@ describe('plant-store import --rejects from CSV', () => {
   }
 })
 
+describe('plant-store import --rejects of rejects that a spreadsheet has saved', () => {
+  const rows: [title: string, content: string][] = [
+    ['few quotes', 'rejected_line;rejected_reason;id;name\n2;Any reason.;zwei;b\n'],
+    ['more quotes', '"rejected_line";"rejected_reason";"id";"name"\n2;"A ""reason"";";zwei;b\n'],
+  ]
+  for (const [title, content] of rows) {
+    it(`has each column once, with ${title}`, async () => {
+      const { folder } = await importFile('p.csv', content, '--rejects', 'bad.csv')
+      const [head, row = ''] = readFileSync(join(folder, 'bad.csv'), 'utf8').split('\n')
+      assert.match(`${head}`, /^rejected_line;rejected_reason;"?id"?;"?name"?$/)
+      assert.match(row, /^2;"Column ""id"" must be [^;]+";zwei;b$/)
+    })
+  }
+})
+
 describe('the report of an import that ends early', () => {
   it('counts what is stored when the gzip data ends early', async () => {
     const lines = Array.from({ length: 60_000 }, (_, id) => `{"id":${id},"name":"${id * 7}"}\n`)

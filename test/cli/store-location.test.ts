@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, realpathSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { run } from '../support/command.ts'
+import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 
 const input = '{"id":1,"name":"a"}\n'
@@ -50,7 +51,44 @@ for (const command of commands) {
   })
 }
 
+const readers = [
+  'export',
+  'list',
+  'log',
+  'token list',
+  'token revoke tok_a',
+  'token prune',
+  'webhook list',
+  'webhook pause whk_a',
+]
+
 describe('a command that only reads a store', () => {
+  for (const command of readers) {
+    it(`makes none in an empty file: ${command}`, async () => {
+      const folder = newFolder()
+      writeFileSync(join(folder, 'empty.db'), '')
+      const env = { DATABASE_URL: 'sqlite:empty.db' }
+      const { exitCode, stderr } = await run(command.split(' '), { folder, env })
+      assert.match(stderr, /^There is no store at \S+empty\.db\. Run the command[^\n]*\n$/)
+      assert.equal(exitCode, 78)
+      assert.deepEqual(readdirSync(folder), ['empty.db'])
+      assert.equal(readFileSync(join(folder, 'empty.db'), 'utf8'), '')
+    })
+  }
+
+  it('makes none in an empty database of PostgreSQL', async () => {
+    const env = { DATABASE_URL: await postgres.newUrl() }
+    const folder = newFolder()
+    const copy = ['copy', '--from', env.DATABASE_URL, '--to', 'sqlite:copy.db']
+    for (const args of [...readers.map((command) => command.split(' ')), copy]) {
+      const { exitCode, stderr } = await run(args, { folder, env })
+      assert.match(stderr, /^(--from: t|T)here is no store at postgres:[^\n]*\n$/, `${args}`)
+      assert.equal(exitCode, 78)
+    }
+    assert.match((await run(['check'], { folder, env })).stdout, /no store was made here yet/)
+    assert.deepEqual(readdirSync(folder), [])
+  })
+
   for (const command of ['export', 'token list', 'token revoke tok_a', 'token prune', 'backup b']) {
     it(`makes none: ${command}`, async () => {
       const folder = realpathSync(newFolder())

@@ -34,6 +34,15 @@ describe('a SQLite file', () => {
     assert.equal(statSync(join(path, '..')).mode & 0o777, 0o700)
   })
 
+  it('is closed to others though somebody has made it as an empty file', () => {
+    const path = join(newFolder(), 'plants.db')
+    writeFileSync(path, '', { mode: 0o644 })
+    using _ = openConnection(path)
+    for (const suffix of ['', '-wal', '-shm']) {
+      assert.equal(statSync(path + suffix).mode & 0o777, 0o600, suffix)
+    }
+  })
+
   it('syncs each commit: a write whose fsync fails does not succeed', async () => {
     const path = join(newFolder(), 'plants.db')
     const store = openSqliteStore(path)

@@ -51,8 +51,10 @@ export async function backUp(
 
 function openSource(path: string): DatabaseSync {
   try {
-    identifyFile(path)
-    const db = openDatabase(path, { readOnly: true })
+    if (identifyFile(path) === 'new') {
+      throw new UnusableStore(`${path} is empty: no store was made yet.`)
+    }
+    const db = openDatabase(pathToFileURL(path), { readOnly: true })
     db.exec('BEGIN')
     requireOwnSchema(db, readVersion(db, path), path)
     return db

@@ -26,7 +26,8 @@ export function prepareFile(path: string): void {
   const file = openSync(path, openFlags, 0o600)
   try {
     requireRegular(file, path)
-    if (identify(file, path) === 'ours') closeToOthers(file, path)
+    identify(file, path)
+    closeToOthers(file, path)
   } finally {
     closeSync(file)
   }
