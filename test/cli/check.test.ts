@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { chmodSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { applicationId } from '../../src/store/sqlite/file.ts'
 import { runMigrations } from '../../src/store/sqlite/migrations.ts'
-import { run } from '../support/command.ts'
+import { run, runProcess } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { query } from '../support/postgres.ts'
@@ -87,6 +88,20 @@ describe('plant-store check on a file', () => {
     writeFileSync(path, 'notes')
     const { toDo } = await check(`sqlite:${path}`)
     assert.match(toDo[0]?.message ?? '', /is not a database of Plant Store/)
+  })
+
+  it('finds a named pipe, without waiting for its other end', { timeout: 60_000 }, async () => {
+    const folder = newFolder()
+    execFileSync('mkfifo', [join(folder, 'plants.db')])
+    for (const [args, code] of [
+      [['check'], 1],
+      [['backup', 'b.db'], 78],
+    ] as const) {
+      const command = [...args, '--database', 'sqlite:plants.db']
+      const { exitCode, stdout, stderr } = await runProcess(command, { folder })
+      assert.match(stdout + stderr, /Cannot open .*plants\.db: it is not a regular file\.\n$/)
+      assert.equal(exitCode, code)
+    }
   })
 
   it('finds files that others can read', async () => {

@@ -43,8 +43,9 @@ export function isNewFile(path: string): boolean {
   }
 }
 
-/** Non-blocking, because opening a named pipe could hang. */
-const openFlags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
+/** Opening a named pipe could hang. Windows has none, and lacks this flag. */
+const nonBlocking = constants.O_NONBLOCK ?? 0
+const openFlags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | nonBlocking
 
 function requireRegular(file: number, path: string): void {
   if (fstatSync(file).isFile()) return
@@ -61,8 +62,9 @@ function closeToOthers(file: number, path: string): void {
 
 /** Tells whether a file is new or ours, without changing it. Throws for any other file. */
 export function identifyFile(path: string): 'new' | 'ours' {
-  const file = openSync(path, 'r')
+  const file = openSync(path, constants.O_RDONLY | nonBlocking)
   try {
+    requireRegular(file, path)
     return identify(file, path)
   } finally {
     closeSync(file)
