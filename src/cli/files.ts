@@ -213,7 +213,8 @@ async function makeWhole<Value>(
   signal: AbortSignal,
   make: (draft: string) => Promise<Value>,
 ): Promise<Value> {
-  const draft = `${path}.part-${randomBytes(6).toString('hex')}`
+  // SQLite would take a relative path such as `file:x.db` for a URL.
+  const draft = resolve(`${path}.part-${randomBytes(6).toString('hex')}`)
   try {
     await writeFile(draft, '', { flag: 'wx', mode: ownerOnly })
     const value = await make(draft)

@@ -54,6 +54,16 @@ describe('plant-store backup', () => {
     assert.deepEqual(readdirSync(folder), ['empty.db'])
   })
 
+  it('may have a name that SQLite would take for a URL', async () => {
+    const folder = await newStore()
+    const { exitCode, stderr } = await run(['backup', 'file:b.db'], { folder })
+    assert.equal(stderr, 'Backed up: 3 plants and 1 token in file:b.db, checked.\n')
+    assert.equal(exitCode, 0)
+    const restored = ['restore', 'file:b.db', '--database', 'sqlite:file:c.db']
+    assert.equal((await run(restored, { folder })).exitCode, 0)
+    assert.deepEqual(readdirSync(folder), ['data', 'file:b.db', 'file:c.db'])
+  })
+
   it('changes no existing file', async () => {
     const folder = await newStore()
     writeFileSync(join(folder, 'mine'), 'mine')
