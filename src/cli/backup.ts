@@ -10,7 +10,14 @@ import { backUpStore } from '../store/backup.ts'
 import type { StoreLocation } from '../store/open.ts'
 import type { FileSummary } from '../store/store.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import { explainWrite, makeFile, removeDraft, standardStream, writeOut } from './files.ts'
+import {
+  describeStop,
+  explainWrite,
+  makeFile,
+  removeDraft,
+  standardStream,
+  writeOut,
+} from './files.ts'
 import { type Progress, startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { requireExisting } from './stores.ts'
@@ -19,6 +26,7 @@ import type { Terminal } from './terminal.ts'
 /** A backup that is being made. */
 interface Job {
   readonly location: StoreLocation
+  readonly file: string
   readonly progress: Progress
   readonly signal: AbortSignal
 }
@@ -47,12 +55,12 @@ export async function backUp(
   }
   const signal = stopOnSignal()
   const progress = startProgress('backup', 'pages', terminal, flags)
-  const job = { location: config.storeLocation, progress, signal }
+  const job = { location: config.storeLocation, file, progress, signal }
   const make = file.endsWith('.gz') ? copyGzipped : copyPlain
   const making = isStandard
     ? stream(terminal, job)
     : makeFile(file, 'refuse', signal, (draft) => make(draft, job))
-  const { plants, tokens } = await making.catch(rethrow(signal)).finally(progress.stop)
+  const { plants, tokens } = await making.catch(rethrow(job)).finally(progress.stop)
   const pruned = await folder?.prune()
   if (flags.quiet) return
   const name = isStandard ? 'standard output' : file
@@ -62,19 +70,17 @@ export async function backUp(
   if (pruned) terminal.tell(`Removed: ${toCount(pruned, 'older backups')}.`)
 }
 
-const stopped = 'Stopped: nothing was kept. Run the command again.'
-
 /** Streams that a signal aborts fail with an error of their own, which the signal replaces. */
-function rethrow(signal: AbortSignal): (error: unknown) => never {
+function rethrow({ signal, file }: Job): (error: unknown) => never {
   return (error) => {
-    throwIfStopped(signal, stopped)
+    throwIfStopped(signal, describeStop(file))
     throw error
   }
 }
 
-function copyPlain(draft: string, { location, progress, signal }: Job): Promise<FileSummary> {
-  return backUpStore(location, draft, (done, total) => {
-    throwIfStopped(signal, stopped)
+function copyPlain(draft: string, { location, file, progress, signal }: Job) {
+  return backUpStore(location, draft, (done, total): void => {
+    throwIfStopped(signal, describeStop(file))
     progress.report(done, { done, total })
   })
 }

@@ -9,7 +9,7 @@ import { isStorable } from '../contract/values.ts'
 import type { Snapshot } from '../store/store.ts'
 import { type ExportForm, writePlants } from '../transfer/write.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import { makeFile, standardStream, toForm, writeOut } from './files.ts'
+import { describeStop, makeFile, standardStream, toForm, writeOut } from './files.ts'
 import { tuneHeap } from './memory.ts'
 import { startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
@@ -68,7 +68,7 @@ export async function exportPlants(
   try {
     await withExistingStore(config, (store) => withSnapshot(store, write))
   } catch (error) {
-    throwIfStopped(signal, 'Stopped: nothing was kept. Run the command again.')
+    throwIfStopped(signal, describeStop(file))
     throw toExportFailure(error)
   } finally {
     progress.stop()

@@ -13,6 +13,7 @@ import {
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { WrongConfig } from '../config.ts'
 import { delimiterNames, delimiters, type Format, formatNames } from '../contract/formats.ts'
@@ -220,13 +221,19 @@ async function makeWhole<Value>(
     const value = await make(draft)
     await chmod(draft, ownerOnly)
     await syncFile(draft)
-    throwIfStopped(signal, 'Stopped: nothing was kept. Run the command again.')
+    throwIfStopped(signal, describeStop(path))
     await (existing === 'replace' ? rename(draft, path) : linkOnce(draft, path))
     syncFolder(dirname(resolve(path)))
     return value
   } finally {
     await removeDraft(draft)
   }
+}
+
+/** What a signal has left of a file, or of standard output. */
+export function describeStop(path: string): string {
+  const rest = path === standardStream ? 'the output is incomplete' : 'nothing was kept'
+  return `Stopped: ${rest}. Run the command again.`
 }
 
 /** Removes a draft, with the files beside it that SQLite leaves when it fails. */
@@ -241,9 +248,23 @@ export async function writeOut(
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    await pipeline(source, output, { end: false, signal })
+    await pipeline(source, takeTurns, output, { end: false, signal })
   } catch (error) {
     throw isSystemError(error) ? cannotPrint(error) : error
+  }
+}
+
+/** How long pieces are written before the event loop gets a turn. */
+const turnMs = 20
+
+/** A file takes each piece at once, and SQLite reads at once: no signal would ever be seen. */
+async function* takeTurns(pieces: AsyncIterable<unknown>): AsyncGenerator<unknown> {
+  let turnEndsAt = performance.now() + turnMs
+  for await (const piece of pieces) {
+    yield piece
+    if (performance.now() < turnEndsAt) continue
+    await nextTurn()
+    turnEndsAt = performance.now() + turnMs
   }
 }
 

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Config, WrongConfig } from '../config.ts'
 import { toMs } from '../contract/durations.ts'
 import { toPathId } from '../contract/values.ts'
@@ -75,7 +76,9 @@ async function readAll(reader: JournalReader, { print, terminal, signal }: Readi
     do {
       page = await reader.read(after)
       await show(page)
-    } while (typeof page === 'string' || page.events.length > 0)
+      // Otherwise a long journal on SQLite that goes to a file would keep signals waiting.
+      await nextTurn()
+    } while (!signal?.aborted && (typeof page === 'string' || page.events.length > 0))
     while (signal?.aborted === false) {
       for await (const next of reader.follow(after, signal)) await show(next)
     }

@@ -14,7 +14,14 @@ import { makeFolder } from '../store/sqlite/folder.ts'
 import type { FileSummary } from '../store/store.ts'
 import { decompress, isDamagedGzip } from '../transfer/gunzip.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import { explainWrite, type Input, makeFile, standardStream, withInput } from './files.ts'
+import {
+  describeStop,
+  explainWrite,
+  type Input,
+  makeFile,
+  standardStream,
+  withInput,
+} from './files.ts'
 import { type Progress, startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { requirePersistent } from './stores.ts'
@@ -40,7 +47,7 @@ export async function restoreBackup(
   })
   const { plants, tokens } = await restoring
     .catch((error: unknown) => {
-      throwIfStopped(signal, 'Stopped: nothing was kept. Run the command again.')
+      throwIfStopped(signal, describeStop(path))
       throw toRestoreFailure(error, file === standardStream ? 'Standard input' : file)
     })
     .finally(progress.stop)

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { run, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
+import { openSqliteStore } from '../support/stores.ts'
+import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
 import { runShell } from './shell.ts'
 
@@ -83,6 +86,36 @@ describe('a command whose standard output is full', {
     service.child.kill('SIGTERM')
     assert.equal((await service.ended).exitCode, 0)
   })
+})
+
+describe('a command whose standard output is a file', () => {
+  const count = 100_000
+  const ends: [args: string, exitCode: number, message: string][] = [
+    ['list', 143, 'Stopped.\n'],
+    ['export --quiet', 143, 'Stopped: the output is incomplete. Run the command again.\n'],
+    ['log --follow', 0, ''],
+  ]
+  for (const [args, exitCode, message] of ends) {
+    it(`ends at a signal: ${args}`, async () => {
+      const folder = newFolder()
+      const store = openSqliteStore(join(folder, 'plants.db'))
+      for (let id = 0; id < count; id += 1_000) {
+        const page = Array.from({ length: 1_000 }, (_, at) => ({ id: BigInt(id + at), name: 'x' }))
+        await store.importPlants(page, 'keep')
+      }
+      await store.close()
+      const path = join(folder, 'out')
+      const file = openSync(path, 'w')
+      releaseAfterTest(() => closeSync(file))
+      const command = [...args.split(' '), '--database', 'sqlite:plants.db']
+      const { child, ended } = start(command, { folder, stdout: file })
+      await waitUntil(() => statSync(path).size > 0, 'it has begun to write')
+      child.kill('SIGTERM')
+      assert.deepEqual(await ended, { exitCode, stdout: '', stderr: message })
+      const lines = readFileSync(path, 'latin1').split('\n').length - 1
+      assert.ok(lines > 0 && lines < count, `${lines} lines`)
+    })
+  }
 })
 
 describe('a command whose standard error is closed', () => {

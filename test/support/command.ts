@@ -32,21 +32,31 @@ export interface RunOptions {
   readonly program?: readonly [string, ...string[]]
   /** The user that runs it, if it is not the one of the tests. */
   readonly uid?: number
-  /** A descriptor that takes its standard error instead. */
+  /** Descriptors that take its output instead. */
+  readonly stdout?: number
   readonly stderr?: number
 }
 
 /** Starts the command as a process with an environment of its own. It is killed with the test. */
 export function start(
   args: string[],
-  { folder, env = {}, input, isInputOpen = false, stderr, program = checkout, ...user }: RunOptions,
+  {
+    folder,
+    env = {},
+    input,
+    isInputOpen = false,
+    stdout,
+    stderr,
+    program = checkout,
+    ...user
+  }: RunOptions,
 ) {
   const [file, ...first] = program
   const child: ChildProcess = spawn(file, [...first, ...args], {
     ...user,
     cwd: folder,
     env: { ...(program === checkout && { PATH: process.env.PATH }), ...env },
-    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', stderr ?? 'pipe'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', stdout ?? 'pipe', stderr ?? 'pipe'],
   })
   killAfterTest(child)
   child.stdin?.on('error', () => {}).write(input ?? '')
