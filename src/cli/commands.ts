@@ -20,6 +20,7 @@ import {
   jsonFlag,
   passwordHelp,
   quietFlag,
+  servedDatabaseFlag,
 } from './flags.ts'
 import type { FollowFlags } from './follow.ts'
 import type { ReadyFlags } from './ready.ts'
@@ -304,7 +305,7 @@ function addTo(group: Command, env: Environment, terminal: Terminal) {
   return <Given extends readonly unknown[]>(name: string, load: () => Promise<Run<Given>>) =>
     group
       .command(name)
-      .option(...databaseFlag)
+      .option(...(name === 'serve' ? servedDatabaseFlag : databaseFlag))
       .action(async (...given: unknown[]) => {
         // Commander adds the command itself after the arguments and the flags.
         const own = given.slice(0, -1)

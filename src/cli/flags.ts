@@ -1,6 +1,12 @@
 /** Flags that several commands have, as the arguments of commander's `option`. */
 export const databaseFlag = [
   '--database <url>',
+  'sqlite:PATH or postgres://… (DATABASE_URL, sqlite:data/plant-store.db)',
+] as const
+
+/** Only the service can use a store in memory. */
+export const servedDatabaseFlag = [
+  '--database <url>',
   'sqlite:PATH, sqlite::memory: or postgres://… (DATABASE_URL, sqlite:data/plant-store.db)',
 ] as const
 
@@ -29,6 +35,7 @@ export const environmentHelp = `
 Environment variables without a flag:
   PLANT_STORE_TOKEN  an additional token of your choice: 20 or more visible ASCII characters;
                      PLANT_STORE_TOKEN_FILE names a file that holds it
+  AUTH_ISSUER        an OpenID provider whose JSON Web Tokens are accepted, for AUTH_AUDIENCE
   PGPASSWORD         the password for a postgres:// address without one; PGPASSFILE names a file
   PUBLIC_URL         the address that clients use, where it differs from the one they send
   CORS_ORIGIN        origins that may call from a browser: * (all) or a list

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { run, start } from '../support/command.ts'
@@ -86,6 +86,18 @@ describe('plant-store help', () => {
       assert.deepEqual([exitCode, stderr], [0, ''])
     })
   }
+
+  it('names every variable of the settings, and a store in memory for serve alone', async () => {
+    const docs = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8')
+    const [, settings = ''] = /^## Settings\n(.+?)^- /ms.exec(docs) ?? []
+    const names = settings.match(/^\| `[^|]+/gm)?.flatMap((cell) => cell.match(/[A-Z_]{4,}/g))
+    assert.ok(names !== undefined && names.length > 15, `${names}`)
+    const { stdout } = await run(['help', 'serve'], { folder })
+    for (const name of [...names, 'sqlite::memory:'])
+      assert.ok(stdout.includes(`${name}`), `${name}`)
+    const listing = await run(['help', 'list'], { folder })
+    assert.doesNotMatch(listing.stdout, /memory/)
+  })
 
   for (const path of [['tokens'], ['token', 'made'], ['serve', 'now']]) {
     it(`refuses a command that does not exist: help ${path.join(' ')}`, async () => {
