@@ -7,9 +7,10 @@ import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { password } from '../support/postgres.ts'
 
-/** The address of a new database without its password, and the entry of a password file for it. */
+/** The address of a new store without its password, and the entry of a password file for it. */
 async function newAddress() {
   const url = await postgres.newUrl()
+  await (await postgres.open(url)).close()
   const { hostname, port, pathname, username } = new URL(url)
   const entry = `${hostname}:${port}:${pathname.slice(1)}:${username}:${password}`
   return { url: url.replace(/:[^:@/]*@/, '@'), entry }
