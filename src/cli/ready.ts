@@ -1,5 +1,3 @@
-import http from 'node:http'
-import https from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Config, expectedUrl, toPublicUrl, WrongConfig } from '../config.ts'
 import { toMs } from '../contract/durations.ts'
@@ -41,7 +39,9 @@ export async function askReadiness(
 
 /** Asks without `fetch`, which refuses the ports that browsers refuse, such as 10080. */
 function ask(url: string): Promise<string | undefined> {
-  const { get } = url.startsWith('https:') ? https : http
+  const { get } = url.startsWith('https:')
+    ? process.getBuiltinModule('node:https')
+    : process.getBuiltinModule('node:http')
   const signal = AbortSignal.timeout(answerTimeoutMs)
   return new Promise((resolve) => {
     const request = get(url, { agent: false, signal }, (answer) => {
