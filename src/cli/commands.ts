@@ -302,14 +302,16 @@ export type Run<Given extends readonly unknown[]> = (
 
 /** Adds commands on the store that `--database` names. Each is loaded when it is called. */
 function addTo(group: Command, env: Environment, terminal: Terminal) {
-  return <Given extends readonly unknown[]>(name: string, load: () => Promise<Run<Given>>) =>
-    group
+  return <Given extends readonly unknown[]>(name: string, load: () => Promise<Run<Given>>) => {
+    const [flag, text] = name === 'serve' ? servedDatabaseFlag : databaseFlag
+    return group
       .command(name)
-      .option(...(name === 'serve' ? servedDatabaseFlag : databaseFlag))
+      .option(flag, text)
       .action(async (...given: unknown[]) => {
         // Commander adds the command itself after the arguments and the flags.
         const own = given.slice(0, -1)
         const run = await load()
         await run(...(own as unknown as Given), readConfig(own.at(-1) as Flags, env), terminal)
       })
+  }
 }

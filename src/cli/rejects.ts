@@ -2,7 +2,6 @@ import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { explainErrno } from '../errno.ts'
 import type { StoreLocation } from '../store/open.ts'
-import { parseRecord, skipFields } from '../transfer/csv-record.ts'
 import type { Entry, Reader } from '../transfer/entry.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { type FileForm, type Input, isSameFile } from './files.ts'
@@ -140,21 +139,25 @@ function buildRowWriter(header: Reader['header']): ToLine {
 
   return (line, reason, text) => {
     const { text: head, delimiter } = header() ?? { text: '', delimiter: ',' }
-    // The corrected rejects of an earlier import already have these columns. A spreadsheet may have
-    // changed where they have quotes.
-    const [first, second] = parseRecord(head, delimiter, addedColumns.length)
-    const isCorrected = first === addedColumns[0] && second === addedColumns[1]
-    const toOwn = (record: string) =>
-      isCorrected ? skipFields(record, delimiter, addedColumns.length) : record
+    // The corrected rejects of an earlier import already have these columns.
+    const added = addedColumns.join(delimiter) + delimiter
+    const isCorrected = head.replaceAll('"', '').startsWith(added)
+    const toOwn = (record: string) => (isCorrected ? skipTwo(record, delimiter) : record)
     const row = toOwn(text)
     const kept = row.slice(0, maxRowCharacters).replace(/\r$/, '')
     const cut =
       kept.length < row.length - 1 ? ` The row is cut after ${maxRowCharacters} characters.` : ''
     const record = `${line}${delimiter}"${(reason + cut).replaceAll('"', '""')}"${delimiter}${kept}`
-    const start = isFirst ? `${[...addedColumns, toOwn(head)].join(delimiter)}\n` : ''
+    const start = isFirst ? `${added}${toOwn(head)}\n` : ''
     isFirst = false
     return start + record
   }
+}
+
+/** A row without its first two fields. A spreadsheet decides which of them have quotes. */
+function skipTwo(row: string, delimiter: string): string {
+  const end = RegExp.escape(delimiter)
+  return row.replace(new RegExp(`^(?:(?:"[^"]*(?:""[^"]*)*"|[^${end}]*)${end}){2}`), '')
 }
 
 function showRejects(progress: Progress): Rejects {

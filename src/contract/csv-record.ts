@@ -29,18 +29,6 @@ export function parseRecord(
   }
 }
 
-/** A record without its first fields, as it is written. */
-export function skipFields(record: string, delimiter: string, count: number): string {
-  let start = 0
-  for (let skipped = 0; skipped < count; skipped++) {
-    const isQuoted = record[start] === '"'
-    const from = isQuoted ? findClosingQuote(record, start + 1) : start
-    if (from === -1) return record
-    start = findDelimiter(record, delimiter, from) + 1
-  }
-  return record.slice(start)
-}
-
 function findDelimiter(record: string, delimiter: string, from: number): number {
   const at = record.indexOf(delimiter, from)
   return at === -1 ? record.length : at
