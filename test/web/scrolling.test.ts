@@ -124,6 +124,30 @@ describe(title, { skip: browserMissing }, () => {
     assert.ok(await isOnScreen(page, '77777'))
   })
 
+  it('say that more could not be loaded, for as long as that is so', async () => {
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByText('Live', { exact: true }).waitFor()
+    let isAway = true
+    await page.route('**/plants?*', (route) => (isAway ? route.abort() : route.continue()))
+    await page.mouse.move(600, 500)
+    await page.mouse.wheel(0, 100_000)
+    const problem = page.getByText('The service does not answer.')
+    await problem.waitFor({ timeout: 60_000 })
+    isAway = false
+    await page.mouse.wheel(0, -300)
+    await problem.waitFor({ state: 'detached' })
+    isAway = true
+    await page.mouse.wheel(0, 100_000)
+    await problem.waitFor({ timeout: 60_000 })
+    isAway = false
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await problem.waitFor({ state: 'detached' })
+    assert.deepEqual(
+      errors.filter((error) => !error.includes('ERR_FAILED')),
+      [],
+    )
+  })
+
   it('name the nearest plant where none has the id', async () => {
     const { page } = await visitPlants(service.url)
     await page.getByLabel('Go to id').fill('999999999')

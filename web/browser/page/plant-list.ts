@@ -57,6 +57,8 @@ export interface PlantListParts {
   onChange(): void
   /** Called when rows could not be loaded; `again` tries once more. */
   onFailure(error: unknown, again: () => void): void
+  /** Called when they could be loaded after all. */
+  onRecovery(): void
 }
 
 const firstPage = 200
@@ -79,6 +81,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
   let query: Query = { tag: undefined, name: undefined, order: 'asc' }
   let pageSize = firstPage
   let isLoading = false
+  let isFailing = false
   /** Settles with the last load, and never rejects. */
   let loading = Promise.resolve()
   let searched = 0
@@ -159,7 +162,17 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     table.update()
     if (isLoading || rows.hasEnd() || rows.all().length > maxRows) return
     if (table.rowsBelow() >= (query.name === undefined ? ahead : searchedAhead)) return
-    load(loadNext).then(fillScreen, (error: unknown) => parts.onFailure(error, fillScreen))
+    load(loadNext).then(
+      () => {
+        if (isFailing) parts.onRecovery()
+        isFailing = false
+        fillScreen()
+      },
+      (error: unknown) => {
+        isFailing = true
+        parts.onFailure(error, fillScreen)
+      },
+    )
   }
 
   async function open({ from, ...next }: Query & { from?: bigint }): Promise<void> {

@@ -48,8 +48,13 @@ export async function openStoreView(
     },
     onChange: () => frame.showList(describeList(list.describe())),
     onFailure(error, again) {
-      if (!meetRefusal(error)) frame.showProblem(toSentence(error), again)
+      if (meetRefusal(error)) return
+      frame.showProblem(toSentence(error), () => {
+        frame.showProblem(undefined)
+        again()
+      })
     },
+    onRecovery: () => frame.showProblem(undefined),
   })
   const frame = buildFrame({
     list,
