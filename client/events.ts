@@ -165,13 +165,18 @@ async function* readBlocks(
 ): AsyncGenerator<Block[]> {
   const reader = body.getReader()
   const toBlocks = buildStreamReader()
-  for (;;) {
-    // A caller that takes its time between events is not silence.
-    const timer = abortAfter(silenceMs, connection)
-    const reading = untilAborted(reader.read(), signal).finally(() => clearTimeout(timer))
-    const { done, value } = await reading
-    if (done) return
-    yield toBlocks(value)
+  try {
+    for (;;) {
+      // A caller that takes its time between events is not silence.
+      const timer = abortAfter(silenceMs, connection)
+      const reading = untilAborted(reader.read(), signal).finally(() => clearTimeout(timer))
+      const { done, value } = await reading
+      if (done) return
+      yield toBlocks(value)
+    }
+  } finally {
+    // A `fetch` that the caller passes may ignore the signal.
+    reader.cancel().catch(() => {})
   }
 }
 
