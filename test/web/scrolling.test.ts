@@ -110,18 +110,18 @@ describe(title, { skip: browserMissing }, () => {
     await page.getByLabel('Token').fill(operatorToken)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('table').waitFor()
-    await page.route('**/plants?*after=77776*', async (route) => {
+    await page.route('**/plants?*after=22221*', async (route) => {
       asked.resolve()
       // The list is read again when the stream is open.
       await page.getByText('Live', { exact: true }).waitFor()
       await route.continue().catch(() => {})
     })
-    await page.getByLabel('Go to id').fill('77777')
+    await page.getByLabel('Go to id').fill('22222')
     await page.keyboard.press('Enter')
     await asked.promise
     stream.resolve()
-    await page.getByText('Plant 77777.', { exact: true }).waitFor()
-    assert.ok(await isOnScreen(page, '77777'))
+    await page.getByText('Plant 22222.', { exact: true }).waitFor()
+    assert.ok(await isOnScreen(page, '22222'))
   })
 
   it('say that more could not be loaded, for as long as that is so', async () => {
