@@ -163,6 +163,16 @@ describe('pipelined requests', () => {
     assert.ok(!(await isStored(9)))
   })
 
+  it('do not cost a client the last answer when they come after it, however many', async () => {
+    const name = 'x'.repeat(700_000)
+    await service.create(`{"id":20,"name":"${name}"}`)
+    const last = toBytes({ path: '/plants/20', headers: { ...authorized, Connection: 'close' } })
+    const rest = { method: 'POST', path: '/plants', headers: json, body: `"${name}${name}"` }
+    for (let round = 0; round < 10; round++) {
+      assert.deepEqual(await statuses(last, toBytes(rest)), [200])
+    }
+  })
+
   it('are executed after a met expectation, which leaves the connection open', async () => {
     const met = toCreate(10, { Expect: '100-continue' })
     const last = toCreate(12, { Connection: 'close' })

@@ -112,10 +112,6 @@ export function listenToBody(request: Incoming, { onChunk, onEnd, onLost }: Body
 /** Discards the body of a request that is answered without reading it. */
 export function discardUnread(request: Incoming): void {
   if (request.complete || hasNoBody(request)) return
-  const { socket } = request
-  // Node would cut the connection after its last answer, and a client that is still sending would
-  // lose that answer.
-  socket.destroySoon = () => close(socket)
   if (request.readableFlowing === null) discardRest(request)
 }
 

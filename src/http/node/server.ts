@@ -58,6 +58,9 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   const open = { sockets, lastClosedAt: -Infinity }
   server.on('connection', (socket) => {
     sockets.add(socket)
+    // Node would cut the connection after its last answer, and a client that is still sending would
+    // lose that answer.
+    socket.destroySoon = () => close(socket)
     socket.once('close', () => {
       sockets.delete(socket)
       open.lastClosedAt = performance.now()
