@@ -50,15 +50,14 @@ describe('the log of a SQLite store during exports', () => {
     const first = await store.openSnapshot()
     while (logBytes() < log.refuseBytes) await write()
     for (let count = 0; count < 10; count++) {
-      await assert.rejects(store.openSnapshot(), { number: 50300 })
+      await assert.rejects(store.openSnapshot('tok_a'), { number: 50300 })
     }
     assert.equal(await walk(first), 1)
     await first.close()
     await write()
-    for (const next of [await store.openSnapshot(), await store.openSnapshot()]) {
-      assert.ok((await walk(next)) > 1)
-      await next.close()
-    }
+    const next = await store.openSnapshot('tok_a')
+    assert.ok((await walk(next)) > 1)
+    await next.close()
   })
 
   it('ends the oldest snapshot, and no other, when it becomes too large', async (t) => {
