@@ -142,8 +142,8 @@ export function buildHostCheck(
 ): (request: IncomingMessage) => Failure | undefined {
   return ({ headers }) => {
     const { host } = headers
-    if (host === undefined || isOwn(host)) return undefined
-    return isOfForeignPage(headers, host) ? foreign() : undefined
+    if (host === undefined || !isOfPage(headers, host)) return undefined
+    return isOwn(host) ? undefined : foreign()
   }
 }
 
@@ -153,7 +153,8 @@ function toName(host: string): string {
   return name.startsWith('[') ? name.slice(1, -1) : name.replace(/\.$/, '')
 }
 
-function isOfForeignPage(headers: IncomingMessage['headers'], host: string): boolean {
+/** Whether a browser may have sent a request for a page whose origin is this host. */
+function isOfPage(headers: IncomingMessage['headers'], host: string): boolean {
   const { origin } = headers
   // A page of another origin sends its origin, and reads no more than CORS allows.
   if (origin !== undefined) return origin.replace(/^https?:\/\//, '') === host
