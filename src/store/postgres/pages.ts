@@ -33,8 +33,8 @@ function toStatements({ start, end, way }: Direction, before: string, after = ''
     byId: `${before} FROM plant_store.plants
       WHERE id ${start} $1::bigint ORDER BY id ${way} LIMIT $2::bigint ${after}`,
     byTag: `${before} FROM plant_store.plants
-      WHERE (plant_store.tag_key(tag), id) ${start} (plant_store.tag_key($3), $1::bigint)
-        AND plant_store.tag_key(tag) ${end} plant_store.tag_key($3) AND tag IS NOT NULL
+      WHERE (plant_store.tag_key(tag), id) ${start} (plant_store.tag_key($4), $1::bigint)
+        AND plant_store.tag_key(tag) ${end} plant_store.tag_key($4) AND tag IS NOT NULL
       ORDER BY plant_store.tag_key(tag) ${way}, id ${way} LIMIT $2::bigint ${after}`,
   }
 }
@@ -47,22 +47,22 @@ function select<Row extends Texts>(
   sql: Sql,
   statements: Record<Order, Statements>,
   { after, tag, order = 'asc', limit }: ListQuery,
+  mostBytes: number,
 ) {
   const from = toFirstId(after, order)
   if (from === undefined) return []
   const { byId, byTag } = statements[order]
   return tag === undefined
-    ? sql.texts<Row>(byId, [from, limit])
-    : sql.texts<Row>(byTag, [from, limit, tag])
+    ? sql.texts<Row>(byId, [from, limit, mostBytes])
+    : sql.texts<Row>(byTag, [from, limit, mostBytes, tag])
 }
 
-const share = `${limits.pageBytes} / $2::bigint`
 const page = inBothOrders((direction) =>
   toStatements(
     direction,
     `SELECT id, CASE WHEN pg_catalog.octet_length(name) + coalesce(pg_catalog.octet_length(tag), 0)
-        <= ${share} THEN name END AS name,
-      CASE WHEN pg_catalog.octet_length(tag) <= ${share} THEN tag END AS tag`,
+        <= $3::integer THEN name END AS name,
+      CASE WHEN pg_catalog.octet_length(tag) <= $3::integer THEN tag END AS tag`,
   ),
 )
 
@@ -72,7 +72,8 @@ const page = inBothOrders((direction) =>
  */
 export async function listPlants(sql: Sql, query: ListQuery): Promise<PlantPage> {
   const plants: StoredPlant[] = []
-  for (const row of await select<PlantRow | LargeRow>(sql, page, query)) {
+  const share = Math.floor(limits.pageBytes / query.limit)
+  for (const row of await select<PlantRow | LargeRow>(sql, page, query, share)) {
     if (row[1] === null) return listBeginning(sql, query)
     plants.push(toStored(row))
   }
@@ -89,7 +90,7 @@ const beginning = inBothOrders((direction) => {
         pg_catalog.row_number() OVER (${order}) AS place,
         pg_catalog.count(*) OVER () AS found
       FROM (SELECT id, name, tag`,
-    `) AS page) AS measured WHERE bytes <= ${limits.pageBytes} OR place = 1 ${order}`,
+    `) AS page) AS measured WHERE bytes <= $3::integer OR place = 1 ${order}`,
   )
 })
 
@@ -98,7 +99,7 @@ const beginning = inBothOrders((direction) => {
  * texts.
  */
 async function listBeginning(sql: Sql, query: ListQuery): Promise<PlantPage> {
-  const rows = await select<PlantRow<[found: string]>>(sql, beginning, query)
+  const rows = await select<PlantRow<[found: string]>>(sql, beginning, query, limits.pageBytes)
   return { plants: rows.map(toStored), isWhole: rows.length === Number(rows[0]?.[3] ?? 0) }
 }
 
