@@ -11,6 +11,7 @@ import { issueToken } from '../../src/tokens/issue.ts'
 import { countPlants } from '../faults/lab/plant-count.ts'
 import { engines, sqlite } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
+import { lowerLimit } from '../support/limits.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { authorized, startService } from '../support/service.ts'
 import { closeAfterTest } from '../support/stores.ts'
@@ -324,6 +325,24 @@ describe('an import', () => {
     const { error, message } = await upload.answer
     assert.equal(error, 41300)
     assert.match(message, /^Line 3 is longer than 1048576 bytes\. Imported before that: 2 stored\./)
+  })
+
+  it('that ends early leaves nothing behind on its connection', async (test) => {
+    lowerLimit(test, 'refusedLines', 10)
+    const service = await startService('sqlite::memory:')
+    const warnings: Error[] = []
+    const note = (warning: Error) => warnings.push(warning)
+    process.on('warning', note)
+    releaseAfterTest(() => void process.off('warning', note))
+    const socket = openSocket(service.url)
+    for (let round = 0; round < 12; round++) {
+      socket.write(chunkedHead)
+      socket.write(`28\r\n${'x\n'.repeat(20)}\r\n`)
+      const [answer] = await once(socket, 'data')
+      assert.match(String(answer), /^HTTP\/1\.1 200 /)
+      socket.write('0\r\n\r\n')
+    }
+    assert.deepEqual(warnings, [])
   })
 
   it('ends after 100,000 refused lines, and its report says so', async () => {

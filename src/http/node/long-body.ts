@@ -124,6 +124,7 @@ export function openLongBody(
     const forget = () => {
       clearTimeout(cut)
       bodies.delete(socket)
+      socket.off('close', forget)
     }
     request.once('close', forget)
     // Node does not close a discarded request with its connection.
