@@ -150,7 +150,8 @@ export function refuse(socket: ClientSocket, timeoutMs: number, answer: string):
 /** Ends our side of a connection, and cuts it if the client does not end the other. */
 export function close(socket: Socket): void {
   socket.end()
-  setTimeout(() => socket.destroy(), lingerMs).unref()
+  const cut = setTimeout(() => socket.destroy(), lingerMs).unref()
+  socket.once('close', () => clearTimeout(cut))
 }
 
 /** Closes the connection after this answer. */
