@@ -13,7 +13,7 @@ import { observe } from '../store/measures.ts'
 import { takesGzip } from './negotiation.ts'
 import { breakOff } from './node/connection.ts'
 import { discardUnread } from './node/incoming-body.ts'
-import { endWith } from './node/unsent.ts'
+import { sendWhole } from './node/whole-answer.ts'
 
 /** A request and its answer. */
 export interface Exchange {
@@ -41,11 +41,16 @@ export function addField({ fields }: Exchange, name: string, value: string): voi
   fields.push(name, value)
 }
 
+/** What a header value may not have: line breaks above all, which would begin another field. */
+const unsafe = /[^\t\x20-\x7e\x80-\xff]/
+
 /** Adds the headers of one answer to the fields of any. `Vary` becomes a single field. */
 export function joinFields({ fields }: Exchange, headers: Headers): string[] {
   const joined = fields.slice()
   for (const name in headers) {
     const value = headers[name] as string
+    if (unsafe.test(value))
+      throw new Error(`The header ${name} has a character that is not allowed.`)
     const vary = name === 'Vary' ? joined.indexOf(name) : -1
     if (vary === -1) joined.push(name, value)
     else joined[vary + 1] += `, ${value}`
@@ -73,9 +78,8 @@ export function send(
     fields.push('Content-Length', String(bytes))
   }
   discardUnread(request)
-  response.writeHead(status, fields)
-  if (typeof body === 'string') endWith(response, body, bytes)
-  else response.end(body)
+  if (typeof body === 'string') sendWhole(response, status, fields, body, bytes)
+  else response.writeHead(status, fields).end(body)
   recordAnswer(exchange, status, bytes)
 }
 

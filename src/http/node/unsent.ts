@@ -3,9 +3,6 @@ import type { Socket } from 'node:net'
 import { limits } from '../../contract/limits.ts'
 import { breakOff } from './connection.ts'
 
-/** A text longer than `wholeLength` is sent in pieces, because Node copies what it is given. */
-const pieceLength = 64 * 1024
-const wholeLength = 1024 * 1024
 /** Beyond the bound, a token may still have this much, so that one slow client does not stop it. */
 const freeBytes = 8 * 1024 * 1024
 /** Beyond the bound, a client that reads nothing for this long is cut. */
@@ -55,16 +52,6 @@ export function toTokenKey({ authorization = '' }: IncomingHttpHeaders): string 
   return authorization.length > keyLength ? authorization.slice(-keyLength) : authorization
 }
 
-/** Sends a body that takes this many bytes, and ends the response. */
-export function endWith(response: ServerResponse, body: string, bytes: number): void {
-  // ASCII is the same in both, and Latin-1 is written faster.
-  const encoding = body.length === bytes ? 'latin1' : 'utf8'
-  if (body.length > wholeLength) writeOn(response, body, encoding, 0)
-  else response.end(body, encoding)
-  const { socket } = response
-  if (socket && socket.writableLength > 0) buildCount(response, socket)(bytes)
-}
-
 /**
  * Counts the memory that a response holds until it is closed. Returns a function that updates the
  * count.
@@ -74,25 +61,6 @@ export function buildCount(response: ServerResponse, socket: Socket): (bytes: nu
   const answer: Unsent = { socket, key, bytes: 0, left: 0, readAt: 0 }
   response.once('close', () => resize(answer, 0))
   return (bytes) => resize(answer, bytes)
-}
-
-function writeOn(
-  response: ServerResponse,
-  text: string,
-  encoding: BufferEncoding,
-  start: number,
-): void {
-  for (let at = start; at < text.length; ) {
-    // Surrogate pairs stay together.
-    const isSplit = (text.charCodeAt(at + pieceLength - 1) & 0xfc00) === 0xd800
-    const end = at + pieceLength - (isSplit ? 1 : 0)
-    const mayGoOn = response.write(text.slice(at, end), encoding)
-    at = end
-    if (mayGoOn) continue
-    response.once('drain', () => writeOn(response, text, encoding, end))
-    return
-  }
-  response.end()
 }
 
 function resize(answer: Unsent, bytes: number): void {
