@@ -144,7 +144,8 @@ export function buildPlantStatements(db: DatabaseSync) {
 
 /** Reads pages of the plants that meet a condition: `?2` is the first id, `?4` the key of a tag. */
 function buildList(db: DatabaseSync, { fromId, byId }: typeof ascending, condition = 'TRUE') {
-  const rest = `FROM plants WHERE ${condition} AND ${fromId} ${byId} LIMIT ?3`
+  // SQLite plans a statement again whenever a parameter that is a limit is set, but not a sum.
+  const rest = `FROM plants WHERE ${condition} AND ${fromId} ${byId} LIMIT ?3 + 0`
   const selectSparse = prepareRows(db, `SELECT ${sparseColumns} ${rest}`)
   const select = prepareRows(db, `SELECT ${columns} ${rest}`)
 
