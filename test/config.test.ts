@@ -43,8 +43,8 @@ describe('the configuration', () => {
 
   it('reads the token of the operator from a file, without its last newline', () => {
     const path = join(newFolder(), 'token')
-    for (const content of ['a-token-of-the-operator', 'a-token-of-the-operator\n']) {
-      writeFileSync(path, content)
+    for (const end of ['', '\n', '\r\n']) {
+      writeFileSync(path, `a-token-of-the-operator${end}`)
       const { operatorToken } = readConfig({}, { PLANT_STORE_TOKEN_FILE: path })
       assert.equal(operatorToken, 'a-token-of-the-operator')
     }

@@ -24,7 +24,7 @@ export function readOperatorToken(
     return { mistake: 'Set PLANT_STORE_TOKEN or PLANT_STORE_TOKEN_FILE, not both.' }
   }
   try {
-    const token = readStart(path).replace(/\n$/, '')
+    const token = readStart(path).replace(/\r?\n$/, '')
     if (isWellFormed(token)) return { token }
     return { mistake: `PLANT_STORE_TOKEN_FILE must hold ${expected}.` }
   } catch (error) {
