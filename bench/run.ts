@@ -2,7 +2,7 @@
  * The benchmark: drives every system in turn on this machine and compares Plant Store to the rest.
  *
  *   npm run bench                        about 2 minutes
- *   npm run bench -- --full              under 20 minutes; writes docs/performance/
+ *   npm run bench -- --full              about 23 minutes; writes docs/performance/
  *   npm run bench -- --only throughput   one section; combines with --full
  *   npm run bench -- --write             writes docs/performance/ after any run
  *   npm run bench -- --pocketbase PATH   compares with PocketBase, too
