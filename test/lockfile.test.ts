@@ -179,7 +179,7 @@ describe('after an installation', () => {
 })
 
 describe('the shell of Windows', () => {
-  const used = ['start', 'dev', 'test', 'build', 'build:executable', 'prepare', 'prepack']
+  const used = ['start', 'dev', 'test', 'build', 'build:executable', 'dependencies', 'prepack']
   for (const name of used) {
     it(`understands npm's script ${name}`, () => {
       const commands: string[] = manifest.scripts[name].split(' && ')

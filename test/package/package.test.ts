@@ -69,6 +69,15 @@ describe('the published package', { timeout: 600_000 }, () => {
     assert.match(engines.node, /^>=24\./)
   })
 
+  it('has no script that npm would run, or warn of, when it is installed', () => {
+    const { scripts } = JSON.parse(readFileSync(installed('package.json'), 'utf8'))
+    const ran = ['preinstall', 'install', 'postinstall', 'preprepare', 'prepare', 'postprepare']
+    assert.deepEqual(
+      ran.filter((name) => name in scripts),
+      [],
+    )
+  })
+
   it('has source maps that bring their sources', () => {
     const map = JSON.parse(readFileSync(installed('dist/client/plant-store.js.map'), 'utf8'))
     assert.match(map.sourcesContent[0], /export class PlantStore/)
@@ -177,7 +186,7 @@ describe('the published package', { timeout: 600_000 }, () => {
 describe('a checkout', () => {
   it('has the client under the name of the package, once it is installed', async () => {
     const checkout = copyCheckout()
-    await npm(checkout, ['run', 'prepare'])
+    await runNode(checkout, ['build/prepare.js'])
     const script = "console.log(typeof (await import('plant-store/client')).PlantStore)"
     const output = await runNode(checkout, ['--input-type=module', '--eval', script])
     assert.equal(output, 'function\n')
