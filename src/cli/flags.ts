@@ -22,25 +22,33 @@ export interface JsonFlags {
 
 /** How to keep a password out of the list of processes. */
 export const passwordHelp = `
-Other users can see the arguments of a command. Leave the password out of postgres://USER@HOST/…
-and set PGPASSWORD, or PGPASSFILE with lines of host:port:database:user:password.`
+Other users can see the arguments of a command. Leave the password out of
+postgres://USER@HOST/… and set PGPASSWORD, or PGPASSFILE with lines of
+host:port:database:user:password.`
 
 /** What `conformance` does to the server. */
 export const conformanceHelp = `
-It stores plants with random ids that are free, changes no others, and deletes its own at the end. A
-server without DELETE keeps them: the last line names their ids. A run takes less than a minute.`
+It stores plants with random ids that are free, changes no others, and deletes
+its own at the end. A server without DELETE keeps them: the last line names
+their ids. A run takes less than a minute.`
 
 /** Settings of `serve` that have no flag. */
 export const environmentHelp = `
 Environment variables without a flag:
-  PLANT_STORE_TOKEN  an additional token of your choice: 20 or more visible ASCII characters;
-                     PLANT_STORE_TOKEN_FILE names a file that holds it
-  AUTH_ISSUER        an OpenID provider whose JSON Web Tokens are accepted, for AUTH_AUDIENCE
-  PGPASSWORD         the password for a postgres:// address without one; PGPASSFILE names a file
-  PUBLIC_URL         the address that clients use, where it differs from the one they send
+  PLANT_STORE_TOKEN  an additional token of your choice: 20 or more visible
+                     ASCII characters; PLANT_STORE_TOKEN_FILE names its file
+  AUTH_ISSUER        an OpenID provider whose JSON Web Tokens are accepted, for
+                     AUTH_AUDIENCE
+  PGPASSWORD         the password for a postgres:// address without one;
+                     PGPASSFILE names a file
+  PUBLIC_URL         the address that clients use, if it differs from the one
+                     that they send
   CORS_ORIGIN        origins that may call from a browser: * (all) or a list
-  TRUST_PROXY        number of trusted proxies in front, for client addresses in the log (0)
+  TRUST_PROXY        number of trusted proxies in front, for client addresses in
+                     the log (0)
   RATE_LIMIT         requests that a token may make, such as 600/m (no limit)
-  JOURNAL_KEEP       how long changes can be read at /events, such as 12h, or off (7d)
-  JOURNAL_MAX        how large the journal of changes may become, such as 512MiB (1GiB)
+  JOURNAL_KEEP       how long changes can be read at /events, such as 12h, or
+                     off (7d)
+  JOURNAL_MAX        how large the journal of changes may become, such as 512MiB
+                     (1GiB)
   LOG_LEVEL          fatal, error, warn, info, debug, trace or silent (info)`

@@ -339,11 +339,15 @@ describe('plant-store', () => {
     ['token', 'list'],
     ['token', 'revoke'],
     ['openapi'],
+    ['conformance'],
+    ['copy'],
+    ['follow'],
   ]
   for (const command of commands) {
-    it(`explains itself: ${[...command, '--help'].join(' ')}`, async () => {
+    it(`explains itself in 80 columns: ${[...command, '--help'].join(' ')}`, async () => {
       const { exitCode, stdout, stderr } = await run([...command, '--help'], { folder })
       assert.match(stdout, new RegExp(`^Usage: ${['plant-store', ...command].join(' ')}`))
+      assert.doesNotMatch(stdout, /^.{81}/m)
       assert.equal(stderr, '')
       assert.equal(exitCode, 0)
     })
