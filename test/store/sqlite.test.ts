@@ -192,6 +192,11 @@ describe('a file that cannot be the store', () => {
     refuses(newFolder(), /Cannot open the database/)
   })
 
+  it('is refused when its path is too long for SQLite, with a hint', () => {
+    const path = join(newFolder(), 'a'.repeat(200), 'b'.repeat(200), 'c'.repeat(200))
+    refuses(path, /Cannot open the database .*: .*the length of the path/)
+  })
+
   it('is refused when it may not be written', async () => {
     const folder = newFolder()
     const path = join(folder, 'plants.db')

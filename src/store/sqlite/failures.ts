@@ -56,7 +56,8 @@ const reasons: Record<number, string> = {
   [ioError]: 'the disk reports an error',
   [corrupt]: 'it is damaged; restore a backup',
   [full]: 'the disk is full',
-  [cannotOpen]: 'it cannot be opened; check the permissions of the file and its folder',
+  [cannotOpen]:
+    'it cannot be opened; check the permissions of the file and its folder, the length of the path (485 bytes at most) and the limit of open files',
 }
 
 /** The failure of a transaction before its COMMIT began: nothing was stored. */
