@@ -11,7 +11,7 @@ import {
   joinFields,
   recordAnswer,
 } from './exchange.ts'
-import { buildCount, countUnsent } from './node/unsent.ts'
+import { buildCount, countUnsent } from './node/sending.ts'
 
 /** The streams of a process. */
 export interface EventStreams {

@@ -13,7 +13,7 @@ import { observe } from '../store/measures.ts'
 import { takesGzip } from './negotiation.ts'
 import { breakOff } from './node/connection.ts'
 import { discardUnread } from './node/incoming-body.ts'
-import { sendWhole } from './node/whole-answer.ts'
+import { sendWhole } from './node/sending.ts'
 
 /** A request and its answer. */
 export interface Exchange {

@@ -17,8 +17,8 @@ import { sendFailure, shuttingDown, toFailure, toRawAnswer } from './failures.ts
 import { buildHandlers } from './handlers.ts'
 import { buildImports } from './imports.ts'
 import { closeAfter } from './node/connection.ts'
+import { toTokenKey } from './node/sending.ts'
 import { buildNodeServer, type NodeServer } from './node/server.ts'
-import { toTokenKey } from './node/unsent.ts'
 import { buildOperations } from './operations.ts'
 import { buildPages, type ServiceState } from './pages.ts'
 import {

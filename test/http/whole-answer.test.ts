@@ -5,7 +5,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { type Exchange, joinFields } from '../../src/http/exchange.ts'
-import { sendWhole } from '../../src/http/node/whole-answer.ts'
+import { sendWhole } from '../../src/http/node/sending.ts'
 
 const fields = ['X-Request-Id', 'abc-1', 'ETag', '"1"', 'Content-Type', 'application/json']
 

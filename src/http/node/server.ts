@@ -15,8 +15,8 @@ import { drain, type Grace } from './drain.ts'
 import { receiveBody } from './incoming-body.ts'
 import { breakLongBody, hasLongBody } from './long-body.ts'
 import { createServer } from './node-http.ts'
+import { mustRead, toTokenKey } from './sending.ts'
 import { buildTurns } from './turns.ts'
-import { mustRead, toTokenKey } from './unsent.ts'
 
 export interface NodeServer {
   /** It does not listen yet. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { nextTick } from 'node:process'
-import { mustRead } from './unsent.ts'
+import { mustRead } from './sending.ts'
 
 /** How long requests are begun in one turn of the event loop. The rest waits for the next one. */
 const turnMs = 2
