@@ -265,6 +265,26 @@ for (const engine of everyEngine) {
       assert.equal(await store.dropChanges(last, bytes), 0)
     })
 
+    it('has large plants that are created together, in rows of about a page', async () => {
+      const store = await engine.open(await engine.newUrl())
+      await store.createPlant({ id: 7n, name: 'first' })
+      const ids = Array.from({ length: 40 }, (_, index) => BigInt(index))
+      const name = 'x'.repeat(100_000)
+      const outcomes = await Promise.all(ids.map((id) => store.createPlant({ id, name })))
+      assert.deepEqual(
+        ids.filter((_, index) => outcomes[index] === 'exists'),
+        [7n],
+      )
+      const events = (await readAll(store, 1_000)).slice(1)
+      assert.deepEqual(
+        events.map(toText).toSorted(),
+        ids.flatMap((id) => (id === 7n ? [] : `plant.created ${id} ${name} - -`)).toSorted(),
+      )
+      const cursors = events.map(({ position }) => toCursor(position) as Cursor)
+      const most = Math.max(...cursors.map(({ index }) => index))
+      assert.ok(most > 1 && (most - 1) * name.length <= limits.pageBytes, `${most} are in one row`)
+    })
+
     it('has large plants that are deleted together, in rows of about a page', async () => {
       const store = await engine.open(await engine.newUrl())
       const ids = Array.from({ length: 100 }, (_, index) => BigInt(index))

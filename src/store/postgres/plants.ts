@@ -6,7 +6,7 @@ import { toVersioned } from '../plant-writes.ts'
 import type { CreateKey, Followed, VersionedPlant } from '../store.ts'
 import { codeOf, StaleRows } from './failures.ts'
 import { writeRow } from './journal.ts'
-import type { Sql, Value } from './sql.ts'
+import { inTransaction, type Sql, type Value } from './sql.ts'
 
 /** A plant, and the other selected columns. */
 export type PlantRow<Others extends string[] = []> = readonly [
@@ -75,19 +75,20 @@ const uniqueViolation = '23505'
 
 /**
  * Runs a statement with plants as `$1` to `$4`, an array for each column, and other values after
- * them. So each value is sent once, however often the statement uses it.
+ * them. So each value is sent once, however often the statement uses it. Arrays of integers are
+ * written here, because pg would quote and escape each of them.
  */
-function runWithPlants<Row extends object = object>(
+function runWithPlants(
   sql: Sql,
   statement: string,
   plants: readonly VersionedPlant[],
   others: readonly Value[] = [],
 ) {
-  return sql.run<Row[]>(statement, [
-    plants.map(({ id }) => id),
+  return sql.run(statement, [
+    `{${plants.map(({ id }) => id)}}`,
     plants.map(({ name }) => name),
     plants.map(({ tag = null }) => tag),
-    plants.map(({ version }) => version),
+    `{${plants.map(({ version }) => version)}}`,
     ...others,
   ])
 }
@@ -104,7 +105,7 @@ function selectPlants(condition = 'TRUE'): string {
 }
 
 /**
- * Inserts plants and, if the journal is on, its rows, in one statement: all of them, or none if any
+ * Inserts plants and, if the journal is on, their rows of the journal: all of them, or none if any
  * id is taken. Returns the ids that are taken.
  */
 export async function insertAllOrNone(
@@ -112,9 +113,16 @@ export async function insertAllOrNone(
   plants: readonly VersionedPlant[],
   tokenIds: TokenIds,
 ): Promise<bigint[]> {
-  if (plants.length === 0) return []
+  const recorder = buildRecorder()
+  for (const [index, plant] of plants.entries()) {
+    recorder.record('c', tokenIds.length === 1 ? tokenIds[0] : tokenIds[index], plant)
+  }
+  const rows = recorder.take()
+  const [row] = rows
+  if (row === undefined) return []
+  if (rows.length > 1) return inTransaction(sql, () => insertLarge(sql, plants, rows))
   try {
-    if (await insertAll(sql, plants, tokenIds)) return []
+    if (await insertAll(sql, plants, row)) return []
     const taken = await findTaken(sql, plants)
     // Another transaction has deleted those plants meanwhile.
     if (taken.length === 0) throw new StaleRows()
@@ -125,43 +133,45 @@ export async function insertAllOrNone(
   }
 }
 
+/** Inserts plants that are too large for one row of the journal, inside a transaction. */
+async function insertLarge(
+  sql: Sql,
+  plants: readonly VersionedPlant[],
+  rows: readonly JournalRow[],
+): Promise<bigint[]> {
+  const taken = await findTaken(sql, plants)
+  if (taken.length > 0) return taken
+  await insertPlants(sql, plants)
+  for (const row of rows) await writeRow(sql, row)
+  return []
+}
+
 /**
- * Checking the ids first is cheaper than ON CONFLICT, which writes each row to the WAL twice. The
- * `seq` of a journal row is drawn after all plants are inserted (see `Horizon`).
+ * One statement, which commits by itself. Checking the ids first is cheaper than ON CONFLICT, which
+ * writes each row to the WAL twice. The `seq` of the journal row is drawn after the last plant is
+ * inserted (see `Horizon`).
  */
 const insertionOfAll = `
   WITH inserted AS (
     INSERT INTO plant_store.plants (id, name, tag, version)
     ${selectPlants('NOT EXISTS (SELECT FROM plant_store.plants WHERE id = ANY($1::bigint[]))')}
     RETURNING 1
-  ), counted AS (SELECT pg_catalog.count(*) AS plants FROM inserted), journaled AS (
+  ), last AS (SELECT FROM inserted OFFSET $7::integer - 1), journaled AS (
     INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
-    SELECT pg_catalog.nextval('plant_store.journal_seq'), at, nonce, count, changes
-    FROM (SELECT pg_catalog.unnest($5::bigint[]) AS at, pg_catalog.unnest($6::bigint[]) AS nonce,
-      pg_catalog.unnest($7::bigint[]) AS count, pg_catalog.unnest($8::text[]) AS changes) AS rows
-    WHERE (SELECT plants FROM counted) > 0
-      AND (SELECT id IS NOT NULL FROM plant_store.journal_life)
+    SELECT pg_catalog.nextval('plant_store.journal_seq'), $5::bigint, $6::integer, $7::integer,
+      $8::text
+    FROM last WHERE (SELECT id IS NOT NULL FROM plant_store.journal_life)
   )
-  SELECT plants FROM counted`
+  SELECT FROM last`
 
 /** Returns whether the plants were inserted. */
 async function insertAll(
   sql: Sql,
   plants: readonly VersionedPlant[],
-  tokenIds: TokenIds,
+  { at, nonce, count, changes }: JournalRow,
 ): Promise<boolean> {
-  const recorder = buildRecorder()
-  for (const [index, plant] of plants.entries()) {
-    recorder.record('c', tokenIds.length === 1 ? tokenIds[0] : tokenIds[index], plant)
-  }
-  const rows = recorder.take()
-  const [counted] = await runWithPlants<{ plants: string }>(sql, insertionOfAll, plants, [
-    rows.map(({ at }) => at),
-    rows.map(({ nonce }) => nonce),
-    rows.map(({ count }) => count),
-    rows.map(({ changes }) => changes),
-  ])
-  return counted?.plants !== '0'
+  const values = [at, nonce, count, changes]
+  return (await runWithPlants(sql, insertionOfAll, plants, values)).count === 1
 }
 
 /** Selects only ids, because plants may be large. */
@@ -272,7 +282,7 @@ const insertion = `
   INSERT INTO plant_store.plants (id, name, tag, version) ${selectPlants()}
   ON CONFLICT (id) DO NOTHING`
 
-async function insertPlants(sql: Sql, plants: VersionedPlant[]): Promise<void> {
+async function insertPlants(sql: Sql, plants: readonly VersionedPlant[]): Promise<void> {
   if (plants.length === 0) return
   const { count } = await runWithPlants(sql, insertion, plants)
   if (count !== plants.length) throw new StaleRows()
