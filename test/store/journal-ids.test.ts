@@ -5,6 +5,11 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
+import { toAddress } from '../../src/store/postgres/address.ts'
+import { openConnection as openServerConnection } from '../../src/store/postgres/connection.ts'
+import { buildHorizon } from '../../src/store/postgres/horizon.ts'
+import { readJournal } from '../../src/store/postgres/journal-pages.ts'
+import type { Sql } from '../../src/store/postgres/sql.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import { type JournalPage, type Position, type Store, toPlant } from '../../src/store/store.ts'
@@ -180,6 +185,78 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     const end = (await store.journalEnd()) as Position
     assert.deepEqual(await readIds(store, end), [])
     assert.deepEqual(await readIds(store, begin), [50n, 1n, 2n])
+  })
+
+  async function openSql(url: string): Promise<Sql> {
+    const address = toAddress(url)
+    const [host] = address.hosts
+    assert.ok(host)
+    const connection = await openServerConnection(address, host, { tls: undefined, settings: {} })
+    releaseAfterTest(connection.destroy)
+    return connection.sql
+  }
+
+  /** The same connection. Its first answer arrives when it is let through. */
+  function holdFirst(sql: Sql) {
+    const sent = Promise.withResolvers<void>()
+    const through = Promise.withResolvers<void>()
+    let isFirst = true
+    const held = async (parts: TemplateStringsArray, ...values: []) => {
+      const isHeld = isFirst
+      isFirst = false
+      const answer = await sql(parts, ...values)
+      if (isHeld) sent.resolve()
+      if (isHeld) await through.promise
+      return answer
+    }
+    return {
+      sql: Object.assign(held, sql) as Sql,
+      answered: sent.promise,
+      letThrough: through.resolve,
+    }
+  }
+
+  it('has its change in a page whose answer arrives after that of a later page', async () => {
+    const url = await postgres.newUrl()
+    const store = await postgres.open(url)
+    const begin = (await store.journalEnd()) as Position
+    const slow = await openWriter(url, 50)
+    await store.createPlant({ id: 1n, name: 'first' })
+    const horizon = buildHorizon(() => {})
+    const late = holdFirst(await openSql(url))
+    const latePage = readJournal(late.sql, horizon, begin, 10)
+    await late.answered
+    await slow.query('COMMIT')
+    const laterPage = await readJournal(await openSql(url), horizon, begin, 10)
+    late.letThrough()
+    for (const page of [laterPage, await latePage]) {
+      assert.ok(typeof page === 'object')
+      const ids = page.events.map((event) => toPlant(event).id)
+      assert.deepEqual(ids, [50n, 1n])
+    }
+  })
+
+  it('is waited for, though an answer from before it arrives after the wait began', async () => {
+    const url = await postgres.newUrl()
+    const store = await postgres.open(url)
+    const begin = (await store.journalEnd()) as Position
+    const horizon = buildHorizon(() => {})
+    const late = holdFirst(await openSql(url))
+    const lateCheck = horizon.settle(late.sql)
+    await late.answered
+    const slow = await openWriter(url, 50)
+    await store.createPlant({ id: 1n, name: 'first' })
+    const sql = await openSql(url)
+    assert.equal(await horizon.settle(sql), false)
+    late.letThrough()
+    await lateCheck
+    const early = await readJournal(sql, horizon, begin, 10)
+    assert.ok(typeof early === 'object')
+    assert.deepEqual(early.events, [])
+    await slow.query('COMMIT')
+    const page = await readJournal(sql, horizon, begin, 10)
+    assert.ok(typeof page === 'object')
+    assert.equal(page.events.length, 2)
   })
 })
 

@@ -10,10 +10,11 @@ import type { Sql } from './sql.ts'
  * transaction that held the lock when we saw the gap has ended. Other transactions do not matter.
  */
 export interface Horizon {
-  /** Counts how many of these consecutive rows are settled. */
-  countSettled(seqs: readonly number[]): number
-  /** Notes that a row is settled, because a client already has its position. */
-  include(seq: number): void
+  /**
+   * Counts how many of these consecutive rows are settled. `known` is a row that was settled before
+   * they were read. One that settled later does not count: rows before it may be missing here.
+   */
+  countSettled(seqs: readonly number[], known: number | undefined): number
   /** Checks whether more has settled. If so, rows that were read before must be read again. */
   settle(sql: Sql): Promise<boolean>
   /** The last settled row; undefined if none is known yet. */
@@ -36,21 +37,24 @@ export function buildHorizon(onUnsettled: () => void): Horizon {
   }
 
   return {
-    include,
     last: () => last,
 
-    countSettled(seqs) {
-      if (last === undefined) return 0
+    countSettled(seqs, known) {
+      if (known === undefined) return 0
+      let end = known
       let count = 0
       for (const seq of seqs) {
-        if (seq > last + 1) break
-        if (seq > last) last = seq
+        if (seq > end + 1) break
+        end = Math.max(end, seq)
         count++
       }
+      include(end)
       return count
     },
 
     async settle(sql) {
+      // An answer says nothing about a wait that another reader began after the question was sent.
+      const judged = waiting
       // The server reads the locks after it has taken the snapshot of the rows.
       const [row] = await sql<[{ last: string | null; holders: string | null }]>`
         SELECT (SELECT pg_catalog.max(seq) FROM plant_store.journal) AS last,
@@ -60,16 +64,13 @@ export function buildHorizon(onUnsettled: () => void): Horizon {
                 WHERE datname = pg_catalog.current_database())
               AND mode = 'RowExclusiveLock') AS holders`
       const holders = new Set(row.holders?.split(' '))
-      waiting ??= { upTo: Number(row.last ?? 0), holders }
-      const left = waiting.holders.intersection(holders)
-      if (left.size > 0) {
-        waiting = { upTo: waiting.upTo, holders: left }
-        onUnsettled()
-        return false
-      }
-      include(waiting.upTo)
-      waiting = undefined
-      return true
+      const upTo = judged?.upTo ?? Number(row.last ?? 0)
+      const left = judged?.holders.intersection(holders) ?? holders
+      const isSettled = left.size === 0
+      if (waiting === judged) waiting = isSettled ? undefined : { upTo, holders: left }
+      if (isSettled) include(upTo)
+      else onUnsettled()
+      return isSettled
     },
   }
 }

@@ -58,15 +58,18 @@ export async function readJournal(
   let rowsRead = 0
   for (let polls = 1; ; ) {
     const count = toRowCount(limit - events.length, events.length, rowsRead)
+    const settledBefore = horizon.last()
     const rows = await selectRows(sql, cursor, count)
     if (rows === 'off') return rows
     const from = toBeginning(rows, cursor)
     // If a trim removed the rest meanwhile, the changes so far are the page.
     if (from === undefined) return begin === undefined ? 'gone' : toPage(begin, events, false)
-    if (cursor !== 'oldest') horizon.include(from.seq)
+    // A client has a position only if its row is settled.
+    const known = cursor === 'oldest' ? settledBefore : Math.max(settledBefore ?? 0, from.seq)
     begin ??= from
     cursor = from
-    const settled = rows.slice(0, horizon.countSettled(rows.map((row) => row.cursor.seq)))
+    const seqs = rows.map((row) => row.cursor.seq)
+    const settled = rows.slice(0, horizon.countSettled(seqs, known))
     const fitting = toFitting(
       settled,
       from,
