@@ -69,8 +69,12 @@ async function migrate(sql: Sql, onNew: () => void): Promise<Migration | undefin
   let from = to
   let startedAt = 0
   await inTransaction(sql, async () => {
-    // Both end with the transaction, so they also work behind a pooler.
+    // All of this ends with the transaction, so it also works behind a pooler.
     await sql`SET LOCAL search_path = pg_catalog`
+    await sql`SET LOCAL standard_conforming_strings = on`
+    // A large store takes minutes, and so does the wait for another process that migrates it.
+    await sql`SET LOCAL statement_timeout = 0`
+    await sql`SET LOCAL lock_timeout = 0`
     await sql`SELECT pg_catalog.pg_advisory_xact_lock(${migrationLock})`
     startedAt = performance.now()
     from = await readVersion(sql)

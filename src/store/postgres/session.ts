@@ -61,8 +61,8 @@ async function openAt(at: Host, address: Address, readTimeoutMs: number): Promis
         return await openOnTerms(address, at, tls, settings)
       } catch (error) {
         refusal = error
-        // PgBouncer refuses settings that it does not know.
-        if (codeOf(error) === '08P01') continue
+        // PgBouncer and older servers refuse settings that they do not know.
+        if (['08P01', '42704'].includes(codeOf(error))) continue
         // The server may refuse connections with this encryption, or without it.
         if (error instanceof TlsFailure || codeOf(error) === '28000') break
         throw error
@@ -70,6 +70,20 @@ async function openAt(at: Host, address: Address, readTimeoutMs: number): Promis
     }
   }
   throw refusal
+}
+
+/** What the statements rely on, whatever the defaults of the server, the database or the role. */
+const assumed = {
+  search_path: 'pg_catalog',
+  // A statement that has waited for a lock sees what the other transaction has committed.
+  default_transaction_isolation: 'read committed',
+  // An absent tag is a NULL in an array.
+  array_nulls: 'on',
+  // A commit that no standby has confirmed is a warning.
+  client_min_messages: 'warning',
+  standard_conforming_strings: 'on',
+  // An idle writer is needed later, and losing it would end the session.
+  idle_session_timeout: '0',
 }
 
 /**
@@ -80,7 +94,7 @@ async function openAt(at: Host, address: Address, readTimeoutMs: number): Promis
  */
 function toSettings(address: Address, readTimeoutMs: number): Settings[] {
   const bare = { application_name: 'plant-store', ...address.settings }
-  const dedicated = { ...bare, search_path: 'pg_catalog' }
+  const dedicated = { ...bare, ...assumed }
   // Cached plans made while the table was small would keep a sequential scan after it grew. Before
   // PostgreSQL 18 the penalty for sequential scans also triggers JIT, so JIT is off.
   const writes = { ...dedicated, enable_seqscan: 'off', jit: 'off' }

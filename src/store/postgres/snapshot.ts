@@ -46,6 +46,9 @@ export async function openSnapshot(session: Session, answerTimeoutMs: number): P
 
   try {
     await readSoon(sql`BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY`)
+    // The caller bounds the time of an export. Which of these there are depends on the server.
+    await readSoon(sql`SELECT pg_catalog.set_config(name, '0', TRUE) FROM pg_catalog.pg_settings
+      WHERE name IN ('statement_timeout', 'transaction_timeout')`)
     await readSoon(sql`SELECT FROM plant_store.plants LIMIT 1`)
   } catch (error) {
     connection.destroy()
