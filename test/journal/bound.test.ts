@@ -3,8 +3,10 @@ import { describe, it } from 'node:test'
 import { boundJournal, rowsPerStretch } from '../../src/journal/bound.ts'
 import type { Store } from '../../src/store/store.ts'
 import { readAll, readPage } from '../store/journal-pages.ts'
-import { engines, everyEngine } from '../support/engines.ts'
+import { engines, everyEngine, postgres } from '../support/engines.ts'
 import { parseMetrics } from '../support/metrics.ts'
+import { openClient, query } from '../support/postgres.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { json, startService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 
@@ -102,3 +104,20 @@ for (const engine of engines) {
     })
   })
 }
+
+describe('the bound of the journal on PostgreSQL', () => {
+  it('counts no change that another process drops at the same moment', async () => {
+    const url = await postgres.newUrl()
+    const store = await postgres.open(url, bounds)
+    await replace(store, 30, 100)
+    const { first } = await store.measureJournal(0, Number.MAX_SAFE_INTEGER)
+    const other = await openClient(url)
+    releaseAfterTest(() => other.end())
+    await other.query(`BEGIN; DELETE FROM plant_store.journal WHERE seq <= ${first + 5}`)
+    const dropping = store.dropChanges(first, 500)
+    const waiting = `SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`
+    await waitUntil(async () => (await query(url, waiting)).length > 0, 'the drop waits')
+    await other.query('COMMIT')
+    assert.equal(await dropping, 0)
+  })
+})

@@ -101,9 +101,8 @@ export async function trimJournal(sql: Sql, before: number): Promise<boolean> {
 
 /** Deletes some of the oldest rows regardless of age. Returns how many changes they had. */
 export async function dropChanges(sql: Sql, first: number, bytes: number): Promise<number> {
-  const { upTo, changes } = planDrop(await selectOldest(sql), first, bytes)
-  await deleteUpTo(sql, upTo)
-  return changes
+  // Counts what is deleted here: another process may drop the same rows at the same moment.
+  return deleteUpTo(sql, planDrop(await selectOldest(sql), first, bytes).upTo)
 }
 
 async function selectOldest(sql: Sql): Promise<TrimRow[]> {
@@ -113,9 +112,13 @@ async function selectOldest(sql: Sql): Promise<TrimRow[]> {
   return rows.map(({ seq, at, bytes, count }) => [Number(seq), Number(at), bytes, count])
 }
 
-async function deleteUpTo(sql: Sql, seq: number | undefined): Promise<void> {
-  if (seq === undefined) return
-  await sql`DELETE FROM plant_store.journal WHERE seq <= ${seq}::bigint`
+/** Returns how many changes the deleted rows had. */
+async function deleteUpTo(sql: Sql, seq: number | undefined): Promise<number> {
+  if (seq === undefined) return 0
+  const [row] = await sql<[{ changes: string | null }]>`
+    WITH deleted AS (DELETE FROM plant_store.journal WHERE seq <= ${seq}::bigint RETURNING count)
+    SELECT pg_catalog.sum(count) AS changes FROM deleted`
+  return Number(row.changes)
 }
 
 /** Measures rows with `after < seq <= upTo`. The server does not read their texts for it. */
