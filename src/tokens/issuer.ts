@@ -67,8 +67,12 @@ interface Remembered {
 /** Whether a URL may name an issuer: https, or http on this machine. */
 export function isIssuerUrl(text: string): boolean {
   const url = URL.parse(text)
-  if (url === null || url.search || url.hash || url.username || url.password) return false
-  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))
+  return url !== null && isTrustworthy(url) && !url.search && !url.hash
+}
+
+function isTrustworthy({ protocol, hostname, username, password }: URL): boolean {
+  if (username || password) return false
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))
 }
 
 /** Whether a token has the three parts of a JSON Web Token. */
@@ -217,10 +221,11 @@ function toDiscoveryUrl(issuer: string): URL {
 function toKeysUrl(discovery: string, issuer: string): URL {
   const { issuer: named, jwks_uri: keysUrl } = JSON.parse(discovery)
   if (named !== issuer) throw new Error('the discovery document names another issuer')
-  if (typeof keysUrl !== 'string' || !isIssuerUrl(keysUrl)) {
+  const url = typeof keysUrl === 'string' ? URL.parse(keysUrl) : null
+  if (url === null || !isTrustworthy(url)) {
     throw new Error('the discovery document has no jwks_uri with https')
   }
-  return new URL(keysUrl)
+  return url
 }
 
 /** The body of a 200 response. Redirects are not followed. */

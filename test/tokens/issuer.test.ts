@@ -591,4 +591,18 @@ describe('the keys of an issuer', () => {
     issuer.answer = () => false
     await waitUntil(async () => (await numberFor(service, token)) === 40401, 'the keys are known')
   })
+
+  it('are found at an address with a query', async () => {
+    const key = await newKey('ES256')
+    const issuer = await startIssuer([key])
+    issuer.answer = ({ url }, response) => {
+      if (url !== '/.well-known/openid-configuration') return false
+      const { url: name } = issuer
+      response.end(JSON.stringify({ issuer: name, jwks_uri: `${name}/keys?policy=plants` }))
+      return true
+    }
+    const service = await startService(memory, { env: issuer.env })
+    assert.equal(await numberFor(service, await issuer.sign(key)), 40401)
+    assert.equal(issuer.asked.at(-1), '/keys?policy=plants')
+  })
 })
