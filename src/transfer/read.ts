@@ -52,6 +52,9 @@ const { id } = NewPlant.properties
 const readPlant = buildShapeReader(NewPlant)
 const readId = buildShapeReader({ ...NewPlant, required: ['id'], properties: { id } })
 
+/** The white space of JSON. Other spaces make a line that is not JSON. */
+const blank = /^[ \t\r]*$/
+
 /** Reads one JSON object per line, under the rules of `POST /plants`. */
 function buildNdjsonReader(): Reader {
   return { hasBlankLines: false, read, end: () => undefined, header: () => undefined }
@@ -59,7 +62,7 @@ function buildNdjsonReader(): Reader {
 
 function read({ number: line, text, fault }: Line): Entry | undefined {
   if (fault !== undefined) return { line, text, refusal: fault }
-  if (!text.startsWith('{') && text.trim() === '') return undefined
+  if (!text.startsWith('{') && blank.test(text)) return undefined
   try {
     return { line, text, plant: readPlant(text) }
   } catch (error) {

@@ -111,6 +111,12 @@ const files: [
     [1n, [2, /JSON/], 3n],
   ],
   [
+    'a line of spaces that JSON does not know',
+    'ndjson',
+    '{"id":1,"name":"a"}\n\u00a0\n\ufeff\n{"id":3,"name":"c"}\n',
+    [1n, [2, /JSON/], [3, /JSON/], 3n],
+  ],
+  [
     'a number that is no int64',
     'ndjson',
     '{"id":1.5,"name":"a"}\n',
