@@ -38,7 +38,7 @@ export function openRequestLog({ logger, trustedProxies }: RequestLogOptions) {
       const { id: requestId, request, response, url, startedAt } = exchange
       response.once('close', () => {
         const { tokenId, error } = exchange
-        const path = found?.route.path ?? toPath(url)?.slice(0, maxPathLength)
+        const path = found?.route.path ?? toShown(toPath(url))
         const status = response.headersSent ? response.statusCode : undefined
         const ms = Math.round((performance.now() - startedAt) * 1000) / 1000
         const client = toClient(request)
@@ -69,6 +69,13 @@ export function openRequestLog({ logger, trustedProxies }: RequestLogOptions) {
 
     close: faults.close,
   }
+}
+
+/** A part of an unknown path that may be a token. Only its beginning is logged. */
+const longPart = /([^/]{8})[^/]{12,}/g
+
+function toShown(path: string | undefined): string | undefined {
+  return path?.replaceAll(longPart, '$1…').slice(0, maxPathLength)
 }
 
 /** Version 00 of the header, and later ones, which may only append (W3C Trace Context, 3.2). */
