@@ -399,6 +399,11 @@ describe('a PostgreSQL that cannot be the store', () => {
       /may not write to the database: grant it/,
     ],
     [
+      'read-only transactions',
+      async () => `${await postgres.newUrl()}?options=-c%20default_transaction_read_only=on`,
+      /transactions of the user of DATABASE_URL read-only: reset default_transaction_read_only/,
+    ],
+    [
       'a role that may not make the schema',
       async () => (await newRole(await postgres.newUrl())).url,
       /may not write to the database: grant it CREATE/,

@@ -333,12 +333,28 @@ function toLost(cause: unknown): Lost {
   return cause instanceof Lost ? cause : new Lost(codeOf(cause) || 'CLOSED', cause)
 }
 
-/** Throws unless the server is a primary with `pg_catalog` first in its search path. */
+interface ServerState {
+  readonly is_standby: boolean
+  readonly readonly: string
+  readonly schemas: string
+}
+
+/**
+ * Throws unless the server is a primary that accepts writes, with `pg_catalog` first in its search
+ * path.
+ */
 export async function requirePrimary(sql: Sql): Promise<void> {
-  const [{ is_standby, schemas }] = await sql<[{ is_standby: boolean; schemas: string }]>`
+  const [{ is_standby, readonly, schemas }] = await sql<[ServerState]>`
     SELECT pg_catalog.pg_is_in_recovery() AS is_standby,
+      pg_catalog.current_setting('transaction_read_only') AS readonly,
       pg_catalog.current_schemas(TRUE)::pg_catalog.text AS schemas`
   if (is_standby) throw new Lost(standby)
+  if (readonly === 'on') {
+    throw new UnusableStore(
+      'PostgreSQL makes the transactions of the user of DATABASE_URL read-only: ' +
+        'reset default_transaction_read_only (ALTER ROLE, ALTER DATABASE or ALTER SYSTEM).',
+    )
+  }
   // PostgreSQL never looks up functions and operators in the temporary schema.
   if (/^\{(pg_temp_\d+,)?pg_catalog[,}]/.test(schemas)) return
   throw new UnusableStore(

@@ -11,7 +11,6 @@ const migrationLock = 0x706c7374
 interface Server {
   readonly version: string
   readonly encoding: string
-  readonly readonly: string
 }
 
 /**
@@ -24,8 +23,7 @@ export async function prepareSchema(
 ): Promise<Migration | undefined> {
   const [server] = await sql<[Server]>`
     SELECT pg_catalog.current_setting('server_version_num') AS version,
-           pg_catalog.current_setting('server_encoding') AS encoding,
-           pg_catalog.current_setting('transaction_read_only') AS readonly`
+           pg_catalog.current_setting('server_encoding') AS encoding`
   if (Number(server.version) < oldestServer) {
     throw new UnusableStore('DATABASE_URL names a PostgreSQL older than 15: use 15 or newer.')
   }
@@ -35,7 +33,6 @@ export async function prepareSchema(
         "create one with ENCODING 'UTF8'.",
     )
   }
-  if (server.readonly === 'on') throw readOnly()
   try {
     const isCurrent = (await readVersion(sql)) === migrations.length
     const migration = isCurrent ? undefined : await migrate(sql, onNew)
