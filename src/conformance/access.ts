@@ -1,8 +1,7 @@
 import { expect, require, toValue } from './expect.ts'
 import { contract, type Promised } from './promised.ts'
-import type { Call } from './server.ts'
+import { type Call, get, json, newFern, put, remove } from './server.ts'
 
-const json = { 'Content-Type': 'application/json' }
 const challenge = 'Bearer realm="plant-store"'
 const operations: readonly Call[] = [
   { method: 'POST', path: '/plants', headers: json, body: '{"id":' },
@@ -49,18 +48,13 @@ const credentials: readonly Promised[] = [
     const call = { path: '/plants', headers: { Authorization: [one, one] } }
     await s.expect(call, { error: 40000, headers })
   }),
-  contract(
-    76,
-    'Metrics are Prometheus text, for a token with the scope metrics:read.',
-    async (s) => {
-      const heard = await s.ask({ path: '/metrics' })
-      const scope = 'error="insufficient_scope", scope="metrics:read"'
-      if (heard.status === 403) {
-        expect(heard, { error: 40300, headers: { 'WWW-Authenticate': `${challenge}, ${scope}` } })
-      } else
-        expect(heard, { status: 200, headers: { 'Content-Type': /^text\/plain/ }, body: /^# / })
-    },
-  ),
+  contract(76, 'Metrics are Prometheus text and need the scope metrics:read.', async (s) => {
+    const heard = await s.ask({ path: '/metrics' })
+    const scope = 'error="insufficient_scope", scope="metrics:read"'
+    if (heard.status === 403) {
+      expect(heard, { error: 40300, headers: { 'WWW-Authenticate': `${challenge}, ${scope}` } })
+    } else expect(heard, { status: 200, headers: { 'Content-Type': /^text\/plain/ }, body: /^# / })
+  }),
 ]
 
 const order: readonly Promised[] = [
@@ -70,82 +64,53 @@ const order: readonly Promised[] = [
       await s.expect({ path, as: 'nobody' }, { error: 40400 })
     }
   }),
-  contract(
-    78,
-    'Another method on a known path is 40500 with Allow, before the token.',
-    async (s) => {
-      const { id } = await s.create()
-      const allowed = { [`/plants/${id}`]: ['DELETE', 'GET', 'PUT'], '/plants': ['GET', 'POST'] }
-      for (const [path, methods] of Object.entries(allowed)) {
-        const call = { method: 'PATCH', path, as: 'nobody' as const }
-        const heard = await s.expect(call, { error: 40500 })
-        const allow = heard.headers.get('allow')?.split(/, */) ?? []
-        require(heard, !methods.some((one) => !allow.includes(one)), `Allow: ${methods}`)
-      }
-    },
-  ),
-  contract(
-    79,
-    'The token is judged before the id in the path, the query and the body.',
-    async (s) => {
-      const calls: Call[] = [{ path: '/plants/x' }, { path: '/plants?limit=0' }]
-      const post = { method: 'POST', path: '/plants', headers: { 'Content-Type': 'text/plain' } }
-      for (const call of [...calls, { ...post, body: '{' }]) {
-        await s.expect({ ...call, as: 'nobody' }, { error: 40100 })
-      }
-    },
-  ),
+  contract(78, 'Other methods on a known path: 40500 with Allow, before the token.', async (s) => {
+    const { id } = await s.create()
+    const allowed = { [`/plants/${id}`]: ['DELETE', 'GET', 'PUT'], '/plants': ['GET', 'POST'] }
+    for (const [path, methods] of Object.entries(allowed)) {
+      const call = { method: 'PATCH', path, as: 'nobody' as const }
+      const heard = await s.expect(call, { error: 40500 })
+      const allow = heard.headers.get('allow')?.split(/, */) ?? []
+      require(heard, !methods.some((one) => !allow.includes(one)), `Allow: ${methods}`)
+    }
+  }),
+  contract(79, 'The token is judged before the path id, the query and the body.', async (s) => {
+    const calls: Call[] = [{ path: '/plants/x' }, { path: '/plants?limit=0' }]
+    const post = { method: 'POST', path: '/plants', headers: { 'Content-Type': 'text/plain' } }
+    for (const call of [...calls, { ...post, body: '{' }]) {
+      await s.expect({ ...call, as: 'nobody' }, { error: 40100 })
+    }
+  }),
   contract(80, 'Without a valid token, nobody learns whether a plant exists.', async (s) => {
     const { id } = await s.create()
     for (const one of [id, await s.newId()]) {
-      await s.expect({ path: `/plants/${one}`, as: 'nobody' }, { error: 40100 })
-      const remove = { method: 'DELETE', path: `/plants/${one}`, as: 'nobody' as const }
-      await s.expect(remove, { error: 40100 })
+      await s.expect({ ...get(one), as: 'nobody' }, { error: 40100 })
+      await s.expect({ ...remove(one), as: 'nobody' }, { error: 40100 })
     }
-    await s.expect({ path: `/plants/${id}` }, { status: 200 })
+    await s.expect(get(id), { status: 200 })
   }),
-  contract(
-    81,
-    'The id in the path is judged before the media type, that before JSON.',
-    async (s) => {
-      const id = await s.newId()
-      const put = {
-        method: 'PUT',
-        headers: { 'Content-Type': 'text/plain' },
-        makes: [id],
-        body: '{',
-      }
-      await s.expect({ ...put, path: `/plants/0${id}` }, { error: 40004 })
-      await s.expect({ ...put, path: `/plants/${id}` }, { error: 41500 })
-    },
-  ),
+  contract(81, 'The path id is judged before the media type, that before JSON.', async (s) => {
+    const id = await s.newId()
+    const call = put(id, '{', { 'Content-Type': 'text/plain' })
+    await s.expect({ ...call, path: `/plants/0${id}` }, { error: 40004 })
+    await s.expect(call, { error: 41500 })
+  }),
   contract(82, 'JSON is judged before its shape, the shape before a taken id.', async (s) => {
     const { id } = await s.create()
     expect(await s.post(id, `{"id":"${id}"`), { error: 40001 })
     expect(await s.post(id, `{"id":${id}}`), { error: 40003 })
   }),
-  contract(
-    83,
-    'The shape is judged before the preconditions, they before a taken id.',
-    async (s) => {
-      const { id } = await s.create()
-      const headers = { ...json, 'If-Match': '"no-such-tag"' }
-      const put = { method: 'PUT', path: `/plants/${id}`, headers, makes: [id] }
-      await s.expect({ ...put, body: '{}' }, { error: 40003 })
-      const none = { headers: { 'If-None-Match': '*' } }
-      expect(await s.post(id, `{"id":${id},"name":"Fern"}`, none), { error: 41200 })
-    },
-  ),
-  contract(
-    84,
-    'An absent plant is 40401 before the preconditions of get and delete.',
-    async (s) => {
-      const path = `/plants/${await s.newId()}`
-      const headers = { 'If-Match': '"no-such-tag"' }
-      await s.expect({ method: 'DELETE', path, headers }, { error: 40401 })
-      await s.expect({ path, headers: { 'If-None-Match': '*' } }, { error: 40401 })
-    },
-  ),
+  contract(83, 'The shape is judged before preconditions, those before a taken id.', async (s) => {
+    const { id } = await s.create()
+    await s.expect(put(id, '{}', { 'If-Match': '"no-such-tag"' }), { error: 40003 })
+    const none = { headers: { 'If-None-Match': '*' } }
+    expect(await s.post(id, newFern(id), none), { error: 41200 })
+  }),
+  contract(84, 'An absent plant is 40401 before preconditions of get and delete.', async (s) => {
+    const id = await s.newId()
+    await s.expect(remove(id, { 'If-Match': '"no-such-tag"' }), { error: 40401 })
+    await s.expect(get(id, { 'If-None-Match': '*' }), { error: 40401 })
+  }),
 ]
 
 const origin = 'https://plants.example'
@@ -154,29 +119,21 @@ const exposed = ['link', 'location', 'etag', 'retry-after', 'www-authenticate']
 const toNames = (list: string | undefined) => list?.toLowerCase().split(/, */) ?? []
 
 const cors: readonly Promised[] = [
-  contract(
-    85,
-    'A preflight needs no token, and allows the headers of the operations.',
-    async (s) => {
-      for (const method of ['POST', 'GET']) {
-        const headers = { Origin: origin, 'Access-Control-Request-Method': method }
-        const call = { method: 'OPTIONS', path: '/plants', as: 'nobody' as const, headers }
-        const heard = await s.expect(call, {
-          status: 204,
-          headers: { 'Access-Control-Allow-Methods': new RegExp(`\\b${method}\\b`) },
-        })
-        const names = toNames(heard.headers.get('access-control-allow-headers'))
-        require(heard, allowed.every((one) => names.includes(one)), `headers allowed: ${allowed}`)
-      }
-    },
-  ),
+  contract(85, 'A preflight needs no token, and allows the headers of operations.', async (s) => {
+    for (const method of ['POST', 'GET']) {
+      const headers = { Origin: origin, 'Access-Control-Request-Method': method }
+      const call = { method: 'OPTIONS', path: '/plants', as: 'nobody' as const, headers }
+      const heard = await s.expect(call, {
+        status: 204,
+        headers: { 'Access-Control-Allow-Methods': new RegExp(`\\b${method}\\b`) },
+      })
+      const names = toNames(heard.headers.get('access-control-allow-headers'))
+      require(heard, allowed.every((one) => names.includes(one)), `headers allowed: ${allowed}`)
+    }
+  }),
   contract(86, 'Pages of other origins may read answers and errors.', async (s) => {
     const { id } = await s.create()
-    const calls: Call[] = [
-      { path: `/plants/${id}` },
-      { path: '/plants/x' },
-      { path: '/plants', as: 'nobody' },
-    ]
+    const calls: Call[] = [get(id), { path: '/plants/x' }, { path: '/plants', as: 'nobody' }]
     for (const call of calls) {
       const heard = await s.ask({ ...call, headers: { Origin: origin } })
       // The operator may have narrowed the origins.

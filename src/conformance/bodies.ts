@@ -2,7 +2,7 @@ import type { ErrorNumber } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
 import { expect } from './expect.ts'
 import { contract, type Promised } from './promised.ts'
-import type { Server } from './server.ts'
+import { get, json, newFern, type Server } from './server.ts'
 
 const smallest = -(2n ** 63n)
 const largest = 2n ** 63n - 1n
@@ -32,8 +32,8 @@ async function refuseIds(s: Server, wrong: readonly string[], makes: readonly bi
   for (const id of makes) if (!(await s.isFree(id))) return
   for (const id of wrong) {
     const body = `{"id":${id},"name":"${s.newText()}"}`
-    const headers = { 'Content-Type': 'application/json' }
-    await s.expect({ method: 'POST', path: '/plants', headers, makes, body }, { error: 40003 })
+    const call = { method: 'POST', path: '/plants', headers: json, makes, body }
+    await s.expect(call, { error: 40003 })
   }
 }
 
@@ -42,7 +42,7 @@ async function store(server: Server, body: string, expected: object): Promise<vo
   const makes = await server.newIds(2)
   const [id = 0n] = makes
   expect(await server.post(id, fill(body, makes), { makes }), { status: 200 })
-  await server.expect({ path: `/plants/${id}` }, { status: 200, body: { id, ...expected } })
+  await server.expect(get(id), { status: 200, body: { id, ...expected } })
 }
 
 /** An id as JSON in another notation. */
@@ -62,21 +62,21 @@ export const bodies: readonly Promised[] = [
       if (await s.isFree(id)) await s.create({ id })
       const after = id === smallest ? [] : [`after=${id - 1n}`]
       const query = ['limit=1', ...after].join('&')
-      await s.expect({ path: `/plants/${id}` }, { status: 200, body: new RegExp(`"id":${id}\\b`) })
+      await s.expect(get(id), { status: 200, body: new RegExp(`"id":${id}\\b`) })
       await s.expect({ path: `/plants?${query}` }, { body: new RegExp(`"id":${id}\\b`) })
     }
   }),
   contract(2, 'An id beyond 2^53 is exact in get, list and Location.', async (s) => {
     const { id, name, heard } = await s.create()
     expect(heard, { headers: { Location: new RegExp(`/plants/${id}$`) } })
-    await s.expect({ path: `/plants/${id}` }, { body: { id, name } })
+    await s.expect(get(id), { body: { id, name } })
     await s.expect({ path: `/plants?after=${id - 1n}&limit=1` }, { body: [{ id, name }] })
   }),
   contract(3, 'A number whose value is an integer is an id, however written.', async (s) => {
     for (const write of notations) {
       const id = await s.newId()
       expect(await s.post(id, `{"id":${write(id)},"name":"Fern"}`), { status: 200 })
-      await s.expect({ path: `/plants/${id}` }, { status: 200, body: { id, ...fern } })
+      await s.expect(get(id), { status: 200, body: { id, ...fern } })
     }
   }),
   contract(4, 'An id that is no integer or no number is refused with 40003.', async (s) => {
@@ -113,7 +113,7 @@ export const bodies: readonly Promised[] = [
   contract(13, 'A plant without a tag is answered without one, never null or "".', async (s) => {
     const { id, name, heard } = await s.create()
     expect(heard, { body: { name } })
-    await s.expect({ path: `/plants/${id}` }, { body: { id, name } })
+    await s.expect(get(id), { body: { id, name } })
     await s.expect({ path: `/plants?after=${id - 1n}&limit=1` }, { body: [{ id, name }] })
   }),
   contract(14, 'What is not UTF-8 is refused with 40001.', (s) =>
@@ -163,9 +163,9 @@ export const bodies: readonly Promised[] = [
       `{"id":${id},"name":"\\ud800"}`,
     ]
     for (const body of bad) await s.post(id, body)
-    await s.post(id, `{"id":${id},"name":"Fern"}`, { headers: { 'Content-Type': 'text/plain' } })
-    await s.post(id, `{"id":${id},"name":"Fern"}`, { headers: { 'If-Match': '"x"' } })
-    await s.expect({ path: `/plants/${id}` }, { error: 40401 })
+    await s.post(id, newFern(id), { headers: { 'Content-Type': 'text/plain' } })
+    await s.post(id, newFern(id), { headers: { 'If-Match': '"x"' } })
+    await s.expect(get(id), { error: 40401 })
   }),
   contract(22, 'A byte order mark is refused with 40001.', (s) =>
     refuse(s, 40001, ['\ufeff{"id":*,"name":"Fern"}']),

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { broken, expect, type Heard, require, toJson, toText, toValue, Unseen } from './expect.ts'
 import { toNext } from './lists.ts'
 import { contract, type Promised } from './promised.ts'
-import type { Server } from './server.ts'
+import { put, remove, type Server } from './server.ts'
 import type { Answer } from './wire.ts'
 
 interface Event {
@@ -48,10 +48,8 @@ export const events: readonly Promised[] = [
   contract(118, 'Each change is an Event with exactly position, type, at and plant.', async (s) => {
     const start = await findEnd(s)
     const { id, name } = await s.create({ tag: 'indoor' })
-    const path = `/plants/${id}`
-    const headers = { 'Content-Type': 'application/json' }
-    await s.expect({ method: 'PUT', path, headers, body: '{"name":"x"}' }, { status: 200 })
-    await s.expect({ method: 'DELETE', path }, { status: 204 })
+    await s.expect(put(id, '{"name":"x"}'), { status: 200 })
+    await s.expect(remove(id), { status: 204 })
     const { heard, events } = await follow(s, start, [id])
     const expected = [
       ['plant.created', { id, name, tag: 'indoor' }],

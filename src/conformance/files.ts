@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { broken, expect, type Heard, require, toJson, toText } from './expect.ts'
 import { contract, type Promised } from './promised.ts'
-import type { Call, Server } from './server.ts'
+import { type Call, get, json, remove, type Server } from './server.ts'
 
 const mediaTypes = { ndjson: 'application/x-ndjson', csv: 'text/csv' }
 type Format = keyof typeof mediaTypes
@@ -65,47 +65,43 @@ const imports: readonly Promised[] = [
       ]
       const text = `${start}${rows.map((row) => `${row.join(delimiter)}\r\n`).join('')}`
       expectReport(await upload(s, { format: 'csv', text, makes }), { lines: 1n, stored: 1n })
-      await s.expect({ path: `/plants/${id}` }, { body: { id, name: 'a "b"' } })
+      await s.expect(get(id), { body: { id, name: 'a "b"' } })
     }
   }),
-  contract(
-    109,
-    'A line that is refused is reported with line, id, error and message.',
-    async (s) => {
-      const { id } = await s.create()
-      const makes = await s.newIds(1)
-      const text = `no JSON\n${line(makes[0] ?? 0n, 'a')}${line(id, 'b')}`
-      const heard = await upload(s, { format: 'ndjson', text, makes })
-      const report = expect(heard, { status: 200 }) as { refused: Record<string, unknown>[] }
-      const refused = (report.refused ?? []).map(({ message, ...rest }) => {
-        require(heard, typeof message === 'string' && message !== '', 'a message for each line')
-        return rest
-      })
-      const counts = {
-        ...none,
-        lines: 3n,
-        stored: 1n,
-        conflicts: 1n,
-        invalid: 1n,
-        refusedInAll: 2n,
-      }
-      expect(heard, { body: { ...counts, refused: report.refused } })
-      const expected = [
-        { line: 1n, error: 40001n },
-        { line: 3n, id, error: 40900n },
-      ]
-      require(heard, isDeepStrictEqual(refused, expected), `refused: ${toJson(expected)}`)
-    },
-  ),
+  contract(109, 'A refused line is reported with line, id, error and message.', async (s) => {
+    const { id } = await s.create()
+    const makes = await s.newIds(1)
+    const text = `no JSON\n${line(makes[0] ?? 0n, 'a')}${line(id, 'b')}`
+    const heard = await upload(s, { format: 'ndjson', text, makes })
+    const report = expect(heard, { status: 200 }) as { refused: Record<string, unknown>[] }
+    const refused = (report.refused ?? []).map(({ message, ...rest }) => {
+      require(heard, typeof message === 'string' && message !== '', 'a message for each line')
+      return rest
+    })
+    const counts = {
+      ...none,
+      lines: 3n,
+      stored: 1n,
+      conflicts: 1n,
+      invalid: 1n,
+      refusedInAll: 2n,
+    }
+    expect(heard, { body: { ...counts, refused: report.refused } })
+    const expected = [
+      { line: 1n, error: 40001n },
+      { line: 3n, id, error: 40900n },
+    ]
+    require(heard, isDeepStrictEqual(refused, expected), `refused: ${toJson(expected)}`)
+  }),
   contract(110, 'on-conflict=skip keeps a plant, replace replaces it.', async (s) => {
     const { id, name } = await s.create()
     const file = { format: 'ndjson', text: line(id, 'new'), makes: [id] } as const
     const skip = await upload(s, { ...file, query: '?on-conflict=skip' })
     expectReport(skip, { lines: 1n, skipped: 1n })
-    await s.expect({ path: `/plants/${id}` }, { body: { id, name } })
+    await s.expect(get(id), { body: { id, name } })
     const replace = await upload(s, { ...file, query: '?on-conflict=replace' })
     expectReport(replace, { lines: 1n, replaced: 1n })
-    await s.expect({ path: `/plants/${id}` }, { body: { id, name: 'new' } })
+    await s.expect(get(id), { body: { id, name: 'new' } })
   }),
   contract(111, 'An import may be gzipped; damaged gzip is 40000.', async (s) => {
     const makes = await s.newIds(1)
@@ -114,19 +110,14 @@ const imports: readonly Promised[] = [
     expect(await upload(s, { ...file, text: text.subarray(0, 20) }), { error: 40000 })
     expectReport(await upload(s, { ...file, text }), { lines: 1n, stored: 1n })
   }),
-  contract(
-    112,
-    'An import: 41500 for another media type, 40002 if blank, 40005 for a rule.',
-    async (s) => {
-      const makes = await s.newIds(1)
-      const file = { format: 'csv', text: `id,name\n${makes[0]},a\n`, makes } as const
-      const headers = { 'Content-Type': 'application/json' }
-      expect(await upload(s, { ...file, headers }), { error: 41500 })
-      expect(await upload(s, { ...file, text: '\n' }), { error: 40002 })
-      // The query is judged before the media type.
-      expect(await upload(s, { ...file, headers, query: '?on-conflict=x' }), { error: 40005 })
-    },
-  ),
+  contract(112, 'Imports refuse other media types, blank files and unknown rules.', async (s) => {
+    const makes = await s.newIds(1)
+    const file = { format: 'csv', text: `id,name\n${makes[0]},a\n`, makes } as const
+    expect(await upload(s, { ...file, headers: json }), { error: 41500 })
+    expect(await upload(s, { ...file, text: '\n' }), { error: 40002 })
+    // The query is judged before the media type.
+    expect(await upload(s, { ...file, headers: json, query: '?on-conflict=x' }), { error: 40005 })
+  }),
   contract(113, 'CSV without a usable header is 40003.', async (s) => {
     const makes = await s.newIds(1)
     for (const text of [`${makes[0]},a\n`, `id\n${makes[0]}\n`, `id,id,name\n${makes[0]},,a\n`]) {
@@ -180,9 +171,9 @@ const exports: readonly Promised[] = [
     for (const format of ['ndjson', 'csv'] as const) {
       const { id } = await s.create({ name, tag: '' })
       const text = (await s.ask({ path: `/plants.${format}?after=${id - 1n}&limit=1` })).body
-      await s.expect({ method: 'DELETE', path: `/plants/${id}` }, { status: 204 })
+      await s.expect(remove(id), { status: 204 })
       expectReport(await upload(s, { format, text, makes: [id] }), { lines: 1n, stored: 1n })
-      await s.expect({ path: `/plants/${id}` }, { body: { id, name, tag: '' } })
+      await s.expect(get(id), { body: { id, name, tag: '' } })
     }
   }),
 ]

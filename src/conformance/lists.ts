@@ -40,26 +40,18 @@ export const lists: readonly Promised[] = [
     const { plants, before } = await createRow(s, [{}, { tag: 'indoor' }, {}])
     await s.expect({ path: `/plants?${before}&limit=3` }, { status: 200, body: plants })
   }),
-  contract(
-    55,
-    'order=desc lists the largest ids first, and after then takes those below.',
-    async (s) => {
-      const { plants } = await createRow(s, [{}, {}, {}])
-      const path = `/plants?order=desc&limit=3&after=${(plants[2]?.id ?? 0n) + 1n}`
-      await s.expect({ path }, { status: 200, body: plants.toReversed() })
-    },
-  ),
-  contract(
-    56,
-    'A list has at most limit plants, and Link leads on while more follow.',
-    async (s) => {
-      const { plants, before } = await createRow(s, [{}, {}, {}])
-      const headers = { Link: /<[^>]*\/plants\?[^>]*>; *rel="?next"?/ }
-      const path = `/plants?${before}&limit=2`
-      const heard = await s.expect({ path }, { status: 200, headers, body: plants.slice(0, 2) })
-      await s.expect({ path: toNext(heard) ?? path }, { body: /^\[\{/ })
-    },
-  ),
+  contract(55, 'order=desc lists large ids first, and after takes those below.', async (s) => {
+    const { plants } = await createRow(s, [{}, {}, {}])
+    const path = `/plants?order=desc&limit=3&after=${(plants[2]?.id ?? 0n) + 1n}`
+    await s.expect({ path }, { status: 200, body: plants.toReversed() })
+  }),
+  contract(56, 'A list has at most limit plants; Link leads on while more follow.', async (s) => {
+    const { plants, before } = await createRow(s, [{}, {}, {}])
+    const headers = { Link: /<[^>]*\/plants\?[^>]*>; *rel="?next"?/ }
+    const path = `/plants?${before}&limit=2`
+    const heard = await s.expect({ path }, { status: 200, headers, body: plants.slice(0, 2) })
+    await s.expect({ path: toNext(heard) ?? path }, { body: /^\[\{/ })
+  }),
   contract(57, 'A walk along Link has every plant once, and ends without a Link.', async (s) => {
     const tag = s.newText()
     const { plants, before } = await createRow(s, tagged(tag, 5))
@@ -94,22 +86,18 @@ export const lists: readonly Promised[] = [
     const path = `/plants?${before}&name=${text}&limit=2`
     await s.expect({ path }, { status: 200, body: [plants[0], plants[2]] })
   }),
-  contract(
-    62,
-    'No character of name is special: % and _ and * stand for themselves.',
-    async (s) => {
-      const tag = s.newText()
-      const names = ['100% shade', '100 shade', 'a_b', 'axb', 'c*d', 'cd']
-      const { plants, before } = await createRow(
-        s,
-        names.map((name) => ({ name, tag })),
-      )
-      for (const [index, text] of ['0%25+s', 'a_b', 'c*d'].entries()) {
-        const path = `/plants?${before}&tag=${tag}&name=${text}`
-        await s.expect({ path }, { body: [plants[index * 2]] })
-      }
-    },
-  ),
+  contract(62, 'In name, % and _ and * stand for themselves.', async (s) => {
+    const tag = s.newText()
+    const names = ['100% shade', '100 shade', 'a_b', 'axb', 'c*d', 'cd']
+    const { plants, before } = await createRow(
+      s,
+      names.map((name) => ({ name, tag })),
+    )
+    for (const [index, text] of ['0%25+s', 'a_b', 'c*d'].entries()) {
+      const path = `/plants?${before}&tag=${tag}&name=${text}`
+      await s.expect({ path }, { body: [plants[index * 2]] })
+    }
+  }),
   contract(63, 'In a query, + is a space.', async (s) => {
     const tag = `${s.newText()} two words`
     const { plants, before } = await createRow(s, [{ tag }])

@@ -1,9 +1,7 @@
 import { limits } from '../contract/limits.ts'
 import { expect, require } from './expect.ts'
 import { contract, type Promised } from './promised.ts'
-import type { Call } from './server.ts'
-
-const json = { 'Content-Type': 'application/json' }
+import { type Call, get, json, newFern } from './server.ts'
 
 /** A create that is refused before its body counts. */
 const create = { method: 'POST', path: '/plants', headers: json, body: '{}' }
@@ -51,7 +49,7 @@ const faults: readonly Promised[] = [
 const sizes: readonly Promised[] = [
   contract(97, 'A body of 1 MiB is taken, a longer one is 41300.', async (s) => {
     const id = await s.newId()
-    const body = `{"id":${id},"name":"Fern"}`
+    const body = newFern(id)
     expect(await s.post(id, `${body.padEnd(limits.bodyBytes + 1)}`), { error: 41300 })
     expect(await s.post(id, body.padEnd(limits.bodyBytes)), { status: 200 })
   }),
@@ -69,10 +67,10 @@ const mediaTypes: readonly Promised[] = [
     for (const type of ['text/plain', 'application/json; charset=latin1', 'application/jsonx']) {
       const id = await s.newId()
       const headers = { 'Content-Type': type }
-      expect(await s.post(id, `{"id":${id},"name":"Fern"}`, { headers }), { error: 41500 })
+      expect(await s.post(id, newFern(id), { headers }), { error: 41500 })
     }
     const id = await s.newId()
-    const body = `{"id":${id},"name":"Fern"}`
+    const body = newFern(id)
     await s.expect({ method: 'POST', path: '/plants', makes: [id], body }, { error: 41500 })
   }),
   contract(100, 'The media type is taken in any case, with charset=utf-8.', async (s) => {
@@ -83,7 +81,7 @@ const mediaTypes: readonly Promised[] = [
   contract(101, 'A content encoding is 41500, but identity is none.', async (s) => {
     const id = await s.newId()
     const gzip = { headers: { 'Content-Encoding': 'gzip' } }
-    expect(await s.post(id, `{"id":${id},"name":"Fern"}`, gzip), { error: 41500 })
+    expect(await s.post(id, newFern(id), gzip), { error: 41500 })
     await s.create({}, { headers: { 'Content-Encoding': 'identity' } })
   }),
 ]
@@ -95,7 +93,7 @@ const methods: readonly Promised[] = [
   contract(102, 'HEAD answers the status and the headers of GET, without a body.', async (s) => {
     const { id } = await s.create()
     const calls: Call[] = [
-      { path: `/plants/${id}` },
+      get(id),
       { path: `/plants?after=${id - 1n}&limit=1` },
       { path: `/plants/${await s.newId()}` },
       { path: '/plants/x' },
@@ -123,7 +121,7 @@ const methods: readonly Promised[] = [
     const { id, heard } = await s.create()
     const headers = { 'Cache-Control': 'private, no-cache' }
     expect(heard, { headers })
-    await s.expect({ path: `/plants/${id}` }, { headers })
+    await s.expect(get(id), { headers })
     await s.expect({ path: '/plants?limit=1' }, { headers })
   }),
   contract(105, 'Every answer has X-Content-Type-Options: nosniff.', async (s) => {

@@ -6,7 +6,7 @@ import { files } from './files.ts'
 import { lists } from './lists.ts'
 import type { Promised } from './promised.ts'
 import { protocol } from './protocol.ts'
-import { openRun, type RunTimeouts, type Server } from './server.ts'
+import { json, openRun, type RunTimeouts, type Server } from './server.ts'
 import { specification } from './spec.ts'
 import { writes } from './writes.ts'
 
@@ -93,8 +93,8 @@ export async function runConformance(options: ConformanceOptions): Promise<Repor
 
 /** Sends requests that a server with this token has to look into. */
 async function tryToken(server: Server, chosen: readonly Promised[]): Promise<void> {
-  const headers = { 'Content-Type': 'application/json' }
-  const calls = [{ method: 'POST', path: '/plants', headers, body: '{}' }, { path: '/plants' }]
+  const post = { method: 'POST', path: '/plants', headers: json, body: '{}' }
+  const calls = [post, { path: '/plants' }]
   const isWhole = chosen.some(({ part }) => part === 'contract')
   for (const call of isWhole ? calls : calls.slice(0, 1)) {
     const { status } = await server.ask(call)

@@ -11,6 +11,24 @@ export interface Call extends Request {
   readonly until?: ((answer: Answer) => boolean) | undefined
 }
 
+export const json = { 'Content-Type': 'application/json' }
+
+/** The JSON of a new plant. */
+export const newFern = (id: bigint) => `{"id":${id},"name":"Fern"}`
+
+export function get(id: bigint, headers: Call['headers'] = {}): Call {
+  return { path: `/plants/${id}`, headers }
+}
+
+export function put(id: bigint, body: string, headers: Call['headers'] = {}): Call {
+  const path = `/plants/${id}`
+  return { method: 'PUT', path, headers: { ...json, ...headers }, body, makes: [id] }
+}
+
+export function remove(id: bigint, headers: Call['headers'] = {}): Call {
+  return { method: 'DELETE', path: `/plants/${id}`, headers }
+}
+
 /** A plant to create. Texts that are not given belong to this run alone. */
 export interface Fields {
   readonly id: bigint
@@ -130,7 +148,7 @@ export function openRun({ base, token, signal, timeouts }: RunOptions): Run {
   }
 
   async function isThere(id: bigint): Promise<boolean> {
-    return (await ask({ path: `/plants/${id}` })).status === 200
+    return (await ask(get(id))).status === 200
   }
 
   async function newIds(count: number, toOther = (id: bigint) => id): Promise<readonly bigint[]> {
@@ -144,7 +162,7 @@ export function openRun({ base, token, signal, timeouts }: RunOptions): Run {
   const newText = () => `${mark}-${++texts}`
 
   function post(id: bigint, body: string | Buffer, more: Partial<Call> = {}): Promise<Heard> {
-    const headers = { 'Content-Type': 'application/json', ...more.headers }
+    const headers = { ...json, ...more.headers }
     return ask({ method: 'POST', path: '/plants', makes: [id], ...more, headers, body })
   }
 
@@ -176,15 +194,14 @@ export function openRun({ base, token, signal, timeouts }: RunOptions): Run {
   }
 
   /** Deletes a plant, and resolves with whether it may still be there. */
-  async function remove(id: bigint, stop: AbortSignal): Promise<boolean> {
-    const path = `/plants/${id}`
+  async function cleanUpOne(id: bigint, stop: AbortSignal): Promise<boolean> {
     try {
       if (fixed.has(id)) {
         // Somebody else may have stored a plant at an id that is not random.
-        const { body } = await sendOnce({ path }, stop)
+        const { body } = await sendOnce(get(id), stop)
         if (!body.toString().includes(mark)) return false
       }
-      const { status } = await sendOnce({ method: 'DELETE', path }, stop)
+      const { status } = await sendOnce(remove(id), stop)
       return status !== 204 && !(status === 404 && hasDeleted)
     } catch {
       return true
@@ -196,7 +213,7 @@ export function openRun({ base, token, signal, timeouts }: RunOptions): Run {
     const waiting = [...made].values()
     const left: bigint[] = []
     async function work(): Promise<void> {
-      for (const id of waiting) if (await remove(id, stop)) left.push(id)
+      for (const id of waiting) if (await cleanUpOne(id, stop)) left.push(id)
     }
     await Promise.all(Array.from({ length: deletesAtOnce }, work))
     return left.sort((a, b) => (a < b ? -1 : 1))

@@ -1,23 +1,9 @@
 import { expect, require } from './expect.ts'
 import { contract, type Promised } from './promised.ts'
-import type { Call, Server } from './server.ts'
+import { get, newFern, put, remove, type Server } from './server.ts'
 
-const json = { 'Content-Type': 'application/json' }
 const strongTag = /^"[^"]*"$/
 const otherTag = '"no-such-tag"'
-
-function put(id: bigint, body: string, headers: Call['headers'] = {}): Call {
-  const path = `/plants/${id}`
-  return { method: 'PUT', path, headers: { ...json, ...headers }, body, makes: [id] }
-}
-
-function get(id: bigint, headers: Call['headers'] = {}): Call {
-  return { path: `/plants/${id}`, headers }
-}
-
-function remove(id: bigint, headers: Call['headers'] = {}): Call {
-  return { method: 'DELETE', path: `/plants/${id}`, headers }
-}
 
 const tagOf = ({ headers }: { headers: ReadonlyMap<string, string> }) => headers.get('etag') ?? ''
 
@@ -44,13 +30,13 @@ const creates: readonly Promised[] = [
     for (const tag of ['*', otherTag]) {
       const id = await s.newId()
       const headers = { 'If-Match': tag }
-      expect(await s.post(id, `{"id":${id},"name":"Fern"}`, { headers }), { error: 41200 })
+      expect(await s.post(id, newFern(id), { headers }), { error: 41200 })
     }
   }),
   contract(28, 'If-None-Match: * on a create is 41200 only if the id is taken.', async (s) => {
     const headers = { 'If-None-Match': '*' }
     const { id } = await s.create({}, { headers })
-    expect(await s.post(id, `{"id":${id},"name":"Fern"}`, { headers }), { error: 41200 })
+    expect(await s.post(id, newFern(id), { headers }), { error: 41200 })
   }),
 ]
 
@@ -63,7 +49,7 @@ const keys: readonly Promised[] = [
   contract(29, 'The same Idempotency-Key and body get the first answer again.', async (s) => {
     const id = await s.newId()
     const key = s.newText()
-    const body = `{"id":${id},"name":"Fern"}`
+    const body = newFern(id)
     const first = await postKey(s, key, id, body)
     expect(first, { status: 200, headers: { 'Idempotency-Replayed': null } })
     expect(await postKey(s, key, id, body), {
@@ -75,7 +61,7 @@ const keys: readonly Promised[] = [
   contract(30, 'A body is the same when id, name and tag are, however written.', async (s) => {
     const id = await s.newId()
     const key = s.newText()
-    expect(await postKey(s, key, id, `{"id":${id},"name":"Fern"}`), { status: 200 })
+    expect(await postKey(s, key, id, newFern(id)), { status: 200 })
     const other = `{ "x": 1, "name": "\\u0046ern", "id": ${id}.0 }`
     const headers = { 'Idempotency-Replayed': 'true' }
     expect(await postKey(s, key, id, other), { status: 200, headers })
@@ -83,44 +69,39 @@ const keys: readonly Promised[] = [
   contract(31, 'The same Idempotency-Key with another body is refused with 42200.', async (s) => {
     const [id = 0n, other = 0n] = await s.newIds(2)
     const key = s.newText()
-    expect(await postKey(s, key, id, `{"id":${id},"name":"Fern"}`), { status: 200 })
+    expect(await postKey(s, key, id, newFern(id)), { status: 200 })
     const tagged = `{"id":${id},"name":"Fern","tag":""}`
     expect(await postKey(s, key, id, tagged), { error: 42200 })
-    const elsewhere = `{"id":${other},"name":"Fern"}`
-    expect(await postKey(s, key, other, elsewhere), { error: 42200 })
+    expect(await postKey(s, key, other, newFern(other)), { error: 42200 })
     await s.expect(get(other), { error: 40401 })
   }),
   contract(32, 'A refused create leaves its Idempotency-Key free.', async (s) => {
     const { id: taken } = await s.create()
     const id = await s.newId()
     const key = s.newText()
-    expect(await postKey(s, key, taken, `{"id":${taken},"name":"Fern"}`), { error: 40900 })
+    expect(await postKey(s, key, taken, newFern(taken)), { error: 40900 })
     const headers = { 'Idempotency-Replayed': null }
-    expect(await postKey(s, key, id, `{"id":${id},"name":"Fern"}`), { status: 200, headers })
+    expect(await postKey(s, key, id, newFern(id)), { status: 200, headers })
   }),
   contract(33, 'A replay after a delete repeats the answer and stores nothing.', async (s) => {
     const id = await s.newId()
     const key = s.newText()
-    const body = `{"id":${id},"name":"Fern"}`
+    const body = newFern(id)
     expect(await postKey(s, key, id, body), { status: 200 })
     await s.expect(remove(id), { status: 204 })
     const headers = { 'Idempotency-Replayed': 'true' }
     expect(await postKey(s, key, id, body), { status: 200, body: { name: 'Fern' }, headers })
     await s.expect(get(id), { error: 40401 })
   }),
-  contract(
-    34,
-    'An Idempotency-Key has 1 to 255 visible ASCII characters, or is 40005.',
-    async (s) => {
-      for (const key of ['', 'k'.repeat(256), 'two words']) {
-        const id = await s.newId()
-        expect(await postKey(s, key, id, `{"id":${id},"name":"Fern"}`), { error: 40005 })
-      }
+  contract(34, 'An Idempotency-Key has 1 to 255 visible ASCII characters (40005).', async (s) => {
+    for (const key of ['', 'k'.repeat(256), 'two words']) {
       const id = await s.newId()
-      const key = s.newText().padEnd(255, '~')
-      expect(await postKey(s, key, id, `{"id":${id},"name":"Fern"}`), { status: 200 })
-    },
-  ),
+      expect(await postKey(s, key, id, newFern(id)), { error: 40005 })
+    }
+    const id = await s.newId()
+    const key = s.newText().padEnd(255, '~')
+    expect(await postKey(s, key, id, newFern(id)), { status: 200 })
+  }),
 ]
 
 const gets: readonly Promised[] = [
@@ -150,16 +131,12 @@ const gets: readonly Promised[] = [
 ]
 
 const puts: readonly Promised[] = [
-  contract(
-    39,
-    'A put replaces a plant: 200 with the plant, its tag gone if not sent.',
-    async (s) => {
-      const { id } = await s.create({ tag: 'indoor' })
-      const name = s.newText()
-      await s.expect(put(id, `{"name":"${name}"}`), { status: 200, body: { id, name } })
-      await s.expect(get(id), { body: { id, name } })
-    },
-  ),
+  contract(39, 'A put replaces a plant: 200, and a tag that was not sent is gone.', async (s) => {
+    const { id } = await s.create({ tag: 'indoor' })
+    const name = s.newText()
+    await s.expect(put(id, `{"name":"${name}"}`), { status: 200, body: { id, name } })
+    await s.expect(get(id), { body: { id, name } })
+  }),
   contract(40, 'A put to a free id creates a plant: 201, Location and ETag.', async (s) => {
     const id = await s.newId()
     const name = s.newText()
@@ -169,10 +146,9 @@ const puts: readonly Promised[] = [
   }),
   contract(41, 'The id in the body of a put must equal that of the path.', async (s) => {
     const [id = 0n, other = 0n] = await s.newIds(2)
-    const call = put(id, `{"id":${other},"name":"Fern"}`)
-    await s.expect({ ...call, makes: [id, other] }, { error: 40003 })
+    await s.expect({ ...put(id, newFern(other)), makes: [id, other] }, { error: 40003 })
     await s.expect(get(id), { error: 40401 })
-    await s.expect(put(id, `{"id":${id},"name":"Fern"}`), { status: 201 })
+    await s.expect(put(id, newFern(id)), { status: 201 })
   }),
   contract(42, 'Every put gives a new ETag, also with the same content.', async (s) => {
     const { id, name, heard } = await s.create()
@@ -182,17 +158,13 @@ const puts: readonly Promised[] = [
     require(third, tags.size === 3, 'an ETag that was not there before')
     await s.expect(get(id), { headers: { ETag: tagOf(third) } })
   }),
-  contract(
-    43,
-    'A put with the ETag in If-Match succeeds, with an old one it is 41200.',
-    async (s) => {
-      const { id, heard } = await s.create()
-      const headers = { 'If-Match': tagOf(heard) }
-      await s.expect(put(id, '{"name":"first"}', headers), { status: 200 })
-      await s.expect(put(id, '{"name":"second"}', headers), { error: 41200 })
-      await s.expect(get(id), { body: { id, name: 'first' } })
-    },
-  ),
+  contract(43, 'If-Match: a put with the ETag succeeds; an old one is 41200.', async (s) => {
+    const { id, heard } = await s.create()
+    const headers = { 'If-Match': tagOf(heard) }
+    await s.expect(put(id, '{"name":"first"}', headers), { status: 200 })
+    await s.expect(put(id, '{"name":"second"}', headers), { error: 41200 })
+    await s.expect(get(id), { body: { id, name: 'first' } })
+  }),
   contract(44, 'A weak tag never matches in If-Match.', async (s) => {
     const { id, heard } = await s.create()
     await s.expect(put(id, '{"name":"x"}', { 'If-Match': `W/${tagOf(heard)}` }), { error: 41200 })
@@ -232,16 +204,12 @@ const deletes: readonly Promised[] = [
   contract(50, 'A delete of an absent plant answers 404 (40401).', async (s) => {
     await s.expect(remove(await s.newId()), { error: 40401 })
   }),
-  contract(
-    51,
-    'A delete whose If-Match does not match is 41200, and the plant stays.',
-    async (s) => {
-      const { id, name, heard } = await s.create()
-      await s.expect(remove(id, { 'If-Match': otherTag }), { error: 41200 })
-      await s.expect(get(id), { body: { id, name } })
-      await s.expect(remove(id, { 'If-Match': tagOf(heard) }), { status: 204 })
-    },
-  ),
+  contract(51, 'A delete whose If-Match does not match is 41200; the plant stays.', async (s) => {
+    const { id, name, heard } = await s.create()
+    await s.expect(remove(id, { 'If-Match': otherTag }), { error: 41200 })
+    await s.expect(get(id), { body: { id, name } })
+    await s.expect(remove(id, { 'If-Match': tagOf(heard) }), { status: 204 })
+  }),
   contract(52, 'A delete without a body ignores its media type.', async (s) => {
     const { id } = await s.create()
     await s.expect(remove(id, { 'Content-Type': 'text/plain' }), { status: 204 })
