@@ -22,6 +22,9 @@ export function buildCsvReader(given?: string): Reader {
   function readLine({ number, text, fault: found }: Line): Entry | undefined {
     const fault = found?.error === 40001 ? notUtf8 : found
     if (open !== undefined) return continueRecord(open, text, fault)
+    if (header === undefined && hasBareReturns(text)) {
+      throw new UnreadableFile(40003, number, bareReturns)
+    }
     if (text === '') return undefined
     return fault === undefined ? readRecord(number, text) : reject(fault, number, text)
   }
@@ -109,6 +112,11 @@ export function buildCsvReader(given?: string): Reader {
   }
 }
 
+/** Whether carriage returns alone end lines, so that the whole file looks like its header row. */
+function hasBareReturns(text: string): boolean {
+  return /\r(?!$)/.test(text.replaceAll(/"[^"]*("|$)/g, ''))
+}
+
 /** A quote too many, or too few, makes one record of several lines. */
 function explainLines(line: number, text: string): string {
   const more = text.split('\n').length - 1
@@ -129,4 +137,6 @@ const unexpectedQuote: Refusal = {
   error: 40001,
   message: 'Unexpected quote: put the whole field in quotes and double the quotes inside.',
 }
+const bareReturns =
+  'The lines end with CR alone. Save the file with LF or CR LF at the end of lines.'
 const noHeader = 'The header row is missing: the first line must name the columns id,name,tag.'

@@ -47,6 +47,12 @@ const mistakes: [
       ['capitals and tabs', '"Id"\t"Name"\n', /names the column "Id": write it as "id"\.\n$/],
       ['capitals', 'ID,Name,tag\n', /names the column "ID": write it as "id"\.\n$/],
       ['spaces', 'id, name\n', /names the column " name": write it as "name"\.\n$/],
+      [
+        'carriage returns alone',
+        'id,name,tag\r1,a,b\r',
+        /CR alone\. Save the file with LF or CR LF/,
+      ],
+      ['a long line of them', `id,name\r${'1,a\r'.repeat(300_000)}`, /CR alone/],
       ['no header', '1,Ficus,indoor\n', /"1,Ficus,indoor" is no header: put .*"id,name,tag"/],
     ] as const
   ).map(([title, input, message]): (typeof mistakes)[number] => [
