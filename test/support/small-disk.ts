@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,8 +24,9 @@ export function mountSmallDisk(kibibytes: number): SmallDisk {
     return { folder: '', skip: `cannot mount a small disk: ${reason}` }
   }
   releaseAfterFile(() => {
-    // A command that could not open the store may have left a file open in this process.
-    spawnSync('umount', ['--lazy', folder])
+    // Fails if something has left a file open in this process.
+    const { stderr } = spawnSync('umount', [folder], { encoding: 'utf8' })
+    assert.equal(stderr, '')
     rmdirSync(folder)
   })
   return { folder, skip: false }

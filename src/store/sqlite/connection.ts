@@ -145,8 +145,13 @@ function openFile(path: string, parameters: Record<string, string> = {}): Databa
 
 function openDurably(path: string, parameters: Record<string, string>): DatabaseSync {
   const db = openFile(path, parameters)
-  makeDurable(db, path)
-  return db
+  try {
+    makeDurable(db, path)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
 }
 
 /** The release of SQLite. Throws for one that can corrupt a database. */

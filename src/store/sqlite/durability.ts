@@ -14,13 +14,14 @@ export function assertCommitsAreSynced(
   open: (path: string, parameters: Record<string, string>) => DatabaseSync,
 ): void {
   const probe = `${path}.probe-${randomBytes(6).toString('hex')}`
+  let db: DatabaseSync | undefined
   try {
-    const db = open(probe, { psow: '0' })
+    db = open(probe, { psow: '0' })
     db.exec('PRAGMA user_version = 1')
     const { log } = db.prepare('PRAGMA wal_checkpoint(PASSIVE)').get() as { log: bigint }
-    db.close()
     if (log !== 2n) throw new Error(`a commit left ${log} frames in the WAL: it is not synced`)
   } finally {
+    db?.close()
     for (const suffix of ['', '-wal', '-shm']) rmSync(probe + suffix, { force: true })
   }
 }
