@@ -99,9 +99,9 @@ function toShare({ done, total }: Part): number {
   return total === 0 ? 1 : Math.min(1, done / total)
 }
 
-/** A number of things, named in the plural: `1 plant`, `1,200 plants`. */
+/** A number of things, named in the plural, or of a unit: `1 plant`, `1,200 plants`, `1 MiB`. */
 export function toCount(count: number, things: string): string {
-  return `${formatNumber(count)} ${count === 1 ? things.slice(0, -1) : things}`
+  return `${formatNumber(count)} ${count === 1 ? things.replace(/s$/, '') : things}`
 }
 
 /** A number with separators between its thousands. */

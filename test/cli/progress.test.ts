@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { PassThrough, Writable } from 'node:stream'
 import { describe, it } from 'node:test'
-import { startProgress } from '../../src/cli/progress.ts'
+import { startProgress, toCount } from '../../src/cli/progress.ts'
 import { buildTerminal } from '../../src/cli/terminal.ts'
 
 const atOnce = { barMs: 0, lineMs: 0 }
@@ -110,6 +110,11 @@ describe('the progress', () => {
     )
     const rarely = { barMs: 60_000, lineMs: 60_000 }
     assert.equal(show(newErrors(), {}, rarely), `${shortNote}\n`)
+  })
+
+  it('counts things in the singular and the plural, and units as they are', () => {
+    const counts = [toCount(1, 'plants'), toCount(1_200, 'plants'), toCount(1, 'MiB')]
+    assert.deepEqual(counts, ['1 plant', '1,200 plants', '1 MiB'])
   })
 
   it('is only the notes with --quiet', () => {
