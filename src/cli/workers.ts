@@ -89,88 +89,74 @@ export async function startWorkers(
 const workersTimeoutMs = 1_000
 const primaryTimeoutMs = 3_000
 
-/** The messages between a worker that is asked for the metrics, the primary and its workers. */
-type Message =
-  | { readonly metrics: 'of all'; readonly request: number }
-  | { readonly metrics: 'of one'; readonly request: number }
-  | { readonly metrics: readonly Metric[]; readonly request: number }
+/** A question for metrics, or its answer: between the primary process and its workers. */
+interface Message {
+  readonly request: number
+  readonly metrics?: Metric[]
+}
 
-/** In a worker: answers the primary process, and asks it for the metrics of all workers. */
-export function joinWorkers(collectOwn: Collect): Collect {
+/** Asks other processes for their metrics, and takes their answers. */
+function buildQuestions() {
   const waiting = new Map<number, (metrics: Metric[]) => void>()
   let requests = 0
 
-  process.on('message', (message: Message) => {
-    if (message.metrics === 'of one') {
-      collectOwn().then((metrics) => process.send?.({ ...message, metrics } satisfies Message))
-    } else if (Array.isArray(message.metrics)) waiting.get(message.request)?.(message.metrics)
+  return {
+    /** Resolves with undefined if there is no answer in time. */
+    async ask(send: (question: Message) => void, timeoutMs: number): Promise<Metric[] | undefined> {
+      const request = ++requests
+      const { promise, resolve } = Promise.withResolvers<Metric[] | undefined>()
+      const timer = setTimeout(resolve, timeoutMs, undefined)
+      waiting.set(request, resolve)
+      send({ request })
+      const metrics = await promise
+      clearTimeout(timer)
+      waiting.delete(request)
+      return metrics
+    },
+    settle(request: number, metrics: Metric[]): void {
+      waiting.get(request)?.(metrics)
+    },
+  }
+}
+
+/** In a worker: answers the primary process, and asks it for the metrics of all workers. */
+export function joinWorkers(collectOwn: Collect): Collect {
+  const questions = buildQuestions()
+  const send = (message: Message) => process.send?.(message)
+  process.on('message', async ({ request, metrics }: Message) => {
+    if (metrics === undefined) send({ request, metrics: await collectOwn() })
+    else questions.settle(request, metrics)
   })
 
-  return () =>
-    new Promise((resolve, reject) => {
-      const request = ++requests
-      const timer = setTimeout(() => {
-        waiting.delete(request)
-        reject(noAnswer())
-      }, primaryTimeoutMs)
-      waiting.set(request, (metrics) => {
-        waiting.delete(request)
-        clearTimeout(timer)
-        resolve(metrics)
-      })
-      process.send?.({ metrics: 'of all', request } satisfies Message)
-    })
+  return async () => {
+    const metrics = await questions.ask(send, primaryTimeoutMs)
+    if (metrics !== undefined) return metrics
+    throw new Failure(50301, 'The metrics of the other processes did not come in time.')
+  }
 }
 
 /** In the primary process: collects the metrics of all workers for the one that asks. */
 function shareMetrics(): void {
-  const latest = new Map<number, readonly Metric[]>()
-  const waiting = new Map<number, (workerId: number, metrics: readonly Metric[]) => void>()
+  const questions = buildQuestions()
+  const latest = new Map<number, Metric[]>()
   /** The totals of workers that have ended. Without them the sums would fall. */
   let ended: Metric[] = []
-  let requests = 0
 
-  async function collect(): Promise<Metric[]> {
-    const request = ++requests
-    const missing = new Set<number>()
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, workersTimeoutMs)
-      waiting.set(request, (workerId, metrics) => {
-        latest.set(workerId, metrics)
-        missing.delete(workerId)
-        if (missing.size > 0) return
-        clearTimeout(timer)
-        resolve()
-      })
-      for (const worker of connectedWorkers()) {
-        missing.add(worker.id)
-        worker.send({ metrics: 'of one', request } satisfies Message)
-      }
-    })
-    waiting.delete(request)
-    // A worker that does not answer in time counts with its last metrics.
-    return mergeMetrics([...latest.values(), ended])
+  /** A worker that does not answer in time counts with its last metrics. */
+  async function ask(worker: Worker): Promise<void> {
+    const metrics = await questions.ask((message) => worker.send(message), workersTimeoutMs)
+    if (metrics !== undefined) latest.set(worker.id, metrics)
   }
 
-  cluster.on('message', async (worker, message: Message) => {
-    const { request } = message
-    if (message.metrics === 'of all') {
-      const metrics = await collect()
-      if (worker.isConnected()) worker.send({ metrics, request } satisfies Message)
-    } else if (Array.isArray(message.metrics)) waiting.get(request)?.(worker.id, message.metrics)
+  cluster.on('message', async (worker, { request, metrics }: Message) => {
+    if (metrics !== undefined) return questions.settle(request, metrics)
+    const workers = Object.values(cluster.workers ?? {}).filter((one) => one?.isConnected())
+    await Promise.all((workers as Worker[]).map(ask))
+    const all = mergeMetrics([...latest.values(), ended])
+    if (worker.isConnected()) worker.send({ request, metrics: all })
   })
   cluster.on('exit', ({ id }) => {
     ended = mergeMetrics([ended, toTotals(latest.get(id) ?? [])])
     latest.delete(id)
   })
-}
-
-function connectedWorkers(): Worker[] {
-  return Object.values(cluster.workers ?? {}).filter(
-    (worker): worker is Worker => worker?.isConnected() === true,
-  )
-}
-
-function noAnswer(): Failure {
-  return new Failure(50301, 'The metrics of the other processes did not come in time.')
 }
