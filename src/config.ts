@@ -57,9 +57,6 @@ export class WrongConfig extends Error {
 
 export const defaultDatabaseUrl = 'sqlite:data/plant-store.db'
 
-/** Stands in for a store that could not be located, until the mistakes are thrown. */
-const inMemory: StoreLocation = { engine: 'sqlite', path: ':memory:', label: 'sqlite::memory:' }
-
 const variables = ['AUTH_ISSUER', 'AUTH_AUDIENCE']
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
@@ -87,6 +84,12 @@ export function readConfig(flags: Flags, env: Environment): Config {
     return fallback
   }
 
+  function readNumber(variable: string, fallback: number, range: Range, flag?: string): number {
+    const [min, max] = range
+    const toNumber = (text: string) => toNumberWithin(text, range)
+    return read(variable, fallback, toNumber, `a number from ${min} to ${max}`, flag)
+  }
+
   const located =
     flags.database === undefined
       ? locateStore('DATABASE_URL', env.DATABASE_URL ?? defaultDatabaseUrl, env)
@@ -107,9 +110,10 @@ export function readConfig(flags: Flags, env: Environment): Config {
     mistakes.push(`${set} needs ${missing} as well: set both, or neither.`)
   }
   const config: Config = {
-    port: read('PORT', 3000, toPort, 'a number from 0 to 65535', flags.port),
+    port: readNumber('PORT', 3000, [0, 65535], flags.port),
     host: read('HOST', '127.0.0.1', toHost, 'a host name or an IP address', flags.host),
-    storeLocation: located.location ?? inMemory,
+    // Without a location there is a mistake, which is thrown below.
+    storeLocation: located.location as StoreLocation,
     isStoreNamed: (flags.database ?? env.DATABASE_URL) !== undefined,
     operatorToken: operator.token,
     operatorTokenFile: env.PLANT_STORE_TOKEN_FILE,
@@ -121,14 +125,14 @@ export function readConfig(flags: Flags, env: Environment): Config {
       toOrigins,
       '* or origins separated by commas, such as https://a.example,https://b.example',
     ),
-    workers: read('WORKERS', 1, toWorkers, 'a number from 1 to 64', flags.workers),
+    workers: readNumber('WORKERS', 1, [1, 64], flags.workers),
     rateLimit: read<RateLimit | undefined>(
       'RATE_LIMIT',
       undefined,
       toRateLimit,
       'a number of requests per s, m or h, such as 600/m',
     ),
-    trustedProxies: read('TRUST_PROXY', 0, toProxies, 'a number from 0 to 9'),
+    trustedProxies: readNumber('TRUST_PROXY', 0, [0, 9]),
     journalKeepMs: read<number | 'off'>(
       'JOURNAL_KEEP',
       7 * 24 * 3_600_000,
@@ -148,29 +152,28 @@ export function readConfig(flags: Flags, env: Environment): Config {
   return Object.freeze(config)
 }
 
-function toPort(text: string): number | undefined {
-  return /^\d{1,5}$/.test(text) && Number(text) <= 65535 ? Number(text) : undefined
-}
+type Range = readonly [min: number, max: number]
 
-function toWorkers(text: string): number | undefined {
-  return /^\d{1,2}$/.test(text) && Number(text) >= 1 && Number(text) <= 64
-    ? Number(text)
-    : undefined
-}
-
-function toProxies(text: string): number | undefined {
-  return /^\d$/.test(text) ? Number(text) : undefined
+function toNumberWithin(text: string, [min, max]: Range): number | undefined {
+  const number = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
+  return number >= min && number <= max ? number : undefined
 }
 
 function toHost(text: string): string | undefined {
   return /^[\w.:%-]+$/.test(text) ? text : undefined
 }
 
-export const expectedUrl =
-  'an http or https address without a query, such as https://plants.example/api'
+const expectedUrl = 'an http or https address without a query, such as https://plants.example/api'
 
-/** A base URL for clients, without its trailing slash; undefined if it is not usable as one. */
-export function toPublicUrl(text: string): string | undefined {
+/** The base URL that a setting or an argument holds, without its trailing slash. */
+export function requireUrl(setting: string, text: string): string {
+  const url = toPublicUrl(text)
+  if (url !== undefined) return url
+  throw new WrongConfig([`${setting} must be ${expectedUrl}${butNot(text)}.`])
+}
+
+/** A base URL for clients; undefined if it is not usable as one. */
+function toPublicUrl(text: string): string | undefined {
   const url = URL.parse(text)
   if (url === null || !['http:', 'https:'].includes(url.protocol)) return undefined
   // An empty query has its question mark in `href` only.

@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util'
 import { countAnswer } from '../../src/http/exchange.ts'
 import { buildRequestMetrics } from '../../src/metrics/requests.ts'
 import { buildHistogram, observe, secondsBounds } from '../../src/store/measures.ts'
-import { openStore } from '../../src/store/open.ts'
+import { openStore, type StoreLocation, toStoreLocation } from '../../src/store/open.ts'
 import { median } from '../figures.ts'
 
 const token = 'a-token-for-this-experiment'
@@ -62,7 +62,7 @@ function measureRecording(): number {
 }
 
 async function fill(path: string, count: number): Promise<void> {
-  const store = await openStore({ engine: 'sqlite', path, label: path })
+  const store = await openStore(toStoreLocation(`sqlite:${path}`) as StoreLocation)
   const size = 10_000
   for (let from = 0; from < count; from += size) {
     const ids = Array.from({ length: Math.min(size, count - from) }, (_, index) => from + index)

@@ -1,15 +1,6 @@
 import { type Command, Option } from 'commander'
-import {
-  type Config,
-  type Environment,
-  expectedUrl,
-  type Flags,
-  readConfig,
-  toPublicUrl,
-  WrongConfig,
-} from '../config.ts'
+import { type Config, type Environment, type Flags, readConfig, requireUrl } from '../config.ts'
 import { orders } from '../contract/parameters.ts'
-import { butNot } from '../contract/wrong-value.ts'
 import type { ConformanceFlags } from './conformance.ts'
 import type { CopyFlags } from './copy.ts'
 import {
@@ -17,6 +8,7 @@ import {
   createFlag,
   databaseFlag,
   environmentHelp,
+  inMemory,
   jsonFlag,
   passwordHelp,
   quietFlag,
@@ -24,9 +16,7 @@ import {
 } from './flags.ts'
 import type { FollowFlags } from './follow.ts'
 import type { ReadyFlags } from './ready.ts'
-import type { ServeFlags } from './serve.ts'
 import type { Terminal } from './terminal.ts'
-import { inMemory } from './welcome.ts'
 
 /**
  * Adds every command. The code of each is loaded when it is called, so that small commands start
@@ -62,10 +52,7 @@ function addHelp(program: Command): void {
 function addServiceCommands(program: Command, env: Environment, terminal: Terminal): void {
   const add = addTo(program, env, terminal)
 
-  add('serve', async () => {
-    const { serve } = await import('./serve.ts')
-    return (flags: ServeFlags, config: Config, shown: Terminal) => serve(flags, config, shown)
-  })
+  add('serve', async () => (await import('./serve.ts')).serve)
     .description('run the service')
     .option('--port <number>', 'port to listen on, 0 for a free one (PORT, 3000)')
     .option('--host <name>', 'address to listen on (HOST, 127.0.0.1)')
@@ -121,9 +108,7 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
     .description('print the OpenAPI document')
     .option('--url <address>', 'address of the service, for the document', '/')
     .action(async ({ url }: { url: string }) => {
-      if (!url.startsWith('/') && toPublicUrl(url) === undefined) {
-        throw new WrongConfig([`--url must be ${expectedUrl}${butNot(url)}.`])
-      }
+      if (!url.startsWith('/')) requireUrl('--url', url)
       const { printOpenApi } = await import('../contract/openapi.ts')
       await terminal.print(printOpenApi({ baseUrl: url }))
     })
@@ -176,34 +161,30 @@ function addWebhookCommands(program: Command, env: Environment, terminal: Termin
     .description('list every receiver, its progress and its last failure')
     .option(...jsonFlag)
 
-  addForOne('failures', async () => (await import('./receivers.ts')).listFailures).description(
-    'list the changes that a receiver did not take',
-  )
-  addForOne('resend', async () => (await import('./webhooks.ts')).resend)
-    .description('send every failure again, or one change of the journal')
-    .argument('[position]', 'the position of a change that is still kept (all failures)')
-  addForOne('test', async () => (await import('./webhooks.ts')).testReceiver).description(
-    'send a signed sample, and print what came back',
-  )
-  addForOne('rotate', async () => (await import('./webhooks.ts')).rotateSecret).description(
+  addForOne('failures', 'list the changes that a receiver did not take', (all) => all.listFailures)
+  addForOne(
+    'resend',
+    'send every failure again, or one change of the journal',
+    (all) => all.resend,
+  ).argument('[position]', 'the position of a change that is still kept (all failures)')
+  addForOne('test', 'send a signed sample, and print what came back', (all) => all.testReceiver)
+  addForOne(
+    'rotate',
     'make a new secret and print it, once; the old one signs as well for 24 h',
+    (all) => all.rotateSecret,
   )
-  addForOne('pause', async () => (await import('./webhooks.ts')).pauseReceiver).description(
-    'send nothing more until the receiver is resumed',
-  )
-  addForOne('resume', async () => (await import('./webhooks.ts')).resumeReceiver).description(
-    'continue where a paused receiver stopped',
-  )
-  addForOne('remove', async () => (await import('./webhooks.ts')).removeReceiver).description(
-    'remove a receiver and its pending deliveries',
-  )
+  addForOne('pause', 'send nothing more until the receiver is resumed', (all) => all.pauseReceiver)
+  addForOne('resume', 'continue where a paused receiver stopped', (all) => all.resumeReceiver)
+  addForOne('remove', 'remove a receiver and its pending deliveries', (all) => all.removeReceiver)
 
   /** Adds a command about one receiver. */
   function addForOne<Given extends readonly unknown[]>(
     name: string,
-    load: () => Promise<Run<Given>>,
+    description: string,
+    choose: (all: typeof import('./webhooks.ts')) => Run<Given>,
   ): Command {
-    return add(name, load)
+    return add(name, async () => choose(await import('./webhooks.ts')))
+      .description(description)
       .argument('<id>', 'the id that "webhook list" shows')
       .option(...jsonFlag)
   }

@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-import { type Config, expectedUrl, toPublicUrl, WrongConfig } from '../config.ts'
+import { type Config, requireUrl } from '../config.ts'
 import {
   promises,
   type Report,
@@ -7,13 +6,12 @@ import {
   TokenRefused,
   type Verdict,
 } from '../conformance/run.ts'
-import { butNot } from '../contract/wrong-value.ts'
-import { explainErrno } from '../errno.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import type { JsonFlags } from './flags.ts'
 import { toCount } from './progress.ts'
+import { findToken } from './service.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
-import { describePlainHttp, type Terminal, toPrintable } from './terminal.ts'
+import { type Terminal, toPrintable, warnOfPlainHttp } from './terminal.ts'
 
 export interface ConformanceFlags extends JsonFlags {
   readonly token?: string
@@ -28,12 +26,9 @@ export async function testConformance(
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
-  if (toPublicUrl(url) === undefined) {
-    throw new WrongConfig([`The address must be ${expectedUrl}${butNot(url)}.`])
-  }
-  const token = findToken(flags, config)
-  const warning = describePlainHttp('the token and the plants', url)
-  if (warning) terminal.tell(warning)
+  requireUrl('The address', url)
+  const token = findToken(flags, config, 'Set PLANT_STORE_TOKEN, --token or --token-file.')
+  warnOfPlainHttp(terminal, 'the token and the plants', url)
   const signal = stopOnSignal()
   const startedAt = performance.now()
   const report = await judge(url, token, flags, signal)
@@ -74,24 +69,6 @@ async function judge(
       exitCodes.inputOutput,
       `The server at ${url} cannot be asked: ${reason}.`,
     )
-  }
-}
-
-/** The token of a flag, of a file or of the environment. */
-function findToken({ token, tokenFile }: ConformanceFlags, config: Config): string {
-  const given = tokenFile === undefined ? (token ?? config.operatorToken) : readToken(tokenFile)
-  if (given === undefined) {
-    throw new WrongConfig(['Set PLANT_STORE_TOKEN, --token or --token-file.'])
-  }
-  if (/^[!-~]+$/.test(given)) return given
-  throw new WrongConfig(['The token must consist of visible ASCII characters.'])
-}
-
-function readToken(path: string): string {
-  try {
-    return readFileSync(path, 'latin1').trim()
-  } catch (error) {
-    throw new WrongConfig([`--token-file: cannot read ${path}: ${explainErrno(error)}.`])
   }
 }
 

@@ -15,7 +15,14 @@ import { CommandFailed, exitCodes } from './exit.ts'
 import { tuneHeap } from './memory.ts'
 import { formatNumber, type Progress, startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
-import { exists, isSameStore, openAs, requirePersistent, toName, withSnapshot } from './stores.ts'
+import {
+  exists,
+  isSameStore,
+  requirePersistent,
+  toName,
+  withSnapshot,
+  withStore,
+} from './stores.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface CopyFlags extends CopyLocations {
@@ -31,31 +38,29 @@ export async function copyStore(
   tuneHeap()
   const { from, to } = toCopyLocations(flags, env)
   const signal = stopOnSignal()
-  const source = await openAs('--from', from, {
-    onNew() {
-      throw noSource(from)
-    },
-  })
-  try {
-    const destination = await openAs('--to', to)
-    const progress = startProgress('copy', 'plants', terminal, flags)
-    try {
-      await requireSubset(source, destination, to, signal)
-      const { plants, checksum } = await copyAndCompare(source, destination, progress, signal)
-      progress.stop()
-      if (flags.quiet) return
-      terminal.tell(
-        `Copied: ${toCount(plants, 'plants')} and the tokens; both stores have the checksum ${checksum}.`,
-      )
-    } catch (error) {
-      throw toCopyFailure(error, to)
-    } finally {
-      progress.stop()
-      await destination.close()
-    }
-  } finally {
-    await source.close()
+  const progress = startProgress('copy', 'plants', terminal, flags)
+  const onNew = () => {
+    throw noSource(from)
   }
+
+  async function copy(source: Store, destination: Store): Promise<Summary> {
+    await requireSubset(source, destination, to, signal)
+    return copyAndCompare(source, destination, progress, signal)
+  }
+
+  const { plants, checksum } = await withStore(
+    from,
+    (source) => withStore(to, (destination) => copy(source, destination)),
+    { onNew },
+  )
+    .catch((error) => {
+      throw toCopyFailure(error, to)
+    })
+    .finally(progress.stop)
+  if (flags.quiet) return
+  terminal.tell(
+    `Copied: ${toCount(plants, 'plants')} and the tokens; both stores have the checksum ${checksum}.`,
+  )
 }
 
 /** Refuses a destination that is neither empty nor an unfinished copy of the source. */
@@ -141,8 +146,8 @@ function toCopyLocations(
   if (isSameStore(source, destination)) {
     throw new WrongConfig(['--from and --to name the same store.'])
   }
-  requirePersistent(source, '--from')
-  requirePersistent(destination, '--to')
+  requirePersistent(source)
+  requirePersistent(destination)
   if (!exists(source)) throw noSource(source)
   return { from: source, to: destination }
 }

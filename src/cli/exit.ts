@@ -6,6 +6,7 @@ export const exitCodes = {
   /** The input is not what it should be, as a whole or in some of its lines. */
   data: 65,
   noInput: 66,
+  unavailable: 69,
   cannotCreate: 73,
   inputOutput: 74,
   noPermission: 77,

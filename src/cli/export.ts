@@ -14,7 +14,7 @@ import { tuneHeap } from './memory.ts'
 import { startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { isFileOfStore, withExistingStore, withSnapshot } from './stores.ts'
-import { type Terminal, toPrintable } from './terminal.ts'
+import { type Terminal, toPrintableLines } from './terminal.ts'
 
 interface ExportFlags {
   readonly format?: string
@@ -57,7 +57,7 @@ export async function exportPlants(
     const query = { ...form, tag: flags.tag, after: undefined, limit: undefined }
     const plants = writePlants(snapshot, query, onWritten)
     const isShown = isStandard && terminal.output.isTTY
-    const pieces = Readable.from(isShown ? toPrintableLines(plants) : plants, { objectMode: false })
+    const pieces = Readable.from(isShown ? toShown(plants) : plants, { objectMode: false })
     if (isStandard) return writeOut(pieces, terminal.output, signal)
     await makeFile(file, 'replace', signal, (draft) => {
       const gzip = file.endsWith('.gz') ? [createGzip()] : []
@@ -69,7 +69,8 @@ export async function exportPlants(
     await withExistingStore(config, (store) => withSnapshot(store, write))
   } catch (error) {
     throwIfStopped(signal, describeStop(file))
-    throw toExportFailure(error)
+    if (!(error instanceof Failure)) throw error
+    throw new CommandFailed(exitCodes.inputOutput, `The export is incomplete: ${error.message}`)
   } finally {
     progress.stop()
   }
@@ -90,14 +91,7 @@ function toExportForm(path: string, flags: ExportFlags): ExportForm {
   return { format, spreadsheet, delimiter: delimiter ?? (isTabbed ? delimiters.tab : undefined) }
 }
 
-/** What a terminal shows: it obeys no name. A file or a pipe gets every character as it is. */
-async function* toPrintableLines(pieces: AsyncIterable<string>): AsyncGenerator<string> {
-  for await (const piece of pieces) yield piece.split('\n').map(toPrintable).join('\n')
-}
-
-function toExportFailure(error: unknown): unknown {
-  if (error instanceof Failure) {
-    return new CommandFailed(exitCodes.inputOutput, `The export is incomplete: ${error.message}`)
-  }
-  return error
+/** A terminal must not obey a name. A file or a pipe gets every character as it is. */
+async function* toShown(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+  for await (const piece of pieces) yield toPrintableLines(piece)
 }

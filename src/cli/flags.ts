@@ -10,6 +10,9 @@ export const servedDatabaseFlag = [
   'sqlite:PATH, sqlite::memory: or postgres://… (DATABASE_URL, sqlite:data/plant-store.db)',
 ] as const
 
+/** The address of a store in memory. */
+export const inMemory = 'sqlite::memory:'
+
 export const createFlag = ['--create', 'make the store where there is none'] as const
 
 export const quietFlag = ['--quiet', 'show no progress'] as const
@@ -18,6 +21,16 @@ export const jsonFlag = ['--json', 'print JSON'] as const
 
 export interface JsonFlags {
   readonly json?: boolean
+}
+
+/** The names in a list with commas, in the order of all names; undefined if one is unknown. */
+export function pickNames<Name extends string>(
+  list: string,
+  all: readonly Name[],
+): Name[] | undefined {
+  const wanted = list.split(',').map((part) => part.trim())
+  const isKnown = wanted.every((name) => (all as readonly string[]).includes(name))
+  return isKnown ? all.filter((name) => wanted.includes(name)) : undefined
 }
 
 /** How to keep a password out of the list of processes. */

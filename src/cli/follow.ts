@@ -7,17 +7,16 @@ import { toCursor, toPosition } from '../journal/position.ts'
 import { findTrimTime } from '../journal/trim.ts'
 import { repeat } from '../repeat.ts'
 import { locateStore } from '../store/locate.ts'
-import type { StoreLocation } from '../store/open.ts'
+import { openStore, type StoreLocation } from '../store/open.ts'
 import { type Followed, followTokenId, type Position, type Store } from '../store/store.ts'
-import { readOperatorToken } from '../tokens/operator-token.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { Overtaken, type Written, writeChanges } from './follower.ts'
 import { tuneHeapForRows } from './memory.ts'
 import { toCount } from './progress.ts'
-import { explainService, openClient } from './service.ts'
+import { explainService, findToken, openClient } from './service.ts'
 import { stopOnSignal } from './signals.ts'
-import { openAs, requirePersistent, toName } from './stores.ts'
-import { describePlainHttp, type Terminal, toPrintable } from './terminal.ts'
+import { exists, requirePersistent, toName } from './stores.ts'
+import { type Terminal, toPrintable, warnOfPlainHttp } from './terminal.ts'
 
 export interface FollowFlags {
   readonly from: string
@@ -42,13 +41,15 @@ export async function follow(
   tuneHeapForRows()
   const config = readConfig({}, env)
   const to = toDestination(flags, env)
-  const token = toToken(flags, config)
+  const missing = '--from needs a token: set PLANT_STORE_TOKEN or --token-file.'
+  const token = findToken(flags, config, missing)
   const client = openClient({ url: flags.from, token }, 'from')
   const source = new URL(flags.from).href.replace(/\/+$/, '')
-  const warning = describePlainHttp('the token and the plants', source)
-  if (warning !== undefined) terminal.tell(warning)
+  warnOfPlainHttp(terminal, 'the token and the plants', source)
   const signal = stopOnSignal()
-  const store = await openAs('--to', to)
+  if (!exists(to)) await requireService(client, source, signal)
+  if (signal.aborted) return
+  const store = await openStore(to)
   const bound = boundJournal(store, config.journalMaxBytes)
   // Only services trim, and none may be running on a copy. What fails is tried again.
   const stopTrimming = repeat(
@@ -70,18 +71,17 @@ export async function follow(
 function toDestination({ to }: FollowFlags, env: Environment): StoreLocation {
   const { location, mistake } = locateStore('--to', to, env)
   if (location === undefined) throw new WrongConfig([mistake])
-  requirePersistent(location, '--to')
+  requirePersistent(location)
   return location
 }
 
-function toToken({ tokenFile }: FollowFlags, { operatorToken }: Config): string {
-  if (tokenFile !== undefined) {
-    const { token, mistake } = readOperatorToken(undefined, tokenFile)
-    if (token !== undefined) return token
-    throw new WrongConfig([`${mistake}`.replace('PLANT_STORE_TOKEN_FILE', '--token-file')])
+/** Makes sure that the service answers, so that a failed first start leaves no store behind. */
+async function requireService(client: PlantStore, url: string, signal: AbortSignal): Promise<void> {
+  try {
+    await client.position({ signal })
+  } catch (error) {
+    if (!signal.aborted) throw explainService(error, url)
   }
-  if (operatorToken !== undefined) return operatorToken
-  throw new WrongConfig(['--from needs a token: set PLANT_STORE_TOKEN or --token-file.'])
 }
 
 async function trim(store: Store, keepBound: () => Promise<void>, config: Config): Promise<void> {
@@ -173,7 +173,7 @@ async function keepTrue({ client, store, to, source, status, signal }: Pair): Pr
         error instanceof Overtaken ||
         (error instanceof PlantStoreError && (error.status === undefined || error.status >= 500))
       const hasBegun = isTemporary && (await store.readFollowed().catch(() => true)) !== undefined
-      if (!hasBegun) throw error instanceof PlantStoreError ? explainService(error, source) : error
+      if (!hasBegun) throw explainService(error, source)
       status.fail(error)
       mayBeOvertaken = !(error instanceof Overtaken)
       await sleep(retryMs, undefined, { signal }).catch(() => {})

@@ -8,7 +8,7 @@ import { toJson } from '../json/write.ts'
 import type { BatchBounds, Put } from '../transfer/batches.ts'
 import type { Outcome } from '../transfer/outcome.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import { explainService, maxMessageCharacters, openClient } from './service.ts'
+import { explainService, maxMessageCharacters, openClient, type Service } from './service.ts'
 
 /** Where an import puts its plants. */
 export interface Target {
@@ -31,19 +31,14 @@ const lastAnswersMs = 5_000
 const maxAnswerBytes = 1024 * 1024
 
 /** A running service as the target of an import. */
-export function openHttpTarget(
-  address: string,
-  token: string,
-  rule: ConflictRule,
-  stop: AbortSignal,
-): Target {
+export function openHttpTarget(service: Service, rule: ConflictRule, stop: AbortSignal): Target {
   let isReached = false
   const onReached = () => {
     isReached = true
   }
-  const first = toClient(address, token, firstRetries, onReached)
-  const later = toClient(address, token, laterRetries, onReached)
-  const url = address.replace(/\/+$/, '')
+  const first = toClient(service, firstRetries, onReached)
+  const later = toClient(service, laterRetries, onReached)
+  const url = service.url.replace(/\/+$/, '')
   const controller = new AbortController()
   let timer: NodeJS.Timeout | undefined
   // Only the answers of the service say which plants it has stored.
@@ -85,7 +80,7 @@ export function openHttpTarget(
   }
 }
 
-function toClient(url: string, token: string, retries: number, onReached: () => void): PlantStore {
+function toClient(service: Service, retries: number, onReached: () => void): PlantStore {
   const send: typeof fetch = async (input, init) => {
     try {
       const response = await fetch(input, init)
@@ -96,7 +91,7 @@ function toClient(url: string, token: string, retries: number, onReached: () => 
       throw error
     }
   }
-  return openClient({ url, token, retries, fetch: send })
+  return openClient({ ...service, retries, fetch: send })
 }
 
 /** Whether no connection was made at all. */

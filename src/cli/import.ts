@@ -21,14 +21,14 @@ import {
 } from '../transfer/tally.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { type FileForm, type Input, toForm, withInput } from './files.ts'
-import type { Target } from './import-http.ts'
+import { openHttpTarget, type Target } from './import-http.ts'
 import { tuneHeapForRows } from './memory.ts'
-import { formatNumber, startProgress } from './progress.ts'
+import { formatNumber, type Progress, startProgress } from './progress.ts'
 import { openRejects, requireRejectsFile } from './rejects.ts'
 import { findService, type ServiceFlags } from './service.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { requireExistingOrNamed, toName } from './stores.ts'
-import { describePlainHttp, type Terminal } from './terminal.ts'
+import { type Terminal, warnOfPlainHttp } from './terminal.ts'
 
 interface ImportFlags extends ServiceFlags {
   readonly format?: string
@@ -63,55 +63,35 @@ interface Source {
 }
 
 async function importInput(
-  { form, input, signal }: Source,
+  source: Source,
   flags: ImportFlags,
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
-  if (flags.rejects !== undefined) {
-    requireRejectsFile(flags.rejects, input, config.storeLocation)
-  }
-  const target = await openTarget(flags, config, signal)
-  const warning =
-    flags.url && !flags.dryRun && describePlainHttp('the token and the plants', flags.url)
-  if (warning) terminal.tell(warning)
-  const { bounds } = target
+  const { input, signal } = source
+  if (flags.rejects !== undefined) requireRejectsFile(flags.rejects, input, config.storeLocation)
+  const target = await openTarget(flags, config, terminal, signal)
   const tally = newTally()
   const startedAt = performance.now()
   const progress = startProgress('import', 'lines', terminal, flags)
-  const reader = buildReader(form.format, form.delimiter)
-  let failure: { readonly error: unknown } | undefined
+  let failure: unknown
   try {
-    const entries = readPlants(decompress(input.chunks), reader, linesOfFiles)
-    const batches = toBatches(refuseOtherFormats(entries, form), bounds)
-    const rejects = await openRejects(flags.rejects, form, reader.header, progress)
-    await putBatches(batches, target.put, bounds, signal, {
-      async onSettled(settled, outcomes) {
-        countSettled(tally, settled, outcomes)
-        for (const [index, { refusal }] of outcomes.entries()) {
-          if (refusal !== undefined) await rejects.add(settled[index] as Entry, refusal.message)
-        }
-        progress.report(tally.lastLine, input.part())
-      },
-      onFailed: (failed, error) => countFailed(tally, failed, error),
-    }).finally(rejects.close)
+    await putPlants(source, target, tally, flags, progress)
   } catch (error) {
     // A signal also ends the reading of the file.
-    if (!signal.aborted) failure = { error: toImportFailure(error, tally) }
+    if (!signal.aborted) failure = toImportFailure(error, tally)
   } finally {
     progress.stop()
     await target.close()
   }
-  const isWhole = failure === undefined && !signal.aborted
   const rejected = countRefused(tally)
   const hasNews =
-    failure === undefined ? !isWhole || !flags.quiet || rejected > 0 : countLines(tally) > 0
+    failure === undefined ? signal.aborted || !flags.quiet || rejected > 0 : countLines(tally) > 0
   if (hasNews) {
-    const state = flags.dryRun ? 'dry run' : isWhole ? 'whole' : 'so far'
-    const { rejects } = flags
-    terminal.tell(describeReport(tally, target.name, { state, rejects, startedAt }))
+    const soFar = failure === undefined && !signal.aborted ? '' : 'so far '
+    terminal.tell(describeReport(tally, `${soFar}into ${target.name}`, startedAt, flags))
   }
-  if (failure !== undefined) throw failure.error
+  if (failure !== undefined) throw failure
   throwIfStopped(
     signal,
     `Stopped after line ${tally.lastLine}. ${describeFailed(tally)}${howToContinue}`,
@@ -119,21 +99,45 @@ async function importInput(
   if (rejected > 0) throw new CommandFailed(exitCodes.data, '')
 }
 
+/** Puts the plants of the file into the target, and counts their outcomes. */
+async function putPlants(
+  { form, input, signal }: Source,
+  { put, bounds }: Target,
+  tally: Tally,
+  flags: ImportFlags,
+  progress: Progress,
+): Promise<void> {
+  const reader = buildReader(form.format, form.delimiter)
+  const entries = readPlants(decompress(input.chunks), reader, linesOfFiles)
+  const batches = toBatches(refuseOtherFormats(entries, form), bounds)
+  const rejects = await openRejects(flags.rejects, form, reader.header, progress)
+  await putBatches(batches, put, bounds, signal, {
+    async onSettled(settled, outcomes) {
+      countSettled(tally, settled, outcomes)
+      for (const [index, { refusal }] of outcomes.entries()) {
+        if (refusal !== undefined) await rejects.add(settled[index] as Entry, refusal.message)
+      }
+      progress.report(tally.lastLine, input.part())
+    },
+    onFailed: (failed, error) => countFailed(tally, failed, error),
+  }).finally(rejects.close)
+}
+
 /** The store of the configuration, or a running service where `--url` names one. */
 async function openTarget(
   flags: ImportFlags,
   config: Config,
+  terminal: Terminal,
   signal: AbortSignal,
 ): Promise<Target> {
-  const { onConflict, create, dryRun } = flags
-  if (dryRun) return dryTarget
+  if (flags.dryRun) return dryTarget
   const service = findService(flags, config)
   if (service === undefined) {
-    requireExistingOrNamed(config, { create })
-    return openStoreTarget(config, onConflict)
+    requireExistingOrNamed(config, flags)
+    return openStoreTarget(config, flags.onConflict)
   }
-  const { openHttpTarget } = await import('./import-http.ts')
-  return openHttpTarget(service.url, service.token, onConflict, signal)
+  warnOfPlainHttp(terminal, 'the token and the plants', service.url)
+  return openHttpTarget(service, flags.onConflict, signal)
 }
 
 /** A file that does not begin with an object is another format: one message, not one per line. */
@@ -159,12 +163,14 @@ function explainFormat(text: string): string {
   return `This is not NDJSON, which has one JSON object per line. ${hint}`
 }
 
+const bounds = { entries: 2_000, characters: 256 * 1024, inFlight: 2 }
+
 /** The store of the configuration as the target of an import. */
 async function openStoreTarget(config: Config, rule: ConflictRule): Promise<Target> {
   const store = await openStore(config.storeLocation)
   return {
     name: toName(config.storeLocation),
-    bounds: { entries: 2_000, characters: 256 * 1024, inFlight: 2 },
+    bounds,
     async put(plants) {
       const outcomes = await store.importPlants(plants, toOnConflict(rule))
       return outcomes.map((outcome) => toOutcome(outcome, rule))
@@ -176,33 +182,27 @@ async function openStoreTarget(config: Config, rule: ConflictRule): Promise<Targ
 /** The target of a dry run: takes every plant, and stores none. */
 const dryTarget: Target = {
   name: 'nothing',
-  bounds: { entries: 2_000, characters: 256 * 1024, inFlight: 1 },
+  bounds,
   put: async (plants) => plants.map(() => ({ kind: 'stored' })),
   async close() {},
-}
-
-interface ReportOptions {
-  readonly state: 'whole' | 'so far' | 'dry run'
-  readonly rejects: string | undefined
-  readonly startedAt: number
 }
 
 /** The last line of an import: the number of lines with each outcome. */
 function describeReport(
   tally: Tally,
-  target: string,
-  { state, rejects, startedAt }: ReportOptions,
+  where: string,
+  startedAt: number,
+  { dryRun, rejects }: ImportFlags,
 ): string {
   const seconds = (performance.now() - startedAt) / 1000
   const hasFile = rejects !== undefined && countRefused(tally) > 0
   const hint = hasFile ? ` The rejected lines are in ${rejects}.` : ''
   const speed = `(${seconds.toFixed(1)} s, ${formatNumber(Math.round(countLines(tally) / seconds))}/s)`
-  if (state === 'dry run') {
+  if (dryRun) {
     const { stored, invalid } = tally.counts
     return `Checked, and stored nothing: ${formatNumber(stored)} valid, ${formatNumber(invalid)} invalid ${speed}.${hint}`
   }
-  const soFar = state === 'so far' ? 'so far ' : ''
-  return `Imported ${soFar}into ${target}: ${describeCounts(tally)} ${speed}.${hint}`
+  return `Imported ${where}: ${describeCounts(tally)} ${speed}.${hint}`
 }
 
 const howToContinue = 'Run the same command again to continue: stored lines are recognised.'

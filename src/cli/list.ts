@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream'
-import { PlantStoreError } from '../../client/index.ts'
 import { type Config, WrongConfig } from '../config.ts'
 import { limits } from '../contract/limits.ts'
 import type { Order } from '../contract/parameters.ts'
@@ -13,7 +12,7 @@ import type { JsonFlags } from './flags.ts'
 import { explainService, findService, openClient, type ServiceFlags } from './service.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { withExistingStore } from './stores.ts'
-import { describePlainHttp, type Terminal, toPrintable } from './terminal.ts'
+import { type Terminal, toPrintable, warnOfPlainHttp } from './terminal.ts'
 
 /** Which plants are listed. */
 interface Query {
@@ -51,14 +50,13 @@ export async function listPlants(
     if (service === undefined) {
       await withExistingStore(config, (store) => print(walkStore(store, flags)))
     } else {
-      const warning = describePlainHttp('the token and the plants', service.url)
-      if (warning) terminal.tell(warning)
+      warnOfPlainHttp(terminal, 'the token and the plants', service.url)
       const { name, tag, order } = flags
       await print(openClient(service).list({ name, tag, order, signal }))
     }
   } catch (error) {
     throwIfStopped(signal, 'Stopped.')
-    throw error instanceof PlantStoreError ? explainService(error, flags.url ?? '') : error
+    throw explainService(error, flags.url ?? '')
   }
   if (!isAnyFound && !flags.json) terminal.tell('No plant was found.')
 }

@@ -12,16 +12,16 @@ import {
   toPlant,
 } from '../store/store.ts'
 import { isSubjectId } from '../tokens/issuer.ts'
+import type { JsonFlags } from './flags.ts'
 import { stopOnSignal } from './signals.ts'
 import { withExistingStore } from './stores.ts'
 import { type Terminal, toPrintable } from './terminal.ts'
 
-interface LogFlags {
+interface LogFlags extends JsonFlags {
   readonly plant?: string
   readonly token?: string
   readonly since?: string
   readonly follow?: boolean
-  readonly json?: boolean
 }
 
 /** Which changes are shown. */
@@ -160,11 +160,7 @@ async function buildTokenNames(store: Store): Promise<TokenNames> {
   return {
     refresh,
     isUnknown: (id) =>
-      id !== undefined &&
-      id !== followTokenId &&
-      !isOperator(id) &&
-      !isSubjectId(id) &&
-      !names.has(id),
+      id !== undefined && id !== followTokenId && !isSubjectId(id) && nameOf(id) === null,
     nameOf,
     describe(id) {
       if (id === undefined) return 'a command on the store'

@@ -2,7 +2,7 @@ import { Command, CommanderError } from 'commander'
 import { type Environment, WrongConfig } from '../config.ts'
 import { Failure } from '../contract/errors.ts'
 import { explainSqlite, isSqliteError } from '../store/sqlite/failures.ts'
-import { UnusableStore } from '../store/store.ts'
+import { UnreachableStore, UnusableStore } from '../store/store.ts'
 import { addCommands } from './commands.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import type { Terminal } from './terminal.ts'
@@ -24,7 +24,7 @@ export async function runProgram(
     }
     if (error instanceof UnusableStore) {
       terminal.tell(error.message)
-      return exitCodes.config
+      return error instanceof UnreachableStore ? exitCodes.unavailable : exitCodes.config
     }
     if (error instanceof CommandFailed) {
       if (error.message !== '') terminal.tell(error.message)

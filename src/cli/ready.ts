@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Config, expectedUrl, toPublicUrl, WrongConfig } from '../config.ts'
+import { type Config, requireUrl, WrongConfig } from '../config.ts'
 import { toMs } from '../contract/durations.ts'
 import { butNot } from '../contract/wrong-value.ts'
 import { toUrl } from '../service.ts'
@@ -22,7 +22,8 @@ export async function askReadiness(
   { host, port }: Pick<Config, 'host' | 'port'>,
   terminal: Terminal,
 ): Promise<void> {
-  const url = flags.url === undefined ? toUrl({ address: host, port }) : toBaseUrl(flags.url)
+  const url =
+    flags.url === undefined ? toUrl({ address: host, port }) : requireUrl('--url', flags.url)
   const deadline = performance.now() + toWaitMs(flags.wait ?? '0s')
   const pid = toPid(flags.pid)
   for (;;) {
@@ -54,12 +55,6 @@ function ask(url: string): Promise<string | undefined> {
       resolve(signal.aborted ? 'it does not answer' : message || code)
     })
   })
-}
-
-function toBaseUrl(text: string): string {
-  const url = toPublicUrl(text)
-  if (url === undefined) throw new WrongConfig([`--url must be ${expectedUrl}${butNot(text)}.`])
-  return url
 }
 
 function toWaitMs(text: string): number {

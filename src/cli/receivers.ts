@@ -1,8 +1,7 @@
 import { type Config, WrongConfig } from '../config.ts'
-import type { Delivery, Receiver } from '../store/receivers.ts'
+import type { Receiver } from '../store/receivers.ts'
 import type { Store } from '../store/store.ts'
 import type { JsonFlags } from './flags.ts'
-import { toCount } from './progress.ts'
 import { toName, withExistingStore } from './stores.ts'
 import { type Terminal, toPrintable, toTable } from './terminal.ts'
 import { toTime } from './tokens.ts'
@@ -63,56 +62,6 @@ function shorten(line: string): string {
   return shown.length <= columns ? shown : `${shown.slice(0, columns - 1)}…`
 }
 
-/** Lists the changes that a receiver did not take, and why. */
-export async function listFailures(
-  id: string,
-  flags: JsonFlags,
-  config: Config,
-  terminal: Terminal,
-): Promise<void> {
-  await withReceiver(id, config, async (receiver, store) => {
-    const views = (await store.receivers.listDeliveries(id, 'failed')).map(toFailureView)
-    if (flags.json) await terminal.print(`${JSON.stringify(views, null, 2)}\n`)
-    else if (views.length === 0) terminal.tell(await describeRest(receiver, store))
-    else await terminal.print(toFailureTable(views))
-  })
-}
-
-/** Says what is still to be delivered to a receiver without failures. */
-async function describeRest(receiver: Receiver, store: Store): Promise<string> {
-  const { id } = receiver
-  const { changes } = await countBehind(store, receiver, Date.now())
-  if (changes === 0) return `Receiver ${id} has taken every change so far.`
-  const waiting = await store.receivers.listDeliveries(id, 'waiting')
-  const retried = waiting.filter(({ attempts }) => attempts > 0).length
-  const still = `${toCount(changes, 'changes')} ${changes === 1 ? 'is' : 'are'} still to be delivered`
-  const retries = retried === 0 ? '' : `; ${retried} ${retried === 1 ? 'is' : 'are'} being retried`
-  return `Receiver ${id} has no failures. ${still}${retries}.`
-}
-
-function toFailureView({ position, type, at, attempts, lastStatus, lastError }: Delivery) {
-  return {
-    position,
-    type,
-    at: toTime(at),
-    attempts,
-    lastStatus: lastStatus ?? null,
-    lastError: lastError ?? null,
-  }
-}
-
-function toFailureTable(views: readonly ReturnType<typeof toFailureView>[]): string {
-  const titles = ['POSITION', 'TYPE', 'AT', 'ATTEMPTS', 'LAST ERROR']
-  const rows = views.map((view) => [
-    view.position,
-    view.type,
-    view.at ?? '-',
-    String(view.attempts),
-    view.lastError ?? '-',
-  ])
-  return `${toTable([titles, ...rows]).join('\n')}\n`
-}
-
 /** A receiver as `--json` shows it: never its secrets. */
 export function toReceiverView(receiver: Receiver, behind: Behind) {
   const { id, url, types, state, reason = null, createdAt, progress } = receiver
@@ -144,7 +93,7 @@ const maxCounted = 100_000
 const pageEvents = 1_000
 
 /** Counts the changes that are not delivered to a receiver yet, up to a bound. */
-async function countBehind(
+export async function countBehind(
   store: Pick<Store, 'readJournal' | 'receivers'>,
   { id, types, progress }: Receiver,
   now: number,

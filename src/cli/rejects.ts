@@ -1,10 +1,9 @@
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { explainErrno } from '../errno.ts'
 import type { StoreLocation } from '../store/open.ts'
 import type { Entry, Reader } from '../transfer/entry.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import { type FileForm, type Input, isSameFile } from './files.ts'
+import { explainWrite, type FileForm, type Input, isSameFile } from './files.ts'
 import type { Progress } from './progress.ts'
 import { isFileOfStore } from './stores.ts'
 import { toPrintable } from './terminal.ts'
@@ -32,9 +31,14 @@ const addedColumns = ['rejected_line', 'rejected_reason'] as const
 
 /** Refuses a file whose content would be lost: anything but the rejects of an earlier import. */
 export function requireRejectsFile(path: string, input: Input, location: StoreLocation): void {
-  const fault = findFault(path, input, location)
-  if (fault === undefined) return
-  throw new CommandFailed(exitCodes.cannotCreate, `--rejects ${path} ${fault}. Name another file.`)
+  try {
+    const fault = findFault(path, input, location)
+    if (fault === undefined) return
+    const message = `--rejects ${path} ${fault}. Name another file.`
+    throw new CommandFailed(exitCodes.cannotCreate, message)
+  } catch (error) {
+    throw explainWrite(`--rejects ${path}`, error)
+  }
 }
 
 function findFault(path: string, input: Input, location: StoreLocation): string | undefined {
@@ -71,20 +75,14 @@ export async function openRejects(
 ): Promise<Rejects> {
   if (path === undefined) return showRejects(progress)
   const toLine = format === 'csv' ? buildRowWriter(header) : toRejectLine
-  return writeRejects(path, await openFile(path), toLine, progress)
+  const file = await open(path, 'w', 0o600).catch(rethrow(path))
+  return writeRejects(path, file, toLine, progress)
 }
 
-async function openFile(path: string): Promise<FileHandle> {
-  try {
-    return await open(path, 'w', 0o600)
-  } catch (error) {
-    throw cannotWrite(path, error)
+function rethrow(path: string): (error: unknown) => never {
+  return (error) => {
+    throw explainWrite(`--rejects ${path}`, error)
   }
-}
-
-function cannotWrite(path: string, error: unknown): CommandFailed {
-  const message = `Cannot write --rejects ${path}: ${explainErrno(error)}.`
-  return new CommandFailed(exitCodes.cannotCreate, message, { cause: error })
 }
 
 type ToLine = (line: number, reason: string, text: string) => string
@@ -94,11 +92,7 @@ function writeRejects(path: string, file: FileHandle, toLine: ToLine, progress: 
   let unwritten = ''
 
   async function write(): Promise<void> {
-    try {
-      await file.appendFile(unwritten)
-    } catch (error) {
-      throw cannotWrite(path, error)
-    }
+    await file.appendFile(unwritten).catch(rethrow(path))
     unwritten = ''
   }
 

@@ -10,11 +10,18 @@ import { openService, type ServiceOptions, toStoreEvents } from '../service.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
 import { firstTokenRequest, issueFirstToken, issueToken } from '../tokens/issue.ts'
+import { inMemory } from './flags.ts'
 import { tuneHeap } from './memory.ts'
 import { waitForStop } from './signals.ts'
 import { noStore, requireExisting, withStore } from './stores.ts'
-import { type ErrorStream, printOrUndo, type Terminal, toPrintable } from './terminal.ts'
-import { describeStart, inMemory, mayPrintToken, type Started, toListenUrl } from './welcome.ts'
+import {
+  type ErrorStream,
+  printOrUndo,
+  type Terminal,
+  toPrintable,
+  toPrintableLines,
+} from './terminal.ts'
+import { describeStart, mayPrintToken, type Started, toListenUrl } from './welcome.ts'
 import { disconnectWorker, isWorker, joinWorkers, startWorkers } from './workers.ts'
 
 export interface ServeFlags extends Pick<Flags, 'workers'> {
@@ -25,22 +32,10 @@ export interface ServeFlags extends Pick<Flags, 'workers'> {
 }
 
 /** Runs the service until a signal, or the end of its input if that is wanted, stops it. */
-export async function serve(
-  { workers, mustExist = false, demo = false, untilStdinEnds = false }: ServeFlags,
-  config: Config,
-  terminal: Terminal,
-): Promise<void> {
+export async function serve(flags: ServeFlags, config: Config, terminal: Terminal): Promise<void> {
   tuneHeap()
-  if (demo && config.storeLocation.label !== inMemory) {
-    throw new WrongConfig(['--demo keeps its plants in memory: leave --database out.'])
-  }
-  if (config.workers > 1 && config.storeLocation.engine === 'sqlite') {
-    const name = workers === undefined ? 'WORKERS' : '--workers'
-    throw new WrongConfig([
-      `${name} above 1 needs PostgreSQL, because SQLite lets only one process write at a time. Set DATABASE_URL to postgres://….`,
-    ])
-  }
-  if (mustExist) requireExisting(config)
+  requireServable(flags, config)
+  const { mustExist = false, demo = false, untilStdinEnds = false } = flags
   const socket = isWorker ? undefined : await reservePort(config)
   const logger = openLogger(config.logLevel, terminal.errors)
   let isNewStore = false
@@ -69,6 +64,21 @@ export async function serve(
     socket?.close()
     await serveTogether(config, logger, announce, onNewStore, input)
   }
+}
+
+/** Refuses flags that do not suit the store. */
+function requireServable({ workers, mustExist, demo }: ServeFlags, config: Config): void {
+  const { label, engine, setting } = config.storeLocation
+  if (demo && label !== inMemory) {
+    throw new WrongConfig(['--demo keeps its plants in memory: leave --database out.'])
+  }
+  if (config.workers > 1 && engine === 'sqlite') {
+    const name = workers === undefined ? 'WORKERS' : '--workers'
+    throw new WrongConfig([
+      `${name} above 1 needs PostgreSQL, because SQLite lets only one process write at a time. Set ${setting} to postgres://….`,
+    ])
+  }
+  if (mustExist) requireExisting(config)
 }
 
 type Announce = (store: Store, url: string) => Promise<void>
@@ -122,7 +132,7 @@ async function serveTogether(
   if (url !== undefined) {
     try {
       logListening(logger, url, config)
-      await withStore(config, (store) => announce(store, url))
+      await withStore(config.storeLocation, (store) => announce(store, url))
     } catch (error) {
       await workers.stop()
       throw error
@@ -138,22 +148,16 @@ async function announceStart(
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
-  const print = (firstToken: string | undefined) =>
-    terminal.print(describeStart({ ...started, firstToken }, config, terminal))
+  const describe = (firstToken: string | undefined) =>
+    describeStart({ ...started, firstToken }, config, terminal)
   // The token of a demo is worthless after it, so systemd may keep it.
   const mayPrint = demo || mayPrintToken(config, terminal)
   const needsToken = config.operatorToken === undefined && mayPrint
   // Made only now, so that a failed start leaves no token that nobody has seen.
   const issue = () => (demo ? issueToken(store, firstTokenRequest) : issueFirstToken(store))
   const first = needsToken ? await issue() : undefined
-  if (first === undefined) {
-    await print(undefined)
-    return
-  }
-  await printOrUndo(
-    () => print(first.token),
-    () => store.deleteTokens([first.record.id]),
-  )
+  if (first === undefined) return terminal.print(describe(undefined))
+  await printOrUndo(terminal, describe(first.token), () => store.deleteTokens([first.record.id]))
 }
 
 /** Their ids leave 1 free for the plant that the printed command stores. */
@@ -269,8 +273,4 @@ function toReadable(entry: Record<string, unknown>, output: ErrorStream): string
   ]
   const trace = stack === undefined ? [] : String(stack).split('\n')
   return [parts.join(' '), ...trace.map((line) => `    ${toPrintable(line)}`), ''].join('\n')
-}
-
-function toPrintableLines(text: string): string {
-  return text.split('\n').map(toPrintable).join('\n')
 }

@@ -1,6 +1,8 @@
-import { PlantStore, type PlantStoreError, type PlantStoreOptions } from '../../client/index.ts'
+import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../../client/index.ts'
 import { type Config, WrongConfig } from '../config.ts'
 import { type ErrorNumber, Failure } from '../contract/errors.ts'
+import { explainErrno } from '../errno.ts'
+import { readTokenFile } from '../tokens/operator-token.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 
 /** The flags of commands that use a running service instead of a store. */
@@ -11,7 +13,8 @@ export interface ServiceFlags {
 
 export const maxMessageCharacters = 300
 
-interface Service {
+/** A running service, and the token for it. */
+export interface Service {
   readonly url: string
   readonly token: string
 }
@@ -27,6 +30,26 @@ export function findService({ url, token }: ServiceFlags, config: Config): Servi
   throw new WrongConfig(['--url needs a token: set PLANT_STORE_TOKEN or --token.'])
 }
 
+/** The token for a service: of a flag, of a file or of the environment. */
+export function findToken(
+  { token, tokenFile }: { readonly token?: string; readonly tokenFile?: string },
+  config: Config,
+  missing: string,
+): string {
+  const found = tokenFile === undefined ? (token ?? config.operatorToken) : readToken(tokenFile)
+  if (found === undefined) throw new WrongConfig([missing])
+  if (/^[!-~]+$/.test(found)) return found
+  throw new WrongConfig(['The token must consist of visible ASCII characters.'])
+}
+
+function readToken(path: string): string {
+  try {
+    return readTokenFile(path).trim()
+  } catch (error) {
+    throw new WrongConfig([`--token-file: cannot read ${path}: ${explainErrno(error)}.`])
+  }
+}
+
 /** A client with options that come from flags. */
 export function openClient(options: PlantStoreOptions, urlFlag = 'url'): PlantStore {
   try {
@@ -37,8 +60,9 @@ export function openClient(options: PlantStoreOptions, urlFlag = 'url'): PlantSt
   }
 }
 
-/** Why a service failed a command. */
-export function explainService(failure: PlantStoreError, url: string): CommandFailed {
+/** Why a service failed a command. Returns an error that is not of the client as it is. */
+export function explainService(failure: unknown, url: string): unknown {
+  if (!(failure instanceof PlantStoreError)) return failure
   const { status, error } = failure
   const message = failure.message.slice(0, maxMessageCharacters)
   if (status === 401 || status === 403) {

@@ -2,19 +2,19 @@ import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Config, WrongConfig } from '../config.ts'
 import { examineStore, openStore, type StoreLocation } from '../store/open.ts'
-import { type Snapshot, type Store, type StoreEvents, UnusableStore } from '../store/store.ts'
+import type { Snapshot, Store, StoreEvents } from '../store/store.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { isSameFile } from './files.ts'
-import type { JsonFlags } from './flags.ts'
+import { inMemory, type JsonFlags } from './flags.ts'
 import { type Terminal, toPrintable } from './terminal.ts'
 
-/** Opens the store, uses it and closes it. */
+/** Opens a store, uses it and closes it. */
 export async function withStore<Value>(
-  { storeLocation }: Pick<Config, 'storeLocation'>,
+  location: StoreLocation,
   use: (store: Store) => Promise<Value>,
   events: Partial<StoreEvents> = {},
 ): Promise<Value> {
-  const store = await openStore(storeLocation, events)
+  const store = await openStore(location, events)
   try {
     return await use(store)
   } finally {
@@ -22,13 +22,13 @@ export async function withStore<Value>(
   }
 }
 
-/** The same for a store that must exist. */
+/** The same for the store of the configuration, which must exist. */
 export async function withExistingStore<Value>(
   config: Config,
   use: (store: Store) => Promise<Value>,
 ): Promise<Value> {
   requireExisting(config)
-  return withStore(config, use, {
+  return withStore(config.storeLocation, use, {
     onNew() {
       throw noStore(config)
     },
@@ -49,13 +49,10 @@ export async function withSnapshot<Value>(
 }
 
 /** Refuses a store in memory: it belongs to one process, and no command can reach it. */
-export function requirePersistent(
-  location: StoreLocation,
-  flag = '--database or DATABASE_URL',
-): void {
-  if (location.label !== 'sqlite::memory:') return
+export function requirePersistent({ label, setting }: StoreLocation): void {
+  if (label !== inMemory) return
   throw new WrongConfig([
-    `A store in memory belongs to the process that opened it. Name a store on disk with ${flag}.`,
+    `A store in memory belongs to the process that opened it. Name a store on disk with ${setting}.`,
   ])
 }
 
@@ -63,12 +60,12 @@ export function requirePersistent(
  * Refuses a path without a store, for commands that never make one. An empty file or database is
  * noticed when it is opened.
  */
-export function requireExisting({ storeLocation }: Config): void {
-  requirePersistent(storeLocation)
-  if (!exists(storeLocation)) throw noStore({ storeLocation })
+export function requireExisting(config: Config): void {
+  requirePersistent(config.storeLocation)
+  if (!exists(config.storeLocation)) throw noStore(config)
 }
 
-export function noStore({ storeLocation }: Pick<Config, 'storeLocation'>): WrongConfig {
+export function noStore({ storeLocation }: Config): WrongConfig {
   return new WrongConfig([
     `There is no store at ${toPath(storeLocation)}. Run the command in the folder of the service, or name the store with --database or DATABASE_URL.`,
   ])
@@ -120,20 +117,6 @@ export function isFileOfStore(path: string, location: StoreLocation): boolean {
   return ['', '-wal', '-shm', '-journal', '-reserve'].some((suffix) =>
     isSameFile(path, location.path + suffix),
   )
-}
-
-/** Opens a store whose messages name the flag that the operator has set. */
-export async function openAs(
-  flag: '--from' | '--to',
-  location: StoreLocation,
-  events: Partial<StoreEvents> = {},
-): Promise<Store> {
-  try {
-    return await openStore(location, events)
-  } catch (error) {
-    if (!(error instanceof UnusableStore)) throw error
-    throw new UnusableStore(error.message.replaceAll('DATABASE_URL', flag), { cause: error })
-  }
 }
 
 /** Examines a store, and says what to do. Ends with 1 where there is something to do. */

@@ -80,21 +80,27 @@ export function toPrintable(text: string): string {
   )
 }
 
-/** A warning about what goes to another machine unencrypted; undefined if nothing does. */
-export function describePlainHttp(what: string, address: string): string | undefined {
-  const url = URL.parse(address)
-  if (url?.protocol !== 'http:' || isLoopback(url.hostname)) return undefined
-  // The rest of the address may hold a secret.
-  return `Warning: ${what} go to ${url.host} over plain HTTP, where others can read them. Use https.`
+/** The same for several lines. */
+export function toPrintableLines(text: string): string {
+  return text.split('\n').map(toPrintable).join('\n')
 }
 
-/** Prints a secret. If that fails, the secret is undone, because nobody has seen it. */
+/** Warns about what goes to another machine unencrypted. */
+export function warnOfPlainHttp({ tell }: Terminal, what: string, address: string): void {
+  const url = URL.parse(address)
+  if (url?.protocol !== 'http:' || isLoopback(url.hostname)) return
+  // The rest of the address may hold a secret.
+  tell(`Warning: ${what} go to ${url.host} over plain HTTP, where others can read them. Use https.`)
+}
+
+/** Prints a text with a secret. If that fails, nobody has seen the secret, and it is undone. */
 export async function printOrUndo(
-  print: () => Promise<void>,
+  { print }: Terminal,
+  text: string,
   undo: () => Promise<unknown>,
 ): Promise<void> {
   try {
-    await print()
+    await print(text)
   } catch (error) {
     await undo()
     throw error

@@ -6,7 +6,7 @@ import type { Store, TokenRecord } from '../store/store.ts'
 import { hashToken, isWellFormed, tokenPrefix } from '../tokens/format.ts'
 import { issueToken, type TokenRequest } from '../tokens/issue.ts'
 import { standardStream } from './files.ts'
-import type { JsonFlags } from './flags.ts'
+import { type JsonFlags, pickNames } from './flags.ts'
 import { toCount } from './progress.ts'
 import {
   requireExisting,
@@ -19,12 +19,11 @@ import { type InputStream, printOrUndo, type Terminal, toPrintable, toTable } fr
 
 const maxNameLength = 200
 
-interface CreateFlags {
+interface CreateFlags extends JsonFlags {
   readonly name: string
   readonly scope?: string
   readonly expires?: string
   readonly create?: boolean
-  readonly json?: boolean
 }
 
 /** Makes a token and prints it alone on standard output, so that `TOKEN=$(…)` works. */
@@ -36,13 +35,10 @@ export async function createToken(
   const now = Date.now()
   const request = toRequest(flags, now)
   requireExistingOrNamed(config, flags)
-  await withStore(config, async (store) => {
+  await withStore(config.storeLocation, async (store) => {
     const { token, record } = await issueToken(store, request, now)
     const text = flags.json ? JSON.stringify({ token, ...toView(record) }, null, 2) : token
-    await printOrUndo(
-      () => terminal.print(`${text}\n`),
-      () => store.deleteTokens([record.id]),
-    )
+    await printOrUndo(terminal, `${text}\n`, () => store.deleteTokens([record.id]))
     const noun = record.scopes.length === 1 ? 'scope' : 'scopes'
     const end = record.expiresAt ? `expires at ${toTime(record.expiresAt)}` : 'does not expire'
     terminal.tell(
@@ -56,10 +52,10 @@ function toRequest({ name, scope, expires }: CreateFlags, now: number): TokenReq
   if (name.length === 0 || name.length > maxNameLength || /\p{C}/u.test(name)) {
     mistakes.push(`--name must have 1 to ${maxNameLength} printable characters.`)
   }
-  const wanted: readonly string[] = scope?.split(',').map((part) => part.trim()) ?? plantScopes
-  if (!wanted.every((part) => (scopes as readonly string[]).includes(part))) {
+  const wanted = scope === undefined ? plantScopes : pickNames(scope, scopes)
+  if (wanted === undefined) {
     mistakes.push(
-      `--scope must be one or more of ${scopes.join(', ')}, separated by commas${butNot(wanted.join(','))}.`,
+      `--scope must be one or more of ${scopes.join(', ')}, separated by commas${butNot(`${scope}`)}.`,
     )
   }
   const expiresAt = expires === undefined ? undefined : toExpiry(expires, now)
@@ -69,7 +65,7 @@ function toRequest({ name, scope, expires }: CreateFlags, now: number): TokenReq
   if (mistakes.length > 0) throw new WrongConfig(mistakes)
   return {
     name,
-    scopes: scopes.filter((known) => wanted.includes(known)),
+    scopes: wanted ?? [],
     lifetimeMs: expiresAt === undefined ? undefined : expiresAt - now,
   }
 }

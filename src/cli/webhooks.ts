@@ -2,25 +2,35 @@ import { randomUUID } from 'node:crypto'
 import { type Config, WrongConfig } from '../config.ts'
 import { testEvent, type WebhookType, webhookTypes } from '../contract/webhooks.ts'
 import { findEvent } from '../journal/reader.ts'
-import { maxReceivers, type ReceiverStore } from '../store/receivers.ts'
+import {
+  type Delivery,
+  maxReceivers,
+  type Receiver,
+  type ReceiverStore,
+} from '../store/receivers.ts'
 import { type Store, toPlant } from '../store/store.ts'
 import { deliver } from '../webhooks/delivery.ts'
 import { findUrlMistake, newReceiver, newSecret, rotationMs } from '../webhooks/receiver.ts'
 import { defaultSettings } from '../webhooks/settings.ts'
 import { openTransport } from '../webhooks/transport.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import type { JsonFlags } from './flags.ts'
+import { type JsonFlags, pickNames } from './flags.ts'
 import { toCount } from './progress.ts'
-import { requireJournal, toReceiverView, unknownReceiver, withReceiver } from './receivers.ts'
+import {
+  countBehind,
+  requireJournal,
+  toReceiverView,
+  unknownReceiver,
+  withReceiver,
+} from './receivers.ts'
 import { requireExistingOrNamed, toName, withStore } from './stores.ts'
-import { describePlainHttp, printOrUndo, type Terminal } from './terminal.ts'
+import { printOrUndo, type Terminal, toTable, warnOfPlainHttp } from './terminal.ts'
 import { toTime } from './tokens.ts'
 
-interface AddFlags {
+interface AddFlags extends JsonFlags {
   readonly types?: string
   readonly from?: string
   readonly create?: boolean
-  readonly json?: boolean
 }
 
 /** Adds a receiver and prints its secret alone on standard output. */
@@ -32,7 +42,7 @@ export async function addReceiver(
 ): Promise<void> {
   const types = toTypes(url, flags)
   requireExistingOrNamed(config, flags)
-  await withStore(config, async (store) => {
+  await withStore(config.storeLocation, async (store) => {
     const end = await requireJournal(store, config)
     const position = await toBegin(store, flags.from, end)
     const receiver = newReceiver({ url, types, position })
@@ -44,30 +54,26 @@ export async function addReceiver(
     const secret = receiver.secrets.current
     const view = { secret, ...toReceiverView(receiver, { changes: 0, seconds: 0 }) }
     const text = flags.json ? JSON.stringify(view, null, 2) : secret
-    await printOrUndo(
-      () => terminal.print(`${text}\n`),
-      () => store.receivers.remove(receiver.id),
-    )
+    await printOrUndo(terminal, `${text}\n`, () => store.receivers.remove(receiver.id))
     terminal.tell(
       `Receiver ${receiver.id} gets ${types.join(', ')}, signed with this secret, which is shown only once. Store: ${toName(config.storeLocation)}`,
     )
-    const warning = describePlainHttp('the changes', url)
-    if (warning !== undefined) terminal.tell(warning)
+    warnOfPlainHttp(terminal, 'the changes', url)
   })
 }
 
 /** Checks the arguments, and returns the types. */
-function toTypes(url: string, { types }: AddFlags): WebhookType[] {
+function toTypes(url: string, { types = 'plant.created' }: AddFlags): WebhookType[] {
   const mistakes: string[] = []
   const mistake = findUrlMistake(url)
   // The URL itself is not repeated: it may hold a secret.
   if (mistake !== undefined) mistakes.push(`The URL of the receiver ${mistake}.`)
-  const wanted = types?.split(',').map((part) => part.trim()) ?? ['plant.created']
-  if (!wanted.every((part) => (webhookTypes as readonly string[]).includes(part))) {
+  const wanted = pickNames(types, webhookTypes)
+  if (wanted !== undefined && mistakes.length === 0) return wanted
+  if (wanted === undefined) {
     mistakes.push(`--types must be one or more of ${webhookTypes.join(', ')}, separated by commas.`)
   }
-  if (mistakes.length > 0) throw new WrongConfig(mistakes)
-  return webhookTypes.filter((known) => wanted.includes(known))
+  throw new WrongConfig(mistakes)
 }
 
 /** The position after which a receiver begins. */
@@ -121,10 +127,7 @@ export async function rotateSecret(
     const secret = rotated.current
     const view = { id, secret, previousUntil: toTime(previousUntil) }
     const text = flags.json ? JSON.stringify(view, null, 2) : secret
-    await printOrUndo(
-      () => terminal.print(`${text}\n`),
-      () => set(secrets),
-    )
+    await printOrUndo(terminal, `${text}\n`, () => set(secrets))
     terminal.tell(
       `Receiver ${id} gets a second signature, with the old secret, until ${view.previousUntil}.`,
     )
@@ -153,6 +156,56 @@ export async function testReceiver(
   if (error !== null) {
     throw new CommandFailed(exitCodes.inputOutput, `Receiver ${id} did not take it: ${error}.`)
   }
+}
+
+/** Lists the changes that a receiver did not take, and why. */
+export async function listFailures(
+  id: string,
+  flags: JsonFlags,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  await withReceiver(id, config, async (receiver, store) => {
+    const views = (await store.receivers.listDeliveries(id, 'failed')).map(toFailureView)
+    if (flags.json) await terminal.print(`${JSON.stringify(views, null, 2)}\n`)
+    else if (views.length === 0) terminal.tell(await describeRest(receiver, store))
+    else await terminal.print(toFailureTable(views))
+  })
+}
+
+/** Says what is still to be delivered to a receiver without failures. */
+async function describeRest(receiver: Receiver, store: Store): Promise<string> {
+  const { id } = receiver
+  const { changes } = await countBehind(store, receiver, Date.now())
+  if (changes === 0) return `Receiver ${id} has taken every change so far.`
+  const waiting = await store.receivers.listDeliveries(id, 'waiting')
+  const retried = waiting.filter(({ attempts }) => attempts > 0).length
+  const still = `${toCount(changes, 'changes')} ${changes === 1 ? 'is' : 'are'} still to be delivered`
+  const retries = retried === 0 ? '' : `; ${retried} ${retried === 1 ? 'is' : 'are'} being retried`
+  return `Receiver ${id} has no failures. ${still}${retries}.`
+}
+
+function toFailureView({ position, type, at, attempts, lastStatus, lastError }: Delivery) {
+  return {
+    position,
+    type,
+    at: toTime(at),
+    attempts,
+    lastStatus: lastStatus ?? null,
+    lastError: lastError ?? null,
+  }
+}
+
+function toFailureTable(views: readonly ReturnType<typeof toFailureView>[]): string {
+  const titles = ['POSITION', 'TYPE', 'AT', 'ATTEMPTS', 'LAST ERROR']
+  const rows = views.map((view) => [
+    view.position,
+    view.type,
+    view.at ?? '-',
+    String(view.attempts),
+    view.lastError ?? '-',
+  ])
+  return `${toTable([titles, ...rows]).join('\n')}\n`
 }
 
 /** Sends every failure again, or one change of the journal. */

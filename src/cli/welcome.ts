@@ -1,8 +1,7 @@
 import { type Config, defaultDatabaseUrl } from '../config.ts'
 import { isLoopback } from '../contract/loopback.ts'
+import { inMemory } from './flags.ts'
 import type { Terminal } from './terminal.ts'
-
-export const inMemory = 'sqlite::memory:'
 
 /** A service that has just started. */
 export interface Started {

@@ -13,7 +13,7 @@ export function locateStore(
   url: string,
   env: Readonly<Record<string, string | undefined>>,
 ): Located {
-  const location = toStoreLocation(url)
+  const location = toStoreLocation(url, setting)
   if (location === undefined) return { mistake: `${setting} ${describeMistake(url)}.` }
   if (location.engine === 'sqlite') return { location }
   const found = addPassword(location.url, env)

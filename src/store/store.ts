@@ -237,3 +237,6 @@ export class UnusableStore extends Error {
     this.name = 'UnusableStore'
   }
 }
+
+/** No server of the store can be used now. Later one may be. */
+export class UnreachableStore extends UnusableStore {}

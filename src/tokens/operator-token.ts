@@ -24,7 +24,7 @@ export function readOperatorToken(
     return { mistake: 'Set PLANT_STORE_TOKEN or PLANT_STORE_TOKEN_FILE, not both.' }
   }
   try {
-    const token = readStart(path).replace(/\r?\n$/, '')
+    const token = readTokenFile(path).replace(/\r?\n$/, '')
     if (isWellFormed(token)) return { token }
     return { mistake: `PLANT_STORE_TOKEN_FILE must hold ${expected}.` }
   } catch (error) {
@@ -36,8 +36,8 @@ function isWellFormed(text: string): boolean {
   return text.length >= minLength && text.length <= maxLength && /^[!-~]+$/.test(text)
 }
 
-/** The beginning of a file: enough to see whether it is too long. */
-function readStart(path: string): string {
+/** The beginning of a file with a token: enough to see whether it is too long. */
+export function readTokenFile(path: string): string {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     const start = Buffer.alloc(maxLength + 2)

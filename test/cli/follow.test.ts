@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import type { Store } from '../../src/store/store.ts'
@@ -143,5 +143,13 @@ describe('plant-store follow', () => {
     const { exitCode, stderr } = await follow(service.url, to, 'x'.repeat(30)).ended
     assert.match(stderr, /^The service rejected the token/)
     assert.equal(exitCode, 77)
+  })
+
+  it('makes no store before the service has answered', async () => {
+    const service = await startService('sqlite::memory:')
+    const folder = newFolder()
+    const { exitCode } = await follow(service.url, `sqlite:${folder}/copy.db`, 'x'.repeat(30)).ended
+    assert.equal(exitCode, 77)
+    assert.deepEqual(readdirSync(folder), [])
   })
 })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import {
+  chmodSync,
   existsSync,
   linkSync,
   mkdirSync,
@@ -13,6 +14,7 @@ import { describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { run } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
+import { withoutRights } from '../support/rights.ts'
 import { runShell } from './shell.ts'
 
 describe('plant-store import --rejects', () => {
@@ -32,6 +34,17 @@ describe('plant-store import --rejects', () => {
       assert.equal(readFileSync(path, 'utf8'), content)
     }
     assert.equal(existsSync(join(folder, 'data')), false)
+  })
+
+  it('says in one line that the rejects of another user cannot be read', async () => {
+    const folder = newFolder()
+    chmodSync(folder, 0o777)
+    writeFileSync(join(folder, 'plants.ndjson'), '{}\n', { mode: 0o644 })
+    writeFileSync(join(folder, 'rejects'), '{"line":1}\n', { mode: 0o200 })
+    const args = ['import', 'plants.ndjson', '--rejects', 'rejects', '--create']
+    const { exitCode, stderr } = await withoutRights(() => run(args, { folder }))
+    assert.equal(stderr, 'Cannot write --rejects rejects: permission denied.\n')
+    assert.equal(exitCode, 73)
   })
 
   it('never writes over standard input', async () => {

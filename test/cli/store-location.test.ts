@@ -62,6 +62,24 @@ const readers = [
   'webhook pause whk_a',
 ]
 
+describe('a store that cannot be used', () => {
+  const wrong = 'postgres://127.0.0.1/?x=y'
+  const named: [setting: string, args: string[], env: Record<string, string>][] = [
+    ['--database', ['--database', wrong], { DATABASE_URL: 'sqlite:other.db' }],
+    ['DATABASE_URL', [], { DATABASE_URL: wrong }],
+  ]
+  for (const [setting, args, env] of named) {
+    for (const command of [...readers, 'check', 'serve']) {
+      it(`is named as the operator did, by ${setting}: ${command}`, async () => {
+        const words = [...command.split(' '), ...args]
+        const { exitCode, stderr } = await run(words, { folder: newFolder(), env })
+        assert.match(stderr, new RegExp(`^${setting} has an unknown parameter x: [^\\n]*\\n$`))
+        assert.equal(exitCode, 78)
+      })
+    }
+  }
+})
+
 describe('a command that only reads a store', () => {
   for (const command of readers) {
     it(`makes none in an empty file: ${command}`, async () => {

@@ -467,6 +467,18 @@ describe('a PostgreSQL that cannot be the store', () => {
     )
   })
 
+  it('ends a command with the exit code 69 if no server answers', async () => {
+    const args = [
+      'token',
+      'list',
+      '--database',
+      `postgres://a:b@127.0.0.1:${await findFreePort()}/x`,
+    ]
+    const { exitCode, stdout, stderr } = await run(args, { folder: newFolder() })
+    assert.match(stderr, /^No PostgreSQL server answers at \S+ of --database \(ECONNREFUSED\)\. /)
+    assert.deepEqual([exitCode, stdout], [69, ''])
+  })
+
   it('ends a start with the exit code 78', async () => {
     const env = { PORT: '0', DATABASE_URL: `${await findServer()}nothing` }
     const { exitCode, stdout, stderr } = await run(['serve'], { folder: newFolder(), env })

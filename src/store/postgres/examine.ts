@@ -8,7 +8,7 @@ import {
 } from '../finding.ts'
 import { UnusableStore } from '../store.ts'
 import { toAddress } from './address.ts'
-import { explainUnusable } from './failures.ts'
+import { toUnusable } from './failures.ts'
 import { migrations } from './migrations.ts'
 import { oldestServer, readVersion, requirePrivileges } from './schema.ts'
 import { openSession, type Session } from './session.ts'
@@ -46,7 +46,7 @@ async function connect(url: string): Promise<Session> {
   try {
     return await openSession(address, readTimeoutMs)
   } catch (error) {
-    throw new UnusableStore(explainUnusable(error, address.hosts).message, { cause: error })
+    throw toUnusable(error, address.hosts)
   }
 }
 

@@ -1,5 +1,5 @@
 import { diskFull, unconfirmed, unreachable } from '../failures.ts'
-import { UnusableStore } from '../store.ts'
+import { UnreachableStore, UnusableStore } from '../store.ts'
 import { type Host, isUnixSocket, toSocketPath } from './address.ts'
 
 /** The connection is lost or abandoned. A statement that was sent may have been executed. */
@@ -91,33 +91,24 @@ export function toReadFailure(error: unknown): unknown {
 // SQLSTATE classes of transient errors: resources, operator intervention, system errors.
 const transientClasses = ['53', '55', '57', '58']
 
-/** Why no server can be used, in one line for the operator. */
-export interface Explanation {
-  readonly message: string
-  /** Whether waiting cannot help. */
-  readonly isFinal: boolean
-}
-
-export function explainUnusable(error: unknown, hosts: readonly Host[]): Explanation {
+/** Why no server can be used. It is an `UnreachableStore` if waiting can help. */
+export function toUnusable(error: unknown, hosts: readonly Host[]): UnusableStore {
   const reasons: unknown[] = error instanceof AggregateError ? error.errors : [error]
   for (const reason of reasons) {
     const message = toFinalMessage(reason)
-    if (message !== undefined) return { message, isFinal: true }
+    if (message !== undefined) return new UnusableStore(message, { cause: error })
   }
   const names = hosts.map(toName).join(', ')
   if (reasons.every((reason) => codeOf(reason) === standby)) {
-    return {
-      message: `No server of DATABASE_URL (${names}) is a primary: all are standbys.`,
-      isFinal: false,
-    }
+    const message = `No server of DATABASE_URL (${names}) is a primary: all are standbys.`
+    return new UnreachableStore(message, { cause: error })
   }
   const codes = [...new Set(reasons.map((reason) => codeOf(reason) || String(reason)))].join(', ')
-  return {
-    message:
-      `No PostgreSQL server answers at ${names} of DATABASE_URL (${codes}). ` +
+  return new UnreachableStore(
+    `No PostgreSQL server answers at ${names} of DATABASE_URL (${codes}). ` +
       'Check the address, and that it is PostgreSQL.',
-    isFinal: false,
-  }
+    { cause: error },
+  )
 }
 
 function toName(at: Host): string {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Journaling, type StoreEvents, UnusableStore } from '../store.ts'
+import { type Journaling, type StoreEvents, UnreachableStore } from '../store.ts'
 import { toAddress } from './address.ts'
-import { explainUnusable, isLoss } from './failures.ts'
+import { isLoss, toUnusable } from './failures.ts'
 import { setJournaling } from './journal.ts'
 import { prepareSchema, renewIfCopied } from './schema.ts'
 import { openSession, type Session } from './session.ts'
@@ -77,10 +77,9 @@ export async function openPrimary(
       try {
         return await openSession(address, answerTimeoutMs)
       } catch (error) {
-        const failure = explainUnusable(error, hosts)
-        if (failure.isFinal || performance.now() > deadline) {
-          throw new UnusableStore(failure.message, { cause: error })
-        }
+        const unusable = toUnusable(error, hosts)
+        const mayWait = unusable instanceof UnreachableStore && performance.now() <= deadline
+        if (!mayWait) throw unusable
         await sleep(retryMs)
       }
     }
@@ -97,9 +96,7 @@ export async function openPrimary(
   } catch (error) {
     isClosed = true
     await first.end(0)
-    throw isLoss(error)
-      ? new UnusableStore(explainUnusable(error, hosts).message, { cause: error })
-      : error
+    throw isLoss(error) ? toUnusable(error, hosts) : error
   }
   return {
     answerTimeoutMs,
