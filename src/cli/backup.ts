@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, extname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { type Config, WrongConfig } from '../config.ts'
+import { WrongConfig } from '../config.ts'
 import { explainErrno } from '../errno.ts'
 import { backUpStore } from '../store/backup.ts'
 import type { StoreLocation } from '../store/open.ts'
@@ -21,7 +21,7 @@ import {
 import { type Progress, startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { requireExisting } from './stores.ts'
-import type { Terminal } from './terminal.ts'
+import type { Context, Terminal } from './terminal.ts'
 
 /** A backup that is being made. */
 interface Job {
@@ -42,8 +42,7 @@ interface BackupFlags {
 export async function backUp(
   path: string,
   flags: BackupFlags,
-  config: Config,
-  terminal: Terminal,
+  { config, terminal }: Context,
 ): Promise<void> {
   requireExisting(config)
   const folder =

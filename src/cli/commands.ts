@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander'
-import { type Config, type Environment, type Flags, readConfig, requireUrl } from '../config.ts'
+import { type Environment, type Flags, readConfig, requireUrl } from '../config.ts'
 import { orders } from '../contract/parameters.ts'
-import type { ConformanceFlags } from './conformance.ts'
 import type { CopyFlags } from './copy.ts'
 import {
   conformanceHelp,
@@ -14,9 +13,7 @@ import {
   quietFlag,
   servedDatabaseFlag,
 } from './flags.ts'
-import type { FollowFlags } from './follow.ts'
-import type { ReadyFlags } from './ready.ts'
-import type { Terminal } from './terminal.ts'
+import type { Context, Terminal } from './terminal.ts'
 
 /**
  * Adds every command. The code of each is loaded when it is called, so that small commands start
@@ -54,6 +51,7 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
 
   add('serve', async () => (await import('./serve.ts')).serve)
     .description('run the service')
+    .option(...servedDatabaseFlag)
     .option('--port <number>', 'port to listen on, 0 for a free one (PORT, 3000)')
     .option('--host <name>', 'address to listen on (HOST, 127.0.0.1)')
     .option('--workers <number>', 'processes that share the port; PostgreSQL only (WORKERS, 1)')
@@ -69,19 +67,13 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
     )
     .addHelpText('after', environmentHelp)
 
-  program
-    .command('ready')
+  add('ready', async () => (await import('./ready.ts')).askReadiness)
     .description('ask a running service whether it is ready; ends with 0 or 1')
     .option('--url <address>', 'its address (from HOST and PORT)')
     .option('--wait <time>', 'how long to wait for that, such as 30s (0s)')
     .option('--pid <id>', 'its process: stop waiting once it has ended')
-    .action(async (flags: ReadyFlags) => {
-      const { askReadiness } = await import('./ready.ts')
-      await askReadiness(flags, readConfig({}, env), terminal)
-    })
 
-  program
-    .command('conformance')
+  add('conformance', async () => (await import('./conformance.ts')).testConformance)
     .description('test whether any server keeps the promises of the API; ends with 0 or 1')
     .argument('<url>', 'the address of the server')
     .addOption(
@@ -98,10 +90,6 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
     )
     .option(...jsonFlag)
     .addHelpText('after', conformanceHelp)
-    .action(async (url: string, flags: ConformanceFlags) => {
-      const { testConformance } = await import('./conformance.ts')
-      await testConformance(url, flags, readConfig({}, env), terminal)
-    })
 
   program
     .command('openapi')
@@ -121,7 +109,7 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
 
 function addTokenCommands(program: Command, env: Environment, terminal: Terminal): void {
   const token = program.command('token').description('create, list, revoke and prune tokens')
-  const add = addTo(token, env, terminal)
+  const add = addTo(token, env, terminal, databaseFlag)
 
   add('create', async () => (await import('./tokens.ts')).createToken)
     .description('make a token and print it, once')
@@ -147,7 +135,7 @@ function addTokenCommands(program: Command, env: Environment, terminal: Terminal
 
 function addWebhookCommands(program: Command, env: Environment, terminal: Terminal): void {
   const webhook = program.command('webhook').description('tell other services about new plants')
-  const add = addTo(webhook, env, terminal)
+  const add = addTo(webhook, env, terminal, databaseFlag)
 
   add('add', async () => (await import('./webhooks.ts')).addReceiver)
     .description('add a receiver and print its signing secret, once')
@@ -191,7 +179,8 @@ function addWebhookCommands(program: Command, env: Environment, terminal: Termin
 }
 
 function addStoreCommands(program: Command, env: Environment, terminal: Terminal): void {
-  const add = addTo(program, env, terminal)
+  const addOther = addTo(program, env, terminal)
+  const add = addTo(program, env, terminal, databaseFlag)
 
   add('import', async () => (await import('./import.ts')).importPlants)
     .description('import the plants of a file into the store or a running service')
@@ -263,36 +252,35 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
       await copyStore(flags, env, terminal)
     })
 
-  program
-    .command('follow')
+  addOther('follow', async () => (await import('./follow.ts')).follow)
     .description('keep a store a true copy of a running service, until Ctrl-C')
     .requiredOption('--from <address>', 'the service')
     .option('--token-file <file>', 'a file that holds a token for it (PLANT_STORE_TOKEN)')
     .requiredOption('--to <url>', 'sqlite:PATH or postgres://…: empty, or filled by this command')
     .addHelpText('after', passwordHelp)
-    .action(async (flags: FollowFlags) => {
-      const { follow } = await import('./follow.ts')
-      await follow(flags, env, terminal)
-    })
 }
 
-/** A command on a store: it takes its arguments and flags, the configuration and the terminal. */
+/** A command takes its arguments and flags, and the context. */
 export type Run<Given extends readonly unknown[]> = (
-  ...all: [...Given, config: Config, terminal: Terminal]
+  ...all: [...Given, context: Context]
 ) => Promise<void>
 
-/** Adds commands on the store that `--database` names. Each is loaded when it is called. */
-function addTo(group: Command, env: Environment, terminal: Terminal) {
+/** Adds commands to a group, with a flag for the store if one is given. */
+function addTo(
+  group: Command,
+  env: Environment,
+  terminal: Terminal,
+  storeFlag?: readonly [flag: string, text: string],
+) {
   return <Given extends readonly unknown[]>(name: string, load: () => Promise<Run<Given>>) => {
-    const [flag, text] = name === 'serve' ? servedDatabaseFlag : databaseFlag
-    return group
-      .command(name)
-      .option(flag, text)
-      .action(async (...given: unknown[]) => {
-        // Commander adds the command itself after the arguments and the flags.
-        const own = given.slice(0, -1)
-        const run = await load()
-        await run(...(own as unknown as Given), readConfig(own.at(-1) as Flags, env), terminal)
-      })
+    const command = group.command(name)
+    if (storeFlag !== undefined) command.option(...storeFlag)
+    return command.action(async (...given: unknown[]) => {
+      // Commander adds the command itself after the arguments and the flags.
+      const own = given.slice(0, -1)
+      const run = await load()
+      const config = readConfig(own.at(-1) as Flags, env)
+      await run(...(own as unknown as Given), { config, env, terminal })
+    })
   }
 }

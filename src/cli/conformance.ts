@@ -1,4 +1,4 @@
-import { type Config, requireUrl } from '../config.ts'
+import { requireUrl } from '../config.ts'
 import {
   promises,
   type Report,
@@ -11,9 +11,9 @@ import type { JsonFlags } from './flags.ts'
 import { toCount } from './progress.ts'
 import { findToken } from './service.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
-import { type Terminal, toPrintable, warnOfPlainHttp } from './terminal.ts'
+import { type Context, type Terminal, toPrintable, warnOfPlainHttp } from './terminal.ts'
 
-export interface ConformanceFlags extends JsonFlags {
+interface ConformanceFlags extends JsonFlags {
   readonly token?: string
   readonly tokenFile?: string
   readonly only?: 'spec'
@@ -23,8 +23,7 @@ export interface ConformanceFlags extends JsonFlags {
 export async function testConformance(
   url: string,
   flags: ConformanceFlags,
-  config: Config,
-  terminal: Terminal,
+  { config, terminal }: Context,
 ): Promise<void> {
   requireUrl('The address', url)
   const token = findToken(flags, config, 'Set PLANT_STORE_TOKEN, --token or --token-file.')

@@ -2,7 +2,7 @@ import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { type Config, WrongConfig } from '../config.ts'
+import { WrongConfig } from '../config.ts'
 import { Failure } from '../contract/errors.ts'
 import { delimiters } from '../contract/formats.ts'
 import { isStorable } from '../contract/values.ts'
@@ -14,7 +14,7 @@ import { tuneHeap } from './memory.ts'
 import { startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { isFileOfStore, withExistingStore, withSnapshot } from './stores.ts'
-import { type Terminal, toPrintableLines } from './terminal.ts'
+import { type Context, toPrintableLines } from './terminal.ts'
 
 interface ExportFlags {
   readonly format?: string
@@ -28,8 +28,7 @@ interface ExportFlags {
 export async function exportPlants(
   file: string,
   flags: ExportFlags,
-  config: Config,
-  terminal: Terminal,
+  { config, terminal }: Context,
 ): Promise<void> {
   tuneHeap()
   const isStandard = file === standardStream

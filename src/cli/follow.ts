@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type PlantStore, PlantStoreError } from '../../client/index.ts'
-import { type Config, type Environment, readConfig, WrongConfig } from '../config.ts'
+import { type Config, type Environment, WrongConfig } from '../config.ts'
 import { Failure } from '../contract/errors.ts'
 import { boundJournal } from '../journal/bound.ts'
 import { toCursor, toPosition } from '../journal/position.ts'
@@ -16,9 +16,9 @@ import { toCount } from './progress.ts'
 import { explainService, findToken, openClient } from './service.ts'
 import { stopOnSignal } from './signals.ts'
 import { exists, requirePersistent, toName } from './stores.ts'
-import { type Terminal, toPrintable, warnOfPlainHttp } from './terminal.ts'
+import { type Context, type Terminal, toPrintable, warnOfPlainHttp } from './terminal.ts'
 
-export interface FollowFlags {
+interface FollowFlags {
   readonly from: string
   readonly tokenFile?: string
   readonly to: string
@@ -35,11 +35,9 @@ const wipe = '\r\u001b[K'
 /** Fills a store with the plants of a service, and keeps it true until a signal. */
 export async function follow(
   flags: FollowFlags,
-  env: Environment,
-  terminal: Terminal,
+  { config, env, terminal }: Context,
 ): Promise<void> {
   tuneHeapForRows()
-  const config = readConfig({}, env)
   const to = toDestination(flags, env)
   const missing = '--from needs a token: set PLANT_STORE_TOKEN or --token-file.'
   const token = findToken(flags, config, missing)

@@ -28,7 +28,7 @@ import { openRejects, requireRejectsFile } from './rejects.ts'
 import { findService, type ServiceFlags } from './service.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { requireExistingOrNamed, toName } from './stores.ts'
-import { type Terminal, warnOfPlainHttp } from './terminal.ts'
+import { type Context, warnOfPlainHttp } from './terminal.ts'
 
 interface ImportFlags extends ServiceFlags {
   readonly format?: string
@@ -44,14 +44,13 @@ interface ImportFlags extends ServiceFlags {
 export async function importPlants(
   file: string,
   flags: ImportFlags,
-  config: Config,
-  terminal: Terminal,
+  context: Context,
 ): Promise<void> {
   tuneHeapForRows()
   const form = toForm(file, flags)
   const signal = stopOnSignal()
-  await withInput(file, terminal, signal, (input) =>
-    importInput({ form, input, signal }, flags, config, terminal),
+  await withInput(file, context.terminal, signal, (input) =>
+    importInput({ form, input, signal }, flags, context),
   )
 }
 
@@ -62,15 +61,11 @@ interface Source {
   readonly signal: AbortSignal
 }
 
-async function importInput(
-  source: Source,
-  flags: ImportFlags,
-  config: Config,
-  terminal: Terminal,
-): Promise<void> {
+async function importInput(source: Source, flags: ImportFlags, context: Context): Promise<void> {
+  const { config, terminal } = context
   const { input, signal } = source
   if (flags.rejects !== undefined) requireRejectsFile(flags.rejects, input, config.storeLocation)
-  const target = await openTarget(flags, config, terminal, signal)
+  const target = await openTarget(flags, context, signal)
   const tally = newTally()
   const startedAt = performance.now()
   const progress = startProgress('import', 'lines', terminal, flags)
@@ -126,8 +121,7 @@ async function putPlants(
 /** The store of the configuration, or a running service where `--url` names one. */
 async function openTarget(
   flags: ImportFlags,
-  config: Config,
-  terminal: Terminal,
+  { config, terminal }: Context,
   signal: AbortSignal,
 ): Promise<Target> {
   if (flags.dryRun) return dryTarget

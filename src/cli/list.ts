@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { type Config, WrongConfig } from '../config.ts'
+import { WrongConfig } from '../config.ts'
 import { limits } from '../contract/limits.ts'
 import type { Order } from '../contract/parameters.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
@@ -12,7 +12,7 @@ import type { JsonFlags } from './flags.ts'
 import { explainService, findService, openClient, type ServiceFlags } from './service.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { withExistingStore } from './stores.ts'
-import { type Terminal, toPrintable, warnOfPlainHttp } from './terminal.ts'
+import { type Context, toPrintable, warnOfPlainHttp } from './terminal.ts'
 
 /** Which plants are listed. */
 interface Query {
@@ -24,11 +24,7 @@ interface Query {
 type ListFlags = Query & ServiceFlags & JsonFlags
 
 /** Prints plants as they are found, in a store or by a running service. */
-export async function listPlants(
-  flags: ListFlags,
-  config: Config,
-  terminal: Terminal,
-): Promise<void> {
+export async function listPlants(flags: ListFlags, { config, terminal }: Context): Promise<void> {
   requireTexts(flags)
   const service = findService(flags, config)
   const signal = stopOnSignal()

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Config, WrongConfig } from '../config.ts'
+import { WrongConfig } from '../config.ts'
 import { toMs } from '../contract/durations.ts'
 import { toPathId } from '../contract/values.ts'
 import { butNot } from '../contract/wrong-value.ts'
@@ -15,7 +15,7 @@ import { isSubjectId } from '../tokens/issuer.ts'
 import type { JsonFlags } from './flags.ts'
 import { stopOnSignal } from './signals.ts'
 import { withExistingStore } from './stores.ts'
-import { type Terminal, toPrintable } from './terminal.ts'
+import { type Context, type Terminal, toPrintable } from './terminal.ts'
 
 interface LogFlags extends JsonFlags {
   readonly plant?: string
@@ -32,7 +32,7 @@ interface Filter {
 }
 
 /** Shows who changed which plant, from the journal. With `--follow`, also what comes. */
-export async function showLog(flags: LogFlags, config: Config, terminal: Terminal): Promise<void> {
+export async function showLog(flags: LogFlags, { config, terminal }: Context): Promise<void> {
   const filter = toFilter(flags, Date.now())
   const signal = flags.follow ? stopOnSignal() : undefined
   await withExistingStore(config, async (store) => {

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Config, requireUrl, WrongConfig } from '../config.ts'
+import { requireUrl, WrongConfig } from '../config.ts'
 import { toMs } from '../contract/durations.ts'
 import { butNot } from '../contract/wrong-value.ts'
 import { toUrl } from '../service.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import type { Terminal } from './terminal.ts'
+import type { Context } from './terminal.ts'
 
-export interface ReadyFlags {
+interface ReadyFlags {
   readonly url?: string
   readonly wait?: string
   readonly pid?: string
@@ -19,8 +19,7 @@ const pauseMs = 100
 /** Asks a running service whether it is ready, for containers and units. Ends with 0 or 1. */
 export async function askReadiness(
   flags: ReadyFlags,
-  { host, port }: Pick<Config, 'host' | 'port'>,
-  terminal: Terminal,
+  { config: { host, port }, terminal }: Context,
 ): Promise<void> {
   const url =
     flags.url === undefined ? toUrl({ address: host, port }) : requireUrl('--url', flags.url)

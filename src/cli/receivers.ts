@@ -3,7 +3,7 @@ import type { Receiver } from '../store/receivers.ts'
 import type { Store } from '../store/store.ts'
 import type { JsonFlags } from './flags.ts'
 import { toName, withExistingStore } from './stores.ts'
-import { type Terminal, toPrintable, toTable } from './terminal.ts'
+import { type Context, toPrintable, toTable } from './terminal.ts'
 import { toTime } from './tokens.ts'
 
 /** The width of the table. Longer lines are cut. */
@@ -12,8 +12,7 @@ const columns = 100
 /** Lists every receiver: all that is known of it, never its secrets. */
 export async function listReceivers(
   flags: JsonFlags,
-  config: Config,
-  terminal: Terminal,
+  { config, terminal }: Context,
 ): Promise<void> {
   await withReceivers(config, async (store) => {
     const now = Date.now()

@@ -1,7 +1,6 @@
 import { createWriteStream, rmdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import type { Config } from '../config.ts'
 import { toRestorePath } from '../store/backup.ts'
 import {
   checkBackup,
@@ -25,7 +24,7 @@ import {
 import { type Progress, startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { requirePersistent } from './stores.ts'
-import type { Terminal } from './terminal.ts'
+import type { Context } from './terminal.ts'
 
 const bytesPerMebibyte = 1024 * 1024
 
@@ -33,8 +32,7 @@ const bytesPerMebibyte = 1024 * 1024
 export async function restoreBackup(
   file: string,
   flags: { readonly quiet?: boolean },
-  { storeLocation }: Config,
-  terminal: Terminal,
+  { config: { storeLocation }, terminal }: Context,
 ): Promise<void> {
   requirePersistent(storeLocation)
   const path = toRestorePath(storeLocation)

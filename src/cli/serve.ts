@@ -15,9 +15,9 @@ import { tuneHeap } from './memory.ts'
 import { waitForStop } from './signals.ts'
 import { noStore, requireExisting, withStore } from './stores.ts'
 import {
+  type Context,
   type ErrorStream,
   printOrUndo,
-  type Terminal,
   toPrintable,
   toPrintableLines,
 } from './terminal.ts'
@@ -32,7 +32,8 @@ export interface ServeFlags extends Pick<Flags, 'workers'> {
 }
 
 /** Runs the service until a signal, or the end of its input if that is wanted, stops it. */
-export async function serve(flags: ServeFlags, config: Config, terminal: Terminal): Promise<void> {
+export async function serve(flags: ServeFlags, context: Context): Promise<void> {
+  const { config, terminal } = context
   tuneHeap()
   requireServable(flags, config)
   const { mustExist = false, demo = false, untilStdinEnds = false } = flags
@@ -42,7 +43,7 @@ export async function serve(flags: ServeFlags, config: Config, terminal: Termina
   const announce: Announce = async (store, url) => {
     const { label } = config.storeLocation
     if (isNewStore) logger.info({ store: label }, 'made a new, empty store: there was none')
-    await announceStart(store, { url, isNewStore, demo }, config, terminal)
+    await announceStart(store, { url, isNewStore, demo }, context)
   }
 
   function onNewStore(): void {
@@ -145,8 +146,7 @@ async function serveTogether(
 async function announceStart(
   store: Store,
   { demo, ...started }: Omit<Started, 'firstToken'> & { readonly demo: boolean },
-  config: Config,
-  terminal: Terminal,
+  { config, terminal }: Context,
 ): Promise<void> {
   const describe = (firstToken: string | undefined) =>
     describeStart({ ...started, firstToken }, config, terminal)

@@ -6,7 +6,7 @@ import type { Snapshot, Store, StoreEvents } from '../store/store.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { isSameFile } from './files.ts'
 import { inMemory, type JsonFlags } from './flags.ts'
-import { type Terminal, toPrintable } from './terminal.ts'
+import { type Context, toPrintable } from './terminal.ts'
 
 /** Opens a store, uses it and closes it. */
 export async function withStore<Value>(
@@ -120,11 +120,7 @@ export function isFileOfStore(path: string, location: StoreLocation): boolean {
 }
 
 /** Examines a store, and says what to do. Ends with 1 where there is something to do. */
-export async function checkStore(
-  flags: JsonFlags,
-  config: Config,
-  terminal: Terminal,
-): Promise<void> {
+export async function checkStore(flags: JsonFlags, { config, terminal }: Context): Promise<void> {
   requireExisting(config)
   const findings = await examineStore(config.storeLocation)
   const lines = findings.map(

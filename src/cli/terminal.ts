@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream'
+import type { Config, Environment } from '../config.ts'
 import { isLoopback } from '../contract/loopback.ts'
 import { explainErrno } from '../errno.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
@@ -19,6 +20,13 @@ export interface Terminal {
   tell(line: string): void
   /** Standard error itself, for the log and the progress bar. */
   readonly errors: ErrorStream
+}
+
+/** What every command gets besides its own arguments and flags. */
+export interface Context {
+  readonly config: Config
+  readonly env: Environment
+  readonly terminal: Terminal
 }
 
 export type InputStream = Readable & { readonly fd: number }

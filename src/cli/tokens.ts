@@ -15,7 +15,7 @@ import {
   withExistingStore,
   withStore,
 } from './stores.ts'
-import { type InputStream, printOrUndo, type Terminal, toPrintable, toTable } from './terminal.ts'
+import { type Context, type InputStream, printOrUndo, toPrintable, toTable } from './terminal.ts'
 
 const maxNameLength = 200
 
@@ -29,8 +29,7 @@ interface CreateFlags extends JsonFlags {
 /** Makes a token and prints it alone on standard output, so that `TOKEN=$(…)` works. */
 export async function createToken(
   flags: CreateFlags,
-  config: Config,
-  terminal: Terminal,
+  { config, terminal }: Context,
 ): Promise<void> {
   const now = Date.now()
   const request = toRequest(flags, now)
@@ -99,11 +98,7 @@ function toDay(text: string): number | undefined {
 }
 
 /** Lists every token: all that is known of it, never the token itself. */
-export async function listTokens(
-  flags: JsonFlags,
-  config: Config,
-  terminal: Terminal,
-): Promise<void> {
+export async function listTokens(flags: JsonFlags, { config, terminal }: Context): Promise<void> {
   await withExistingStore(config, async (store) => {
     const views = (await store.listTokens()).map(toView)
     if (flags.json) await terminal.print(`${JSON.stringify(views, null, 2)}\n`)
@@ -135,8 +130,7 @@ const maxInputCharacters = 1_000
 export async function revokeToken(
   argument: string,
   flags: JsonFlags,
-  config: Config,
-  terminal: Terminal,
+  { config, terminal }: Context,
 ): Promise<void> {
   requireExisting(config)
   const given = argument === standardStream ? await readLine(terminal.input) : argument
@@ -183,11 +177,7 @@ async function readLine(input: InputStream): Promise<string> {
 const stepTokens = 1_000
 
 /** Deletes the tokens that are expired or revoked, which no request can use. */
-export async function pruneTokens(
-  flags: JsonFlags,
-  config: Config,
-  terminal: Terminal,
-): Promise<void> {
+export async function pruneTokens(flags: JsonFlags, { config, terminal }: Context): Promise<void> {
   await withExistingStore(config, async (store) => {
     const ids = (await store.listTokens())
       .map(toView)

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Config, WrongConfig } from '../config.ts'
+import { WrongConfig } from '../config.ts'
 import { testEvent, type WebhookType, webhookTypes } from '../contract/webhooks.ts'
 import { findEvent } from '../journal/reader.ts'
 import {
@@ -24,7 +24,7 @@ import {
   withReceiver,
 } from './receivers.ts'
 import { requireExistingOrNamed, toName, withStore } from './stores.ts'
-import { printOrUndo, type Terminal, toTable, warnOfPlainHttp } from './terminal.ts'
+import { type Context, printOrUndo, toTable, warnOfPlainHttp } from './terminal.ts'
 import { toTime } from './tokens.ts'
 
 interface AddFlags extends JsonFlags {
@@ -37,8 +37,7 @@ interface AddFlags extends JsonFlags {
 export async function addReceiver(
   url: string,
   flags: AddFlags,
-  config: Config,
-  terminal: Terminal,
+  { config, terminal }: Context,
 ): Promise<void> {
   const types = toTypes(url, flags)
   requireExistingOrNamed(config, flags)
@@ -103,7 +102,7 @@ function buildChange(
   state: 'active' | 'paused' | 'removed',
   change: (receivers: ReceiverStore, id: string) => Promise<'changed' | 'removed' | 'unknown'>,
 ) {
-  return (id: string, flags: JsonFlags, config: Config, terminal: Terminal): Promise<void> =>
+  return (id: string, flags: JsonFlags, { config, terminal }: Context): Promise<void> =>
     withReceiver(id, config, async (_, { receivers }) => {
       if ((await change(receivers, id)) === 'unknown') throw unknownReceiver(id, config)
       if (flags.json) await terminal.print(`${JSON.stringify({ id, state })}\n`)
@@ -115,8 +114,7 @@ function buildChange(
 export async function rotateSecret(
   id: string,
   flags: JsonFlags,
-  config: Config,
-  terminal: Terminal,
+  { config, terminal }: Context,
 ): Promise<void> {
   await withReceiver(id, config, async ({ secrets }, store) => {
     const previousUntil = Date.now() + rotationMs
@@ -140,8 +138,7 @@ const sample = '{"id":1,"name":"Monstera deliciosa","tag":"indoor"}'
 export async function testReceiver(
   id: string,
   flags: JsonFlags,
-  config: Config,
-  terminal: Terminal,
+  { config, terminal }: Context,
 ): Promise<void> {
   const { url, secrets } = await withReceiver(id, config, async (receiver) => receiver)
   const { timeoutMs } = defaultSettings
@@ -162,8 +159,7 @@ export async function testReceiver(
 export async function listFailures(
   id: string,
   flags: JsonFlags,
-  config: Config,
-  terminal: Terminal,
+  { config, terminal }: Context,
 ): Promise<void> {
   await withReceiver(id, config, async (receiver, store) => {
     const views = (await store.receivers.listDeliveries(id, 'failed')).map(toFailureView)
@@ -213,8 +209,7 @@ export async function resend(
   id: string,
   position: string | undefined,
   flags: JsonFlags,
-  config: Config,
-  terminal: Terminal,
+  { config, terminal }: Context,
 ): Promise<void> {
   await withReceiver(id, config, async (receiver, store) => {
     const resent = await (position === undefined
