@@ -204,10 +204,7 @@ describe('the files of TLS', () => {
     }
     const missing = await list({ sslmode: 'verify-full' }, {})
     assert.equal(missing.exitCode, 78)
-    assert.match(
-      missing.stderr,
-      /^DATABASE_URL has sslmode=verify-full, but names no authority.*\n$/,
-    )
+    assert.match(missing.stderr, /^--database has sslmode=verify-full, but names no authority.*\n$/)
     const system = { sslrootcert: 'system' }
     assert.equal((await list(system, { SSL_CERT_FILE: files.authority })).exitCode, 0)
     assert.equal((await list(system, { SSL_CERT_FILE: files.otherAuthority })).exitCode, 78)
