@@ -36,9 +36,7 @@ interface BackupFlags {
   readonly keep?: string
 }
 
-/**
- * Copies the store into one file, a folder or to standard output, while others may use it.
- */
+/** Copies the store into one file, a folder or to standard output, while others may use it. */
 export async function backUp(
   path: string,
   flags: BackupFlags,
@@ -59,7 +57,13 @@ export async function backUp(
   const making = isStandard
     ? stream(terminal, job)
     : makeFile(file, 'refuse', signal, (draft) => make(draft, job))
-  const { plants, tokens } = await making.catch(rethrow(job)).finally(progress.stop)
+  const { plants, tokens } = await making
+    .catch((error: unknown) => {
+      // Streams that a signal aborts fail with an error of their own.
+      throwIfStopped(signal, describeStop(file))
+      throw error
+    })
+    .finally(progress.stop)
   const pruned = await folder?.prune()
   if (flags.quiet) return
   const name = isStandard ? 'standard output' : file
@@ -67,14 +71,6 @@ export async function backUp(
     `Backed up: ${toCount(plants, 'plants')} and ${toCount(tokens, 'tokens')} in ${name}, checked.`,
   )
   if (pruned) terminal.tell(`Removed: ${toCount(pruned, 'older backups')}.`)
-}
-
-/** Streams that a signal aborts fail with an error of their own, which the signal replaces. */
-function rethrow({ signal, file }: Job): (error: unknown) => never {
-  return (error) => {
-    throwIfStopped(signal, describeStop(file))
-    throw error
-  }
 }
 
 function copyPlain(draft: string, { location, file, progress, signal }: Job) {

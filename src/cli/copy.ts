@@ -39,20 +39,19 @@ export async function copyStore(
   const { from, to } = toCopyLocations(flags, env)
   const signal = stopOnSignal()
   const progress = startProgress('copy', 'plants', terminal, flags)
-  const onNew = () => {
+
+  async function copyFrom(source: Store): Promise<Summary> {
+    return withStore(to, async (destination) => {
+      await requireSubset(source, destination, to, signal)
+      return copyAndCompare(source, destination, progress, signal)
+    })
+  }
+
+  function onNew(): never {
     throw noSource(from)
   }
 
-  async function copy(source: Store, destination: Store): Promise<Summary> {
-    await requireSubset(source, destination, to, signal)
-    return copyAndCompare(source, destination, progress, signal)
-  }
-
-  const { plants, checksum } = await withStore(
-    from,
-    (source) => withStore(to, (destination) => copy(source, destination)),
-    { onNew },
-  )
+  const { plants, checksum } = await withStore(from, copyFrom, { onNew })
     .catch((error) => {
       throw toCopyFailure(error, to)
     })
@@ -136,13 +135,11 @@ function toCopyLocations(
   { from, to }: CopyLocations,
   env: Environment,
 ): { readonly from: StoreLocation; readonly to: StoreLocation } {
-  const located = [locateStore('--from', from, env), locateStore('--to', to, env)]
-  const mistakes = located.flatMap(({ mistake }) => mistake ?? [])
-  if (mistakes.length > 0) throw new WrongConfig(mistakes)
-  const [source, destination] = located.map(({ location }) => location) as [
-    StoreLocation,
-    StoreLocation,
-  ]
+  const { location: source, mistake } = locateStore('--from', from, env)
+  const { location: destination, mistake: second } = locateStore('--to', to, env)
+  if (source === undefined || destination === undefined) {
+    throw new WrongConfig([mistake, second].filter((one) => one !== undefined))
+  }
   if (isSameStore(source, destination)) {
     throw new WrongConfig(['--from and --to name the same store.'])
   }
