@@ -8,14 +8,13 @@ import {
   abortAfter,
   joinSignals,
   open,
-  pause,
   readAnswer,
   run,
   toFailure,
   toLost,
-  toPauseMs,
   toRetried,
   untilAborted,
+  waitToRetry,
 } from './request.ts'
 import type { EventsOptions, MirrorChange, MirrorOptions, PlantEvent } from './types.ts'
 
@@ -57,15 +56,14 @@ export async function* mirrorPlants(
       let end: string | undefined
       if (start === undefined) {
         start = await readPosition(patient, signal)
-        // A mirror that has reached the service once waits for it, like a stream of events.
-        patient = { ...link, retries: Number.POSITIVE_INFINITY }
+        patient = toPatient(link)
         yield { type: 'reset' }
         for await (const plant of listPlants(patient, { signal })) yield { type: 'plant', plant }
         end = await readPosition(patient, signal)
         if (end === start) yield { type: 'synced', position: end }
       }
       for await (const event of followEvents(patient, { after: start, signal })) {
-        patient = { ...link, retries: Number.POSITIVE_INFINITY }
+        patient = toPatient(link)
         yield event
         if (event.position === end) yield { type: 'synced', position: end }
       }
@@ -78,13 +76,18 @@ export async function* mirrorPlants(
   }
 }
 
+/** What has reached the service once waits for it, however long that takes. */
+function toPatient(link: Link): Link {
+  return { ...link, retries: Number.POSITIVE_INFINITY }
+}
+
 /** Follows the journal. Reconnects from the last position, for as long as the caller reads. */
 export async function* followEvents(
   link: Link,
   { after, signal: caller }: EventsOptions,
 ): AsyncGenerator<PlantEvent, undefined> {
   let position = after
-  let wasConnected = false
+  let patient = link
   for (let retry = 0; ; retry++) {
     caller?.throwIfAborted()
     const connection = new AbortController()
@@ -93,7 +96,7 @@ export async function* followEvents(
       const opened = await openStream(link, position, caller, connection)
       if ('status' in opened) failure = opened
       else {
-        wasConnected = true
+        patient = toPatient(link)
         let isFirst = true
         for await (const blocks of opened) {
           for (const { id, data } of blocks) {
@@ -116,11 +119,7 @@ export async function* followEvents(
     }
     const retried = toRetried(failure)
     if (retried === undefined) throw toFailure(failure as Answer)
-    const retries = wasConnected ? Number.POSITIVE_INFINITY : link.retries
-    const pauseMs = toPauseMs(failure, retry, retries)
-    if (pauseMs === undefined) throw retried
-    link.onRetry(retried, pauseMs)
-    await pause(pauseMs, caller)
+    if (!(await waitToRetry(patient, failure, retried, retry, caller))) throw retried
   }
 }
 
@@ -148,8 +147,9 @@ async function openStream(
   try {
     const response = await open(link, request, signal)
     const isStream = /^text\/event-stream\b/.test(response.headers.get('Content-Type') ?? '')
-    if (response.status !== 200 || !isStream || response.body === null)
+    if (response.status !== 200 || !isStream || response.body === null) {
       return await readAnswer(response, signal)
+    }
     return readBlocks(link, response.body, signal, connection)
   } finally {
     clearTimeout(timer)

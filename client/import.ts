@@ -91,71 +91,55 @@ function importPart(
       mediaType: 'application/x-ndjson',
     },
     signal,
-    read: (answer, lost) =>
-      readAs(
-        answer,
-        [200],
-        () => pickReport(parse(answer.text, (report: ImportReport) => report.refused)),
-        lost,
-      ),
+    read: (answer, lost) => readAs(answer, [200], () => readReport(answer.text), lost),
   })
 }
 
-/** The members of a report that the client knows. Throws if one has the wrong type. */
-function pickReport(report: ImportReport): ImportReport {
-  const { lines, stored, alreadyThere, replaced, skipped, conflicts, invalid, refusedInAll } =
-    report
-  const counts = {
-    lines,
-    stored,
-    alreadyThere,
-    replaced,
-    skipped,
-    conflicts,
-    invalid,
-    refusedInAll,
-  }
-  const { refused } = report
-  const isOurs = Object.values(counts).every(isCount) && Array.isArray(refused)
-  if (!isOurs || refused.length > maxRefused) throw notOurs()
-  return { ...counts, refused: refused.map(pickRefusal) }
-}
+const countNames = [
+  'lines',
+  'stored',
+  'alreadyThere',
+  'replaced',
+  'skipped',
+  'conflicts',
+  'invalid',
+  'refusedInAll',
+] as const
 
-function pickRefusal({ line, id, error, message }: Refusal): Refusal {
-  const isOurs = isCount(line) && isCount(error) && typeof message === 'string'
-  if (!isOurs || (id !== undefined && typeof id !== 'bigint')) throw notOurs()
-  return id === undefined ? { line, error, message } : { line, id, error, message }
-}
+type Counts = Readonly<Record<(typeof countNames)[number], number>>
 
-/** Whether this is a number of the contract, all of which are int32. */
-function isCount(value: unknown): boolean {
-  return Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 31
+function toCounts(toCount: (name: keyof Counts) => number): Counts {
+  return Object.fromEntries(countNames.map((name) => [name, toCount(name)])) as Counts
 }
 
 /** The report of an import without plants. */
-export const emptyReport: ImportReport = {
-  lines: 0,
-  stored: 0,
-  alreadyThere: 0,
-  replaced: 0,
-  skipped: 0,
-  conflicts: 0,
-  invalid: 0,
-  refused: [],
-  refusedInAll: 0,
-}
+export const emptyReport: ImportReport = { ...toCounts(() => 0), refused: [] }
 
 function addReports(sum: ImportReport, part: ImportReport): ImportReport {
   const moved = part.refused.map((refusal) => ({ ...refusal, line: refusal.line + sum.lines }))
   return {
-    lines: sum.lines + part.lines,
-    stored: sum.stored + part.stored,
-    alreadyThere: sum.alreadyThere + part.alreadyThere,
-    replaced: sum.replaced + part.replaced,
-    skipped: sum.skipped + part.skipped,
-    conflicts: sum.conflicts + part.conflicts,
-    invalid: sum.invalid + part.invalid,
+    ...toCounts((name) => sum[name] + part[name]),
     refused: [...sum.refused, ...moved].slice(0, maxRefused),
-    refusedInAll: sum.refusedInAll + part.refusedInAll,
   }
+}
+
+/** The members of a report that the client knows. Throws if one has the wrong type. */
+function readReport(text: string): ImportReport {
+  const report = parse(text, ({ refused }: ImportReport) => refused)
+  const { refused } = report
+  if (!Array.isArray(refused) || refused.length > maxRefused) throw notOurs()
+  return { ...toCounts((name) => requireCount(report[name])), refused: refused.map(pickRefusal) }
+}
+
+function pickRefusal({ line, id, error, message }: Refusal): Refusal {
+  if (typeof message !== 'string') throw notOurs()
+  if (id !== undefined && typeof id !== 'bigint') throw notOurs()
+  const known = { line: requireCount(line), error: requireCount(error), message }
+  return id === undefined ? known : { ...known, id }
+}
+
+/** A number of the contract, all of which are int32. */
+function requireCount(value: number): number {
+  if (Number.isInteger(value) && value >= 0 && value < 2 ** 31) return value
+  throw notOurs()
 }

@@ -53,15 +53,10 @@ export class PlantStore {
    */
   async create(plant: NewPlant, options: CreateOptions = {}): Promise<PlantState> {
     const { idempotencyKey, signal } = options
+    const key = requireField('idempotencyKey', idempotencyKey) ?? this.#newKey()
+    const headers = { 'Idempotency-Key': key }
     return run<PlantState>(this.#link, {
-      request: {
-        method: 'POST',
-        path: '/plants',
-        headers: {
-          'Idempotency-Key': requireField('idempotencyKey', idempotencyKey) ?? this.#newKey(),
-        },
-        body: toNewPlantJson(plant),
-      },
+      request: { method: 'POST', path: '/plants', headers, body: toNewPlantJson(plant) },
       signal,
       read: (answer) => readPlant(answer, [200], plant.id),
     })
@@ -95,14 +90,12 @@ export class PlantStore {
     for (let conflict = 1; ; conflict++) {
       const plant = await getPlant(this.#link, id, signal)
       if (plant === undefined) return undefined
-      const ifMatch = plant.etag
+      const condition = { ifMatch: plant.etag, signal }
       const changed = await untilAborted(change(plant), signal)
       if (changed === undefined) return plant
       try {
-        const { created: _, ...written } = await replacePlant(this.#link, id, changed, {
-          ifMatch,
-          signal,
-        })
+        const replaced = await replacePlant(this.#link, id, changed, condition)
+        const { created: _, ...written } = replaced
         return written
       } catch (error) {
         const isConflict = error instanceof PlantStoreError && error.error === 41200
@@ -161,19 +154,15 @@ export class PlantStore {
   }
 }
 
-/** Builds the source of idempotency keys: a random part for each client, and a count. */
+/**
+ * Builds the source of idempotency keys: 128 random bits for each client, and a count. `randomUUID`
+ * is missing on pages that came over plain HTTP.
+ */
 function buildKeys(): () => string {
   let prefix: string | undefined
   let count = 0
   return () => {
-    prefix ??= randomText()
-    count++
-    return `${prefix}-${count}`
+    prefix ??= Array.from(crypto.getRandomValues(new Uint32Array(4))).join('-')
+    return `${prefix}-${++count}`
   }
-}
-
-/** 128 random bits. `randomUUID` is missing on pages that came over plain HTTP. */
-function randomText(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16))
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

@@ -20,10 +20,7 @@ export function getPlant(
   signal: AbortSignal | undefined,
 ): Promise<PlantState | undefined> {
   return run<PlantState | undefined>(link, {
-    request: {
-      method: 'GET',
-      path: `/plants/${requireId(id)}`,
-    },
+    request: { method: 'GET', path: `/plants/${requireId(id)}` },
     signal,
     read: (answer) => (isAbsent(answer) ? undefined : readPlant(answer, [200])),
   })
@@ -93,11 +90,7 @@ export function deletePlant(link: Link, id: bigint, options: DeleteOptions): Pro
   }
 
   return run<boolean>(link, {
-    request: {
-      method: 'DELETE',
-      path: `/plants/${requireId(id)}`,
-      headers: toHeaders(options),
-    },
+    request: { method: 'DELETE', path: `/plants/${requireId(id)}`, headers: toHeaders(options) },
     signal,
     look,
     async read(answer, lost) {
@@ -185,9 +178,7 @@ async function* readPages(
   }
 }
 
-/**
- * Gives the items of pages one by one. A generator of items would make a walk 1.5 times as long.
- */
+/** The items of pages, one by one. A generator of items would make a walk 1.5 times as long. */
 function toItems<Item>(
   pages: AsyncGenerator<readonly Item[], undefined>,
   signal: AbortSignal | undefined,

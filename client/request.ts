@@ -45,11 +45,9 @@ export async function run<Result>(link: Link, call: Call<Result>): Promise<Resul
     if (failure === undefined) return call.read(answer as Answer, lost)
     const wasRefused = refusedStatuses.includes(failure.status ?? 0)
     if (call.request.method !== 'GET' && !wasRefused) lost = failure
-    const pauseMs = toPauseMs(answer, retry, link.retries)
+    const isRetried = await waitToRetry(link, answer, failure, retry, call.signal)
     // A refusal would say that nothing was stored.
-    if (pauseMs === undefined) throw lost ?? failure
-    link.onRetry(failure, pauseMs)
-    await pause(pauseMs, call.signal)
+    if (!isRetried) throw lost ?? failure
     const found = lost && (await call.look?.(lost))
     if (found !== undefined) return found
   }
@@ -98,8 +96,7 @@ export function open(
   return untilAborted(fetch(url + path + toQueryString(query), init), signal)
 }
 
-function toQueryString(query: Values | undefined): string {
-  if (query === undefined) return ''
+function toQueryString(query: Values = {}): string {
   const pairs = Object.entries(query)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)
@@ -170,18 +167,24 @@ function toErrorBody(text: string): { error?: number; message: string } {
 }
 
 /**
- * The pause before the next attempt: random, and longer than `Retry-After` asks for. Undefined if
- * there is none. A call with any number of retries tries again after a minute at the latest.
+ * Waits before the next attempt, for a random time, longer than `Retry-After` asks for. Resolves to
+ * whether there is one. A call with any number of retries waits for a minute at most.
  */
-export function toPauseMs(
+export async function waitToRetry(
+  { retries, onRetry }: Link,
   answer: Answer | PlantStoreError,
+  failure: PlantStoreError,
   retry: number,
-  retries: number,
-): number | undefined {
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
   const wantedMs = answer instanceof PlantStoreError ? 0 : toRetryAfterMs(answer.headers)
-  const pauseMs = wantedMs + toJitterMs(retry, 250, 8_000)
-  if (retries === Number.POSITIVE_INFINITY) return Math.min(pauseMs, maxPauseMs)
-  return retry < retries && pauseMs <= maxPauseMs ? pauseMs : undefined
+  const neededMs = wantedMs + toJitterMs(retry, 250, 8_000)
+  const isEndless = retries === Number.POSITIVE_INFINITY
+  if (!isEndless && (retry >= retries || neededMs > maxPauseMs)) return false
+  const pauseMs = Math.min(neededMs, maxPauseMs)
+  onRetry(failure, pauseMs)
+  await pause(pauseMs, signal)
+  return true
 }
 
 /** A random pause below a bound that doubles with each retry, so that clients spread out. */
