@@ -132,6 +132,28 @@ describe('changes of others', { skip: browserMissing }, () => {
     assert.deepEqual(errors, [])
   })
 
+  it('are overwritten once, although "Save" is pressed while the choice is carried out', async () => {
+    const { page } = await visitPlants(service.url)
+    const form = await openForm(page, 'Edit plant', 20)
+    await put(20, { name: 'theirs' })
+    await save(form, { name: 'mine' })
+    const useMine = form.getByRole('button', { name: 'Overwrite with mine' })
+    await useMine.waitFor()
+    const writes: string[] = []
+    const pressed = Promise.withResolvers<void>()
+    await page.route('**/plants/20', async (route) => {
+      writes.push(route.request().method())
+      await pressed.promise
+      await route.continue()
+    })
+    await useMine.click()
+    await form.getByRole('button', { name: 'Save' }).click()
+    pressed.resolve()
+    await page.getByText('Plant 20 saved.').waitFor()
+    assert.deepEqual(writes, ['PUT'])
+    assert.equal((await service.call({ path: '/plants/20' })).body, '{"id":20,"name":"mine"}')
+  })
+
   it('keep an edit of a deleted plant from bringing it back unasked', async () => {
     await service.create('{"id":60,"name":"doomed"}')
     const { page } = await visitPlants(service.url)

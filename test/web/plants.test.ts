@@ -59,6 +59,21 @@ describe('signing in', { skip: browserMissing }, () => {
     assert.equal(await page.evaluate('sessionStorage.length + localStorage.length'), 0)
   })
 
+  it('leaves no listener behind after "Sign out"', async () => {
+    const { page } = await visitPlants(service.url)
+    const session = await page.context().newCDPSession(page)
+    const countListeners = async () => {
+      const { result } = await session.send('Runtime.evaluate', { expression: 'window' })
+      const { objectId = '' } = result
+      const { listeners } = await session.send('DOMDebugger.getEventListeners', { objectId })
+      return listeners.filter(({ type }) => ['scroll', 'resize', 'drop'].includes(type)).length
+    }
+    assert.equal(await countListeners(), 3)
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('Token').waitFor()
+    assert.equal(await countListeners(), 0)
+  })
+
   it('takes a JSON Web Token, and shows no way to write that it lacks the scope for', async () => {
     const key = await newKey('ES256')
     const issuer = await startIssuer([key])

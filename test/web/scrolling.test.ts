@@ -124,6 +124,25 @@ describe(title, { skip: browserMissing }, () => {
     assert.ok(await isOnScreen(page, '22222'))
   })
 
+  it('stay in place when the list is read again', async () => {
+    const { page } = await visitPlants(service.url)
+    // 44 pixels a row.
+    const top = 2_000 * 44
+    await waitUntil(async () => {
+      await page.evaluate(`scrollTo(0, ${top})`)
+      return (await page.evaluate('scrollY')) === top
+    }, 'so many are loaded')
+    await page.getByRole('cell', { name: '2000', exact: true }).waitFor()
+    const id = await page.evaluate<string>(
+      `document.elementFromPoint(300, 160).closest('tr').cells[0].textContent`,
+    )
+    // A file that was imported is a reason to read the list again.
+    await page.getByRole('button', { name: 'Import' }).dispatchEvent('click')
+    await page.getByRole('button', { name: 'Close' }).click()
+    await page.getByRole('button', { name: 'Show earlier' }).waitFor()
+    await waitUntil(() => isOnScreen(page, id), `${id} is still on the screen`)
+  })
+
   it('say that more could not be loaded, for as long as that is so', async () => {
     const { page, errors } = await visitPlants(service.url)
     await page.getByText('Live', { exact: true }).waitFor()

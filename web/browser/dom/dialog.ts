@@ -16,36 +16,15 @@ let dialogs = 0
  */
 export function openDialog(title: string, content: readonly Node[], focus?: HTMLElement): Dialog {
   const id = `dialog-${++dialogs}`
-  const dialog = element(
-    'dialog',
-    { 'aria-labelledby': id },
-    element('h2', { id }, title),
-    ...content,
-  )
-  const closed = new Promise<void>((resolve) => {
-    dialog.addEventListener('close', () => {
-      dialog.remove()
-      resolve()
-    })
+  const heading = element('h2', { id }, title)
+  const dialog = element('dialog', { 'aria-labelledby': id }, heading, ...content)
+  const { promise: closed, resolve } = Promise.withResolvers<void>()
+  dialog.addEventListener('close', () => {
+    dialog.remove()
+    resolve()
   })
   document.body.append(dialog)
   dialog.showModal()
   focus?.focus()
   return { element: dialog, close: () => dialog.close(), closed }
-}
-
-/** The row of buttons at the end of a dialog. The first is the one that Enter presses. */
-export function buildButtons(...buttons: readonly HTMLButtonElement[]): HTMLElement {
-  return element('div', { class: 'buttons' }, ...buttons)
-}
-
-/** Runs a task while a button is busy: a second press does nothing. */
-export async function whileBusy(button: HTMLButtonElement, task: () => Promise<unknown>) {
-  if (button.ariaBusy === 'true') return
-  button.ariaBusy = 'true'
-  try {
-    await task()
-  } finally {
-    button.ariaBusy = null
-  }
 }

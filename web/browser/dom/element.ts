@@ -1,24 +1,31 @@
-type Child = Node | string | undefined
+export type Child = Node | string | undefined
 type Attribute = string | number | boolean | undefined | ((event: never) => void)
+export type Attributes = Readonly<Record<string, Attribute>>
 
 /**
- * Builds an element. A function is a listener, `true` an attribute without a value; `undefined`
- * and `false` leave an attribute out. Children are nodes or text, and text is never markup.
+ * Builds an element from attributes and children, which are nodes or text: text is never markup. An
+ * attribute with a function is a listener, with `true` it has no value; one that is `undefined` or
+ * `false` is left out.
  */
 export function element<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
-  attributes: Readonly<Record<string, Attribute>> = {},
-  ...children: readonly Child[]
+  ...content: readonly (Attributes | Child)[]
 ): HTMLElementTagNameMap[Tag] {
   const built = document.createElement(tag)
+  for (const part of content) {
+    if (typeof part === 'object' && !(part instanceof Node)) setAttributes(built, part)
+    else if (part !== undefined) built.append(part)
+  }
+  return built
+}
+
+function setAttributes(target: Element, attributes: Attributes): void {
   for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === 'function') built.addEventListener(name, value as EventListener)
+    if (typeof value === 'function') target.addEventListener(name, value as EventListener)
     else if (value !== undefined && value !== false) {
-      built.setAttribute(name, value === true ? '' : String(value))
+      target.setAttribute(name, value === true ? '' : String(value))
     }
   }
-  built.append(...children.filter((child) => child !== undefined))
-  return built
 }
 
 /** Replaces the content of an element. */
@@ -36,11 +43,9 @@ const drawings = {
 export function icon(name: keyof typeof drawings): SVGElement {
   const space = 'http://www.w3.org/2000/svg'
   const drawing = document.createElementNS(space, 'svg')
-  drawing.setAttribute('viewBox', '0 0 24 24')
-  drawing.setAttribute('aria-hidden', 'true')
-  drawing.setAttribute('class', 'icon')
   const path = document.createElementNS(space, 'path')
-  path.setAttribute('d', drawings[name])
+  setAttributes(drawing, { viewBox: '0 0 24 24', 'aria-hidden': 'true', class: 'icon' })
+  setAttributes(path, { d: drawings[name] })
   drawing.append(path)
   return drawing
 }

@@ -1,7 +1,7 @@
 import { element, fill } from './element.ts'
 
 /** A labelled control with a place for what is wrong with its value. */
-export interface Field<Control extends HTMLElement = HTMLInputElement | HTMLTextAreaElement> {
+export interface Field<Control extends HTMLElement> {
   readonly element: HTMLElement
   readonly control: Control
   /** Shows what is wrong, or clears it. */
@@ -18,32 +18,42 @@ export function buildField<Control extends HTMLElement>(
 ): Field<Control> {
   const id = `field-${++fields}`
   control.id = id
+  const name = element('label', { for: id }, label)
+  const small = note && element('p', { class: 'note', id: `${id}-note` }, note)
   const alert = element('p', { class: 'refusal', id: `${id}-refusal`, role: 'alert' })
-  const described = [`${id}-refusal`, ...(note === undefined ? [] : [`${id}-note`])]
-  control.setAttribute('aria-describedby', described.join(' '))
+  control.setAttribute('aria-describedby', small ? `${alert.id} ${id}-note` : alert.id)
   return {
-    element: element(
-      'div',
-      { class: 'field' },
-      element('label', { for: id }, label),
-      control,
-      note === undefined ? undefined : element('p', { class: 'note', id: `${id}-note` }, note),
-      alert,
-    ),
+    element: element('div', { class: 'field' }, name, control, small, alert),
     control,
     refuse(message) {
       fill(alert, message)
-      if (message === undefined) control.removeAttribute('aria-invalid')
-      else control.setAttribute('aria-invalid', 'true')
+      control.ariaInvalid = message === undefined ? null : 'true'
     },
   }
 }
 
+/** A choice between values, some with a label. The first is chosen. */
+export function buildChoice(
+  ...values: readonly (string | readonly [value: string, label: string])[]
+): HTMLSelectElement {
+  const options = values.map((one) => {
+    const [value, label] = typeof one === 'string' ? [one, one] : one
+    return element('option', { value }, label)
+  })
+  return element('select', ...options)
+}
+
+/** A field whose text can have any line breaks. */
+export interface TextField extends Field<HTMLTextAreaElement> {
+  read(): string
+}
+
 /**
- * A control for a text of any kind, also one with line breaks. It grows with its text. Enter sends
- * the form; Shift and Enter break the line.
+ * A field for a text of any kind. It grows with its text. Enter sends the form; Shift and Enter
+ * break the line. A browser turns every line break into a line feed, so a text that nobody touched
+ * is read as it was given.
  */
-export function buildTextControl(maxHeightPx: number): HTMLTextAreaElement {
+export function buildTextField(label: string, text: string, note?: Node): TextField {
   const control = element('textarea', {
     rows: 1,
     spellcheck: 'false',
@@ -54,28 +64,9 @@ export function buildTextControl(maxHeightPx: number): HTMLTextAreaElement {
       event.preventDefault()
       control.form?.requestSubmit()
     },
-    input: () => growWith(control, maxHeightPx),
   })
-  return control
-}
-
-/** Measuring a long text takes seconds, so it gets the full height. */
-const longText = 2_000
-
-function growWith(control: HTMLTextAreaElement, maxHeightPx: number): void {
-  control.style.height = 'auto'
-  const isLong = control.value.length > longText
-  const heightPx = isLong ? maxHeightPx : Math.min(control.scrollHeight + 2, maxHeightPx)
-  control.style.height = `${heightPx}px`
-}
-
-/**
- * Puts a text into a control and returns a function that reads it. A browser turns every line break
- * into a line feed; a text that nobody touched is returned as it was.
- */
-export function keepText(control: HTMLTextAreaElement, text: string): () => string {
   control.value = text
-  const shown = control.value
-  control.dispatchEvent(new Event('input'))
-  return () => (control.value === shown ? text : control.value)
+  const given = control.value
+  const read = () => (control.value === given ? text : control.value)
+  return { ...buildField(label, control, note), read }
 }

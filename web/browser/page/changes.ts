@@ -1,5 +1,5 @@
-import type { PlantEvent } from '../../../client/index.ts'
-import type { Plant, Rows } from './rows.ts'
+import type { PlantEvent, StoredPlant } from '../../../client/index.ts'
+import type { Rows } from './rows.ts'
 import type { Table } from './table.ts'
 
 /** A change of a plant. */
@@ -8,7 +8,7 @@ export type Change = Pick<PlantEvent, 'type' | 'plant'>
 interface Target {
   readonly rows: Rows
   readonly table: Table
-  isListed(plant: Plant): boolean
+  isListed(plant: StoredPlant): boolean
 }
 
 /**
@@ -25,13 +25,11 @@ export function applyChanges(
   for (const change of changes) {
     const { type, plant } = change
     const index = rows.indexOf(plant.id)
+    const count = rows.all().length
     const isGone = type === 'plant.deleted' || !isListed(plant)
-    const effect = isGone ? rows.remove(plant.id) && 'removed' : rows.put(plant)
-    if (effect === false || effect === 'outside' || effect === 'same') continue
-    seen.push(change)
-    if (index >= firstVisible + shiftedBy) continue
-    if (effect === 'inserted') shiftedBy++
-    if (effect === 'removed') shiftedBy--
+    const isSeen = isGone ? rows.remove(plant.id) : rows.put(plant)
+    if (isSeen) seen.push(change)
+    if (index < firstVisible + shiftedBy) shiftedBy += rows.all().length - count
   }
   if (seen.length > 0) table.update()
   table.shift(firstVisible > 0 ? shiftedBy : 0)

@@ -118,22 +118,20 @@ function findFormat(fileName: string, text: string): FileFormat | Unreadable {
   return { fault: neither }
 }
 
-type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown
-
 function readJsonLines(text: string): Line[] {
-  const keepDigits: Reviver = (key, value, context) =>
-    key === 'id' && typeof value === 'number' ? toInt64(context?.source ?? String(value)) : value
-  const parse = JSON.parse as (text: string, reviver: Reviver) => unknown
-  return text.split('\n').map((line, index) => {
-    if (line.trim() === '') return { line: index + 1, members: '' }
-    try {
-      const members = parse(line, keepDigits)
-      const isObject = typeof members === 'object' && members !== null
-      return { line: index + 1, members: isObject ? { ...members } : 'This is not a plant.' }
-    } catch {
-      return { line: index + 1, members: 'This is not JSON.' }
-    }
-  })
+  return text.split('\n').map((line, index) => ({ line: index + 1, members: readJson(line) }))
+}
+
+function readJson(line: string): Line['members'] {
+  if (line.trim() === '') return ''
+  try {
+    const members = JSON.parse(line, (key, value, context) =>
+      key === 'id' && typeof value === 'number' ? toInt64(context?.source ?? `${value}`) : value,
+    )
+    return typeof members === 'object' && members !== null ? { ...members } : 'This is not a plant.'
+  } catch {
+    return 'This is not JSON.'
+  }
 }
 
 const delimiters = new Map([

@@ -1,7 +1,7 @@
 import { expectedSearch, isSearchable, toPathId } from '../../../src/contract/values.ts'
-import { whileBusy } from '../dom/dialog.ts'
 import { element, fill, icon } from '../dom/element.ts'
-import { buildField } from '../dom/field.ts'
+import { buildChoice, buildField } from '../dom/field.ts'
+import { buildButton, buildButtons, buildForm } from '../dom/form.ts'
 import { findIdFault, findTextFault } from './fields.ts'
 import type { ExportFormat } from './files.ts'
 import type { ListMessage } from './messages.ts'
@@ -25,18 +25,25 @@ export interface Frame {
   focusAdd(): void
 }
 
-type StreamState = 'connecting' | 'open' | 'lost' | 'off'
+type StreamState = keyof typeof reachTexts
+
+const reachTexts = {
+  connecting: 'Connecting …',
+  open: 'Live',
+  lost: 'Connection lost. Reconnecting …',
+  off: 'Live updates are off',
+}
 
 export interface FrameParts {
   readonly list: PlantList
   onSignOut(): void
   onQuery(change: Partial<Query>): void
   onGoTo(id: bigint): void
-  onEarlier(): void
-  onFirst(): void
+  onEarlier(): Promise<void>
+  onFirst(): Promise<void>
   onAdd(): void
   onImport(): void
-  onExport(format: ExportFormat): void
+  onExport(format: ExportFormat): Promise<void>
 }
 
 /** Bounds on the suggested tags: their number and their length. */
@@ -47,11 +54,7 @@ const maxTagLength = 100
 const typingMs = 250
 
 export function buildFrame(parts: FrameParts): Frame {
-  const reach = element(
-    'p',
-    { class: 'reach', role: 'status', 'data-reach': 'yes' },
-    'Connecting …',
-  )
+  const { list } = parts
   const news = element('p', { class: 'news', role: 'status' })
   const done = element('div', { class: 'done', role: 'status' })
   const problem = element('div', { class: 'problem', role: 'alert' })
@@ -59,137 +62,117 @@ export function buildFrame(parts: FrameParts): Frame {
   const earlier = element(
     'div',
     { class: 'earlier' },
-    element('button', { type: 'button', click: parts.onEarlier }, 'Show earlier'),
-    element('button', { type: 'button', click: parts.onFirst }, 'Show first'),
+    buildButton('Show earlier', parts.onEarlier),
+    buildButton('Show first', parts.onFirst),
   )
   const footer = element('p', { class: 'footer' })
-  const add = element(
-    'button',
-    { type: 'button', class: 'primary', click: parts.onAdd },
-    'Add plant',
+  const add = buildButton('Add plant', parts.onAdd, { class: 'primary' })
+  const importing = buildButton('Import', parts.onImport)
+  const reach = buildReach()
+  const header = element(
+    'header',
+    element('div', { class: 'brand' }, icon('leaf'), element('h1', 'Plant Store')),
+    reach.element,
+    element('a', { href: 'docs' }, 'Reference'),
+    buildButton('Sign out', parts.onSignOut),
   )
-  const importing = element('button', { type: 'button', click: parts.onImport }, 'Import')
-  const format = element(
-    'select',
-    { 'aria-label': 'Format' },
-    element('option', { value: 'csv' }, 'CSV'),
-    element('option', { value: 'ndjson' }, 'NDJSON'),
-    element('option', { value: 'spreadsheet' }, 'CSV for spreadsheets'),
+  const toolbar = element(
+    'div',
+    { class: 'toolbar' },
+    buildFilter('Search by name', findNameFault, (name) => parts.onQuery({ name })).element,
+    ...buildTagFilter(parts),
+    buildGoTo(parts.onGoTo),
+    buildOrder(parts),
+    buildButtons(add, importing, ...buildExport(parts)),
   )
-  const exporting = element(
-    'button',
-    { type: 'button', click: () => parts.onExport(format.value as ExportFormat) },
-    'Export',
-  )
-  const tags = new Set<string>()
-  const suggestions = element('datalist', { id: 'tags' })
-  const name = buildFilter('Search by name', findNameFault, (name) => parts.onQuery({ name }))
-  const tag = buildFilter('Filter by tag', findTagFault, (tag) => parts.onQuery({ tag }))
-  tag.input.setAttribute('list', 'tags')
-  tag.input.addEventListener('focus', () => {
-    for (const { tag = '' } of parts.list.describe().rows) {
-      if (tags.size < maxTags && tag !== '' && tag.length <= maxTagLength) tags.add(tag)
-    }
-    fill(suggestions, ...[...tags].sort().map((value) => element('option', { value })))
-  })
-  const order = buildField(
-    'Sort by id',
-    element(
-      'select',
-      { change: () => parts.onQuery({ order: order.control.value as Query['order'] }) },
-      element('option', { value: 'asc' }, 'Smallest first'),
-      element('option', { value: 'desc' }, 'Largest first'),
-    ),
-  )
-  let isReached = true
-  let stream: StreamState = 'connecting'
-  const reachTexts: Record<StreamState, string> = {
-    connecting: 'Connecting …',
-    open: 'Live',
-    lost: 'Connection lost. Reconnecting …',
-    off: 'Live updates are off',
-  }
-  const updateReach = () => {
-    const state = isReached ? stream : 'lost'
-    reach.dataset.reach = state === 'lost' ? 'no' : 'yes'
-    if (reach.textContent !== reachTexts[state]) fill(reach, reachTexts[state])
-  }
+  const content = [toolbar, problem, news, earlier, list.table.element, empty, footer, done]
 
   return {
-    elements: [
-      element(
-        'header',
-        {},
-        element('div', { class: 'brand' }, icon('leaf'), element('h1', {}, 'Plant Store')),
-        reach,
-        element('a', { href: 'docs' }, 'Reference'),
-        element('button', { type: 'button', click: parts.onSignOut }, 'Sign out'),
-      ),
-      element(
-        'main',
-        {},
-        element(
-          'div',
-          { class: 'toolbar' },
-          name.element,
-          tag.element,
-          suggestions,
-          buildGoTo(parts.onGoTo),
-          order.element,
-          element('div', { class: 'buttons' }, add, importing, exporting, format),
-        ),
-        problem,
-        news,
-        earlier,
-        parts.list.table.element,
-        empty,
-        footer,
-        done,
-      ),
-    ],
+    elements: [header, element('main', ...content)],
     allowWriting(mayWrite) {
       add.hidden = !mayWrite
       importing.hidden = !mayWrite
-      parts.list.table.refill()
+      list.table.refill()
     },
     showList(message) {
-      earlier.hidden = parts.list.describe().hasTop
+      earlier.hidden = list.describe().hasTop
       fill(footer, message.footer)
       empty.hidden = message.empty === undefined
-      if (message.empty === undefined) return fill(empty)
+      if (message.empty === undefined) return
       const { title, text } = message.empty
-      fill(empty, icon('leaf'), element('h2', {}, title), element('p', {}, text))
+      fill(empty, icon('leaf'), element('h2', title), element('p', text))
     },
     showProblem(sentence, again) {
       if (sentence === undefined) return fill(problem)
-      fill(problem, element('p', {}, sentence), again && buildButton('Try again', again))
+      fill(problem, element('p', sentence), again && buildButton('Try again', again))
     },
-    showReach(next) {
-      isReached = next
-      updateReach()
-    },
-    showStream(next) {
-      stream = next
-      updateReach()
-    },
+    showReach: reach.showReach,
+    showStream: reach.showStream,
     announce(sentence, button) {
       fill(news, sentence, ' ', button)
     },
     showDone(sentence, undo) {
-      fill(done, element('span', {}, sentence), undo && buildButton('Undo', undo))
+      fill(done, element('span', sentence), undo && buildButton('Undo', undo))
     },
     focusAdd: () => add.focus(),
   }
 }
 
-/** A button whose second press does nothing until the first has had its effect. */
-function buildButton(label: string, act: () => unknown): HTMLButtonElement {
-  const click = () => void whileBusy(button, async () => act())
-  const button = element('button', { type: 'button', click }, label)
-  return button
+/** Whether the service can be reached, and whether changes of others appear by themselves. */
+function buildReach() {
+  const text = element('p', { class: 'reach', role: 'status' })
+  let isReached = true
+  let stream: StreamState = 'connecting'
+  function update(): void {
+    const state = isReached ? stream : 'lost'
+    text.dataset.reach = state === 'lost' ? 'no' : 'yes'
+    // Screen readers read what is filled in again.
+    if (text.textContent !== reachTexts[state]) fill(text, reachTexts[state])
+  }
+  update()
+  return {
+    element: text,
+    showReach(next: boolean): void {
+      isReached = next
+      update()
+    },
+    showStream(next: StreamState): void {
+      stream = next
+      update()
+    },
+  }
 }
 
-const findTagFault = (text: string) => findTextFault('tag', text)
+function buildTagFilter({ list, onQuery }: FrameParts): HTMLElement[] {
+  const tags = new Set<string>()
+  const suggestions = element('datalist', { id: 'tags' })
+  const findFault = (text: string) => findTextFault('tag', text)
+  const filter = buildFilter('Filter by tag', findFault, (tag) => onQuery({ tag }))
+  filter.input.setAttribute('list', 'tags')
+  filter.input.addEventListener('focus', () => {
+    for (const { tag = '' } of list.describe().rows) {
+      if (tags.size < maxTags && tag !== '' && tag.length <= maxTagLength) tags.add(tag)
+    }
+    fill(suggestions, ...[...tags].sort().map((value) => element('option', { value })))
+  })
+  return [filter.element, suggestions]
+}
+
+function buildOrder({ onQuery }: FrameParts): HTMLElement {
+  const choice = buildChoice(['asc', 'Smallest first'], ['desc', 'Largest first'])
+  choice.addEventListener('change', () => onQuery({ order: choice.value as Query['order'] }))
+  return buildField('Sort by id', choice).element
+}
+
+function buildExport({ onExport }: FrameParts): HTMLElement[] {
+  const format = buildChoice(
+    ['csv', 'CSV'],
+    ['ndjson', 'NDJSON'],
+    ['spreadsheet', 'CSV for spreadsheets'],
+  )
+  format.ariaLabel = 'Format'
+  return [buildButton('Export', () => onExport(format.value as ExportFormat)), format]
+}
 
 function findNameFault(text: string): string | undefined {
   return isSearchable(text) ? undefined : `The text to search for must be ${expectedSearch}.`
@@ -217,24 +200,17 @@ function buildFilter(
     clearTimeout(timer)
     timer = setTimeout(apply, typingMs)
   })
-  return { element: toForm(field.element, apply), input }
+  return { element: buildForm(apply, field.element), input }
 }
 
 function buildGoTo(onGoTo: (id: bigint) => void): HTMLElement {
   const input = element('input', { autocomplete: 'off', spellcheck: 'false', enterkeyhint: 'go' })
   const field = buildField('Go to id', input)
   input.addEventListener('input', () => field.refuse(undefined))
-  return toForm(field.element, () => {
+  const go = () => {
     const id = toPathId(input.value)
     field.refuse(findIdFault(input.value))
     if (id !== undefined) onGoTo(id)
-  })
-}
-
-function toForm(field: HTMLElement, onSubmit: () => void): HTMLElement {
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault()
-    onSubmit()
   }
-  return element('form', { novalidate: true, submit }, field)
+  return buildForm(go, field.element)
 }

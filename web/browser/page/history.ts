@@ -1,56 +1,42 @@
-import { PlantStoreError } from '../../../client/index.ts'
-import { buildButtons, openDialog, whileBusy } from '../dom/dialog.ts'
+import type { PlantEvent } from '../../../client/index.ts'
+import { openDialog } from '../dom/dialog.ts'
 import { element, fill } from '../dom/element.ts'
-import { parseExact, toRefusal } from './files.ts'
+import { buildButton, buildButtons } from '../dom/form.ts'
 import { format, verbs } from './messages.ts'
+import { showName, showTag } from './plant-text.ts'
 import { isNumber, toSentence } from './sentences.ts'
-import type { Session } from './session.ts'
-
-interface HistoryEvent {
-  readonly position: string
-  readonly type: keyof typeof verbs
-  readonly at: string
-  readonly plant: { readonly id: string; readonly name: string; readonly tag?: string }
-}
+import { parseExact, readPath, type Session } from './session.ts'
 
 /** The journal is read in pages, oldest change first. Each look stops after `maxChanges`. */
 const pageSize = 1_000
 const maxChanges = 50_000
 /** Only the newest changes of the plant are shown. */
 const maxShown = 200
-/** Longer names and tags are cut. */
-const maxText = 200
 
 /** Opens a dialog with the changes of a plant that the journal has, the newest first. */
 export async function showHistory(session: Session, id: bigint): Promise<void> {
   const life = new AbortController()
   const items = element('ol', { class: 'history', reversed: true })
   const state = element('p', { class: 'note', role: 'status' })
-  const more = element(
-    'button',
-    { type: 'button', hidden: true, click: () => void whileBusy(more, look) },
-    'Look further',
-  )
-  const close = element('button', { type: 'button', click: () => dialog.close() }, 'Close')
-  let after: string | undefined
+  const more = buildButton('Look further', look, { hidden: true })
+  const close = buildButton('Close', () => dialog.close())
+  let after = ''
   let looked = 0
   let firstAt: string | undefined
 
   async function look(): Promise<void> {
     try {
       for (const end = looked + maxChanges; looked < end; ) {
-        const events = await readPage(session, after, life.signal)
+        const path = `/events?limit=${pageSize}${after}`
+        const text = await readPath(session, path, (answer) => answer.text(), life.signal)
+        const events = parseExact<readonly PlantEvent[]>(text)
         const last = events.at(-1)
         if (last === undefined) return finish(true)
-        after = last.position
+        after = `&after=${last.position}`
         looked += events.length
         firstAt ??= events[0]?.at
-        items.prepend(
-          ...events
-            .filter(({ plant }) => plant.id === String(id))
-            .map(toItem)
-            .reverse(),
-        )
+        const ofPlant = events.filter(({ plant }) => plant.id === id)
+        items.prepend(...ofPlant.map(toItem).reverse())
         while (items.childElementCount > maxShown) items.lastElementChild?.remove()
         fill(state, `Looking: ${format(looked)} changes of all plants so far …`)
       }
@@ -72,47 +58,16 @@ export async function showHistory(session: Session, id: bigint): Promise<void> {
   }
 
   const dialog = openDialog(`What happened to plant ${id}`, [
-    element('div', { class: 'import' }, items, state, buildButtons(close, more)),
+    element('div', { class: 'stack' }, items, state, buildButtons(close, more)),
   ])
-  void whileBusy(more, look)
+  void look()
   await dialog.closed
   life.abort()
 }
 
-async function readPage(
-  { url, token }: Session,
-  after: string | undefined,
-  signal: AbortSignal,
-): Promise<readonly HistoryEvent[]> {
-  const headers = { Authorization: `Bearer ${token}`, Accept: 'application/json' }
-  const from = after === undefined ? '' : `&after=${after}`
-  try {
-    const response = await fetch(`${url}/events?limit=${pageSize}${from}`, { headers, signal })
-    const text = await response.text()
-    if (!response.ok) throw toRefusal(response.status, text)
-    return parseExact<readonly HistoryEvent[]>(text)
-  } catch (cause) {
-    if (cause instanceof PlantStoreError) throw cause
-    throw new PlantStoreError('The connection was lost.', { cause })
-  }
-}
-
-function toItem({ type, at, plant: { name, tag } }: HistoryEvent): HTMLElement {
-  return element(
-    'li',
-    {},
-    element('time', { datetime: at }, toTime(at)),
-    ` ${verbs[type]}: `,
-    element('bdi', {}, toShort(name) || '“” no name'),
-    ' ',
-    tag === undefined
-      ? element('span', { class: 'none' }, 'no tag')
-      : element('bdi', { class: 'chip' }, toShort(tag) || '“” empty'),
-  )
-}
-
-function toShort(text: string): string {
-  return text.length > maxText ? `${text.slice(0, maxText).toWellFormed()}…` : text
+function toItem({ type, at, plant: { name, tag } }: PlantEvent): HTMLElement {
+  const time = element('time', { datetime: at }, toTime(at))
+  return element('li', time, ` ${verbs[type]}: `, showName(name), ' ', showTag(tag))
 }
 
 function toTime(at: string): string {

@@ -1,8 +1,11 @@
-import { buildButtons, openDialog, whileBusy } from '../dom/dialog.ts'
+import type { OnConflict } from '../../../client/index.ts'
+import type { ImportReport } from '../../../src/contract/shapes.ts'
+import { openDialog } from '../dom/dialog.ts'
 import { element, fill } from '../dom/element.ts'
-import { buildField } from '../dom/field.ts'
+import { buildChoice, buildField } from '../dom/field.ts'
+import { buildButton, buildButtons } from '../dom/form.ts'
 import { checkFile, countExisting, type FileCheck } from './file-check.ts'
-import { type OnConflict, type Report, uploadPlants } from './files.ts'
+import { uploadPlants } from './files.ts'
 import { format, toPlants } from './messages.ts'
 import { isTokenRefused, toSentence } from './sentences.ts'
 import type { Session } from './session.ts'
@@ -12,13 +15,17 @@ export interface ImportParts {
   onTokenRefused(error: unknown): void
 }
 
-const rules: Record<OnConflict, { readonly label: string; readonly effect: string }> = {
-  fail: {
-    label: 'Keep the stored plant and list it here',
-    effect: 'The stored plants stay as they are, and are listed here.',
-  },
-  skip: { label: 'Keep the stored plant', effect: 'The stored plants stay as they are.' },
-  replace: { label: 'Replace the stored plant', effect: 'The stored plants are replaced.' },
+const rules: Record<OnConflict, string> = {
+  fail: 'Keep the stored plant and list it here',
+  skip: 'Keep the stored plant',
+  replace: 'Replace the stored plant',
+}
+
+/** What becomes of the plants that the store has already. */
+const effects: Record<OnConflict, string> = {
+  fail: 'The stored plants stay as they are, and are listed here.',
+  skip: 'The stored plants stay as they are.',
+  replace: 'The stored plants are replaced.',
 }
 
 /** The most refused lines that a check lists. */
@@ -30,14 +37,9 @@ export async function importPlants(parts: ImportParts, dropped?: File): Promise<
   const { signal } = life
   let chosen: { readonly file: File; readonly check: FileCheck } | undefined
   let choices = 0
-  const rule = buildField(
-    'If an id already exists',
-    element(
-      'select',
-      { change: () => fill(effect, rules[rule.control.value as OnConflict].effect) },
-      ...Object.entries(rules).map(([value, { label }]) => element('option', { value }, label)),
-    ),
-  )
+  const rule = buildField('If an id already exists', buildChoice(...Object.entries(rules)))
+  const onConflict = () => rule.control.value as OnConflict
+  rule.control.addEventListener('change', () => fill(effect, effects[onConflict()]))
   const file = buildField(
     'File',
     element('input', {
@@ -51,16 +53,12 @@ export async function importPlants(parts: ImportParts, dropped?: File): Promise<
     }),
     'CSV, as spreadsheets write it, or NDJSON, also gzipped. Choose a file, or drop it here.',
   )
-  const preview = element('div', { class: 'outcome', role: 'status' })
-  const effect = element('span', {}, rules.fail.effect)
+  const preview = element('div', { role: 'status' })
+  const effect = element('span', effects.fail)
   const progress = element('progress', { max: 1, value: 0, 'aria-label': 'Sent', hidden: true })
-  const outcome = element('div', { class: 'outcome', role: 'status' })
-  const start = element(
-    'button',
-    { type: 'button', class: 'primary', disabled: true, click: () => void whileBusy(start, send) },
-    'Start import',
-  )
-  const close = element('button', { type: 'button', click: () => dialog.close() }, 'Close')
+  const outcome = element('div', { role: 'status' })
+  const start = buildButton('Start import', send, { class: 'primary', disabled: true })
+  const close = buildButton('Close', () => dialog.close())
 
   /** Checks a file. Nothing is stored before somebody presses the button. */
   async function choose(next: File | undefined): Promise<void> {
@@ -87,7 +85,6 @@ export async function importPlants(parts: ImportParts, dropped?: File): Promise<
   async function send(): Promise<void> {
     if (chosen === undefined) return
     const { file: sent, check } = chosen
-    const onConflict = rule.control.value as OnConflict
     const onProgress = (share: number) => {
       progress.value = share
       const text = share < 1 ? `${Math.floor(share * 100)} % sent` : 'All sent: storing the rest …'
@@ -96,7 +93,8 @@ export async function importPlants(parts: ImportParts, dropped?: File): Promise<
     onProgress(0)
     progress.hidden = false
     try {
-      const upload = { file: sent, format: check.format, onConflict, onProgress, signal }
+      const { format } = check
+      const upload = { file: sent, format, onConflict: onConflict(), onProgress, signal }
       fill(outcome, ...describeReport(sent.name, await uploadPlants(parts.session(), upload)))
       fill(preview)
       start.disabled = true
@@ -115,7 +113,7 @@ export async function importPlants(parts: ImportParts, dropped?: File): Promise<
 
   const content = [rule.element, file.element, preview, progress, outcome]
   const dialog = openDialog('Import', [
-    element('div', { class: 'import' }, ...content, buildButtons(start, close)),
+    element('div', { class: 'stack' }, ...content, buildButtons(start, close)),
   ])
   dialog.element.addEventListener('drop', (event) => {
     event.preventDefault()
@@ -144,20 +142,14 @@ function describeCheck(
     faults.length > 0 ? `, and ${toLines(faults.length)} will be refused.` : '.',
     isWhole ? '' : ' The rest is checked while it is imported.',
   ]
-  const found = existing.isExact ? format(existing.count) : `At least ${format(existing.count)}`
+  const { count, isExact } = existing
+  const found = isExact ? format(count) : `At least ${format(count)}`
   return [
-    element('p', {}, element('strong', {}, element('bdi', {}, name)), ': ', ...sentences),
-    existing.count === 0
-      ? element(
-          'p',
-          {},
-          'None of these ids was found in the store. ',
-          existing.isExact ? '' : effect,
-        )
-      : element('p', {}, `${found} of these ids exist already. `, effect),
-    ...buildList(
-      faults.slice(0, maxFaults).map(({ line, message }) => `Line ${format(line)}: ${message}`),
-    ),
+    element('p', element('strong', element('bdi', name)), ': ', ...sentences),
+    count === 0
+      ? element('p', 'None of these ids was found in the store. ', isExact ? '' : effect)
+      : element('p', `${found} of these ids exist already. `, effect),
+    ...buildList(faults.slice(0, maxFaults).map(toLine)),
   ]
 }
 
@@ -165,18 +157,17 @@ function toLines(count: number): string {
   return count === 1 ? '1 line' : `${format(count)} lines`
 }
 
-function buildList(items: readonly string[]): HTMLElement[] {
-  if (items.length === 0) return []
-  return [
-    element(
-      'ul',
-      { class: 'refused', tabindex: 0 },
-      ...items.map((item) => element('li', {}, item)),
-    ),
-  ]
+function toLine({ line, id, message }: { line: number; id?: bigint; message: string }): string {
+  return `Line ${format(line)}${id === undefined ? '' : `, plant ${id}`}: ${message}`
 }
 
-function describeReport(name: string, report: Report): HTMLElement[] {
+function buildList(items: readonly string[]): HTMLElement[] {
+  if (items.length === 0) return []
+  const listed = items.map((item) => element('li', item))
+  return [element('ul', { class: 'refused', tabindex: 0 }, ...listed)]
+}
+
+function describeReport(name: string, report: ImportReport): HTMLElement[] {
   const { stored, alreadyThere, replaced, skipped, refused, refusedInAll, endedAtLine } = report
   const parts = Object.entries({
     stored,
@@ -191,14 +182,10 @@ function describeReport(name: string, report: Report): HTMLElement[] {
     endedAtLine === undefined
       ? ''
       : ` The import ended at line ${format(endedAtLine)}, because too many lines were refused.`
-  const items = refused.map(
-    ({ line, id, message }) =>
-      `Line ${format(line)}${id === undefined ? '' : `, plant ${id}`}: ${message}`,
-  )
   const more = refusedInAll - refused.length
   return [
-    element('p', {}, element('bdi', {}, name), `: ${parts.join(', ')}.${end}`),
-    ...buildList(items),
+    element('p', element('bdi', name), `: ${parts.join(', ')}.${end}`),
+    ...buildList(refused.map(toLine)),
     ...(more > 0 ? [element('p', { class: 'note' }, `And ${format(more)} more.`)] : []),
   ]
 }

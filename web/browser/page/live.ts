@@ -18,7 +18,7 @@ export interface LiveParts {
   /** The list has to be read again: there was no position, or too much has changed. */
   onGap(): void
   onRefused(error: unknown): void
-  /** The service does not keep a journal, so nothing can be followed. */
+  /** Nothing can be followed: the service keeps no journal, or the token may not read it. */
   onOff(): void
 }
 
@@ -37,8 +37,8 @@ export async function followChanges(parts: LiveParts): Promise<void> {
     } catch (error) {
       if (signal.aborted) return
       if (!(error instanceof PlantStoreError)) throw error
-      if (isTokenRefused(error) || isNumber(error, 40300)) return parts.onRefused(error)
-      if (isNumber(error, 40400)) return parts.onOff()
+      if (isTokenRefused(error)) return parts.onRefused(error)
+      if (isNumber(error, 40300) || isNumber(error, 40400)) return parts.onOff()
       if (isNumber(error, 41000)) place.position = undefined
       await new Promise((resolve) => setTimeout(resolve, againMs))
     }

@@ -32,16 +32,13 @@ async function showSignIn(token: string | undefined): Promise<void> {
       return toSentence(error)
     }
   })
-  const welcome = buildWelcome(signIn)
   // Avoids a flash of the form while the token is checked.
   if (token !== undefined) {
-    fill(
-      document.body,
-      element('main', { class: 'welcome' }, element('p', { role: 'status' }, 'Loading…')),
-    )
+    const loading = element('p', { role: 'status' }, 'Loading…')
+    fill(document.body, element('main', { class: 'welcome' }, loading))
     if (await signIn.enter(token)) return
   }
-  fill(document.body, welcome)
+  fill(document.body, buildWelcome(signIn))
   signIn.focus()
 }
 

@@ -1,10 +1,11 @@
-import type { PlantState, PlantStore } from '../../../client/index.ts'
+import type { PlantState, PlantStore, StoredPlant } from '../../../client/index.ts'
 import { int64Bounds } from '../../../src/contract/schema.ts'
-import { buildButtons, type Dialog, openDialog, whileBusy } from '../dom/dialog.ts'
+import { type Dialog, openDialog } from '../dom/dialog.ts'
 import { element, fill } from '../dom/element.ts'
+import { buildButton, buildButtons, buildForm, whileBusy } from '../dom/form.ts'
 import type { Change } from './changes.ts'
-import { buildPlantFields, type PlantFields } from './fields.ts'
-import type { Plant } from './rows.ts'
+import { buildPlantFields } from './fields.ts'
+import { showName, showTag } from './plant-text.ts'
 import { isNumber, isTokenRefused, toSentence } from './sentences.ts'
 
 export interface DialogParts {
@@ -16,39 +17,47 @@ export interface DialogParts {
   onTokenRefused(error: unknown): void
 }
 
-/** A dialog with a form. */
-interface FormDialog {
-  /** Where the dialog says what is wrong, other than beside a field. */
-  readonly problem: HTMLElement
-  /** Runs a task and shows its failure. Closes the dialog if the form is done then. */
-  attempt(task: () => Promise<void>): Promise<void>
-}
-
 /** An own change of a plant, and what it takes to undo it. */
 export interface Done {
   readonly id: bigint
   /** The plant before the change, and as it is now; undefined if there is none. */
-  readonly before: Plant | undefined
-  readonly now: Plant | undefined
+  readonly before: StoredPlant | undefined
+  readonly now: StoredPlant | undefined
   /** Names the state that the plant is in now. */
   readonly etag?: string
+}
+
+/** Makes a change, or resolves to undefined after it has said why not. */
+type Attempt = () => Promise<Done | undefined>
+
+/** A dialog with a form. */
+interface FormDialog {
+  /** Where the dialog says what is wrong, other than beside a field. */
+  readonly problem: HTMLElement
+  /** Runs an attempt, unless one is running, and shows its failure. Closes the dialog after it. */
+  run(attempt: Attempt): Promise<void>
 }
 
 /** Asks for a new plant and stores it. Resolves to undefined if nobody wanted it. */
 export async function addPlant(parts: DialogParts): Promise<Done | undefined> {
   const fields = buildPlantFields(undefined)
   const closing = new AbortController()
-  let done: Done | undefined
   const send = async () => {
     const plant = fields.read()
-    if (plant === undefined) return
+    if (plant === undefined) return undefined
     parts.expect({ type: 'plant.created', plant })
-    const { etag } = await parts.client().create(plant)
-    done = { id: plant.id, before: undefined, now: plant, etag }
+    try {
+      const { etag } = await parts.client().create(plant)
+      return { id: plant.id, before: undefined, now: plant, etag }
+    } catch (error) {
+      if (!isNumber(error, 40900)) throw error
+      fields.refuseId(toSentence(error))
+      return undefined
+    }
   }
   // Without an answer, nothing is proposed.
   findFreeId(parts.client(), closing.signal).then(fields.propose, () => {})
-  await openForm({ title: 'Add plant', fields, parts, send, isDone: () => done !== undefined })
+  const done = await openForm({ title: 'Add plant', ...fields, parts, send })
   closing.abort()
   return done
 }
@@ -71,38 +80,30 @@ export async function editPlant(parts: DialogParts, found: PlantState): Promise<
   const { id } = found
   const fields = buildPlantFields(found)
   let before: PlantState | undefined = found
-  let done: Done | undefined
 
-  async function save(form: FormDialog, mine: Plant): Promise<void> {
+  async function send(form: FormDialog): Promise<Done | undefined> {
+    const mine = fields.read()
+    if (mine === undefined) return undefined
     try {
       const { etag } = await replace(parts, mine, before?.etag)
-      done = { id, before, now: mine, etag }
+      return { id, before, now: mine, etag }
     } catch (error) {
       if (!isNumber(error, 41200)) throw error
       const theirs = await parts.client().get(id)
       before = theirs
-      const choose = (chosen: 'mine' | 'theirs') =>
-        form.attempt(async () => {
-          if (chosen === 'mine') await save(form, fields.read() ?? mine)
-          else done = { id, before: theirs, now: theirs }
-        })
-      fill(form.problem, ...buildVersions({ mine, theirs, choose }))
+      const useMine = () => form.run(() => send(form))
+      const useTheirs = () => form.run(async () => ({ id, before: theirs, now: theirs }))
+      fill(form.problem, ...buildVersions({ mine, theirs, useMine, useTheirs }))
+      return undefined
     }
   }
 
-  const send = async (form: FormDialog) => {
-    const mine = fields.read()
-    if (mine !== undefined) await save(form, mine)
-  }
-  const click = () => parts.showHistory(id)
-  const history = element('button', { type: 'button', class: 'aside', click }, 'What happened')
-  const isDone = () => done !== undefined
-  await openForm({ title: 'Edit plant', fields, parts, send, isDone, aside: history })
-  return done
+  const history = buildButton('What happened', () => parts.showHistory(id), { class: 'aside' })
+  return openForm({ title: 'Edit plant', ...fields, parts, send, aside: history })
 }
 
 /** Stores a plant in place of the state that the tag names, or where there is none. */
-function replace(parts: DialogParts, plant: Plant, etag: string | undefined) {
+function replace(parts: DialogParts, plant: StoredPlant, etag: string | undefined) {
   const condition = etag === undefined ? { ifNoneMatch: '*' } : { ifMatch: etag }
   const type = etag === undefined ? 'plant.created' : 'plant.replaced'
   parts.expect({ type, plant })
@@ -123,92 +124,79 @@ export async function deletePlant(
   parts: DialogParts,
   found: PlantState,
 ): Promise<Done | undefined> {
+  const { id } = found
   let plant = found
-  let isGone = false
   const shown = element('p', { class: 'summary' })
-  const describe = () =>
-    fill(
-      shown,
-      element('span', { class: 'mono' }, String(plant.id)),
-      element('bdi', {}, plant.name.slice(0, 200).toWellFormed()),
-      plant.tag === undefined
-        ? undefined
-        : element('bdi', { class: 'chip' }, plant.tag.slice(0, 100)),
-    )
-  describe()
-  const fields = { elements: [shown], first: undefined, refuse: () => false }
+  const show = () => {
+    const digits = element('span', { class: 'mono' }, String(id))
+    fill(shown, digits, showName(plant.name), showTag(plant.tag))
+  }
+  show()
   const send = async ({ problem }: FormDialog) => {
     try {
       parts.expect({ type: 'plant.deleted', plant })
-      await parts.client().delete(plant.id, { ifMatch: plant.etag })
-      isGone = true
+      await parts.client().delete(id, { ifMatch: plant.etag })
     } catch (error) {
       if (!isNumber(error, 41200)) throw error
-      const now = await parts.client().get(plant.id)
-      isGone = now === undefined
-      plant = now ?? plant
-      describe()
-      if (!isGone) {
+      const now = await parts.client().get(id)
+      if (now !== undefined) {
+        plant = now
+        show()
         fill(
           problem,
           'Somebody has changed this plant in the meantime. It is shown as it is now. ' +
             'Press “Delete” again to delete it anyway.',
         )
+        return undefined
       }
     }
+    return { id, before: plant, now: undefined }
   }
-  await openForm({ title: 'Delete plant', fields, parts, send, isDone: () => isGone })
-  return isGone ? { id: plant.id, before: plant, now: undefined } : undefined
+  return openForm({ title: 'Delete plant', elements: [shown], parts, send })
 }
 
 interface FormParts {
   readonly title: string
-  readonly fields: Pick<PlantFields, 'elements' | 'refuse'> & { first: HTMLElement | undefined }
+  readonly elements: readonly HTMLElement[]
+  /** What gets the focus, instead of "Cancel". */
+  readonly first?: HTMLElement
   readonly parts: DialogParts
-  send(form: FormDialog): Promise<void>
-  isDone(): boolean
+  send(form: FormDialog): Promise<Done | undefined>
   /** Another button. */
   readonly aside?: HTMLButtonElement
 }
 
 /** Opens a dialog with a form. It shows a refusal and keeps the typed text. */
-async function openForm(wanted: FormParts): Promise<void> {
-  const { title, fields, parts, send, isDone, aside } = wanted
+async function openForm(wanted: FormParts): Promise<Done | undefined> {
+  const { title, elements, parts, send, aside } = wanted
+  let done: Done | undefined
   const problem = element('div', { class: 'refusal', role: 'alert' })
-  const submit =
-    title === 'Delete plant'
-      ? element('button', { type: 'submit', class: 'danger' }, 'Delete')
-      : element('button', { type: 'submit', class: 'primary' }, 'Save')
-  const cancel = element('button', { type: 'button', click: () => dialog.close() }, 'Cancel')
+  const [label, kind] = title === 'Delete plant' ? ['Delete', 'danger'] : ['Save', 'primary']
+  const submit = element('button', { type: 'submit', class: kind }, label)
+  const cancel = buildButton('Cancel', () => dialog.close())
 
-  async function attempt(task: () => Promise<void>): Promise<void> {
+  async function attemptNow(attempt: Attempt): Promise<void> {
     fill(problem)
     try {
-      await task()
+      done = await attempt()
     } catch (error) {
-      const sentence = toSentence(error)
-      if (!fields.refuse(sentence)) fill(problem, sentence)
+      fill(problem, toSentence(error))
       if (isTokenRefused(error)) parts.onTokenRefused(error)
     }
-    if (isDone()) dialog.close()
+    if (done !== undefined) dialog.close()
   }
 
-  const form = element(
-    'form',
-    {
-      novalidate: true,
-      submit: (event: SubmitEvent) => {
-        event.preventDefault()
-        void whileBusy(submit, () => attempt(() => send({ problem, attempt })))
-      },
-    },
-    ...fields.elements,
+  const run = (attempt: Attempt) => whileBusy(submit, () => attemptNow(attempt))
+  const form = buildForm(
+    () => run(() => send({ problem, run })),
+    ...elements,
     problem,
-    buildButtons(submit, cancel, ...(aside === undefined ? [] : [aside])),
+    buildButtons(submit, cancel, aside),
   )
-  const dialog = openDialog(title, [form], fields.first ?? cancel)
+  const dialog = openDialog(title, [form], wanted.first ?? cancel)
   keepTyped(dialog, form, problem)
   await dialog.closed
+  return done
 }
 
 /** Keeps Escape from throwing away what was typed: the first one asks. */
@@ -220,59 +208,35 @@ function keepTyped(dialog: Dialog, form: HTMLFormElement, problem: HTMLElement):
   dialog.element.addEventListener('cancel', (event) => {
     if (!isTyped) return
     event.preventDefault()
-    const discard = element('button', { type: 'button', click: dialog.close }, 'Discard')
+    const discard = buildButton('Discard', dialog.close)
     fill(problem, 'What you typed is not saved. ', discard)
     discard.focus()
   })
 }
 
 interface Conflict {
-  readonly mine: Plant
+  readonly mine: StoredPlant
   /** As it is stored now; undefined if somebody deleted it. */
-  readonly theirs: Plant | undefined
-  choose(chosen: 'mine' | 'theirs'): Promise<void>
+  readonly theirs: StoredPlant | undefined
+  useMine(): Promise<void>
+  useTheirs(): Promise<void>
 }
 
 /** Shows both versions of a plant side by side, with a button for each. */
-function buildVersions({ mine, theirs, choose }: Conflict): readonly HTMLElement[] {
-  const useMine = element('button', { type: 'button' }, 'Overwrite with mine')
-  const useTheirs = element('button', { type: 'button' }, 'Use theirs')
-  useMine.addEventListener('click', () => void whileBusy(useMine, () => choose('mine')))
-  useTheirs.addEventListener('click', () => void whileBusy(useTheirs, () => choose('theirs')))
-  return [
-    element(
-      'p',
-      {},
-      theirs === undefined
-        ? 'Somebody has deleted this plant in the meantime. Nothing was saved yet.'
-        : 'Somebody has changed this plant in the meantime. Nothing was saved yet.',
-    ),
-    element(
-      'div',
-      { class: 'versions' },
-      buildVersion('Yours', mine, useMine),
-      buildVersion('Theirs', theirs, useTheirs),
-    ),
+function buildVersions({ mine, theirs, useMine, useTheirs }: Conflict): readonly HTMLElement[] {
+  const verb = theirs === undefined ? 'deleted' : 'changed'
+  const text = `Somebody has ${verb} this plant in the meantime. Nothing was saved yet.`
+  const versions = [
+    buildVersion('Yours', mine, buildButton('Overwrite with mine', useMine)),
+    buildVersion('Theirs', theirs, buildButton('Use theirs', useTheirs)),
   ]
+  return [element('p', text), element('div', { class: 'versions' }, ...versions)]
 }
 
-function buildVersion(
-  title: string,
-  plant: Plant | undefined,
-  button: HTMLButtonElement,
-): HTMLElement {
+function buildVersion(title: string, plant: StoredPlant | undefined, button: HTMLElement) {
   const content =
     plant === undefined
       ? [element('p', { class: 'none' }, 'deleted')]
-      : [
-          element('p', {}, element('bdi', {}, plant.name.slice(0, 500).toWellFormed())),
-          plant.tag === undefined
-            ? element('p', { class: 'none' }, 'no tag')
-            : element(
-                'p',
-                {},
-                element('bdi', { class: 'chip' }, plant.tag.slice(0, 200) || '“” empty'),
-              ),
-        ]
-  return element('section', {}, element('h3', {}, title), ...content, button)
+      : [element('p', showName(plant.name)), element('p', showTag(plant.tag))]
+  return element('section', element('h3', title), ...content, button)
 }

@@ -1,8 +1,8 @@
-import type { ListOptions, PlantStore } from '../../../client/index.ts'
+import type { ListOptions, PlantStore, StoredPlant } from '../../../client/index.ts'
 import { limits } from '../../../src/contract/limits.ts'
 import { int64Bounds } from '../../../src/contract/schema.ts'
 import { applyChanges, type Change } from './changes.ts'
-import { buildRows, type Plant } from './rows.ts'
+import { buildRows } from './rows.ts'
 import { buildTable, type RowActions, type Table } from './table.ts'
 
 /** Which plants are listed, and in which order. */
@@ -17,17 +17,17 @@ export interface Query {
 export interface PlantList {
   readonly table: Table
   /** Loads the first rows, or those from an id on. */
-  open(place: Query & { from?: bigint }): Promise<void>
+  open(place: Query & { from?: bigint | undefined }): Promise<void>
   /** Loads what the screen needs. The list grows downwards only. */
   fillScreen(): void
   /** Loads some of the rows before the first one. */
   showEarlier(): Promise<void>
   /** Shows a plant: scrolls to it, or to the next one. Resolves to the plant that it shows. */
-  goTo(id: bigint): Promise<Plant | undefined>
+  goTo(id: bigint): Promise<StoredPlant | undefined>
   /** Reads the visible rows again and drops the others, after changes that were not reported. */
   refresh(): Promise<void>
   /** Scrolls to a plant that somebody has just changed here, if it is not on the screen. */
-  show(plant: Plant): Promise<void>
+  show(plant: StoredPlant): Promise<void>
   /** Applies changes, oldest first. Returns those that changed what is loaded. */
   apply(events: readonly Change[]): readonly Change[]
   /** The index of a plant among the rows, or of the place where it would be. */
@@ -41,7 +41,7 @@ export interface PlantList {
 
 export interface ListState {
   readonly query: Query
-  readonly rows: readonly Plant[]
+  readonly rows: readonly StoredPlant[]
   readonly hasTop: boolean
   readonly hasEnd: boolean
   readonly isLoading: boolean
@@ -72,6 +72,8 @@ const foundAtOnce = 50
 const fewRows = 50
 /** The most rows that are kept in memory. */
 export const maxRows = 100_000
+/** The most changes that are kept during a load: far more than come during one of its requests. */
+const maxMeanwhile = 10_000
 
 export function buildPlantList(parts: PlantListParts): PlantList {
   const { onChange } = parts
@@ -85,16 +87,16 @@ export function buildPlantList(parts: PlantListParts): PlantList {
   /** Settles with the last load, and never rejects. */
   let loading = Promise.resolve()
   let searched = 0
-  /** How many plants the current request of a search has found. */
-  let foundInPart: number | undefined
+  /** How many requests of the current load of a search were answered. */
+  let answers = 0
   /** Changes that arrived during a load, whose rows may not include them. */
   let meanwhile: Change[] = []
 
   /** Lists up to `count` plants. `isLast` tells whether the list ends with them. */
   async function listPart(count: number, options: ListOptions) {
-    const plants: Plant[] = []
-    const all = { ...query, ...options, pageSize: count, signal: life.signal }
-    for await (const plant of parts.client().list(all)) {
+    const wanted = { ...query, ...options, pageSize: count, signal: life.signal }
+    const plants: StoredPlant[] = []
+    for await (const plant of parts.client().list(wanted)) {
       plants.push(plant)
       if (plants.length === count) break
     }
@@ -148,20 +150,19 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     // Pages grow while the user keeps scrolling.
     pageSize = Math.min(pageSize * 2, largestPage)
     let found = 0
-    foundInPart = undefined
+    answers = 0
     for await (const plant of parts.client().list({ ...query, after, pageSize: count, signal })) {
       if (signal.aborted) return
       rows.append(plant)
-      foundInPart = (foundInPart ?? 0) + 1
       if (++found === count) return
     }
     if (!signal.aborted) rows.end()
   }
 
   function fillScreen(): void {
-    table.update()
+    const below = table.update()
     if (isLoading || rows.hasEnd() || rows.all().length > maxRows) return
-    if (table.rowsBelow() >= (query.name === undefined ? ahead : searchedAhead)) return
+    if (below >= (query.name === undefined ? ahead : searchedAhead)) return
     load(loadNext).then(
       () => {
         if (isFailing) parts.onRecovery()
@@ -175,7 +176,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     )
   }
 
-  async function open({ from, ...next }: Query & { from?: bigint }): Promise<void> {
+  async function open({ from, ...next }: Query & { from?: bigint | undefined }): Promise<void> {
     renew()
     query = next
     pageSize = firstPage
@@ -218,21 +219,17 @@ export function buildPlantList(parts: PlantListParts): PlantList {
       // Somebody may have asked for another part of the list just now.
       if (query.name === undefined) await loading
       if (query.name !== undefined) return open(query)
-      renew()
-      const start = Math.max(0, table.firstVisible() - firstPage / 2)
+      const first = table.firstVisible()
+      const id = rows.all()[first]?.id
+      const start = Math.max(0, first - firstPage / 2)
       const isFirst = start === 0 && rows.hasTop()
-      const from = isFirst ? undefined : rows.all()[start]?.id
-      await load(async (signal) => {
-        const { plants, isLast } = await listPart(firstPage * 2, { after: toAfter(from) })
-        if (signal.aborted) return
-        rows.reset(plants, { hasTop: isFirst, hasEnd: isLast, order: query.order })
-        table.update()
-        table.shift(-start)
-      })
+      await open({ ...query, from: isFirst ? undefined : rows.all()[start]?.id })
+      if (first > 0 && id !== undefined) table.reveal(rows.indexOf(id), 'start')
+      fillScreen()
     },
     async goTo(id) {
       const index = rows.indexOf(id)
-      const isBefore = index === 0 && !rows.hasTop() && rows.at(id) === undefined
+      const isBefore = index === 0 && !rows.hasTop() && rows.find(id) === undefined
       const isAfter = index === rows.all().length && !rows.hasEnd()
       if (isBefore || isAfter) await open({ ...query, from: id })
       const shown = Math.min(rows.indexOf(id), rows.all().length - 1)
@@ -244,24 +241,21 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     },
     async show(plant) {
       if (isListed(plant, query)) {
-        if (rows.at(plant.id) === undefined) await open({ ...query, from: plant.id })
+        if (rows.find(plant.id) === undefined) await open({ ...query, from: plant.id })
         table.reveal(rows.indexOf(plant.id), 'nearest')
       }
       fillScreen()
     },
     apply(changes) {
-      if (isLoading) meanwhile.push(...changes)
+      if (isLoading) meanwhile = [...meanwhile, ...changes].slice(-maxMeanwhile)
       const seen = applyToRows(changes)
       if (seen.length > 0) onChange()
       return seen
     },
     indexOf: rows.indexOf,
     noteSearched() {
-      // Each part but the first follows one that was read to its end.
-      if (foundInPart !== undefined) {
-        searched += foundInPart < foundAtOnce ? limits.examinedPlants : foundInPart
-      }
-      foundInPart = 0
+      // The one before, if any, did not find enough: it has examined as many as it may.
+      if (answers++ > 0) searched += limits.examinedPlants
       table.update()
       onChange()
     },
@@ -277,7 +271,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
   }
 }
 
-function isListed(plant: Plant, { tag, name }: Query): boolean {
+function isListed(plant: StoredPlant, { tag, name }: Query): boolean {
   if (tag !== undefined && plant.tag !== tag) return false
   return name === undefined || toComparable(plant.name).includes(toComparable(name))
 }

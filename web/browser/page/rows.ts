@@ -1,9 +1,4 @@
-/** A plant, as the service answers it. */
-export interface Plant {
-  readonly id: bigint
-  readonly name: string
-  readonly tag?: string
-}
+import type { StoredPlant } from '../../../client/index.ts'
 
 interface Edges {
   readonly hasTop: boolean
@@ -13,7 +8,7 @@ interface Edges {
 
 /** Rows of the list without a gap between them, in the order of their ids. */
 export interface Rows {
-  all(): readonly Plant[]
+  all(): readonly StoredPlant[]
   /** Whether the first row is the first of all. */
   hasTop(): boolean
   /** Whether the last row is the last of all. */
@@ -21,20 +16,23 @@ export interface Rows {
   order(): 'asc' | 'desc'
   /** The index of the row with this id, or of the first row after its place. */
   indexOf(id: bigint): number
-  at(id: bigint): Plant | undefined
+  find(id: bigint): StoredPlant | undefined
   /** Replaces all rows. */
-  reset(plants: readonly Plant[], edges: Edges): void
-  append(plant: Plant): void
+  reset(plants: readonly StoredPlant[], edges: Edges): void
+  append(plant: StoredPlant): void
   /** Notes that no row follows the last one. */
   end(): void
-  /** Inserts or replaces a row, unless its place is not among those that are loaded. */
-  put(plant: Plant): 'inserted' | 'replaced' | 'same' | 'outside'
-  /** Whether there was such a row. */
+  /**
+   * Inserts or replaces a row, unless its place is not among those that are loaded. Returns whether
+   * that changed anything.
+   */
+  put(plant: StoredPlant): boolean
+  /** Removes a row. Returns whether there was one. */
   remove(id: bigint): boolean
 }
 
 export function buildRows(): Rows {
-  let rows: Plant[] = []
+  let rows: StoredPlant[] = []
   let edges: Edges = { hasTop: true, hasEnd: false, order: 'asc' }
 
   function indexOf(id: bigint): number {
@@ -42,18 +40,14 @@ export function buildRows(): Rows {
     let high = rows.length
     while (low < high) {
       const middle = (low + high) >> 1
-      const found = (rows[middle] as Plant).id
+      const found = (rows[middle] as StoredPlant).id
       if (edges.order === 'asc' ? found < id : found > id) low = middle + 1
       else high = middle
     }
     return low
   }
 
-  function isOutside(index: number): boolean {
-    return (index === 0 && !edges.hasTop) || (index === rows.length && !edges.hasEnd)
-  }
-
-  const found = (id: bigint): Plant | undefined => {
+  function find(id: bigint): StoredPlant | undefined {
     const row = rows[indexOf(id)]
     return row?.id === id ? row : undefined
   }
@@ -64,7 +58,7 @@ export function buildRows(): Rows {
     hasEnd: () => edges.hasEnd,
     order: () => edges.order,
     indexOf,
-    at: found,
+    find,
     reset(plants, next) {
       rows = [...plants]
       edges = next
@@ -77,16 +71,17 @@ export function buildRows(): Rows {
       const index = indexOf(plant.id)
       const row = rows[index]
       if (row?.id === plant.id) {
-        if (row.name === plant.name && row.tag === plant.tag) return 'same'
         rows[index] = plant
-        return 'replaced'
+        return row.name !== plant.name || row.tag !== plant.tag
       }
-      if (isOutside(index)) return 'outside'
+      const isBefore = index === 0 && !edges.hasTop
+      const isAfter = index === rows.length && !edges.hasEnd
+      if (isBefore || isAfter) return false
       rows.splice(index, 0, plant)
-      return 'inserted'
+      return true
     },
     remove(id) {
-      if (found(id) === undefined) return false
+      if (find(id) === undefined) return false
       rows.splice(indexOf(id), 1)
       return true
     },

@@ -1,6 +1,6 @@
-import { whileBusy } from '../dom/dialog.ts'
 import { element, icon } from '../dom/element.ts'
 import { buildField } from '../dom/field.ts'
+import { buildForm, whileBusy } from '../dom/form.ts'
 import { findTokenFault } from './token.ts'
 
 /** The form that asks for a token. */
@@ -14,11 +14,7 @@ export interface SignIn {
 
 /** Builds the form. `onToken` tries a token and says what is wrong with it. */
 export function buildSignIn(onToken: (token: string) => Promise<string | undefined>): SignIn {
-  const input = element('input', {
-    type: 'password',
-    autocomplete: 'off',
-    spellcheck: 'false',
-  })
+  const input = element('input', { type: 'password', autocomplete: 'off', spellcheck: 'false' })
   const field = buildField('Token', input)
   const button = element('button', { type: 'submit', class: 'primary' }, 'Sign in')
 
@@ -31,20 +27,8 @@ export function buildSignIn(onToken: (token: string) => Promise<string | undefin
     return fault === undefined
   }
 
-  const form = element(
-    'form',
-    {
-      novalidate: true,
-      submit: (event: SubmitEvent) => {
-        event.preventDefault()
-        void whileBusy(button, attempt)
-      },
-    },
-    field.element,
-    button,
-  )
   return {
-    element: form,
+    element: buildForm(() => whileBusy(button, attempt), field.element, button),
     enter(token) {
       input.value = token
       return attempt()
@@ -62,13 +46,13 @@ export function buildWelcome(signIn: SignIn): HTMLElement {
     element(
       'div',
       { class: 'card' },
-      element('div', { class: 'brand' }, icon('leaf'), element('h1', {}, 'Plant Store')),
+      element('div', { class: 'brand' }, icon('leaf'), element('h1', 'Plant Store')),
       signIn.element,
       element(
         'p',
         { class: 'note' },
         'The service prints a token at its first start. For another one, run ',
-        element('code', {}, 'npx plant-store token create --name me'),
+        element('code', 'npx plant-store token create --name me'),
         ' on the machine that runs the service. Your token stays in this tab.',
       ),
       element('p', { class: 'note' }, element('a', { href: 'docs' }, 'API reference')),

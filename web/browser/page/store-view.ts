@@ -1,6 +1,6 @@
-import { PlantStoreError } from '../../../client/index.ts'
 import { openDialog } from '../dom/dialog.ts'
-import { element, fill } from '../dom/element.ts'
+import { fill } from '../dom/element.ts'
+import { buildButton } from '../dom/form.ts'
 import { buildOwnChanges, type Change } from './changes.ts'
 import { downloadPlants, type ExportFormat } from './files.ts'
 import { buildFrame } from './frame.ts'
@@ -17,7 +17,6 @@ import {
   undo,
 } from './plant-dialogs.ts'
 import { buildPlantList, type Query } from './plant-list.ts'
-import type { Plant } from './rows.ts'
 import { isNumber, isTokenRefused, toSentence } from './sentences.ts'
 import { openSession, type Session } from './session.ts'
 import { buildSignIn } from './sign-in.ts'
@@ -49,10 +48,7 @@ export async function openStoreView(
     onChange: () => frame.showList(describeList(list.describe())),
     onFailure(error, again) {
       if (meetRefusal(error)) return
-      frame.showProblem(toSentence(error), () => {
-        frame.showProblem(undefined)
-        again()
-      })
+      frame.showProblem(toSentence(error), () => attempt(async () => again()))
     },
     onRecovery: () => frame.showProblem(undefined),
   })
@@ -63,8 +59,8 @@ export async function openStoreView(
     onGoTo: (id) => attempt(() => goTo(id)),
     onEarlier: () => attempt(() => showBefore(list.showEarlier())),
     onFirst: () => attempt(() => showBefore(reopen({}))),
-    onAdd: () => attempt(add),
-    onImport: () => importFile(),
+    onAdd: () => void attempt(async () => show(await addPlant(dialogs))),
+    onImport: importFile,
     onExport: (format) => attempt(() => exportTo(format)),
   })
   const dialogs: DialogParts = {
@@ -76,7 +72,6 @@ export async function openStoreView(
 
   function open(next: string): Session {
     return openSession(next, {
-      onReach: (isReached) => frame.showReach(isReached),
       onStream(isOpen) {
         const closed = document.hidden ? 'connecting' : 'lost'
         frame.showStream(isOpen ? 'open' : closed)
@@ -103,13 +98,8 @@ export async function openStoreView(
   async function feelPulse(): Promise<void> {
     if (document.hidden) return
     const options = { method: 'HEAD', signal: AbortSignal.timeout(pulseMs) }
-    const answer = fetch(`${session.url}/healthz`, options)
-    frame.showReach(
-      await answer.then(
-        () => true,
-        () => false,
-      ),
-    )
+    const answer = await fetch(`${session.url}/healthz`, options).catch(() => undefined)
+    frame.showReach(answer !== undefined)
   }
 
   /** A hidden page follows nothing: all tabs of a browser share six connections to a service. */
@@ -137,15 +127,12 @@ export async function openStoreView(
 
   /** Runs what somebody asked for, and says what went wrong. */
   async function attempt(task: () => Promise<void>): Promise<void> {
+    frame.showProblem(undefined)
     try {
       await task()
-      frame.showProblem(undefined)
     } catch (error) {
-      if (signal.aborted) return
-      if (meetRefusal(error)) return
-      // What was refused once would be refused again.
-      const again = isNumber(error, 41200) ? undefined : () => attempt(task)
-      frame.showProblem(toSentence(error), again)
+      if (signal.aborted || meetRefusal(error)) return
+      frame.showProblem(toSentence(error), () => attempt(task))
     }
   }
 
@@ -190,10 +177,9 @@ export async function openStoreView(
     list.table.focus(shown.id)
     if (shown.id === id) return frame.announce(`Plant ${id}.`)
     const neighbour = shown.id < id ? 'previous' : 'next'
-    frame.announce(
-      `No plant has the id ${id}. The ${neighbour} one is ${shown.id}.`,
-      element('button', { type: 'button', click: () => dialogs.showHistory(id) }, 'What happened'),
-    )
+    const sentence = `No plant has the id ${id}. The ${neighbour} one is ${shown.id}.`
+    const history = buildButton('What happened', () => dialogs.showHistory(id))
+    frame.announce(sentence, history)
   }
 
   async function reopen(change: Partial<Query>): Promise<void> {
@@ -204,9 +190,8 @@ export async function openStoreView(
   async function exportTo(format: ExportFormat): Promise<void> {
     const { tag } = list.describe().query
     await downloadPlants(session, format, tag)
-    frame.announce(
-      tag === undefined ? 'Exported all plants.' : 'Exported the plants with this tag.',
-    )
+    const exported = tag === undefined ? 'all plants' : 'the plants with this tag'
+    frame.announce(`Exported ${exported}.`)
   }
 
   async function showBefore(loaded: Promise<void>): Promise<void> {
@@ -214,10 +199,6 @@ export async function openStoreView(
     list.fillScreen()
     // Both buttons are gone, and the focus with them.
     if (list.describe().hasTop) list.table.focus()
-  }
-
-  async function add(): Promise<void> {
-    await show(await addPlant(dialogs))
   }
 
   function importFile(file?: File): void {
@@ -236,13 +217,8 @@ export async function openStoreView(
     const found = await session.client.get(id)
     // Somebody has clicked twice, or opened another dialog meanwhile.
     if (document.querySelector('dialog') !== null) return
-    if (found === undefined) return noteGone(id)
-    await show(await ask(dialogs, found))
-  }
-
-  function noteGone(id: bigint): void {
-    const plant: Plant = { id, name: '' }
-    list.apply([{ type: 'plant.deleted', plant }])
+    if (found !== undefined) return show(await ask(dialogs, found))
+    list.apply([{ type: 'plant.deleted', plant: { id, name: '' } }])
     frame.announce(`Plant ${id} is no longer there.`)
   }
 
@@ -261,8 +237,8 @@ export async function openStoreView(
     } catch (error) {
       if (!isNumber(error, 41200)) throw error
       frame.showDone('Nothing was undone.')
-      const message = `Somebody else has changed plant ${done.id} since then. It stays as it is now.`
-      throw new PlantStoreError(message, { status: 412, error: 41200, cause: error })
+      const sentence = `Somebody else has changed plant ${done.id} since then. It stays as it is now.`
+      return frame.showProblem(sentence)
     }
     frame.showDone(`Plant ${done.id} is as it was before.`)
     await showState({ id: done.id, before: done.now, now: done.before })

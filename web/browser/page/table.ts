@@ -1,5 +1,8 @@
+import type { StoredPlant } from '../../../client/index.ts'
 import { element, fill, icon } from '../dom/element.ts'
-import type { Plant, Rows } from './rows.ts'
+import { buildButton } from '../dom/form.ts'
+import { shorten } from './plant-text.ts'
+import type { Rows } from './rows.ts'
 
 /** What a row offers to tokens that may write. */
 export interface RowActions {
@@ -10,19 +13,17 @@ export interface RowActions {
 /** The table. It shows the rows around the visible part of the page, and no others. */
 export interface Table {
   readonly element: HTMLElement
-  /** Shows the rows as they are now. */
-  update(): void
+  /** Shows the rows as they are now. Returns how many are loaded below the screen. */
+  update(): number
   /** Rebuilds every row, because another token may have other scopes. */
   refill(): void
   /** The index of the first row on the screen. */
   firstVisible(): number
-  /** After an update: how many rows are loaded below the screen. */
-  rowsBelow(): number
   /** Moves the page by rows, so that what is on the screen stays when rows above it change. */
   shift(count: number): void
   /** Scrolls to a row, below the head of the table. */
   reveal(index: number, align: 'start' | 'nearest'): void
-  /** Marks the row of a plant as changed just now. */
+  /** Marks the row of a plant as changed just now, for as long as the stylesheet says. */
   mark(id: bigint): void
   /** Gives the focus to the row of a plant, or to the first one. */
   focus(id?: bigint): void
@@ -32,71 +33,59 @@ export interface Table {
 const maxShown = 300
 const shownBefore = 100
 const step = 50
-/** Longer names and tags are cut. */
-const maxShownText = 500
+
+type Shown = ReadonlyMap<bigint, { readonly plant: StoredPlant; readonly row: HTMLTableRowElement }>
 
 export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => boolean): Table {
-  const body = element('tbody')
+  const body = element('tbody', {
+    animationend: ({ target }: AnimationEvent) => (target as Element).removeAttribute('data-mark'),
+  })
   const corner = element('td', { class: 'actions' })
   const idHead = element('th', { scope: 'col', class: 'id' }, 'Id')
-  const head = element(
-    'thead',
-    {},
-    element(
-      'tr',
-      {},
-      idHead,
-      element('th', { scope: 'col', class: 'name' }, 'Name'),
-      element('th', { scope: 'col', class: 'tag' }, 'Tag'),
-      corner,
-    ),
-  )
+  const nameHead = element('th', { scope: 'col', class: 'name' }, 'Name')
+  const tagHead = element('th', { scope: 'col', class: 'tag' }, 'Tag')
+  const head = element('thead', element('tr', idHead, nameHead, tagHead, corner))
   const table = element('table', { 'aria-label': 'Plants' }, head, body)
   const wrapper = element('div', { class: 'rows' }, table)
-  const marks = new Map<bigint, ReturnType<typeof setTimeout>>()
-  let shown = new Map<bigint, { plant: Plant; row: HTMLTableRowElement }>()
+  let shown: Shown = new Map()
 
-  /** Lengths that the stylesheet fixes. Reading them forces a layout. */
-  let lengths = readLengths()
-  addEventListener('resize', () => {
-    lengths = readLengths()
-  })
   /** How far the first row is below the head of the page. */
-  const offset = () => wrapper.getBoundingClientRect().top - lengths.top
-  const firstVisible = () => Math.max(0, Math.floor(-offset() / lengths.row))
-  /** The first visible row as of the last update. */
-  let first = 0
+  const offset = () => wrapper.getBoundingClientRect().top - readLength('--top')
+  const firstVisible = () => Math.max(0, Math.floor(-offset() / readLength('--row')))
 
-  function update(): void {
+  function update(): number {
     const all = rows.all()
-    first = Math.min(firstVisible(), Math.max(0, all.length - 1))
+    const rowPx = readLength('--row')
+    const first = Math.min(firstVisible(), Math.max(0, all.length - 1))
     const start = Math.max(0, Math.floor(first / step) * step - shownBefore)
     const end = Math.min(all.length, start + maxShown)
-    const next = new Map<bigint, { plant: Plant; row: HTMLTableRowElement }>()
-    for (const plant of all.slice(start, end)) {
-      const known = shown.get(plant.id)
-      const row = known?.row ?? element('tr')
-      // An unchanged row keeps its buttons, and the focus on them.
-      if (known === undefined || !isSame(known.plant, plant)) fillRow(row, plant)
-      next.set(plant.id, { plant, row })
-    }
+    showRows(all.slice(start, end), start)
+    idHead.ariaSort = rows.order() === 'asc' ? 'ascending' : 'descending'
+    table.ariaRowCount = String(rows.hasTop() && rows.hasEnd() ? all.length + 1 : -1)
+    wrapper.style.paddingTop = `${start * rowPx}px`
+    wrapper.style.paddingBottom = `${(all.length - end) * rowPx}px`
+    return all.length - first - Math.ceil(innerHeight / rowPx)
+  }
+
+  function showRows(plants: readonly StoredPlant[], start: number): void {
+    const next = new Map(plants.map((plant) => [plant.id, { plant, row: toRow(plant) }]))
     for (const [id, { row }] of shown) if (!next.has(id)) row.remove()
     let present = body.firstElementChild
-    let index = start
+    // The head is the first row.
+    let index = start + 1
     for (const { row } of next.values()) {
-      row.ariaRowIndex = rows.hasTop() ? String(++index + 1) : null
+      row.ariaRowIndex = rows.hasTop() ? String(++index) : null
       if (row === present) present = present.nextElementSibling
       else body.insertBefore(row, present)
     }
     shown = next
-    idHead.ariaSort = rows.order() === 'asc' ? 'ascending' : 'descending'
-    table.ariaRowCount = String(rows.hasTop() && rows.hasEnd() ? all.length + 1 : -1)
-    wrapper.style.paddingTop = `${start * lengths.row}px`
-    wrapper.style.paddingBottom = `${(all.length - end) * lengths.row}px`
   }
 
-  function fillRow(row: HTMLTableRowElement, { id, name, tag }: Plant): void {
-    row.dataset.mark = marks.has(id) ? 'changed' : ''
+  /** The row of a plant. One that is shown keeps its buttons, and so the focus on them. */
+  function toRow(plant: StoredPlant): HTMLTableRowElement {
+    const { id, name, tag } = plant
+    const known = shown.get(id)
+    if (known?.plant.name === name && known.plant.tag === tag) return known.row
     const cells = [
       element('td', { class: 'id' }, String(id)),
       toCell('name', name, 'no name'),
@@ -104,32 +93,21 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
         ? element('td', { class: 'tag none' }, 'no tag')
         : toCell('tag', tag, 'empty'),
     ]
-    // The buttons stay as they are, and so does the focus on them.
-    if (row.cells.length === 0) fill(row, ...cells, buildActions(id))
-    else for (const [index, cell] of cells.entries()) row.cells[index]?.replaceWith(cell)
+    if (known === undefined) return element('tr', ...cells, buildActions(id))
+    for (const [index, cell] of cells.entries()) known.row.cells[index]?.replaceWith(cell)
+    return known.row
   }
 
   function buildActions(id: bigint): HTMLElement | undefined {
-    return mayWrite()
-      ? element(
-          'td',
-          { class: 'actions' },
-          element(
-            'button',
-            { type: 'button', 'aria-label': `Edit plant ${id}`, click: () => actions.onEdit(id) },
-            icon('edit'),
-          ),
-          element(
-            'button',
-            {
-              type: 'button',
-              'aria-label': `Delete plant ${id}`,
-              click: () => actions.onDelete(id),
-            },
-            icon('delete'),
-          ),
-        )
-      : undefined
+    if (!mayWrite()) return undefined
+    const edit = { 'aria-label': `Edit plant ${id}` }
+    const remove = { 'aria-label': `Delete plant ${id}` }
+    return element(
+      'td',
+      { class: 'actions' },
+      buildButton(icon('edit'), () => actions.onEdit(id), edit),
+      buildButton(icon('delete'), () => actions.onDelete(id), remove),
+    )
   }
 
   return {
@@ -142,28 +120,18 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
       update()
     },
     firstVisible,
-    rowsBelow() {
-      return rows.all().length - first - Math.ceil(innerHeight / lengths.row)
-    },
     shift(count) {
-      if (count !== 0) scrollBy({ top: count * lengths.row, behavior: 'instant' })
+      if (count !== 0) scrollBy({ top: count * readLength('--row'), behavior: 'instant' })
     },
     reveal(index, align) {
-      const headHeight = head.getBoundingClientRect().height
-      const top = offset() + index * lengths.row
-      const isVisible = top >= 0 && top + headHeight + lengths.row + lengths.top <= innerHeight
+      const rowPx = readLength('--row')
+      const top = offset() + index * rowPx
+      const end = top + head.getBoundingClientRect().height + rowPx + readLength('--top')
+      const isVisible = top >= 0 && end <= innerHeight
       if (align === 'start' || !isVisible) scrollBy({ top, behavior: 'instant' })
     },
     mark(id) {
-      clearTimeout(marks.get(id))
-      const end = () => {
-        marks.delete(id)
-        const known = shown.get(id)
-        if (known !== undefined) known.row.dataset.mark = ''
-      }
-      marks.set(id, setTimeout(end, markMs))
-      const known = shown.get(id)
-      if (known !== undefined) known.row.dataset.mark = 'changed'
+      shown.get(id)?.row.setAttribute('data-mark', 'changed')
     },
     focus(id) {
       const row = id === undefined ? body.rows[0] : shown.get(id)?.row
@@ -173,22 +141,13 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
   }
 }
 
-function readLengths(): { readonly row: number; readonly top: number } {
-  const style = getComputedStyle(document.documentElement)
-  const read = (name: string) => Number.parseFloat(style.getPropertyValue(name))
-  return { row: read('--row'), top: read('--top') }
+/** A length that the stylesheet sets. It depends on the width of the screen. */
+function readLength(name: '--row' | '--top'): number {
+  return Number.parseFloat(getComputedStyle(document.documentElement).getPropertyValue(name))
 }
-
-function isSame(one: Plant, other: Plant): boolean {
-  return one.name === other.name && one.tag === other.tag
-}
-
-/** How long a change of somebody else stays marked. */
-const markMs = 6_000
 
 function toCell(kind: string, text: string, whenEmpty: string): HTMLElement {
   if (text === '') return element('td', { class: `${kind} none` }, `“” ${whenEmpty}`)
-  const isLong = text.length > maxShownText
-  const shown = isLong ? `${text.slice(0, maxShownText).toWellFormed()}…` : text
+  const shown = shorten(text)
   return element('td', { class: kind, dir: 'auto', title: shown }, shown)
 }

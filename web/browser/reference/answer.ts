@@ -1,4 +1,5 @@
 import { element, fill } from '../dom/element.ts'
+import { toCode } from './rich-text.ts'
 
 /** A longer body is cut. */
 const maxShownBytes = 1024 * 1024
@@ -21,6 +22,7 @@ export async function showAnswer(
   const tookMs = Math.round(performance.now() - startedAt)
   const code = element('code')
   const note = element('p', { class: 'note' })
+  const fields = [...response.headers].map((field) => field.join(': ')).join('\n')
   fill(
     target,
     element(
@@ -29,12 +31,8 @@ export async function showAnswer(
       `${response.status} ${response.statusText}`,
       element('span', { class: 'note' }, ` ${tookMs} ms`),
     ),
-    element(
-      'pre',
-      { tabindex: 0, 'aria-label': 'Headers of the answer' },
-      element('code', {}, [...response.headers].map((field) => field.join(': ')).join('\n')),
-    ),
-    element('pre', { tabindex: 0, 'aria-label': 'Body of the answer' }, code),
+    toCode('Headers of the answer', fields),
+    toCode('Body of the answer', code),
     note,
   )
   await showBody(response, code, note, init.signal)

@@ -2,8 +2,8 @@
 export interface ApiDocument {
   readonly info: { readonly title: string; readonly version: string; readonly description: string }
   readonly tags: readonly { readonly name: string; readonly description: string }[]
-  readonly paths: Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>
-  readonly webhooks?: Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>
+  readonly paths: ApiPaths
+  readonly webhooks?: ApiPaths
   readonly components: {
     readonly schemas: Readonly<Record<string, ApiSchema>>
     readonly parameters: Readonly<Record<string, ApiParameter>>
@@ -12,13 +12,15 @@ export interface ApiDocument {
   }
 }
 
+type ApiPaths = Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>
+
 export interface Reference {
   readonly $ref: string
   /** Replaces the description of what it refers to. */
   readonly description?: string
 }
 
-export interface ApiOperation {
+interface ApiOperation {
   readonly operationId: string
   readonly summary: string
   readonly description: string
@@ -26,7 +28,7 @@ export interface ApiOperation {
   /** Empty if no token is needed. */
   readonly security?: readonly object[]
   readonly parameters?: readonly (ApiParameter | Reference)[]
-  readonly requestBody?: { readonly content: Readonly<Record<string, ApiContent>> }
+  readonly requestBody?: { readonly content: ApiContents }
   readonly responses: Readonly<Record<string, ApiResponse | Reference>>
 }
 
@@ -39,16 +41,18 @@ export interface ApiParameter {
   readonly example?: unknown
 }
 
-export interface ApiContent {
+/** Bodies, by media type. */
+export type ApiContents = Readonly<Record<string, ApiContent>>
+
+interface ApiContent {
   readonly schema: ApiSchema | Reference
   readonly example?: unknown
-  readonly examples?: Readonly<Record<string, unknown>>
 }
 
 export interface ApiResponse {
   readonly description: string
   readonly headers?: Readonly<Record<string, ApiHeader | Reference>>
-  readonly content?: Readonly<Record<string, ApiContent>>
+  readonly content?: ApiContents
 }
 
 export interface ApiHeader {
@@ -61,7 +65,6 @@ export interface ApiHeader {
 export interface ApiSchema {
   readonly type?: string
   readonly format?: string
-  readonly title?: string
   readonly description?: string
   readonly required?: readonly string[]
   readonly properties?: Readonly<Record<string, ApiSchema | Reference>>
@@ -74,7 +77,6 @@ export interface ApiSchema {
   readonly minLength?: number
   readonly maxLength?: number
   readonly maxItems?: number
-  readonly examples?: readonly unknown[]
 }
 
 /** An operation with where it is, and with its parameters instead of references to them. */
@@ -84,40 +86,42 @@ export interface ListedOperation extends ApiOperation {
   readonly parameters: readonly ApiParameter[]
 }
 
-type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown
-
 /** Parses the document. A number that JavaScript would round is kept as its digits. */
 export function parseDocument(text: string): ApiDocument {
-  const keepDigits: Reviver = (_, value, context) =>
-    typeof value === 'number' && !Number.isSafeInteger(value) ? (context?.source ?? value) : value
-  return (JSON.parse as (text: string, reviver: Reviver) => ApiDocument)(text, keepDigits)
+  return JSON.parse(text, (_, value, context) =>
+    typeof value === 'number' && !Number.isSafeInteger(value) ? (context?.source ?? value) : value,
+  ) as ApiDocument
 }
 
 /** The operations of a document, in its order: by path, then by method. */
-export function listOperations(paths: ApiDocument['paths'], resolve: Resolve): ListedOperation[] {
+export function listOperations(paths: ApiPaths, resolve: Resolve): ListedOperation[] {
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
       ...operation,
-      parameters: (operation.parameters ?? []).map((one) => resolve<ApiParameter>(one).value),
+      parameters: (operation.parameters ?? []).map((one) => resolve<ApiParameter>(one)),
       path,
       method: method.toUpperCase(),
     })),
   )
 }
 
-/** The example of a body as text. JSON has spaces, at which a line can break. */
-export function toExampleText({ example }: ApiContent): string {
+/** Example bodies as text, by media type. JSON has spaces, at which a line can break. */
+export function listExamples(contents: ApiContents = {}): ReadonlyMap<string, string> {
+  const entries = Object.entries(contents)
+  return new Map(entries.map(([type, { example }]) => [type, toText(example)]))
+}
+
+function toText(example: unknown): string {
   if (typeof example !== 'object') return String(example ?? '')
   return JSON.stringify(example, null, 1).replaceAll(/\n\s*/g, ' ')
 }
 
-/** Finds what a reference refers to, and its name. */
+/** Finds what a reference refers to. */
 export function buildResolve({ components }: ApiDocument) {
-  return <Value extends object>(value: Value | Reference): { value: Value; name?: string } => {
-    if (!('$ref' in value)) return { value }
+  return <Value extends object>(value: Value | Reference): Value => {
+    if (!('$ref' in value)) return value
     const [, , kind = '', name = ''] = value.$ref.split('/')
-    const found = (components as unknown as Record<string, Record<string, Value>>)[kind]?.[name]
-    return { value: found as Value, name }
+    return (components as unknown as Record<string, Record<string, Value>>)[kind]?.[name] as Value
   }
 }
 

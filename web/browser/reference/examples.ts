@@ -1,14 +1,11 @@
+import type { Typed } from './inputs.ts'
+
 /** A request as somebody typed it. */
-export interface TypedRequest {
+export interface TypedRequest extends Typed {
   readonly operationId: string
   readonly method: string
   readonly url: string
   readonly needsToken: boolean
-  /** The header fields without the token. */
-  readonly headers: readonly (readonly [name: string, value: string])[]
-  readonly body: string | undefined
-  /** The values of the parameters that are sent, by name. */
-  readonly values: Readonly<Record<string, string>>
 }
 
 /** How to send a request from a shell or a program. The token is in the variable TOKEN. */
@@ -30,17 +27,30 @@ function toCurl({ method, url, needsToken, headers, body }: TypedRequest): strin
 
 /** The calls of the client, by operation. */
 const calls: Readonly<Record<string, (request: TypedRequest) => string>> = {
-  createPlant: ({ body, values }) =>
-    `console.log(await plants.create(${toLiteral(body)}${toOptions({ idempotencyKey: values['Idempotency-Key'] })}))`,
+  createPlant: ({ body, values }) => {
+    const options = toOptions({ idempotencyKey: values['Idempotency-Key'] })
+    return `console.log(await plants.create(${toLiteral(body)}${options}))`
+  },
   getPlant: ({ values }) => `console.log(await plants.get(${values.id}n))`,
-  replacePlant: ({ body, values }) =>
-    `console.log(await plants.replace(${values.id}n, ${toLiteral(body)}${toOptions({ ifMatch: values['If-Match'], ifNoneMatch: values['If-None-Match'] })}))`,
-  deletePlant: ({ values }) =>
-    `console.log(await plants.delete(${values.id}n${toOptions({ ifMatch: values['If-Match'] })}))`,
-  listPlants: ({ values }) =>
-    `for await (const plant of plants.list({${toMembers({ tag: values.tag, name: values.name, order: values.order })}${values.after ? ` after: ${values.after}n,` : ''}${values.limit ? ` pageSize: ${values.limit},` : ''} })) {\n  console.log(plant)\n}`,
-  listEvents: ({ values }) =>
-    `for await (const event of plants.events({${toMembers({ after: values.after })} })) {\n  console.log(event)\n}`,
+  replacePlant: ({ body, values }) => {
+    const { id, 'If-Match': ifMatch, 'If-None-Match': ifNoneMatch } = values
+    const options = toOptions({ ifMatch, ifNoneMatch })
+    return `console.log(await plants.replace(${id}n, ${toLiteral(body)}${options}))`
+  },
+  deletePlant: ({ values }) => {
+    const options = toOptions({ ifMatch: values['If-Match'] })
+    return `console.log(await plants.delete(${values.id}n${options}))`
+  },
+  listPlants: ({ values: { tag, name, order, after, limit } }) => {
+    const start = after ? ` after: ${after}n,` : ''
+    const size = limit ? ` pageSize: ${limit},` : ''
+    const options = `${toMembers({ tag, name, order })}${start}${size}`
+    return `for await (const plant of plants.list({${options} })) {\n  console.log(plant)\n}`
+  },
+  listEvents: ({ values: { after } }) => {
+    const options = toMembers({ after })
+    return `for await (const event of plants.events({${options} })) {\n  console.log(event)\n}`
+  },
 }
 
 function toClient(request: TypedRequest): string {
@@ -67,8 +77,7 @@ function toOptions(members: Readonly<Record<string, string | undefined>>): strin
 
 function toMembers(members: Readonly<Record<string, string | undefined>>): string {
   return Object.entries(members)
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => ` ${name}: ${toScriptText(value as string)},`)
+    .map(([name, value]) => (value === undefined ? '' : ` ${name}: ${toScriptText(value)},`))
     .join('')
 }
 

@@ -1,13 +1,15 @@
 import { element } from '../dom/element.ts'
-import { buildField } from '../dom/field.ts'
+import { buildChoice, buildField } from '../dom/field.ts'
 import type { ApiParameter, ListedOperation } from './document.ts'
 
 /** What somebody typed into the form of an operation. */
 export interface Typed {
   /** The path with its query. */
   readonly path: string
+  /** The header fields without the token. */
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: string | undefined
+  /** The values of the parameters that are sent, by name. */
   readonly values: Readonly<Record<string, string>>
 }
 
@@ -24,16 +26,15 @@ export function buildInputs(
   answers: readonly string[],
 ): Inputs {
   const parameters = operation.parameters.map(buildInput)
-  const [required, optional] = [true, false].map((isRequired) =>
-    parameters.filter((parameter) => parameter.isRequired === isRequired),
-  ) as [typeof parameters, typeof parameters]
-  const accept = answers.length > 1 ? buildChoice('Accept', answers) : undefined
-  const type = bodies.size > 1 ? buildChoice('Content-Type', [...bodies.keys()]) : undefined
+  const required = parameters.filter(({ isRequired }) => isRequired)
+  const optional = parameters.filter(({ isRequired }) => !isRequired)
+  const types = [...bodies.keys()]
+  const accept = answers.length > 1 ? buildField('Accept', buildChoice(...answers)) : undefined
+  const type = types.length > 1 ? buildField('Content-Type', buildChoice(...types)) : undefined
   const body = bodies.size === 0 ? undefined : buildField('Body', buildBody(bodies))
   type?.control.addEventListener('change', () => {
     if (body !== undefined) body.control.value = bodies.get(type.control.value) ?? ''
   })
-  const mediaType = () => type?.control.value ?? [...bodies.keys()][0]
 
   return {
     elements: [
@@ -48,14 +49,11 @@ export function buildInputs(
           .filter((parameter) => parameter.in === place)
           .map(({ name, value }) => [name, value()] as const)
       const path = of('path').reduce(
-        (text, [name, value]) =>
-          text.replace(`{${name}}`, encodeURIComponent(value.toWellFormed())),
+        (text, [name, value]) => text.replace(`{${name}}`, encode(value)),
         operation.path,
       )
-      const query = of('query').map(
-        ([name, value]) => `${name}=${encodeURIComponent(value.toWellFormed())}`,
-      )
-      const contentType = mediaType()
+      const query = of('query').map(([name, value]) => `${name}=${encode(value)}`)
+      const contentType = type?.control.value ?? types[0]
       return {
         path: query.length === 0 ? path : `${path}?${query.join('&')}`,
         headers: [
@@ -79,6 +77,10 @@ export function buildInputs(
   }
 }
 
+function encode(text: string): string {
+  return encodeURIComponent(text.toWellFormed())
+}
+
 function buildInput({ name, in: place, required = false, example }: ApiParameter) {
   const input = element('input', {
     autocomplete: 'off',
@@ -98,15 +100,8 @@ function buildInput({ name, in: place, required = false, example }: ApiParameter
 /** Folds away what most requests do without. */
 function buildOptional(fields: readonly { readonly element: HTMLElement }[]): HTMLElement[] {
   if (fields.length === 0) return []
-  const summary = element('summary', {}, 'Optional parameters')
-  return [element('details', {}, summary, ...fields.map((field) => field.element))]
-}
-
-function buildChoice(label: string, values: readonly string[]) {
-  return buildField(
-    label,
-    element('select', {}, ...values.map((value) => element('option', {}, value))),
-  )
+  const summary = element('summary', 'Optional parameters')
+  return [element('details', summary, ...fields.map((field) => field.element))]
 }
 
 function buildBody(bodies: ReadonlyMap<string, string>): HTMLTextAreaElement {

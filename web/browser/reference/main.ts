@@ -6,13 +6,13 @@ import {
   type ApiResponse,
   buildResolve,
   type ListedOperation,
+  listExamples,
   listOperations,
   parseDocument,
   type Resolve,
-  toExampleText,
 } from './document.ts'
 import { buildErrors, buildOperation } from './operation.ts'
-import { toBlocks, toInline } from './rich-text.ts'
+import { toBlocks, toCode, toInline } from './rich-text.ts'
 import { buildHeaders, buildShapes } from './schemas.ts'
 import { buildSample, buildTryIt } from './try-it.ts'
 
@@ -27,6 +27,7 @@ async function load(): Promise<void> {
 }
 
 function show(api: ApiDocument): void {
+  const { title, version, description } = api.info
   const input = element('input', {
     type: 'password',
     autocomplete: 'off',
@@ -36,87 +37,67 @@ function show(api: ApiDocument): void {
   })
   const token = buildField('Token', input, 'It stays in this tab.')
   const resolve = buildResolve(api)
-  const operations = listOperations(api.paths, resolve)
-  const webhooks = listOperations(api.webhooks ?? {}, resolve)
-  const sections = new Map(
-    [...operations, ...webhooks].map((operation) => {
-      const call = webhooks.includes(operation)
-        ? buildDelivery(operation)
-        : buildForm(operation, resolve, () => input.value)
-      return [operation, buildOperation(operation, resolve, call)]
+  const groups = listGroups(api, resolve, () => input.value)
+  const header = element(
+    'header',
+    { class: 'wide' },
+    element('div', { class: 'brand' }, icon('leaf'), element('h1', `${title} reference`)),
+    element('span', { class: 'note' }, version),
+    element('a', { href: 'openapi.json' }, 'openapi.json'),
+    element('a', { href: '.' }, 'Plants'),
+  )
+  const contents = element(
+    'nav',
+    { 'aria-label': 'Contents' },
+    element('ul', toLink('guide', 'Guide')),
+    ...groups.flatMap(({ name, listed }) => [
+      element('p', { class: 'note' }, name),
+      element('ul', ...listed.map(({ operation }) => toOperationLink(operation))),
+    ]),
+    element(
+      'ul',
+      toLink('errors', 'Errors'),
+      toLink('shapes', 'Shapes'),
+      toLink('headers', 'Headers'),
+      toLink('rules', 'Rules'),
+    ),
+  )
+  const main = element(
+    'main',
+    buildChapter('guide', 'Guide', buildGuide(token.element), 'introduction'),
+    ...groups.map(({ name, description, listed }) => {
+      const sections = listed.map(({ section }) => section)
+      return buildChapter(`tag-${name}`, name, [...toBlocks(description), ...sections], 'group')
     }),
+    buildChapter('errors', 'Errors', [buildErrors(api, resolve)]),
+    buildChapter('shapes', 'Shapes', buildShapes(api)),
+    buildChapter('headers', 'Headers', [buildHeaders(api)]),
+    buildChapter('rules', 'Rules', toBlocks(description), 'introduction'),
   )
-  const groups = api.tags.map(({ name, description }) => ({
-    name,
-    description,
-    listed: [...sections].filter(([{ tags }]) => tags.includes(name)),
-  }))
-  const { title, version, description } = api.info
-  fill(
-    document.body,
-    element(
-      'header',
-      { class: 'wide' },
-      element('div', { class: 'brand' }, icon('leaf'), element('h1', {}, `${title} reference`)),
-      element('span', { class: 'note' }, version),
-      element('a', { href: 'openapi.json' }, 'openapi.json'),
-      element('a', { href: '.' }, 'Plants'),
-    ),
-    element(
-      'div',
-      { class: 'reference' },
-      element(
-        'nav',
-        { 'aria-label': 'Contents' },
-        buildLinks([['guide', 'Guide']]),
-        ...groups.flatMap(({ name, listed }) => [
-          element('p', { class: 'note' }, name),
-          element('ul', {}, ...listed.map(([operation]) => toItem(operation))),
-        ]),
-        buildLinks([
-          ['errors', 'Errors'],
-          ['shapes', 'Shapes'],
-          ['headers', 'Headers'],
-          ['rules', 'Rules'],
-        ]),
-      ),
-      element(
-        'main',
-        {},
-        element(
-          'section',
-          { class: 'introduction' },
-          element('h2', { id: 'guide' }, 'Guide'),
-          ...buildGuide(token.element),
-        ),
-        ...groups.map(({ name, description, listed }) =>
-          element(
-            'section',
-            { class: 'group' },
-            element('h2', { id: `tag-${name}` }, name),
-            ...toBlocks(description),
-            ...listed.map(([, section]) => section),
-          ),
-        ),
-        element(
-          'section',
-          {},
-          element('h2', { id: 'errors' }, 'Errors'),
-          buildErrors(api, resolve),
-        ),
-        element('section', {}, element('h2', { id: 'shapes' }, 'Shapes'), ...buildShapes(api)),
-        element('section', {}, element('h2', { id: 'headers' }, 'Headers'), buildHeaders(api)),
-        element(
-          'section',
-          { class: 'introduction' },
-          element('h2', { id: 'rules' }, 'Rules'),
-          ...toBlocks(description),
-        ),
-      ),
-    ),
-  )
+  fill(document.body, header, element('div', { class: 'reference' }, contents, main))
   goToHash()
   addEventListener('hashchange', goToHash)
+}
+
+/** The operations by tag, each with its section. Those of webhooks cannot be tried. */
+function listGroups(api: ApiDocument, resolve: Resolve, token: () => string) {
+  const calls = listOperations(api.paths, resolve).map((operation) => ({
+    operation,
+    section: buildOperation(operation, resolve, buildCall(operation, resolve, token)),
+  }))
+  const deliveries = listOperations(api.webhooks ?? {}, resolve).map((operation) => ({
+    operation,
+    section: buildOperation(operation, resolve, buildDelivery(operation)),
+  }))
+  return api.tags.map(({ name, description }) => ({
+    name,
+    description,
+    listed: [...calls, ...deliveries].filter(({ operation }) => operation.tags.includes(name)),
+  }))
+}
+
+function buildChapter(id: string, title: string, content: readonly Node[], kind?: string) {
+  return element('section', { class: kind }, element('h2', { id }, title), ...content)
 }
 
 /** Follows a deep link, once what it leads to is there. */
@@ -130,38 +111,25 @@ function goToHash(): void {
   target.focus({ preventScroll: true })
 }
 
-function buildForm(operation: ListedOperation, resolve: Resolve, token: () => string): HTMLElement {
-  const [success] = Object.values(operation.responses).map((one) => resolve<ApiResponse>(one).value)
-  const [bodies, answers] = [operation.requestBody, success].map((one) => {
-    const content = Object.entries(one?.content ?? {})
-    return new Map(content.map(([type, body]) => [type, toExampleText(body)]))
-  }) as [Map<string, string>, Map<string, string>]
-  return buildTryIt({ operation, bodies, answers, token })
+function buildCall(operation: ListedOperation, resolve: Resolve, token: () => string): HTMLElement {
+  const [success] = Object.values(operation.responses).map((one) => resolve<ApiResponse>(one))
+  const bodies = listExamples(operation.requestBody?.content)
+  return buildTryIt({ operation, bodies, answers: listExamples(success?.content), token })
 }
 
 /** What the service sends to a receiver. */
 function buildDelivery({ requestBody }: ListedOperation): HTMLElement {
-  const [body] = Object.values(requestBody?.content ?? {}).map(toExampleText)
-  return element('div', { class: 'try' }, ...buildSample('Sample body', body ?? ''))
+  const [body = ''] = listExamples(requestBody?.content).values()
+  return element('div', { class: 'try' }, ...buildSample('Sample body', body))
 }
 
-function buildLinks(links: readonly (readonly [id: string, title: string])[]): HTMLElement {
-  const items = links.map(([id, title]) => element('a', { href: `#${id}` }, title))
-  return element('ul', {}, ...items.map((item) => element('li', {}, item)))
+function toLink(id: string, ...content: readonly (Node | string)[]): HTMLElement {
+  return element('li', element('a', { href: `#${id}` }, ...content))
 }
 
-function toItem({ operationId, method, summary }: ListedOperation): HTMLElement {
-  return element(
-    'li',
-    {},
-    element(
-      'a',
-      { href: `#${operationId}` },
-      element('span', {}, summary),
-      ' ',
-      element('span', { class: 'method' }, method),
-    ),
-  )
+function toOperationLink({ operationId, method, summary }: ListedOperation): HTMLElement {
+  const shown = element('span', { class: 'method' }, method)
+  return toLink(operationId, element('span', summary), ' ', shown)
 }
 
 /** The first steps: what a program needs before it looks up single operations. */
@@ -169,14 +137,14 @@ function buildGuide(token: HTMLElement): HTMLElement[] {
   const url = new URL('.', location.href).href.replace(/\/$/, '')
   const plant = '{"id":1,"name":"Monstera deliciosa","tag":"indoor"}'
   return [
-    element('h3', {}, 'Get a token'),
+    element('h3', 'Get a token'),
     ...toBlocks(
       'Every request for plants carries a token. The service prints one at its first start. For ' +
         'another one, run `npx plant-store token create --name me` on the machine that runs the ' +
         'service. Enter it here to try the operations of this page:',
     ),
     token,
-    element('h3', {}, 'Store a plant'),
+    element('h3', 'Store a plant'),
     toCode(
       'Store a plant',
       `curl '${url}/plants' \\
@@ -184,11 +152,10 @@ function buildGuide(token: HTMLElement): HTMLElement[] {
   -H 'Content-Type: application/json' \\
   --data '${plant}'`,
     ),
-    element('p', {}, 'A 200 means that the plant is on disk.'),
-    element('h3', {}, 'Handle errors'),
+    element('p', 'A 200 means that the plant is on disk.'),
+    element('h3', 'Handle errors'),
     element(
       'p',
-      {},
       ...toInline(
         'Every other answer than 2xx and 3xx has a body such as ' +
           '`{"error":40401,"message":"No plant has the id 7."}`. Programs switch on `error`, people ' +
@@ -196,12 +163,12 @@ function buildGuide(token: HTMLElement): HTMLElement[] {
       ),
       element('a', { href: '#errors' }, 'All errors'),
     ),
-    element('h3', {}, 'List all plants'),
+    element('h3', 'List all plants'),
     ...toBlocks(
       '`GET /plants` returns 100 plants, or up to 1,000 with `limit`. While more follow, the header ' +
         '`Link` has the URL of the next page: `</plants?limit=100&after=100>; rel="next"`.',
     ),
-    element('h3', {}, 'Follow changes'),
+    element('h3', 'Follow changes'),
     toCode(
       'Follow changes',
       `curl --no-buffer '${url}/events?after=latest' \\
@@ -210,8 +177,4 @@ function buildGuide(token: HTMLElement): HTMLElement[] {
     ),
     ...toBlocks('This prints every change from now on. Without `Accept` it returns pages in JSON.'),
   ]
-}
-
-function toCode(label: string, text: string): HTMLElement {
-  return element('pre', { tabindex: 0, 'aria-label': label }, element('code', {}, text))
 }

@@ -1,6 +1,6 @@
 import { element } from '../dom/element.ts'
 import type {
-  ApiContent,
+  ApiContents,
   ApiDocument,
   ApiHeader,
   ApiParameter,
@@ -9,166 +9,116 @@ import type {
   Reference,
   Resolve,
 } from './document.ts'
-import { toBlocks, toInline } from './rich-text.ts'
-import { describeSchema, linkToSchema } from './schemas.ts'
+import { toBlocks } from './rich-text.ts'
+import { linkToSchema, toEntry } from './schemas.ts'
 
 /** The section of an operation: what it takes and everything that it can answer, with its call. */
 export function buildOperation(
-  { operationId, method, path, summary, description, parameters, ...rest }: ListedOperation,
+  operation: ListedOperation,
   resolve: Resolve,
   call: HTMLElement,
 ): HTMLElement {
-  const body = Object.entries(rest.requestBody?.content ?? {})
-  const responses = Object.entries(rest.responses)
-  const [successes, failures] = [false, true].map((isFailure) =>
-    responses.filter(([, response]) => '$ref' in response === isFailure),
-  ) as [typeof responses, typeof responses]
+  const { operationId, description, parameters, requestBody, responses } = operation
+  const body = toBodies(requestBody?.content)
+  const answers = Object.entries(responses).map(([status, response]) => ({
+    id: `${operationId}-${status}`,
+    status,
+    response,
+  }))
+  const successes = answers.flatMap(({ id, status, response }) =>
+    '$ref' in response ? [] : toAnswer(id, status, response, resolve),
+  )
+  const failures = answers.flatMap(({ id, status, response }) =>
+    '$ref' in response ? [toError(id, status, response, resolve)] : [],
+  )
+  const taken = element(
+    'dl',
+    ...(body.length === 0
+      ? []
+      : [element('dt', 'Body'), element('dd', { class: 'note' }, ...body)]),
+    ...parameters.flatMap(toParameter),
+  )
   return element(
     'section',
     { class: 'operation', id: operationId },
-    element(
-      'div',
-      { class: 'title' },
-      element('h3', {}, element('a', { href: `#${operationId}`, class: 'anchor' }, summary)),
-      element(
-        'p',
-        {},
-        element('span', { class: 'method' }, method),
-        ' ',
-        element('code', {}, path),
-        method === 'GET' ? element('span', { class: 'note' }, ' also HEAD, OPTIONS') : undefined,
-      ),
-    ),
+    buildTitle(operation),
     element(
       'div',
       { class: 'columns' },
-      element(
-        'div',
-        { class: 'facts' },
-        ...toBlocks(description),
-        element(
-          'dl',
-          {},
-          ...(body.length === 0 ? [] : [element('dt', {}, 'Body'), toBodies('dd', body)]),
-          ...parameters.flatMap(toParameter),
-        ),
-      ),
-      element(
-        'div',
-        { class: 'facts' },
-        call,
-        element(
-          'dl',
-          {},
-          ...successes.flatMap(([status, response]) =>
-            toAnswer(operationId, status, response as ApiResponse, resolve),
-          ),
-        ),
-      ),
+      element('div', { class: 'facts' }, ...toBlocks(description), taken),
+      element('div', { class: 'facts' }, call, element('dl', ...successes)),
     ),
     failures.length === 0
       ? undefined
-      : element(
-          'div',
-          { class: 'errors' },
-          element('h4', {}, 'Errors'),
-          element(
-            'ul',
-            {},
-            ...failures.map(([status, response]) =>
-              toError(operationId, status, response as Reference, resolve),
-            ),
-          ),
-        ),
+      : element('div', { class: 'errors' }, element('h4', 'Errors'), element('ul', ...failures)),
+  )
+}
+
+function buildTitle({ operationId, method, path, summary }: ListedOperation): HTMLElement {
+  const also = method === 'GET' ? ' also HEAD, OPTIONS' : ''
+  return element(
+    'div',
+    { class: 'title' },
+    element('h3', element('a', { href: `#${operationId}`, class: 'anchor' }, summary)),
+    element(
+      'p',
+      element('span', { class: 'method' }, method),
+      ' ',
+      element('code', path),
+      element('span', { class: 'note' }, also),
+    ),
   )
 }
 
 function toParameter({ name, in: place, required, description, schema }: ApiParameter) {
-  return [
-    element(
-      'dt',
-      {},
-      element('code', {}, name),
-      element('span', { class: 'note' }, ` ${place}, ${required ? 'required' : 'optional'}`),
-    ),
-    element(
-      'dd',
-      {},
-      ...toInline(description),
-      ' ',
-      element('span', { class: 'note' }, describeSchema(schema)),
-    ),
-  ]
+  return toEntry(name, `${place}, ${required ? 'required' : 'optional'}`, description, schema)
 }
 
-function toBodies(
-  tag: 'p' | 'dd',
-  content: readonly (readonly [type: string, body: ApiContent])[],
-): HTMLElement {
-  const bodies = content.flatMap(([type, { schema }], index) => [
-    ...(index > 0 ? [' · '] : []),
-    element('code', {}, type),
+/** The media types of a body, each with its shape. */
+function toBodies(contents: ApiContents = {}): (Node | string)[] {
+  return Object.entries(contents).flatMap(([type, { schema }], index) => [
+    index > 0 ? ' · ' : '',
+    element('code', type),
     ' ',
     ...linkToSchema(schema),
   ])
-  return element(tag, { class: 'note' }, ...bodies)
 }
 
 function toAnswer(
-  operationId: string,
+  id: string,
   status: string,
-  { description, headers = {}, content = {} }: ApiResponse,
+  { description, headers, content }: ApiResponse,
   resolve: Resolve,
 ): HTMLElement[] {
-  const id = `${operationId}-${status}`
-  const bodies = Object.entries(content)
+  const bodies = toBodies(content)
   return [
     element('dt', { id }, element('a', { href: `#${id}`, class: 'anchor' }, status)),
     element(
       'dd',
-      {},
       ...toBlocks(description),
-      bodies.length === 0 ? undefined : toBodies('p', bodies),
+      bodies.length === 0 ? undefined : element('p', { class: 'note' }, ...bodies),
       toHeaders(headers, resolve),
     ),
   ]
 }
 
-function toHeaders(headers: NonNullable<ApiResponse['headers']>, resolve: Resolve) {
+function toHeaders(headers: ApiResponse['headers'] = {}, resolve: Resolve) {
   const fields = Object.entries(headers).map(([name, header]) => {
-    const { required } = resolve<ApiHeader>(header).value
-    return element(
-      'li',
-      {},
-      element('a', { href: `#header-${name}` }, element('code', {}, name)),
-      required ? '' : element('span', { class: 'note' }, ' at times'),
-    )
+    const { required } = resolve<ApiHeader>(header)
+    const link = element('a', { href: `#header-${name}` }, element('code', name))
+    return element('li', link, required ? '' : element('span', { class: 'note' }, ' optional'))
   })
-  return fields.length === 0
-    ? undefined
-    : element(
-        'details',
-        {},
-        element('summary', {}, `${fields.length} headers`),
-        element('ul', { class: 'fields' }, ...fields),
-      )
+  if (fields.length === 0) return undefined
+  const summary = element('summary', `${fields.length} headers`)
+  return element('details', summary, element('ul', { class: 'fields' }, ...fields))
 }
 
 /** A status with those of its error numbers that the operation has. */
-function toError(
-  operationId: string,
-  status: string,
-  reference: Reference,
-  resolve: Resolve,
-): HTMLElement {
-  const { description } = resolve<ApiResponse>(reference).value
+function toError(id: string, status: string, reference: Reference, resolve: Resolve): HTMLElement {
+  const { description } = resolve<ApiResponse>(reference)
   const numbers = (reference.description ?? description).match(/\b\d{5}\b/g) ?? []
-  return element(
-    'li',
-    { id: `${operationId}-${status}` },
-    element('a', { href: `#error-${status}` }, status),
-    ` ${numbers.join(', ')}`,
-  )
+  const link = element('a', { href: `#error-${status}` }, status)
+  return element('li', { id }, link, ` ${numbers.join(', ')}`)
 }
 
 /** Every error number, by status. Each operation says which of them it has. */
@@ -181,12 +131,11 @@ export function buildErrors({ components: { responses } }: ApiDocument, resolve:
   }))
   return element(
     'dl',
-    {},
     ...answers
       .sort((one, other) => Number(one.status) - Number(other.status))
-      .flatMap(({ status, title, description, headers = {} }) => [
+      .flatMap(({ status, title, description, headers }) => [
         element('dt', { id: `error-${status}` }, `${status} ${title}`),
-        element('dd', {}, ...toBlocks(description), toHeaders(headers, resolve)),
+        element('dd', ...toBlocks(description), toHeaders(headers, resolve)),
       ]),
   )
 }

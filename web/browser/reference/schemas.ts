@@ -4,19 +4,23 @@ import { toInline } from './rich-text.ts'
 
 /** The sections of the shapes and of the headers, to which the operations link. */
 export function buildShapes({ components: { schemas } }: ApiDocument): HTMLElement[] {
-  return Object.entries(schemas).map(([name, schema]) =>
-    element(
+  return Object.entries(schemas).map(([name, schema]) => {
+    const { description = '', items, properties = {}, required = [] } = schema
+    const members = Object.entries(properties).flatMap(([member, shape]) => {
+      const note = required.includes(member) ? 'required' : 'optional'
+      if (!('$ref' in shape)) return toEntry(member, note, shape.description ?? '', shape)
+      return [toTerm(member, note), element('dd', ...linkToSchema(shape))]
+    })
+    return element(
       'section',
       { id: `shape-${name}` },
-      element('h3', {}, element('a', { href: `#shape-${name}`, class: 'anchor' }, name)),
-      element('p', {}, ...toInline(schema.description ?? '')),
+      element('h3', element('a', { href: `#shape-${name}`, class: 'anchor' }, name)),
+      element('p', ...toInline(description)),
       element('p', { class: 'note' }, describeSchema(schema)),
-      ...(schema.items === undefined
-        ? []
-        : [element('p', {}, 'Each is ', ...linkToSchema(schema.items))]),
-      toMembers(schema),
-    ),
-  )
+      items && element('p', 'Each is ', ...linkToSchema(items)),
+      element('dl', ...members),
+    )
+  })
 }
 
 export function buildHeaders({ components: { headers } }: ApiDocument): HTMLElement {
@@ -25,45 +29,27 @@ export function buildHeaders({ components: { headers } }: ApiDocument): HTMLElem
   })
   return element(
     'dl',
-    {},
     ...[...new Map(known)].flatMap(([name, { description, schema, example }]) => [
-      element('dt', { id: `header-${name}` }, element('code', {}, name)),
+      element('dt', { id: `header-${name}` }, element('code', name)),
       element(
         'dd',
-        {},
         ...toInline(description),
         ' ',
         element('span', { class: 'note' }, describeSchema(schema), ' Such as '),
-        element('code', {}, String(example)),
+        element('code', String(example)),
       ),
     ]),
   )
 }
 
-function toMembers({ properties = {}, required = [] }: ApiSchema): HTMLElement {
-  return element(
-    'dl',
-    {},
-    ...Object.entries(properties).flatMap(([name, member]) => [
-      element(
-        'dt',
-        {},
-        element('code', {}, name),
-        element('span', { class: 'note' }, required.includes(name) ? ' required' : ' optional'),
-      ),
-      element(
-        'dd',
-        {},
-        ...('$ref' in member
-          ? linkToSchema(member)
-          : [
-              ...toInline(member.description ?? ''),
-              ' ',
-              element('span', { class: 'note' }, describeSchema(member)),
-            ]),
-      ),
-    ]),
-  )
+/** An entry of a list of parameters or members: its name with a note, and what it is. */
+export function toEntry(name: string, note: string, description: string, schema: ApiSchema) {
+  const words = element('span', { class: 'note' }, describeSchema(schema))
+  return [toTerm(name, note), element('dd', ...toInline(description), ' ', words)]
+}
+
+function toTerm(name: string, note: string): HTMLElement {
+  return element('dt', element('code', name), element('span', { class: 'note' }, ` ${note}`))
 }
 
 /** The name of a shape as a link, or what a text is. */

@@ -1,10 +1,12 @@
-import { whileBusy } from '../dom/dialog.ts'
 import { element, fill } from '../dom/element.ts'
+import { buildChoice } from '../dom/field.ts'
+import { buildButton, buildButtons, buildForm, whileBusy } from '../dom/form.ts'
 import { findTokenFault } from '../page/token.ts'
 import { showAnswer } from './answer.ts'
 import type { ListedOperation } from './document.ts'
 import { examples, type TypedRequest } from './examples.ts'
 import { buildInputs } from './inputs.ts'
+import { toCode } from './rich-text.ts'
 
 export interface TryParts {
   readonly operation: ListedOperation
@@ -19,21 +21,22 @@ export interface TryParts {
 export function buildTryIt({ operation, bodies, answers, token }: TryParts): HTMLElement {
   const inputs = buildInputs(operation, bodies, [...answers.keys()])
   const send = element('button', { type: 'submit', class: 'primary' }, 'Try it')
-  const stop = element('button', { type: 'button', hidden: true }, 'Stop')
+  const stop = buildButton('Stop', () => life.abort(), { hidden: true })
   const problem = element('p', { class: 'refusal', role: 'alert' })
   const answer = element('div', { class: 'answer', 'aria-live': 'polite' })
   const code = element('code')
-  const kinds = Object.keys(examples).map((name) => element('option', {}, name))
-  const kind = element('select', { 'aria-label': 'Example' }, ...kinds)
+  const kind = buildChoice(...Object.keys(examples))
+  kind.ariaLabel = 'Example'
   // Browsers have no clipboard for pages that came over plain HTTP from another machine.
-  const copy = element('button', { type: 'button', hidden: !('clipboard' in navigator) }, 'Copy')
+  const copy = buildButton('Copy', copyExample, { hidden: !('clipboard' in navigator) })
+  let life = new AbortController()
   const needsToken = operation.security?.length !== 0
 
   function read(): TypedRequest {
-    const { path, headers, body, values } = inputs.read()
-    const url = new URL(`.${path}`, location.href).href
+    const typed = inputs.read()
+    const url = new URL(`.${typed.path}`, location.href).href
     const { operationId, method } = operation
-    return { operationId, method, url, needsToken, headers, body, values }
+    return { ...typed, operationId, method, url, needsToken }
   }
 
   function showExample(): void {
@@ -46,8 +49,7 @@ export function buildTryIt({ operation, bodies, answers, token }: TryParts): HTM
     fill(problem, fault)
     if (fault !== undefined) return
     fill(answer)
-    const life = new AbortController()
-    stop.onclick = () => life.abort()
+    life = new AbortController()
     stop.hidden = false
     try {
       const headers = new Headers(request.headers.map(([name, value]) => [name, value]))
@@ -59,27 +61,19 @@ export function buildTryIt({ operation, bodies, answers, token }: TryParts): HTM
     }
   }
 
-  copy.addEventListener('click', async () => {
+  async function copyExample(): Promise<void> {
     await navigator.clipboard.writeText(code.textContent ?? '')
     fill(copy, 'Copied')
     setTimeout(() => fill(copy, 'Copy'), 2_000)
-  })
-  const form = element(
-    'form',
-    {
-      novalidate: true,
-      class: 'try',
-      input: showExample,
-      change: showExample,
-      submit: (event: SubmitEvent) => {
-        event.preventDefault()
-        void whileBusy(send, run)
-      },
-    },
+  }
+
+  const form = buildForm(
+    () => whileBusy(send, run),
+    { class: 'try', input: showExample, change: showExample },
     ...inputs.elements,
-    element('div', { class: 'buttons' }, send, stop, kind, copy),
+    buildButtons(send, stop, kind, copy),
     problem,
-    element('pre', { tabindex: 0, 'aria-label': 'Example' }, code),
+    toCode('Example', code),
     answer,
   )
   const [sample] = answers.values()
@@ -90,8 +84,5 @@ export function buildTryIt({ operation, bodies, answers, token }: TryParts): HTM
 
 /** An example of a body, with a title. */
 export function buildSample(title: string, text: string): HTMLElement[] {
-  return [
-    element('p', { class: 'note' }, title),
-    element('pre', { tabindex: 0, 'aria-label': title }, element('code', {}, text)),
-  ]
+  return [element('p', { class: 'note' }, title), toCode(title, text)]
 }
