@@ -2,7 +2,7 @@ import type { ListOptions, PlantStore, StoredPlant } from '../../../client/index
 import { limits } from '../../../src/contract/limits.ts'
 import { int64Bounds } from '../../../src/contract/schema.ts'
 import { applyChanges, type Change } from './changes.ts'
-import { buildRows } from './rows.ts'
+import { buildRows, type Edges } from './rows.ts'
 import { buildTable, type RowActions, type Table } from './table.ts'
 
 /** Which plants are listed, and in which order. */
@@ -39,11 +39,9 @@ export interface PlantList {
   close(): void
 }
 
-export interface ListState {
+export interface ListState extends Edges {
   readonly query: Query
   readonly rows: readonly StoredPlant[]
-  readonly hasTop: boolean
-  readonly hasEnd: boolean
   readonly isLoading: boolean
   /** About how many plants a search has examined so far. */
   readonly searched: number
@@ -161,7 +159,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
 
   function fillScreen(): void {
     const below = table.update()
-    if (isLoading || rows.hasEnd() || rows.all().length > maxRows) return
+    if (isLoading || rows.edges().hasEnd || rows.all().length > maxRows) return
     if (below >= (query.name === undefined ? ahead : searchedAhead)) return
     load(loadNext).then(
       () => {
@@ -199,8 +197,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     const order = query.order === 'asc' ? 'desc' : 'asc'
     const { plants, isLast } = await listPart(firstPage, { order, after: rows.all()[0]?.id })
     if (signal.aborted) return
-    const edges = { hasTop: isLast, hasEnd: rows.hasEnd(), order: query.order }
-    rows.reset([...plants.reverse(), ...rows.all()], edges)
+    rows.reset([...plants.reverse(), ...rows.all()], { ...rows.edges(), hasTop: isLast })
   }
 
   function applyToRows(changes: readonly Change[]): readonly Change[] {
@@ -222,15 +219,15 @@ export function buildPlantList(parts: PlantListParts): PlantList {
       const first = table.firstVisible()
       const id = rows.all()[first]?.id
       const start = Math.max(0, first - firstPage / 2)
-      const isFirst = start === 0 && rows.hasTop()
+      const isFirst = start === 0 && rows.edges().hasTop
       await open({ ...query, from: isFirst ? undefined : rows.all()[start]?.id })
       if (first > 0 && id !== undefined) table.reveal(rows.indexOf(id), 'start')
       fillScreen()
     },
     async goTo(id) {
       const index = rows.indexOf(id)
-      const isBefore = index === 0 && !rows.hasTop() && rows.find(id) === undefined
-      const isAfter = index === rows.all().length && !rows.hasEnd()
+      const isBefore = index === 0 && !rows.edges().hasTop && rows.find(id) === undefined
+      const isAfter = index === rows.all().length && !rows.edges().hasEnd
       if (isBefore || isAfter) await open({ ...query, from: id })
       const shown = Math.min(rows.indexOf(id), rows.all().length - 1)
       table.update()
@@ -259,14 +256,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
       table.update()
       onChange()
     },
-    describe: () => ({
-      query,
-      rows: rows.all(),
-      hasTop: rows.hasTop(),
-      hasEnd: rows.hasEnd(),
-      isLoading,
-      searched,
-    }),
+    describe: () => ({ query, rows: rows.all(), ...rows.edges(), isLoading, searched }),
     close: () => life.abort(),
   }
 }

@@ -1,40 +1,21 @@
 import type { StoredPlant } from '../../../client/index.ts'
 
-interface Edges {
+export interface Edges {
+  /** Whether the first row is the first of all. */
   readonly hasTop: boolean
+  /** Whether the last row is the last of all. */
   readonly hasEnd: boolean
   readonly order: 'asc' | 'desc'
 }
 
-/** Rows of the list without a gap between them, in the order of their ids. */
-export interface Rows {
-  all(): readonly StoredPlant[]
-  /** Whether the first row is the first of all. */
-  hasTop(): boolean
-  /** Whether the last row is the last of all. */
-  hasEnd(): boolean
-  order(): 'asc' | 'desc'
-  /** The index of the row with this id, or of the first row after its place. */
-  indexOf(id: bigint): number
-  find(id: bigint): StoredPlant | undefined
-  /** Replaces all rows. */
-  reset(plants: readonly StoredPlant[], edges: Edges): void
-  append(plant: StoredPlant): void
-  /** Notes that no row follows the last one. */
-  end(): void
-  /**
-   * Inserts or replaces a row, unless its place is not among those that are loaded. Returns whether
-   * that changed anything.
-   */
-  put(plant: StoredPlant): boolean
-  /** Removes a row. Returns whether there was one. */
-  remove(id: bigint): boolean
-}
+export type Rows = ReturnType<typeof buildRows>
 
-export function buildRows(): Rows {
+/** Builds the rows of the list, without a gap between them, in the order of their ids. */
+export function buildRows() {
   let rows: StoredPlant[] = []
   let edges: Edges = { hasTop: true, hasEnd: false, order: 'asc' }
 
+  /** The index of the row with this id, or of the first row after its place. */
   function indexOf(id: bigint): number {
     let low = 0
     let high = rows.length
@@ -53,21 +34,25 @@ export function buildRows(): Rows {
   }
 
   return {
-    all: () => rows,
-    hasTop: () => edges.hasTop,
-    hasEnd: () => edges.hasEnd,
-    order: () => edges.order,
+    all: (): readonly StoredPlant[] => rows,
+    edges: (): Edges => edges,
     indexOf,
     find,
-    reset(plants, next) {
+    /** Replaces all rows. */
+    reset(plants: readonly StoredPlant[], next: Edges): void {
       rows = [...plants]
       edges = next
     },
-    append: (plant) => void rows.push(plant),
-    end() {
+    append: (plant: StoredPlant): void => void rows.push(plant),
+    /** Notes that no row follows the last one. */
+    end(): void {
       edges = { ...edges, hasEnd: true }
     },
-    put(plant) {
+    /**
+     * Inserts or replaces a row, unless its place is not among those that are loaded. Returns
+     * whether that changed anything.
+     */
+    put(plant: StoredPlant): boolean {
       const index = indexOf(plant.id)
       const row = rows[index]
       if (row?.id === plant.id) {
@@ -80,7 +65,8 @@ export function buildRows(): Rows {
       rows.splice(index, 0, plant)
       return true
     },
-    remove(id) {
+    /** Removes a row. Returns whether there was one. */
+    remove(id: bigint): boolean {
       if (find(id) === undefined) return false
       rows.splice(indexOf(id), 1)
       return true

@@ -60,8 +60,9 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
     const start = Math.max(0, Math.floor(first / step) * step - shownBefore)
     const end = Math.min(all.length, start + maxShown)
     showRows(all.slice(start, end), start)
-    idHead.ariaSort = rows.order() === 'asc' ? 'ascending' : 'descending'
-    table.ariaRowCount = String(rows.hasTop() && rows.hasEnd() ? all.length + 1 : -1)
+    const { hasTop, hasEnd, order } = rows.edges()
+    idHead.ariaSort = order === 'asc' ? 'ascending' : 'descending'
+    table.ariaRowCount = String(hasTop && hasEnd ? all.length + 1 : -1)
     wrapper.style.paddingTop = `${start * rowPx}px`
     wrapper.style.paddingBottom = `${(all.length - end) * rowPx}px`
     return all.length - first - Math.ceil(innerHeight / rowPx)
@@ -74,7 +75,7 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
     // The head is the first row.
     let index = start + 1
     for (const { row } of next.values()) {
-      row.ariaRowIndex = rows.hasTop() ? String(++index) : null
+      row.ariaRowIndex = rows.edges().hasTop ? String(++index) : null
       if (row === present) present = present.nextElementSibling
       else body.insertBefore(row, present)
     }
