@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
+import { programEnv } from '../support/child.ts'
 import { newFolder } from '../support/folder.ts'
 import { operatorToken, startService } from '../support/service.ts'
 
@@ -31,7 +32,7 @@ describe('docs/client.md', () => {
     )
     writeFileSync(program, `${printing}\n${readFileSync(program, 'utf8')}`)
     const { stdout } = await promisify(execFile)(process.execPath, [program], {
-      env: { TOKEN: operatorToken },
+      env: { ...programEnv, TOKEN: operatorToken },
     })
     const printed = stdout
       .trimEnd()

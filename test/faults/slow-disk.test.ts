@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { programEnv } from '../support/child.ts'
 import { compileShim, newQuickFolder } from './lab/shim.ts'
 import type { SlowDiskReport } from './lab/slow-disk-writer.ts'
 
@@ -16,7 +17,7 @@ describe('a disk that becomes slow', { skip: shim.skip }, () => {
     const { stdout } = await promisify(execFile)(
       process.execPath,
       [writer, join(folder, 'plants.db')],
-      { env: { PATH: process.env.PATH, ...shim.toEnv?.({ folder, syncMs: 0 }) } },
+      { env: { ...programEnv, ...shim.toEnv?.({ folder, syncMs: 0 }) } },
     )
     test.diagnostic(stdout.trim())
     const report: SlowDiskReport = JSON.parse(stdout)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { WriterLocation } from '../../../src/store/sqlite/writer.ts'
-import { killAfterTest } from '../../support/child.ts'
+import { killAfterTest, programEnv } from '../../support/child.ts'
 import { openSqliteStore } from '../../support/stores.ts'
 import type { Carefulness } from './careless-stores.ts'
 import type { Job, Jobs, Report, Told } from './faulty-writer.ts'
@@ -120,7 +120,7 @@ async function runJobs(
   const all: Jobs = { template, strikes, ...kind, jobs }
   writeFileSync(join(folder, 'jobs'), JSON.stringify(all))
   const child = spawn(process.execPath, [writer, join(folder, 'jobs')], {
-    env: { PATH: process.env.PATH, ...toEnv({ folder: join(folder, 'job-'), strikes }) },
+    env: { ...programEnv, ...toEnv({ folder: join(folder, 'job-'), strikes }) },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   killAfterTest(child)
