@@ -54,12 +54,9 @@ export function buildAssets(): ReadonlyMap<string, Asset> {
     ['openapi.txt', JSON.stringify(buildOpenApi({ baseUrl: '.' }))],
   ]
   const linked = files.map(([name, text]) => {
-    const { hash } = toAsset(name, text)
     const extension = extname(name)
-    return {
-      name,
-      asset: toAsset(`assets/${name.replace(extension, `-${hash}${extension}`)}`, text),
-    }
+    const hashed = name.replace(extension, `-${toHash(text)}${extension}`)
+    return { name, asset: toAsset(`assets/${hashed}`, text) }
   })
   const pages = ['page.html', 'reference.html'].map((name) => {
     const text = linked.reduce(
@@ -81,8 +78,12 @@ export function toAsset(name: string, text: string): Asset {
     contentType: contentTypes[extname(name)] ?? 'application/octet-stream',
     bytes,
     gzipped: gzipSync(bytes, { level: 9 }),
-    hash: createHash('sha256').update(bytes).digest('base64url').slice(0, 12),
+    hash: toHash(text),
   }
+}
+
+function toHash(text: string): string {
+  return createHash('sha256').update(text).digest('base64url').slice(0, 12)
 }
 
 function readFile(name: string): string {
