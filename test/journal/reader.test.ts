@@ -6,6 +6,7 @@ import type { JournalEvent, JournalPage, Position, Store } from '../../src/store
 import { readAll } from '../store/journal-pages.ts'
 import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
+import { watch } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 
 async function createMany(store: Store, first: number, count: number): Promise<void> {
@@ -198,28 +199,18 @@ for (const engine of engines) {
 
     it('watches the store only while it is followed', async () => {
       const store = await open()
-      let watchers = 0
-      const reader = buildReader({
-        ...store,
-        watchJournal(onChange) {
-          const stop = store.watchJournal(onChange)
-          watchers++
-          return () => {
-            watchers--
-            stop()
-          }
-        },
-      })
+      const watched = watch(store)
+      const reader = buildReader(watched.store)
       for (let round = 1; round <= 2; round++) {
         const followers = [follow(reader, 'oldest'), follow(reader, 'oldest')]
         await store.createPlant({ id: BigInt(round), name: 'x' })
         for (const { events } of followers) await waitUntil(() => events.length === round, 'told')
-        assert.equal(watchers, 1)
+        assert.equal(watched.watchers(), 1)
         for (const { leave, ended } of followers) {
           leave()
           assert.equal(await ended, 'left')
         }
-        assert.equal(watchers, 0)
+        assert.equal(watched.watchers(), 0)
       }
     })
 

@@ -43,3 +43,20 @@ export async function listIds(store: Store, tag: string | undefined): Promise<bi
   const { plants } = await store.listPlants({ after: undefined, tag, limit: 100 })
   return plants.map(({ id }) => id)
 }
+
+/** The store, and how many watch its journal: a sender does while it has a receiver to serve. */
+export function watch(store: Store): { readonly store: Store; watchers(): number } {
+  let watchers = 0
+  const watched: Store = {
+    ...store,
+    watchJournal(onChange) {
+      const stop = store.watchJournal(onChange)
+      watchers++
+      return () => {
+        watchers--
+        stop()
+      }
+    },
+  }
+  return { store: watched, watchers: () => watchers }
+}

@@ -3,9 +3,10 @@ import { describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Store } from '../../src/store/store.ts'
 import { engines } from '../support/engines.ts'
+import { watch } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver, type TestReceiver } from './test-receiver.ts'
-import { add, createMany, openStores, start, watch } from './test-sender.ts'
+import { add, createMany, openStores, start } from './test-sender.ts'
 
 const large = 'x'.repeat(100_000)
 const anyVersion = { match: undefined, noneMatch: undefined }

@@ -5,11 +5,36 @@ import { defaultSettings } from '../../src/webhooks/settings.ts'
 import { stopClock } from '../support/clock.ts'
 import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
+import { watch } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver } from './test-receiver.ts'
-import { add, countReads, createMany, openStores, start, watch } from './test-sender.ts'
+import { add, countReads, createMany, openStores, start } from './test-sender.ts'
 
 const longLeaseMs = 600_000
+
+/** Starts a sender whose leases another process can take, and give back. */
+function startTakeable(store: Store, others: Partial<Store['receivers']> = {}) {
+  let isTaken = false
+  const watched = watch(store)
+  start({
+    ...watched.store,
+    receivers: {
+      ...store.receivers,
+      claim: async (...asked) => (isTaken ? [] : store.receivers.claim(...asked)),
+      ...others,
+    },
+  })
+  return {
+    /** Waits until nobody tells the sender of the next changes. */
+    async take() {
+      isTaken = true
+      await waitUntil(() => watched.watchers() === 0, 'the receiver is given up')
+    },
+    giveBack() {
+      isTaken = false
+    },
+  }
+}
 
 for (const engine of engines) {
   describe(`the lease of a receiver on ${engine.name}`, () => {
@@ -140,21 +165,11 @@ for (const engine of engines) {
       const { store } = stores
       const receiver = await openTestReceiver()
       await add(store, receiver.url)
-      let isTaken = false
-      const watched = watch(store)
-      start({
-        ...watched.store,
-        receivers: {
-          ...store.receivers,
-          claim: async (...asked) => (isTaken ? [] : store.receivers.claim(...asked)),
-        },
-      })
+      const lease = startTakeable(store)
       await store.createPlant({ id: 11n, name: 'mine' })
       await receiver.waitFor(1)
-      isTaken = true
-      // Nobody tells the sender of the next changes.
-      await waitUntil(() => watched.watchers() === 0, 'the receiver is given up')
-      isTaken = false
+      await lease.take()
+      lease.giveBack()
       await store.createPlant({ id: 12n, name: 'mine again' })
       await receiver.waitFor(2)
     })
@@ -167,25 +182,17 @@ for (const engine of engines) {
       const reading = Promise.withResolvers<void>()
       const read = Promise.withResolvers<void>()
       releaseAfterTest(() => read.resolve())
-      let isTaken = false
-      const watched = watch(store)
-      start({
-        ...watched.store,
-        receivers: {
-          ...store.receivers,
-          claim: async (...asked) => (isTaken ? [] : store.receivers.claim(...asked)),
-          async findBody(...asked) {
-            const body = await store.receivers.findBody(...asked)
-            reading.resolve()
-            await read.promise
-            return body
-          },
+      const lease = startTakeable(store, {
+        async findBody(...asked) {
+          const body = await store.receivers.findBody(...asked)
+          reading.resolve()
+          await read.promise
+          return body
         },
       })
       await store.createPlant({ id: 31n, name: 'sent once by this process' })
       await reading.promise
-      isTaken = true
-      await waitUntil(() => watched.watchers() === 0, 'the receiver is given up')
+      await lease.take()
       read.resolve()
       for (let turn = 0; turn < 100; turn++) await receiver.answerOther()
       assert.equal(receiver.received.length, 1)

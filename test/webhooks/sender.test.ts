@@ -8,6 +8,7 @@ import { newSecret, rotationMs } from '../../src/webhooks/receiver.ts'
 import { readPage } from '../store/journal-pages.ts'
 import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
+import { watch } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver, verify } from './test-receiver.ts'
 import {
@@ -18,7 +19,6 @@ import {
   openStores,
   openTestSender,
   start,
-  watch,
 } from './test-sender.ts'
 
 const anyVersion = { match: undefined, noneMatch: undefined }

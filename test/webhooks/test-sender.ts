@@ -55,23 +55,6 @@ export function openTestSender(
   })
 }
 
-/** The store, and how many watch its journal: a sender does while it has a receiver to serve. */
-export function watch(store: Store): { readonly store: Store; watchers(): number } {
-  let watchers = 0
-  const watched: Store = {
-    ...store,
-    watchJournal(onChange) {
-      const stop = store.watchJournal(onChange)
-      watchers++
-      return () => {
-        watchers--
-        stop()
-      }
-    },
-  }
-  return { store: watched, watchers: () => watchers }
-}
-
 /**
  * A receiver as the store has it now. What it has taken beyond the oldest delivery that waits is
  * ahead, and was saved.
