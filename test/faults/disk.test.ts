@@ -5,7 +5,7 @@ import { buildRandom, seed } from './lab/random.ts'
 import { scale } from './lab/scale.ts'
 import { compileShim } from './lab/shim.ts'
 
-const faults = { adaptive: scale(24, 2_000), thread: scale(12, 500) }
+const faults = { adaptive: scale(16, 2_000), thread: scale(8, 500) }
 const shim = compileShim()
 
 async function strikeAndReport(

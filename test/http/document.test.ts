@@ -58,7 +58,7 @@ describe('the traffic, as Prism judges it,', () => {
         assert.ok(answer.status < 300 || [404, 409, 412].includes(answer.status), answer.body)
         assert.deepEqual(judge(toBytes(request).toString('latin1'), answer).complaints, [])
       }),
-      { numRuns: scale(150, 5_000) },
+      { numRuns: scale(100, 5_000) },
     )
   })
 

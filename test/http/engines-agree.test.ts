@@ -8,7 +8,7 @@ import { type Answer, call, type Request } from '../support/wire.ts'
 import { type Condition, type RandomRequest, randomRequest, type State } from './random-requests.ts'
 
 /** The number of requests. `npm run test:faults` compares many more. */
-const count = scale(400, 20_000)
+const count = scale(250, 20_000)
 const seed = Number(process.env.AGREE_SEED ?? 4)
 
 /** Every status that random requests can get. */
