@@ -22,6 +22,7 @@ import { newKey, startIssuer } from './support/issuer.ts'
 import { parseMetrics } from './support/metrics.ts'
 import { nobody } from './support/rights.ts'
 import { operatorToken } from './support/service.ts'
+import { waitUntil } from './support/wait.ts'
 import { call, type Request } from './support/wire.ts'
 
 const buildProgram = fileURLToPath(new URL('../build/executable.ts', import.meta.url))
@@ -165,8 +166,10 @@ describe('the executable', { concurrency: false }, () => {
       '--workers',
       '2',
     )
-    const { body } = await send({ path: '/metrics' }, operatorToken)
-    assert.equal(parseMetrics(body).get('plant_store_processes'), 2)
+    await waitUntil(async () => {
+      const { body } = await send({ path: '/metrics' }, operatorToken)
+      return parseMetrics(body).get('plant_store_processes') === 2
+    }, 'both processes have told their metrics')
     child.kill('SIGTERM')
     assert.equal((await ended).exitCode, 0)
   })
