@@ -1,14 +1,15 @@
 import { UnusableStore } from '../store.ts'
 
-export const tlsModes = [
-  'disable',
-  'allow',
-  'prefer',
-  'require',
-  'verify-ca',
-  'verify-full',
-] as const
-export type TlsMode = (typeof tlsModes)[number]
+/** The encryptions that each `sslmode` tries in order until the server agrees. */
+export const encryptions = {
+  disable: ['none'],
+  allow: ['none', 'tls'],
+  prefer: ['tls', 'none'],
+  require: ['tls'],
+  'verify-ca': ['tls'],
+  'verify-full': ['tls'],
+} as const satisfies Record<string, readonly ('none' | 'tls')[]>
+export type TlsMode = keyof typeof encryptions
 
 /** How to encrypt, in the words of libpq: `sslmode`, `sslrootcert`, `sslcert`, `sslkey`. */
 export interface TlsSettings {
@@ -224,7 +225,7 @@ function decode(text: string): string | undefined {
 const accepted = {
   host: 'any',
   port: 'any',
-  sslmode: tlsModes,
+  sslmode: Object.keys(encryptions),
   ssl: ['true'],
   sslrootcert: 'any',
   sslcert: 'any',

@@ -1,10 +1,10 @@
 import { unreachable } from '../failures.ts'
-import { type Address, type Host, isUnixSocket } from './address.ts'
+import { type Address, encryptions, type Host, isUnixSocket } from './address.ts'
 import { type Connection, openConnection, requirePrimary, type Terms } from './connection.ts'
 import { codeOf, type Lost, TlsFailure, withTimeout } from './failures.ts'
 import { buildLane, type Lane } from './lane.ts'
 import type { Sql } from './sql.ts'
-import { encryptions, readTlsOptions } from './tls.ts'
+import { readTlsOptions } from './tls.ts'
 
 /** Open connections to one server, which was the primary when they were opened. */
 export interface Session {

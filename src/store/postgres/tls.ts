@@ -10,18 +10,8 @@ import {
   type SecureContextOptions,
 } from 'node:tls'
 import { UnusableStore } from '../store.ts'
-import type { TlsMode, TlsSettings } from './address.ts'
+import type { TlsSettings } from './address.ts'
 import { codeOf } from './failures.ts'
-
-/** The encryptions that each mode tries in order until the server agrees. */
-export const encryptions: Readonly<Record<TlsMode, readonly ('none' | 'tls')[]>> = {
-  disable: ['none'],
-  allow: ['none', 'tls'],
-  prefer: ['tls', 'none'],
-  require: ['tls'],
-  'verify-ca': ['tls'],
-  'verify-full': ['tls'],
-}
 
 /** Reads the files for TLS. Throws `UnusableStore` if one cannot be used. */
 export async function readTlsOptions(settings: TlsSettings): Promise<ConnectionOptions> {
