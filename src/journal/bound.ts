@@ -40,29 +40,31 @@ export const rowOverhead = 64
 
 export function boundJournal(store: Measured, maxBytes: number): JournalBound {
   const measures = { bytes: 0, droppedChanges: 0 }
-  /** Complete stretches in order, and the size of all but the oldest. */
+  /** Complete stretches in order. */
   const whole: Stretch[] = []
-  let sum = 0
 
   /** Returns the `seq` of the oldest row. */
   async function measure(): Promise<number> {
     let newest = await measureAfter(whole.at(-1)?.last ?? 0)
     while (newest.rows === rowsPerStretch) {
-      if (whole.push(newest) > 1) sum += newest.bytes
+      whole.push(newest)
       await nextTurn()
       newest = await measureAfter(newest.last)
     }
+    await measureOldest()
+    measures.bytes = whole.reduce((sum, { bytes }) => sum + bytes, newest.bytes)
+    return (whole[0] ?? newest).first
+  }
+
+  async function measureOldest(): Promise<void> {
     for (let [oldest] = whole; oldest !== undefined; [oldest] = whole) {
       const { rows, bytes, first } = await store.measureJournal(0, oldest.last)
       if (rows > 0) {
-        measures.bytes = bytes + sum + newest.bytes
-        return first
+        whole[0] = { ...oldest, bytes, first }
+        return
       }
       whole.shift()
-      sum -= whole[0]?.bytes ?? 0
     }
-    measures.bytes = newest.bytes
-    return newest.first
   }
 
   function measureAfter(seq: number): Promise<Stretch> {

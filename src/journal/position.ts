@@ -22,17 +22,10 @@ export function toPositions({ journalId, seq, nonce }: Cursor): (index: number) 
 
 /** Parses a position; undefined if the text is not one. */
 export function toCursor(text: string): Cursor | undefined {
-  const [, journalId = '', seq = '', index = '', nonce = ''] = positionForm.exec(text) ?? []
-  if (journalId === '') return undefined
-  const [seqNumber, indexNumber, nonceNumber] = [seq, index, nonce].map((part) =>
-    parseInt(part, 36),
-  )
-  return {
-    journalId,
-    seq: seqNumber as number,
-    index: indexNumber as number,
-    nonce: nonceNumber as number,
-  }
+  const [, journalId, ...numbers] = positionForm.exec(text) ?? []
+  if (journalId === undefined) return undefined
+  const [seq, index, nonce] = numbers.map((part) => parseInt(part, 36)) as [number, number, number]
+  return { journalId, seq, index, nonce }
 }
 
 /** A key that sorts in journal order, which positions themselves do not. */

@@ -9,20 +9,16 @@ import {
   writeMetrics,
 } from './metric.ts'
 import { watchProcess } from './process.ts'
-import { buildRequestMetrics, type Counters } from './requests.ts'
+import { buildRequestMetrics, type RequestMetrics } from './requests.ts'
 import { collectJournal, toBoundMetrics, toStoreMetrics } from './store.ts'
 
 /** Counts what the service does, and writes the metrics of a scrape. */
-export interface Metrics {
-  /** The counters of an operation or page; without a name, of everything else. */
-  countersOf(name?: string): Counters
+export interface Metrics extends Pick<RequestMetrics, 'countersOf' | 'countRequests'> {
   /** Counts a failure that refuses a request because of a bound. */
   countRefusal(failure: Failure): void
   /** Counts a connection that was refused because too many are open. */
   countDrop(): void
   watchConnections(count: () => number): void
-  /** How many requests this process has received so far. */
-  countRequests(): number
   /** Writes the metrics of all processes in one of the media types of the operation. */
   write(mediaType: string): Promise<{ contentType: string; text: string }>
   close(): void

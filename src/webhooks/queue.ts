@@ -148,22 +148,19 @@ export function openQueue({ onReady, onDrop }: QueueOptions): Queue {
   }
 }
 
+const unsent = {
+  body: undefined,
+  attempts: 0,
+  readyAt: 0,
+  lastStatus: undefined,
+  lastError: undefined,
+  isBusy: false,
+  isDone: false,
+}
+
 /** The row of a change that was taken from the journal, without its body. */
 export function toNewRow({ position, plantId, type, at, body }: NewDelivery): Row {
-  return {
-    position,
-    plantId,
-    type,
-    bytes: Buffer.byteLength(body),
-    body: undefined,
-    attempts: 0,
-    dueAt: at,
-    readyAt: 0,
-    lastStatus: undefined,
-    lastError: undefined,
-    isBusy: false,
-    isDone: false,
-  }
+  return { ...unsent, position, plantId, type, bytes: Buffer.byteLength(body), dueAt: at }
 }
 
 /**
@@ -171,15 +168,9 @@ export function toNewRow({ position, plantId, type, at, body }: NewDelivery): Ro
  * delayed, and a retry by no more than the longest pause.
  */
 export function toKnownRow(delivery: Delivery, now: number): Row {
-  const { position, plantId, type, bytes, attempts, dueAt = 0, lastStatus, lastError } = delivery
+  const { attempts, dueAt = 0 } = delivery
   const delayMs = attempts === 0 ? 0 : Math.min(Math.max(dueAt - now, 0), maxRetryAfterMs * 1.2)
-  return {
-    ...{ position, plantId, type, bytes, attempts, dueAt, lastStatus, lastError },
-    body: undefined,
-    readyAt: delayMs === 0 ? 0 : performance.now() + delayMs,
-    isBusy: false,
-    isDone: false,
-  }
+  return { ...unsent, ...delivery, readyAt: delayMs === 0 ? 0 : performance.now() + delayMs }
 }
 
 /** A bound on the bytes of bodies over all receivers. */

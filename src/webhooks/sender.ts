@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { JournalReader } from '../journal/reader.ts'
-import type { Claim, Receiver, Taken } from '../store/receivers.ts'
+import type { Claim, Receiver, Saved, Taken } from '../store/receivers.ts'
 import type { Store } from '../store/store.ts'
 import { buildLeases } from './leases.ts'
 import { buildBudget } from './queue.ts'
-import { defaultSettings, maxInFlight, type SenderSettings } from './settings.ts'
+import { defaultSettings, maxInFlight, retryMs, type SenderSettings } from './settings.ts'
 import type { Worker } from './worker.ts'
 
 /** Sends the changes of the journal to the receivers whose lease this process holds. */
@@ -26,8 +26,6 @@ export interface SenderOptions {
 const wakeMs = 5
 /** How long an outcome waits for others, to share a save with them. */
 const soonMs = 3
-/** The pause after the store has failed. */
-const retryMs = 250
 /** One take is for several receivers, until its bodies have this size. */
 const stepBytes = 1024 * 1024
 /** Bodies up to this size are sent however much is in flight. */
@@ -160,20 +158,20 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
 
   async function save(): Promise<void> {
     isSaveQueued = false
-    const unsaved = [...leases.list()].flatMap((worker) => {
+    const unsaved = new Map<Worker, Saved>()
+    for (const worker of leases.list()) {
       const saved = worker.takeUnsaved()
-      return saved === undefined ? [] : [{ worker, saved }]
-    })
-    if (unsaved.length === 0) return
+      if (saved !== undefined) unsaved.set(worker, saved)
+    }
+    if (unsaved.size === 0) return
     try {
-      const saved = unsaved.map((one) => one.saved)
-      const lost = new Set(await store.receivers.save(owner, saved))
-      for (const { worker } of unsaved) {
+      const lost = new Set(await store.receivers.save(owner, [...unsaved.values()]))
+      for (const worker of unsaved.keys()) {
         if (lost.has(worker.id)) leases.drop(worker)
         else worker.endSave('saved')
       }
     } catch (error) {
-      for (const { worker } of unsaved) worker.endSave('failed')
+      for (const worker of unsaved.keys()) worker.endSave('failed')
       saveTimer ??= setTimeout(flushSaves, retryMs).unref()
       onError(error)
     }
@@ -203,11 +201,8 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
   }
 
   async function haltAll(): Promise<void> {
-    const waiting = new AbortController()
-    const { signal } = waiting
-    const late = sleep(settings.closeMs, undefined, { signal }).catch(() => {})
+    const late = sleep(settings.closeMs, undefined, { ref: false })
     await Promise.race([Promise.all([...leases.list()].map(({ halt }) => halt('shutdown'))), late])
-    waiting.abort()
   }
 
   async function savePositions(): Promise<void> {

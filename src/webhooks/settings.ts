@@ -37,3 +37,5 @@ export const defaultSettings: SenderSettings = {
 
 /** How many deliveries to one receiver may be in flight, or ended and not yet saved. */
 export const maxInFlight = 16
+/** The pause after the store has failed. */
+export const retryMs = 250

@@ -50,15 +50,14 @@ export function openTransport(options: TransportOptions): Transport {
   }
   const inFlight = new Set<() => void>()
 
-  function post(one: Post): Promise<Outcome> {
-    return attempt(one, (outcome) => (outcome === 'stale connection' ? attempt(one) : outcome))
+  /** Sends again if the receiver had closed a kept connection: nothing was delivered on it. */
+  async function post(one: Post): Promise<Outcome> {
+    let outcome = await attempt(one)
+    if (outcome === 'stale connection') outcome = await attempt(one)
+    return outcome === 'stale connection' ? toFailure('the connection was closed') : outcome
   }
 
-  /** Sends once. Nothing was delivered on a kept connection that the receiver has closed. */
-  function attempt(
-    { headers, body, mayWrite }: Post,
-    judge: (outcome: Outcome | 'stale connection') => Outcome | Promise<Outcome> = toReset,
-  ): Promise<Outcome> {
+  function attempt({ headers, body, mayWrite }: Post): Promise<Outcome | 'stale connection'> {
     return new Promise((resolve) => {
       const length = Buffer.byteLength(body)
       const sent = request({ ...fixed, headers: { ...headers, 'content-length': length } })
@@ -90,7 +89,7 @@ export function openTransport(options: TransportOptions): Transport {
           // Destroying a request whose answer is complete leaves its connection open.
           sent.socket?.destroy()
         }
-        resolve(judge(outcome))
+        resolve(outcome)
       }
 
       function write(): void {
@@ -134,10 +133,6 @@ export function openTransport(options: TransportOptions): Transport {
       agent.destroy()
     },
   }
-}
-
-function toReset(outcome: Outcome | 'stale connection'): Outcome {
-  return outcome === 'stale connection' ? toFailure('the connection was closed') : outcome
 }
 
 function toFailure(error: string): Outcome {

@@ -12,20 +12,17 @@ import { deliver } from './delivery.ts'
 import { type Feed, type FeedOptions, openFeed } from './feed.ts'
 import { type Budget, openQueue, type Row } from './queue.ts'
 import { judge, type Outcome, type Verdict } from './schedule.ts'
-import { maxInFlight } from './settings.ts'
+import { maxInFlight, retryMs } from './settings.ts'
 import type { Transport } from './transport.ts'
 
 /** Delivers to one receiver while this process holds its lease. */
-export interface Worker extends Claim, Pick<Feed, 'takePosition'> {
+export interface Worker extends Claim, Pick<Feed, 'read' | 'endTake' | 'takePosition'> {
   /** The journal may have more. */
   wake(): void
   /** Sends what may be sent now, and asks to be fed if there is room. */
   pump(): void
   /** Applies what an operator may have changed: secrets, and deliveries. */
   update(secrets: Secrets): void
-  /** Reads what comes next. Returns what to take of it. */
-  read: Feed['read']
-  endTake: Feed['endTake']
   /** The outcomes to save; undefined if there are none, or a save is in progress. */
   takeUnsaved(): Saved | undefined
   /** Ends the save in progress. After a failure, its outcomes are saved again. */
@@ -51,8 +48,6 @@ export interface WorkerOptions extends Omit<FeedOptions, 'store' | 'queue' | 'is
 }
 
 const noFailures = { failingSince: undefined }
-/** The pause after the store has failed. */
-const retryMs = 250
 
 export function openWorker(options: WorkerOptions): Worker {
   const { receiver, claim, transport, settings, store, isHeld, onUnsaved } = options
