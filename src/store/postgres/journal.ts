@@ -1,17 +1,34 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { limits } from '../../contract/limits.ts'
 import { rowOverhead, rowsPerStretch, type Stretch } from '../../journal/bound.ts'
-import { toPosition } from '../../journal/position.ts'
-import { type JournalRow, newJournalId, newNonce } from '../../journal/row.ts'
+import {
+  type Cursor,
+  isReached,
+  type Position,
+  toCursor,
+  toPosition,
+} from '../../journal/position.ts'
+import {
+  type Journaling,
+  type JournalPage,
+  type JournalRow,
+  newJournalId,
+  newNonce,
+  type Reading,
+  readRow,
+} from '../../journal/row.ts'
 import { planDrop, planTrim, rowsPerTrim, type TrimRow } from '../../journal/trim.ts'
 import { unreachable } from '../failures.ts'
-import { type Journaling, type Position, UnusableStore } from '../store.ts'
+import { UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
 import type { Horizon } from './horizon.ts'
 import { inTransaction, type Sql } from './sql.ts'
 
-/** How long `journalEnd` waits for transactions in flight, and how often it polls. */
-const endTimeoutMs = 1_000
+/** How often readers poll for transactions in flight to end. */
 const pollMs = 5
+/** How often a page that would be empty polls, and how long `journalEnd` does. */
+const maxPolls = 5
+const endTimeoutMs = 1_000
 /** How long switching the journal on waits for transactions in flight. Writes queue behind it. */
 const switchTimeoutMs = 3_000
 
@@ -64,6 +81,107 @@ async function waitForChanges(sql: Sql): Promise<void> {
       { cause: error },
     )
   }
+}
+
+/** A row of the journal, without its changes if they do not fit into the page. */
+interface PageRow extends Omit<JournalRow, 'changes'> {
+  readonly cursor: Cursor
+  readonly changes: string | null
+}
+
+/** Reads a page of settled changes. */
+export async function readJournal(
+  sql: Sql,
+  horizon: Horizon,
+  after: Position | 'oldest',
+  limit: number,
+): Promise<JournalPage | 'gone' | 'off'> {
+  const from = after === 'oldest' ? after : toCursor(after)
+  if (from === undefined) return 'gone'
+  for (let polls = 1; ; ) {
+    const settledBefore = horizon.last()
+    const rows = await selectRows(sql, from, limit)
+    if (rows === 'off') return rows
+    const begin = toBeginning(rows, from)
+    if (begin === undefined) return 'gone'
+    // A client has a position only if its row is settled. The oldest row may still be preceded.
+    const isKnown = from !== 'oldest' || polls > 1
+    const known = isKnown ? Math.max(settledBefore ?? 0, begin.seq) : settledBefore
+    const seqs = rows.map(({ cursor }) => cursor.seq)
+    const settled = rows.slice(0, horizon.countSettled(seqs, known))
+    const page = toPage(begin, settled, limit)
+    if (settled.length === rows.length || !page.isLast) return page
+    // A row before the next one may still be in flight.
+    if (await horizon.settle(sql)) continue
+    if (page.events.length > 0 || polls++ === maxPolls) return page
+    await sleep(pollMs)
+  }
+}
+
+/** The cursor at which a page begins; undefined if it is not in the first row. */
+function toBeginning([first]: readonly PageRow[], wanted: Cursor | 'oldest'): Cursor | undefined {
+  if (first === undefined || wanted === 'oldest') return first?.cursor
+  const end = { ...first.cursor, index: first.count }
+  return wanted.journalId === end.journalId && isReached(wanted, end) ? wanted : undefined
+}
+
+function toPage(begin: Cursor, rows: readonly PageRow[], limit: number): JournalPage {
+  const reading: Reading = { events: [], limit, bytes: 0 }
+  const { events } = reading
+  let isLast = true
+  for (const { cursor, count, at, changes } of rows) {
+    const from = cursor.seq === begin.seq ? begin : cursor
+    if (from.index === count) continue
+    isLast = changes !== null && readRow({ at, changes }, from, reading) && events.length < limit
+    if (!isLast) break
+  }
+  const start = toPosition(begin)
+  return { begin: start, events, end: events.at(-1)?.position ?? start, isLast }
+}
+
+/** A row as the server sends it. Without a `seq`, the journal is empty. */
+interface SelectedRow extends Pick<PageRow, 'nonce' | 'count' | 'changes'> {
+  readonly journalId: string | null
+  readonly seq: string | null
+  readonly at: string
+}
+
+/**
+ * Selects the rows of a page from a cursor on: as many as have this number of changes. The server
+ * omits the texts after the first 1 MiB, and knows their lengths without reading them. The first
+ * row often only validates the position; its text is omitted then as well. Operators have the
+ * exact types of their values: others could be those of another user.
+ */
+async function selectRows(
+  sql: Sql,
+  from: Cursor | 'oldest',
+  limit: number,
+): Promise<PageRow[] | 'off'> {
+  const { seq: first, index } = from === 'oldest' ? { seq: null, index: 0 } : from
+  const selected = await sql<SelectedRow[]>`
+    SELECT life.id AS "journalId", row.seq, row.nonce, row.count, row.at,
+      CASE WHEN row.before = 0 OR row.bytes <= ${limits.pageBytes}::bigint
+        THEN row.changes END AS changes
+    FROM plant_store.journal_life AS life LEFT JOIN LATERAL (
+      SELECT *, (pg_catalog.sum(events) OVER to_here)::bigint - events AS before,
+        pg_catalog.sum(pg_catalog.octet_length(changes)) OVER to_here AS bytes
+      FROM (
+        SELECT seq, nonce, count, at,
+          CASE WHEN seq = ${first}::bigint THEN count - ${index}::bigint ELSE count END AS events,
+          CASE WHEN seq = ${first}::bigint AND count = ${index}::bigint THEN ''
+            ELSE changes END AS changes
+        FROM plant_store.journal WHERE seq >= coalesce(${first}::bigint, life.since)
+        ORDER BY seq LIMIT ${limit + 1}) AS rows
+      WINDOW to_here AS (ORDER BY seq)) AS row ON row.before < ${limit}::bigint
+    ORDER BY row.seq`
+  const rows: PageRow[] = []
+  for (const { journalId, seq, at, ...row } of selected) {
+    if (journalId === null) return 'off'
+    if (seq === null) return []
+    const cursor = { journalId, seq: Number(seq), nonce: row.nonce, index: 0 }
+    rows.push({ ...row, cursor, at: Number(at) })
+  }
+  return rows
 }
 
 /** The position after the last settled change, once transactions in flight have settled. */

@@ -7,8 +7,14 @@ import type { BatcherMeasures, Store, StoreMeasures, Version, VersionedPlant } f
 import { buildWatch } from '../watch.ts'
 import { toReadFailure, withTimeout } from './failures.ts'
 import { buildHorizon, type Horizon } from './horizon.ts'
-import { dropChanges, journalEnd, lastRow, measureJournal, trimJournal } from './journal.ts'
-import { readJournal } from './journal-pages.ts'
+import {
+  dropChanges,
+  journalEnd,
+  lastRow,
+  measureJournal,
+  readJournal,
+  trimJournal,
+} from './journal.ts'
 import { listPlants } from './pages.ts'
 import { findPlants, forgetKeys, readFollowed } from './plants.ts'
 import type { Primary } from './primary.ts'
@@ -47,7 +53,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
   const lookUps = buildBatcher(lookUp, lookUpBounds)
   let checkTimer: NodeJS.Timeout | undefined
   const busyWriters = new Set<Sql>()
-  const journal = buildJournalAccess(primary, read)
+  const journal = buildJournalAccess(requireSession, read)
 
   function requireSession(): Session {
     const session = primary.session()
@@ -237,16 +243,7 @@ const pollMs = 200
 /** When followers read again after they met a row that had not settled. */
 const unsettledMs = 10
 
-/** The journal as its readers see it. */
-interface JournalAccess {
-  readonly read: Store['readJournal']
-  readonly end: Store['journalEnd']
-  readonly watch: Store['watchJournal']
-  /** Notifies watchers of a commit of this process. */
-  wake(): void
-}
-
-function buildJournalAccess(primary: Primary, read: Read): JournalAccess {
+function buildJournalAccess(requireSession: () => Session, read: Read) {
   const watch = buildWatch(() => read('lookUps', lastRow), pollMs)
   const horizons = new WeakMap<Session, Horizon>()
 
@@ -254,17 +251,13 @@ function buildJournalAccess(primary: Primary, read: Read): JournalAccess {
   async function withHorizon<Value>(
     run: (sql: Sql, horizon: Horizon) => Promise<Value>,
   ): Promise<Value> {
-    const session = primary.session()
-    if (session === undefined) throw unreachable()
+    const session = requireSession()
     const horizon = horizons.get(session) ?? buildHorizon(() => watch.wakeIn(unsettledMs))
     horizons.set(session, horizon)
     return read('pages', (sql) => run(sql, horizon))
   }
 
-  return {
-    read: (after, limit) => withHorizon((sql, horizon) => readJournal(sql, horizon, after, limit)),
-    end: () => withHorizon(journalEnd),
-    watch: watch.add,
-    wake: watch.wake,
-  }
+  const readPage: Store['readJournal'] = (after, limit) =>
+    withHorizon((sql, horizon) => readJournal(sql, horizon, after, limit))
+  return { read: readPage, end: () => withHorizon(journalEnd), watch: watch.add, wake: watch.wake }
 }
