@@ -8,7 +8,7 @@ import {
   type Receiver,
   type ReceiverStore,
 } from '../store/receivers.ts'
-import { type Store, toPlant } from '../store/store.ts'
+import { type Store, toPlantId } from '../store/store.ts'
 import { deliver } from '../webhooks/delivery.ts'
 import { findUrlMistake, newReceiver, newSecret, rotationMs } from '../webhooks/receiver.ts'
 import { defaultSettings } from '../webhooks/settings.ts'
@@ -212,9 +212,9 @@ export async function resend(
   { config, terminal }: Context,
 ): Promise<void> {
   await withReceiver(id, config, async (receiver, store) => {
-    const resent = await (position === undefined
-      ? store.receivers.retryFailures(id, Date.now())
-      : resendOne(id, position, store))
+    const failures = await store.receivers.retryFailures(id, Date.now(), position)
+    const isOther = failures === 0 && position !== undefined
+    const resent = isOther ? await resendEvent(id, position, store) : failures
     if (flags.json) await terminal.print(`${JSON.stringify({ resent })}\n`)
     else {
       const when = receiver.state === 'paused' ? 'once it is resumed' : 'now'
@@ -223,18 +223,16 @@ export async function resend(
   })
 }
 
-async function resendOne(id: string, position: string, store: Store): Promise<number> {
-  const failures = await store.receivers.listDeliveries(id, 'failed')
-  const failure = failures.find((one) => one.position === position)
-  const found = failure ?? (await findEvent(store, position))
-  if (found === undefined) {
+/** Sends a change that has not failed, or is no longer kept as a failure. */
+async function resendEvent(id: string, position: string, store: Store): Promise<number> {
+  const event = await findEvent(store, position)
+  if (event === undefined) {
     throw new WrongConfig([
       `The change at ${position} is no longer kept, or is none of this store. Nothing was sent.`,
     ])
   }
-  const { type, at } = found
-  const [plantId, body] =
-    'plantJson' in found ? [toPlant(found).id, found.plantJson] : [found.plantId, undefined]
+  const { type, at, plantJson: body } = event
+  const plantId = toPlantId(event)
   const first = { attempts: 0, dueAt: Date.now(), lastStatus: undefined, lastError: undefined }
   await store.receivers.addDelivery(id, { position, type, at, plantId, body, ...first })
   return 1

@@ -116,10 +116,13 @@ export function buildRecorder(): Recorder {
   }
 }
 
-/** The plant of a change, with an exact id. */
-export function toPlant({ plantJson }: JournalEvent): StoredPlant {
-  const id = BigInt(plantJson.slice('{"id":'.length, plantJson.indexOf(',')))
-  return { ...JSON.parse(plantJson), id }
+/** The id of the plant of a change, exact to the last digit. */
+export function toPlantId({ plantJson }: JournalEvent): bigint {
+  return BigInt(plantJson.slice('{"id":'.length, plantJson.indexOf(',')))
+}
+
+export function toPlant(event: JournalEvent): StoredPlant {
+  return { ...JSON.parse(event.plantJson), id: toPlantId(event) }
 }
 
 /** A page that is being filled. */

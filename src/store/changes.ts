@@ -1,13 +1,10 @@
-import { createHash } from 'node:crypto'
 import { limits } from '../contract/limits.ts'
 import { findUnmet, type Precondition } from '../contract/precondition.ts'
-import type { NewPlant } from '../contract/shapes.ts'
 import { buildRecorder, type Recorder } from '../journal/row.ts'
 import type {
   CreatedOnce,
   CreateKey,
   Followed,
-  ImportedPlant,
   ImportOutcome,
   OnConflict,
   Replaced,
@@ -88,22 +85,6 @@ export interface Follow extends Attributed {
   readonly followed: Followed
 }
 
-export function toCreateOnce(plant: VersionedPlant, key: CreateKey): CreateOnce {
-  const { tokenId } = key
-  const fingerprint = toFingerprint(plant)
-  return { kind: 'create once', plant, key, fingerprint, usedAt: Date.now(), tokenId }
-}
-
-export function toImport(
-  plants: readonly ImportedPlant[],
-  onConflict: OnConflict,
-  newVersion: () => Version,
-  tokenId: string | undefined,
-): Import {
-  const versioned = plants.map((plant) => ({ version: newVersion(), ...plant }))
-  return { kind: 'import', plants: versioned, onConflict, tokenId }
-}
-
 /** The outcome of a change. */
 export type Outcome<One extends Change> = ReturnType<(typeof appliers)[One['kind']]>
 
@@ -174,12 +155,6 @@ function importOne(rows: Rows, plant: VersionedPlant, onConflict: OnConflict): I
   if (onConflict === 'keep') return 'conflict'
   rows.update(plant)
   return 'replaced'
-}
-
-/** Equal for two plants if and only if their id, name and tag are equal. */
-function toFingerprint({ id, name, tag }: NewPlant): Uint8Array {
-  const text = JSON.stringify([String(id), name, ...(tag === undefined ? [] : [tag])])
-  return createHash('sha256').update(text).digest()
 }
 
 /** Applies changes to rows and records their effects for the journal. */

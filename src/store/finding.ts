@@ -13,11 +13,11 @@ export function warning(subject: string, message: string): Finding {
   return { subject, state: 'to do', message }
 }
 
-/** The part of a token that says when it ends. */
+/** The part of the row of a token that says when it ends. */
 export interface TokenEnd {
   readonly name: string
-  readonly expiresAt: number | undefined
-  readonly revokedAt: number | undefined
+  readonly expires_at: number | string | null
+  readonly revoked_at: number | string | null
 }
 
 const soonMs = 14 * 24 * 60 * 60 * 1000
@@ -26,10 +26,9 @@ const maxNames = 5
 /** Finds tokens that are about to expire. */
 export function examineTokens(tokens: readonly TokenEnd[], now: number): Finding {
   const subject = 'tokens'
-  const valid = tokens.filter(
-    ({ expiresAt, revokedAt }) => revokedAt === undefined && (expiresAt ?? Infinity) > now,
-  )
-  const ending = valid.filter(({ expiresAt }) => (expiresAt ?? Infinity) < now + soonMs)
+  const endOf = ({ expires_at }: TokenEnd) => Number(expires_at ?? Infinity)
+  const valid = tokens.filter((token) => token.revoked_at === null && endOf(token) > now)
+  const ending = valid.filter((token) => endOf(token) < now + soonMs)
   if (ending.length === 0) return ok(subject, `${valid.length} valid, none expires within 14 days`)
   const names = ending.slice(0, maxNames).map(({ name }) => `"${name}"`)
   const more = ending.length > maxNames ? ` and ${ending.length - maxNames} more` : ''

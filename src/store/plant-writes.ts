@@ -1,6 +1,6 @@
-import { randomFillSync } from 'node:crypto'
+import { hash, randomFillSync } from 'node:crypto'
 import type { NewPlant, Plant } from '../contract/shapes.ts'
-import { type Change, type Outcome, toCreateOnce, toImport } from './changes.ts'
+import type { Change, Outcome } from './changes.ts'
 import { followTokenId, type Store, type Version, type VersionedPlant } from './store.ts'
 
 type PlantWrites = Pick<
@@ -18,34 +18,38 @@ type Write = <One extends Change>(change: One, bytes?: number) => Promise<Outcom
 
 /** The writes of plants for both engines. Each becomes a change with a new version. */
 export function buildPlantWrites(write: Write, newVersion: () => Version): PlantWrites {
+  const toNew = (plant: NewPlant) => toVersioned(plant, newVersion())
+
   return {
     createPlant: (plant, tokenId) =>
-      write(
-        { kind: 'create', plant: toVersioned(plant, newVersion()), tokenId },
+      write({ kind: 'create', plant: toNew(plant), tokenId }, toHeldBytes(plant)),
+    createPlantOnce(plant, key) {
+      const use = { key, fingerprint: toFingerprint(plant), usedAt: Date.now() }
+      const { tokenId } = key
+      return write(
+        { kind: 'create once', plant: toNew(plant), ...use, tokenId },
         toHeldBytes(plant),
-      ),
-    createPlantOnce: (plant, key) =>
-      write(toCreateOnce(toVersioned(plant, newVersion()), key), toHeldBytes(plant)),
-    replacePlant(plant, condition, tokenId) {
-      const versioned = toVersioned(plant, newVersion())
-      return write({ kind: 'replace', plant: versioned, condition, tokenId }, toHeldBytes(plant))
+      )
     },
+    replacePlant: (plant, condition, tokenId) =>
+      write({ kind: 'replace', plant: toNew(plant), condition, tokenId }, toHeldBytes(plant)),
     deletePlant: (id, condition, tokenId) => write({ kind: 'delete', id, condition, tokenId }),
     importPlants(plants, onConflict, tokenId) {
-      const bytes = plants.reduce((sum, plant) => sum + toHeldBytes(plant), 0)
-      return write(toImport(plants, onConflict, newVersion, tokenId), bytes)
+      const versioned = plants.map((plant) => ({ version: newVersion(), ...plant }))
+      return write({ kind: 'import', plants: versioned, onConflict, tokenId }, sumBytes(plants))
     },
     followChanges({ plants, removed, source, position, after }) {
-      const versioned = plants.map((plant) => toVersioned(plant, newVersion()))
-      const bytes = plants.reduce(
-        (sum, plant) => sum + toHeldBytes(plant),
-        removed.length * rowBytes,
-      )
       const followed = { source, position, revision: after }
-      const change = { plants: versioned, removed, followed, tokenId: followTokenId }
-      return write({ kind: 'follow', ...change }, bytes)
+      const change = { plants: plants.map(toNew), removed, followed, tokenId: followTokenId }
+      return write({ kind: 'follow', ...change }, sumBytes(plants) + removed.length * rowBytes)
     },
   }
+}
+
+/** Equal for two plants if and only if their id, name and tag are equal. */
+function toFingerprint({ id, name, tag }: NewPlant): Uint8Array {
+  const text = JSON.stringify([String(id), name, ...(tag === undefined ? [] : [tag])])
+  return hash('sha256', text, 'buffer')
 }
 
 const pool = new BigUint64Array(512)
@@ -71,4 +75,8 @@ export const rowBytes = 64
 /** How much memory a plant holds while it waits. */
 function toHeldBytes({ name, tag = '' }: Plant): number {
   return rowBytes + 2 * (name.length + tag.length)
+}
+
+function sumBytes(plants: readonly Plant[]): number {
+  return plants.reduce((sum, plant) => sum + toHeldBytes(plant), 0)
 }

@@ -62,9 +62,9 @@ export interface NewDelivery extends Pick<Delivery, 'position' | 'type' | 'at' |
   readonly body: string
 }
 
-/** A delivery that an operator adds. An existing one keeps its body. */
+/** A delivery that an operator adds. */
 export interface AddedDelivery extends Omit<Delivery, 'bytes'> {
-  readonly body: string | undefined
+  readonly body: string
 }
 
 /** The deliveries from a page of the journal that was read for a receiver. */
@@ -146,8 +146,8 @@ export interface ReceiverStore {
   findBody(id: string, position: string): Promise<string | undefined>
   /** The backlog of each receiver that has one. */
   listBacklogs(): Promise<Backlog[]>
-  /** Makes every failure due again. Returns how many there were. */
-  retryFailures(id: string, dueAt: number): Promise<number>
-  /** Adds a delivery, or makes it due again if there is one. */
+  /** Makes every failure due again, or the one at a position. Returns how many there were. */
+  retryFailures(id: string, dueAt: number, position?: string): Promise<number>
+  /** Adds a delivery. One at the same position gets its state and keeps its body. */
   addDelivery(id: string, delivery: AddedDelivery): Promise<void>
 }

@@ -15,6 +15,7 @@ export {
   type Journaling,
   type JournalPage,
   toPlant,
+  toPlantId,
 } from '../journal/row.ts'
 export type * from './measures.ts'
 

@@ -1,5 +1,5 @@
 import type { Claim, NewDelivery, Receiver, ReceiverStore, Taken } from '../store/receivers.ts'
-import type { JournalEvent, JournalPage } from '../store/store.ts'
+import { type JournalEvent, type JournalPage, toPlantId } from '../store/store.ts'
 import { type Budget, type Queue, toKnownRow, toNewRow } from './queue.ts'
 import type { SenderSettings } from './settings.ts'
 
@@ -52,12 +52,11 @@ export function openFeed(options: FeedOptions): Feed {
   let ahead = new Set(receiver.progress.ahead)
   let positionTimer: NodeJS.Timeout | undefined
   let isPositionDue = false
-  /** Whether the queue lacks deliveries of the store, and whether it has ever had them all. */
+  /** Whether the queue lacks deliveries of the store. */
   let isStale = true
-  let isLoaded = false
   let isLoading = false
-  /** Whether the store has more deliveries than the queue. The journal has to wait for them. */
-  let hasMore = false
+  /** Whether the store may have more deliveries than the queue. The journal waits for them. */
+  let hasMore = true
   let mayRead = true
 
   function needsLoad(): boolean {
@@ -65,7 +64,7 @@ export function openFeed(options: FeedOptions): Feed {
   }
 
   function needsPage(): boolean {
-    return mayRead && isLoaded && !hasMore && hasRoom()
+    return mayRead && !hasMore && hasRoom()
   }
 
   function hasRoom(): boolean {
@@ -83,7 +82,6 @@ export function openFeed(options: FeedOptions): Feed {
       hasMore = found.length > maxRows
       const now = Date.now()
       queue.reset(found.slice(0, maxRows).map((delivery) => toKnownRow(delivery, now)))
-      isLoaded = true
     } catch (error) {
       isStale = true
       throw error
@@ -179,7 +177,7 @@ export function openFeed(options: FeedOptions): Feed {
   }
 }
 
-function toNewDelivery({ position, type, at, plantJson }: JournalEvent): NewDelivery {
-  const plantId = BigInt(plantJson.slice('{"id":'.length, plantJson.indexOf(',')))
-  return { position, type, at, plantId, body: plantJson }
+function toNewDelivery(event: JournalEvent): NewDelivery {
+  const { position, type, at, plantJson } = event
+  return { position, type, at, plantId: toPlantId(event), body: plantJson }
 }

@@ -222,15 +222,20 @@ describe('a store on a full disk with a reserve', () => {
     assert.equal((await store.listTokens())[0]?.revokedAt, 1)
   })
 
-  it('leaves the outcome open of a delete whose commit fails in another way', async () => {
+  it('refuses the deletes that do not fit into one transaction', async () => {
     // A transaction ends after 4 MiB of deleted plants.
-    const { store } = await openFull('x'.repeat(mebibyte), 1)
+    const { store } = await openFull('x'.repeat(mebibyte))
     const ids = Array.from({ length: 10 }, (_, index) => BigInt(index + 1))
     const outcomes = await Promise.allSettled(ids.map((id) => store.deletePlant(id, {})))
     const texts = outcomes.map((one) =>
       one.status === 'fulfilled' ? String(one.value) : one.reason.number,
     )
-    assert.deepEqual(texts, [...Array(4).fill('deleted'), ...Array(6).fill(50400)])
+    assert.deepEqual(texts, [...Array(4).fill('deleted'), ...Array(6).fill(50700)])
+  })
+
+  it('leaves the outcome open of a delete whose commit fails in another way', async () => {
+    const { store } = await openFull('x', 0)
+    await assert.rejects(store.deletePlant(1n, {}), { number: 50400 })
   })
 
   it('keeps the rest of its reserve for tokens', async () => {

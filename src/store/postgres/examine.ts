@@ -4,6 +4,7 @@ import {
   examineTokens,
   type Finding,
   ok,
+  type TokenEnd,
   warning,
 } from '../finding.ts'
 import { UnusableStore } from '../store.ts'
@@ -67,12 +68,14 @@ async function examine(sql: Sql): Promise<Finding[]> {
   if (schema === 0)
     return [...findings, warning('schema', 'no store was made here yet: run "serve"')]
   const now = Date.now()
+  const tokens = await sql<TokenEnd[]>`
+    SELECT name, expires_at, revoked_at FROM plant_store.tokens`
   return [
     ...findings,
     examineSchema(schema, migrations.length),
     await examinePrivileges(sql, schema),
     examineClock(Number(server.now), now, clockToleranceMs),
-    examineTokens(await listTokens(sql), now),
+    examineTokens(tokens, now),
   ]
 }
 
@@ -114,15 +117,4 @@ async function examinePrivileges(sql: Sql, schema: number): Promise<Finding> {
     if (error instanceof UnusableStore) return warning(subject, error.message)
     throw error
   }
-}
-
-async function listTokens(sql: Sql) {
-  const rows = await sql<{ name: string; expires_at: string | null; revoked_at: string | null }[]>`
-    SELECT name, expires_at, revoked_at FROM plant_store.tokens`
-  const toTime = (value: string | null) => (value === null ? undefined : Number(value))
-  return rows.map((row) => ({
-    name: row.name,
-    expiresAt: toTime(row.expires_at),
-    revokedAt: toTime(row.revoked_at),
-  }))
 }

@@ -1,129 +1,239 @@
-import { type ReceiverRow, toReceiver, toReceiverRow } from '../receiver-row.ts'
+import { toOrder } from '../../journal/position.ts'
 import {
-  type AddedDelivery,
-  type Claim,
+  maxFailureBytes,
+  maxFailures,
   maxReceivers,
-  type Receiver,
   type ReceiverChange,
   type ReceiverStore,
   type Saved,
   type Taken,
 } from '../receivers.ts'
-import { deliveryStatements } from './deliveries.ts'
+import {
+  type BacklogRow,
+  type DeliveryRow,
+  type ReceiverRow,
+  toBacklog,
+  toDelivery,
+  toReceiver,
+  toReceiverRow,
+} from '../table-rows.ts'
 import { insertRow, inTransaction, type Sql } from './sql.ts'
 
 type Run = <Value>(statements: (sql: Sql) => Promise<Value>) => Promise<Value>
 
 /** Builds the part of the store for receivers, given a way to read and one to write. */
 export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
+  const transact = <Value>(run: (sql: Sql) => Promise<Value>) =>
+    write((sql) => inTransaction(sql, () => run(sql)))
+
   return {
-    add: (receiver) => write((sql) => statements.add(sql, receiver)),
-    list: () => read(statements.list),
-    change: (id, one) => write((sql) => statements.change(sql, id, one)),
-    remove: (id) => write((sql) => statements.remove(sql, id)),
-    revision: () => read(statements.revision),
-    claim: (owner, leaseMs) => write((sql) => statements.claim(sql, owner, leaseMs)),
-    release: (owner) => write((sql) => statements.release(sql, owner)),
-    take: (owner, taken) => write((sql) => statements.take(sql, owner, taken)),
-    save: (owner, saved) => write((sql) => statements.save(sql, owner, saved)),
+    add: (receiver) =>
+      transact(async (sql) => {
+        // This locks the row, so that of two concurrent adds the second counts the first.
+        await bumpRevision(sql)
+        const [row] = await sql<[{ count: string }]>`
+          SELECT pg_catalog.count(*) AS count FROM plant_store.receivers`
+        if (Number(row.count) >= maxReceivers) return 'too many'
+        await insertRow(sql, 'receivers', toReceiverRow(receiver))
+        return 'added'
+      }),
+
+    list: () =>
+      read(async (sql) => {
+        const rows = await sql<ReceiverRow[]>`
+          SELECT * FROM plant_store.receivers ORDER BY created_at, id COLLATE pg_catalog."C"`
+        return rows.map(toReceiver)
+      }),
+
+    change: (id, one) => transact((sql) => change(sql, id, one)),
+
+    remove: (id) =>
+      transact(async (sql) => {
+        const { count } = await sql`DELETE FROM plant_store.receivers WHERE id = ${id}`
+        if (count === 0) return 'unknown'
+        await sql`DELETE FROM plant_store.deliveries WHERE receiver_id = ${id}`
+        await bumpRevision(sql)
+        return 'removed'
+      }),
+
+    revision: () =>
+      read(async (sql) => {
+        const [row] = await sql<[{ revision: string }]>`
+          SELECT revision FROM plant_store.receiver_revision`
+        return BigInt(row.revision)
+      }),
+
+    // Uses the clock of the database, which all processes share. A lease that ends too far in the
+    // future was claimed before that clock was set back.
+    claim: (owner, leaseMs) =>
+      write(async (sql) => {
+        const rows = await sql<{ id: string; lease_epoch: string }[]>`
+          WITH clock AS (
+            SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000::numeric)::bigint AS now),
+          free AS (SELECT id, now FROM plant_store.receivers, clock
+            WHERE state = 'active' AND (lease_owner IS NULL OR lease_owner = ${owner}
+              OR lease_until <= now OR lease_until > now + 2 * ${leaseMs}::bigint)
+            ORDER BY id FOR UPDATE OF receivers SKIP LOCKED)
+          UPDATE plant_store.receivers SET lease_owner = ${owner},
+            lease_until = now + ${leaseMs}::bigint,
+            lease_epoch = lease_epoch + (lease_owner IS DISTINCT FROM ${owner})::int
+          FROM free WHERE receivers.id = free.id RETURNING receivers.id, lease_epoch`
+        return rows.map(({ id, lease_epoch }) => ({ id, epoch: Number(lease_epoch) }))
+      }),
+
+    release: (owner) =>
+      write(async (sql) => {
+        await sql`UPDATE plant_store.receivers SET lease_owner = NULL WHERE lease_owner = ${owner}`
+      }),
+
+    take: (owner, taken) =>
+      write(async (sql) => {
+        const lost: string[] = []
+        for (const one of taken) if (!(await takeOne(sql, owner, one))) lost.push(one.id)
+        return lost
+      }),
+
+    save: (owner, saved) =>
+      write(async (sql) => {
+        const lost: string[] = []
+        for (const one of saved) if (!(await saveOne(sql, owner, one))) lost.push(one.id)
+        return lost
+      }),
+
     listDeliveries: (id, state, limit) =>
-      read((sql) => deliveryStatements.list(sql, id, state, limit)),
-    findBody: (id, position) => read((sql) => deliveryStatements.findBody(sql, id, position)),
-    listBacklogs: () => read(deliveryStatements.listBacklogs),
-    retryFailures: (id, dueAt) => write((sql) => deliveryStatements.retryFailures(sql, id, dueAt)),
-    addDelivery: (id, delivery) => write((sql) => statements.addDelivery(sql, id, delivery)),
+      read(async (sql) => {
+        const rows = await sql<DeliveryRow[]>`
+          SELECT position, type, at, plant_id, attempts, due_at, last_status, last_error,
+            pg_catalog.octet_length(body) AS bytes
+          FROM plant_store.deliveries
+          WHERE receiver_id = ${id} AND (due_at IS NULL) = ${state === 'failed'}
+          ORDER BY place LIMIT ${limit ?? null}`
+        return rows.map(toDelivery)
+      }),
+
+    findBody: (id, position) =>
+      read(async (sql) => {
+        const [row] = await sql<{ body: string }[]>`
+          SELECT body FROM plant_store.deliveries
+          WHERE receiver_id = ${id} AND place = ${toOrder(position)}`
+        return row?.body
+      }),
+
+    listBacklogs: () =>
+      read(async (sql) => {
+        const rows = await sql<BacklogRow[]>`
+          SELECT receiver_id, pg_catalog.count(*) AS changes,
+            (pg_catalog.array_agg(position ORDER BY place))[1] AS position, pg_catalog.min(at) AS at
+          FROM plant_store.deliveries WHERE due_at IS NOT NULL GROUP BY receiver_id`
+        return rows.map(toBacklog)
+      }),
+
+    retryFailures: (id, dueAt, position) =>
+      transact(async (sql) => {
+        const place = position === undefined ? null : toOrder(position)
+        const { count } = await sql`
+          UPDATE plant_store.deliveries SET due_at = ${dueAt}, attempts = 0
+          WHERE receiver_id = ${id} AND due_at IS NULL
+            AND (${place}::text IS NULL OR place = ${place})`
+        await bumpRevision(sql)
+        return count
+      }),
+
+    addDelivery: (id, delivery) =>
+      transact(async (sql) => {
+        const { position, type, at, plantId, attempts, body } = delivery
+        const { dueAt = null, lastStatus = null, lastError = null } = delivery
+        await sql`
+          INSERT INTO plant_store.deliveries (receiver_id, place, position, type, at, plant_id,
+            attempts, due_at, last_status, last_error, body)
+          VALUES (${id}, ${toOrder(position)}, ${position}, ${type}, ${at}, ${plantId}::bigint,
+            ${attempts}, ${dueAt}, ${lastStatus}, ${lastError}, ${body})
+          ON CONFLICT (receiver_id, place) DO UPDATE SET attempts = excluded.attempts,
+            due_at = excluded.due_at, last_status = excluded.last_status,
+            last_error = excluded.last_error`
+        await bumpRevision(sql)
+      }),
   }
 }
 
-/** The statements on receivers. Each is atomic. */
-const statements = {
-  add(sql: Sql, receiver: Receiver): Promise<'added' | 'too many'> {
-    return inTransaction(sql, async () => {
-      // This locks the row, so that of two concurrent adds the second counts the first.
-      await bumpRevision(sql)
-      const [row] = await sql<[{ count: string }]>`
-        SELECT pg_catalog.count(*) AS count FROM plant_store.receivers`
-      if (Number(row.count) >= maxReceivers) return 'too many'
-      await insertRow(sql, 'receivers', toReceiverRow(receiver))
-      return 'added'
-    })
-  },
-
-  async list(sql: Sql): Promise<Receiver[]> {
-    const rows = await sql<ReceiverRow[]>`
-      SELECT * FROM plant_store.receivers ORDER BY created_at, id COLLATE pg_catalog."C"`
-    return rows.map(toReceiver)
-  },
-
-  change(sql: Sql, id: string, one: ReceiverChange): Promise<'changed' | 'unknown'> {
-    return inTransaction(sql, () => change(sql, id, one))
-  },
-
-  remove(sql: Sql, id: string): Promise<'removed' | 'unknown'> {
-    return inTransaction(sql, async () => {
-      const { count } = await sql`DELETE FROM plant_store.receivers WHERE id = ${id}`
-      if (count === 0) return 'unknown'
-      await sql`DELETE FROM plant_store.deliveries WHERE receiver_id = ${id}`
-      await bumpRevision(sql)
-      return 'removed'
-    })
-  },
-
-  async revision(sql: Sql): Promise<bigint> {
-    const [row] = await sql<[{ revision: string }]>`
-      SELECT revision FROM plant_store.receiver_revision`
-    return BigInt(row.revision)
-  },
-
-  // Uses the clock of the database, which all processes share. A lease that ends too far in the
-  // future was claimed before that clock was set back.
-  async claim(sql: Sql, owner: string, leaseMs: number): Promise<Claim[]> {
-    const rows = await sql<{ id: string; lease_epoch: string }[]>`
-      WITH clock AS (SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000::numeric)::bigint AS now),
-      free AS (SELECT id, now FROM plant_store.receivers, clock
-        WHERE state = 'active' AND (lease_owner IS NULL OR lease_owner = ${owner}
-          OR lease_until <= now OR lease_until > now + 2 * ${leaseMs}::bigint)
-        ORDER BY id FOR UPDATE OF receivers SKIP LOCKED)
-      UPDATE plant_store.receivers SET lease_owner = ${owner}, lease_until = now + ${leaseMs}::bigint,
-        lease_epoch = lease_epoch + (lease_owner IS DISTINCT FROM ${owner})::int
-      FROM free WHERE receivers.id = free.id RETURNING receivers.id, lease_epoch`
-    return rows.map(({ id, lease_epoch }) => ({ id, epoch: Number(lease_epoch) }))
-  },
-
-  async release(sql: Sql, owner: string): Promise<void> {
-    await sql`UPDATE plant_store.receivers SET lease_owner = NULL WHERE lease_owner = ${owner}`
-  },
-
-  async take(sql: Sql, owner: string, taken: readonly Taken[]): Promise<string[]> {
-    const lost: string[] = []
-    for (const one of taken) {
-      if (!(await deliveryStatements.take(sql, owner, one))) lost.push(one.id)
-    }
-    return lost
-  },
-
-  async save(sql: Sql, owner: string, saved: readonly Saved[]): Promise<string[]> {
-    const lost: string[] = []
-    for (const one of saved) if (!(await saveOne(sql, owner, one))) lost.push(one.id)
-    return lost
-  },
-
-  addDelivery(sql: Sql, id: string, delivery: AddedDelivery): Promise<void> {
-    return inTransaction(sql, async () => {
-      await deliveryStatements.add(sql, id, delivery)
-      await bumpRevision(sql)
-    })
-  },
+/**
+ * Adds deliveries in the statement that checks the lease. Returns whether the lease is held. As for
+ * `saveOne`, the commit does not wait for the disk or a standby: a crash of the server loses the
+ * last ones, in order, and the deliveries are repeated.
+ */
+async function takeOne(sql: Sql, owner: string, taken: Taken): Promise<boolean> {
+  const { id, epoch, position, ahead, gap = null, deliveries } = taken
+  const positions = deliveries.map((one) => one.position)
+  const [row] = await sql<[{ held: string }]>`
+    WITH held AS (
+      UPDATE plant_store.receivers SET position = ${position}, ahead = ${ahead.join(' ')},
+        reason = coalesce(${gap}, reason)
+      WHERE id = ${id} AND lease_owner = ${owner} AND lease_epoch = ${epoch}
+        AND pg_catalog.set_config('synchronous_commit', 'off', true) = 'off'
+      RETURNING id),
+    added AS (
+      INSERT INTO plant_store.deliveries (receiver_id, place, position, type, at, plant_id,
+        attempts, due_at, body)
+      SELECT held.id, new.place, new.position, new.type, new.at, new.plant_id, 0, new.at, new.body
+      FROM held, ROWS FROM (
+        pg_catalog.unnest(${positions.map(toOrder)}::text[]),
+        pg_catalog.unnest(${positions}::text[]),
+        pg_catalog.unnest(${deliveries.map(({ type }) => type)}::text[]),
+        pg_catalog.unnest(${deliveries.map(({ at }) => at)}::bigint[]),
+        pg_catalog.unnest(${deliveries.map(({ plantId }) => plantId)}::bigint[]),
+        pg_catalog.unnest(${deliveries.map(({ body }) => body)}::text[])
+      ) AS new (place, position, type, at, plant_id, body)
+      ON CONFLICT (receiver_id, place) DO NOTHING)
+    SELECT pg_catalog.count(*) AS held FROM held`
+  return row.held === '1'
 }
 
-function saveOne(sql: Sql, owner: string, saved: Saved): Promise<boolean> {
-  const { id, pause } = saved
-  if (pause === undefined) return deliveryStatements.save(sql, owner, saved)
-  return inTransaction(sql, async () => {
-    const isHeld = await deliveryStatements.save(sql, owner, saved)
-    if (isHeld) await change(sql, id, { kind: 'pause', reason: pause })
-    return isHeld
-  })
+/** Saves outcomes in the statement that checks the lease. Returns whether the lease is held. */
+async function saveOne(sql: Sql, owner: string, saved: Saved): Promise<boolean> {
+  const { id, epoch, times, done, failed, pause = null } = saved
+  const { lastSuccessAt = null, lastFailureAt = null } = times
+  const { lastFailure = null, failingSince = null } = times
+  const [row] = await sql<[{ held: string }]>`
+    WITH held AS (
+      UPDATE plant_store.receivers SET last_success_at = ${lastSuccessAt},
+        last_failure_at = ${lastFailureAt}, last_failure = ${lastFailure},
+        failing_since = ${failingSince}, reason = coalesce(${pause}, reason),
+        state = CASE WHEN ${pause}::text IS NULL THEN state ELSE 'paused' END
+      WHERE id = ${id} AND lease_owner = ${owner} AND lease_epoch = ${epoch}
+        AND pg_catalog.set_config('synchronous_commit', 'off', true) = 'off'
+      RETURNING id),
+    counted AS (
+      UPDATE plant_store.receiver_revision SET revision = revision + 1
+      FROM held WHERE ${pause}::text IS NOT NULL),
+    gone AS (
+      DELETE FROM plant_store.deliveries USING held
+      WHERE receiver_id = held.id AND place = ANY(${done.map(toOrder)}::text[])),
+    kept AS (
+      UPDATE plant_store.deliveries SET attempts = new.attempts, due_at = new.due_at,
+        last_status = new.last_status, last_error = new.last_error
+      FROM held, ROWS FROM (
+        pg_catalog.unnest(${failed.map(({ position }) => toOrder(position))}::text[]),
+        pg_catalog.unnest(${failed.map(({ attempts }) => attempts)}::integer[]),
+        pg_catalog.unnest(${failed.map(({ dueAt = null }) => dueAt)}::bigint[]),
+        pg_catalog.unnest(${failed.map(({ lastStatus = null }) => lastStatus)}::integer[]),
+        pg_catalog.unnest(${failed.map(({ lastError = null }) => lastError)}::text[])
+      ) AS new (place, attempts, due_at, last_status, last_error)
+      WHERE receiver_id = held.id AND deliveries.place = new.place)
+    SELECT pg_catalog.count(*) AS held FROM held`
+  const isHeld = row.held === '1'
+  if (isHeld && failed.some(({ dueAt }) => dueAt === undefined)) await forgetFailures(sql, id)
+  return isHeld
+}
+
+async function forgetFailures(sql: Sql, id: string): Promise<void> {
+  await sql`
+    DELETE FROM plant_store.deliveries WHERE receiver_id = ${id} AND due_at IS NULL AND place <= (
+      SELECT pg_catalog.max(place) FROM (
+        SELECT place, pg_catalog.count(*) OVER newer AS count,
+          pg_catalog.sum(pg_catalog.octet_length(body)) OVER newer AS bytes
+        FROM plant_store.deliveries WHERE receiver_id = ${id} AND due_at IS NULL
+        WINDOW newer AS (ORDER BY place DESC ROWS UNBOUNDED PRECEDING)) AS failures
+      WHERE count > ${maxFailures} OR bytes > ${maxFailureBytes})`
 }
 
 async function change(sql: Sql, id: string, one: ReceiverChange): Promise<'changed' | 'unknown'> {

@@ -1,12 +1,10 @@
 import type { TokenRecord, TokenUse } from '../store.ts'
-import { type TokenRow, toRecord } from '../token-row.ts'
+import { type TokenRow, tokenColumns, toToken, toTokenRow } from '../table-rows.ts'
 import { insertRow, type Sql } from './sql.ts'
 
 /** The statements on tokens. Each is atomic. */
 export const tokenStatements = {
-  async add(sql: Sql, token: TokenRecord): Promise<void> {
-    await insertRow(sql, 'tokens', toRow(token))
-  },
+  add: (sql: Sql, token: TokenRecord) => insertRow(sql, 'tokens', toTokenRow(token)),
 
   async addFirst(sql: Sql, token: TokenRecord): Promise<'added' | 'not first'> {
     const { id, hash, name, scopes, createdAt, lastFour = null } = token
@@ -17,18 +15,16 @@ export const tokenStatements = {
   },
 
   async find(sql: Sql, hash: Buffer): Promise<TokenRecord | undefined> {
-    const [row] = await sql<
-      TokenRow[]
-    >`SELECT id, hash, name, scopes, created_at, expires_at, revoked_at, last_used_at, last_four
-      FROM plant_store.tokens WHERE hash = ${hash}`
-    return row && toRecord(row)
+    const statement = `SELECT ${tokenColumns} FROM plant_store.tokens WHERE hash = $1`
+    const [row] = await sql.run<TokenRow[]>(statement, [hash])
+    return row && toToken(row)
   },
 
   async list(sql: Sql): Promise<TokenRecord[]> {
-    const rows = await sql<TokenRow[]>`
-      SELECT id, hash, name, scopes, created_at, expires_at, revoked_at, last_used_at, last_four
-      FROM plant_store.tokens ORDER BY created_at, id COLLATE pg_catalog."C"`
-    return rows.map(toRecord)
+    const rows = await sql.run<TokenRow[]>(`
+      SELECT ${tokenColumns} FROM plant_store.tokens
+      ORDER BY created_at, id COLLATE pg_catalog."C"`)
+    return rows.map(toToken)
   },
 
   async revoke(
@@ -68,18 +64,4 @@ export const tokenStatements = {
     const [row] = await sql<[{ revision: string }]>`SELECT revision FROM plant_store.token_revision`
     return BigInt(row.revision)
   },
-}
-
-function toRow(token: TokenRecord) {
-  return {
-    id: token.id,
-    hash: token.hash,
-    name: token.name,
-    scopes: token.scopes.join(' '),
-    created_at: token.createdAt,
-    expires_at: token.expiresAt ?? null,
-    revoked_at: token.revokedAt ?? null,
-    last_used_at: token.lastUsedAt ?? null,
-    last_four: token.lastFour ?? null,
-  }
 }

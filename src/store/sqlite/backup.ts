@@ -7,7 +7,7 @@ import { explainOpening, readVersion, requireOwnSchema } from './connection.ts'
 import { isFull, isNotADatabase, isSqliteError } from './failures.ts'
 import { identifyFile } from './file.ts'
 import { migrations } from './migrations.ts'
-import { openDatabase } from './open-database.ts'
+import { openDatabase, readPragma } from './open-database.ts'
 import { findForeign } from './own-schema.ts'
 
 /** The pages copied in one step: 8 MiB. */
@@ -119,15 +119,15 @@ function check(path: string): FileSummary {
   url.searchParams.set('immutable', '1')
   const db = openDatabase(url, { readOnly: true })
   try {
-    const row = db.prepare('PRAGMA user_version').get() as { user_version: number }
-    if (row.user_version > migrations.length) {
+    const version = Number(readPragma(db, 'user_version'))
+    if (version > migrations.length) {
       throw new UnusableBackup('was written by a newer release. Restore it with that release.')
     }
     // Before the integrity check, which evaluates expressions from the schema.
-    const foreign = findForeign(db, row.user_version)
+    const foreign = findForeign(db, version)
     if (foreign !== undefined) throw new UnusableBackup(`has ${foreign}. Restore another backup.`)
-    const [first] = db.prepare('PRAGMA integrity_check(1)').all() as { integrity_check: string }[]
-    if (first?.integrity_check !== 'ok') throw damaged(first?.integrity_check)
+    const integrity = readPragma(db, 'integrity_check(1)')
+    if (integrity !== 'ok') throw damaged(integrity)
     return countRows(db)
   } finally {
     db.close()

@@ -6,7 +6,7 @@ import { assertCommitsAreSynced } from './durability.ts'
 import { explainSqlite, isNotADatabase, isOutOfSpace, isSqliteError } from './failures.ts'
 import { applicationId, foreignFile, isNewFile, prepareFile } from './file.ts'
 import { migrations, runMigrations } from './migrations.ts'
-import { openDatabase } from './open-database.ts'
+import { openDatabase, readPragma } from './open-database.ts'
 import { findForeign } from './own-schema.ts'
 import { withReserve } from './reserve.ts'
 
@@ -82,7 +82,7 @@ function openPrepared(
 /** Statements that copy the settings of a connection, except those for durability. */
 export function readSettings(db: DatabaseSync): string {
   return ['cache_size', 'wal_autocheckpoint', 'max_page_count', 'journal_size_limit']
-    .map((name) => `PRAGMA ${name} = ${Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0]}`)
+    .map((name) => `PRAGMA ${name} = ${readPragma(db, name)}`)
     .join('; ')
 }
 
@@ -124,17 +124,15 @@ export function openBeside(path: string, settings: string): DatabaseSync {
 /** Turns an error from opening a file into one line for the operator. */
 export function explainOpening(error: unknown, path: string): unknown {
   if (isNotADatabase(error)) return foreignFile(path)
-  return isSqliteError(error) || isFileError(error) ? cannotOpen(path, error) : error
-}
-
-function isFileError(error: unknown): boolean {
-  return error instanceof Error && 'syscall' in error
+  const isFileError = error instanceof Error && 'syscall' in error
+  if (!isSqliteError(error) && !isFileError) return error
+  const reason = isSqliteError(error) ? explainSqlite(error) : explainErrno(error)
+  return new UnusableStore(`Cannot open the database ${path}: ${reason}.`, { cause: error })
 }
 
 // Asks SQLite instead of the file, because SQLite may just have rolled back a crashed first start.
 function isEmpty(db: DatabaseSync): boolean {
-  const row = db.prepare('PRAGMA page_count').get() as { page_count: bigint }
-  return row.page_count === 0n
+  return readPragma(db, 'page_count') === 0n
 }
 
 function openFile(path: string, parameters: Record<string, string> = {}): DatabaseSync {
@@ -167,8 +165,7 @@ export function readSqliteVersion(db: DatabaseSync): string {
 
 /** Makes commits durable: when one returns, it is in the WAL, and the WAL is on the disk. */
 export function makeDurable(db: DatabaseSync, path: string): void {
-  const row = db.prepare('PRAGMA journal_mode = WAL').get() as { journal_mode: string }
-  if (row.journal_mode !== 'wal') {
+  if (readPragma(db, 'journal_mode = WAL') !== 'wal') {
     throw new UnusableStore(
       `The file system of ${path} cannot keep a SQLite write-ahead log. Put DATABASE_URL on a local disk.`,
     )
@@ -178,8 +175,7 @@ export function makeDurable(db: DatabaseSync, path: string): void {
 
 /** The version of the schema. Throws for the schema of a newer release. */
 export function readVersion(db: DatabaseSync, path: string): number {
-  const row = db.prepare('PRAGMA user_version').get() as { user_version: bigint }
-  const version = Number(row.user_version)
+  const version = Number(readPragma(db, 'user_version'))
   if (version <= migrations.length) return version
   throw new UnusableStore(
     `${path} was written by a newer release (schema ${version}, this one knows ${migrations.length}). Use that release, or another DATABASE_URL.`,
@@ -244,9 +240,4 @@ function inTransaction<Value>(db: DatabaseSync, begin: string, use: () => Value)
     if (db.isTransaction) db.exec('ROLLBACK')
     throw error
   }
-}
-
-function cannotOpen(path: string, cause: unknown): UnusableStore {
-  const reason = isSqliteError(cause) ? explainSqlite(cause) : explainErrno(cause)
-  return new UnusableStore(`Cannot open the database ${path}: ${reason}.`, { cause })
 }

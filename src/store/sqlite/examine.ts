@@ -15,18 +15,16 @@ import {
 import { UnusableStore } from '../store.ts'
 import { proveSyncs, readSqliteVersion } from './connection.ts'
 import { explainSqlite, isSqliteError } from './failures.ts'
-import { identifyFile } from './file.ts'
+import { identifyFile, readSize } from './file.ts'
 import { migrations } from './migrations.ts'
-import { openDatabase } from './open-database.ts'
+import { openDatabase, readPragma } from './open-database.ts'
 import { findForeign } from './own-schema.ts'
-import { defaultWalBounds } from './wal-bound.ts'
+import { defaultWalBounds } from './snapshot.ts'
 
 const gibibyte = 1024 ** 3
 /** Free space below this, or below this share of the disk, is too little. */
 const minFreeBytes = gibibyte
 const minFreeShare = 0.05
-
-type Row = Readonly<Record<string, number | string | null>>
 
 /** Examines the file of a store, and the disk that it is on. */
 export function examineFile(path: string): Finding[] {
@@ -87,19 +85,18 @@ function examineVersion(path: string): Finding {
 function examineContent(path: string): Finding[] {
   try {
     return withFile(path, (db) => {
-      const get = (sql: string) => Object.values(db.prepare(sql).get() ?? {})[0] ?? 0
-      const version = Number(get('PRAGMA user_version'))
+      const version = Number(readPragma(db, 'user_version'))
       const foreign = version <= migrations.length ? findForeign(db, version) : undefined
       if (foreign !== undefined) return [examineIntegrity(db), toForeign(foreign)]
       const schema = examineSchema(version, migrations.length)
-      const tokens = db.prepare('SELECT name, expires_at, revoked_at FROM tokens').all() as Row[]
-      const newest = Number(get('SELECT max(created_at) FROM tokens'))
+      const tokens = db.prepare('SELECT name, expires_at, revoked_at FROM tokens').all()
+      const { newest } = db.prepare('SELECT max(created_at) AS newest FROM tokens').get() ?? {}
       const now = Date.now()
       return [
         examineIntegrity(db),
         schema,
-        examineTokens(tokens.map(toTokenEnd), now),
-        examineClock(newest, now),
+        examineTokens(tokens as unknown as TokenEnd[], now),
+        examineClock(Number(newest), now),
       ]
     })
   } catch (error) {
@@ -108,8 +105,7 @@ function examineContent(path: string): Finding[] {
 }
 
 function examineIntegrity(db: DatabaseSync): Finding {
-  const [first] = db.prepare('PRAGMA integrity_check(1)').all() as Row[]
-  const said = String(first?.integrity_check)
+  const said = readPragma(db, 'integrity_check(1)')
   if (said === 'ok') return ok('integrity', 'all pages and indexes are intact')
   return warning('integrity', `damaged (${said}): stop the service, and restore the last backup`)
 }
@@ -130,7 +126,7 @@ function examineSpace(path: string): Finding {
 }
 
 function examineLog(path: string): Finding {
-  const bytes = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0
+  const bytes = readSize(`${path}-wal`)
   const text = `${(bytes / 1024 ** 2).toFixed(1)} MiB`
   if (bytes <= defaultWalBounds.refuseBytes) return ok('log', text)
   return warning('log', `${text}: a long export keeps it from shrinking; wait for it, or restart`)
@@ -142,14 +138,5 @@ function withFile<Value>(path: string, use: (db: DatabaseSync) => Value): Value 
     return use(db)
   } finally {
     db.close()
-  }
-}
-
-function toTokenEnd(row: Row): TokenEnd {
-  const toTime = (value: Row[string] | undefined) => (value == null ? undefined : Number(value))
-  return {
-    name: String(row.name),
-    expiresAt: toTime(row.expires_at),
-    revokedAt: toTime(row.revoked_at),
   }
 }

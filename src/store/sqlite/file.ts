@@ -43,6 +43,15 @@ export function isNewFile(path: string): boolean {
   }
 }
 
+/** The size of a file; 0 if it is missing or cannot be inspected. */
+export function readSize(path: string): number {
+  try {
+    return statSync(path).size
+  } catch {
+    return 0
+  }
+}
+
 /** Opening a named pipe could hang. Windows has none, and lacks this flag. */
 const nonBlocking = constants.O_NONBLOCK ?? 0
 const openFlags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | nonBlocking

@@ -119,13 +119,9 @@ export function buildJournalStatements(db: DatabaseSync) {
     end(): Position | 'off' {
       const [id] = identity()
       if (id === null) return 'off'
-      const [seq, nonce, count] = selectEnd.get() as unknown as EndRow
-      return toPosition({
-        journalId: id,
-        seq: Number(seq),
-        nonce: Number(nonce),
-        index: Number(count),
-      })
+      const row = (selectEnd.get() as unknown as EndRow).map(Number)
+      const [seq, nonce, index] = row as [number, number, number]
+      return toPosition({ journalId: id, seq, nonce, index })
     },
 
     /** Deletes some rows from before this time. Returns whether none are left. */

@@ -1,21 +1,16 @@
 import { hash } from 'node:crypto'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { limits } from '../../contract/limits.ts'
-import type { KeyUse, Rows } from '../changes.ts'
+import type { Rows } from '../changes.ts'
 import { toFirstId } from '../lists.ts'
 import type { Followed, ListQuery, PlantPage, VersionedPlant } from '../store.ts'
 
 /** Rows are arrays, because in the binding the names of columns cost more than their values. */
 type FollowedRow = [source: string | null, position: string | null, revision: bigint]
 type PlantRow = [id: bigint, name: string, tag: string | null, version: bigint]
+type KeyRow = [fingerprint: Uint8Array, version: bigint, usedAt: bigint]
 /** A plant that exceeds its share of the page, without its texts. */
 type SparseRow = [id: bigint, name: string | null, tag: string | null, version: bigint]
-
-interface KeyRow {
-  readonly fingerprint: Uint8Array
-  readonly version: bigint
-  readonly used_at: bigint
-}
 
 /** A page with the versions of its plants. */
 export interface VersionedPage extends PlantPage {
@@ -68,7 +63,8 @@ export function buildPlantStatements(db: DatabaseSync) {
   }
   const count = db.prepare('SELECT count(*) AS count FROM plants')
   const countByTag = db.prepare(`SELECT count(*) AS count FROM plants WHERE ${hasTag('?1')}`)
-  const selectKey = db.prepare(
+  const selectKey = prepareRows(
+    db,
     'SELECT fingerprint, version, used_at FROM keys WHERE token_id = ? AND key = ?',
   )
   const putKey = db.prepare(
@@ -103,7 +99,9 @@ export function buildPlantStatements(db: DatabaseSync) {
 
     findKey({ tokenId, key }) {
       const row = selectKey.get(tokenId, key) as unknown as KeyRow | undefined
-      return row && toKeyUse(row, tokenId, key)
+      if (row === undefined) return undefined
+      const [fingerprint, version, usedAt] = row
+      return { tokenId, key, fingerprint, version, usedAt: Number(usedAt) }
     },
 
     putKey({ tokenId, key, fingerprint, version, usedAt }) {
@@ -184,9 +182,4 @@ export function prepareRows(db: DatabaseSync, sql: string): StatementSync {
 
 function toPlant([id, name, tag, version]: PlantRow): VersionedPlant {
   return tag === null ? { id, name, version } : { id, name, tag, version }
-}
-
-function toKeyUse(row: KeyRow, tokenId: string, key: string): KeyUse {
-  const { fingerprint, version, used_at } = row
-  return { tokenId, key, fingerprint, version, usedAt: Number(used_at) }
 }

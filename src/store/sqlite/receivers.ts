@@ -1,29 +1,42 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { type ReceiverRow, toReceiver, toReceiverRow } from '../receiver-row.ts'
+import { toOrder } from '../../journal/position.ts'
 import {
   type AddedDelivery,
+  type Attempted,
+  type Backlog,
   type Claim,
+  type Delivery,
+  maxFailureBytes,
+  maxFailures,
   maxReceivers,
+  type NewDelivery,
   type Receiver,
   type ReceiverChange,
   type Saved,
   type Taken,
 } from '../receivers.ts'
-import { buildDeliveryStatements } from './deliveries.ts'
+import {
+  type BacklogRow,
+  type DeliveryRow,
+  type ReceiverRow,
+  receiverColumns,
+  toBacklog,
+  toDelivery,
+  toReceiver,
+  toReceiverRow,
+} from '../table-rows.ts'
+import { toParameters } from './open-database.ts'
 
-const columns = `id, url, types, secret, previous_secret, previous_until, state, reason, created_at,
-  position, ahead, last_success_at, last_failure_at, last_failure, failing_since`
-
-/** The statements on receivers. Those that write run inside the transaction of a batch. */
+/**
+ * The statements on receivers and their deliveries. Those that write run inside the transaction of
+ * a batch.
+ */
 export function buildReceiverStatements(db: DatabaseSync) {
   const insert = db.prepare(
-    `INSERT INTO receivers (${columns})
-     SELECT :id, :url, :types, :secret, :previous_secret, :previous_until, :state, :reason,
-       :created_at, :position, :ahead, :last_success_at, :last_failure_at, :last_failure,
-       :failing_since
+    `INSERT INTO receivers (${receiverColumns}) SELECT ${toParameters(receiverColumns)}
      WHERE (SELECT count(*) FROM receivers) < ${maxReceivers}`,
   )
-  const selectAll = db.prepare(`SELECT ${columns} FROM receivers ORDER BY created_at, id`)
+  const selectAll = db.prepare(`SELECT ${receiverColumns} FROM receivers ORDER BY created_at, id`)
   const pause = db.prepare("UPDATE receivers SET state = 'paused', reason = ? WHERE id = ?")
   const resume = db.prepare(
     "UPDATE receivers SET state = 'active', reason = NULL, failing_since = NULL WHERE id = ?",
@@ -53,7 +66,7 @@ export function buildReceiverStatements(db: DatabaseSync) {
   )
   const deliveries = buildDeliveryStatements(db)
 
-  function change(id: string, one: ReceiverChange): 'changed' | 'unknown' {
+  function changeReceiver(id: string, one: ReceiverChange): 'changed' | 'unknown' {
     const isFound = runChange(id, one).changes === 1n
     if (isFound) bumpRevision.run()
     return isFound ? 'changed' : 'unknown'
@@ -79,46 +92,46 @@ export function buildReceiverStatements(db: DatabaseSync) {
     const values = [lastSuccessAt, lastFailureAt, lastFailure, failingSince] as const
     if (setTimes.run(...values, id, owner, epoch).changes === 0n) return false
     deliveries.save(id, done, failed)
-    if (pause !== undefined) change(id, { kind: 'pause', reason: pause })
+    if (pause !== undefined) changeReceiver(id, { kind: 'pause', reason: pause })
     return true
   }
 
   const writes = {
-    add(receiver: Receiver): 'added' | 'too many' {
+    addReceiver(receiver: Receiver): 'added' | 'too many' {
       if (insert.run(toReceiverRow(receiver)).changes === 0n) return 'too many'
       bumpRevision.run()
       return 'added'
     },
 
-    change,
+    changeReceiver,
 
-    remove(id: string): 'removed' | 'unknown' {
+    removeReceiver(id: string): 'removed' | 'unknown' {
       if (remove.run(id).changes === 0n) return 'unknown'
-      deliveries.deleteAll(id)
+      deliveries.deleteAll.run(id)
       bumpRevision.run()
       return 'removed'
     },
 
-    claim(owner: string, leaseMs: number, now: number): Claim[] {
+    claimLeases(owner: string, leaseMs: number, now: number): Claim[] {
       const rows = claim.all({ owner, leaseMs, now }) as { id: string; lease_epoch: bigint }[]
       return rows.map(({ id, lease_epoch }) => ({ id, epoch: Number(lease_epoch) }))
     },
 
-    release(owner: string): void {
+    releaseLeases(owner: string): void {
       release.run(owner)
     },
 
-    take(owner: string, taken: readonly Taken[]): string[] {
+    takeDeliveries(owner: string, taken: readonly Taken[]): string[] {
       return taken.filter((one) => !takeOne(owner, one)).map(({ id }) => id)
     },
 
-    save(owner: string, saved: readonly Saved[]): string[] {
+    saveOutcomes(owner: string, saved: readonly Saved[]): string[] {
       return saved.filter((one) => !saveOne(owner, one)).map(({ id }) => id)
     },
 
-    retryFailures(id: string, dueAt: number): number {
+    retryFailures(id: string, dueAt: number, position?: string): number {
       bumpRevision.run()
-      return deliveries.retryFailures(id, dueAt)
+      return deliveries.retryFailures(id, dueAt, position)
     },
 
     addDelivery(id: string, delivery: AddedDelivery): void {
@@ -134,5 +147,92 @@ export function buildReceiverStatements(db: DatabaseSync) {
     listDeliveries: deliveries.list,
     findBody: deliveries.findBody,
     listBacklogs: deliveries.listBacklogs,
+  }
+}
+
+const deliveryColumns = 'position, type, at, plant_id, attempts, due_at, last_status, last_error'
+
+function buildDeliveryStatements(db: DatabaseSync) {
+  const put = `INSERT INTO deliveries (receiver_id, place, ${deliveryColumns}, body)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  const insert = db.prepare(`${put} ON CONFLICT DO NOTHING`)
+  const insertOrUpdate = db.prepare(
+    `${put} ON CONFLICT DO UPDATE SET attempts = excluded.attempts, due_at = excluded.due_at,
+       last_status = excluded.last_status, last_error = excluded.last_error`,
+  )
+  const update = db.prepare(
+    `UPDATE deliveries SET attempts = ?, due_at = ?, last_status = ?, last_error = ?
+     WHERE receiver_id = ? AND place = ?`,
+  )
+  const deleteOne = db.prepare('DELETE FROM deliveries WHERE receiver_id = ? AND place = ?')
+  const forgetFailures = db.prepare(
+    `DELETE FROM deliveries WHERE receiver_id = :id AND due_at IS NULL AND place <= (
+       SELECT max(place) FROM (
+         SELECT place, count(*) OVER newer AS count, sum(octet_length(body)) OVER newer AS bytes
+         FROM deliveries WHERE receiver_id = :id AND due_at IS NULL
+         WINDOW newer AS (ORDER BY place DESC ROWS UNBOUNDED PRECEDING))
+       WHERE count > ${maxFailures} OR bytes > ${maxFailureBytes})`,
+  )
+  const select = {
+    waiting: selectWhere('due_at IS NOT NULL'),
+    failed: selectWhere('due_at IS NULL'),
+  }
+  const retry = db.prepare(
+    `UPDATE deliveries SET due_at = ?1, attempts = 0
+     WHERE receiver_id = ?2 AND due_at IS NULL AND (?3 IS NULL OR place = ?3)`,
+  )
+  const selectBody = db.prepare('SELECT body FROM deliveries WHERE receiver_id = ? AND place = ?')
+  // With min(), SQLite takes the other columns from the row that has the minimum.
+  const selectBacklogs = db.prepare(
+    `SELECT receiver_id, count(*) AS changes, min(place), position, at FROM deliveries
+     WHERE due_at IS NOT NULL GROUP BY receiver_id`,
+  )
+
+  function selectWhere(condition: string) {
+    return db.prepare(
+      `SELECT ${deliveryColumns}, octet_length(body) AS bytes FROM deliveries
+       WHERE receiver_id = ? AND ${condition} ORDER BY place LIMIT ?`,
+    )
+  }
+
+  return {
+    deleteAll: db.prepare('DELETE FROM deliveries WHERE receiver_id = ?'),
+    insert(id: string, { position, type, at, plantId, body }: NewDelivery): void {
+      insert.run(id, toOrder(position), position, type, at, plantId, 0, at, null, null, body)
+    },
+
+    add(id: string, delivery: AddedDelivery): void {
+      const { position, type, at, plantId, attempts, body } = delivery
+      const { dueAt = null, lastStatus = null, lastError = null } = delivery
+      const state = [attempts, dueAt, lastStatus, lastError] as const
+      insertOrUpdate.run(id, toOrder(position), position, type, at, plantId, ...state, body)
+    },
+
+    retryFailures(id: string, dueAt: number, position: string | undefined): number {
+      const place = position === undefined ? null : toOrder(position)
+      return Number(retry.run(dueAt, id, place).changes)
+    },
+
+    save(id: string, done: readonly string[], failed: readonly Attempted[]): void {
+      for (const position of done) deleteOne.run(id, toOrder(position))
+      for (const one of failed) {
+        const { position, attempts, dueAt = null, lastStatus = null, lastError = null } = one
+        update.run(attempts, dueAt, lastStatus, lastError, id, toOrder(position))
+      }
+      if (failed.some(({ dueAt }) => dueAt === undefined)) forgetFailures.run({ id })
+    },
+
+    list(id: string, state: 'waiting' | 'failed', limit = -1): Delivery[] {
+      return (select[state].all(id, limit) as unknown as DeliveryRow[]).map(toDelivery)
+    },
+
+    findBody(id: string, position: string): string | undefined {
+      const row = selectBody.get(id, toOrder(position)) as { body: string } | undefined
+      return row?.body
+    },
+
+    listBacklogs(): Backlog[] {
+      return (selectBacklogs.all() as unknown as BacklogRow[]).map(toBacklog)
+    },
   }
 }

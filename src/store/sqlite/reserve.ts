@@ -13,6 +13,7 @@ import {
 import { dirname } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { isOutOfSpace } from './failures.ts'
+import { readPragma } from './open-database.ts'
 
 /**
  * Disk space reserved for when the disk is full, as a file beside the database. It is released
@@ -51,7 +52,7 @@ export function openReserve(database: string | null): Reserve {
   const path = `${database}-reserve`
 
   function size(): number {
-    return withFile(path, constants.O_RDONLY, readSize) ?? 0
+    return withFile(path, constants.O_RDONLY, readReserve) ?? 0
   }
 
   function release(): number {
@@ -103,7 +104,7 @@ function findRoom(path: string): number {
  * The size of a reserve; undefined for any other file. An empty file, or one that ends within the
  * mark, is a reserve of size 0.
  */
-function readSize(file: number): number | undefined {
+function readReserve(file: number): number | undefined {
   const status = fstatSync(file)
   if (!status.isFile()) return undefined
   const start = Buffer.alloc(Math.min(mark.length, status.size))
@@ -114,7 +115,7 @@ function readSize(file: number): number | undefined {
 
 /** Writes random bytes, which no file system can compress. A full disk ends it early. */
 function grow(file: number, bytes: number): void {
-  let size = readSize(file)
+  let size = readReserve(file)
   if (size === undefined) return
   if (size === 0) size += writeSync(file, mark, 0, mark.length, 0)
   const block = Buffer.alloc(blockSize)
@@ -150,7 +151,7 @@ function attempt<Value>(use: () => Value): Value | undefined {
 
 /** Releases the reserve for the next commits of a connection. Returns a function that ends this. */
 export function spend(db: DatabaseSync, reserve: Reserve): () => void {
-  const { wal_autocheckpoint: pages } = db.prepare('PRAGMA wal_autocheckpoint').get() ?? {}
+  const pages = readPragma(db, 'wal_autocheckpoint')
   // A checkpoint that cannot finish would use up the space.
   db.exec('PRAGMA wal_autocheckpoint = 0')
   const bytes = reserve.release()

@@ -1,16 +1,69 @@
 import { randomUUID } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
+import { walTooLarge } from '../failures.ts'
 import type { Snapshot } from '../store.ts'
 import { toRefusal } from './failures.ts'
+import { readSize } from './file.ts'
 import { openDatabase } from './open-database.ts'
 import { buildPlantStatements } from './plants.ts'
 import { buildTokenStatements } from './tokens.ts'
+
+/**
+ * SQLite cannot reset the WAL while a snapshot reads from it, so it grows with the writes during
+ * overlapping exports. Above the first size no snapshot is opened; above the second the oldest
+ * ends.
+ */
+export interface WalBounds {
+  readonly refuseBytes: number
+  readonly endBytes: number
+}
+
+export const defaultWalBounds: WalBounds = {
+  refuseBytes: 64 * 1024 * 1024,
+  endBytes: 256 * 1024 * 1024,
+}
+
+/** How often the size of the WAL is checked while a snapshot is open. */
+const pollMs = 200
+
+/** Opens snapshots while the WAL is small, and ends the oldest if it grows too large. */
+export function buildSnapshotOpener(db: DatabaseSync, { refuseBytes, endBytes }: WalBounds) {
+  const path = db.location()
+  let snapshots: EndableSnapshot[] = []
+  let timer: NodeJS.Timeout | undefined
+
+  function walBytes(): number {
+    return path === null ? 0 : readSize(`${path}-wal`)
+  }
+
+  function check(): void {
+    forgetClosed()
+    if (walBytes() > endBytes) snapshots[0]?.end(walTooLarge())
+  }
+
+  function forgetClosed(): void {
+    snapshots = snapshots.filter(({ isOpen }) => isOpen())
+    if (snapshots.length > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+
+  return (): Snapshot => {
+    forgetClosed()
+    if (snapshots.length > 0 && walBytes() > refuseBytes) throw walTooLarge()
+    const snapshot = openSnapshot(db)
+    snapshots.push(snapshot)
+    timer ??= setInterval(check, pollMs).unref()
+    return snapshot
+  }
+}
 
 /** How many plants of a walk are read at once. */
 const pageSize = 1_000
 
 /** A snapshot that others can end. Further reads fail with the reason. */
-export interface EndableSnapshot extends Snapshot {
+interface EndableSnapshot extends Snapshot {
+  isOpen(): boolean
   end(reason: Error): void
 }
 
@@ -18,7 +71,7 @@ export interface EndableSnapshot extends Snapshot {
  * Opens a second connection, which sees the store as of its first read. Later changes stay in the
  * WAL until it is closed.
  */
-export function openSnapshot(db: DatabaseSync): EndableSnapshot {
+function openSnapshot(db: DatabaseSync): EndableSnapshot {
   const reader = openReader(db)
   try {
     // The first read fixes the moment.
@@ -59,6 +112,7 @@ export function openSnapshot(db: DatabaseSync): EndableSnapshot {
       }
     },
     listTokens: () => read(tokens.list),
+    isOpen: () => reader.isOpen,
     end(reason) {
       endedBy = reason
       close()

@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { Failure } from '../../contract/errors.ts'
 import { type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
@@ -10,16 +9,11 @@ import type { Journaling, Store, StoreMeasures, Version } from '../store.ts'
 import { buildWatch } from '../watch.ts'
 import { requireSyncs } from './connection.ts'
 import { isOutOfSpace, toRefusal } from './failures.ts'
+import { readSize } from './file.ts'
 import { setJournaling } from './journal.ts'
 import { openReserve, type Reserve, spend } from './reserve.ts'
-import {
-  buildStatements,
-  isOwn,
-  type ReceiverWrites,
-  type SqliteChange,
-  type SqliteOutcome,
-} from './transactions.ts'
-import { boundWal, defaultWalBounds, type WalBounds } from './wal-bound.ts'
+import { buildSnapshotOpener, defaultWalBounds, type WalBounds } from './snapshot.ts'
+import { buildStatements, type SqliteChange, type Writes } from './transactions.ts'
 import { openWriter, type SqliteWrite, type WriterLocation } from './writer.ts'
 
 const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: 1 }
@@ -55,28 +49,26 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   setJournaling(db, journal, journaling, reserve)
   const writer = openWriter(db, statements, { location, lockTimeoutMs })
   const rescue = buildRescue(db, reserve, writer.commitInPlace)
-  const openSnapshot = boundWal(db, wal)
+  const openSnapshot = buildSnapshotOpener(db, wal)
   // Changes with every commit of another connection, and only reads memory.
   const selectCommits = db.prepare('PRAGMA data_version')
   const watch = buildWatch(() => selectCommits.get()?.data_version, pollMs)
   const batcher = buildBatcher(commit, { ...bounds, ...overrides }, writer.commitDelayMs)
-  let isProved = false
 
   function commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
-    if (!isProved) prove()
+    prove()
     const outcomes = commitOrRescue(batch)
     // Tokens, leases and deliveries are not in the journal.
-    if (batch.every(({ change }) => isOwn(change))) return outcomes
+    if (batch.every(({ change }) => change.kind === 'call')) return outcomes
     if (outcomes instanceof Promise) return outcomes.finally(watch.wake)
     watch.wake()
     return outcomes
   }
 
-  /** Proves that commits are synced before the first one. */
+  /** Before the first commit, proves that commits are synced. */
   function prove(): void {
     try {
       requireSyncs(db)
-      isProved = true
     } catch (error) {
       throw isOutOfSpace(error) ? diskFull(error) : diskFailed(error)
     }
@@ -100,66 +92,63 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     }
   }
 
-  function write<One extends SqliteChange>(
-    change: One,
-    bytes = rowBytes,
-  ): Promise<SqliteOutcome<One>> {
+  function submit<Outcome>(change: SqliteChange, bytes = rowBytes): Promise<Outcome> {
     return batcher.submit({ change, bytes, arrivedAt: performance.now() })
   }
 
-  function writeReceivers<Name extends keyof ReceiverWrites>(
+  /** Queues a write other than those of plants. */
+  function call<Name extends keyof Writes>(
     name: Name,
-    args: Parameters<ReceiverWrites[Name]>,
-    bytes = rowBytes,
-  ): Promise<ReturnType<ReceiverWrites[Name]>> {
-    const outcome = write({ kind: 'write receivers', write: name, args }, bytes)
-    return outcome as Promise<ReturnType<ReceiverWrites[Name]>>
+    args: Parameters<Writes[Name]>,
+    bytes?: number,
+  ): Promise<ReturnType<Writes[Name]>> {
+    return submit({ kind: 'call', name, args }, bytes)
   }
 
   return {
-    ...buildPlantWrites(write, newVersion),
+    ...buildPlantWrites(submit, newVersion),
     getPlant: (id) => read(() => plants.rows.find(id)),
     listPlants: async (query) => read(() => plants.list(query)),
     readFollowed: async () => read(plants.followed),
     openSnapshot: limitSnapshots(async () => read(openSnapshot)),
-    forgetKeys: (usedBefore) => write({ kind: 'forget keys', usedBefore }),
+    forgetKeys: (usedBefore) => call('forgetKeys', [usedBefore]),
 
     readJournal: async (after, limit) => read(() => journal.read(after, limit)),
     journalEnd: async () => read(journal.end),
     watchJournal: watch.add,
     async trimJournal(before) {
-      const isDone = await write({ kind: 'trim journal', before })
+      const isDone = await call('trimJournal', [before])
       // Only services trim. The trim may have used the reserve, or have made room for it.
       if (isDone) reserve.restock()
       return isDone
     },
     measureJournal: async (after, upTo) => read(() => journal.measure(after, upTo)),
-    dropChanges: (first, bytes) => write({ kind: 'drop changes', first, bytes }),
+    dropChanges: (first, bytes) => call('dropChanges', [first, bytes]),
 
-    addToken: (token) => write({ kind: 'add token', token }),
-    addFirstToken: (token) => write({ kind: 'add first token', token }),
+    addToken: (token) => call('addToken', [token]),
+    addFirstToken: (token) => call('addFirstToken', [token]),
     findToken: async (hash) => read(() => tokens.find(hash)),
     listTokens: async () => read(tokens.list),
-    revokeToken: (id, at) => write({ kind: 'revoke token', id, at }),
-    deleteTokens: (ids) => write({ kind: 'delete tokens', ids }),
-    noteTokenUses: (uses) => write({ kind: 'note token uses', uses }),
+    revokeToken: (id, at) => call('revokeToken', [id, at]),
+    deleteTokens: (ids) => call('deleteTokens', [ids]),
+    noteTokenUses: (uses) => call('noteTokenUses', [uses]),
     tokenRevision: async () => read(tokens.revision),
 
     receivers: {
-      add: (receiver) => writeReceivers('add', [receiver]),
+      add: (receiver) => call('addReceiver', [receiver]),
       list: async () => read(receivers.list),
-      change: (id, change) => writeReceivers('change', [id, change]),
-      remove: (id) => writeReceivers('remove', [id]),
+      change: (id, change) => call('changeReceiver', [id, change]),
+      remove: (id) => call('removeReceiver', [id]),
       revision: async () => read(receivers.revision),
-      claim: (owner, leaseMs) => writeReceivers('claim', [owner, leaseMs, Date.now()]),
-      release: (owner) => writeReceivers('release', [owner]),
-      take: (owner, taken) => writeReceivers('take', [owner, taken], countBytes(taken)),
-      save: (owner, saved) => writeReceivers('save', [owner, saved]),
+      claim: (owner, leaseMs) => call('claimLeases', [owner, leaseMs, Date.now()]),
+      release: (owner) => call('releaseLeases', [owner]),
+      take: (owner, taken) => call('takeDeliveries', [owner, taken], countBytes(taken)),
+      save: (owner, saved) => call('saveOutcomes', [owner, saved]),
       listDeliveries: async (...asked) => read(() => receivers.listDeliveries(...asked)),
       findBody: async (id, position) => read(() => receivers.findBody(id, position)),
       listBacklogs: async () => read(receivers.listBacklogs),
-      retryFailures: (id, dueAt) => writeReceivers('retryFailures', [id, dueAt]),
-      addDelivery: (id, delivery) => writeReceivers('addDelivery', [id, delivery]),
+      retryFailures: (...args) => call('retryFailures', args),
+      addDelivery: (id, delivery) => call('addDelivery', [id, delivery]),
     },
 
     isFull: batcher.isFull,
@@ -199,20 +188,15 @@ function readSizes(db: DatabaseSync): StoreMeasures['sizes'] {
   ]
 }
 
-// A missing file, such as a WAL that does not exist yet, counts as empty.
-function readSize(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
-}
-
 /** Writes that end tokens may use all of the reserve. */
-const endTokens: readonly SqliteChange['kind'][] = ['revoke token', 'delete tokens']
+const endTokens: readonly string[] = ['revokeToken', 'deleteTokens'] satisfies (keyof Writes)[]
 /** Writes that free space in the database leave a part of the reserve to the others. */
-const makeRoom: readonly SqliteChange['kind'][] = [
+const makeRoom: readonly string[] = [
   'delete',
-  'trim journal',
-  'drop changes',
-  'forget keys',
-]
+  'trimJournal',
+  'dropChanges',
+  'forgetKeys',
+] satisfies (keyof Writes | SqliteChange['kind'])[]
 /** Enough for some dozens of revocations. */
 const keptForTokens = 256 * 1024
 
@@ -233,28 +217,22 @@ function buildRescue(
   return async (batch: readonly SqliteWrite[], failure: unknown): Promise<unknown[]> => {
     if (!(failure instanceof Failure) || failure.number !== 50700) throw failure
     const size = reserve.size()
-    const kinds = size > keptForTokens ? [...endTokens, ...makeRoom] : endTokens
-    let rest = batch.filter(({ change }) => kinds.includes(change.kind))
-    if (size === 0 || rest.length === 0) throw failure
-    const outcomes = new Map<SqliteWrite, unknown>()
-    let later: unknown
+    const served = size > keptForTokens ? [...endTokens, ...makeRoom] : endTokens
+    const chosen = batch.filter(({ change }) =>
+      served.includes(change.kind === 'call' ? change.name : change.kind),
+    )
+    if (size === 0 || chosen.length === 0) throw failure
     const end = spend(db, reserve)
     try {
-      while (rest.length > 0) {
-        const made = await commit(rest)
-        for (const [index, outcome] of made.entries()) {
-          outcomes.set(rest[index] as SqliteWrite, outcome)
-        }
-        rest = rest.slice(made.length)
-      }
-    } catch (error) {
-      if (outcomes.size === 0) throw error
-      later = error
+      const outcomes = await commit(chosen)
+      // The commit has the first ones only if they are large.
+      const committed = chosen.slice(0, outcomes.length)
+      return batch.map((write) => {
+        const index = committed.indexOf(write)
+        return index === -1 ? failure : outcomes[index]
+      })
     } finally {
       end()
     }
-    // What failed later may be stored: a failed sync, unlike a full disk, does not tell.
-    const toOutcome = (write: SqliteWrite) => (rest.includes(write) ? later : failure)
-    return batch.map((write) => (outcomes.has(write) ? outcomes.get(write) : toOutcome(write)))
   }
 }

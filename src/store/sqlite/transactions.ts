@@ -1,100 +1,38 @@
 import type { DatabaseSync } from 'node:sqlite'
-import {
-  apply,
-  type Change,
-  type Outcome,
-  type RecordedChanges,
-  recordChanges,
-} from '../changes.ts'
-import type { TokenRecord, TokenUse } from '../store.ts'
+import { apply, type Change, type RecordedChanges, recordChanges } from '../changes.ts'
 import { isBusy, toCommitFailure, toRefusal } from './failures.ts'
 import { buildJournalStatements } from './journal.ts'
 import { buildPlantStatements } from './plants.ts'
 import { buildReceiverStatements } from './receivers.ts'
 import { buildTokenStatements } from './tokens.ts'
 
-/** Every write to SQLite: changes of plants, and writes that PostgreSQL does not batch. */
-export type SqliteChange = Change | OwnChange
+/** Every write to SQLite: changes of plants, and calls of other writes. */
+export type SqliteChange = Change | Call
 
-type OwnChange =
-  | ForgetKeys
-  | TrimJournal
-  | DropChanges
-  | AddToken
-  | AddFirstToken
-  | RevokeToken
-  | DeleteTokens
-  | NoteTokenUses
-  | WriteReceivers
-
-interface ForgetKeys {
-  readonly kind: 'forget keys'
-  readonly usedBefore: number
-}
-
-interface TrimJournal {
-  readonly kind: 'trim journal'
-  readonly before: number
-}
-
-interface DropChanges {
-  readonly kind: 'drop changes'
-  readonly first: number
-  readonly bytes: number
-}
-
-interface AddToken {
-  readonly kind: 'add token'
-  readonly token: TokenRecord
-}
-
-interface AddFirstToken {
-  readonly kind: 'add first token'
-  readonly token: TokenRecord
-}
-
-interface RevokeToken {
-  readonly kind: 'revoke token'
-  readonly id: string
-  readonly at: number
-}
-
-interface DeleteTokens {
-  readonly kind: 'delete tokens'
-  readonly ids: readonly string[]
-}
-
-interface NoteTokenUses {
-  readonly kind: 'note token uses'
-  readonly uses: readonly TokenUse[]
-}
-
-export type ReceiverWrites = Statements['receivers']['writes']
-
-/** A write to receivers, by name and arguments. */
-interface WriteReceivers {
-  readonly kind: 'write receivers'
-  readonly write: keyof ReceiverWrites
+/** A write that changes no plant, by its name and arguments: plain data, as a change is. */
+export interface Call {
+  readonly kind: 'call'
+  readonly name: keyof Writes
   readonly args: readonly unknown[]
 }
 
-/** The outcome of a change. */
-export type SqliteOutcome<One extends SqliteChange> = One extends Change
-  ? Outcome<One>
-  : One extends OwnChange
-    ? ReturnType<(typeof ownAppliers)[One['kind']]>
-    : never
-
 /** The prepared statements of one connection. */
 export type Statements = ReturnType<typeof buildStatements>
+export type Writes = Statements['writes']
 
 export function buildStatements(db: DatabaseSync) {
-  return {
-    plants: buildPlantStatements(db),
-    tokens: buildTokenStatements(db),
-    receivers: buildReceiverStatements(db),
-    journal: buildJournalStatements(db),
+  const plants = buildPlantStatements(db)
+  const tokens = buildTokenStatements(db)
+  const receivers = buildReceiverStatements(db)
+  const journal = buildJournalStatements(db)
+  const writes = {
+    forgetKeys: plants.forgetKeys,
+    trimJournal: journal.trim,
+    dropChanges: journal.drop,
+    ...tokens.writes,
+    ...receivers.writes,
   }
+  return { plants, tokens, receivers, journal, writes }
 }
 
 /** One outcome for each change, and how long the transaction took. */
@@ -184,15 +122,15 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
 }
 
 function applyTo(
-  statements: Statements,
+  { plants, writes }: Statements,
   recorder: RecordedChanges | undefined,
   change: SqliteChange,
 ): unknown {
-  if (!isOwn(change)) {
-    return recorder === undefined ? apply(statements.plants.rows, change) : recorder.apply(change)
+  if (change.kind !== 'call') {
+    return recorder === undefined ? apply(plants.rows, change) : recorder.apply(change)
   }
-  const applyOne: (statements: Statements, change: never) => unknown = ownAppliers[change.kind]
-  return applyOne(statements, change as never)
+  const run: (...args: never[]) => unknown = writes[change.name]
+  return run(...(change.args as never[]))
 }
 
 /**
@@ -200,27 +138,6 @@ function applyTo(
  * power cut loses those since the last synced commit, and the deliveries are repeated.
  */
 export function isRepeatable(change: SqliteChange): boolean {
-  return change.kind === 'write receivers' && (change.write === 'take' || change.write === 'save')
-}
-
-/** Whether a write changes no plant. */
-export function isOwn(change: SqliteChange): change is OwnChange {
-  return change.kind in ownAppliers
-}
-
-const ownAppliers = {
-  'forget keys': ({ plants }: Statements, change: ForgetKeys) =>
-    plants.forgetKeys(change.usedBefore),
-  'trim journal': ({ journal }: Statements, { before }: TrimJournal) => journal.trim(before),
-  'drop changes': ({ journal }: Statements, { first, bytes }: DropChanges) =>
-    journal.drop(first, bytes),
-  'add token': ({ tokens }: Statements, { token }: AddToken) => tokens.add(token),
-  'add first token': ({ tokens }: Statements, { token }: AddFirstToken) => tokens.addFirst(token),
-  'revoke token': ({ tokens }: Statements, { id, at }: RevokeToken) => tokens.revoke(id, at),
-  'delete tokens': ({ tokens }: Statements, { ids }: DeleteTokens) => tokens.delete(ids),
-  'note token uses': ({ tokens }: Statements, { uses }: NoteTokenUses) => tokens.noteUses(uses),
-  'write receivers'({ receivers }: Statements, { write, args }: WriteReceivers): unknown {
-    const run: (...args: never[]) => unknown = receivers.writes[write]
-    return run(...(args as never[]))
-  },
+  if (change.kind !== 'call') return false
+  return change.name === 'takeDeliveries' || change.name === 'saveOutcomes'
 }
