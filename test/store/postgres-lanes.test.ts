@@ -20,9 +20,14 @@ async function openStore(answerTimeoutMs: number) {
 }
 
 /** Makes every statement on a table wait until the lock is released or the test ends. */
-async function lock(url: string, table: 'journal' | 'plants' | 'tokens') {
+function lock(url: string, table: 'journal' | 'plants' | 'tokens') {
+  return holdOpen(url, `LOCK TABLE plant_store.${table} IN ACCESS EXCLUSIVE MODE`)
+}
+
+/** Runs a statement in a transaction that is open until it is released or the test ends. */
+async function holdOpen(url: string, statement: string) {
   const client = await openClient(url)
-  await client.query(`BEGIN; LOCK TABLE plant_store.${table} IN ACCESS EXCLUSIVE MODE`)
+  await client.query(`BEGIN; ${statement}`)
   const release = runOnce(() => client.end())
   releaseAfterTest(release)
   return { release }
@@ -109,6 +114,23 @@ describe('a small write of PostgreSQL', () => {
     await tokens.release()
     assert.equal(await store.revokeToken('one', 7), 'revoked before')
     assert.equal((await store.findToken(token.hash))?.revokedAt, 5)
+  })
+})
+
+describe('the lease of a receiver whose row is locked', () => {
+  it('is renewed after the lock, and meanwhile given to nobody else', async () => {
+    const { url, store } = await openStore(60_000)
+    const other = await openPostgresStore(url)
+    await store.receivers.add(newReceiver())
+    const held = await store.receivers.claim('one', 600_000)
+    const row = await holdOpen(url, 'SELECT FROM plant_store.receivers FOR UPDATE')
+    const renewed = store.receivers.claim('one', 600_000)
+    await untilWaiting(url, 1)
+    // For a lease this short, the one that is held seems to end too far in the future.
+    assert.deepEqual(await other.receivers.claim('two', 1), [])
+    await row.release()
+    assert.deepEqual(await renewed, held)
+    assert.equal(held.length, 1)
   })
 })
 

@@ -64,20 +64,24 @@ export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
       }),
 
     // Uses the clock of the database, which all processes share. A lease that ends too far in the
-    // future was claimed before that clock was set back.
+    // future was claimed before that clock was set back. Only leases of others are skipped while
+    // their row is locked: one of its own that is missing would count as lost.
     claim: (owner, leaseMs) =>
       write(async (sql) => {
         const rows = await sql<{ id: string; lease_epoch: string }[]>`
           WITH clock AS (
             SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000::numeric)::bigint AS now),
-          free AS (SELECT id, now FROM plant_store.receivers, clock
-            WHERE state = 'active' AND (lease_owner IS NULL OR lease_owner = ${owner}
-              OR lease_until <= now OR lease_until > now + 2 * ${leaseMs}::bigint)
+          free AS (SELECT id FROM plant_store.receivers, clock
+            WHERE state = 'active' AND lease_owner IS DISTINCT FROM ${owner}
+              AND (lease_owner IS NULL OR lease_until <= now
+                OR lease_until > now + 2 * ${leaseMs}::bigint)
             ORDER BY id FOR UPDATE OF receivers SKIP LOCKED)
           UPDATE plant_store.receivers SET lease_owner = ${owner},
             lease_until = now + ${leaseMs}::bigint,
             lease_epoch = lease_epoch + (lease_owner IS DISTINCT FROM ${owner})::int
-          FROM free WHERE receivers.id = free.id RETURNING receivers.id, lease_epoch`
+          FROM clock
+          WHERE state = 'active' AND (lease_owner = ${owner} OR id IN (SELECT id FROM free))
+          RETURNING id, lease_epoch`
         return rows.map(({ id, lease_epoch }) => ({ id, epoch: Number(lease_epoch) }))
       }),
 
