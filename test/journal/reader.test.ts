@@ -218,10 +218,14 @@ for (const engine of engines) {
       const store = await open()
       let isAway = false
       let failures = 0
+      let reads = 0
       const reader = buildReader({
         ...store,
         async readJournal(...asked) {
-          if (!isAway) return store.readJournal(...asked)
+          if (!isAway) {
+            reads++
+            return store.readJournal(...asked).finally(() => reads--)
+          }
           failures++
           throw new Error('away')
         },
@@ -230,6 +234,7 @@ for (const engine of engines) {
       await store.createPlant({ id: 1n, name: 'x' })
       await waitUntil(() => live.events.length === 1, 'the first change has come')
       isAway = true
+      await waitUntil(() => reads === 0, 'no read can find the next change')
       await store.createPlant({ id: 2n, name: 'x' })
       // One after the commit and one after a poll of the store may fail: the third is a retry.
       await waitUntil(() => failures > 2, 'the failed read is repeated')

@@ -98,6 +98,8 @@ export async function readJournal(
 ): Promise<JournalPage | 'gone' | 'off'> {
   const from = after === 'oldest' ? after : toCursor(after)
   if (from === undefined) return 'gone'
+  // The first page of a process would have to be read again.
+  if (from === 'oldest' && horizon.last() === undefined) await horizon.settle(sql)
   for (let polls = 1; ; ) {
     const settledBefore = horizon.last()
     const rows = await selectRows(sql, from, limit)
