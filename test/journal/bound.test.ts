@@ -115,7 +115,8 @@ describe('the bound of the journal on PostgreSQL', () => {
     releaseAfterTest(() => other.end())
     await other.query(`BEGIN; DELETE FROM plant_store.journal WHERE seq <= ${first + 5}`)
     const dropping = store.dropChanges(first, 500)
-    const waiting = `SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`
+    const waiting = `SELECT FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event = 'transactionid'`
     await waitUntil(async () => (await query(url, waiting)).length > 0, 'the drop waits')
     await other.query('COMMIT')
     assert.equal(await dropping, 0)

@@ -88,7 +88,8 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
 
   /** Resolves when a change waits for that of the writer. */
   function untilWaiting(url: string): Promise<void> {
-    const waiting = `SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`
+    const waiting = `SELECT FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event = 'transactionid'`
     return waitUntil(async () => (await query(url, waiting)).length > 0, 'a change waits')
   }
 

@@ -96,8 +96,10 @@ describe('a PostgreSQL with other defaults', () => {
     releaseAfterTest(() => blocker.end())
     await blocker.query('BEGIN; LOCK TABLE plant_store.plants IN ROW EXCLUSIVE MODE')
     const switching = openPostgresStore(url, { journaling: 'on' })
-    const countWaiting = async () =>
-      (await query(url, 'SELECT FROM pg_locks WHERE NOT granted')).length
+    // Other tests use the same server.
+    const waiting = `SELECT FROM pg_locks WHERE NOT granted
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+    const countWaiting = async () => (await query(url, waiting)).length
     await waitUntil(async () => (await countWaiting()) === 1, 'the switch waits')
     const replacing = store.replacePlant({ id: 1n, name: 'new' }, anyState)
     const creating = store.createPlant({ id: 2n, name: 'new' })
