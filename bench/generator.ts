@@ -108,7 +108,7 @@ function quantile(values: Float64Array, share: number): number {
 
 async function openConnections(port: number, count: number): Promise<Connection[]> {
   const idleMs = performance.now() - (usedAt.get(port) ?? 0)
-  if (idleMs > maxIdleMs) forget(port)
+  if (idleMs > maxIdleMs) disconnect(port)
   const pool = connections.get(port) ?? []
   connections.set(port, pool)
   const missing = Array.from({ length: Math.max(0, count - pool.length) })
@@ -149,9 +149,17 @@ function leave(port: number, connection: Connection): void {
 }
 
 /** Closes all connections to a port. */
-function forget(port: number): void {
+function disconnect(port: number): void {
   for (const { socket } of connections.get(port) ?? []) socket.removeAllListeners('close').destroy()
   connections.delete(port)
+}
+
+/** Forgets the system on a port: another one on the same port begins with the first ids. */
+function forget(port: number): void {
+  disconnect(port)
+  for (const known of [templates, counters]) {
+    for (const key of known.keys()) if (key.startsWith(`${port} `)) known.delete(key)
+  }
 }
 
 function findTemplate(port: number, pattern: Pattern): Template {

@@ -70,6 +70,32 @@ describe('the load generator of the benchmark', () => {
     await assert.rejects(run, /The load generator has ended/)
   })
 
+  it('begins with the first id for another system on the same port', async (t) => {
+    const ids: string[] = []
+    const server = createServer((socket) => {
+      socket.on('error', () => {})
+      socket.on('data', (bytes) => {
+        ids.push(/plants\/(\d+)/.exec(String(bytes))?.[1] ?? '')
+        socket.write(plain)
+      })
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const lab = openLab('short', () => {})
+    t.after(async () => {
+      await lab.close()
+      server.close()
+    })
+    const { port } = server.address() as AddressInfo
+    const fromSeven = { kind: 'next', first: 7 } as const
+    const pattern = { method: 'GET', path: '/plants/{id}', status: 200, ids: fromSeven } as const
+    const load = { port, connections: 1, cycle: [pattern], requests: 2 }
+    await lab.drive(load)
+    await lab.drive(load)
+    await lab.forget(port)
+    await lab.drive(load)
+    assert.deepEqual(ids, ['7', '8', '9', '10', '7', '8'])
+  })
+
   it('follows relative and absolute links to the next page', () => {
     const path = '/plants?after=7'
     assert.equal(toNextPath(`<${path}>; rel="next"`), path)
