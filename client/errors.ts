@@ -29,7 +29,7 @@ export class PlantStoreError extends Error {
 
 /**
  * The position in the journal is older than what the service keeps, or belongs to another store
- * (41000): list all plants again, then follow from there.
+ * (41000). Call `position`, list all plants, then follow from that position.
  */
 export class PositionGoneError extends PlantStoreError {
   constructor(message: string, known: Known = {}) {

@@ -23,8 +23,8 @@ export const errors = {
   40800: 'The request was not complete in time.',
   40900: 'A plant with this id already exists.',
   41000:
-    'The position in the journal is older than what is kept, or of another store. List the ' +
-    'plants again, then follow from `latest`.',
+    'The position is no longer kept, or belongs to another store. Start again: request ' +
+    '`after=latest`, list all plants, then follow the `Link` of the first response.',
   41200: 'The precondition in `If-Match` or `If-None-Match` does not hold.',
   41300:
     'The body, or a line of an import, is larger than 1 MiB, or the body comes in too many small ' +

@@ -109,8 +109,8 @@ export const operations = {
     scope: 'metrics:read',
     summary: 'Read the metrics',
     description:
-      'Returns what the service counts and measures, for Prometheus and for what reads its ' +
-      'formats. It is answered even while writes are refused.',
+      'Returns what the service counts and measures, in formats of Prometheus. It is answered even ' +
+      'while writes are refused.',
     isServedUnderLoad: true,
     parameters: [],
     successes: {
@@ -155,9 +155,9 @@ export const operations = {
     scope: 'plants:read',
     summary: 'Follow changes',
     description:
-      'Returns every create, replace and delete that succeeded, oldest first, each once. Ask ' +
-      '`after=latest` for the `Link`, list all plants, then follow that `Link`, to have a copy ' +
-      'without a gap. With `Accept: text/event-stream` the response never ends.',
+      'Returns every create, replace and delete that succeeded, oldest first, each once. For a copy ' +
+      'without a gap, request `after=latest`, list all plants, then follow the `Link` of the first ' +
+      'response. With `Accept: text/event-stream` the response never ends.',
     parameters: ['eventLimit', 'position', 'Last-Event-ID'],
     successes: {
       200: {
@@ -217,11 +217,15 @@ function describeImport<const Name extends Format>(format: Name) {
       'Stores the plants of a file of any length, which may be gzipped (`Content-Encoding: ' +
       'gzip`). An import is not one transaction: lines that were read before a failure stay, and ' +
       'the same file sent again finds them there. A line that is refused is listed in the report ' +
-      'and does not end the import. At most 4 imports run at a time (50300), each for at most 10 ' +
-      'minutes.',
+      'and does not end the import, unless there are 100,000. At most 4 imports run at a time, 2 of ' +
+      'a token (50300), each for at most 10 minutes.',
     body: { ...formats[format], format },
     successes: {
-      200: { description: 'The whole file was read.', body: json(ImportReport), headers: [] },
+      200: {
+        description: 'The file was read, up to `endedAtLine` if that is given.',
+        body: json(ImportReport),
+        headers: [],
+      },
     },
   } as const
 }

@@ -171,7 +171,7 @@ export const Events = {
   type: 'array',
   items: Event,
   title: 'Events',
-  description: 'Changes in the order of their commits.',
+  description: 'Changes, oldest first, in the same order for every client.',
   maxItems: pageLimits.max,
 } as const satisfies ArrayShape
 
@@ -201,7 +201,7 @@ const RefusedLine = {
     error: { ...ErrorBody.properties.error, examples: [40900] },
     message: {
       ...ErrorBody.properties.message,
-      examples: ['A plant with the id 1 exists. It was not changed.'],
+      examples: ['The store has a plant with this id and different content, which was kept.'],
     },
   },
   title: 'RefusedLine',

@@ -267,7 +267,7 @@ function toStart({
 function gone(): Failure {
   return new Failure(
     41000,
-    'This position is no longer kept, or belongs to another store. List the plants again, then follow from latest.',
+    'This position is no longer kept, or belongs to another store. Start again: request after=latest, list all plants, then follow the Link of the first answer.',
   )
 }
 
