@@ -68,13 +68,13 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
     .addHelpText('after', environmentHelp)
 
   add('ready', async () => (await import('./ready.ts')).askReadiness)
-    .description('ask a running service whether it is ready; ends with 0 or 1')
+    .description('ask a running service whether it is ready; exits with 0 or 1')
     .option('--url <address>', 'its address (from HOST and PORT)')
     .option('--wait <time>', 'how long to wait for that, such as 30s (0s)')
     .option('--pid <id>', 'its process: stop waiting once it has ended')
 
   add('conformance', async () => (await import('./conformance.ts')).testConformance)
-    .description('test whether any server keeps the promises of the API; ends with 0 or 1')
+    .description('test whether any server keeps the promises of the API; exits with 0 or 1')
     .argument('<url>', 'the address of the server')
     .addOption(
       new Option(
@@ -103,7 +103,7 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
 
   program
     .command('licenses')
-    .description('print the licences of the program and of all that comes with it')
+    .description('print the licences of the program and of everything inside')
     .action(async () => (await import('./licenses.ts')).printLicenses(terminal))
 }
 
@@ -134,7 +134,7 @@ function addTokenCommands(program: Command, env: Environment, terminal: Terminal
 }
 
 function addWebhookCommands(program: Command, env: Environment, terminal: Terminal): void {
-  const webhook = program.command('webhook').description('tell other services about new plants')
+  const webhook = program.command('webhook').description('send changes to other services')
   const add = addTo(webhook, env, terminal, databaseFlag)
 
   add('add', async () => (await import('./webhooks.ts')).addReceiver)
@@ -229,11 +229,11 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
     .option(...quietFlag)
 
   add('check', async () => (await import('./stores.ts')).checkStore)
-    .description('examine the store and say what to do; ends with 1 if there is anything')
+    .description('check the store and say what to do; exits with 1 if it finds a problem')
     .option(...jsonFlag)
 
   add('log', async () => (await import('./log.ts')).showLog)
-    .description('show who changed which plant, from the journal')
+    .description('show which token changed which plant, from the journal')
     .option('--plant <id>', 'only changes of this plant')
     .option('--token <id>', 'only changes by this token, as "token list" shows it')
     .option('--since <time>', 'only changes of the last 30m, 2h, 7d and so on')
@@ -253,7 +253,7 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
     })
 
   addOther('follow', async () => (await import('./follow.ts')).follow)
-    .description('keep a store a true copy of a running service, until Ctrl-C')
+    .description('keep a store in sync with a running service, until Ctrl-C')
     .requiredOption('--from <address>', 'the service')
     .option('--token-file <file>', 'a file that holds a token for it (PLANT_STORE_TOKEN)')
     .requiredOption('--to <url>', 'sqlite:PATH or postgres://…: empty, or filled by this command')

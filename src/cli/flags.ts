@@ -54,8 +54,8 @@ Environment variables without a flag:
                      AUTH_AUDIENCE
   PGPASSWORD         the password for a postgres:// address without one;
                      PGPASSFILE names a file
-  PUBLIC_URL         the address that clients use, if it differs from the one
-                     that they send
+  PUBLIC_URL         the address that clients use; without it, Location and Link
+                     are relative
   CORS_ORIGIN        origins that may call from a browser: * (all) or a list
   TRUST_PROXY        number of trusted proxies in front, for client addresses in
                      the log (0)

@@ -32,7 +32,7 @@ const trimMs = 60_000
 const statusMs = { terminal: 1_000, lines: 60_000 }
 const wipe = '\r\u001b[K'
 
-/** Fills a store with the plants of a service, and keeps it true until a signal. */
+/** Fills a store with the plants of a service, and keeps it in sync until a signal. */
 export async function follow(
   flags: FollowFlags,
   { config, env, terminal }: Context,
@@ -126,7 +126,7 @@ function refuse(to: StoreLocation, why: string): CommandFailed {
 }
 
 function refuseSecond(to: StoreLocation): CommandFailed {
-  const message = `Another process keeps ${toName(to)} true, so this one has stopped.`
+  const message = `Another process writes to the copy ${toName(to)}, so this one has stopped.`
   return new CommandFailed(exitCodes.data, message)
 }
 

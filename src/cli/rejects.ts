@@ -161,7 +161,7 @@ function showRejects(progress: Progress): Rejects {
       count++
       if (count <= maxShown) progress.note(`line ${line}: ${reason}`)
       else if (count === maxShown + 1)
-        progress.note('More lines were rejected. Use --rejects FILE to keep them all.')
+        progress.note('More lines were rejected. Use --rejects FILE to keep them.')
     },
     async close() {},
   }

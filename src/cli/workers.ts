@@ -131,7 +131,7 @@ export function joinWorkers(collectOwn: Collect): Collect {
   return async () => {
     const metrics = await questions.ask(send, primaryTimeoutMs)
     if (metrics !== undefined) return metrics
-    throw new Failure(50301, 'The metrics of the other processes did not come in time.')
+    throw new Failure(50301, 'The metrics of the other processes did not arrive in time.')
   }
 }
 

@@ -100,7 +100,7 @@ for (const engine of engines) {
         return isOver
       }, 'one of them ends')
       const { exitCode, stderr } = await ended
-      assert.match(stderr, /^Another process keeps \S+ true, so this one has stopped\.$/m)
+      assert.match(stderr, /^Another process writes to the copy \S+, so this one has stopped\.$/m)
       assert.equal(exitCode, 65)
       await source.deletePlant(7n, {})
       await waitForCopy(source, copy)
