@@ -145,9 +145,9 @@ export class PlantStore {
   }
 
   /**
-   * Keeps a copy true, until the caller stops: a `reset`, a `plant` for each plant, the events that
-   * came meanwhile, `synced`, then events. With `after`, only events from there. If the service no
-   * longer keeps the position, it begins again with a `reset`.
+   * Keeps a copy in sync, until the caller stops: a `reset`, a `plant` for each plant, the events
+   * that came meanwhile, `synced`, then events. With `after`, only events from there. If the
+   * service no longer keeps the position, it begins again with a `reset`.
    */
   mirror(options: MirrorOptions = {}): AsyncIterableIterator<MirrorChange> {
     return mirrorPlants(this.#link, options)

@@ -132,6 +132,6 @@ export interface EventsOptions extends CallOptions {
 
 /** The options of a mirror. */
 export interface MirrorOptions extends CallOptions {
-  /** The position up to which your copy is true; absent, the mirror starts with all plants. */
+  /** The position up to which your copy is in sync; absent, the mirror starts with all plants. */
   readonly after?: string | undefined
 }

@@ -68,7 +68,7 @@ export function buildPages(parts: PageParts): Entry[] {
   }))
 }
 
-/** How many documents are kept, of 200 KiB each. Further hosts get one with a relative URL. */
+/** How many documents are kept, of about 90 KiB each. Further hosts get one with a relative URL. */
 const maxDocuments = 16
 
 /**

@@ -8,7 +8,7 @@ import { type Entry, type Reader, UnreadableFile } from './entry.ts'
 import { isDamagedGzip } from './gunzip.ts'
 import { type Line, type LineRule, readLines } from './lines.ts'
 
-/** Builds the reader of a format. Only CSV has a delimiter: a comma, unless one is given. */
+/** Builds the reader of a format. Without a delimiter, the header row of CSV shows it. */
 export function buildReader(format: Format, delimiter?: string): Reader {
   return format === 'csv' ? buildCsvReader(delimiter) : buildNdjsonReader()
 }

@@ -147,7 +147,7 @@ export const migrations: readonly string[] = [
      DROP CONSTRAINT deliveries_receiver_id_position_key,
      ALTER COLUMN place SET NOT NULL, ALTER COLUMN body SET NOT NULL,
      ADD PRIMARY KEY (receiver_id, place);`,
-  // The source of a copy, the position up to which it is true (none while it is filled), and the
+  // The source of a copy, the position up to which it is in sync (none while it is filled), and the
   // number of its writes, by which two processes notice each other.
   `CREATE TABLE plant_store.followed (source text, position text, revision bigint NOT NULL);
    INSERT INTO plant_store.followed VALUES (NULL, NULL, 0);`,

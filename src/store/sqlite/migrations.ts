@@ -117,7 +117,7 @@ export const migrations: readonly string[] = [
    UPDATE plants SET tag_key = to_tag_key(tag) WHERE octet_length(tag) > ${maxIndexedBytes};
    DROP INDEX plants_by_tag;
    CREATE INDEX plants_by_tag ON plants (coalesce(tag_key, tag)) WHERE tag IS NOT NULL;`,
-  // The source of a copy, the position up to which it is true (none while it is filled), and the
+  // The source of a copy, the position up to which it is in sync (none while it is filled), and the
   // number of its writes, by which two processes notice each other.
   `CREATE TABLE followed (source TEXT, position TEXT, revision INTEGER NOT NULL) STRICT;
    INSERT INTO followed VALUES (NULL, NULL, 0);`,
