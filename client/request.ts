@@ -167,8 +167,9 @@ function toErrorBody(text: string): { error?: number; message: string } {
 }
 
 /**
- * Waits before the next attempt, for a random time, longer than `Retry-After` asks for. Resolves to
- * whether there is one. A call with any number of retries waits for a minute at most.
+ * Waits before the next attempt: as long as `Retry-After` asks for, and a random time. Resolves to
+ * whether there is one. If it would be more than a minute, a call gives up, unless it has endless
+ * retries: then it waits for a minute.
  */
 export async function waitToRetry(
   { retries, onRetry }: Link,
