@@ -18,7 +18,7 @@ async function serveOnce(url: string, ...args: string[]): Promise<string> {
   return stdout + stderr
 }
 
-for (const engine of engines.filter(({ name }) => !name.includes('thread'))) {
+for (const engine of engines) {
   describe(`plant-store serve on ${engine.name}`, () => {
     const workers = engine.name === 'PostgreSQL' ? [[], ['--workers', '2']] : [[]]
     for (const args of workers) {

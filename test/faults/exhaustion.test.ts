@@ -15,6 +15,7 @@ import { type ServiceProcess, startProcess, token } from './lab/service-process.
 
 const program = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url))
 const connections = scale(100, 1_000)
+const attackers = scale(40, 1_000)
 /** How many others are connected before, and send one get after the other. */
 const clients = 20
 const authorization = `Authorization: Bearer ${token}\r\n`
@@ -60,14 +61,14 @@ describe('a service with a heap of 256 MB', () => {
   })
 
   for (const [title, attack] of Object.entries(attacks)) {
-    it(`serves others beside ${connections} connections with ${title}`, async (t) => {
+    it(`serves others beside ${attackers} connections with ${title}`, async (t) => {
       const headers = { Authorization: `Bearer ${token}` }
       const body = `{"id":${++id + 1_000},"name":"x"}`
       const json = { ...headers, 'Content-Type': 'application/json' }
       await call(service.url, { method: 'POST', path: '/plants', headers: json, body })
       const probe = startClients(clients, `${service.url}/plants/${id + 1_000}`, headers)
       await waitUntil(() => probe.count() >= clients, 'they are connected')
-      await gather(service.url, connections, attack)
+      await gather(service.url, attackers, attack)
       const attackedFrom = probe.count()
       const served = clients * scale(30, 300)
       await waitUntil(() => probe.count() >= attackedFrom + served, 'others are served')

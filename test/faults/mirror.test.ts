@@ -91,7 +91,7 @@ function startWriters(store: PlantStore) {
   }
 }
 
-for (const engine of engines.filter(({ name }) => /^(SQLite|PostgreSQL)$/.test(name))) {
+for (const engine of engines) {
   describe(`a mirror of a service on ${engine.name}`, () => {
     it('is the store at each position, beside writers, kills, cuts, trims and restores', async (test) => {
       const database = await engine.newUrl()

@@ -11,7 +11,7 @@ import { buildVolatileDisk, cuts } from './lab/volatile-disk.ts'
 
 const rounds = scale(1, 8)
 /** How many moments of a round get a power cut. Each kind of cut at a moment is a point. */
-const momentsPerRound = scale(20, 640)
+const momentsPerRound = scale(12, 640)
 /** Many writes make the service checkpoint its log while it runs, and not only at its end. */
 const fewWrites = scale(60, 150)
 const manyWrites = scale(60, 500)

@@ -12,7 +12,7 @@ import { scale } from './lab/scale.ts'
 import { startProcess, token } from './lab/service-process.ts'
 import { startWriters } from './lab/writers.ts'
 
-const lineCount = scale(6_000, 12_000)
+const lineCount = scale(3_000, 12_000)
 /** Half of the lines repeat ids with other names: the order of the lines decides. */
 const lines = Array.from({ length: lineCount }, (_, line) => {
   const id = line % 2 === 0 ? line : -(line % (lineCount / 4))

@@ -4,6 +4,7 @@ import {
   type IHttpRequest,
   type IHttpResponse,
 } from '@stoplight/prism-http'
+import { buildOpenApi } from '../../src/contract/openapi.ts'
 import type { Answer } from '../support/wire.ts'
 import { findOperation } from './document-answers.ts'
 
@@ -35,8 +36,10 @@ export interface Verdict {
 /** Judges a request, as it was sent, and its answer. */
 export type Judge = (sent: string, answer: Answer) => Verdict
 
-/** Builds the check of traffic against a document. */
-export async function buildDocumentCheck(document: object): Promise<Judge> {
+/** Builds the check of traffic against the document of the service. */
+export async function buildDocumentCheck(): Promise<Judge> {
+  // Parsed from its text, as any other reader has it.
+  const document = JSON.parse(JSON.stringify(buildOpenApi({ baseUrl: 'http://plants.test' })))
   const resources = await getHttpOperationsFromSpec(document)
   const resourceOf = new Map(resources.map((resource) => [resource.iid, resource]))
   return (sent, answer) => {

@@ -9,6 +9,7 @@ import {
   findOperation,
   listAnswers,
 } from './document-answers.ts'
+import { buildDocumentCheck, type Judge, type Verdict } from './document-check.ts'
 import { openScenarioServices, type PlayScenario, toText } from './scenario-services.ts'
 import type { Scenario } from './scenarios/scenario.ts'
 import { scenarios } from './scenarios.ts'
@@ -17,14 +18,17 @@ for (const engine of engines) {
   describe(`the service on ${engine.name}`, () => {
     const seenHeaders = new Set<string>()
     let play: PlayScenario
+    let judge: Judge
     before(async () => {
       play = await openScenarioServices(engine)
+      judge = await buildDocumentCheck()
     })
 
     async function run(scenario: Scenario): Promise<void> {
       const { service, sent, answer } = await play(scenario)
       check(answer, scenario, sent)
       assert.deepEqual(findHeaderFaults(findOperation(sent), answer), [])
+      checkDocumented(judge(sent, answer), sent, answer)
       for (const name of answer.headers.keys()) seenHeaders.add(name)
       if (scenario.fault === 'bug') checkLog(service.log, answer)
     }
@@ -72,6 +76,15 @@ function checkError(body: string, error: number): void {
   assert.deepEqual(Object.keys(content), ['error', 'message'])
   assert.equal(content.error, error)
   assert.match(content.message, /^[A-Z].*\.$/)
+}
+
+/** Web pages, OPTIONS, unknown paths and broken requests are outside of the document. */
+function checkDocumented({ operationId, complaints }: Verdict, sent: string, answer: Answer): void {
+  assert.deepEqual(complaints, [])
+  if (operationId !== undefined) return
+  const isWebPage = /^(GET|HEAD) \/(docs|assets\/.*|openapi\.json)?[ ?]/.test(sent)
+  const known = [204, 400, 404, 405, 408, 414, 417, 431, 503, 505]
+  assert.ok(isWebPage || known.includes(answer.status), String(answer.status))
 }
 
 /** An answer never tells the cause of a bug; the log has it, under the id of the request. */
