@@ -1,4 +1,3 @@
-import type { PlantStoreError } from './errors.ts'
 import { parse } from './json.ts'
 import { type Answer, toFailure } from './request.ts'
 import type { PlantState, StoredPlant } from './types.ts'
@@ -37,17 +36,13 @@ export function pickPlant({
   return { id, name, tag }
 }
 
-/**
- * Reads an answer that must have one of these statuses. Any other answer is thrown, caused by the
- * attempt before it whose answer was lost, if any.
- */
+/** Reads an answer that must have one of these statuses. Any other answer is thrown. */
 export function readAs<Result>(
   answer: Answer,
   statuses: readonly number[],
   toResult: () => Result,
-  lost?: PlantStoreError,
 ): Result {
-  if (!statuses.includes(answer.status)) throw toFailure(answer, lost)
+  if (!statuses.includes(answer.status)) throw toFailure(answer)
   try {
     return toResult()
   } catch (cause) {

@@ -6,6 +6,8 @@ import type { ImportOptions, ImportReport, NewPlant, Refusal } from './types.ts'
 
 /** A part is small enough to be kept for a retry, and large enough to share its transactions. */
 const partCharacters = 1024 * 1024
+/** The service ends an import that has refused 100,000 lines, and would drop the rest of a part. */
+const partLines = 50_000
 const maxRefused = 1_000
 
 /**
@@ -34,7 +36,7 @@ export async function importPlants(
     const line = toLine(plant, report.lines + part.length + 1)
     part.push(line)
     characters += line.length
-    if (characters >= partCharacters) await send()
+    if (characters >= partCharacters || part.length >= partLines) await send()
   }
   if (part.length > 0) await send()
   return report
@@ -91,7 +93,7 @@ function importPart(
       mediaType: 'application/x-ndjson',
     },
     signal,
-    read: (answer, lost) => readAs(answer, [200], () => readReport(answer.text), lost),
+    read: (answer) => readAs(answer, [200], () => readReport(answer.text)),
   })
 }
 

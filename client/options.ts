@@ -70,7 +70,8 @@ function toBaseUrl(address: string | URL): string {
     'url must be the http or https address of a service, such as http://127.0.0.1:3000, ' +
       'without credentials, query or fragment.',
   )
-  return url.href.replace(/\/+$/, '')
+  // `href` may end in a `?` or `#` with nothing after it.
+  return (url.origin + url.pathname).replace(/\/+$/, '')
 }
 
 function requireWithin(name: string, value: number, least: number, most: number): void {

@@ -2,7 +2,7 @@ import { readPlant, readPlants } from './answers.ts'
 import { PlantStoreError } from './errors.ts'
 import { requireId, toPlantJson } from './json.ts'
 import type { Link } from './options.ts'
-import { type Answer, run, toFailure } from './request.ts'
+import { type Answer, run, toFailure, toUnknown } from './request.ts'
 import type {
   DeleteOptions,
   ListOptions,
@@ -37,7 +37,7 @@ async function getAfter(
     return await getPlant(link, id, signal)
   } catch (cause) {
     signal?.throwIfAborted()
-    throw new PlantStoreError(lost.message, { ...lost, cause })
+    throw toUnknown(lost, cause)
   }
 }
 
@@ -53,7 +53,8 @@ export function replacePlant(
   async function look(lost: PlantStoreError) {
     const current = await getAfter(lost, link, id, signal)
     const isWritten = current?.name === plant.name && current.tag === plant.tag
-    if (current !== undefined && isWritten && !isNamed(current, ifMatch)) {
+    const isOld = [ifMatch, ifNoneMatch].some((named) => isNamed(current, named))
+    if (current !== undefined && isWritten && !isOld) {
       return { ...current, created: ifNoneMatch === '*' }
     }
     requireUntouched(current, options, lost)

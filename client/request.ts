@@ -31,8 +31,6 @@ export interface Call<Result> {
 
 /** The service, or a proxy in front of it, could not serve the request. */
 const retriedStatuses = [429, 502, 503, 504]
-/** These answers say that nothing was stored. After the others, something may be. */
-const refusedStatuses = [429, 503]
 /** A call never waits longer than this for its next attempt, whatever the service asks for. */
 const maxPauseMs = 60_000
 
@@ -42,15 +40,36 @@ export async function run<Result>(link: Link, call: Call<Result>): Promise<Resul
   for (let retry = 0; ; retry++) {
     const answer = await attempt(link, call.request, call.signal)
     const failure = toRetried(answer)
-    if (failure === undefined) return call.read(answer as Answer, lost)
-    const wasRefused = refusedStatuses.includes(failure.status ?? 0)
-    if (call.request.method !== 'GET' && !wasRefused) lost = failure
+    if (failure === undefined) {
+      const final = answer as Answer
+      if (lost && !judgesWrite(final)) throw toUnknown(lost, toFailure(final))
+      return call.read(final, lost)
+    }
+    if (call.request.method !== 'GET' && !isRefusal(failure)) lost = failure
     const isRetried = await waitToRetry(link, answer, failure, retry, call.signal)
     // A refusal would say that nothing was stored.
     if (!isRetried) throw lost ?? failure
     const found = lost && (await call.look?.(lost))
     if (found !== undefined) return found
   }
+}
+
+/**
+ * Whether a retried answer says that nothing was stored. After the others, something may be: a
+ * proxy may answer 503 although it has passed the request on.
+ */
+function isRefusal({ status, error }: PlantStoreError): boolean {
+  return status === 429 || (status === 503 && error !== undefined)
+}
+
+/** Whether a final answer is about the write itself, not about the token or the service. */
+function judgesWrite({ status }: Answer): boolean {
+  return status < 500 && status !== 401 && status !== 403
+}
+
+/** The failure of a call whose answer was lost, and which could not find out what became of it. */
+export function toUnknown(lost: PlantStoreError, cause: unknown): PlantStoreError {
+  return new PlantStoreError(lost.message, { ...lost, cause })
 }
 
 /** Sends a request once. Rejects with the reason of the caller's signal if that aborts. */

@@ -47,6 +47,7 @@ export function openHttpTarget(service: Service, rule: ConflictRule, stop: Abort
   })
 
   async function send(plants: readonly NewPlant[]): Promise<ImportReport> {
+    let lost: PlantStoreError | undefined
     for (;;) {
       const client = isReached ? later : first
       const { signal } = controller
@@ -55,9 +56,15 @@ export function openHttpTarget(service: Service, rule: ConflictRule, stop: Abort
       } catch (error) {
         if (!(error instanceof PlantStoreError)) throw error
         const isLost = error.status === undefined || error.status >= 500
-        if (client === first && isReached && isLost) continue
+        if (client === first && isReached && isLost && !(error.cause instanceof PlantStoreError)) {
+          lost = error
+          continue
+        }
         // A rate-limited request has not failed, however often that happens.
-        if (error.status !== 429 || stop.aborted) throw explainService(error, url)
+        if (error.status !== 429 || stop.aborted) {
+          const failure = lost && new PlantStoreError(lost.message, { cause: error })
+          throw explainService(failure ?? error, url)
+        }
         await sleep(limitedPauseMs, undefined, { signal: controller.signal })
       }
     }

@@ -63,11 +63,12 @@ export function openClient(options: PlantStoreOptions, urlFlag = 'url'): PlantSt
 /** Why a service failed a command. Returns an error that is not of the client as it is. */
 export function explainService(failure: unknown, url: string): unknown {
   if (!(failure instanceof PlantStoreError)) return failure
-  const { status, error } = failure
-  const message = failure.message.slice(0, maxMessageCharacters)
+  // The client throws a lost answer, after which plants may be stored, with the last one as cause.
+  const last = failure.cause instanceof PlantStoreError ? failure.cause : failure
+  const { status, error } = last
+  const message = last.message.slice(0, maxMessageCharacters)
   if (status === 401 || status === 403) {
-    // An attempt before this one may have stored plants, if its answer was lost.
-    const isFirst = error !== undefined && failure.cause === undefined
+    const isFirst = error !== undefined && last === failure
     return new CommandFailed(
       exitCodes.noPermission,
       `The service rejected the token: ${message}`,

@@ -235,19 +235,21 @@ describe('plant-store import --url', () => {
     assert.equal(exitCode, 77)
   })
 
-  it('does not say that nothing is stored when an answer was lost before the rejection', async () => {
-    let requests = 0
-    const url = await startStranger((request, response) => {
-      requests++
-      request.resume()
-      if (requests === 1) response.destroy()
-      else response.writeHead(401).end(JSON.stringify({ error: 40101, message: 'Unknown.' }))
+  for (const lost of [1, 3]) {
+    it(`does not say that nothing is stored when ${lost} answers were lost before the rejection`, async () => {
+      let requests = 0
+      const url = await startStranger((request, response) => {
+        requests++
+        request.resume()
+        if (requests <= lost) response.destroy()
+        else response.writeHead(401).end(JSON.stringify({ error: 40101, message: 'Unknown.' }))
+      })
+      const { exitCode, stderr } = await importInto(url, three)
+      assert.match(
+        stderr,
+        /^The service rejected the token: Unknown\. Lines 1 to 3 may or may not be/,
+      )
+      assert.equal(exitCode, 77)
     })
-    const { exitCode, stderr } = await importInto(url, three)
-    assert.match(
-      stderr,
-      /^The service rejected the token: Unknown\. Lines 1 to 3 may or may not be/,
-    )
-    assert.equal(exitCode, 77)
-  })
+  }
 })

@@ -311,9 +311,10 @@ describe('the options of a client', () => {
       asked.push(String(input))
       return new Response('{"error":40401,"message":"x"}', { status: 404 })
     }
-    for (const url of ['http://h/api', 'http://h/api/', new URL('http://h/api//')]) {
+    const same = ['http://h/api', 'http://h/api/', 'http://h/api/#', 'http://h/api?']
+    for (const url of [...same, new URL('http://h/api//')]) {
       await new PlantStore({ url, token: 'x', fetch }).get(1n)
     }
-    assert.deepEqual(asked, Array(3).fill('http://h/api/plants/1'))
+    assert.deepEqual(asked, Array(5).fill('http://h/api/plants/1'))
   })
 })

@@ -74,6 +74,16 @@ describe('importPlants', () => {
     )
   })
 
+  it('stores a plant that follows more refused ones than one request may have', async () => {
+    const nameless = { id: 1n } as NewPlant
+    const count = 110_000
+    const last = { id: 2n ** 60n, name: 'last' }
+    const report = await store.importPlants([...Array(count).fill(nameless), last])
+    const { lines, stored, invalid } = report
+    assert.deepEqual({ lines, stored, invalid }, { lines: count + 1, stored: 1, invalid: count })
+    assert.equal((await store.get(last.id))?.name, 'last')
+  })
+
   for (const [onConflict, count, name] of [
     ['fail', { conflicts: 1, refusedInAll: 1 }, 'old'],
     ['skip', { skipped: 1 }, 'old'],

@@ -178,28 +178,71 @@ describe('a client behind a network that loses connections', () => {
     )
   })
 
+  it('looks at the plant after a 503 of a proxy, which may have passed the write on', async () => {
+    const id = newId()
+    await direct.create({ id, name: '1' })
+    let isPassedOn = false
+    const store = new PlantStore({
+      url: service.url,
+      token: operatorToken,
+      async fetch(input, init) {
+        const response = await fetch(input, init)
+        if (init?.method !== 'PUT' || isPassedOn) return response
+        isPassedOn = true
+        return new Response('upstream connect error or disconnect/reset', { status: 503 })
+      },
+    })
+    const updated = await store.update(id, ({ name }) => ({ name: `${name}0` }))
+    assert.equal(updated?.name, '10')
+    assert.deepEqual(updated, await direct.get(id))
+  })
+
+  it('does not take a state that it must keep for the one that it wrote', async () => {
+    const id = newId()
+    const { etag: ifNoneMatch } = await direct.create({ id, name: 'same' })
+    const { store } = await openStore(once('PUT', 'before sending'))
+    const call = store.replace(id, { name: 'same' }, { ifNoneMatch })
+    await assert.rejects(call, { error: 41200 })
+  })
+
   const writes: [name: string, send: (store: PlantStore) => Promise<unknown>][] = [
     ['create', (store) => store.create({ id: 1n, name: 'x' })],
     ['replace', (store) => store.replace(1n, { name: 'x' })],
     ['delete', (store) => store.delete(1n)],
     ['importPlants', (store) => store.importPlants([{ id: 1n, name: 'x' }])],
   ]
+  const refusals: [status: number, error: number][] = [
+    [503, 50300],
+    [401, 40102],
+    [403, 40300],
+    [500, 50000],
+    [507, 50700],
+  ]
   for (const [name, send] of writes) {
-    it(`does not say that ${name} was refused if an earlier attempt may have succeeded`, async () => {
-      const refusal = { error: 50300, message: 'Too many changes wait.' }
-      const server = await openScriptedServer(
-        (request) => request.socket.destroy(),
-        answer(503, refusal, { 'Retry-After': '0' }),
-      )
-      const store = new PlantStore({ url: server.url, token: operatorToken, retries: 2 })
-      await assert.rejects(send(store), {
-        status: undefined,
-        error: undefined,
-        message: /was lost/,
+    for (const [status, error] of refusals) {
+      it(`does not say that ${name} was refused with ${error} if an earlier attempt may have succeeded`, async () => {
+        const refusal = { error, message: 'A sentence.' }
+        const server = await openScriptedServer(
+          (request) => request.socket.destroy(),
+          answer(status, refusal, { 'Retry-After': '0' }),
+        )
+        const store = new PlantStore({ url: server.url, token: operatorToken, retries: 2 })
+        await assert.rejects(send(store), {
+          status: undefined,
+          error: undefined,
+          message: /was lost/,
+        })
+        await assert.rejects(store.get(1n), { status, ...refusal })
       })
-      await assert.rejects(store.get(1n), { status: 503, ...refusal })
-    })
+    }
   }
+
+  it('says that a create was refused after a lost answer if the plant is the reason', async () => {
+    const id = newId()
+    await direct.create({ id, name: 'other' })
+    const { store } = await openStore(once('POST', 'before the answer'))
+    await assert.rejects(store.create({ id, name: 'x' }), { error: 40900 })
+  })
 
   it('says that nothing listens, and tells onRetry of each attempt that is made again', async () => {
     const server = await openScriptedServer((request) => request.socket.destroy())
