@@ -12,9 +12,10 @@ import { expired, type Grant } from './grant.ts'
  * JSON Web Tokens of one issuer, verified by `jose`. It is loaded only where an issuer is set.
  *
  * Keys. The address of the key set comes from OpenID discovery and is kept until it fails. Keys are
- * fetched at the start, without delaying it, then every 10 minutes, and for a token with an unknown
- * key at most once a minute. Until the first fetch succeeds, there is one every 5 s. Only requests
- * with an unknown key wait for the issuer. Known keys stay valid while it is unreachable.
+ * fetched at the start, without delaying it, then every 10 minutes, or every minute while that
+ * fails, and for a token with an unknown key at most once a minute. Until the first fetch succeeds,
+ * there is one every 5 s. Only requests with an unknown key wait for the issuer. Known keys stay
+ * valid while it is unreachable.
  *
  * Grants. Verified tokens are cached in a map, by the end of their signature: V8 would take longer
  * to hash the whole token than SHA-256 does. A hit is then compared in full. When the keys change,
@@ -49,7 +50,8 @@ export interface IssuerOptions extends TrustedIssuer {
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA']
 const leewaySeconds = 30
 const renewMs = 10 * 60_000
-const unknownKeyMs = 60_000
+/** For a token with an unknown key, and after a fetch that failed. */
+const soonMs = 60_000
 const firstKeysMs = 5_000
 const maxWaiting = 1_000
 const maxDiscoveryBytes = 64 * 1024
@@ -142,7 +144,7 @@ export function openIssuer(options: IssuerOptions): Issuer {
   }
 
   async function waitForKeys(): Promise<void> {
-    if (fetching === undefined && performance.now() - fetchedAt < unknownKeyMs) return
+    if (fetching === undefined && performance.now() - fetchedAt < soonMs) return
     if (waiting >= maxWaiting) throw issuerAway(nextFetchSeconds())
     waiting++
     await fetchKeys()
@@ -151,7 +153,7 @@ export function openIssuer(options: IssuerOptions): Issuer {
 
   function nextFetchSeconds(): number {
     if (keys === undefined) return firstKeysMs / 1_000
-    return Math.max(1, Math.ceil((fetchedAt + unknownKeyMs - performance.now()) / 1_000))
+    return Math.max(1, Math.ceil((fetchedAt + soonMs - performance.now()) / 1_000))
   }
 
   async function verify(token: string): Promise<Grant> {
@@ -194,7 +196,8 @@ export function openIssuer(options: IssuerOptions): Issuer {
   fetchKeys()
   const stopFetching = repeat(
     async () => {
-      if (keys === undefined || performance.now() - fetchedAt >= renewMs) await fetchKeys()
+      const pauseMs = state === 'away' ? soonMs : renewMs
+      if (keys === undefined || performance.now() - fetchedAt >= pauseMs) await fetchKeys()
     },
     firstKeysMs,
     onAway,

@@ -469,6 +469,31 @@ describe('the keys of an issuer', () => {
     assert.equal(lines.length, 2)
   })
 
+  it('are withdrawn within about a minute after an outage of the issuer', async (t) => {
+    const [old, current] = [await newKey('ES256', 'old'), await newKey('ES256', 'current')]
+    const issuer = await startIssuer([old, current])
+    const service = await startTrusting(issuer)
+    const clock = stopClock(t)
+    const token = await issuer.sign(old)
+    issuer.answer = (_, response) => {
+      response.writeHead(500).end()
+      return true
+    }
+    clock.advance(60_000)
+    assert.equal(await numberFor(service, await issuer.sign(old, {}, { kid: 'x' })), 50302)
+    assert.equal(await numberFor(service, token), 40401)
+    issuer.keys.shift()
+    issuer.answer = () => false
+    clock.advance(60_000)
+    // No token with an unknown key asks for it.
+    const isGone = async () => {
+      clock.advance(10)
+      return (await numberFor(service, token)) === 40101
+    }
+    await waitUntil(isGone, 'the key is gone')
+    assert.equal(await numberFor(service, await issuer.sign(current)), 40401)
+  })
+
   const faults: [name: string, answer: TestIssuer['answer'], cause: RegExp][] = [
     ['hangs', () => true, /aborted/],
     [
