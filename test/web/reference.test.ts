@@ -6,7 +6,13 @@ import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import { browserMissing } from '../support/browser.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
 import { checkAccessibility, visit } from './visit.ts'
+
+// Imported by its URL, because the types of a browser are not those of this program.
+const { examples } = await import(
+  new URL('../../web/browser/reference/examples.ts', import.meta.url).href
+)
 
 const document = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'))
 interface Operation {
@@ -123,6 +129,34 @@ describe('the reference', { skip: browserMissing }, () => {
     assert.equal(await page.getByText('Enter a token.').count(), 0)
   })
 
+  it('takes the token of a link that is pasted into its tab', async () => {
+    const { page } = await visit(`${service.url}/docs`)
+    await page.getByLabel('Token').fill('typed before')
+    await page.evaluate(`location.hash = 'token=${operatorToken}'`)
+    await waitUntil(
+      async () => (await page.getByLabel('Token').inputValue()) === operatorToken,
+      'the field has the token',
+    )
+    assert.equal(page.url(), `${service.url}/docs`)
+  })
+
+  it('has an example of the client for any path of the service', () => {
+    const request = { method: 'GET', needsToken: true, path: '', headers: [], body: undefined }
+    const of = (operationId: string, url: string, values: object): string =>
+      examples.Client({ ...request, operationId, url, values })
+    const address = "url: 'https://h/plants', token"
+    assert.ok(of('listPlants', 'https://h/plants/plants', {}).includes(address))
+    assert.ok(of('getPlant', 'https://h/plants/plants/7', { id: '7' }).includes(address))
+    assert.ok(of('listEvents', 'https://h/plants/events?after=x', {}).includes(address))
+  })
+
+  it('has an example for curl that sends a body, and never a file', () => {
+    const request = { method: 'POST', needsToken: false, path: '', headers: [], values: {} }
+    const url = 'http://h/plants'
+    const text: string = examples.curl({ ...request, operationId: 'createPlant', url, body: '@x' })
+    assert.ok(text.endsWith("--data-raw '@x'"))
+  })
+
   it('offers to copy an example only where the browser can', async () => {
     const { page } = await visit(`${service.url}/docs`)
     const buttons = page.getByRole('button', { name: 'Copy' })
@@ -147,6 +181,9 @@ describe('the reference', { skip: browserMissing }, () => {
   })
 
   it('follows deep links, and lists the title of every operation', async () => {
+    const broken = await visit(`${service.url}/docs#100%`)
+    await broken.page.getByRole('button', { name: 'Try it' }).first().waitFor()
+    assert.deepEqual(broken.errors, [])
     const { page } = await visit(`${service.url}/docs#deletePlant-404`)
     await page.locator('[id="deletePlant-404"]').waitFor()
     assert.ok(await page.locator('[id="deletePlant-404"]').isVisible())

@@ -21,7 +21,7 @@ function toCurl({ method, url, needsToken, headers, body }: TypedRequest): strin
     `curl${flag ?? ` -X ${method}`} ${toShellWord(url)}`,
     ...(needsToken ? ['-H "Authorization: Bearer $TOKEN"'] : []),
     ...fields.map((field) => `-H ${field}`),
-    ...(body === undefined ? [] : [`--data-binary ${toShellWord(body)}`]),
+    ...(body === undefined ? [] : [`--data-raw ${toShellWord(body)}`]),
   ].join(' \\\n  ')
 }
 
@@ -63,7 +63,7 @@ function toClient(request: TypedRequest): string {
   )
   // A copy of the call without its condition would do more than the request.
   if (lost !== undefined) return `The client has no ${lost[0]} here. Use curl, or fetch.`
-  const base = new URL('.', request.url).href.replace(/\/(?:plants\/)?$/, '')
+  const base = new URL('id' in request.values ? '..' : '.', request.url).href.replace(/\/$/, '')
   return `import { PlantStore } from 'plant-store/client'
 
 const plants = new PlantStore({ url: ${toScriptText(base)}, token: process.env.TOKEN })

@@ -76,7 +76,15 @@ function show(api: ApiDocument): void {
   )
   fill(document.body, header, element('div', { class: 'reference' }, contents, main))
   goToHash()
-  addEventListener('hashchange', goToHash)
+  const showToken = () => {
+    input.value = recallToken() ?? ''
+  }
+  addEventListener('hashchange', () => {
+    goToHash()
+    showToken()
+  })
+  // "Back" can bring this page back as it was, from before somebody signed out.
+  addEventListener('pageshow', showToken)
 }
 
 /** The operations by tag, each with its section. Those of webhooks cannot be tried. */
@@ -104,7 +112,7 @@ function buildChapter(id: string, title: string, content: readonly Node[], kind?
 function goToHash(): void {
   const next = takeTokenFromAddress()
   if (next !== undefined) keepToken(next)
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)))
+  const target = document.getElementById(location.hash.slice(1))
   if (target === null) return
   target.scrollIntoView()
   target.tabIndex = -1
