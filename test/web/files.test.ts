@@ -55,6 +55,20 @@ describe('files of plants', { skip: browserMissing }, () => {
     })
   }
 
+  it('says that an import was interrupted if a proxy answers with a page of its own', async () => {
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Import' }).click()
+    await choose(page, 'plants.ndjson', plants)
+    await page.route('**/plants.ndjson*', (route) => route.fulfill({ body: '<h1>Sign in</h1>' }), {
+      times: 1,
+    })
+    await start(page)
+    await dialog(page, 'Import').getByRole('alert').getByText('was interrupted').waitFor()
+    await start(page)
+    await dialog(page, 'Import').getByText('2 stored').waitFor()
+    assert.deepEqual(errors, [])
+  })
+
   it('shows imported plants also where no stream tells of them', async () => {
     const silent = await startService('sqlite::memory:', { env: { JOURNAL_KEEP: 'off' } })
     const { page } = await visitPlants(silent.url)

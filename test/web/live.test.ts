@@ -7,7 +7,7 @@ import { issueToken } from '../../src/tokens/issue.ts'
 import { browserMissing } from '../support/browser.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { json, startService, type TestService } from '../support/service.ts'
+import { json, operatorToken, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { checkAccessibility, dialog, readRows, save, visitPlants } from './visit.ts'
 
@@ -242,6 +242,25 @@ describe('the page in bad times', { skip: browserMissing }, () => {
       assert.deepEqual(errors, [])
     })
   }
+
+  it('filters as it was asked to once there is another token', async () => {
+    const service = await startService('sqlite::memory:')
+    await service.create('{"id":1,"name":"without"}')
+    await service.create('{"id":2,"name":"with","tag":"t"}')
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByText('Live', { exact: true }).waitFor()
+    const body = JSON.stringify({ error: 40102, message: 'The token has expired.' })
+    await page.route('**/plants?*tag=t*', (route) => route.fulfill({ status: 401, body }), {
+      times: 1,
+    })
+    await page.getByLabel('Filter by tag').fill('t')
+    const again = dialog(page, 'Sign in again')
+    await again.getByLabel('Token').fill(operatorToken)
+    await again.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('1 plant with this tag').waitFor()
+    assert.deepEqual(await readRows(page), [['2', 'with', 't']])
+    assert.deepEqual(errors, [])
+  })
 
   it('misses no change between a gap and the next stream', async () => {
     const service = await startService('sqlite::memory:')

@@ -59,6 +59,18 @@ describe('signing in', { skip: browserMissing }, () => {
     assert.equal(await page.evaluate('sessionStorage.length + localStorage.length'), 0)
   })
 
+  it('is over in a page that "Back" brings back after "Sign out"', async () => {
+    const { page } = await visitPlants(service.url)
+    const goBack = `dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))`
+    await page.evaluate(goBack)
+    assert.equal(await page.getByRole('table').count(), 1)
+    // As another page of this tab does.
+    await page.evaluate('sessionStorage.clear()')
+    await page.evaluate(goBack)
+    await page.getByRole('button', { name: 'Sign in' }).waitFor()
+    assert.equal(await page.getByRole('table').count(), 0)
+  })
+
   it('leaves no listener behind after "Sign out"', async () => {
     const { page } = await visitPlants(service.url)
     const session = await page.context().newCDPSession(page)

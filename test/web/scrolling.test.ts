@@ -167,6 +167,22 @@ describe(title, { skip: browserMissing }, () => {
     )
   })
 
+  it('are not shown in another order than was asked for, though that cannot be loaded', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByText('Live', { exact: true }).waitFor()
+    let isAway = true
+    await page.route('**/plants?*', (route) => (isAway ? route.abort() : route.continue()))
+    const first = (await readRows(page))[0]?.[0]
+    await page.getByLabel('Sort by id').selectOption('desc')
+    const problem = page.getByText('The service does not answer.')
+    await problem.waitFor({ timeout: 60_000 })
+    assert.deepEqual(await readRows(page), [])
+    isAway = false
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByText(/^Showing/).waitFor()
+    assert.ok(BigInt((await readRows(page))[0]?.[0] ?? 0) > BigInt(first ?? 0))
+  })
+
   it('name the nearest plant where none has the id', async () => {
     const { page } = await visitPlants(service.url)
     await page.getByLabel('Go to id').fill('999999999')

@@ -23,7 +23,7 @@ describe('writing on the page', { skip: browserMissing }, () => {
   })
 
   const read = async (id: bigint | number) => (await service.call({ path: `/plants/${id}` })).body
-  const put = (id: number, body: string) =>
+  const put = (id: bigint | number, body: string) =>
     service.call({ method: 'PUT', path: `/plants/${id}`, headers: json, body })
 
   it('proposes an id that is free, and takes what one types instead', async () => {
@@ -174,6 +174,62 @@ describe('writing on the page', { skip: browserMissing }, () => {
     assert.equal(await page.getByText('Live', { exact: true }).count(), 0)
     streams.resolve()
     await page.getByText('Live', { exact: true }).waitFor({ timeout: 60_000 })
+  })
+
+  it('does not say "Live" while a proxy answers for the service', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await page.route('**/healthz', (route) => route.fulfill({ status: 502, body: 'Bad Gateway' }))
+    await page.getByText('Connection lost. Reconnecting …').waitFor()
+  })
+
+  it('says what was saved although "Cancel" was pressed meanwhile, and undoes it', async () => {
+    const { page } = await visitPlants(service.url)
+    const answers = Promise.withResolvers<void>()
+    const stored = Promise.withResolvers<void>()
+    await page.route('**/plants/3', async (route) => {
+      const response = await route.fetch()
+      if (route.request().method() === 'PUT') {
+        stored.resolve()
+        await answers.promise
+      }
+      await route.fulfill({ response })
+    })
+    const before = await read(3)
+    await page.getByRole('button', { name: 'Edit plant 3' }).click()
+    const form = dialog(page, 'Edit plant')
+    await save(form, { name: 'saved after all' })
+    await stored.promise
+    await form.getByRole('button', { name: 'Cancel' }).click()
+    await form.waitFor({ state: 'detached' })
+    answers.resolve()
+    await page.getByText('Plant 3 saved.').waitFor()
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await page.getByText('Plant 3 is as it was before.').waitFor()
+    assert.equal(await read(3), before)
+  })
+
+  it('does not send a form with the Enter that ends a composition', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Add plant' }).click()
+    await dialog(page, 'Add plant').getByLabel('Name').focus()
+    // As Safari reports it: without `isComposing`.
+    const isTaken = await page.evaluate(`!document.activeElement.dispatchEvent(new KeyboardEvent(
+      'keydown', { key: 'Enter', keyCode: 229, cancelable: true, bubbles: true }))`)
+    assert.equal(isTaken, false)
+  })
+
+  it('tells what happened to a plant with a long id in a browser without exact numbers', async () => {
+    await put(9007199254740993n, '{"name":"long"}')
+    const { page } = await visitPlants(service.url)
+    await page.addInitScript(`
+      const { parse } = JSON
+      JSON.parse = (text, reviver) => parse(text, reviver && ((key, value) => reviver(key, value)))`)
+    await page.reload()
+    await page.getByRole('button', { name: 'Edit plant 9007199254740993' }).click()
+    await page.getByRole('button', { name: 'What happened' }).click()
+    const history = dialog(page, 'What happened to plant 9007199254740993')
+    await history.getByText(/added: long/).waitFor()
   })
 
   it('tells what happened to a plant, also to a deleted one, and how far it looked', async () => {

@@ -60,7 +60,9 @@ export function buildTextField(label: string, text: string, note?: Node): TextFi
     autocomplete: 'off',
     dir: 'auto',
     keydown: (event: KeyboardEvent) => {
-      if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
+      // In Safari, the Enter that ends a composition is only known by its code.
+      const isComposing = event.isComposing || event.keyCode === 229
+      if (event.key !== 'Enter' || event.shiftKey || isComposing) return
       event.preventDefault()
       control.form?.requestSubmit()
     },

@@ -1,7 +1,8 @@
 import { type OnConflict, PlantStoreError } from '../../../client/index.ts'
+import { parse } from '../../../client/json.ts'
 import type { ImportReport } from '../../../src/contract/shapes.ts'
 import { element } from '../dom/element.ts'
-import { parseExact, readPath, type Session, toRefusal } from './session.ts'
+import { readPath, type Session, toRefusal } from './session.ts'
 
 export type FileFormat = 'ndjson' | 'csv'
 /** A format, or CSV as spreadsheets open it best. */
@@ -47,15 +48,20 @@ export function uploadPlants({ url, token }: Session, upload: Upload): Promise<I
   request.upload.addEventListener('progress', ({ loaded, total }) => onProgress(loaded / total))
   signal.addEventListener('abort', () => request.abort())
   const { promise, resolve, reject } = Promise.withResolvers<ImportReport>()
-  request.addEventListener('load', () => {
-    const { status, responseText } = request
-    if (status === 200) resolve(parseExact<ImportReport>(responseText))
-    else reject(toRefusal(status, responseText))
-  })
   const message =
     'The import was interrupted. What was stored before stays stored: import the file again.'
   // No answer of the service has the number 0.
   const lose = (cause: unknown) => reject(new PlantStoreError(message, { error: 0, cause }))
+  request.addEventListener('load', () => {
+    const { status, responseText } = request
+    if (status !== 200) return reject(toRefusal(status, responseText))
+    try {
+      resolve(parse(responseText, ({ refused }: ImportReport) => refused))
+    } catch (cause) {
+      // A proxy answered with a page of its own.
+      lose(cause)
+    }
+  })
   request.addEventListener('error', lose)
   request.addEventListener('abort', lose)
   request.send(file)

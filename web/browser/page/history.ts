@@ -1,11 +1,12 @@
 import type { PlantEvent } from '../../../client/index.ts'
+import { parse } from '../../../client/json.ts'
 import { openDialog } from '../dom/dialog.ts'
 import { element, fill } from '../dom/element.ts'
 import { buildButton, buildButtons } from '../dom/form.ts'
 import { format, verbs } from './messages.ts'
 import { showName, showTag } from './plant-text.ts'
 import { isNumber, toSentence } from './sentences.ts'
-import { parseExact, readPath, type Session } from './session.ts'
+import { readPath, type Session } from './session.ts'
 
 /** The journal is read in pages, oldest change first. Each look stops after `maxChanges`. */
 const pageSize = 1_000
@@ -28,8 +29,7 @@ export async function showHistory(session: Session, id: bigint): Promise<void> {
     try {
       for (const end = looked + maxChanges; looked < end; ) {
         const path = `/events?limit=${pageSize}${after}`
-        const text = await readPath(session, path, (answer) => answer.text(), life.signal)
-        const events = parseExact<readonly PlantEvent[]>(text)
+        const events = await readPath(session, path, readEvents, life.signal)
         const last = events.at(-1)
         if (last === undefined) return finish(true)
         after = `&after=${last.position}`
@@ -63,6 +63,12 @@ export async function showHistory(session: Session, id: bigint): Promise<void> {
   void look()
   await dialog.closed
   life.abort()
+}
+
+async function readEvents(answer: Response): Promise<readonly PlantEvent[]> {
+  return parse(await answer.text(), (events: readonly PlantEvent[]) =>
+    events.map(({ plant }) => plant),
+  )
 }
 
 function toItem({ type, at, plant: { name, tag } }: PlantEvent): HTMLElement {

@@ -2,7 +2,13 @@ import { element, fill } from '../dom/element.ts'
 import { isTokenRefused, toSentence } from './sentences.ts'
 import { buildSignIn, buildWelcome } from './sign-in.ts'
 import { openStoreView } from './store-view.ts'
-import { forgetToken, keepToken, recallToken, takeTokenFromAddress } from './token.ts'
+import {
+  forgetToken,
+  isTokenReplaced,
+  keepToken,
+  recallToken,
+  takeTokenFromAddress,
+} from './token.ts'
 
 let life = new AbortController()
 
@@ -13,6 +19,11 @@ void showSignIn(given ?? recallToken())
 addEventListener('hashchange', () => {
   const next = takeTokenFromAddress()
   if (next !== undefined) void showSignIn(next)
+})
+
+// "Back" can bring this page back as it was, from before somebody signed out.
+addEventListener('pageshow', ({ persisted }) => {
+  if (persisted && isTokenReplaced()) void showSignIn(recallToken())
 })
 
 async function showSignIn(token: string | undefined): Promise<void> {

@@ -38,7 +38,7 @@ function describeRows({ query, rows, hasTop, hasEnd, isLoading, searched }: List
     return `${what} so far, searched about ${toPlants(searched)} …`
   }
   const [first] = rows
-  if (first === undefined) return ''
+  if (first === undefined) return hasEnd ? 'Nothing follows. Use “Show earlier”.' : ''
   const range = `Showing ${what}, from id ${first.id} to ${rows.at(-1)?.id}.`
   if (hasEnd) return `${range} No more follow.`
   return rows.length > maxRows

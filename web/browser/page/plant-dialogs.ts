@@ -170,6 +170,7 @@ interface FormParts {
 async function openForm(wanted: FormParts): Promise<Done | undefined> {
   const { title, elements, parts, send, aside } = wanted
   let done: Done | undefined
+  let running: Promise<void> | undefined
   const problem = element('div', { class: 'refusal', role: 'alert' })
   const [label, kind] = title === 'Delete plant' ? ['Delete', 'danger'] : ['Save', 'primary']
   const submit = element('button', { type: 'submit', class: kind }, label)
@@ -186,7 +187,13 @@ async function openForm(wanted: FormParts): Promise<Done | undefined> {
     if (done !== undefined) dialog.close()
   }
 
-  const run = (attempt: Attempt) => whileBusy(submit, () => attemptNow(attempt))
+  function run(attempt: Attempt): Promise<void> {
+    return whileBusy(submit, () => {
+      running = attemptNow(attempt)
+      return running
+    })
+  }
+
   const form = buildForm(
     () => run(() => send({ problem, run })),
     ...elements,
@@ -196,6 +203,8 @@ async function openForm(wanted: FormParts): Promise<Done | undefined> {
   const dialog = openDialog(title, [form], wanted.first ?? cancel)
   keepTyped(dialog, form, problem)
   await dialog.closed
+  // What was sent before "Cancel" was pressed may still be stored.
+  await running
   return done
 }
 

@@ -176,15 +176,17 @@ export function buildPlantList(parts: PlantListParts): PlantList {
 
   async function open({ from, ...next }: Query & { from?: bigint | undefined }): Promise<void> {
     renew()
+    const edges = { hasTop: from === undefined, order: next.order }
+    // Rows of another query would pass for those of this one, for ever if it fails.
+    if (next.name !== undefined || !isEqual(next, query)) {
+      rows.reset([], { ...edges, hasEnd: false })
+      table.update()
+    }
     query = next
     pageSize = firstPage
     searched = 0
     await load(async (signal) => {
-      const edges = { hasTop: from === undefined, order: query.order }
-      if (query.name !== undefined) {
-        rows.reset([], { ...edges, hasEnd: false })
-        return loadNext(signal, toAfter(from))
-      }
+      if (query.name !== undefined) return loadNext(signal, toAfter(from))
       const { plants, isLast } = await listPart(firstPage, { after: toAfter(from) })
       if (signal.aborted) return
       rows.reset(plants, { ...edges, hasEnd: isLast })
@@ -259,6 +261,10 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     describe: () => ({ query, rows: rows.all(), ...rows.edges(), isLoading, searched }),
     close: () => life.abort(),
   }
+}
+
+function isEqual(one: Query, other: Query): boolean {
+  return one.tag === other.tag && one.name === other.name && one.order === other.order
 }
 
 function isListed(plant: StoredPlant, { tag, name }: Query): boolean {

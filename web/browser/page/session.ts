@@ -69,10 +69,3 @@ export function toRefusal(status: number, text: string): PlantStoreError {
     return new PlantStoreError(`The service answered ${status}.`, { status, error: status * 100 })
   }
 }
-
-/** Parses an answer in which ids are exact bigints. */
-export function parseExact<Shape>(text: string): Shape {
-  return JSON.parse(text, (key, value, context) =>
-    key === 'id' && typeof value === 'number' ? BigInt(context?.source ?? value) : value,
-  ) as Shape
-}

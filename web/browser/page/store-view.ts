@@ -34,7 +34,7 @@ export async function openStoreView(
   { signal, onSignOut }: { readonly signal: AbortSignal; onSignOut(): void },
 ): Promise<void> {
   const own = buildOwnChanges()
-  let isImporting = false
+  let imports = 0
   let following = new AbortController()
   const place: Place = { position: undefined }
   let session = open(token)
@@ -99,7 +99,8 @@ export async function openStoreView(
     if (document.hidden) return
     const options = { method: 'HEAD', signal: AbortSignal.timeout(pulseMs) }
     const answer = await fetch(`${session.url}/healthz`, options).catch(() => undefined)
-    frame.showReach(answer !== undefined)
+    // A proxy answers for a service that does not.
+    frame.showReach(answer?.ok ?? false)
   }
 
   /** A hidden page follows nothing: all tabs of a browser share six connections to a service. */
@@ -120,7 +121,7 @@ export async function openStoreView(
 
   function showChanges(changes: readonly Change[]): void {
     const seen = list.apply(changes)
-    const news = seen.filter((change) => !own.isOwn(change) && !isImporting)
+    const news = seen.filter((change) => !own.isOwn(change) && imports === 0)
     for (const { plant } of news) list.table.mark(plant.id)
     if (news.length > 0) frame.announce(describeChanges(news))
   }
@@ -157,6 +158,8 @@ export async function openStoreView(
       frame.allowWriting(session.mayWrite())
       dialog.close()
       follow()
+      // The refused request may have been for rows of the list.
+      void attempt(() => list.refresh())
       return undefined
     })
     const dialog = openDialog('Sign in again', [signIn.element])
@@ -204,11 +207,11 @@ export async function openStoreView(
   function importFile(file?: File): void {
     if (document.querySelector('dialog') !== null) return
     const parts = { session: () => session, onTokenRefused: askForToken }
-    isImporting = true
+    imports++
     void importPlants(parts, file).then(async () => {
       await attempt(() => list.refresh())
       setTimeout(() => {
-        isImporting = false
+        imports--
       }, quietMs)
     })
   }

@@ -12,12 +12,17 @@ export function takeTokenFromAddress(): string | undefined {
   }
 }
 
-/** In a browser that stores nothing, the token lasts until the page is left. */
+/** The token of this page. In a browser that stores nothing, it lasts until the page is left. */
 let held: string | undefined
 
 /** The token of this tab. It survives a reload, and ends with the tab. */
 export function recallToken(): string | undefined {
-  return (withStorage((storage) => storage.getItem(key)) ?? held) || undefined
+  return (withStorage((storage) => storage.getItem(key) ?? '') ?? held) || undefined
+}
+
+/** Whether another page of this tab has signed out since, or signed in with another token. */
+export function isTokenReplaced(): boolean {
+  return held !== undefined && held !== recallToken()
 }
 
 export function keepToken(token: string): void {
