@@ -108,6 +108,15 @@ describe('a list that is searched and sorted', { skip: browserMissing }, () => {
     assert.deepEqual(errors, [])
   })
 
+  it('says so where nothing is found from an id on', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByLabel('Search by name').fill('plain 1')
+    await page.getByText(/plants found so far/).waitFor()
+    await page.getByLabel('Go to id').fill('9000000')
+    await page.keyboard.press('Enter')
+    await page.getByText('Nothing follows. Use “Show earlier”.').waitFor()
+  })
+
   it('suggests the tags that it has shown', async () => {
     const { page } = await visitPlants(service.url)
     await page.getByRole('cell', { name: 'Monstera' }).waitFor()
