@@ -141,6 +141,29 @@ describe('a client of a running service', () => {
     assert.equal((await store.get(id))?.name, 'new')
   })
 
+  it('updates a plant behind a proxy that compresses, and therefore weakens entity tags', async () => {
+    const id = 4_711n
+    const { etag } = await store.create({ id, name: '1' })
+    let requests = 0
+    const behind = new PlantStore({
+      url: service.url,
+      token: operatorToken,
+      async fetch(input, init) {
+        assert.ok(++requests <= 2, 'it does not start over')
+        const response = await fetch(input, init)
+        const headers = new Headers(response.headers)
+        headers.set('ETag', `W/${headers.get('ETag')}`)
+        return new Response(await response.text(), { status: response.status, headers })
+      },
+      retries: 0,
+    })
+    const updated = await behind.update(id, ({ name, etag: read }) => {
+      assert.equal(read, etag)
+      return { name: `${name}0` }
+    })
+    assert.deepEqual(updated, await store.get(id))
+  })
+
   it('updates nothing where there is no plant', async () => {
     let calls = 0
     const change = () => ({ name: `${++calls}` })
