@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { isLong, scale } from '../faults/lab/scale.ts'
 import { browserMissing } from '../support/browser.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
@@ -97,6 +97,38 @@ describe(title, { skip: browserMissing }, () => {
     assert.equal(await earlier.count(), 0)
     assert.ok(await hasFocus(page, page.getByRole('row').nth(1)))
     assert.deepEqual(errors, [])
+  })
+
+  it('are loaded without taking the focus from a field that is typed into meanwhile', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByText('Live', { exact: true }).waitFor()
+    const tag = page.getByLabel('Filter by tag')
+
+    /** Moves the focus after the rows were asked for, and before they come. */
+    async function moveFocus(ask: () => Promise<void>, loaded: Locator): Promise<void> {
+      const asked = Promise.withResolvers<void>()
+      const held = Promise.withResolvers<void>()
+      await page.route('**/plants?*', async (route) => {
+        asked.resolve()
+        await held.promise
+        await route.continue()
+      })
+      await ask()
+      await asked.promise
+      await tag.focus()
+      held.resolve()
+      await loaded.waitFor()
+      assert.ok(await hasFocus(page, tag))
+      await page.unroute('**/plants?*')
+    }
+
+    await page.getByLabel('Go to id').fill(String(count - 500))
+    await moveFocus(
+      () => page.keyboard.press('Enter'),
+      page.getByText(`Plant ${count - 500}.`, { exact: true }),
+    )
+    const first = page.getByRole('button', { name: 'Show first' })
+    await moveFocus(() => first.click(), page.getByText(/from id 1 to/))
   })
 
   it('are reached by id although the list is read again meanwhile', async () => {

@@ -174,10 +174,12 @@ export async function openStoreView(
   }
 
   async function goTo(id: bigint): Promise<void> {
+    const { activeElement: field } = document
     const shown = await list.goTo(id)
     if (shown === undefined) return
     list.table.mark(shown.id)
-    list.table.focus(shown.id)
+    // Somebody may be typing into another field by now.
+    if (document.activeElement === field) list.table.focus(shown.id)
     if (shown.id === id) return frame.announce(`Plant ${id}.`)
     const neighbour = shown.id < id ? 'previous' : 'next'
     const sentence = `No plant has the id ${id}. The ${neighbour} one is ${shown.id}.`
@@ -198,10 +200,12 @@ export async function openStoreView(
   }
 
   async function showBefore(loaded: Promise<void>): Promise<void> {
+    const { activeElement: button, body } = document
     await loaded
     list.fillScreen()
-    // Both buttons are gone, and the focus with them.
-    if (list.describe().hasTop) list.table.focus()
+    // Both buttons are gone, and the focus with them, unless somebody has moved it.
+    const { activeElement: now } = document
+    if (list.describe().hasTop && (now === button || now === body)) list.table.focus()
   }
 
   function importFile(file?: File): void {
