@@ -50,6 +50,8 @@ function headersOfNumber(number: ErrorNumber): CarriedHeaders {
   const status = toStatus(number)
   if (number === 40000) return { always: [], sometimes: ['WWW-Authenticate'] }
   if (status === 401 || status === 403) return { always: ['WWW-Authenticate'], sometimes: [] }
+  // The server refuses a request that comes too slowly, but the operation refuses an import.
+  if (number === 40800) return { always: [], sometimes: [...cached.always, ...rateLimit] }
   if (number === 42900) return { always: ['Retry-After', ...rateLimit], sometimes: [] }
   if (status === 503) return { always: ['Retry-After'], sometimes: [] }
   return { always: [], sometimes: [] }

@@ -1,6 +1,16 @@
 import { methodsByPath } from '../../../src/http/routes.ts'
 import { authorized } from '../../support/service.ts'
-import { answered, fern, get, post, postChunks, refused, type Scenario, visit } from './scenario.ts'
+import {
+  answered,
+  fern,
+  get,
+  post,
+  postChunks,
+  refused,
+  type Scenario,
+  upload,
+  visit,
+} from './scenario.ts'
 
 const impatient = { timeouts: { headersTimeoutMs: 200, requestTimeoutMs: 400 } }
 const chunks = '16\r\n{"id":7,"name":"Fern"}\r\n0\r\n\r\n'
@@ -72,6 +82,12 @@ const framing: Scenario[] = [
   ),
   refused(40000, 'a broken chunk', postChunks('zz\r\n')),
   refused(40800, 'a body that never ends', post('{"id":', { 'Content-Length': '100' }), impatient),
+  refused(
+    40800,
+    'an import that never ends',
+    upload('ndjson', '{"id":', { 'Content-Length': '100' }),
+    impatient,
+  ),
 ]
 
 /** Every method of every path meets the faults of the protocol. HEAD does where GET does. */
