@@ -8,7 +8,13 @@ import { limits } from '../../src/contract/limits.ts'
 import { scopes } from '../../src/contract/scopes.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { newFolder } from '../support/folder.ts'
-import { authorized, json, startService, type TestService } from '../support/service.ts'
+import {
+  authorized,
+  json,
+  operatorToken,
+  startService,
+  type TestService,
+} from '../support/service.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { startUpload, toLines } from '../support/upload.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -129,6 +135,25 @@ describe('clients that ask for much', () => {
       await waitUntil(() => answered === sockets.length, 'every request has its answer')
     })
   }
+
+  it('share one turn, however they spell the header of their token', async () => {
+    const { service: dear, other } = await startDear()
+    const sockets = await openSockets(dear, 100)
+    const [late] = (await openSockets(dear, 1)) as [Socket]
+    let answered = 0
+    for (const socket of sockets) socket.once('data', () => answered++)
+    await dear.call({ path: '/healthz' })
+    for (const [at, socket] of sockets.entries()) {
+      const scheme = at % 2 === 0 ? 'Bearer' : 'bearer'
+      const Authorization = `${scheme} ${' \t'.repeat(at / 2)}${operatorToken}`
+      socket.write(toBytes({ path: '/plants?limit=1000', headers: { Authorization } }))
+    }
+    late.write(toBytes({ path: '/plants/1', headers: other }))
+    const [answer] = await once(late.setEncoding('latin1'), 'data')
+    assert.match(answer, /^HTTP\/1\.1 200 /)
+    assert.ok(answered < sockets.length / 4, `${answered} requests came first`)
+    await waitUntil(() => answered === sockets.length, 'every request has its answer')
+  })
 
   it('import fewer plants at a time while other requests come', async () => {
     const store = openSqliteStore(join(newFolder(), 'plants.db'))

@@ -121,10 +121,14 @@ export function mustRead(key: string): boolean {
 
 /** To hash a whole JSON Web Token would cost more than everything else here. */
 const keyLength = 64
+const schemeLength = 'Bearer '.length
 
-/** The key by which the requests of a token take turns: the token, or the end of a long one. */
+/**
+ * The key by which the requests of a token take turns: the token, or the end of a long one. The
+ * scheme and the white space after it may be spelled in many ways, and are left out.
+ */
 export function toTokenKey({ authorization = '' }: IncomingHttpHeaders): string {
-  return authorization.length > keyLength ? authorization.slice(-keyLength) : authorization
+  return authorization.slice(schemeLength).trim().slice(-keyLength)
 }
 
 /**
