@@ -12,10 +12,14 @@ import {
   listenToBody,
   tooManyChunks,
 } from './node/incoming-body.ts'
+import { toTokenKey } from './node/sending.ts'
+import { buildTokenTurns } from './token-turns.ts'
 
-/** Bodies that are being read hold at most this much memory, over all requests. */
+/** Bodies that are being read hold at most this much memory: over all requests, and of a token. */
 const maxHeldBytes = 64 * 1024 * 1024
+const maxHeldOfToken = maxHeldBytes / 2
 let heldBytes = 0
+const heldByToken = new Map<string, number>()
 
 /** Reads a body in JSON of this media type as text. Its headers are checked before it is read. */
 export function readJson(
@@ -48,10 +52,10 @@ export async function discardBody(
   await readBody(request, response, () => undefined)
 }
 
-const token = "[\\w!#$%&'*+.^`|~-]+"
+const tokenPattern = "[\\w!#$%&'*+.^`|~-]+"
 /** A semicolon and the parameter after it, if there is one. */
 const parameterPattern = new RegExp(
-  `[ \\t]*;[ \\t]*(?:(${token})=(?:(${token})|"((?:[^"\\\\]|\\\\.)*)"))?`,
+  `[ \\t]*;[ \\t]*(?:(${tokenPattern})=(?:(${tokenPattern})|"((?:[^"\\\\]|\\\\.)*)"))?`,
   'y',
 )
 
@@ -100,9 +104,11 @@ export function decodeBody(bytes: Buffer): string {
 
 /**
  * A large body takes tens of milliseconds to judge. They are judged one at a time, each followed by
- * a pause of twice the time that it took, in which other requests and connections are served.
+ * a pause of twice the time that it took, in which other requests and connections are served. One
+ * of each token waits for that, and the others of that token wait for it.
  */
 const largeBytes = 64 * 1024
+const inTurn = buildTokenTurns(Infinity)
 let lastJudged: Promise<void> = Promise.resolve()
 
 /** Resolves when no large body is being judged. The caller then judges its own at once. */
@@ -124,7 +130,8 @@ function readBody<Value>(
 ): Promise<Value> {
   if (awaitsContinue(request) && !hasNoBody(request)) response.writeContinue()
   return new Promise((resolve, reject) => {
-    const held: HeldBytes = { pieces: [], length: 0, chunks: 0, counted: 0 }
+    const token = toTokenKey(request.headers)
+    const held: HeldBytes = { token, pieces: [], length: 0, chunks: 0, counted: 0 }
 
     function end(): void {
       try {
@@ -152,7 +159,7 @@ function readBody<Value>(
         if (failure !== undefined) fail(failure)
       },
       onEnd() {
-        if (held.length > largeBytes) waitToJudge().then(end)
+        if (held.length > largeBytes) inTurn(token, waitToJudge).then(end)
         else end()
       },
       onLost: () => fail(bodyEndedEarly()),
@@ -165,6 +172,7 @@ const maxPieces = 100
 
 /** The bytes of one body, whose first chunk is nearly always the last. */
 interface HeldBytes {
+  readonly token: string
   pieces: Buffer[]
   length: number
   chunks: number
@@ -182,8 +190,18 @@ function addChunk(held: HeldBytes, chunk: Buffer): Failure | undefined {
   if (held.chunks === 1) return undefined
   if (held.pieces.length === maxPieces) held.pieces = [Buffer.concat(held.pieces)]
   held.counted += chunk.length
-  heldBytes += chunk.length
-  return heldBytes > maxHeldBytes ? overloaded('body_memory') : undefined
+  const ofToken = countHeld(held.token, chunk.length)
+  const isFull = heldBytes > maxHeldBytes || ofToken > maxHeldOfToken
+  return isFull ? overloaded('body_memory') : undefined
+}
+
+/** Adds to the bytes that are held. Returns those of the token. */
+function countHeld(token: string, bytes: number): number {
+  heldBytes += bytes
+  const ofToken = (heldByToken.get(token) ?? 0) + bytes
+  if (ofToken > 0) heldByToken.set(token, ofToken)
+  else heldByToken.delete(token)
+  return ofToken
 }
 
 function toBytes({ pieces }: HeldBytes): Buffer {
@@ -191,7 +209,7 @@ function toBytes({ pieces }: HeldBytes): Buffer {
 }
 
 function release(held: HeldBytes): void {
-  heldBytes -= held.counted
+  if (held.counted > 0) countHeld(held.token, -held.counted)
   held.counted = 0
   held.pieces = []
 }

@@ -1,5 +1,4 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { overloaded } from '../contract/errors.ts'
 import { formats } from '../contract/formats.ts'
 import { limits } from '../contract/limits.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
@@ -8,6 +7,7 @@ import { type SearchQuery, searchPlants } from '../store/lists.ts'
 import type { ListQuery, Store } from '../store/store.ts'
 import { type ExportQuery, writePlants } from '../transfer/write.ts'
 import type { StreamedBody } from './exchange.ts'
+import { buildTokenTurns } from './token-turns.ts'
 
 /** One page of plants. */
 interface Listing {
@@ -18,6 +18,8 @@ interface Listing {
 
 /** Builds the function that reads a page for a token. */
 export function buildListPage(store: Store) {
+  // PostgreSQL would run many searches of a token at once, and other requests would wait while all
+  // of their plants are examined.
   const inTurn = buildTokenTurns(limits.searchesOfToken)
 
   /** Reads a page: up to the limit or 1 MiB of JSON, but at least one plant, however large. */
@@ -28,28 +30,6 @@ export function buildListPage(store: Store) {
     name === undefined
       ? listAny(store, query)
       : inTurn(tokenId, () => listFindings(store, { ...query, name }))
-}
-
-/**
- * Runs the tasks of each token one at a time. PostgreSQL would run many searches of a token at
- * once, and other requests would wait while all of their plants are examined.
- */
-function buildTokenTurns(maxTasks: number) {
-  const queues = new Map<string, { last?: Promise<unknown>; tasks: number }>()
-
-  return async <Value>(tokenId: string, run: () => Promise<Value>): Promise<Value> => {
-    const queue = queues.get(tokenId) ?? { tasks: 0 }
-    if (queue.tasks === maxTasks) throw overloaded('read_queue')
-    queues.set(tokenId, queue)
-    queue.tasks++
-    const task = queue.last === undefined ? run() : queue.last.then(run, run)
-    queue.last = task
-    try {
-      return await task
-    } finally {
-      if (--queue.tasks === 0) queues.delete(tokenId)
-    }
-  }
 }
 
 async function listAny(store: Store, query: ListQuery): Promise<Listing> {

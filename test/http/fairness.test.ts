@@ -78,6 +78,26 @@ describe('clients that ask for much', () => {
     await waitUntil(() => answered === sockets.length, 'every large body has its answer')
   })
 
+  it('let a large body of another token pass, however many of theirs wait', async () => {
+    const { service: own, other } = await startDear()
+    const create = toLargeCreate(1_000_000)
+    const sockets = await openSockets(own, 20)
+    const [late] = (await openSockets(own, 1)) as [Socket]
+    let answered = 0
+    for (const socket of sockets) socket.once('data', () => answered++)
+    await sendAll(own, sockets, create.subarray(0, -1))
+    const headers = { ...json, ...other }
+    const body = `{"name":"${'x'.repeat(100_000)}"}`
+    const another = toBytes({ method: 'POST', path: '/plants', headers, body })
+    await sendAll(own, [late], another.subarray(0, -1))
+    for (const socket of sockets) socket.write(create.subarray(-1))
+    late.write(another.subarray(-1))
+    const [answer] = await once(late.setEncoding('latin1'), 'data')
+    assert.match(answer, /^HTTP\/1\.1 400 /)
+    assert.ok(answered < sockets.length / 2, `${answered} bodies were judged first`)
+    await waitUntil(() => answered === sockets.length, 'every large body has its answer')
+  })
+
   it('let others have a turn between large bodies that nobody reads', async () => {
     const refused = toBytes({ method: 'POST', path: '/plants', body: Buffer.alloc(150_000) })
     const next = toBytes({ path: '/plants/1', headers: { Connection: 'close' } })
@@ -207,15 +227,21 @@ describe('clients that ask for much', () => {
   })
 
   it('are refused with 503 while their bodies hold too much memory, and not afterwards', async () => {
+    const { service: own, other } = await startDear()
     const create = toLargeCreate(1_000_000)
-    const sockets = await openSockets(service, 80)
+    const sockets = await openSockets(own, 80)
     const received = sockets.map((socket) => text(socket))
-    // Together more than the 64 MiB that bodies may hold.
-    await sendAll(service, sockets, create.subarray(0, 950_000))
+    // Together more than the 64 MiB that bodies may hold. Half of them are for other tokens.
+    await sendAll(own, sockets, create.subarray(0, 950_000))
+    const [late] = (await openSockets(own, 1)) as [Socket]
+    const headers = { ...json, ...other, Connection: 'close' }
+    const body = `{"name":"${'x'.repeat(1_000_000)}"}`
+    late.write(toBytes({ method: 'POST', path: '/plants', headers, body }))
+    assert.deepEqual(statusesOf(await text(late)), ['400'])
     for (const socket of sockets) socket.write(create.subarray(950_000))
     const statuses = (await Promise.all(received)).flatMap(statusesOf)
     assert.deepEqual(new Set(statuses), new Set(['400', '503']))
-    const [socket] = (await openSockets(service, 1)) as [Socket]
+    const [socket] = (await openSockets(own, 1)) as [Socket]
     socket.write(create)
     assert.deepEqual(statusesOf(await text(socket)), ['400'])
   })
