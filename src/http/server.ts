@@ -182,7 +182,8 @@ const tokenPaths = new RegExp(`^(?:${paths.join('|')})`)
 /** Requests take turns by token, and those without a token share a turn. Checks never wait. */
 function toKey({ url = '', headers }: IncomingMessage): string | undefined {
   if (url === '/healthz' || url === '/readyz') return undefined
-  return tokenPaths.test(url) ? toTokenKey(headers) : ''
+  const needsToken = tokenPaths.test(url) || tokenPaths.test(toPath(toOriginForm(url)) ?? '')
+  return needsToken ? toTokenKey(headers) : ''
 }
 
 /** Request ids are unique across restarts and processes: a random start, then a count. */

@@ -175,6 +175,25 @@ describe('clients that ask for much', () => {
     await waitUntil(() => answered === sockets.length, 'every request has its answer')
   })
 
+  it('let a request without a token pass, however they spell the path of theirs', async () => {
+    const { service: dear } = await startDear()
+    const sockets = await openSockets(dear, 100)
+    const [late] = (await openSockets(dear, 1)) as [Socket]
+    let answered = 0
+    for (const socket of sockets) socket.once('data', () => answered++)
+    // The document is made when it is first requested.
+    await dear.call({ path: '/openapi.json' })
+    for (const [at, socket] of sockets.entries()) {
+      const path = at % 2 === 0 ? '/%70lants?limit=1000' : 'HTTP://plants.test/plants?limit=1000'
+      socket.write(toBytes({ path, headers: authorized }))
+    }
+    late.write(toBytes({ path: '/openapi.json' }))
+    const [answer] = await once(late.setEncoding('latin1'), 'data')
+    assert.match(answer, /^HTTP\/1\.1 200 /)
+    assert.ok(answered < sockets.length / 4, `${answered} requests came first`)
+    await waitUntil(() => answered === sockets.length, 'every request has its answer')
+  })
+
   it('import fewer plants at a time while other requests come', async () => {
     const store = openSqliteStore(join(newFolder(), 'plants.db'))
     let batches = 0
