@@ -21,8 +21,14 @@ import { insertRow, inTransaction, type Sql } from './sql.ts'
 
 type Run = <Value>(statements: (sql: Sql) => Promise<Value>) => Promise<Value>
 
-/** Builds the part of the store for receivers, given a way to read and one to write. */
+/**
+ * Builds the part of the store for receivers, given a way to read and one to write. Each session
+ * writes on one connection. A new one may be to a server that has lost the last takes and saves,
+ * which are not synced. So it has no leases: its first claim gets new epochs, with which their
+ * holder reads its receivers and deliveries again.
+ */
 export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
+  const claimedOn = new WeakSet<Sql>()
   const transact = <Value>(run: (sql: Sql) => Promise<Value>) =>
     write((sql) => inTransaction(sql, () => run(sql)))
 
@@ -68,6 +74,7 @@ export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
     // their row is locked: one of its own that is missing would count as lost.
     claim: (owner, leaseMs) =>
       write(async (sql) => {
+        const isFirst = !claimedOn.has(sql)
         const rows = await sql<{ id: string; lease_epoch: string }[]>`
           WITH clock AS (
             SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000::numeric)::bigint AS now),
@@ -78,10 +85,11 @@ export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
             ORDER BY id FOR UPDATE OF receivers SKIP LOCKED)
           UPDATE plant_store.receivers SET lease_owner = ${owner},
             lease_until = now + ${leaseMs}::bigint,
-            lease_epoch = lease_epoch + (lease_owner IS DISTINCT FROM ${owner})::int
+            lease_epoch = lease_epoch + (${isFirst} OR lease_owner IS DISTINCT FROM ${owner})::int
           FROM clock
           WHERE state = 'active' AND (lease_owner = ${owner} OR id IN (SELECT id FROM free))
           RETURNING id, lease_epoch`
+        claimedOn.add(sql)
         return rows.map(({ id, lease_epoch }) => ({ id, epoch: Number(lease_epoch) }))
       }),
 
@@ -92,6 +100,7 @@ export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
 
     take: (owner, taken) =>
       write(async (sql) => {
+        if (!claimedOn.has(sql)) return taken.map(({ id }) => id)
         const lost: string[] = []
         for (const one of taken) if (!(await takeOne(sql, owner, one))) lost.push(one.id)
         return lost
@@ -99,6 +108,7 @@ export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
 
     save: (owner, saved) =>
       write(async (sql) => {
+        if (!claimedOn.has(sql)) return saved.map(({ id }) => id)
         const lost: string[] = []
         for (const one of saved) if (!(await saveOne(sql, owner, one))) lost.push(one.id)
         return lost
