@@ -124,8 +124,9 @@ export interface ReceiverStore {
   revision(): Promise<bigint>
 
   /**
-   * Renews the leases of this owner and acquires those that are free or expired. Returns all leases
-   * that it now holds.
+   * Renews the leases of this owner, also while a receiver is paused: requests may still be in
+   * flight. Acquires those of active receivers that are free or expired. Returns all leases that it
+   * now holds.
    */
   claim(owner: string, leaseMs: number): Promise<Claim[]>
   release(owner: string): Promise<void>

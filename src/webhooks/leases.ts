@@ -69,8 +69,7 @@ export function buildLeases(options: LeasesOptions): Leases {
     claimedAt = askedAt
     const epochs = new Map(claims.map(({ id, epoch }) => [id, epoch]))
     for (const worker of [...workers.values()]) {
-      const isMine = epochs.get(worker.id) === worker.epoch
-      if (!isMine && !retiring.has(worker)) drop(worker)
+      if (epochs.get(worker.id) !== worker.epoch) drop(worker)
     }
     const fresh = claims.filter(({ id }) => !workers.has(id))
     if (fresh.length > 0) await settle()

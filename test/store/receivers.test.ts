@@ -125,6 +125,15 @@ for (const engine of everyEngine) {
       assert.deepEqual(await store.receivers.claim('one', leaseMs), [])
     })
 
+    it('renews the lease of a receiver that is paused, so that nobody else gets it', async () => {
+      await store.receivers.add(newReceiver())
+      const claim = await claimOne()
+      await store.receivers.change('whk_1', { kind: 'pause', reason: 'why' })
+      assert.deepEqual(await claimOne(), claim)
+      await store.receivers.change('whk_1', { kind: 'resume' })
+      assert.deepEqual(await store.receivers.claim('other', leaseMs), [])
+    })
+
     it('takes and saves for the holder of the lease, and for nobody else', async () => {
       await store.receivers.add(newReceiver())
       const claim = await claimOne()

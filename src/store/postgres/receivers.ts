@@ -87,7 +87,7 @@ export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
             lease_until = now + ${leaseMs}::bigint,
             lease_epoch = lease_epoch + (${isFirst} OR lease_owner IS DISTINCT FROM ${owner})::int
           FROM clock
-          WHERE state = 'active' AND (lease_owner = ${owner} OR id IN (SELECT id FROM free))
+          WHERE lease_owner = ${owner} OR id IN (SELECT id FROM free)
           RETURNING id, lease_epoch`
         claimedOn.add(sql)
         return rows.map(({ id, lease_epoch }) => ({ id, epoch: Number(lease_epoch) }))

@@ -51,8 +51,8 @@ export function buildReceiverStatements(db: DatabaseSync) {
   const claim = db.prepare(
     `UPDATE receivers SET lease_owner = :owner, lease_until = :now + :leaseMs,
        lease_epoch = lease_epoch + (lease_owner IS NOT :owner)
-     WHERE state = 'active' AND (lease_owner IS NULL OR lease_owner = :owner
-       OR lease_until <= :now OR lease_until > :now + 2 * :leaseMs)
+     WHERE lease_owner = :owner OR (state = 'active' AND (lease_owner IS NULL
+       OR lease_until <= :now OR lease_until > :now + 2 * :leaseMs))
      RETURNING id, lease_epoch`,
   )
   const release = db.prepare('UPDATE receivers SET lease_owner = NULL WHERE lease_owner = ?')
