@@ -1,6 +1,6 @@
 import { rowOverhead } from './bound.ts'
 import type { Position } from './position.ts'
-import { findEvent, type JournalSource } from './reader.ts'
+import type { JournalSource } from './reader.ts'
 
 /** How much one step of a trim reads and deletes: little enough not to delay requests. */
 export const rowsPerTrim = 501
@@ -13,8 +13,8 @@ export type TrimRow = readonly [seq: number, at: number, bytes: number, count: n
 
 /**
  * Chooses which of the oldest rows one step of a trim deletes: those from before a time, up to the
- * first newer one, so that no gap appears. The last row stays: it identifies the end of the
- * journal.
+ * first newer one, so that no gap appears. The last of them stays: a follower that has read it
+ * continues from there, however long nothing has changed.
  */
 export function planTrim(
   oldest: readonly TrimRow[],
@@ -23,8 +23,9 @@ export function planTrim(
   let upTo: number | undefined
   let bytes = 0
   for (const [index, [seq, at, size]] of oldest.entries()) {
-    if (at >= before) return { upTo, isDone: true }
-    if (index === oldest.length - 1) break
+    const next = oldest[index + 1]
+    if (next === undefined) break
+    if (Math.max(at, next[1]) >= before) return { upTo, isDone: true }
     bytes += size
     if (upTo !== undefined && bytes > bytesPerTrim) return { upTo, isDone: false }
     upTo = seq
@@ -78,11 +79,9 @@ export async function findTrimTime(
   return Math.max(Math.min(usual, ...needed), usual - extraMs)
 }
 
-/** The time of the oldest change that a receiver needs: the one at its position counts as well. */
+/** The time of the oldest change that a receiver needs. */
 async function findNeededAt(store: TrimmedStore, { progress }: Receiver): Promise<number> {
   const page = await store.readJournal(progress.position, 1)
   const next = typeof page === 'string' ? undefined : page.events[0]
-  if (next === undefined) return Infinity
-  const last = await findEvent(store, progress.position)
-  return Math.min(next.at, last?.at ?? next.at)
+  return next?.at ?? Infinity
 }

@@ -242,6 +242,21 @@ for (const engine of everyEngine) {
       assert.deepEqual((await readPage(store)).events.at(-1), events[0])
     })
 
+    it('keeps the place before the oldest change that is kept, however old it is', async () => {
+      const store = await engine.open(await engine.newUrl())
+      await store.createPlant({ id: 1n, name: 'gone' })
+      const { end: tooOld } = await readPage(store)
+      await store.createPlant({ id: 2n, name: 'read long ago' })
+      const { end } = await readPage(store)
+      const between = Date.now() + 1
+      await waitUntil(() => Date.now() > between, 'the next change is newer')
+      await store.createPlant({ id: 3n, name: 'new' })
+      while (!(await store.trimJournal(between)));
+      assert.equal(await store.readJournal(tooOld, 10), 'gone')
+      const { events } = await readPage(store, end)
+      assert.deepEqual(events.map(toText), ['plant.created 3 new - -'])
+    })
+
     it('drops the oldest changes by their size, unless others have trimmed it meanwhile', async () => {
       const store = await engine.open(await engine.newUrl())
       for (let id = 1n; id <= 5n; id++) await store.createPlant({ id, name: 'x'.repeat(100) })
