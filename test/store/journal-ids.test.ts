@@ -9,6 +9,7 @@ import { toAddress } from '../../src/store/postgres/address.ts'
 import { openConnection as openServerConnection } from '../../src/store/postgres/connection.ts'
 import { buildHorizon } from '../../src/store/postgres/horizon.ts'
 import { readJournal } from '../../src/store/postgres/journal.ts'
+import { openSession } from '../../src/store/postgres/session.ts'
 import type { Sql } from '../../src/store/postgres/sql.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
@@ -186,6 +187,20 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     const end = (await store.journalEnd()) as Position
     assert.deepEqual(await readIds(store, end), [])
     assert.deepEqual(await readIds(store, begin), [50n, 1n, 2n])
+  })
+
+  it('shows what follows once the server has ended one whose process hangs', async () => {
+    const url = await postgres.newUrl()
+    const store = await postgres.open(url)
+    const begin = (await store.journalEnd()) as Position
+    const session = await openSession(toAddress(url), 100)
+    releaseAfterTest(() => session.end(0))
+    const [writer] = session.writers
+    assert.ok(writer)
+    await writer`BEGIN`
+    await writer`SELECT nextval('plant_store.journal_seq')`
+    await store.createPlant({ id: 1n, name: 'next' })
+    await waitUntil(async () => (await readIds(store, begin)).length > 0, 'the change is shown')
   })
 
   async function openSql(url: string): Promise<Sql> {

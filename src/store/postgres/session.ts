@@ -36,10 +36,11 @@ const heartbeatTimeoutMs = 1_000
 
 /**
  * Opens a session on the primary among the hosts, or throws why there is none. If two servers claim
- * to be the primary, the first to answer wins. The server ends reads that exceed `readTimeoutMs`.
+ * to be the primary, the first to answer wins. The server ends reads that exceed `answerTimeoutMs`,
+ * and transactions that wait longer for their next statement.
  */
-export async function openSession(address: Address, readTimeoutMs: number): Promise<Session> {
-  const attempts = address.hosts.map((at) => openAt(at, address, readTimeoutMs))
+export async function openSession(address: Address, answerTimeoutMs: number): Promise<Session> {
+  const attempts = address.hosts.map((at) => openAt(at, address, answerTimeoutMs))
   const session = await Promise.any(attempts)
   for (const attempt of attempts) {
     void attempt.then((other) => (other === session ? undefined : other.end(0))).catch(() => {})
@@ -51,12 +52,12 @@ export async function openSession(address: Address, readTimeoutMs: number): Prom
 type Settings = Readonly<Record<'dedicated' | 'writes' | 'reads', Terms['settings']>>
 
 /** Opens a session on the first terms that both sides agree to. */
-async function openAt(at: Host, address: Address, readTimeoutMs: number): Promise<Session> {
+async function openAt(at: Host, address: Address, answerTimeoutMs: number): Promise<Session> {
   let refusal: unknown
   // As in libpq, a Unix socket is not encrypted.
   for (const encryption of encryptions[isUnixSocket(at) ? 'disable' : address.tls.mode]) {
     const tls = encryption === 'tls' ? await readTlsOptions(address.tls) : undefined
-    for (const settings of toSettings(address, readTimeoutMs)) {
+    for (const settings of toSettings(address, answerTimeoutMs)) {
       try {
         return await openOnTerms(address, at, tls, settings)
       } catch (error) {
@@ -92,15 +93,19 @@ const assumed = {
  * pooler, our statements are safe as long as `pg_catalog` comes first, which every connection
  * checks.
  */
-function toSettings(address: Address, readTimeoutMs: number): Settings[] {
+function toSettings(address: Address, answerTimeoutMs: number): Settings[] {
   const bare = { application_name: 'plant-store', ...address.settings }
   const dedicated = { ...bare, ...assumed }
   // Cached plans made while the table was small would keep a sequential scan after it grew. Before
   // PostgreSQL 18 the penalty for sequential scans also triggers JIT, so JIT is off.
-  const writes = { ...dedicated, enable_seqscan: 'off', jit: 'off' }
+  const plans = { enable_seqscan: 'off', jit: 'off' }
+  // A process that is suspended or cut off inside a transaction would keep its locks. Followers of
+  // every process wait for the one on the sequence of the journal.
+  const hung = { idle_in_transaction_session_timeout: String(answerTimeoutMs) }
+  const writes = { ...dedicated, ...plans, ...hung }
   // PostgreSQL would plan each page anew for its LIMIT, a quarter of the server's time for a page.
   const planOnce = { plan_cache_mode: 'force_generic_plan' }
-  const reads = { ...writes, ...planOnce, statement_timeout: String(readTimeoutMs) }
+  const reads = { ...writes, ...planOnce, statement_timeout: String(answerTimeoutMs) }
   return [
     { dedicated, writes, reads },
     { dedicated: bare, writes: bare, reads: bare },
