@@ -5,6 +5,7 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
+import { buildReader, type JournalSource } from '../../src/journal/reader.ts'
 import { toAddress } from '../../src/store/postgres/address.ts'
 import { openConnection as openServerConnection } from '../../src/store/postgres/connection.ts'
 import { buildHorizon } from '../../src/store/postgres/horizon.ts'
@@ -203,6 +204,16 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     await waitUntil(async () => (await readIds(store, begin)).length > 0, 'the change is shown')
   })
 
+  it('has no end that is known, after all that had settled was dropped', async () => {
+    const url = await postgres.newUrl()
+    const store = await postgres.open(url)
+    await store.journalEnd()
+    await openWriter(url, 50)
+    await store.createPlant({ id: 1n, name: 'not settled' })
+    while (!(await store.trimJournal(Date.now() + 60_000)));
+    await assert.rejects(async () => store.journalEnd(), { number: 50301 })
+  })
+
   async function openSql(url: string): Promise<Sql> {
     const address = toAddress(url)
     const [host] = address.hosts
@@ -316,6 +327,35 @@ describe('the journal of SQLite that another process switches off', () => {
     await once(locking.stdout, 'data')
     const store = closeAfterTest(buildSqliteStore(db, { journaling: 'off' }))
     assert.equal(await store.journalEnd(), 'off')
+  })
+})
+
+describe('the journal of PostgreSQL that another process switches off', () => {
+  it('wakes those who watch it, and keeps no change', async () => {
+    const url = await postgres.newUrl()
+    const store = await postgres.open(url)
+    await store.createPlant({ id: 1n, name: 'seen' })
+    const stop = new AbortController()
+    releaseAfterTest(() => stop.abort())
+    const end = (await store.journalEnd()) as Position
+    let reads = 0
+    const source: JournalSource = {
+      ...store,
+      readJournal(...place) {
+        reads++
+        return store.readJournal(...place)
+      },
+    }
+    let last: unknown
+    void (async () => {
+      for await (const page of buildReader(source).follow(end, stop.signal)) last = page
+    })()
+    await waitUntil(() => reads > 1, 'the first poll has woken it')
+    const other = await postgres.open(url, { journaling: 'off' })
+    while (!(await other.trimJournal(Date.now() + 60_000)));
+    await waitUntil(() => last === 'off', 'the follower ends')
+    const rows = 'SELECT FROM plant_store.journal WHERE count > 0'
+    assert.equal((await query(url, rows)).length, 0)
   })
 })
 

@@ -44,16 +44,14 @@ export async function setJournaling(sql: Sql, wanted: Journaling): Promise<void>
     const [locked] = await sql<[{ id: string | null }]>`
       SELECT id FROM plant_store.journal_life FOR UPDATE`
     if ((locked.id === null) === (wanted === 'off')) return
-    if (wanted === 'off') await sql`UPDATE plant_store.journal_life SET id = NULL, since = 0`
-    else {
-      await waitForChanges(sql)
-      const [begun] = await sql<[{ seq: string }]>`
-        INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
-        VALUES (pg_catalog.nextval('plant_store.journal_seq'), ${Date.now()}, ${newNonce()}, 0, '')
-        RETURNING seq`
-      await sql`
-        UPDATE plant_store.journal_life SET id = ${newJournalId()}, since = ${begun.seq}::bigint`
-    }
+    if (wanted === 'on') await waitForChanges(sql)
+    // A row without changes marks either: readers of other processes notice it.
+    const [mark] = await sql<[{ seq: string }]>`
+      INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
+      VALUES (pg_catalog.nextval('plant_store.journal_seq'), ${Date.now()}, ${newNonce()}, 0, '')
+      RETURNING seq`
+    const [id, since] = wanted === 'on' ? [newJournalId(), mark.seq] : [null, '0']
+    await sql`UPDATE plant_store.journal_life SET id = ${id}, since = ${since}::bigint`
   })
 }
 
@@ -197,12 +195,20 @@ export async function journalEnd(sql: Sql, horizon: Horizon): Promise<Position |
   }
   const last = horizon.last()
   if (last === undefined) throw unreachable()
-  const [row] = await sql<[{ id: string | null; seq: string; nonce: number; count: number }]>`
+  const [row] = await sql<[EndRow]>`
     SELECT id, seq, nonce, count FROM plant_store.journal_life LEFT JOIN
       (SELECT seq, nonce, count FROM plant_store.journal WHERE seq <= ${last}::bigint
-        ORDER BY seq DESC LIMIT 1) AS last ON TRUE`
+        ORDER BY seq DESC LIMIT 1) AS last ON seq >= since`
   const { id, seq, nonce, count } = row
-  return id === null ? 'off' : toPosition({ journalId: id, seq: Number(seq), nonce, index: count })
+  if (id === null) return 'off'
+  // All that had settled was dropped meanwhile.
+  if (seq === null) throw unreachable()
+  return toPosition({ journalId: id, seq: Number(seq), nonce, index: count })
+}
+
+interface EndRow extends Pick<JournalRow, 'nonce' | 'count'> {
+  readonly id: string | null
+  readonly seq: string | null
 }
 
 /** The last visible row, to notice new ones. */
