@@ -29,9 +29,10 @@
  *
  * Sharing. Followers at one position get the same page, with the bytes that the first one has made
  * of it. The last few pages are kept for those that come a little later: a page never changes, and
- * stays valid after its rows are trimmed. A follower behind whose position is within one of them
- * gets its rest, and so comes to the positions of others. The sender of webhooks, which has a pace
- * of its own, shares these pages through `read`.
+ * stays valid after its rows are trimmed. But a failover may undo its changes: with another session
+ * of the store, all are dropped. A follower behind whose position is within one of them gets its
+ * rest, and so comes to the positions of others. The sender of webhooks, which has a pace of its
+ * own, shares these pages through `read`.
  *
  * Failures. While the store is away, live followers wait: a read that failed is repeated every
  * 250 ms. A follower behind gets the error. A stream of events does not wait as long: it ends when
@@ -64,6 +65,7 @@ export interface JournalReader {
 export interface JournalSource {
   readJournal(after: Position | 'oldest', limit: number): Promise<JournalPage | 'gone' | 'off'>
   watchJournal(onChange: () => void): () => void
+  journalSession?(): unknown
 }
 
 interface Follower {
@@ -98,6 +100,7 @@ const retryMs = 250
 export function buildReader(store: JournalSource): JournalReader {
   /** The last pages, and those that are being read. */
   let pages: KeptPage[] = []
+  let session: unknown
   /** The three queues. */
   const idle = new Set<Follower>()
   const woken = new Set<Follower>()
@@ -211,8 +214,15 @@ export function buildReader(store: JournalSource): JournalReader {
     }
   }
 
+  function keptPages(): readonly KeptPage[] {
+    const current = store.journalSession?.()
+    if (current !== session) pages = []
+    session = current
+    return pages
+  }
+
   function read(after: Position | 'oldest'): Promise<Read> {
-    const known = pages.find((page) => page.after === after)
+    const known = keptPages().find((page) => page.after === after)
     if (known !== undefined) return known.reading
     const kept: KeptPage = { after, reading: readOnce(after), bytes: 0 }
     pages.push(kept)
@@ -225,7 +235,7 @@ export function buildReader(store: JournalSource): JournalReader {
 
   /** The rest of a kept page, if the position is within one. From its end on, followers share. */
   async function readOn(after: Position | 'oldest'): Promise<Read> {
-    for (const { page } of pages) {
+    for (const { page } of keptPages()) {
       if (page === undefined) continue
       const events = page.events.slice(page.events.findIndex((one) => one.position === after) + 1)
       const isWithin = events.length > 0 && events.length < page.events.length

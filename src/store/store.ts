@@ -181,6 +181,8 @@ export interface Store {
    * of others. Returns a function that stops it. The store polls only while it is watched.
    */
   watchJournal(onChange: () => void): () => void
+  /** Another value after a failover, which may have undone changes. Absent: there is none. */
+  journalSession?(): unknown
   /** Deletes some of the changes from before this time. Returns whether none are left. */
   trimJournal(before: number): Promise<boolean>
   /** Measures some of the rows of the journal with `after < seq <= upTo`. */

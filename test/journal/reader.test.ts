@@ -243,6 +243,32 @@ for (const engine of engines) {
       await waitUntil(() => live.events.length === 2, 'the change has come without another one')
     })
 
+    it('keeps no page over a failover, which may have undone its changes', async () => {
+      const store = await open()
+      const begin = (await store.journalEnd()) as Position
+      await createMany(store, 1, 3)
+      let session = 1
+      let reads = 0
+      const reader = buildReader({
+        ...store,
+        journalSession: () => session,
+        readJournal(...asked) {
+          reads++
+          return store.readJournal(...asked)
+        },
+      })
+      const first = (await reader.read(begin)) as JournalPage
+      assert.equal(await reader.read(begin), first)
+      session++
+      assert.deepEqual(await reader.read(begin), first)
+      assert.equal(reads, 2)
+      session++
+      const within = positions(first.events)[0] as Position
+      const { events } = follow(reader, within)
+      await waitUntil(() => events.length === 2, 'the rest has come')
+      assert.ok(reads > 2)
+    })
+
     it('ends with "gone" after a trim, and keeps no page for the oldest', async () => {
       const store = await open()
       await createMany(store, 1, 2)

@@ -155,6 +155,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     readJournal: journal.read,
     journalEnd: journal.end,
     watchJournal: journal.watch,
+    journalSession: primary.session,
     trimJournal: (before) => writeAlone((sql) => trimJournal(sql, before)),
     measureJournal: (after, upTo) => read('pages', (sql) => measureJournal(sql, after, upTo)),
     dropChanges: (first, bytes) => writeAlone((sql) => dropChanges(sql, first, bytes)),
