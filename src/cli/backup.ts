@@ -13,6 +13,7 @@ import { CommandFailed, exitCodes } from './exit.ts'
 import {
   describeStop,
   explainWrite,
+  makeDraft,
   makeFile,
   removeDraft,
   standardStream,
@@ -83,6 +84,7 @@ function copyPlain(draft: string, { location, file, progress, signal }: Job) {
 async function copyGzipped(draft: string, job: Job): Promise<FileSummary> {
   const plain = `${draft}-plain`
   try {
+    await makeDraft(plain)
     const summary = await copyPlain(plain, job)
     const { signal } = job
     await pipeline(createReadStream(plain), createGzip(), createWriteStream(draft), { signal })

@@ -217,7 +217,7 @@ async function makeWhole<Value>(
   // SQLite would take a relative path such as `file:x.db` for a URL.
   const draft = resolve(`${path}.part-${randomBytes(6).toString('hex')}`)
   try {
-    await writeFile(draft, '', { flag: 'wx', mode: ownerOnly })
+    await makeDraft(draft)
     const value = await make(draft)
     await chmod(draft, ownerOnly)
     await syncFile(draft)
@@ -228,6 +228,11 @@ async function makeWhole<Value>(
   } finally {
     await removeDraft(draft)
   }
+}
+
+/** Creates an empty file that only its owner can read: SQLite would let everybody read it. */
+export async function makeDraft(draft: string): Promise<void> {
+  await writeFile(draft, '', { flag: 'wx', mode: ownerOnly })
 }
 
 /** What a signal has left of a file, or of standard output. */

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { run } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { withoutRights } from '../support/rights.ts'
 
 const database = 'sqlite:plant-store.db'
@@ -41,6 +42,20 @@ describe('plant-store backup --keep', () => {
     assert.equal((await run(args, { folder })).exitCode, 0)
     const exported = await run(['export', '--database', 'sqlite:restored.db'], { folder })
     assert.equal(exported.stdout, '{"id":1,"name":"Fern"}\n')
+  })
+
+  it('makes no file that others can read, not even for a moment', async () => {
+    const { folder, keep } = await newStore()
+    const modes = new Map<string, number>()
+    const watcher = watch(join(folder, 'kept'), (_, name) => {
+      const status = statSync(join(folder, 'kept', String(name)), { throwIfNoEntry: false })
+      if (status !== undefined) modes.set(String(name), status.mode & 0o777)
+    })
+    releaseAfterTest(() => watcher.close())
+    const { exitCode } = await keep('1')
+    assert.equal(exitCode, 0)
+    assert.ok([...modes.keys()].some((name) => name.endsWith('-plain')))
+    assert.deepEqual([...new Set(modes.values())], [0o600])
   })
 
   it('keeps the newest ones, and removes the rest', async () => {
