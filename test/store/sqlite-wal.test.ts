@@ -74,6 +74,24 @@ describe('the log of a SQLite store during exports', () => {
     assert.equal(await walk(next), 1)
   })
 
+  it('ends no snapshot that was opened when it was already too large', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] })
+    const { path, store, logBytes, write } = await open()
+    await write()
+    {
+      using backup = new DatabaseSync(path)
+      backup.exec('BEGIN; SELECT * FROM plants')
+      while (logBytes() <= log.endBytes) await write()
+    }
+    const snapshot = await store.openSnapshot()
+    releaseAfterTest(snapshot.close)
+    t.mock.timers.tick(pollMs)
+    assert.ok((await walk(snapshot)) > 1)
+    await write()
+    t.mock.timers.tick(pollMs)
+    await assert.rejects(walk(snapshot), { number: 50300 })
+  })
+
   it('shrinks after the last snapshot is closed', async () => {
     const { store, logBytes, write } = await open({ refuseBytes: 0, endBytes: 100 * megabyte })
     await write()

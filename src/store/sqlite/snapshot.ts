@@ -11,7 +11,7 @@ import { buildTokenStatements } from './tokens.ts'
 /**
  * SQLite cannot reset the WAL while a snapshot reads from it, so it grows with the writes during
  * overlapping exports. Above the first size no snapshot is opened; above the second the oldest
- * ends.
+ * ends, unless the WAL was already as large when it was opened.
  */
 export interface WalBounds {
   readonly refuseBytes: number
@@ -29,7 +29,7 @@ const pollMs = 200
 /** Opens snapshots while the WAL is small, and ends the oldest if it grows too large. */
 export function buildSnapshotOpener(db: DatabaseSync, { refuseBytes, endBytes }: WalBounds) {
   const path = db.location()
-  let snapshots: EndableSnapshot[] = []
+  let snapshots: (EndableSnapshot & { readonly maxWalBytes: number })[] = []
   let timer: NodeJS.Timeout | undefined
 
   function walBytes(): number {
@@ -38,7 +38,8 @@ export function buildSnapshotOpener(db: DatabaseSync, { refuseBytes, endBytes }:
 
   function check(): void {
     forgetClosed()
-    if (walBytes() > endBytes) snapshots[0]?.end(walTooLarge())
+    const [oldest] = snapshots
+    if (oldest !== undefined && walBytes() > oldest.maxWalBytes) oldest.end(walTooLarge())
   }
 
   function forgetClosed(): void {
@@ -51,7 +52,8 @@ export function buildSnapshotOpener(db: DatabaseSync, { refuseBytes, endBytes }:
   return (): Snapshot => {
     forgetClosed()
     if (snapshots.length > 0 && walBytes() > refuseBytes) throw walTooLarge()
-    const snapshot = openSnapshot(db)
+    const maxWalBytes = Math.max(endBytes, walBytes())
+    const snapshot = { ...openSnapshot(db), maxWalBytes }
     snapshots.push(snapshot)
     timer ??= setInterval(check, pollMs).unref()
     return snapshot
