@@ -347,6 +347,20 @@ describe('plant-store webhook', () => {
     assert.equal((await json('list'))[0].state, 'active')
   })
 
+  it('is paused in a restored backup, also if the journal is off there', async () => {
+    const store = openStore()
+    await addOne()
+    await store.close()
+    await openSqliteStore(path(), { journaling: 'off' }).close()
+    const env = { DATABASE_URL: `sqlite:${path()}` }
+    assert.equal((await run(['backup', 'backup.db'], { folder, env })).exitCode, 0)
+    const restored = join(folder, 'restored.db')
+    const there = { folder, env: { DATABASE_URL: `sqlite:${restored}` } }
+    assert.equal((await run(['restore', 'backup.db'], there)).exitCode, 0)
+    const [receiver] = await openSqliteStore(restored).receivers.list()
+    assert.deepEqual([receiver?.state, receiver?.reason], ['paused', 'restored from a backup'])
+  })
+
   it('says that webhooks are off where the journal is', async () => {
     const off = openSqliteStore(path(), { journaling: 'off' })
     await off.close()

@@ -148,9 +148,10 @@ export function renameJournal(path: string): void {
     if (has('receivers')) {
       db.prepare(
         `UPDATE receivers SET state = 'paused', reason = 'restored from a backup',
-           lease_owner = NULL, position = replace(position, journal_life.id, :journalId),
-           ahead = replace(ahead, journal_life.id, :journalId)
-         FROM journal_life WHERE journal_life.id IS NOT NULL`,
+           lease_owner = NULL,
+           position = replace(position, coalesce(journal_life.id, ''), :journalId),
+           ahead = replace(ahead, coalesce(journal_life.id, ''), :journalId)
+         FROM journal_life`,
       ).run({ journalId })
       db.prepare(
         `UPDATE deliveries SET position = replace(position, journal_life.id, ?)
