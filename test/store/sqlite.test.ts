@@ -5,6 +5,7 @@ import {
   existsSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
@@ -115,6 +116,15 @@ describe('a SQLite file', () => {
 })
 
 describe('the journal of a store that commits in place', () => {
+  it('refuses a snapshot while no other connection can be opened', async () => {
+    const path = join(newFolder(), 'plants.db')
+    const store = openSqliteStore(path)
+    renameSync(path, `${path}-moved`)
+    await assert.rejects(store.openSnapshot(), { number: 50301 })
+    renameSync(`${path}-moved`, path)
+    await (await store.openSnapshot()).close()
+  })
+
   it('wakes nobody for writes that it does not record', async () => {
     const store = openSqliteStore(join(newFolder(), 'plants.db'), { writer: 'in place' })
     let wakes = 0

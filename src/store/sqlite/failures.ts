@@ -1,4 +1,4 @@
-import { diskFailed, diskFull, locked, unconfirmed } from '../failures.ts'
+import { diskFailed, diskFull, locked, unconfirmed, unreachable } from '../failures.ts'
 
 // Primary result codes of SQLite.
 const busy = 5
@@ -55,6 +55,7 @@ const reasons: Record<number, string> = {
   [readOnly]: 'it cannot be written',
   [ioError]: 'the disk reports an error',
   [corrupt]: 'it is damaged; restore a backup',
+  [notADatabase]: 'it is damaged; restore a backup',
   [full]: 'the disk is full',
   [cannotOpen]:
     'it cannot be opened; check the permissions of the file and its folder, the length of the path (485 bytes at most) and the limit of open files',
@@ -64,6 +65,7 @@ const reasons: Record<number, string> = {
 export function toRefusal(error: unknown): unknown {
   if (isFull(error)) return diskFull(error)
   if (isBusy(error)) return locked()
+  if (isCode(error, cannotOpen)) return unreachable(error)
   return isCode(error, ioError) ? diskFailed(error) : error
 }
 
