@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { gunzipSync } from 'node:zlib'
+import { applicationId } from '../../src/store/sqlite/file.ts'
 import { run, start } from '../support/command.ts'
 import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
@@ -17,6 +18,14 @@ async function newStore(): Promise<string> {
   await run(['import', '-', '--format', 'ndjson'], { folder, input })
   return folder
 }
+
+/** Locks a database as its last connection does when it closes: nobody else can read it. */
+const holdExclusively = `
+  import { DatabaseSync } from 'node:sqlite'
+  const db = new DatabaseSync(process.argv[1])
+  db.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE')
+  console.log('locked')
+  setTimeout(() => db.close(), 500)`
 
 describe('plant-store backup', () => {
   it('makes one file that only its owner may read, from which restore makes the same store', async () => {
@@ -44,15 +53,27 @@ describe('plant-store backup', () => {
     }
   })
 
-  it('is not made of an empty file, which is no store', async () => {
-    const folder = newFolder()
-    writeFileSync(join(folder, 'empty.db'), '')
-    const args = ['backup', 'backup.db', '--database', 'sqlite:empty.db']
-    const { exitCode, stderr } = await run(args, { folder })
-    assert.equal(stderr, 'empty.db is empty: no store was made yet.\n')
-    assert.equal(exitCode, 78)
-    assert.deepEqual(readdirSync(folder), ['empty.db'])
-  })
+  const empty: [what: string, make: (path: string) => void][] = [
+    ['an empty file', (path) => writeFileSync(path, '')],
+    [
+      'what an interrupted first start has left',
+      (path) => {
+        using db = new DatabaseSync(path)
+        db.exec(`PRAGMA application_id = ${applicationId}`)
+      },
+    ],
+  ]
+  for (const [what, make] of empty) {
+    it(`is not made of ${what}, which is no store`, async () => {
+      const folder = newFolder()
+      make(join(folder, 'empty.db'))
+      const args = ['backup', 'backup.db', '--database', 'sqlite:empty.db']
+      const { exitCode, stderr } = await run(args, { folder })
+      assert.equal(stderr, 'empty.db is empty: no store was made yet.\n')
+      assert.equal(exitCode, 78)
+      assert.deepEqual(readdirSync(folder), ['empty.db'])
+    })
+  }
 
   it('may have a name that SQLite would take for a URL', async () => {
     const folder = await newStore()
@@ -63,6 +84,19 @@ describe('plant-store backup', () => {
     assert.equal((await run(restored, { folder })).exitCode, 0)
     assert.deepEqual(readdirSync(folder), ['data', 'file:b.db', 'file:c.db'])
   })
+
+  for (const args of [['backup', 'backup.db'], ['check']]) {
+    it(`waits for a service that empties its log as it ends: ${args[0]}`, async () => {
+      const folder = await newStore()
+      const { waitFor } = start([join(folder, 'data/plant-store.db')], {
+        folder,
+        program: [process.execPath, '--input-type=module', '--eval', holdExclusively],
+      })
+      await waitFor(/locked/)
+      const { exitCode, stdout, stderr } = await run(args, { folder })
+      assert.equal(exitCode, 0, stdout + stderr)
+    })
+  }
 
   it('changes no existing file', async () => {
     const folder = await newStore()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { chmodSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import { chmodSync, openSync, readFileSync, symlinkSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
@@ -115,9 +115,22 @@ describe('plant-store check on a file', () => {
     assert.match(toDo[0]?.message ?? '', /chmod 600/)
   })
 
+  it('examines the files beside the store, though a link leads to it', async () => {
+    const url = await newStore(sqlite)
+    const store = await sqlite.open(url)
+    await store.createPlant({ id: 2n, name: 'x'.repeat(200_000) })
+    chmodSync(`${toPath(url)}-wal`, 0o644)
+    const link = join(newFolder(), 'link.db')
+    symlinkSync(toPath(url), link)
+    const { toDo, findings } = await check(`sqlite:${link}`)
+    assert.match(toDo[0]?.message ?? '', /chmod 600 \S+-wal$/)
+    assert.notEqual(findings.find(({ subject }) => subject === 'log')?.message, '0.0 MiB')
+  })
+
   for (const [version, pattern] of [
     [99, /use the newer program/],
     [3, /make a backup; the next "serve"/],
+    [0, /no store was made yet/],
   ] as const) {
     it(`compares the schema of release ${version} with its own`, async () => {
       const url = await sqlite.newUrl()

@@ -6,6 +6,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -87,11 +88,14 @@ describe('plant-store restore leaves nothing behind and ends with 65 for', () =>
     const { folder } = await newBackup()
     copyFileSync(join(folder, 'good.db'), join(folder, 'crashed.db'))
     writeFileSync(join(folder, 'crashed.db-wal'), 'the rest')
-    const args = ['restore', 'crashed.db', '--database', 'sqlite:new/plants.db']
-    const { exitCode, stderr } = await run(args, { folder })
-    assert.match(stderr, /^crashed\.db-wal belongs to crashed\.db/)
-    assert.equal(exitCode, 65)
-    assert.equal(existsSync(join(folder, 'new')), false)
+    symlinkSync('crashed.db', join(folder, 'link.db'))
+    for (const file of ['crashed.db', 'link.db']) {
+      const args = ['restore', file, '--database', 'sqlite:new/plants.db']
+      const { exitCode, stderr } = await run(args, { folder })
+      assert.match(stderr, new RegExp(`crashed\\.db-wal belongs to ${file}`))
+      assert.equal(exitCode, 65)
+      assert.equal(existsSync(join(folder, 'new')), false)
+    }
   })
 })
 

@@ -6,11 +6,13 @@ import {
   rmSync,
   statfsSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
+import type { Finding } from '../../src/store/finding.ts'
 import { run } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { mountSmallDisk } from '../support/small-disk.ts'
@@ -38,8 +40,8 @@ function fill(folder: string): void {
 const name = 'x'.repeat(2_000)
 
 /** A service on a disk, and its commands. */
-function openStoreOn(folder: string) {
-  const path = join(folder, 'plants.db')
+function openStoreOn(folder: string, file = 'plants.db') {
+  const path = join(folder, file)
   const database = `sqlite:${path}`
   let url = ''
   const send = (request: Request) =>
@@ -84,6 +86,11 @@ async function requireReads({ run }: Store): Promise<void> {
     assert.equal(exitCode, 0, `${args.join(' ')}: ${stderr}`)
     if (args[0] !== 'webhook') assert.notEqual(stdout, '', args.join(' '))
   }
+  const backup = await run('backup', 'on-another-disk.db')
+  assert.equal(backup.exitCode, 0, backup.stderr)
+  const { stdout } = await run('check', '--json')
+  const findings: Finding[] = JSON.parse(stdout)
+  assert.equal(findings.find(({ subject }) => subject === 'integrity')?.state, 'ok', stdout)
 }
 
 /** Makes a token, and answers it with its id. */
@@ -162,6 +169,9 @@ describe('a disk that is full before anything starts', { skip }, () => {
     )
     assert.equal(made.exitCode, 74)
     await requireReads(store)
+    const link = join(newFolder(), 'link.db')
+    symlinkSync(store.path, link)
+    await requireReads(openStoreOn(dirname(link), 'link.db'))
     fill(folder)
     await store.serve()
     assert.equal((await store.send({ path: '/plants/5' })).status, 200)

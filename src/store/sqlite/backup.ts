@@ -3,12 +3,13 @@ import { backup, type DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { newJournalId } from '../../journal/row.ts'
 import { type FileSummary, UnusableStore } from '../store.ts'
-import { explainOpening, readVersion, requireOwnSchema } from './connection.ts'
+import { explainOpening, openTimeoutMs, readVersion, requireOwnSchema } from './connection.ts'
 import { isFull, isNotADatabase, isSqliteError } from './failures.ts'
-import { identifyFile } from './file.ts'
+import { followLink, identifyFile } from './file.ts'
 import { migrations } from './migrations.ts'
 import { openDatabase, readPragma } from './open-database.ts'
 import { findForeign } from './own-schema.ts'
+import { withReserve } from './reserve.ts'
 
 /** The pages copied in one step: 8 MiB. */
 const pagesPerStep = 2_000
@@ -51,16 +52,30 @@ export async function backUp(
 
 function openSource(path: string): DatabaseSync {
   try {
-    if (identifyFile(path) === 'new') {
-      throw new UnusableStore(`${path} is empty: no store was made yet.`)
-    }
-    const db = openDatabase(pathToFileURL(path), { readOnly: true })
-    db.exec('BEGIN')
-    requireOwnSchema(db, readVersion(db, path), path)
-    return db
+    if (identifyFile(path) === 'new') throw noStore(path)
+    return withReserve(followLink(path), () => openReader(path))
   } catch (error) {
     throw explainOpening(error, path)
   }
+}
+
+/** Opens a connection in a read transaction. */
+function openReader(path: string): DatabaseSync {
+  const db = openDatabase(pathToFileURL(path), { readOnly: true, timeout: openTimeoutMs })
+  try {
+    db.exec('BEGIN')
+    const version = readVersion(db, path)
+    requireOwnSchema(db, version, path)
+    if (version === 0) throw noStore(path)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+function noStore(path: string): UnusableStore {
+  return new UnusableStore(`${path} is empty: no store was made yet.`)
 }
 
 function damagedSource(path: string, cause: unknown): UnusableStore {
@@ -96,7 +111,7 @@ export function findObstacle(path: string): string | undefined {
 
 /** The WAL or rollback journal of a database, if it is not empty. A backup has neither. */
 export function findWal(path: string): string | undefined {
-  const logs = ['-wal', '-journal'].map((suffix) => path + suffix)
+  const logs = ['-wal', '-journal'].map((suffix) => followLink(path) + suffix)
   return logs.find((log) => existsSync(log) && statSync(log).size > 0)
 }
 

@@ -4,7 +4,7 @@ import { explainErrno } from '../../errno.ts'
 import { type Migration, type StoreEvents, UnusableStore } from '../store.ts'
 import { assertCommitsAreSynced } from './durability.ts'
 import { explainSqlite, isNotADatabase, isOutOfSpace, isSqliteError } from './failures.ts'
-import { applicationId, foreignFile, isNewFile, prepareFile } from './file.ts'
+import { applicationId, followLink, foreignFile, isNewFile, prepareFile } from './file.ts'
 import { migrations, runMigrations } from './migrations.ts'
 import { openDatabase, readPragma } from './open-database.ts'
 import { findForeign } from './own-schema.ts'
@@ -13,7 +13,7 @@ import { withReserve } from './reserve.ts'
 /** Older releases can corrupt a WAL that two connections use. */
 const oldestSqlite = [3, 51, 3]
 /** How long opening waits for a process that migrates or holds the lock. */
-const openTimeoutMs = 5_000
+export const openTimeoutMs = 5_000
 /** How long a statement blocks the event loop for a lock, before the writer waits without. */
 export const busyTimeoutMs = 20
 
@@ -36,7 +36,7 @@ export interface ConnectionOptions extends Pick<StoreEvents, 'onMigrated' | 'onN
 /** Opens the file, or creates it, and migrates it. Refuses a file that is not ours. */
 export function openConnection(path: string, options: ConnectionOptions = {}): DatabaseSync {
   try {
-    return path === memoryPath ? openInMemory() : openOnDisk(path, options)
+    return path === memoryPath ? openInMemory() : openOnDisk(followLink(path), options)
   } catch (error) {
     throw explainOpening(error, path)
   }

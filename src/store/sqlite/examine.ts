@@ -13,12 +13,13 @@ import {
   warning,
 } from '../finding.ts'
 import { UnusableStore } from '../store.ts'
-import { proveSyncs, readSqliteVersion } from './connection.ts'
+import { openTimeoutMs, proveSyncs, readSqliteVersion } from './connection.ts'
 import { explainSqlite, isSqliteError } from './failures.ts'
-import { identifyFile, readSize } from './file.ts'
+import { followLink, identifyFile, readSize } from './file.ts'
 import { migrations } from './migrations.ts'
 import { openDatabase, readPragma } from './open-database.ts'
 import { findForeign } from './own-schema.ts'
+import { withReserve } from './reserve.ts'
 import { defaultWalBounds } from './snapshot.ts'
 
 const gibibyte = 1024 ** 3
@@ -27,7 +28,8 @@ const minFreeBytes = gibibyte
 const minFreeShare = 0.05
 
 /** Examines the file of a store, and the disk that it is on. */
-export function examineFile(path: string): Finding[] {
+export function examineFile(link: string): Finding[] {
+  const path = followLink(link)
   const found = attempt('file', () => {
     if (identifyFile(path) === 'new')
       return warning('file', `${path} is empty: no store was made yet`)
@@ -88,6 +90,7 @@ function examineContent(path: string): Finding[] {
       const version = Number(readPragma(db, 'user_version'))
       const foreign = version <= migrations.length ? findForeign(db, version) : undefined
       if (foreign !== undefined) return [examineIntegrity(db), toForeign(foreign)]
+      if (version === 0) return [warning('schema', 'no store was made yet: start the service')]
       const schema = examineSchema(version, migrations.length)
       const tokens = db.prepare('SELECT name, expires_at, revoked_at FROM tokens').all()
       const { newest } = db.prepare('SELECT max(created_at) AS newest FROM tokens').get() ?? {}
@@ -100,7 +103,7 @@ function examineContent(path: string): Finding[] {
       ]
     })
   } catch (error) {
-    return [warning('integrity', `${explainFailure(error)}: restore the last backup`)]
+    return [warning('integrity', explainFailure(error))]
   }
 }
 
@@ -133,10 +136,12 @@ function examineLog(path: string): Finding {
 }
 
 function withFile<Value>(path: string, use: (db: DatabaseSync) => Value): Value {
-  const db = openDatabase(pathToFileURL(path), { readOnly: true, readBigInts: false })
-  try {
-    return use(db)
-  } finally {
-    db.close()
-  }
+  return withReserve(path, () => {
+    const db = openDatabase(pathToFileURL(path), { readOnly: true, timeout: openTimeoutMs })
+    try {
+      return use(db)
+    } finally {
+      db.close()
+    }
+  })
 }

@@ -5,9 +5,11 @@ import {
   existsSync,
   fchmodSync,
   fstatSync,
+  lstatSync,
   openSync,
   readFileSync,
   readSync,
+  realpathSync,
   statSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
@@ -30,6 +32,15 @@ export function prepareFile(path: string): void {
     closeToOthers(file, path)
   } finally {
     closeSync(file)
+  }
+}
+
+/** The file that a link leads to. SQLite keeps the WAL beside that file, not beside the link. */
+export function followLink(path: string): string {
+  try {
+    return lstatSync(path).isSymbolicLink() ? realpathSync(path) : path
+  } catch {
+    return path
   }
 }
 
