@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -19,7 +20,7 @@ import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import type { Store, TokenRecord } from '../../src/store/store.ts'
 import { run } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
-import { withoutRights } from '../support/rights.ts'
+import { nobody, withoutRights } from '../support/rights.ts'
 import { startService } from '../support/service.ts'
 import { closeAfterTest, openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -87,6 +88,17 @@ describe('the reserve for a full disk', () => {
       assert.equal(reserve.release(), 0, kind)
       assert.deepEqual(read(), before, kind)
     }
+  })
+
+  const skip = process.getuid?.() === 0 ? false : 'only root can change the owner of a file'
+  it('belongs to the owner of the database, though root makes it', { skip }, () => {
+    const { reserve, file } = newReserve()
+    const database = file.replace('-reserve', '')
+    writeFileSync(database, '')
+    chownSync(database, nobody, nobody)
+    reserve.restock()
+    const { uid, gid } = statSync(file)
+    assert.deepEqual([uid, gid], [nobody, nobody])
   })
 
   it('is done without where it cannot be made', async () => {

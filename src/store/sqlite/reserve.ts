@@ -2,6 +2,7 @@ import { randomFillSync } from 'node:crypto'
 import {
   closeSync,
   constants,
+  fchownSync,
   fstatSync,
   openSync,
   readSync,
@@ -49,6 +50,7 @@ const safely = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 /** The reserve of the database at this path. A database in memory has none. */
 export function openReserve(database: string | null): Reserve {
   if (database === null) return { size: () => 0, release: () => 0, take() {}, restock() {} }
+  const model = database
   const path = `${database}-reserve`
 
   function size(): number {
@@ -64,7 +66,10 @@ export function openReserve(database: string | null): Reserve {
 
   function take(bytes: number): void {
     if (bytes === 0) return
-    withFile(path, constants.O_RDWR | constants.O_CREAT, (file) => grow(file, bytes))
+    withFile(path, constants.O_RDWR | constants.O_CREAT, (file) => {
+      if (readReserve(file) === 0) giveToOwner(file, model)
+      grow(file, bytes)
+    })
   }
 
   function restock(): void {
@@ -111,6 +116,15 @@ function readReserve(file: number): number | undefined {
   readSync(file, start, 0, start.length, 0)
   if (!start.equals(mark.subarray(0, start.length))) return undefined
   return status.size < mark.length ? 0 : status.size
+}
+
+/** A file that root makes gets the owner of another, as SQLite does with its WAL. */
+function giveToOwner(file: number, model: string): void {
+  if (process.geteuid?.() !== 0) return
+  attempt(() => {
+    const { uid, gid } = statSync(model)
+    fchownSync(file, uid, gid)
+  })
 }
 
 /** Writes random bytes, which no file system can compress. A full disk ends it early. */
