@@ -1,6 +1,29 @@
 import { randomBytes } from 'node:crypto'
-import { rmSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
+
+const blockBytes = 1024 * 1024
+
+/**
+ * Writes the WAL again as it is, and syncs it. After a failed sync, Linux counts the pages as
+ * clean: a later sync does not write them, and a commit that succeeds could be lost together with
+ * an unsynced one before it. The caller holds the write lock.
+ */
+export function rewriteWal(database: string | null): void {
+  if (database === null) return
+  const file = openSync(`${database}-wal`, 'r+')
+  try {
+    const block = Buffer.alloc(blockBytes)
+    for (let at = 0; ; ) {
+      const bytes = readSync(file, block, 0, block.length, at)
+      if (bytes === 0) break
+      at += writeSync(file, block, 0, bytes, at)
+    }
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
 
 /**
  * Proves that connections opened this way sync each commit, by the effect of a commit rather than

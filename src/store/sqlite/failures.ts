@@ -40,6 +40,11 @@ export function isOutOfSpace(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOSPC'
 }
 
+/** The disk reports an error, other than that it is full. */
+export function isIoError(error: unknown): boolean {
+  return isCode(error, ioError)
+}
+
 export function isNotADatabase(error: unknown): boolean {
   return isCode(error, notADatabase)
 }
@@ -66,7 +71,7 @@ export function toRefusal(error: unknown): unknown {
   if (isFull(error)) return diskFull(error)
   if (isBusy(error)) return locked()
   if (isCode(error, cannotOpen)) return unreachable(error)
-  return isCode(error, ioError) ? diskFailed(error) : error
+  return isIoError(error) ? diskFailed(error) : error
 }
 
 /**
@@ -74,5 +79,5 @@ export function toRefusal(error: unknown): unknown {
  * a crash would bring them back: the plant may or may not be stored.
  */
 export function toCommitFailure(error: unknown): unknown {
-  return isCode(error, ioError) ? unconfirmed(error) : toRefusal(error)
+  return isIoError(error) ? unconfirmed(error) : toRefusal(error)
 }

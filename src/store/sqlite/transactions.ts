@@ -1,6 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { apply, type Change, type RecordedChanges, recordChanges } from '../changes.ts'
-import { isBusy, toCommitFailure, toRefusal } from './failures.ts'
+import { diskFailed, diskFull } from '../failures.ts'
+import { rewriteWal } from './durability.ts'
+import { isBusy, isIoError, isOutOfSpace, toCommitFailure, toRefusal } from './failures.ts'
 import { buildJournalStatements } from './journal.ts'
 import { buildPlantStatements } from './plants.ts'
 import { buildReceiverStatements } from './receivers.ts'
@@ -63,6 +65,7 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
   const commit = db.prepare('COMMIT')
   const recorder = recordChanges(statements.plants.rows)
   let sync: 'FULL' | 'NORMAL' = 'FULL'
+  let hasFailed = false
 
   /**
    * Called before a transaction, because SQLite ignores the pragma inside one. A connection opens
@@ -74,16 +77,28 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
     sync = wanted
   }
 
+  /** After a failed commit, the WAL may have unsynced commits that no later sync would write. */
+  function repair(): void {
+    try {
+      rewriteWal(db.location())
+      hasFailed = false
+    } catch (error) {
+      rollBack()
+      throw isOutOfSpace(error) ? diskFull(error) : diskFailed(error)
+    }
+  }
+
   return {
     tryBegin(changes) {
       try {
         setSync(changes.every(isRepeatable) ? 'NORMAL' : 'FULL')
         begin.run()
-        return true
       } catch (error) {
         if (isBusy(error)) return false
         throw toRefusal(error)
       }
+      if (hasFailed) repair()
+      return true
     },
 
     // Synchronous from BEGIN to COMMIT: an `await` in between would mix requests.
@@ -106,6 +121,7 @@ export function buildTransactions(db: DatabaseSync, statements: Statements): Tra
         const syncMs = sync === 'FULL' ? endedAt - syncedFrom : undefined
         return { outcomes, commitMs: endedAt - startedAt, syncMs }
       } catch (error) {
+        hasFailed ||= isIoError(error)
         rollBack()
         throw toFailure(error)
       }

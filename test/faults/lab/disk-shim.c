@@ -32,6 +32,7 @@ enum { CREATE = 1, WRITE, TRUNCATE, SYNC, UNLINK, RENAME, MAKE_FOLDER, FAILED_SY
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *paths[MOST_FILES];
+static struct stat files[MOST_FILES];
 static char counted_fault[128];
 static long counted;
 
@@ -42,16 +43,18 @@ static int ends_with(const char *text, const char *end) {
   return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-// The reserve is no part of the store. Node.js writes it, and closes files past this library, so
-// that its descriptor would later be taken for one of ours.
+// The reserve is no part of the store.
 static int is_ours(const char *path) {
   const char *folder = getenv("DISK_FOLDER");
   return folder && path && strncmp(path, folder, strlen(folder)) == 0 &&
          !ends_with(path, "-reserve");
 }
 
+// Node.js closes files past this library: a descriptor may be another file or a socket by now.
 static const char *path_of(int file) {
-  return file >= 0 && file < MOST_FILES ? paths[file] : NULL;
+  struct stat now;
+  if (file < 0 || file >= MOST_FILES || !paths[file] || fstat(file, &now) != 0) return NULL;
+  return now.st_dev == files[file].st_dev && now.st_ino == files[file].st_ino ? paths[file] : NULL;
 }
 
 static void append(const char *variable, const struct iovec *parts, int count) {
@@ -119,6 +122,7 @@ static int open_noted(const char *name, int folder, const char *path, int flags,
   if (file >= 0 && file < MOST_FILES) {
     free(paths[file]);
     paths[file] = strdup(path);
+    fstat(file, &files[file]);
     if (!existed) record(CREATE, path, 0, NULL, 0);
     if (existed && flags & O_TRUNC) record(TRUNCATE, path, 0, NULL, 0);
   }
