@@ -68,11 +68,12 @@ async function openInput(
       file: input.fd,
       chunks: readUntilAborted('standard input', input, signal),
       part: () => undefined,
-      close() {},
+      // A writer that goes on would keep the process alive.
+      close: () => input.destroy(),
     }
   }
   try {
-    const fd = await Promise.race([openFile(path, 'r'), rejectOnAbort(signal)])
+    const fd = await untilAborted(openFile(path, 'r'), signal)
     return toInput(path, fd, signal)
   } catch (error) {
     throwIfStopped(signal, `Stopped before ${path} was opened.`)
@@ -99,14 +100,14 @@ function toInput(path: string, fd: number, signal: AbortSignal): OpenInput {
   }
 }
 
-/** Rejects with the signal, and never resolves. */
-function rejectOnAbort(signal: AbortSignal): Promise<never> {
-  const aborted = new Promise<never>((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    signal.addEventListener('abort', () => reject(signal.reason))
-  })
-  aborted.catch(() => {})
-  return aborted
+/** Settles as the work does, or rejects with the signal. `Promise.race` would keep all results. */
+async function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  const { promise, resolve, reject } = Promise.withResolvers<Value>()
+  const stop = () => reject(signal.reason)
+  if (signal.aborted) stop()
+  signal.addEventListener('abort', stop)
+  work.then(resolve, reject)
+  return promise.finally(() => signal.removeEventListener('abort', stop))
 }
 
 /** Ends with the signal, even while it waits for bytes that may never come. */
@@ -116,10 +117,8 @@ async function* readUntilAborted(
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
   const iterator = stream[Symbol.asyncIterator]()
-  const aborted = rejectOnAbort(signal)
-  aborted.catch(() => stream.destroy())
   for (;;) {
-    const next = await Promise.race([iterator.next(), aborted]).catch((error: unknown) => {
+    const next = await untilAborted(iterator.next(), signal).catch((error: unknown) => {
       throw isSystemError(error) ? cannotRead(name, error) : error
     })
     if (next.done) return

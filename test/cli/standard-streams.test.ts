@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { describe, it } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { withInput } from '../../src/cli/files.ts'
+import type { Terminal } from '../../src/cli/terminal.ts'
 import { run, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
@@ -129,3 +135,36 @@ describe('a command whose standard error is closed', () => {
     assert.equal(exported.stdout, '{"id":1,"name":"a"}\n{"id":3,"name":"c"}\n')
   })
 })
+
+describe('a command that reads standard input', () => {
+  const damaged = Buffer.from([0x1f, 0x8b, 8, 0xff, 0xff])
+  const commands: [title: string, args: string, input: string | Buffer][] = [
+    ['a header without an id', 'import - --format csv', 'foo,bar\n'],
+    ['damaged gzip', 'import - --format csv', damaged],
+    ['a damaged backup', 'restore -', damaged],
+  ]
+  for (const [title, args, input] of commands) {
+    it(`ends at ${title}, even if its writer does not`, async () => {
+      const command = [...args.split(' '), '--database', 'sqlite:plants.db']
+      const { ended } = start(command, { folder: newFolder(), input, isInputOpen: true })
+      assert.equal((await ended).exitCode, 65)
+    })
+  }
+
+  it('does not keep what it has read', async () => {
+    const input = Object.assign(Readable.from(makeChunks()), { fd: 0 })
+    await withInput('-', { input } as Terminal, new AbortController().signal, async (opened) => {
+      const chunks: WeakRef<Buffer>[] = []
+      for await (const chunk of opened.chunks) chunks.push(new WeakRef(chunk))
+      await nextTurn()
+      setFlagsFromString('--expose-gc')
+      runInNewContext('gc')()
+      const kept = chunks.filter((chunk) => chunk.deref() !== undefined).length
+      assert.ok(kept <= 1, `${kept} of ${chunks.length} chunks are kept`)
+    })
+  })
+})
+
+async function* makeChunks(): AsyncGenerator<Buffer> {
+  for (let count = 0; count < 8; count++) yield Buffer.alloc(64 * 1024)
+}
