@@ -159,6 +159,8 @@ export async function writeChanges(following: Following): Promise<void> {
       comparedTo = undefined
       batch.position = undefined
       await write()
+      // A list of the copy must not miss a plant that is still being written.
+      await writing
     } else if (change.type === 'synced') {
       isFilling = false
       batch.position = change.position

@@ -2,11 +2,15 @@ import assert from 'node:assert/strict'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { MirrorChange } from '../../client/index.ts'
+import { writeChanges } from '../../src/cli/follower.ts'
 import type { Store } from '../../src/store/store.ts'
 import { start } from '../support/command.ts'
 import { type Engine, engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { operatorToken, startService } from '../support/service.ts'
+import { openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 
 /** Starts `follow` as a process, with the token in a file. */
@@ -151,5 +155,30 @@ describe('plant-store follow', () => {
     const { exitCode } = await follow(service.url, `sqlite:${folder}/copy.db`, 'x'.repeat(30)).ended
     assert.equal(exitCode, 77)
     assert.deepEqual(readdirSync(folder), [])
+  })
+
+  it('removes a plant that was still being written when the source began again', async () => {
+    const copy = openSqliteStore(join(newFolder(), 'copy.db'))
+    const slowly: Store['followChanges'] = async (changes) => {
+      for (let turn = 0; turn < 100; turn++) await nextTurn()
+      return copy.followChanges(changes)
+    }
+    const synced = Promise.withResolvers<void>()
+    async function* toChanges(): AsyncGenerator<MirrorChange> {
+      const plant = { id: 9n, name: 'deleted meanwhile' }
+      yield { type: 'plant.created', position: 'first', at: new Date(0).toISOString(), plant }
+      yield { type: 'reset' }
+      yield { type: 'synced', position: 'second' }
+      await synced.promise
+    }
+    await writeChanges({
+      store: { ...copy, followChanges: slowly },
+      source: 'http://127.0.0.1:9',
+      revision: 0,
+      changes: toChanges(),
+      onWritten: ({ position }) => position === 'second' && synced.resolve(),
+      onFailed: synced.reject,
+    })
+    assert.deepEqual(await readPlants(copy), [])
   })
 })
