@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Environment, WrongConfig } from '../config.ts'
 import { Failure } from '../contract/errors.ts'
 import {
@@ -69,7 +70,7 @@ async function requireSubset(
   to: StoreLocation,
   signal: AbortSignal,
 ): Promise<void> {
-  const onPage = () => throwIfStopped(signal, stopped)
+  const onPage = () => checkSignal(signal)
   const unexpected = await withSnapshot(destination, (there) =>
     withSnapshot(source, (here) => findUnexpected(here, there, onPage)),
   )
@@ -89,7 +90,7 @@ async function copyAndCompare(
   const [copied, tokens] = await withSnapshot(source, async (snapshot) => {
     const total = await snapshot.countPlants(undefined)
     const summary = await summarize(snapshot, async (plants, done) => {
-      throwIfStopped(signal, stopped)
+      await checkSignal(signal)
       await copyPage(destination, plants)
       // Every plant is read twice: to copy it and to compare it.
       progress.report(Math.floor(done / 2), { done, total: 2 * total })
@@ -98,8 +99,8 @@ async function copyAndCompare(
   })
   const total = copied.plants
   await withSnapshot(destination, async (snapshot) => {
-    const summary = await summarize(snapshot, (_, done) => {
-      throwIfStopped(signal, stopped)
+    const summary = await summarize(snapshot, async (_, done) => {
+      await checkSignal(signal)
       progress.report(Math.floor((total + done) / 2), { done: total + done, total: 2 * total })
     })
     requireSamePlants(copied, summary)
@@ -112,6 +113,12 @@ async function copyAndCompare(
 
 const howToContinue = 'Run the same command again to continue: copied plants are recognised.'
 const stopped = `Stopped. ${howToContinue}`
+
+/** SQLite reads at once: without a turn of the event loop, no signal would ever be seen. */
+async function checkSignal(signal: AbortSignal): Promise<void> {
+  await nextTurn()
+  throwIfStopped(signal, stopped)
+}
 
 function toCopyFailure(error: unknown, to: StoreLocation): unknown {
   if (error instanceof CopyConflict) {

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { WrongConfig } from '../config.ts'
 import { limits } from '../contract/limits.ts'
 import type { Order } from '../contract/parameters.ts'
@@ -74,6 +75,8 @@ async function* walkStore(
     const { plants, next } = await searchPlants(store, query)
     yield* plants
     after = next
+    // SQLite reads at once: without a match, no signal would ever be seen.
+    await nextTurn()
   } while (after !== undefined)
 }
 

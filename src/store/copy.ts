@@ -32,7 +32,7 @@ export interface Unexpected {
 export async function findUnexpected(
   source: Snapshot,
   destination: Snapshot,
-  onPage: () => void,
+  onPage: () => Promise<void>,
 ): Promise<Unexpected | undefined> {
   const hashes = new Set((await source.listTokens()).map(({ hash }) => hash.toString('hex')))
   const tokens = await destination.listTokens()
@@ -46,7 +46,7 @@ export async function findUnexpected(
 async function findUnexpectedPlant(
   source: Snapshot,
   destination: Snapshot,
-  onPage: () => void,
+  onPage: () => Promise<void>,
 ): Promise<bigint | undefined> {
   const pages = source.walkPlants(everyPlant)[Symbol.asyncIterator]()
   let page: readonly VersionedPlant[] = []
@@ -66,7 +66,7 @@ async function findUnexpectedPlant(
 
   try {
     for await (const copied of destination.walkPlants(everyPlant)) {
-      onPage()
+      await onPage()
       for (const plant of copied) {
         const original = await seek(plant.id)
         if (!isSamePlant(plant, original)) return plant.id
@@ -85,7 +85,7 @@ function isSamePlant(one: VersionedPlant, other: VersionedPlant | undefined): bo
 /** Reads every plant of a snapshot, page by page, and returns the summary. */
 export async function summarize(
   snapshot: Snapshot,
-  onPage: (page: readonly VersionedPlant[], plantsSoFar: number) => Promise<void> | void,
+  onPage: (page: readonly VersionedPlant[], plantsSoFar: number) => Promise<void>,
 ): Promise<Summary> {
   const hash = createHash('sha256')
   let plants = 0

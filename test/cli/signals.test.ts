@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { before, describe, it } from 'node:test'
+import { start } from '../support/command.ts'
+import { newFolder } from '../support/folder.ts'
+import { openSqliteStore } from '../support/stores.ts'
+import { waitUntil } from '../support/wait.ts'
+
+const count = 200_000
+const last = BigInt(count - 1)
+
+/** SQLite answers at once, so a command that only reads may never get back to its event loop. */
+describe('a signal to a command that reads SQLite', () => {
+  let folder: string
+
+  before(async () => {
+    folder = newFolder()
+    const store = openSqliteStore(join(folder, 'plants.db'))
+    for (let id = 0; id < count; id += 1_000) {
+      const page = Array.from({ length: 1_000 }, (_, at) => ({ id: BigInt(id + at), name: 'x' }))
+      await store.importPlants(page, 'keep')
+    }
+    await store.close()
+  })
+
+  it('ends a search that finds nothing', async () => {
+    const args = ['list', '--name', 'y', '--database', 'sqlite:plants.db']
+    const { child, ended } = start(args, { folder })
+    await waitUntil(() => existsSync(join(folder, 'plants.db-shm')), 'the store is open')
+    child.kill('SIGTERM')
+    const { exitCode, stderr } = await ended
+    assert.equal(stderr, 'Stopped.\n')
+    assert.equal(exitCode, 143)
+  })
+
+  it('ends a copy that is being compared', async () => {
+    const path = join(newFolder(), 'copy.db')
+    const destination = openSqliteStore(path)
+    const args = ['copy', '--from', 'sqlite:plants.db', '--to', `sqlite:${path}`, '--quiet']
+    const { child, ended } = start(args, { folder })
+    await waitUntil(async () => (await destination.getPlant(last)) !== undefined, 'all is copied')
+    child.kill('SIGTERM')
+    const { exitCode, stderr } = await ended
+    assert.match(stderr, /^Stopped\. /)
+    assert.equal(exitCode, 143)
+  })
+})
