@@ -135,6 +135,11 @@ export function joinWorkers(collectOwn: Collect): Collect {
   }
 }
 
+/** A worker may have died unnoticed. Without a callback, that would end the primary process. */
+function send(worker: Worker, message: Message): void {
+  worker.send(message, () => {})
+}
+
 /** In the primary process: collects the metrics of all workers for the one that asks. */
 function shareMetrics(): void {
   const questions = buildQuestions()
@@ -144,7 +149,7 @@ function shareMetrics(): void {
 
   /** A worker that does not answer in time counts with its last metrics. */
   async function ask(worker: Worker): Promise<void> {
-    const metrics = await questions.ask((message) => worker.send(message), workersTimeoutMs)
+    const metrics = await questions.ask((message) => send(worker, message), workersTimeoutMs)
     if (metrics !== undefined) latest.set(worker.id, metrics)
   }
 
@@ -153,7 +158,7 @@ function shareMetrics(): void {
     const workers = Object.values(cluster.workers ?? {}).filter((one) => one?.isConnected())
     await Promise.all((workers as Worker[]).map(ask))
     const all = mergeMetrics([...latest.values(), ended])
-    if (worker.isConnected()) worker.send({ request, metrics: all })
+    if (worker.isConnected()) send(worker, { request, metrics: all })
   })
   cluster.on('exit', ({ id }) => {
     ended = mergeMetrics([ended, toTotals(latest.get(id) ?? [])])

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { describe, it } from 'node:test'
 import { run, start } from '../support/command.ts'
 import { postgres } from '../support/engines.ts'
@@ -7,7 +9,7 @@ import { newFolder } from '../support/folder.ts'
 import { parseMetrics } from '../support/metrics.ts'
 import { password } from '../support/postgres.ts'
 import { waitUntil } from '../support/wait.ts'
-import { call } from '../support/wire.ts'
+import { call, openSocket, toBytes } from '../support/wire.ts'
 
 async function startWorkers(count: number) {
   const env = { PORT: '0', DATABASE_URL: await postgres.newUrl() }
@@ -90,6 +92,32 @@ describe('plant-store serve --workers', () => {
     await waitFor(/a worker died: starting another/)
     await waitUntil(async () => (await scrape()).processes === 2, 'the other worker has started')
     assert.deepEqual(await scrape(), { creates: 40, processes: 2 })
+  })
+
+  it('goes on when a worker dies while others ask for metrics', async () => {
+    const { create, waitFor, url, env, child, output } = await startWorkers(3)
+    const scope = ['--name', 'prometheus', '--scope', 'metrics:read']
+    const issued = await run(['token', 'create', ...scope], { folder: newFolder(), env })
+    const headers = { Authorization: `Bearer ${issued.stdout.trim()}` }
+    // The primary process hands out connections, so they are opened before it is halted.
+    const sockets = Array.from({ length: 12 }, () => openSocket(url))
+    const ask = (some: readonly Socket[], path: string) =>
+      Promise.all(
+        some.map(async (socket) => {
+          socket.write(toBytes({ path, headers }))
+          await once(socket, 'data')
+        }),
+      )
+    await ask(sockets, '/metrics')
+    child.kill('SIGSTOP')
+    // When it goes on, it finds the questions before it learns of the death.
+    ask(sockets.slice(6), '/metrics').catch(() => {})
+    await ask(sockets.slice(0, 6), '/plants')
+    process.kill(Number(findChild(Number(child.pid))), 'SIGKILL')
+    child.kill('SIGCONT')
+    await waitFor(/a worker died: starting another/)
+    assert.equal((await create(1)).status, 200)
+    assert.doesNotMatch(output.stderr, /EPIPE/)
   })
 
   it('prints its address and token even if a worker dies before it listens', async () => {
