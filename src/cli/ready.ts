@@ -43,7 +43,7 @@ function ask(url: string): Promise<string | undefined> {
     ? process.getBuiltinModule('node:https')
     : process.getBuiltinModule('node:http')
   const signal = AbortSignal.timeout(answerTimeoutMs)
-  return new Promise((resolve) => {
+  const asked = new Promise<string | undefined>((resolve) => {
     const request = get(url, { agent: false, signal }, (answer) => {
       const { statusCode } = answer
       answer.destroy()
@@ -54,6 +54,8 @@ function ask(url: string): Promise<string | undefined> {
       resolve(signal.aborted ? 'it does not answer' : message || code)
     })
   })
+  // HOST may be no part of a URL: an address with a zone, for example.
+  return asked.catch(({ message }: Error) => message)
 }
 
 function toWaitMs(text: string): number {

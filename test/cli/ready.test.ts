@@ -33,6 +33,13 @@ describe('plant-store ready', () => {
     assert.match(closed.stderr, /^http:\/\/127\.0\.0\.1:9 is not ready: .*ECONNREFUSED.*\.\n$/)
   })
 
+  it('ends with 1 for a HOST that no URL can have', async () => {
+    const env = { HOST: 'fe80::1%lo', PORT: '9' }
+    const { exitCode, stderr } = await run(['ready'], { folder: newFolder(), env })
+    assert.equal(stderr, 'http://[fe80::1%lo]:9 is not ready: Invalid URL.\n')
+    assert.equal(exitCode, 1)
+  })
+
   it('ends with 78 for a wrong time or address', async () => {
     const folder = newFolder()
     const time = await run(['ready', '--wait', 'long'], { folder })
