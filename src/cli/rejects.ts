@@ -137,10 +137,10 @@ function buildRowWriter(header: Reader['header']): ToLine {
     const added = addedColumns.join(delimiter) + delimiter
     const isCorrected = head.replaceAll('"', '').startsWith(added)
     const toOwn = (record: string) => (isCorrected ? skipTwo(record, delimiter) : record)
-    const row = toOwn(text)
-    const kept = row.slice(0, maxRowCharacters).replace(/\r$/, '')
+    const row = toOwn(text).replace(/\r$/, '')
+    const kept = row.slice(0, maxRowCharacters)
     const cut =
-      kept.length < row.length - 1 ? ` The row is cut after ${maxRowCharacters} characters.` : ''
+      kept.length < row.length ? ` The row is cut after ${maxRowCharacters} characters.` : ''
     const record = `${line}${delimiter}"${(reason + cut).replaceAll('"', '""')}"${delimiter}${kept}`
     const start = isFirst ? `${added}${toOwn(head)}\n` : ''
     isFirst = false

@@ -88,6 +88,22 @@ describe('plant-store import --rejects from CSV', () => {
   }
 })
 
+describe('plant-store import --rejects of a long row', () => {
+  const start = 'one,'
+  for (const [characters, isCut] of [
+    [65_536, false],
+    [65_537, true],
+  ] as const) {
+    it(`${isCut ? 'says that it is cut' : 'keeps it whole'} at ${characters} characters`, async () => {
+      const row = start + 'x'.repeat(characters - start.length)
+      const { folder } = await importFile('p.csv', `id,name\n${row}\n`, '--rejects', 'bad.csv')
+      const rejects = readFileSync(join(folder, 'bad.csv'), 'utf8')
+      assert.equal(rejects.includes('The row is cut after 65536 characters.'), isCut)
+      assert.equal(rejects.includes(`,${row}\n`), !isCut)
+    })
+  }
+})
+
 describe('plant-store import --rejects of rejects that a spreadsheet has saved', () => {
   const rows: [title: string, content: string][] = [
     ['few quotes', 'rejected_line;rejected_reason;id;name\n2;Any reason.;zwei;b\n'],
