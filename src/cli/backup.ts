@@ -21,7 +21,7 @@ import {
 } from './files.ts'
 import { type Progress, startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
-import { requireExisting } from './stores.ts'
+import { requireExisting, requireOtherFile } from './stores.ts'
 import type { Context, Terminal } from './terminal.ts'
 
 /** A backup that is being made. */
@@ -51,6 +51,7 @@ export async function backUp(
   if (isStandard && terminal.output.isTTY) {
     throw new WrongConfig(['A backup is not for a terminal: name a file or redirect the output.'])
   }
+  if (!isStandard) requireOtherFile(file, config.storeLocation)
   const signal = stopOnSignal()
   const progress = startProgress('backup', 'pages', terminal, flags)
   const job = { location: config.storeLocation, file, progress, signal }

@@ -13,7 +13,7 @@ import { describeStop, makeFile, standardStream, toForm, writeOut } from './file
 import { tuneHeap } from './memory.ts'
 import { startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
-import { isFileOfStore, withExistingStore, withSnapshot } from './stores.ts'
+import { requireOtherFile, withExistingStore, withSnapshot } from './stores.ts'
 import { type Context, toPrintableLines } from './terminal.ts'
 
 interface ExportFlags {
@@ -36,10 +36,7 @@ export async function exportPlants(
   if (flags.tag !== undefined && !isStorable(flags.tag)) {
     throw new WrongConfig(['--tag must be text without NUL characters.'])
   }
-  if (!isStandard && isFileOfStore(file, config.storeLocation)) {
-    const message = `${file} is a file of the store. Name another file.`
-    throw new CommandFailed(exitCodes.cannotCreate, message)
-  }
+  if (!isStandard) requireOtherFile(file, config.storeLocation)
   const signal = stopOnSignal()
   const startedAt = performance.now()
   const progress = startProgress('export', 'plants', terminal, flags)

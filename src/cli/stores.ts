@@ -111,6 +111,13 @@ export function isSameStore(one: StoreLocation, other: StoreLocation): boolean {
   return isSameFile(one.path, other.path)
 }
 
+/** Refuses to write to a file that the store has, or that SQLite may take for its own. */
+export function requireOtherFile(path: string, location: StoreLocation): void {
+  if (!isFileOfStore(path, location)) return
+  const message = `${path} is a file of the store. Name another file.`
+  throw new CommandFailed(exitCodes.cannotCreate, message)
+}
+
 /** Whether a path leads to a file that the store has or may get. */
 export function isFileOfStore(path: string, location: StoreLocation): boolean {
   if (location.engine === 'postgres') return false

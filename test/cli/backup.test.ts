@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
@@ -106,6 +106,14 @@ describe('plant-store backup', () => {
     assert.equal(exitCode, 73)
     assert.equal(readFileSync(join(folder, 'mine'), 'utf8'), 'mine')
     assert.deepEqual(readdirSync(folder), ['data', 'mine'])
+  })
+
+  it('never takes a name that SQLite would take for its own', async () => {
+    const folder = await newStore()
+    const { exitCode, stderr } = await run(['backup', 'data/plant-store.db-journal'], { folder })
+    assert.equal(stderr, 'data/plant-store.db-journal is a file of the store. Name another file.\n')
+    assert.equal(exitCode, 73)
+    assert.equal(existsSync(join(folder, 'data/plant-store.db-journal')), false)
   })
 
   const wrong: [what: string, spoil: (path: string) => void, message: RegExp][] = [
