@@ -1,3 +1,4 @@
+import cluster from 'node:cluster'
 import { finished, type Readable } from 'node:stream'
 import type { Logger } from 'pino'
 import { defaultTimeouts } from '../contract/limits.ts'
@@ -62,7 +63,11 @@ function onSignal(receiveFirst: (signal: StopSignal) => void): void {
     if (signalledAt === undefined) {
       signalledAt = performance.now()
       receiveFirst(signal as StopSignal)
-    } else if (performance.now() - signalledAt > sameSignalMs) process.exit(1)
+      return
+    }
+    // A worker may get the signal of its terminal or of systemd, and then that of the primary
+    // process, which ends it by ending itself.
+    if (!cluster.isWorker && performance.now() - signalledAt > sameSignalMs) process.exit(1)
   }
   for (const signal of stopSignals) process.on(signal, receive)
 }

@@ -19,13 +19,17 @@ async function startWorkers(count: number) {
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
   const create = (id: number) =>
     call(url, { method: 'POST', path: '/plants', headers, body: `{"id":${id},"name":"x"}` })
-  return { ...service, url, create, env }
+  return { ...service, url, headers, create, env }
 }
 
 /** The first child of a process. */
 function findChild(parent: number): number | undefined {
+  return findChildren(parent)[0]
+}
+
+function findChildren(parent: number): number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  return pids.map(Number).find((pid) => {
+  return pids.map(Number).filter((pid) => {
     try {
       return (
         readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(parent)
@@ -158,6 +162,30 @@ describe('plant-store serve --workers', () => {
     const { exitCode, stderr } = await ended
     assert.equal(exitCode, 0)
     assert.equal(stderr.match(/every accepted request was answered/g)?.length, 2)
+  })
+
+  it('drains workers that got the signal earlier than the primary process', async () => {
+    const { child, ended, waitFor, url, headers } = await startWorkers(2)
+    const body = '{"id":1,"name":"x"}'
+    const bytes = toBytes({ method: 'POST', path: '/plants', headers, body })
+    const socket = openSocket(url)
+    socket.write(toBytes({ path: '/healthz' }))
+    await once(socket, 'data')
+    socket.write(bytes.subarray(0, -1))
+    // A terminal and systemd signal all processes of a service, and a busy one is late.
+    child.kill('SIGSTOP')
+    for (const worker of findChildren(Number(child.pid))) process.kill(worker, 'SIGTERM')
+    await waitFor(/(finishing accepted requests.*){2}/s)
+    const signalledAt = performance.now()
+    await waitUntil(() => performance.now() > signalledAt + 200, 'another signal is a second one')
+    child.kill('SIGTERM')
+    child.kill('SIGCONT')
+    await waitFor(/(finishing accepted requests.*){3}/s)
+    socket.write(bytes.subarray(-1))
+    assert.match(String(await once(socket, 'data')), /^HTTP\/1\.1 200 /)
+    const { exitCode, stderr } = await ended
+    assert.equal(stderr.match(/every accepted request was answered/g)?.length, 2)
+    assert.equal(exitCode, 0)
   })
 
   it('is refused on SQLite, with the reason', async () => {
