@@ -137,7 +137,9 @@ export async function revokeToken(
   await withExistingStore(config, async (store) => {
     const id = await findId(store, given, config)
     const outcome = await store.revokeToken(id, Date.now())
-    if (outcome === 'unknown') throw unknownToken(`the id ${given}`, config)
+    // Anything else may be a PLANT_STORE_TOKEN or a JSON Web Token.
+    const isId = /^tok_\w+$/.test(given)
+    if (outcome === 'unknown') throw unknownToken(isId ? `the id ${given}` : 'this value', config)
     if (flags.json) await terminal.print(`${JSON.stringify({ id, outcome })}\n`)
     else terminal.tell(`Token ${id} was ${outcome}.`)
   })

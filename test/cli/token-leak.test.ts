@@ -72,6 +72,8 @@ for (const engine of engines) {
 describe('a token that cannot be revoked', () => {
   const given: [title: string, token: string, message: RegExp][] = [
     ['is of another store', newToken(), /^No token in sqlite:\S+ has this value\./],
+    ['was chosen by the operator', 'correct-horse-battery', /^No token in \S+ has this value\./],
+    ['is a JSON Web Token', 'eyJhbGciOiJFZERTQSJ9.e30.c2ln', /^No token in \S+ has this value\./],
     ['has a typing error', `${newToken().slice(0, -1)}.`, /^This is not a whole token/],
     ['is cut short', newToken().slice(0, -1), /^This is not a whole token/],
   ]
