@@ -62,7 +62,11 @@ async function parse(argv: readonly string[], env: Environment, terminal: Termin
 function explainUsage(command: Command, path: string, terminal: Terminal): void {
   command.exitOverride((error) => {
     if (error.exitCode !== 0 && error.code !== 'commander.help') {
-      const [first = '', ...rest] = error.message.replace(/^error: /, '').split('\n')
+      // The value of a mistyped flag may be a secret.
+      const text = error.message
+        .replace(/^error: /, '')
+        .replace(/^(unknown option '[^=']*)=.*'/s, "$1'")
+      const [first = '', ...rest] = text.split('\n')
       const message = `${first.charAt(0).toUpperCase()}${first.slice(1)}`
       const sentence = [message, ...rest].join(' ').replace(/\.?$/, '.')
       terminal.tell(`${sentence} See: ${path} --help`)

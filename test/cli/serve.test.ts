@@ -352,6 +352,10 @@ describe('plant-store', () => {
       "Unknown option '--prot' (Did you mean --port?). See: plant-store serve --help",
     ],
     [
+      ['import', 'x.csv', '--tokne=plst_secret'],
+      "Unknown option '--tokne'. See: plant-store import --help",
+    ],
+    [
       ['token', 'create'],
       "Required option '--name <name>' not specified. See: plant-store token create --help",
     ],
