@@ -41,6 +41,10 @@ export const limits = {
   pageBytes: 1024 * 1024,
   /** How many plants a search by name examines in one request; fewer if they are large. */
   examinedPlants: 5_000,
+  /** How many pages of one token run or wait, how many are read at once, how long one waits. */
+  pagesOfToken: 1_000,
+  pagesAtOnce: 16,
+  pageWaitMs: 5_000,
   /** How many searches of one token run or wait: one runs at a time. */
   searchesOfToken: 100,
   /** Unread answers may hold this much memory, over all connections. */

@@ -108,7 +108,7 @@ export function decodeBody(bytes: Buffer): string {
  * of each token waits for that, and the others of that token wait for it.
  */
 const largeBytes = 64 * 1024
-const inTurn = buildTokenTurns(Infinity)
+const inTurn = buildTokenTurns({ atOnce: 1 })
 let lastJudged: Promise<void> = Promise.resolve()
 
 /** Resolves when no large body is being judged. The caller then judges its own at once. */

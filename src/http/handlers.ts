@@ -13,6 +13,7 @@ import type { Imports } from './imports.ts'
 import { expectedPosition, type RequestParameters, readPosition, toETag } from './parameters.ts'
 import { buildListPage, openExport } from './plant-list.ts'
 import { buildTokenCount } from './rate-limit.ts'
+import { buildTokenTurns, type TokenTurns } from './token-turns.ts'
 
 interface HandlerParts {
   readonly store: Store
@@ -23,7 +24,13 @@ interface HandlerParts {
 
 export function buildHandlers({ store, imports, streams, metrics }: HandlerParts): Handlers {
   const countKey = buildTokenCount(limits.keyLifetimeMs)
-  const listPage = buildListPage(store)
+  // PostgreSQL reads pages in the order of arrival, whichever token asks.
+  const inTurn = buildTokenTurns({
+    atOnce: limits.pagesAtOnce,
+    maxTasks: limits.pagesOfToken,
+    maxWaitMs: limits.pageWaitMs,
+  })
+  const listPage = buildListPage(store, inTurn)
 
   function requireKeysLeft(tokenId: string): void {
     if (countKey(tokenId).used > limits.keysOfToken) throw tooManyKeys(limits.keysOfToken)
@@ -102,7 +109,7 @@ export function buildHandlers({ store, imports, streams, metrics }: HandlerParts
     },
 
     ...buildFileHandlers(store, imports),
-    ...buildEventHandlers(store, streams),
+    ...buildEventHandlers(store, streams, inTurn),
   }
 }
 
@@ -218,7 +225,11 @@ function tooManyKeys(max: number): Failure {
 }
 
 /** The handlers of the operations on the journal. */
-function buildEventHandlers(store: Store, streams: EventStreams): Pick<Handlers, 'listEvents'> {
+function buildEventHandlers(
+  store: Store,
+  streams: EventStreams,
+  inTurn: TokenTurns,
+): Pick<Handlers, 'listEvents'> {
   async function read(
     after: Position | typeof latest | undefined,
     limit: number,
@@ -238,10 +249,10 @@ function buildEventHandlers(store: Store, streams: EventStreams): Pick<Handlers,
         Vary: 'Accept',
       })
       if (mediaType === eventStreamType) {
-        const { begin } = await read(toStart(parameters), 1)
+        const { begin } = await inTurn(tokenId, () => read(toStart(parameters), 1))
         return { status: 200, headers: headers(begin), body: streams.reserve(begin, tokenId) }
       }
-      const { events, end } = await read(parameters.position, limit)
+      const { events, end } = await inTurn(tokenId, () => read(parameters.position, limit))
       const body = {
         contentType: jsonContentType,
         get text() {

@@ -7,7 +7,7 @@ import { type SearchQuery, searchPlants } from '../store/lists.ts'
 import type { ListQuery, Store } from '../store/store.ts'
 import { type ExportQuery, writePlants } from '../transfer/write.ts'
 import type { StreamedBody } from './exchange.ts'
-import { buildTokenTurns } from './token-turns.ts'
+import { buildTokenTurns, type TokenTurns } from './token-turns.ts'
 
 /** One page of plants. */
 interface Listing {
@@ -17,10 +17,10 @@ interface Listing {
 }
 
 /** Builds the function that reads a page for a token. */
-export function buildListPage(store: Store) {
+export function buildListPage(store: Store, inTurn: TokenTurns) {
   // PostgreSQL would run many searches of a token at once, and other requests would wait while all
   // of their plants are examined.
-  const inTurn = buildTokenTurns(limits.searchesOfToken)
+  const searchInTurn = buildTokenTurns({ atOnce: 1, maxTasks: limits.searchesOfToken })
 
   /** Reads a page: up to the limit or 1 MiB of JSON, but at least one plant, however large. */
   return (
@@ -28,8 +28,8 @@ export function buildListPage(store: Store) {
     tokenId: string,
   ): Promise<Listing> =>
     name === undefined
-      ? listAny(store, query)
-      : inTurn(tokenId, () => listFindings(store, { ...query, name }))
+      ? inTurn(tokenId, () => listAny(store, query))
+      : searchInTurn(tokenId, () => listFindings(store, { ...query, name }))
 }
 
 async function listAny(store: Store, query: ListQuery): Promise<Listing> {

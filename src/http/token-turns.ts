@@ -1,23 +1,43 @@
 import { overloaded } from '../contract/errors.ts'
 
-/**
- * Builds a function that runs the tasks of each token one at a time, in the order of arrival. So a
- * token with many of them holds up nobody else. More than `maxTasks` of a token are refused.
- */
-export function buildTokenTurns(maxTasks: number) {
-  const queues = new Map<string, { last?: Promise<unknown>; tasks: number }>()
+/** What one token may have: tasks that run at once, tasks in all, and how long one may wait. */
+interface TurnLimits {
+  readonly atOnce: number
+  readonly maxTasks?: number
+  readonly maxWaitMs?: number
+}
 
-  return async <Value>(token: string, run: () => Promise<Value>): Promise<Value> => {
-    const queue = queues.get(token) ?? { tasks: 0 }
-    if (queue.tasks === maxTasks) throw overloaded('read_queue')
+export type TokenTurns = <Value>(token: string, run: () => Promise<Value>) => Promise<Value>
+
+/** The tasks of one token. */
+interface Queue {
+  running: number
+  readonly waiting: (() => void)[]
+}
+
+/**
+ * Builds a function that runs a few tasks of each token at a time, in the order of arrival. So a
+ * token with many of them holds up nobody else. Those beyond its limits are refused.
+ */
+export function buildTokenTurns(limits: TurnLimits): TokenTurns {
+  const { atOnce, maxTasks = Infinity, maxWaitMs = Infinity } = limits
+  const queues = new Map<string, Queue>()
+
+  return async (token, run) => {
+    const queue = queues.get(token) ?? { running: 0, waiting: [] }
+    if (queue.running + queue.waiting.length === maxTasks) throw overloaded('read_queue')
     queues.set(token, queue)
-    queue.tasks++
-    const task = queue.last === undefined ? run() : queue.last.then(run, run)
-    queue.last = task
+    const arrivedAt = performance.now()
+    if (queue.running < atOnce) queue.running++
+    else await new Promise<void>((resolve) => queue.waiting.push(resolve))
     try {
-      return await task
+      if (performance.now() - arrivedAt > maxWaitMs) throw overloaded('read_queue')
+      return await run()
     } finally {
-      if (--queue.tasks === 0) queues.delete(token)
+      // The next one takes the place of this one.
+      const next = queue.waiting.shift()
+      if (next !== undefined) next()
+      else if (--queue.running === 0) queues.delete(token)
     }
   }
 }

@@ -4,10 +4,12 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../../src/contract/limits.ts'
 import { scopes } from '../../src/contract/scopes.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { newFolder } from '../support/folder.ts'
+import { lowerLimit } from '../support/limits.ts'
 import {
   authorized,
   json,
@@ -218,31 +220,63 @@ describe('clients that ask for much', () => {
     assert.ok(beside > 2 * alone, `${beside} batches beside others, ${alone} alone`)
   })
 
-  it('run one search at a time, and leave the store to the searches of others', async () => {
+  /** Starts a service whose lists wait until they are let go, as those of PostgreSQL may. */
+  async function startGated() {
     const store = openSqliteStore(join(newFolder(), 'plants.db'))
     const gate = Promise.withResolvers<void>()
-    let running = 0
-    // Like PostgreSQL, which answers later.
+    const state = { running: 0, letGo: gate.resolve }
     const listPlants: typeof store.listPlants = async (query) => {
-      running++
+      state.running++
       await gate.promise
-      running--
+      state.running--
       return store.listPlants(query)
     }
     const gated = await startService('sqlite::memory:', { store: { ...store, listPlants } })
     const { token } = await issueToken(store, { name: 'other', scopes, lifetimeMs: undefined })
-    const search = (headers: Record<string, string> = authorized) =>
-      gated.call({ path: '/plants?name=x', headers })
+    return { gated, state, other: { Authorization: `Bearer ${token}` } }
+  }
+
+  it('run one search at a time, and leave the store to the searches of others', async () => {
+    const { gated, state, other } = await startGated()
+    const search = (headers = authorized) => gated.call({ path: '/plants?name=x', headers })
     const own = Array.from({ length: limits.searchesOfToken + 1 }, () => search())
     // All others wait.
     const first = await Promise.race(own)
-    assert.deepEqual([first.status, JSON.parse(first.body).error, running], [503, 50300, 1])
-    const other = search({ Authorization: `Bearer ${token}` })
-    await waitUntil(() => running === 2, 'the search of the other token runs')
-    gate.resolve()
-    const statuses = (await Promise.all([...own, other])).map(({ status }) => status)
+    assert.deepEqual([first.status, JSON.parse(first.body).error, state.running], [503, 50300, 1])
+    const another = search(other)
+    await waitUntil(() => state.running === 2, 'the search of the other token runs')
+    state.letGo()
+    const statuses = (await Promise.all([...own, another])).map(({ status }) => status)
     assert.equal(statuses.filter((status) => status === 200).length, own.length)
     assert.equal((await search()).status, 200)
+  })
+
+  it('read a few pages at a time, and leave the store to the pages of others', async (t) => {
+    lowerLimit(t, 'pagesOfToken', 40)
+    const { gated, state, other } = await startGated()
+    const list = (headers = authorized) => gated.call({ path: '/plants', headers })
+    const own = Array.from({ length: limits.pagesOfToken + 1 }, () => list())
+    const first = await Promise.race(own)
+    assert.deepEqual([first.status, JSON.parse(first.body).error], [503, 50300])
+    assert.equal(state.running, limits.pagesAtOnce)
+    const another = list(other)
+    await waitUntil(() => state.running > limits.pagesAtOnce, 'the page of the other token is read')
+    state.letGo()
+    const statuses = (await Promise.all([...own, another])).map(({ status }) => status)
+    assert.equal(statuses.filter((status) => status === 200).length, own.length)
+  })
+
+  it('are refused with 503 after they waited for too long behind their own pages', async (t) => {
+    lowerLimit(t, 'pageWaitMs', 50)
+    const { gated, state } = await startGated()
+    const own = Array.from({ length: limits.pagesAtOnce + 3 }, () =>
+      gated.call({ path: '/plants' }),
+    )
+    await waitUntil(() => state.running === limits.pagesAtOnce, 'the first are read')
+    await sleep(100)
+    state.letGo()
+    const statuses = (await Promise.all(own)).map(({ status }) => status)
+    assert.equal(statuses.filter((status) => status === 503).length, 3)
   })
 
   it('are refused with 503 while their bodies hold too much memory, and not afterwards', async () => {
