@@ -99,7 +99,7 @@ async function useEverything(opened: Store): Promise<void> {
   assert.deepEqual(await store.readFollowed(), { ...followed, revision: 1 })
   assert.ok(await store.measure())
   await useReceivers(store.receivers)
-  assert.deepEqual([...unused], ['isFull', 'ping', 'close'])
+  assert.deepEqual([...unused], ['journalSession', 'isFull', 'ping', 'close'])
 }
 
 async function useReceivers(opened: ReceiverStore): Promise<void> {
