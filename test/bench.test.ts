@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempDisposableSync, readdirSync, readFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, it } from 'node:test'
+import { describe, it, type TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { buildAnswerReader } from '../bench/answers.ts'
 import { isGeneratorBound, median, ratio, toSpread } from '../bench/figures.ts'
@@ -56,15 +56,20 @@ describe('the load generator of the benchmark', () => {
     assert.throws(() => read({}, Buffer.from(wrong), wrong.length), /not 200: HTTP\/1.1 503/)
   })
 
-  it('fails the run that waits for it when it ends', async (t) => {
-    const server = createServer().listen(0, '127.0.0.1')
+  /** A lab, and the port of a server that answers like this. Both are closed with the test. */
+  async function openLabFor(t: TestContext, onConnection = (_: Socket) => {}) {
+    const server = createServer(onConnection).listen(0, '127.0.0.1')
     await once(server, 'listening')
     const lab = openLab('short', () => {})
     t.after(async () => {
       await lab.close()
       server.close()
     })
-    const { port } = server.address() as AddressInfo
+    return { lab, port: (server.address() as AddressInfo).port }
+  }
+
+  it('fails the run that waits for it when it ends', async (t) => {
+    const { lab, port } = await openLabFor(t)
     // It cannot send a request of no kind.
     const run = lab.drive({ port, connections: 1, cycle: [], requests: 1 })
     await assert.rejects(run, /The load generator has ended/)
@@ -72,20 +77,13 @@ describe('the load generator of the benchmark', () => {
 
   it('begins with the first id for another system on the same port', async (t) => {
     const ids: string[] = []
-    const server = createServer((socket) => {
+    const { lab, port } = await openLabFor(t, (socket) => {
       socket.on('error', () => {})
       socket.on('data', (bytes) => {
         ids.push(/plants\/(\d+)/.exec(String(bytes))?.[1] ?? '')
         socket.write(plain)
       })
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const lab = openLab('short', () => {})
-    t.after(async () => {
-      await lab.close()
-      server.close()
     })
-    const { port } = server.address() as AddressInfo
     const fromSeven = { kind: 'next', first: 7 } as const
     const pattern = { method: 'GET', path: '/plants/{id}', status: 200, ids: fromSeven } as const
     const load = { port, connections: 1, cycle: [pattern], requests: 2 }

@@ -133,6 +133,25 @@ describe('clients that ask for much', () => {
     assert.equal(statusesOf(received).length, count + 1)
   })
 
+  /**
+   * Sends a dear request on each of 100 connections, and then one on another connection, which
+   * must not wait for most of them.
+   */
+  async function requireTurn(dear: TestService, toDear: (at: number) => Buffer, late: Buffer) {
+    const sockets = await openSockets(dear, 100)
+    const [other] = (await openSockets(dear, 1)) as [Socket]
+    let answered = 0
+    for (const socket of sockets) socket.once('data', () => answered++)
+    // The answer shows that all are accepted. The document is made when it is first requested.
+    await dear.call({ path: '/openapi.json' })
+    for (const [at, socket] of sockets.entries()) socket.write(toDear(at))
+    other.write(late)
+    const [answer] = await once(other.setEncoding('latin1'), 'data')
+    assert.match(answer, /^HTTP\/1\.1 200 /)
+    assert.ok(answered < sockets.length / 4, `${answered} requests came first`)
+    await waitUntil(() => answered === sockets.length, 'every request has its answer')
+  }
+
   for (const [title, path, asked] of [
     ['of another token', '/plants/1', 'limit=1000'],
     ['for the health', '/healthz', 'limit=1000'],
@@ -141,59 +160,31 @@ describe('clients that ask for much', () => {
   ] as const) {
     it(`let a request ${title} pass, however many of theirs for ${asked} wait`, async () => {
       const { service: dear, other } = await startDear()
-      const sockets = await openSockets(dear, 100)
-      const [late] = (await openSockets(dear, 1)) as [Socket]
-      let answered = 0
-      for (const socket of sockets) socket.once('data', () => answered++)
-      await dear.call({ path: '/healthz' })
-      for (const [at, socket] of sockets.entries()) {
+      const toDear = (at: number) => {
         const method = at % 2 === 0 ? 'GET' : 'HEAD'
-        socket.write(toBytes({ method, path: `/plants?${asked}`, headers: authorized }))
+        return toBytes({ method, path: `/plants?${asked}`, headers: authorized })
       }
-      late.write(toBytes({ path, headers: other }))
-      const [answer] = await once(late.setEncoding('latin1'), 'data')
-      assert.match(answer, /^HTTP\/1\.1 200 /)
-      assert.ok(answered < sockets.length / 4, `${answered} requests came first`)
-      await waitUntil(() => answered === sockets.length, 'every request has its answer')
+      await requireTurn(dear, toDear, toBytes({ path, headers: other }))
     })
   }
 
   it('share one turn, however they spell the header of their token', async () => {
     const { service: dear, other } = await startDear()
-    const sockets = await openSockets(dear, 100)
-    const [late] = (await openSockets(dear, 1)) as [Socket]
-    let answered = 0
-    for (const socket of sockets) socket.once('data', () => answered++)
-    await dear.call({ path: '/healthz' })
-    for (const [at, socket] of sockets.entries()) {
+    const toDear = (at: number) => {
       const scheme = at % 2 === 0 ? 'Bearer' : 'bearer'
       const Authorization = `${scheme} ${' \t'.repeat(at / 2)}${operatorToken}`
-      socket.write(toBytes({ path: '/plants?limit=1000', headers: { Authorization } }))
+      return toBytes({ path: '/plants?limit=1000', headers: { Authorization } })
     }
-    late.write(toBytes({ path: '/plants/1', headers: other }))
-    const [answer] = await once(late.setEncoding('latin1'), 'data')
-    assert.match(answer, /^HTTP\/1\.1 200 /)
-    assert.ok(answered < sockets.length / 4, `${answered} requests came first`)
-    await waitUntil(() => answered === sockets.length, 'every request has its answer')
+    await requireTurn(dear, toDear, toBytes({ path: '/plants/1', headers: other }))
   })
 
   it('let a request without a token pass, however they spell the path of theirs', async () => {
     const { service: dear } = await startDear()
-    const sockets = await openSockets(dear, 100)
-    const [late] = (await openSockets(dear, 1)) as [Socket]
-    let answered = 0
-    for (const socket of sockets) socket.once('data', () => answered++)
-    // The document is made when it is first requested.
-    await dear.call({ path: '/openapi.json' })
-    for (const [at, socket] of sockets.entries()) {
+    const toDear = (at: number) => {
       const path = at % 2 === 0 ? '/%70lants?limit=1000' : 'HTTP://plants.test/plants?limit=1000'
-      socket.write(toBytes({ path, headers: authorized }))
+      return toBytes({ path, headers: authorized })
     }
-    late.write(toBytes({ path: '/openapi.json' }))
-    const [answer] = await once(late.setEncoding('latin1'), 'data')
-    assert.match(answer, /^HTTP\/1\.1 200 /)
-    assert.ok(answered < sockets.length / 4, `${answered} requests came first`)
-    await waitUntil(() => answered === sockets.length, 'every request has its answer')
+    await requireTurn(dear, toDear, toBytes({ path: '/openapi.json' }))
   })
 
   it('import fewer plants at a time while other requests come', async () => {
