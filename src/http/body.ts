@@ -130,8 +130,8 @@ function readBody<Value>(
 ): Promise<Value> {
   if (awaitsContinue(request) && !hasNoBody(request)) response.writeContinue()
   return new Promise((resolve, reject) => {
-    const token = toTokenKey(request.headers)
-    const held: HeldBytes = { token, pieces: [], length: 0, chunks: 0, counted: 0 }
+    const { headers } = request
+    const held: HeldBytes = { headers, pieces: [], length: 0, chunks: 0, counted: 0 }
 
     function end(): void {
       try {
@@ -159,7 +159,7 @@ function readBody<Value>(
         if (failure !== undefined) fail(failure)
       },
       onEnd() {
-        if (held.length > largeBytes) inTurn(token, waitToJudge).then(end)
+        if (held.length > largeBytes) inTurn(toTokenKey(headers), waitToJudge).then(end)
         else end()
       },
       onLost: () => fail(bodyEndedEarly()),
@@ -172,7 +172,7 @@ const maxPieces = 100
 
 /** The bytes of one body, whose first chunk is nearly always the last. */
 interface HeldBytes {
-  readonly token: string
+  readonly headers: IncomingMessage['headers']
   pieces: Buffer[]
   length: number
   chunks: number
@@ -190,13 +190,14 @@ function addChunk(held: HeldBytes, chunk: Buffer): Failure | undefined {
   if (held.chunks === 1) return undefined
   if (held.pieces.length === maxPieces) held.pieces = [Buffer.concat(held.pieces)]
   held.counted += chunk.length
-  const ofToken = countHeld(held.token, chunk.length)
+  const ofToken = countHeld(held, chunk.length)
   const isFull = heldBytes > maxHeldBytes || ofToken > maxHeldOfToken
   return isFull ? overloaded('body_memory') : undefined
 }
 
 /** Adds to the bytes that are held. Returns those of the token. */
-function countHeld(token: string, bytes: number): number {
+function countHeld({ headers }: HeldBytes, bytes: number): number {
+  const token = toTokenKey(headers)
   heldBytes += bytes
   const ofToken = (heldByToken.get(token) ?? 0) + bytes
   if (ofToken > 0) heldByToken.set(token, ofToken)
@@ -209,7 +210,7 @@ function toBytes({ pieces }: HeldBytes): Buffer {
 }
 
 function release(held: HeldBytes): void {
-  if (held.counted > 0) countHeld(held.token, -held.counted)
+  if (held.counted > 0) countHeld(held, -held.counted)
   held.counted = 0
   held.pieces = []
 }
