@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { StoredPlant } from '../../client/index.ts'
 import { parse, toNewPlantJson } from '../../client/json.ts'
+import { anyCharacter } from '../support/characters.ts'
 
 type Plants = StoredPlant[]
 const toPlants = (value: Plants) => value
@@ -27,7 +28,7 @@ const plant = fc.record(
       fc.bigInt({ min: 0n, max: 2n ** 54n }).map((half) => 2n ** 55n + 2n * half + 1n),
     ),
     name: fc.oneof(
-      fc.string({ unit: 'binary' }),
+      fc.string({ unit: anyCharacter }),
       fc.stringMatching(/^[{},:"\\id0-9 ]{0,20}$/),
       fc.constantFrom('{"id":9007199254740993}', ',"id":1234567890123456,', '\\', '"id"'),
     ),

@@ -3,6 +3,7 @@ import { before, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { isStorable } from '../../src/contract/values.ts'
 import { scale } from '../faults/lab/scale.ts'
+import { anyCharacter } from '../support/characters.ts'
 import { authorized, json, startService } from '../support/service.ts'
 import { type Answer, call, type Request, toBytes } from '../support/wire.ts'
 import { buildDocumentCheck, type Judge } from './document-check.ts'
@@ -83,7 +84,7 @@ const id = fc.oneof(
   fc.bigInt({ min: 1n, max: 9n }),
   fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
 )
-const text = fc.string({ unit: 'binary', maxLength: 20 }).filter(isStorable)
+const text = fc.string({ unit: anyCharacter, maxLength: 20 }).filter(isStorable)
 const tag = fc.option(text, { nil: undefined })
 const members = fc.record({ name: text, tag })
 const condition = fc.constantFrom({}, { 'If-Match': '*' }, { 'If-None-Match': '"1", W/"2"' })

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { type Format, formats } from '../../src/contract/formats.ts'
 import type { OperationName } from '../../src/contract/operations.ts'
+import { anyCharacter } from '../support/characters.ts'
 import { authorized, json } from '../support/service.ts'
 import type { Request } from '../support/wire.ts'
 
@@ -58,7 +59,7 @@ const oddTexts = [
   'e\u0301',
 ]
 const text = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 40 }),
+  fc.string({ unit: anyCharacter, maxLength: 40 }),
   fc.constantFrom(...oddTexts),
   fc.constantFrom('Fern', 'Rose'),
 )
@@ -73,7 +74,7 @@ function toBody(key: string | null, name: string, label: string | null): string 
   return `{${members.join(',')}}`
 }
 
-const noPlant = fc.oneof(fc.json(), fc.string({ unit: 'binary' }))
+const noPlant = fc.oneof(fc.json(), fc.string({ unit: anyCharacter }))
 const newPlant = fc.oneof(
   { weight: 8, arbitrary: fc.tuple(id, text, tag).map((parts) => toBody(...parts)) },
   { weight: 1, arbitrary: noPlant },

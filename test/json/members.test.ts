@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { Failure } from '../../src/contract/errors.ts'
 import { readMembers } from '../../src/json/members.ts'
+import { anyCharacter } from '../support/characters.ts'
 import { isAccepted, parseNatively, toFound } from './oracle.ts'
 import { text } from './texts.ts'
 
@@ -66,7 +67,7 @@ describe('the JSON reader', () => {
 
   it('says in a short, printable sentence what is wrong', () => {
     fc.assert(
-      fc.property(fc.oneof(text, fc.string({ unit: 'binary' })), (json) => {
+      fc.property(fc.oneof(text, fc.string({ unit: anyCharacter })), (json) => {
         const outcome = outcomeOf(json)
         if (!(outcome instanceof Failure)) return
         assert.match(outcome.message, /^(Invalid JSON: .*at (line \d+, )?column \d+|A JSON .*)\.$/s)

@@ -4,11 +4,12 @@ import fc from 'fast-check'
 import { Failure } from '../../src/contract/errors.ts'
 import { readMembers } from '../../src/json/members.ts'
 import { plainNames, readPlainPlant } from '../../src/json/plain-plant.ts'
+import { anyCharacter } from '../support/characters.ts'
 import { number, space, string } from './texts.ts'
 
 const digits = fc.bigInt({ min: -(2n ** 64n), max: 2n ** 64n }).map(String)
 const id = fc.oneof({ weight: 3, arbitrary: digits }, { weight: 1, arbitrary: number })
-const raw = fc.string({ unit: 'binary' }).map((value) => `"${value}"`)
+const raw = fc.string({ unit: anyCharacter }).map((value) => `"${value}"`)
 const quoted = fc.oneof({ weight: 3, arbitrary: raw }, { weight: 1, arbitrary: string })
 const spaces = fc.array(space, { minLength: 10, maxLength: 10 })
 const plant = fc

@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { anyCharacter } from '../support/characters.ts'
 
 /** White space that JSON allows and, now and then, white space that it does not. */
 export const space = fc.oneof(
@@ -30,15 +31,18 @@ export const number = mostly(
 /** Strings, some of their characters escaped. */
 export const string = mostly(
   fc.oneof(
-    fc.string({ unit: 'binary' }).map((value) => JSON.stringify(value)),
+    fc.string({ unit: anyCharacter }).map((value) => JSON.stringify(value)),
     fc.string().map((value) => JSON.stringify(value)),
     fc
-      .tuple(fc.string({ unit: 'binary' }), fc.array(fc.boolean(), { minLength: 1, maxLength: 5 }))
+      .tuple(
+        fc.string({ unit: anyCharacter }),
+        fc.array(fc.boolean(), { minLength: 1, maxLength: 5 }),
+      )
       .map(([value, isEscaped]) => toEscaped(value, isEscaped)),
     fc.constantFrom('"\\u0000"', '"\\ud800"', '"\\uD83C\\uDF31"', '"\\/\\b\\f\\n\\r\\t\\"\\\\"'),
   ),
   fc.oneof(
-    fc.string({ unit: 'binary' }).map((value) => `"${value}"`),
+    fc.string({ unit: anyCharacter }).map((value) => `"${value}"`),
     fc.constantFrom('"\u0001"', '"a', '"\\x41"', '"\\u12"', '"\\u12g4"', '"\\"', "'a'", '"\\'),
   ),
 )

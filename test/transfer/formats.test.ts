@@ -11,11 +11,12 @@ import { decompress } from '../../src/transfer/gunzip.ts'
 import { linesOfFiles } from '../../src/transfer/lines.ts'
 import { buildReader, readPlants } from '../../src/transfer/read.ts'
 import { writePlants } from '../../src/transfer/write.ts'
+import { anyCharacter } from '../support/characters.ts'
 
 const { maxBytes: maxLineBytes } = linesOfFiles
 
 const text = fc.oneof(
-  fc.string({ unit: 'binary' }).filter(isStorable),
+  fc.string({ unit: anyCharacter }).filter(isStorable),
   fc.constantFrom(
     '',
     ' ',
