@@ -191,7 +191,7 @@ describe('a client of a running service', () => {
   it('keeps every change of 20 updaters of one plant', async () => {
     const id = newId()
     await store.create({ id, name: '0' })
-    const changes = process.env.FAULTS === 'long' ? 50 : 5
+    const changes = process.env.FAULTS === 'long' ? 50 : 2
     const updaters = Array.from({ length: 20 }, async () => {
       for (let change = 0; change < changes; change++) {
         await store.update(id, ({ name }) => ({ name: `${Number(name) + 1}` }))
