@@ -9,19 +9,19 @@ import {
   findOperation,
   listAnswers,
 } from './document-answers.ts'
-import { buildDocumentCheck, type Judge, type Verdict } from './document-check.ts'
+import { buildDocumentCheck, type Verdict } from './document-check.ts'
 import { openScenarioServices, type PlayScenario, toText } from './scenario-services.ts'
 import type { Scenario } from './scenarios/scenario.ts'
 import { scenarios } from './scenarios.ts'
+
+const judge = await buildDocumentCheck()
 
 for (const engine of engines) {
   describe(`the service on ${engine.name}`, () => {
     const seenHeaders = new Set<string>()
     let play: PlayScenario
-    let judge: Judge
     before(async () => {
       play = await openScenarioServices(engine)
-      judge = await buildDocumentCheck()
     })
 
     async function run(scenario: Scenario): Promise<void> {
