@@ -312,6 +312,10 @@ describe('a PostgreSQL that hesitates', () => {
     await assert.rejects(store.importPlants(plants, 'replace'), { number: 50700 })
     assert.equal(await store.getPlant(2n), undefined)
     assert.equal((await store.getPlant(1n))?.name, 'old')
+    // Several rows of the journal, by one statement that the server has not prepared yet.
+    const large = [1n, 2n, 3n].map((id) => ({ id, name: 'new'.repeat(250_000) }))
+    await assert.rejects(store.importPlants(large, 'replace'), { number: 50700 })
+    await store.ping()
     await query(url, 'DROP TRIGGER fill ON plant_store.plants')
     assert.deepEqual(await store.importPlants(plants, 'replace'), ['replaced', 'stored'])
   })

@@ -126,7 +126,10 @@ export async function openConnection(
     // pg would build an object and emit an event for each row.
     const handleDataRow = ({ fields }: { readonly fields: Texts }) => void rows.push(fields)
     const query = Object.assign(newQuery(text, values), { handleDataRow })
-    if (address.isPrepared) query.name = toStatementName(text)
+    const name = toStatementName(text)
+    // Until the server has prepared a statement, the same one is sent without the name: if the
+    // first fails, the others would not find it.
+    if (address.isPrepared && !Object.hasOwn(toPreparing(client), name)) query.name = name
     const { fields, rowCount } = await send(query).catch((error) => {
       if (!isStale(error)) throw error
       // The statement was prepared before the tables changed, or by another client of a pooler.
@@ -224,6 +227,12 @@ type PgResult = pg.QueryResult<object>
 function newQuery(text: string, values: readonly Value[] = []): PgQuery {
   const Query = pg.Query as unknown as new (text: string, values: readonly Value[]) => PgQuery
   return new Query(text, values)
+}
+
+/** The statements by name that the server was asked to prepare and has not. */
+function toPreparing({ connection }: pg.Client): object {
+  return (connection as unknown as Record<'submittedNamedStatements', object>)
+    .submittedNamedStatements
 }
 
 function newClient(address: Address, at: Host, tls: ConnectionOptions | undefined): pg.Client {
