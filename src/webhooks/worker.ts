@@ -119,18 +119,16 @@ export function openWorker(options: WorkerOptions): Worker {
     pump()
   }
 
-  /** Sends a row once. There is no outcome if the store no longer has it, or after the close. */
-  async function attempt(row: Row): Promise<Outcome | undefined> {
+  /** Sends a row once. */
+  async function attempt(row: Row): Promise<Outcome> {
     const body = takeBody(row) ?? (await store.findBody(claim.id, row.position))
-    if (body === undefined || isClosed) return undefined
+    // If the store lacks the row, a crash has undone its take, or the receiver was removed. The
+    // later changes of its plant wait until this worker is closed, which either leads to.
+    if (body === undefined || isClosed) throw new Error('the delivery is not in the store')
     return deliver(transport, secrets, { id: row.position, event: row.type, body }, isHeld)
   }
 
-  function settle(row: Row, outcome: Outcome | undefined): void {
-    if (outcome === undefined) {
-      queue.remove(row)
-      return
-    }
+  function settle(row: Row, outcome: Outcome): void {
     // A request that was aborted because the lease was lost says nothing about the receiver.
     if (outcome.error !== undefined && !isHeld()) {
       queue.putBack(row)
