@@ -9,7 +9,8 @@ import { runMigrations } from '../../src/store/sqlite/migrations.ts'
 import { run, runProcess } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
-import { query } from '../support/postgres.ts'
+import { newCluster, query, startServer } from '../support/postgres.ts'
+import { releaseAfterTest } from '../support/release.ts'
 
 const [sqlite, postgresql] = engines as [(typeof engines)[number], (typeof engines)[number]]
 
@@ -181,6 +182,14 @@ describe('plant-store check on a server', () => {
     const url = await newStore(postgresql)
     const { toDo } = await check(url)
     assert.match(toDo.map(({ message }) => message).join(), /fsync off: a crash loses plants/)
+  })
+
+  it('counts connections, and not the processes of the server itself', async () => {
+    const server = await startServer(await newCluster(), { autovacuum: 'off' })
+    releaseAfterTest(server.stop)
+    const { findings } = await check(server.toUrl('postgres'))
+    const found = findings.find(({ subject }) => subject === 'connections')
+    assert.equal(found?.message, '3 of 200 are in use')
   })
 
   it('finds a database without a store, and makes none', async () => {

@@ -60,7 +60,7 @@ async function examine(sql: Sql): Promise<Finding[]> {
            pg_catalog.current_setting('full_page_writes') AS full_page_writes,
            pg_catalog.current_setting('synchronous_commit') AS synchronous_commit,
            pg_catalog.current_setting('max_connections') AS max_connections,
-           (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity) AS connections,
+           (SELECT pg_catalog.count(datid) FROM pg_catalog.pg_stat_activity) AS connections,
            (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000)::bigint AS now`
   const schema = await readVersion(sql).catch(toNewerSchema)
   const findings = [examineRelease(server), examineSyncs(server), examineConnections(server)]
