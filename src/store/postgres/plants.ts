@@ -6,7 +6,7 @@ import { toVersioned } from '../plant-writes.ts'
 import type { CreateKey, Followed, VersionedPlant } from '../store.ts'
 import { codeOf, StaleRows } from './failures.ts'
 import { writeRow } from './journal.ts'
-import { inTransaction, type Sql, type Value } from './sql.ts'
+import type { Sql, Value } from './sql.ts'
 
 /** A plant, and the other selected columns. */
 export type PlantRow<Others extends string[] = []> = readonly [
@@ -105,14 +105,15 @@ function selectPlants(condition = 'TRUE'): string {
 }
 
 /**
- * Inserts plants and, if the journal is on, their rows of the journal: all of them, or none if any
- * id is taken. Returns the ids that are taken.
+ * Inserts plants and, if the journal is on, their row of the journal: all of them, or none if any
+ * id is taken. Returns the ids that are taken. Plants that need several rows are 'too large', and
+ * none is inserted.
  */
 export async function insertAllOrNone(
   sql: Sql,
   plants: readonly VersionedPlant[],
   tokenIds: TokenIds,
-): Promise<bigint[]> {
+): Promise<bigint[] | 'too large'> {
   const recorder = buildRecorder()
   for (const [index, plant] of plants.entries()) {
     recorder.record('c', tokenIds.length === 1 ? tokenIds[0] : tokenIds[index], plant)
@@ -120,7 +121,7 @@ export async function insertAllOrNone(
   const rows = recorder.take()
   const [row] = rows
   if (row === undefined) return []
-  if (rows.length > 1) return inTransaction(sql, () => insertLarge(sql, plants, rows))
+  if (rows.length > 1) return 'too large'
   try {
     if (await insertAll(sql, plants, row)) return []
     const taken = await findTaken(sql, plants)
@@ -131,19 +132,6 @@ export async function insertAllOrNone(
     // Another transaction took an id after the statement had checked.
     throw codeOf(error) === uniqueViolation ? new StaleRows() : error
   }
-}
-
-/** Inserts plants that are too large for one row of the journal, inside a transaction. */
-async function insertLarge(
-  sql: Sql,
-  plants: readonly VersionedPlant[],
-  rows: readonly JournalRow[],
-): Promise<bigint[]> {
-  const taken = await findTaken(sql, plants)
-  if (taken.length > 0) return taken
-  await insertPlants(sql, plants)
-  for (const row of rows) await writeRow(sql, row)
-  return []
 }
 
 /**

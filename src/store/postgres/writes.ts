@@ -56,6 +56,7 @@ async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Out
     const plants = creates.map(({ plant }) => plant)
     const tokenIds = creates.map(({ tokenId }) => tokenId)
     const taken = await insertAllOrNone(sql, plants, tokenIds)
+    if (taken === 'too large') return runAll(sql, writes)
     if (taken.length === 0) break
     for (const id of taken) firsts.delete(id)
   }
@@ -67,12 +68,12 @@ async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Out
   )
 }
 
-/** Sends an import as one statement, if no id is taken or repeated. */
+/** Sends an import as one statement, if it is not large and no id is taken or repeated. */
 async function importAll(sql: Sql, write: PostgresWrite<Import>): Promise<Outcomes> {
   const { plants, tokenId } = write.change
   if (new Set(plants.map(({ id }) => id)).size < plants.length) return runAll(sql, [write])
   const taken = await insertAllOrNone(sql, plants, [tokenId])
-  if (taken.length > 0) return runAll(sql, [write])
+  if (taken === 'too large' || taken.length > 0) return runAll(sql, [write])
   return new Map([[write, plants.map((): ImportOutcome => 'stored')]])
 }
 
