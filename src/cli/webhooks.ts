@@ -142,7 +142,7 @@ export async function testReceiver(
 ): Promise<void> {
   const { url, secrets } = await withReceiver(id, config, async (receiver) => receiver)
   const { timeoutMs } = defaultSettings
-  const transport = openTransport({ url, connections: 1, timeoutMs })
+  const transport = openTransport({ url, timeoutMs })
   const startedAt = performance.now()
   const message = { id: `test-${randomUUID()}`, event: testEvent, body: sample }
   const { status = null, error = null } = await deliver(transport, secrets, message, () => true)

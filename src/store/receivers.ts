@@ -131,16 +131,13 @@ export interface ReceiverStore {
   claim(owner: string, leaseMs: number): Promise<Claim[]>
   release(owner: string): Promise<void>
   /**
-   * Adds deliveries and moves the position past them, atomically for each receiver. Existing
-   * deliveries stay as they are. Returns the ids whose lease was lost. Not synced, like `save`: a
-   * power cut may undo it, which only repeats deliveries.
+   * Adds deliveries and moves the position past them. Existing deliveries stay as they are. Returns
+   * whether the lease is held. Not synced, like `save`: a power cut may undo it, which only repeats
+   * deliveries.
    */
-  take(owner: string, taken: readonly Taken[]): Promise<string[]>
-  /**
-   * Deletes delivered changes and records failures, atomically for each receiver. Returns the ids
-   * whose lease was lost.
-   */
-  save(owner: string, saved: readonly Saved[]): Promise<string[]>
+  take(owner: string, taken: Taken): Promise<boolean>
+  /** Deletes delivered changes and records failures. Returns whether the lease is held. */
+  save(owner: string, saved: Saved): Promise<boolean>
 
   /** The waiting or the failed deliveries of a receiver, in journal order. */
   listDeliveries(id: string, state: 'waiting' | 'failed', limit?: number): Promise<Delivery[]>

@@ -9,16 +9,14 @@ export interface Feed {
   hasDemand(): boolean
   /** Reads deliveries of the store, or a page of the journal. Returns what to take of it. */
   read(): Promise<Taken | undefined>
-  /** Continues after what was taken. After a failure, it is read again. */
-  endTake(taken: Taken, outcome: 'saved' | 'failed'): void
-  /** The position to save before closing, if it has moved. */
+  /** Continues after what was taken. */
+  endTake(taken: Taken): void
+  /** The position to save, if it has moved. */
   takePosition(): Taken | undefined
-  /** The journal may have more. */
+  /** The journal may have more, or was not read or taken. */
   wake(): void
   /** The store may have deliveries that the queue does not know. */
   reload(): void
-  isLoading(): boolean
-  close(): void
 }
 
 export interface FeedOptions {
@@ -30,9 +28,8 @@ export interface FeedOptions {
   readonly queue: Queue
   /** The bytes of bodies that may wait in memory, over all receivers. */
   readonly waiting: Budget
-  /** Deliveries that are read during a save would be out of date. */
-  readonly isSaving: () => boolean
-  readonly onDemand: () => void
+  /** Runs a step when no save is in progress: what it reads would be out of date. */
+  readonly inTurn: (step: () => Promise<void>) => Promise<void>
 }
 
 /** How long a position that has only passed unwanted changes waits to be saved. */
@@ -42,7 +39,7 @@ const freePart = 1 / 4
 const gapReason = 'a gap: some changes were no longer kept and have not been sent'
 
 export function openFeed(options: FeedOptions): Feed {
-  const { receiver, claim, settings, queue, store, readPage, onDemand } = options
+  const { receiver, claim, settings, queue, store, readPage } = options
   const { keptDeliveries: maxRows, keptBytes: maxBytes } = settings
   const types = new Set<string>(receiver.types)
   /** The position after which the journal is read. */
@@ -50,21 +47,24 @@ export function openFeed(options: FeedOptions): Feed {
   let savedPosition = after
   /** Later changes that release 1.1.0 has delivered. */
   let ahead = new Set(receiver.progress.ahead)
-  let positionTimer: NodeJS.Timeout | undefined
-  let isPositionDue = false
+  /** When it moved away from the saved position. */
+  let movedAt = 0
   /** Whether the queue lacks deliveries of the store. */
   let isStale = true
-  let isLoading = false
   /** Whether the store may have more deliveries than the queue. The journal waits for them. */
   let hasMore = true
   let mayRead = true
 
   function needsLoad(): boolean {
-    return (isStale || (hasMore && hasRoom())) && !options.isSaving()
+    return isStale || (hasMore && hasRoom())
   }
 
   function needsPage(): boolean {
     return mayRead && !hasMore && hasRoom()
+  }
+
+  function isPositionDue(): boolean {
+    return after !== savedPosition && performance.now() - movedAt >= positionMs
   }
 
   function hasRoom(): boolean {
@@ -75,7 +75,6 @@ export function openFeed(options: FeedOptions): Feed {
   }
 
   async function load(): Promise<void> {
-    isLoading = true
     isStale = false
     try {
       const found = await store.listDeliveries(claim.id, 'waiting', maxRows + 1)
@@ -85,24 +84,17 @@ export function openFeed(options: FeedOptions): Feed {
     } catch (error) {
       isStale = true
       throw error
-    } finally {
-      isLoading = false
     }
   }
 
   async function readJournal(): Promise<Taken | undefined> {
     mayRead = false
-    try {
-      const page = await readPage(after)
-      if (page === 'off') return undefined
-      if (page !== 'gone') return choose(page, after, undefined)
-      // Continues from the oldest change that is kept.
-      const oldest = await readPage('oldest')
-      return typeof oldest === 'string' ? undefined : choose(oldest, oldest.begin, gapReason)
-    } catch (error) {
-      mayRead = true
-      throw error
-    }
+    const page = await readPage(after)
+    if (page === 'off') return undefined
+    if (page !== 'gone') return choose(page, after, undefined)
+    // Continues from the oldest change that is kept.
+    const oldest = await readPage('oldest')
+    return typeof oldest === 'string' ? undefined : choose(oldest, oldest.begin, gapReason)
   }
 
   /** Chooses the wanted changes of a page, as many as there is room for. */
@@ -131,32 +123,25 @@ export function openFeed(options: FeedOptions): Feed {
 
   /** The position is saved with the next wanted change, or after `positionMs`. */
   function moveTo(taken: Taken): void {
+    if (after === savedPosition) movedAt = performance.now()
     after = taken.position
     ahead = new Set(taken.ahead)
-    if (after === savedPosition || positionTimer !== undefined) return
-    positionTimer = setTimeout(() => {
-      isPositionDue = true
-      onDemand()
-    }, positionMs).unref()
   }
 
   function takePosition(): Taken | undefined {
-    positionTimer = undefined
-    isPositionDue = false
     if (after === savedPosition) return undefined
     return { ...claim, position: after, ahead: [...ahead], deliveries: [], gap: undefined }
   }
 
   return {
-    hasDemand: () => needsLoad() || needsPage() || isPositionDue,
+    hasDemand: () => needsLoad() || needsPage() || isPositionDue(),
     async read() {
-      if (needsLoad()) await load()
+      if (needsLoad()) await options.inTurn(load)
       const taken = needsPage() ? await readJournal() : undefined
-      return taken ?? (isPositionDue ? takePosition() : undefined)
+      return taken ?? (isPositionDue() ? takePosition() : undefined)
     },
-    endTake(taken, outcome) {
+    endTake(taken) {
       mayRead = true
-      if (outcome === 'failed') return
       savedPosition = taken.position
       moveTo(taken)
       for (const delivery of taken.deliveries) {
@@ -172,8 +157,6 @@ export function openFeed(options: FeedOptions): Feed {
     reload() {
       isStale = true
     },
-    isLoading: () => isLoading,
-    close: () => clearTimeout(positionTimer),
   }
 }
 

@@ -4,8 +4,7 @@ import type { Worker } from './worker.ts'
 
 /** The receivers whose lease this process holds. */
 export interface Leases {
-  list(): Iterable<Worker>
-  size(): number
+  readonly workers: ReadonlyMap<string, Worker>
   /** Applies changes by operators, renews the leases, and claims those that are free. */
   poll(): Promise<void>
   /** Whether the leases are valid, by the clock of this process. */
@@ -20,18 +19,13 @@ export interface LeasesOptions {
   readonly settings: SenderSettings
   /** Starts delivering to a receiver. */
   readonly open: (receiver: Receiver, claim: Claim) => Promise<Worker>
-  /** Saves the outcomes of all workers. */
-  readonly flush: () => Promise<void>
-  /** Resolves when no take is in progress: a position that is read during one may be outdated. */
-  readonly settle: () => Promise<void>
   /** Called when the receivers may have changed. */
   readonly onChange: () => void
 }
 
 export function buildLeases(options: LeasesOptions): Leases {
-  const { store, owner, settings, open, flush, settle, onChange } = options
+  const { store, owner, settings, open, onChange } = options
   const workers = new Map<string, Worker>()
-  const retiring = new Set<Worker>()
   let revision: bigint | undefined
   let hasReceivers = false
   let claimedAt = -Infinity
@@ -72,7 +66,6 @@ export function buildLeases(options: LeasesOptions): Leases {
       if (epochs.get(worker.id) !== worker.epoch) drop(worker)
     }
     const fresh = claims.filter(({ id }) => !workers.has(id))
-    if (fresh.length > 0) await settle()
     const found = fresh.length > 0 ? await listById() : new Map<string, Receiver>()
     for (const one of fresh) {
       const receiver = found.get(one.id)
@@ -87,11 +80,8 @@ export function buildLeases(options: LeasesOptions): Leases {
 
   /** Ends the work for a receiver that is paused, and saves its outcomes. */
   async function retire(worker: Worker): Promise<void> {
-    if (retiring.has(worker)) return
-    retiring.add(worker)
     await worker.halt('paused')
-    await flush()
-    retiring.delete(worker)
+    await worker.finish()
     drop(worker)
   }
 
@@ -104,8 +94,7 @@ export function buildLeases(options: LeasesOptions): Leases {
   }
 
   return {
-    list: () => workers.values(),
-    size: () => workers.size,
+    workers,
     poll,
     isHeld: () => performance.now() - claimedAt < settings.leaseMs,
     drop,

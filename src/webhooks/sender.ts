@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { JournalReader } from '../journal/reader.ts'
-import type { Claim, Receiver, Saved, Taken } from '../store/receivers.ts'
+import type { Claim, Receiver } from '../store/receivers.ts'
 import type { Store } from '../store/store.ts'
 import { buildLeases } from './leases.ts'
 import { buildBudget } from './queue.ts'
-import { defaultSettings, maxInFlight, retryMs, type SenderSettings } from './settings.ts'
+import { defaultSettings, type SenderSettings } from './settings.ts'
 import type { Worker } from './worker.ts'
 
 /** Sends the changes of the journal to the receivers whose lease this process holds. */
@@ -24,10 +24,8 @@ export interface SenderOptions {
 
 /** Commits this close together are read together. */
 const wakeMs = 5
-/** How long an outcome waits for others, to share a save with them. */
-const soonMs = 3
-/** One take is for several receivers, until its bodies have this size. */
-const stepBytes = 1024 * 1024
+/** How many workers are filled at a time: each may read a page of 1 MiB. */
+const fillsAtOnce = 8
 /** Bodies up to this size are sent however much is in flight. */
 const smallBytes = 16 * 1024
 
@@ -46,26 +44,20 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
     owner,
     settings,
     open,
-    flush: flushSaves,
-    settle: () => taking,
     onChange: watchAndPump,
   })
   const demanding = new Set<Worker>()
-  let feeding = Promise.resolve()
-  let isFeeding = false
-  let taking = Promise.resolve()
-  let saves = Promise.resolve()
-  let isSaveQueued = false
+  let filling: Promise<void> | undefined
   let isClosed = false
   let pollTimer: NodeJS.Timeout | undefined
   let wakeTimer: NodeJS.Timeout | undefined
-  let saveTimer: NodeJS.Timeout | undefined
   let stopWatching: (() => void) | undefined
   let polling = poll()
 
   async function poll(): Promise<void> {
     await leases.poll().catch(onError)
     if (isClosed) return
+    pumpAll()
     pollTimer = setTimeout(() => {
       polling = poll()
     }, settings.pollMs).unref()
@@ -80,7 +72,8 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
     const worker: Worker = openWorker({
       receiver,
       claim,
-      transport: openTransport({ url, connections: maxInFlight, timeoutMs, authorities }),
+      owner,
+      transport: openTransport({ url, timeoutMs, authorities }),
       settings,
       store: store.receivers,
       readPage: reader.read,
@@ -88,98 +81,33 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
       waiting,
       inFlight,
       isHeld: leases.isHeld,
-      onDemand: () => feed(worker),
-      onUnsaved: requestSave,
+      onLost: () => leases.drop(worker),
+      onDemand: () => fill(worker),
       onError,
     })
     return worker
   }
 
-  function feed(worker: Worker): void {
+  function fill(worker: Worker): void {
     demanding.add(worker)
-    if (!isFeeding) feeding = feedAll()
+    filling ??= fillAll()
   }
 
-  /** Reads for the workers that have room, and takes what they want, one step at a time. */
-  async function feedAll(): Promise<void> {
-    isFeeding = true
+  /** Fills the workers that have room, a few at a time. */
+  async function fillAll(): Promise<void> {
     while (demanding.size > 0 && !isClosed) {
       // Yields, because many pages of unwanted changes would block the event loop.
       await nextTurn()
-      taking = readSome().then(takeAll)
-      await taking
+      const some = demanding.values().take(fillsAtOnce).toArray()
+      for (const worker of some) demanding.delete(worker)
+      await Promise.all(some.map((worker) => worker.fill()))
     }
-    isFeeding = false
-  }
-
-  /** Reads until there is enough for a step. */
-  async function readSome(): Promise<Map<Worker, Taken>> {
-    const read = new Map<Worker, Taken>()
-    let bytes = 0
-    for (const worker of [...demanding]) {
-      demanding.delete(worker)
-      const taken = await worker.read()
-      if (taken !== undefined) read.set(worker, taken)
-      for (const { body } of taken?.deliveries ?? []) bytes += body.length
-      if (bytes >= stepBytes) break
-    }
-    return read
-  }
-
-  async function takeAll(read: ReadonlyMap<Worker, Taken>): Promise<void> {
-    if (read.size === 0) return
-    try {
-      const lost = new Set(await store.receivers.take(owner, [...read.values()]))
-      for (const [worker, taken] of read) {
-        if (lost.has(worker.id)) leases.drop(worker)
-        else worker.endTake(taken, 'saved')
-      }
-    } catch (error) {
-      onError(error)
-      for (const [worker, taken] of read) worker.endTake(taken, 'failed')
-    }
-  }
-
-  function requestSave(urgency: 'now' | 'soon'): void {
-    if (isSaveQueued) return
-    if (urgency === 'now') void flushSaves()
-    else saveTimer ??= setTimeout(flushSaves, soonMs).unref()
-  }
-
-  /** Saves the outcomes of all workers together, one save at a time. */
-  function flushSaves(): Promise<void> {
-    clearTimeout(saveTimer)
-    saveTimer = undefined
-    isSaveQueued = true
-    // Waits for the answers that arrive in this turn of the event loop: they share the save.
-    saves = saves.then(() => nextTurn()).then(save)
-    return saves
-  }
-
-  async function save(): Promise<void> {
-    isSaveQueued = false
-    const unsaved = new Map<Worker, Saved>()
-    for (const worker of leases.list()) {
-      const saved = worker.takeUnsaved()
-      if (saved !== undefined) unsaved.set(worker, saved)
-    }
-    if (unsaved.size === 0) return
-    try {
-      const lost = new Set(await store.receivers.save(owner, [...unsaved.values()]))
-      for (const worker of unsaved.keys()) {
-        if (lost.has(worker.id)) leases.drop(worker)
-        else worker.endSave('saved')
-      }
-    } catch (error) {
-      for (const worker of unsaved.keys()) worker.endSave('failed')
-      saveTimer ??= setTimeout(flushSaves, retryMs).unref()
-      onError(error)
-    }
+    filling = undefined
   }
 
   /** Watches the journal while there is a receiver to deliver to. */
   function watchAndPump(): void {
-    if (leases.size() === 0 || isClosed) stopWatch()
+    if (leases.workers.size === 0 || isClosed) stopWatch()
     else stopWatching ??= store.watchJournal(onCommit)
     pumpAll()
   }
@@ -192,22 +120,12 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
   function onCommit(): void {
     wakeTimer ??= setTimeout(() => {
       wakeTimer = undefined
-      for (const worker of leases.list()) worker.wake()
+      for (const worker of leases.workers.values()) worker.wake()
     }, wakeMs).unref()
   }
 
   function pumpAll(): void {
-    for (const worker of leases.list()) worker.pump()
-  }
-
-  async function haltAll(): Promise<void> {
-    const late = sleep(settings.closeMs, undefined, { ref: false })
-    await Promise.race([Promise.all([...leases.list()].map(({ halt }) => halt('shutdown'))), late])
-  }
-
-  async function savePositions(): Promise<void> {
-    const moved = [...leases.list()].flatMap((worker) => worker.takePosition() ?? [])
-    if (moved.length > 0) await store.receivers.take(owner, moved).catch(onError)
+    for (const worker of leases.workers.values()) worker.pump()
   }
 
   async function close(): Promise<void> {
@@ -215,12 +133,13 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
     clearTimeout(pollTimer)
     await polling
     stopWatch()
-    await haltAll()
-    await feeding
-    await flushSaves()
-    await savePositions()
-    for (const timer of [pollTimer, wakeTimer, saveTimer]) clearTimeout(timer)
-    for (const worker of [...leases.list()]) leases.drop(worker)
+    const workers = [...leases.workers.values()]
+    const late = sleep(settings.closeMs, undefined, { ref: false })
+    await Promise.race([Promise.all(workers.map(({ halt }) => halt('shutdown'))), late])
+    await filling
+    await Promise.all(workers.map(({ finish }) => finish()))
+    clearTimeout(wakeTimer)
+    for (const worker of workers) leases.drop(worker)
     await store.receivers.release(owner).catch(onError)
   }
 

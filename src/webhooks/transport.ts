@@ -19,7 +19,6 @@ export interface Transport {
 
 export interface TransportOptions {
   readonly url: string
-  readonly connections: number
   readonly timeoutMs: number
   /** Certificates to trust instead of the default ones. */
   readonly authorities?: readonly string[] | undefined
@@ -32,12 +31,12 @@ const idleMs = 4_000
 
 /** Opens a transport. Nothing is connected before the first request. */
 export function openTransport(options: TransportOptions): Transport {
-  const { connections, timeoutMs, authorities } = options
+  const { timeoutMs, authorities } = options
   const url = new URL(options.url)
   // An import of `node:http` would load Node's web client as well.
   const http = process.getBuiltinModule('node:http')
   const { request, Agent } = url.protocol === 'https:' ? https : http
-  const agent = new Agent({ keepAlive: true, maxSockets: connections, timeout: idleMs })
+  const agent = new Agent({ keepAlive: true, timeout: idleMs })
   const { auth: _, ...target } = urlToHttpOptions(url)
   const fixed: RequestOptions & https.RequestOptions = {
     ...target,

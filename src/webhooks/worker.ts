@@ -1,66 +1,74 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type {
   Attempted,
   Claim,
   Receiver,
   ReceiverStore,
-  Saved,
   Secrets,
+  Taken,
   Times,
 } from '../store/receivers.ts'
 import { deliver } from './delivery.ts'
-import { type Feed, type FeedOptions, openFeed } from './feed.ts'
+import { type FeedOptions, openFeed } from './feed.ts'
 import { type Budget, openQueue, type Row } from './queue.ts'
 import { judge, type Outcome, type Verdict } from './schedule.ts'
 import { maxInFlight, retryMs } from './settings.ts'
 import type { Transport } from './transport.ts'
 
 /** Delivers to one receiver while this process holds its lease. */
-export interface Worker extends Claim, Pick<Feed, 'read' | 'endTake' | 'takePosition'> {
+export interface Worker extends Claim {
   /** The journal may have more. */
   wake(): void
-  /** Sends what may be sent now, and asks to be fed if there is room. */
+  /** Sends what may be sent now, and asks to be filled if there is room. */
   pump(): void
+  /** Reads deliveries of the store or a page of the journal, and takes what is wanted of it. */
+  fill(): Promise<void>
   /** Applies what an operator may have changed: secrets, and deliveries. */
   update(secrets: Secrets): void
-  /** The outcomes to save; undefined if there are none, or a save is in progress. */
-  takeUnsaved(): Saved | undefined
-  /** Ends the save in progress. After a failure, its outcomes are saved again. */
-  endSave(outcome: 'saved' | 'failed'): void
   /** Whether it has paused the receiver itself. */
   isPaused(): boolean
   /** Starts nothing more. Resolves when nothing is in flight. */
   halt(reason: 'paused' | 'shutdown'): Promise<void>
+  /** Saves the outcomes and the position. */
+  finish(): Promise<void>
   /** Aborts everything. */
   close(): void
 }
 
-export interface WorkerOptions extends Omit<FeedOptions, 'store' | 'queue' | 'isSaving'> {
+export interface WorkerOptions extends Omit<FeedOptions, 'store' | 'queue' | 'inTurn'> {
   readonly transport: Transport
-  readonly store: Pick<ReceiverStore, 'listDeliveries' | 'findBody'>
+  readonly store: Pick<ReceiverStore, 'listDeliveries' | 'findBody' | 'take' | 'save'>
+  readonly owner: string
   readonly logger: Pick<Logger, 'debug' | 'info' | 'warn'>
   /** The bytes of bodies that may be in flight, over all receivers. */
   readonly inFlight: Budget
   /** Whether the lease is still valid. */
   readonly isHeld: () => boolean
-  readonly onUnsaved: (urgency: 'now' | 'soon') => void
+  /** Called if the store says that it is not. */
+  readonly onLost: () => void
+  readonly onDemand: () => void
   readonly onError: (error: unknown) => void
 }
 
 const noFailures = { failingSince: undefined }
+/** How long an outcome waits for others, to share a save with them. */
+const soonMs = 3
 
 export function openWorker(options: WorkerOptions): Worker {
-  const { receiver, claim, transport, settings, store, isHeld, onUnsaved } = options
+  const { receiver, claim, owner, transport, settings, store, isHeld, onError } = options
   const queue = openQueue({ onReady: pump, onDrop: takeBody })
-  const feed = openFeed({ ...options, queue, isSaving: () => saving !== undefined })
+  const feed = openFeed({ ...options, queue, inTurn })
   const report = buildReport(receiver, options.logger)
   const onIdle: (() => void)[] = []
   let { secrets } = receiver
   let times: Times = receiver.progress
   let inFlight = 0
   let unsaved: Row[] = []
-  let saving: { readonly rows: Row[]; readonly pause: string | undefined } | undefined
-  let hasNews = false
+  let isSaveQueued = false
+  let saveTimer: NodeJS.Timeout | undefined
+  let steps = Promise.resolve()
+  let filling = Promise.resolve()
   let isPaused = false
   let unsavedPause: string | undefined
   let isHalted = false
@@ -81,18 +89,31 @@ export function openWorker(options: WorkerOptions): Worker {
     return isHalted || isClosed || isPaused
   }
 
-  async function read(): ReturnType<Feed['read']> {
-    if (isStopped()) return undefined
+  /** Loads and saves run one at a time: deliveries that are read during a save are out of date. */
+  function inTurn(step: () => Promise<void>): Promise<void> {
+    const done = steps.then(step)
+    steps = done.catch(() => {})
+    return done
+  }
+
+  async function fill(): Promise<void> {
+    if (isStopped()) return
     try {
       const taken = await feed.read()
-      if (hasNews) onUnsaved('now')
       pump()
-      return isClosed ? undefined : taken
+      if (taken !== undefined && !isStopped()) await take(taken)
     } catch (error) {
-      options.onError(error)
+      onError(error)
+      feed.wake()
       setTimeout(pump, retryMs).unref()
-      return undefined
     }
+  }
+
+  async function take(taken: Taken): Promise<void> {
+    if (!(await store.take(owner, taken))) options.onLost()
+    if (isClosed) return
+    feed.endTake(taken)
+    pump()
   }
 
   /** The body of a row that leaves the queue, if it is in memory. */
@@ -109,7 +130,7 @@ export function openWorker(options: WorkerOptions): Worker {
       const outcome = await attempt(row)
       if (!isClosed) settle(row, outcome)
     } catch (error) {
-      options.onError(error)
+      onError(error)
       row.readyAt = performance.now() + retryMs
       if (!isClosed) queue.putBack(row)
     }
@@ -151,9 +172,46 @@ export function openWorker(options: WorkerOptions): Worker {
 
   /** A save shares many outcomes where it can, and waits only while more can follow. */
   function announce(): void {
-    hasNews = true
+    if (isSaveQueued) return
     const isFull = queue.peek() === undefined || unsaved.length >= maxInFlight / 2 || isPaused
-    onUnsaved(isFull ? 'now' : 'soon')
+    if (isFull) void flush()
+    else saveTimer ??= setTimeout(flush, soonMs).unref()
+  }
+
+  function flush(): Promise<void> {
+    clearTimeout(saveTimer)
+    saveTimer = undefined
+    isSaveQueued = true
+    // Waits for the answers that arrive in this turn of the event loop: they share the save.
+    return inTurn(() => nextTurn().then(save))
+  }
+
+  async function save(): Promise<void> {
+    isSaveQueued = false
+    const [rows, pause] = [unsaved, unsavedPause]
+    if (isClosed || (rows.length === 0 && pause === undefined)) return
+    unsaved = []
+    unsavedPause = undefined
+    const done = rows.filter(({ isDone }) => isDone).map(({ position }) => position)
+    const failed = rows.filter(({ isDone }) => !isDone).map(toAttempted)
+    // An operator may have resumed the receiver since, which ended its time of failing.
+    const { failingSince } = isPaused && pause === undefined ? noFailures : times
+    const saved = { ...claim, times: { ...times, failingSince }, done, failed, pause }
+    try {
+      if (!(await store.save(owner, saved))) options.onLost()
+    } catch (error) {
+      onError(error)
+      unsaved = [...rows, ...unsaved]
+      unsavedPause ??= pause
+      saveTimer ??= setTimeout(flush, retryMs).unref()
+      return
+    }
+    if (isClosed) return
+    for (const row of rows) {
+      if (row.isDone || row.dueAt === undefined) queue.remove(row)
+      else queue.putBack(row)
+    }
+    pump()
   }
 
   return {
@@ -168,41 +226,9 @@ export function openWorker(options: WorkerOptions): Worker {
       feed.reload()
       pump()
     },
-    read,
-    endTake(taken, outcome) {
-      if (isClosed) return
-      feed.endTake(taken, outcome)
-      if (outcome === 'saved') pump()
-      else setTimeout(pump, retryMs).unref()
-    },
-    takePosition: feed.takePosition,
-    takeUnsaved() {
-      if (!hasNews || isClosed || feed.isLoading() || saving !== undefined) return undefined
-      const [rows, pause] = [unsaved, unsavedPause]
-      saving = { rows, pause }
-      unsaved = []
-      unsavedPause = undefined
-      hasNews = false
-      const done = rows.filter(({ isDone }) => isDone).map(({ position }) => position)
-      const failed = rows.filter(({ isDone }) => !isDone).map(toAttempted)
-      // An operator may have resumed the receiver since, which ended its time of failing.
-      const { failingSince } = isPaused && pause === undefined ? noFailures : times
-      return { ...claim, times: { ...times, failingSince }, done, failed, pause }
-    },
-    endSave(outcome) {
-      const { rows = [], pause } = saving ?? {}
-      saving = undefined
-      if (outcome === 'failed') {
-        unsaved = [...rows, ...unsaved]
-        unsavedPause ??= pause
-        hasNews = true
-        return
-      }
-      for (const row of rows) {
-        if (row.isDone || row.dueAt === undefined) queue.remove(row)
-        else queue.putBack(row)
-      }
-      pump()
+    fill() {
+      filling = fill()
+      return filling
     },
     isPaused: () => isPaused,
     halt(reason) {
@@ -210,9 +236,15 @@ export function openWorker(options: WorkerOptions): Worker {
       isPaused ||= reason === 'paused'
       return inFlight === 0 ? Promise.resolve() : new Promise((resolve) => onIdle.push(resolve))
     },
+    async finish() {
+      await filling
+      await flush()
+      const moved = feed.takePosition()
+      if (moved !== undefined) await store.take(owner, moved).catch(onError)
+    },
     close() {
       isClosed = true
-      feed.close()
+      clearTimeout(saveTimer)
       queue.close()
       transport.close()
     },

@@ -86,9 +86,8 @@ describe('the writer of a SQLite store', () => {
     const [claim = assert.fail()] = await store.receivers.claim('one', 60_000)
     let count = 0
     // SQLite writes nothing for values that are there already.
-    const take = () => store.receivers.take('one', [newTaken({ ...claim, position: `${++count}` })])
-    const save = () =>
-      store.receivers.save('one', [newSaved({ ...claim, times: newTimes(++count) })])
+    const take = () => store.receivers.take('one', newTaken({ ...claim, position: `${++count}` }))
+    const save = () => store.receivers.save('one', newSaved({ ...claim, times: newTimes(++count) }))
     const create = () => store.createPlant({ id: 1n, name: 'x' })
     const resume = () => store.receivers.change('whk_1', { kind: 'resume' })
     return { path, writes: { take, save, create, resume } }

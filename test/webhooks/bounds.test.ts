@@ -66,16 +66,22 @@ for (const engine of engines) {
       const taken = Promise.withResolvers<void>()
       const watched = watch(store)
       let bodiesRead = 0
+      let lists = 0
       start(
         {
           ...watched.store,
           receivers: {
             ...store.receivers,
             async take(...asked) {
-              const lost = await store.receivers.take(...asked)
+              const isKept = await store.receivers.take(...asked)
               taking.resolve()
               await taken.promise
-              return lost
+              return isKept
+            },
+            async list() {
+              const listed = await store.receivers.list()
+              lists++
+              return listed
             },
             findBody(...asked) {
               bodiesRead++
@@ -87,9 +93,11 @@ for (const engine of engines) {
       )
       await store.createPlant({ id: 1n, name: 'taken' })
       await taking.promise
+      const before = lists
       await store.receivers.change(id, { kind: 'pause', reason: 'for a test' })
-      await waitUntil(() => watched.watchers() === 0, 'the receiver is given up')
+      await waitUntil(() => lists > before, 'the sender knows of it')
       taken.resolve()
+      await waitUntil(() => watched.watchers() === 0, 'the receiver is given up')
       await store.receivers.change(id, { kind: 'resume' })
       await receiver.waitFor(1)
       await store.createPlant({ id: 2n, name: 'kept' })

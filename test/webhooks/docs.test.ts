@@ -41,7 +41,7 @@ describe('docs/webhooks.md', () => {
       const nextLine = async () => String((await output.next()).value)
       const [, port] = (await nextLine()).split(' ')
       const url = `http://127.0.0.1:${port}/`
-      const transport = openTransport({ url, connections: 1, timeoutMs: 60_000 })
+      const transport = openTransport({ url, timeoutMs: 60_000 })
       releaseAfterTest(transport.close)
       const send = async (id: string, using: string) => {
         const message = { id, event: 'plant.created', body }

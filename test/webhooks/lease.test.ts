@@ -201,13 +201,13 @@ for (const engine of engines) {
     it('is lost when a save is refused: what was not saved is sent again', async () => {
       const { store } = stores
       const receiver = await openTestReceiver()
-      const { id } = await add(store, receiver.url)
+      await add(store, receiver.url)
       let refused = 0
       start({
         ...store,
         receivers: {
           ...store.receivers,
-          save: async (...saved) => (refused++ === 0 ? [id] : store.receivers.save(...saved)),
+          save: async (...saved) => refused++ > 0 && store.receivers.save(...saved),
         },
       })
       await store.createPlant({ id: 21n, name: 'twice' })

@@ -29,8 +29,8 @@ const store: Store = {
       return opened.receivers.save(...saved)
     },
     async take(...taken) {
-      const lost = await opened.receivers.take(...taken)
-      if (!isTakeHeld) return lost
+      const isKept = await opened.receivers.take(...taken)
+      if (!isTakeHeld) return isKept
       tell('a take is held')
       return new Promise(() => {})
     },

@@ -7,7 +7,6 @@ import { before, describe, it } from 'node:test'
 import { openTransport, type TransportOptions } from '../../src/webhooks/transport.ts'
 import { type Certificate, issueCertificate } from '../support/certificates.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { waitUntil } from '../support/wait.ts'
 
 const timeoutMs = 60_000
 const post = { headers: { 'plant-event': 'plant.created' }, body: '{"id":1}', mayWrite: () => true }
@@ -29,7 +28,7 @@ async function openReceiver(onConnection: (socket: Socket) => void): Promise<str
 }
 
 function open(url: string, options: Partial<TransportOptions> = {}) {
-  const transport = openTransport({ url, connections: 16, timeoutMs, ...options })
+  const transport = openTransport({ url, timeoutMs, ...options })
   releaseAfterTest(transport.close)
   return transport
 }
@@ -121,24 +120,10 @@ describe('a request to a receiver', () => {
         socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
       }),
     )
-    const transport = open(url, { connections: 1 })
+    const transport = open(url)
     // More than the buffers of the operating system hold.
     const long = { ...post, body: 'x'.repeat(20_000_000) }
     for (let count = 0; count < 2; count++) assert.equal((await transport.post(long)).status, 200)
-  })
-
-  it('has at most as many connections as there may be', async () => {
-    const waiting: Socket[] = []
-    const url = await openReceiver((socket) => socket.on('data', () => waiting.push(socket)))
-    const transport = open(url, { connections: 2 })
-    const outcomes = [1, 2, 3].map(() => transport.post(post))
-    await waitUntil(() => waiting.length === 2, 'two requests arrive')
-    waiting[0]?.write('HTTP/1.1 204 x\r\n\r\n')
-    await waitUntil(() => waiting.length === 3, 'the third arrives')
-    assert.equal(waiting[2], waiting[0])
-    for (const socket of waiting.slice(1)) socket.write('HTTP/1.1 204 x\r\n\r\n')
-    const statuses = (await Promise.all(outcomes)).map(({ status }) => status)
-    assert.deepEqual(statuses, [204, 204, 204])
   })
 
   it('keeps the connection after an answer of 16 KiB, and ends it with one byte more', async () => {

@@ -98,21 +98,8 @@ export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
         await sql`UPDATE plant_store.receivers SET lease_owner = NULL WHERE lease_owner = ${owner}`
       }),
 
-    take: (owner, taken) =>
-      write(async (sql) => {
-        if (!claimedOn.has(sql)) return taken.map(({ id }) => id)
-        const lost: string[] = []
-        for (const one of taken) if (!(await takeOne(sql, owner, one))) lost.push(one.id)
-        return lost
-      }),
-
-    save: (owner, saved) =>
-      write(async (sql) => {
-        if (!claimedOn.has(sql)) return saved.map(({ id }) => id)
-        const lost: string[] = []
-        for (const one of saved) if (!(await saveOne(sql, owner, one))) lost.push(one.id)
-        return lost
-      }),
+    take: (owner, taken) => write(async (sql) => claimedOn.has(sql) && take(sql, owner, taken)),
+    save: (owner, saved) => write(async (sql) => claimedOn.has(sql) && save(sql, owner, saved)),
 
     listDeliveries: (id, state, limit) =>
       read(async (sql) => {
@@ -172,10 +159,10 @@ export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
 
 /**
  * Adds deliveries in the statement that checks the lease. Returns whether the lease is held. As for
- * `saveOne`, the commit does not wait for the disk or a standby: a crash of the server loses the
+ * `save`, the commit does not wait for the disk or a standby: a crash of the server loses the
  * last ones, in order, and the deliveries are repeated.
  */
-async function takeOne(sql: Sql, owner: string, taken: Taken): Promise<boolean> {
+async function take(sql: Sql, owner: string, taken: Taken): Promise<boolean> {
   const { id, epoch, position, ahead, gap = null, deliveries } = taken
   const positions = deliveries.map((one) => one.position)
   const [row] = await sql<[{ held: string }]>`
@@ -203,7 +190,7 @@ async function takeOne(sql: Sql, owner: string, taken: Taken): Promise<boolean> 
 }
 
 /** Saves outcomes in the statement that checks the lease. Returns whether the lease is held. */
-async function saveOne(sql: Sql, owner: string, saved: Saved): Promise<boolean> {
+async function save(sql: Sql, owner: string, saved: Saved): Promise<boolean> {
   const { id, epoch, times, done, failed, pause = null } = saved
   const { lastSuccessAt = null, lastFailureAt = null } = times
   const { lastFailure = null, failingSince = null } = times

@@ -79,23 +79,6 @@ export function buildReceiverStatements(db: DatabaseSync) {
     return setSecrets.run(current, previous, previousUntil, id)
   }
 
-  function takeOne(owner: string, taken: Taken): boolean {
-    const { id, epoch, position, ahead, gap = null } = taken
-    if (move.run(position, ahead.join(' '), gap, id, owner, epoch).changes === 0n) return false
-    for (const delivery of taken.deliveries) deliveries.insert(id, delivery)
-    return true
-  }
-
-  function saveOne(owner: string, { id, epoch, times, done, failed, pause }: Saved): boolean {
-    const { lastSuccessAt = null, lastFailureAt = null } = times
-    const { lastFailure = null, failingSince = null } = times
-    const values = [lastSuccessAt, lastFailureAt, lastFailure, failingSince] as const
-    if (setTimes.run(...values, id, owner, epoch).changes === 0n) return false
-    deliveries.save(id, done, failed)
-    if (pause !== undefined) changeReceiver(id, { kind: 'pause', reason: pause })
-    return true
-  }
-
   const writes = {
     addReceiver(receiver: Receiver): 'added' | 'too many' {
       if (insert.run(toReceiverRow(receiver)).changes === 0n) return 'too many'
@@ -121,12 +104,21 @@ export function buildReceiverStatements(db: DatabaseSync) {
       release.run(owner)
     },
 
-    takeDeliveries(owner: string, taken: readonly Taken[]): string[] {
-      return taken.filter((one) => !takeOne(owner, one)).map(({ id }) => id)
+    takeDeliveries(owner: string, taken: Taken): boolean {
+      const { id, epoch, position, ahead, gap = null } = taken
+      if (move.run(position, ahead.join(' '), gap, id, owner, epoch).changes === 0n) return false
+      for (const delivery of taken.deliveries) deliveries.insert(id, delivery)
+      return true
     },
 
-    saveOutcomes(owner: string, saved: readonly Saved[]): string[] {
-      return saved.filter((one) => !saveOne(owner, one)).map(({ id }) => id)
+    saveOutcomes(owner: string, { id, epoch, times, done, failed, pause }: Saved): boolean {
+      const { lastSuccessAt = null, lastFailureAt = null } = times
+      const { lastFailure = null, failingSince = null } = times
+      const values = [lastSuccessAt, lastFailureAt, lastFailure, failingSince] as const
+      if (setTimes.run(...values, id, owner, epoch).changes === 0n) return false
+      deliveries.save(id, done, failed)
+      if (pause !== undefined) changeReceiver(id, { kind: 'pause', reason: pause })
+      return true
     },
 
     retryFailures(id: string, dueAt: number, position?: string): number {

@@ -170,12 +170,8 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
 }
 
 /** The memory that deliveries hold while they wait for their batch. */
-function countBytes(taken: readonly Taken[]): number {
-  let bytes = 0
-  for (const { deliveries } of taken) {
-    for (const { body } of deliveries) bytes += rowBytes + body.length
-  }
-  return bytes
+function countBytes({ deliveries }: Taken): number {
+  return deliveries.reduce((sum, { body }) => sum + rowBytes + body.length, rowBytes)
 }
 
 /** The sizes of the database and of its WAL. A database in memory has none. */

@@ -9,7 +9,7 @@ const store = buildSqliteStore(openConnection(path), { writer: 'in place', journ
 await store.receivers.add(newReceiver())
 const [claim] = await store.receivers.claim('sender', 60_000)
 if (claim === undefined) throw new Error('there is no lease')
-await store.receivers.take('sender', [newTaken({ ...claim, position: 'next' })])
+await store.receivers.take('sender', newTaken({ ...claim, position: 'next' }))
 process.env.DISK_FAULT = 'fsync:1:EIO:once:-wal'
 for (let id = 1n; id <= 5n; id++) {
   await store.createPlant({ id, name: 'x' }).then(
