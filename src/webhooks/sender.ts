@@ -64,8 +64,7 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
   }
 
   async function open(receiver: Receiver, claim: Claim): Promise<Worker> {
-    const { timeoutMs, authorities } = settings
-    const { url } = receiver
+    const { timeoutMs } = settings
     // Loaded for the first receiver, so that a service without any starts faster.
     const { openWorker } = await import('./worker.ts')
     const { openTransport } = await import('./transport.ts')
@@ -73,7 +72,7 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
       receiver,
       claim,
       owner,
-      transport: openTransport({ url, timeoutMs, authorities }),
+      transport: openTransport({ url: receiver.url, timeoutMs }),
       settings,
       store: store.receivers,
       readPage: reader.read,

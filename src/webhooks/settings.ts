@@ -17,8 +17,6 @@ export interface SenderSettings extends RetryPolicy {
   /** The bytes in flight to all receivers, and the bytes of bodies that wait in memory. */
   readonly inFlightBytes: number
   readonly waitingBytes: number
-  /** Certificates to trust instead of the default ones. */
-  readonly authorities?: readonly string[]
 }
 
 export const defaultSettings: SenderSettings = {

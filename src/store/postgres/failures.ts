@@ -35,11 +35,6 @@ export function isConflict(error: unknown): boolean {
   return error instanceof StaleRows || ['40001', '40P01'].includes(codeOf(error))
 }
 
-/** The server no longer accepts writes: it became a standby. */
-export function isUnwritable(error: unknown): boolean {
-  return codeOf(error) === '25006'
-}
-
 /** The connection was lost. A statement that was sent may have run. */
 export function isLoss(error: unknown): error is Lost {
   return error instanceof Lost
@@ -47,14 +42,9 @@ export function isLoss(error: unknown): error is Lost {
 
 /** The answer did not come in time. The server may still be working on it. */
 export function timedOut(): Lost {
-  return new Lost(timeout)
+  return new Lost('TIMEOUT')
 }
 
-export function isTimeout(error: unknown): boolean {
-  return codeOf(error) === timeout
-}
-
-const timeout = 'TIMEOUT'
 /** The code for a server that is a standby. */
 export const standby = 'STANDBY'
 
@@ -82,11 +72,14 @@ export function toWriteFailure(error: unknown): unknown {
 
 /** The failure of a read. Nothing can have been stored. */
 export function toReadFailure(error: unknown): unknown {
-  const isTransient = isLoss(error) || isConflict(error) || isUnwritable(error)
+  const isTransient = isLoss(error) || isConflict(error) || codeOf(error) === readOnly
   return isTransient || transientClasses.includes(codeOf(error).slice(0, 2))
     ? unreachable(error)
     : error
 }
+
+/** The server no longer accepts writes: it became a standby. */
+const readOnly = '25006'
 
 // SQLSTATE classes of transient errors: resources, operator intervention, system errors.
 const transientClasses = ['53', '55', '57', '58']

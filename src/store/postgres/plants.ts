@@ -1,7 +1,7 @@
 import { limits } from '../../contract/limits.ts'
 import type { StoredPlant } from '../../contract/shapes.ts'
 import { buildRecorder, type JournalRow } from '../../journal/row.ts'
-import type { KeyUse, Rows } from '../changes.ts'
+import type { Create, KeyUse, Rows } from '../changes.ts'
 import { toVersioned } from '../plant-writes.ts'
 import type { CreateKey, Followed, VersionedPlant } from '../store.ts'
 import { codeOf, StaleRows } from './failures.ts'
@@ -68,9 +68,6 @@ export async function forgetKeys(sql: Sql, usedBefore: number): Promise<boolean>
   return rows.length < keysPerStep
 }
 
-/** The token of each plant, or a single one for all of them. */
-type TokenIds = readonly (string | undefined)[]
-
 const uniqueViolation = '23505'
 
 /**
@@ -111,13 +108,11 @@ function selectPlants(condition = 'TRUE'): string {
  */
 export async function insertAllOrNone(
   sql: Sql,
-  plants: readonly VersionedPlant[],
-  tokenIds: TokenIds,
+  creates: readonly Pick<Create, 'plant' | 'tokenId'>[],
 ): Promise<bigint[] | 'too large'> {
+  const plants = creates.map(({ plant }) => plant)
   const recorder = buildRecorder()
-  for (const [index, plant] of plants.entries()) {
-    recorder.record('c', tokenIds.length === 1 ? tokenIds[0] : tokenIds[index], plant)
-  }
+  for (const { plant, tokenId } of creates) recorder.record('c', tokenId, plant)
   const rows = recorder.take()
   const [row] = rows
   if (row === undefined) return []

@@ -13,8 +13,6 @@ export interface Primary {
   readonly answerTimeoutMs: number
   /** The connections to it; undefined while no server is usable. */
   session(): Session | undefined
-  /** Abandons a session after a statement has shown that its server is unusable. */
-  giveUp(session: Session, reason: unknown): void
   close(): Promise<void>
 }
 
@@ -47,15 +45,12 @@ export async function openPrimary(
 
   function adopt(session: Session): void {
     current = session
-    void session.lost.then((reason) => lose(session, reason))
-  }
-
-  function lose(session: Session, reason: unknown): void {
-    if (session !== current) return
-    current = undefined
-    events.onLost(reason)
-    void session.end(farewellMs)
-    void reconnect()
+    void session.lost.then((reason) => {
+      current = undefined
+      events.onLost(reason)
+      void session.end(farewellMs)
+      void reconnect()
+    })
   }
 
   async function reconnect(): Promise<void> {
@@ -101,7 +96,6 @@ export async function openPrimary(
   return {
     answerTimeoutMs,
     session: () => current,
-    giveUp: lose,
     async close() {
       isClosed = true
       await current?.end(farewellMs)

@@ -103,7 +103,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     const done = next === undefined ? batch : batch.slice(0, batch.indexOf(next))
     const warningsBefore = session.warnings()
     try {
-      const outcomes = await attempt(session, () => sendWrites(writer, sent))
+      const outcomes = await attemptWrite(() => sendWrites(writer, sent))
       journal.wake()
       if (session.warnings() !== warningsBefore) throw unconfirmed()
       return done.map((write) => outcomes.get(write))
@@ -111,10 +111,6 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
       // The others were not sent, so they are queued again.
       return done.map(() => error)
     }
-  }
-
-  function attempt<Value>(session: Session, run: () => Promise<Value>): Promise<Value> {
-    return attemptWrite(run, (reason) => primary.giveUp(session, reason))
   }
 
   function write<One extends Change>(change: One, bytes = rowBytes): Promise<Outcome<One>> {
@@ -139,8 +135,8 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
 
   /** Runs a write that is too rare to be batched. */
   async function writeAlone<Value>(run: (sql: Sql) => Promise<Value>): Promise<Value> {
-    const session = requireSession()
-    return attempt(session, () => session.chores.run(run, answerTimeoutMs))
+    const { chores } = requireSession()
+    return attemptWrite(() => chores.run(run, answerTimeoutMs))
   }
 
   return {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Batched } from '../batcher.ts'
 import { type Change, type Create, type Import, recordChanges } from '../changes.ts'
 import type { ImportOutcome } from '../store.ts'
-import { isConflict, isLoss, isTimeout, isUnwritable, toWriteFailure } from './failures.ts'
+import { isConflict, toWriteFailure } from './failures.ts'
 import { insertAllOrNone, loadRows } from './plants.ts'
 import { inTransaction, type Sql } from './sql.ts'
 
@@ -53,9 +53,7 @@ async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Out
   }
   for (;;) {
     const creates = [...firsts.values()].map(({ change }) => change)
-    const plants = creates.map(({ plant }) => plant)
-    const tokenIds = creates.map(({ tokenId }) => tokenId)
-    const taken = await insertAllOrNone(sql, plants, tokenIds)
+    const taken = await insertAllOrNone(sql, creates)
     if (taken === 'too large') return runAll(sql, writes)
     if (taken.length === 0) break
     for (const id of taken) firsts.delete(id)
@@ -72,7 +70,8 @@ async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Out
 async function importAll(sql: Sql, write: PostgresWrite<Import>): Promise<Outcomes> {
   const { plants, tokenId } = write.change
   if (new Set(plants.map(({ id }) => id)).size < plants.length) return runAll(sql, [write])
-  const taken = await insertAllOrNone(sql, plants, [tokenId])
+  const creates = plants.map((plant) => ({ plant, tokenId }))
+  const taken = await insertAllOrNone(sql, creates)
   if (taken === 'too large' || taken.length > 0) return runAll(sql, [write])
   return new Map([[write, plants.map((): ImportOutcome => 'stored')]])
 }
@@ -112,22 +111,15 @@ function noteNeeded(needed: Map<bigint, number>, change: Change): void {
 const maxAttempts = 20
 const backoffMs = 10
 
-/** Retries a write after a conflict. `onUnusable` is called if the server is lost or read-only. */
-export async function attemptWrite<Value>(
-  run: () => Promise<Value>,
-  onUnusable: (reason: unknown) => void,
-): Promise<Value> {
+/** Retries a write after a conflict. */
+export async function attemptWrite<Value>(run: () => Promise<Value>): Promise<Value> {
   for (let count = 1; ; count++) {
     try {
       return await run()
     } catch (error) {
-      if (isConflict(error) && count < maxAttempts) {
-        // Random backoff, so that the two do not conflict again.
-        await sleep(Math.random() * count * backoffMs)
-        continue
-      }
-      if (isUnwritable(error) || (isLoss(error) && !isTimeout(error))) onUnusable(error)
-      throw toWriteFailure(error)
+      if (!isConflict(error) || count === maxAttempts) throw toWriteFailure(error)
+      // Random backoff, so that the two do not conflict again.
+      await sleep(Math.random() * count * backoffMs)
     }
   }
 }
