@@ -12,7 +12,7 @@ import { toAddress } from './address.ts'
 import { toUnusable } from './failures.ts'
 import { migrations } from './migrations.ts'
 import { oldestServer, readVersion, requirePrivileges } from './schema.ts'
-import { openSession, type Session } from './session.ts'
+import { openSession } from './session.ts'
 import type { Sql } from './sql.ts'
 
 /** A larger clock difference noticeably changes the lifetime of tokens. */
@@ -34,20 +34,14 @@ interface Settings {
 
 /** Examines a database and the server that it is on, without changing anything. */
 export async function examineServer(url: string): Promise<Finding[]> {
-  const session = await connect(url)
+  const address = toAddress(url)
+  const session = await openSession(address, readTimeoutMs).catch((error) => {
+    throw toUnusable(error, address.hosts)
+  })
   try {
     return await examine(session.writers[0] as Sql)
   } finally {
     await session.end(0)
-  }
-}
-
-async function connect(url: string): Promise<Session> {
-  const address = toAddress(url)
-  try {
-    return await openSession(address, readTimeoutMs)
-  } catch (error) {
-    throw toUnusable(error, address.hosts)
   }
 }
 

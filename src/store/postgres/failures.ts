@@ -31,13 +31,8 @@ export function codeOf(error: unknown): string {
 
 /** A serialization conflict or deadlock: the server rolled back, and the write can be retried. */
 export function isConflict(error: unknown): boolean {
-  if (isLoss(error)) return false
+  if (error instanceof Lost) return false
   return error instanceof StaleRows || ['40001', '40P01'].includes(codeOf(error))
-}
-
-/** The connection was lost. A statement that was sent may have run. */
-export function isLoss(error: unknown): error is Lost {
-  return error instanceof Lost
 }
 
 /** The answer did not come in time. The server may still be working on it. */
@@ -66,13 +61,13 @@ export async function withTimeout<Value>(
 
 /** The failure of a write. A server error rolled it back; a lost connection may not have. */
 export function toWriteFailure(error: unknown): unknown {
-  if (isLoss(error)) return unconfirmed(error)
+  if (error instanceof Lost) return unconfirmed(error)
   return codeOf(error) === '53100' ? diskFull(error) : toReadFailure(error)
 }
 
 /** The failure of a read. Nothing can have been stored. */
 export function toReadFailure(error: unknown): unknown {
-  const isTransient = isLoss(error) || isConflict(error) || codeOf(error) === readOnly
+  const isTransient = error instanceof Lost || isConflict(error) || codeOf(error) === readOnly
   return isTransient || transientClasses.includes(codeOf(error).slice(0, 2))
     ? unreachable(error)
     : error

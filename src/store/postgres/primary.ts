@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Journaling, type StoreEvents, UnreachableStore } from '../store.ts'
 import { toAddress } from './address.ts'
-import { isLoss, toUnusable } from './failures.ts'
+import { Lost, toUnusable } from './failures.ts'
 import { setJournaling } from './journal.ts'
 import { prepareSchema, renewIfCopied } from './schema.ts'
 import { openSession, type Session } from './session.ts'
@@ -91,7 +91,7 @@ export async function openPrimary(
   } catch (error) {
     isClosed = true
     await first.end(0)
-    throw isLoss(error) ? toUnusable(error, hosts) : error
+    throw error instanceof Lost ? toUnusable(error, hosts) : error
   }
   return {
     answerTimeoutMs,

@@ -1,5 +1,5 @@
 import type { PlantQuery, Snapshot, VersionedPlant } from '../store.ts'
-import { isLoss, toReadFailure, withTimeout } from './failures.ts'
+import { Lost, toReadFailure, withTimeout } from './failures.ts'
 import { countPlants } from './pages.ts'
 import type { Session } from './session.ts'
 import { tokenStatements } from './tokens.ts'
@@ -18,7 +18,7 @@ export async function openSnapshot(session: Session, answerTimeoutMs: number): P
     try {
       return await statement
     } catch (error) {
-      if (isLoss(error)) connection.destroy()
+      if (error instanceof Lost) connection.destroy()
       throw toReadFailure(error)
     }
   }

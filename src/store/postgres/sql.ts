@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { isLoss } from './failures.ts'
+import { Lost } from './failures.ts'
 
 /** Runs statements on one connection. They may be pipelined. */
 export interface Sql {
@@ -80,7 +80,7 @@ export async function inTransaction<Value>(sql: Sql, run: () => Promise<Value>):
     return value
   } catch (error) {
     // Losing the connection has ended the transaction.
-    if (!isLoss(error)) await sql`ROLLBACK`
+    if (!(error instanceof Lost)) await sql`ROLLBACK`
     throw error
   }
 }
