@@ -143,8 +143,8 @@ export function openWorker(options: WorkerOptions): Worker {
   /** Sends a row once. */
   async function attempt(row: Row): Promise<Outcome> {
     const body = takeBody(row) ?? (await store.findBody(claim.id, row.position))
-    // If the store lacks the row, a crash has undone its take, or the receiver was removed. The
-    // later changes of its plant wait until this worker is closed, which either leads to.
+    // If the store lacks the row, a crash has undone its take, or the receiver was removed. Both
+    // close this worker soon. Until then, later changes of the plant wait.
     if (body === undefined || isClosed) throw new Error('the delivery is not in the store')
     return deliver(transport, secrets, { id: row.position, event: row.type, body }, isHeld)
   }
