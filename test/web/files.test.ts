@@ -111,6 +111,7 @@ describe('files of plants', { skip: browserMissing }, () => {
     ['picture.png', Buffer.from([0x89, 0x50, 0x4e, 0x47]), /neither NDJSON nor CSV/],
     ['no-gzip.ndjson.gz', 'no gzip', /not gzip/],
     ['no-header.csv', 'a,b\nc,d\n', /first line must name the columns/],
+    ['twice.csv', 'id,id,name\n1,1,a\n', /first line must name the columns, each once/],
     ['windows.csv', Buffer.from('id;name\n1;B\xfcro\n', 'latin1'), /CSV UTF-8/],
   ]
   for (const [name, content, sentence] of wrong) {
@@ -219,6 +220,16 @@ describe('files of plants', { skip: browserMissing }, () => {
       refused.map((fault) => fault.slice(0, 7)),
       ['Line 5:', 'Line 6:', 'Line 9:'],
     )
+  })
+
+  it('imports a gzipped file of several members, of which browsers unzip the first', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Import' }).click()
+    const members = ['{"id":1,"name":"a"}\n', '{"id":2,"name":"b"}\n'].map((text) => gzipSync(text))
+    await choose(page, 'plants.ndjson.gz', Buffer.concat(members))
+    await dialog(page, 'Import').getByText('The rest is checked while it is imported.').waitFor()
+    await start(page)
+    await dialog(page, 'Import').getByText('2 stored').waitFor()
   })
 
   it('says that it has checked a whole file of 1,000 lines', async () => {

@@ -40,7 +40,7 @@ export async function checkFile(file: File): Promise<FileCheck | Unreadable> {
   if (typeof format === 'object') return format
   const delimiter = format === 'csv' ? findDelimiter(start.text) : undefined
   if (format === 'csv' && delimiter === undefined) {
-    return { fault: 'The first line must name the columns, such as id,name,tag.' }
+    return { fault: 'The first line must name the columns, each once, such as id,name,tag.' }
   }
   const all = delimiter === undefined ? readJsonLines(start.text) : readCsv(start.text, delimiter)
   // The last line is cut where the part that was read ends.
@@ -87,6 +87,8 @@ async function readStart(file: File): Promise<{ text: string; isWhole: boolean }
   let text = ''
   while (text.length < maxCharacters) {
     const part = await reader.read().catch(() => undefined)
+    // Browsers unzip only the first member of a file; the service reads them all.
+    if (part === undefined && text !== '') return { text, isWhole: false }
     if (part === undefined) return { fault: 'The file is damaged, or it is not gzip.' }
     try {
       text += decoder.decode(part.value, { stream: !part.done })
@@ -123,7 +125,7 @@ function readJsonLines(text: string): Line[] {
 }
 
 function readJson(line: string): Line['members'] {
-  if (line.trim() === '') return ''
+  if (/^[ \t\r]*$/.test(line)) return ''
   try {
     const members = JSON.parse(line, (key, value, context) =>
       key === 'id' && typeof value === 'number' ? toInt64(context?.source ?? `${value}`) : value,
@@ -139,7 +141,7 @@ const delimiters = new Map([
   [';', 'semicolons'],
   ['\t', 'tabs'],
 ])
-const separatorLine = /^"?sep=.?"?\r?\n/i
+const separatorLine = /^"?sep=[^"]"?\r?\n/i
 
 function findDelimiter(text: string): string | undefined {
   const [header = ''] = text
@@ -147,8 +149,9 @@ function findDelimiter(text: string): string | undefined {
     .replace(/^\s*\n/, '')
     .split(/\r?\n/, 1)
   return [...delimiters.keys()].find((delimiter) => {
-    const names = splitRecords(header, delimiter)[0]?.fields ?? []
-    return names.includes('id') && names.includes('name')
+    const [{ fields = [] } = {}] = splitRecords(header, delimiter)
+    const names = fields.filter((name) => name)
+    return names.includes('id') && names.includes('name') && new Set(names).size === names.length
   })
 }
 
