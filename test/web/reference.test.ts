@@ -148,6 +148,8 @@ describe('the reference', { skip: browserMissing }, () => {
     assert.ok(of('listPlants', 'https://h/plants/plants', {}).includes(address))
     assert.ok(of('getPlant', 'https://h/plants/plants/7', { id: '7' }).includes(address))
     assert.ok(of('listEvents', 'https://h/plants/events?after=x', {}).includes(address))
+    const typed = { after: 'x', 'Last-Event-ID': 'y' }
+    assert.ok(of('listEvents', 'https://h/events?after=x', typed).includes("after: 'y'"))
   })
 
   it('has an example for curl that sends a body, and never a file', () => {

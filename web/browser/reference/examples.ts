@@ -47,8 +47,8 @@ const calls: Readonly<Record<string, (request: TypedRequest) => string>> = {
     const options = `${toMembers({ tag, name, order })}${start}${size}`
     return `for await (const plant of plants.list({${options} })) {\n  console.log(plant)\n}`
   },
-  listEvents: ({ values: { after } }) => {
-    const options = toMembers({ after })
+  listEvents: ({ values: { after, 'Last-Event-ID': last = after } }) => {
+    const options = toMembers({ after: last })
     return `for await (const event of plants.events({${options} })) {\n  console.log(event)\n}`
   },
 }
