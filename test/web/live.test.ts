@@ -47,6 +47,7 @@ describe('changes of others', { skip: browserMissing }, () => {
 
   it('are told apart from own ones', async () => {
     const { page } = await visitPlants(service.url)
+    await page.getByText('Live', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Edit plant 10' }).click()
     await save(dialog(page, 'Edit plant'), { name: 'mine alone' })
     await page.getByText('Plant 10 saved.').waitFor()
@@ -64,6 +65,14 @@ describe('changes of others', { skip: browserMissing }, () => {
     await page.getByText('Plant 11 saved.').waitFor()
     assert.equal(await page.locator('tr[data-mark="changed"]').getByText('quick').count(), 0)
     await service.call({ method: 'DELETE', path: '/plants/11' })
+    await page.getByText('Somebody has deleted plant 11.').waitFor()
+    // Somebody else makes the same change as this page did before.
+    await put(10, { name: 'theirs' })
+    await page.getByText('Somebody has changed plant 10.').waitFor()
+    await put(20, { name: 'theirs again' })
+    await page.getByText('Somebody has changed plant 20.').waitFor()
+    await put(10, { name: 'mine alone' })
+    await page.getByText('Somebody has changed plant 10.').waitFor()
   })
 
   it('follow the filter: a plant that gets the tag comes, one that loses it goes', async () => {

@@ -117,6 +117,22 @@ describe('a list that is searched and sorted', { skip: browserMissing }, () => {
     await page.getByText('Nothing follows. Use “Show earlier”.').waitFor()
   })
 
+  it('does not say that a plant is absent which is only not in the list', async () => {
+    const { page } = await visitPlants(service.url)
+    const goTo = page.getByLabel('Go to id')
+    await page.getByLabel('Filter by tag').fill('odd')
+    await page.getByText('plants with this tag').waitFor()
+    await goTo.fill('7')
+    await goTo.press('Enter')
+    await page.getByText('No plant of this list has the id 7. The next one is 8.').waitFor()
+    await page.getByLabel('Search by name').fill('no such name')
+    await page.getByText('No plant has this name and tag').waitFor()
+    await goTo.fill('9')
+    await goTo.press('Enter')
+    await page.getByText('No plant of this list has the id 9.').waitFor()
+    await page.getByRole('button', { name: 'What happened' }).waitFor()
+  })
+
   it('suggests the tags that it has shown', async () => {
     const { page } = await visitPlants(service.url)
     await page.getByRole('cell', { name: 'Monstera' }).waitFor()

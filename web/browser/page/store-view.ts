@@ -120,8 +120,9 @@ export async function openStoreView(
   }
 
   function showChanges(changes: readonly Change[]): void {
+    const others = new Set(changes.filter((change) => !own.isOwn(change)))
     const seen = list.apply(changes)
-    const news = seen.filter((change) => !own.isOwn(change) && imports === 0)
+    const news = seen.filter((change) => others.has(change) && imports === 0)
     for (const { plant } of news) list.table.mark(plant.id)
     if (news.length > 0) frame.announce(describeChanges(news))
   }
@@ -176,15 +177,19 @@ export async function openStoreView(
   async function goTo(id: bigint): Promise<void> {
     const { activeElement: field } = document
     const shown = await list.goTo(id)
-    if (shown === undefined) return
-    list.table.mark(shown.id)
-    // Somebody may be typing into another field by now.
-    if (document.activeElement === field) list.table.focus(shown.id)
-    if (shown.id === id) return frame.announce(`Plant ${id}.`)
-    const neighbour = shown.id < id ? 'previous' : 'next'
-    const sentence = `No plant has the id ${id}. The ${neighbour} one is ${shown.id}.`
+    const { query, isLoading } = list.describe()
+    if (shown !== undefined) {
+      list.table.mark(shown.id)
+      // Somebody may be typing into another field by now.
+      if (document.activeElement === field) list.table.focus(shown.id)
+      if (shown.id === id) return frame.announce(`Plant ${id}.`)
+      // Another list has taken the place of this one.
+    } else if (isLoading) return
+    const isWhole = query.tag === undefined && query.name === undefined
+    const absent = `No plant ${isWhole ? '' : 'of this list '}has the id ${id}.`
+    const nearest = shown && `The ${shown.id < id ? 'previous' : 'next'} one is ${shown.id}.`
     const history = buildButton('What happened', () => dialogs.showHistory(id))
-    frame.announce(sentence, history)
+    frame.announce([absent, nearest].join(' '), history)
   }
 
   async function reopen(change: Partial<Query>): Promise<void> {
