@@ -49,7 +49,7 @@ describe('joining modules', () => {
     const script = join({
       'a.ts':
         "import { b as renamed, own } from './b.ts'\nimport { c } from './c.ts'\nconst own2 = own\nlog(renamed, c, own2)",
-      'b.ts': "export { c as b } from './c.ts'\nexport const own = 'of b'",
+      'b.ts': "import { c } from './c.ts'\nexport const b = c\nexport const own = 'of b'",
       'c.ts': "const own = 'of c'\nlog('c runs')\nexport function c() {}\n",
     })
     const log: unknown[] = []
@@ -63,6 +63,7 @@ describe('joining modules', () => {
   for (const source of [
     'export default 1',
     "export * from './b.ts'",
+    "export { b } from './b.ts'",
     "import b from './b.ts'",
     "import * as b from './b.ts'",
     "import './b.ts'",

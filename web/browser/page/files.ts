@@ -1,4 +1,5 @@
-import { type OnConflict, PlantStoreError } from '../../../client/index.ts'
+import { PlantStoreError } from '../../../client/errors.ts'
+import type { OnConflict } from '../../../client/index.ts'
 import { parse } from '../../../client/json.ts'
 import type { ImportReport } from '../../../src/contract/shapes.ts'
 import { element } from '../dom/element.ts'

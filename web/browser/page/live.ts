@@ -1,4 +1,4 @@
-import { PlantStoreError } from '../../../client/index.ts'
+import { PlantStoreError } from '../../../client/errors.ts'
 import type { Change } from './changes.ts'
 import { isNumber, isTokenRefused } from './sentences.ts'
 import type { Session } from './session.ts'

@@ -60,7 +60,7 @@ export interface PlantListParts {
 }
 
 const firstPage = 200
-const largestPage = 1_000
+const nextPage = 1_000
 /** How many rows beyond the screen are loaded in advance; fewer if they have to be searched for. */
 const ahead = 150
 const searchedAhead = 10
@@ -79,7 +79,6 @@ export function buildPlantList(parts: PlantListParts): PlantList {
   const table = buildTable(rows, parts.actions, parts.mayWrite)
   let life = new AbortController()
   let query: Query = { tag: undefined, name: undefined, order: 'asc' }
-  let pageSize = firstPage
   let isLoading = false
   let isFailing = false
   /** Settles with the last load, and never rejects. */
@@ -144,9 +143,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
 
   /** Loads the next rows. Those of a search appear as they are found. */
   async function loadNext(signal: AbortSignal, after = rows.all().at(-1)?.id): Promise<void> {
-    const count = query.name === undefined ? pageSize : foundAtOnce
-    // Pages grow while the user keeps scrolling.
-    pageSize = Math.min(pageSize * 2, largestPage)
+    const count = query.name === undefined ? nextPage : foundAtOnce
     let found = 0
     answers = 0
     for await (const plant of parts.client().list({ ...query, after, pageSize: count, signal })) {
@@ -183,7 +180,6 @@ export function buildPlantList(parts: PlantListParts): PlantList {
       table.update()
     }
     query = next
-    pageSize = firstPage
     searched = 0
     await load(async (signal) => {
       if (query.name !== undefined) return loadNext(signal, toAfter(from))
@@ -191,7 +187,6 @@ export function buildPlantList(parts: PlantListParts): PlantList {
       if (signal.aborted) return
       rows.reset(plants, { ...edges, hasEnd: isLast })
       if (!edges.hasTop && isLast && plants.length < fewRows) await loadEarlier(signal)
-      pageSize = firstPage * 2
     })
   }
 

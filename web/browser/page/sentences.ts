@@ -1,4 +1,4 @@
-import { PlantStoreError } from '../../../client/index.ts'
+import { PlantStoreError } from '../../../client/errors.ts'
 
 /** The sentence to show for a failure: the service's own, where it answered. */
 export function toSentence(error: unknown): string {

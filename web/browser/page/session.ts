@@ -1,4 +1,5 @@
-import { PlantStore, PlantStoreError } from '../../../client/index.ts'
+import { PlantStoreError } from '../../../client/errors.ts'
+import { PlantStore } from '../../../client/plant-store.ts'
 
 /** A token at work: the client that carries it, and what its answers tell about the service. */
 export interface Session {
