@@ -1,20 +1,14 @@
 import { element } from './element.ts'
 
-/** An open dialog. */
-export interface Dialog {
-  readonly element: HTMLDialogElement
-  close(): void
-  /** Resolves when the dialog is closed, in whatever way. */
-  readonly closed: Promise<void>
-}
+export type Dialog = ReturnType<typeof openDialog>
 
 let dialogs = 0
 
 /**
  * Opens a dialog over the page. The browser keeps the focus inside, closes it on Escape and gives
- * the focus back to where it was.
+ * the focus back to where it was. `closed` resolves when it is closed, in whatever way.
  */
-export function openDialog(title: string, content: readonly Node[], focus?: HTMLElement): Dialog {
+export function openDialog(title: string, content: readonly Node[], focus?: HTMLElement) {
   const id = `dialog-${++dialogs}`
   const heading = element('h2', { id }, title)
   const dialog = element('dialog', { 'aria-labelledby': id }, heading, ...content)

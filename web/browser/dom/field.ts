@@ -1,21 +1,16 @@
 import { element, fill } from './element.ts'
 
-/** A labelled control with a place for what is wrong with its value. */
-export interface Field<Control extends HTMLElement> {
-  readonly element: HTMLElement
-  readonly control: Control
-  /** Shows what is wrong, or clears it. */
-  refuse(message: string | undefined): void
-}
-
 let fields = 0
 
-/** Builds a field around a control. The note explains it, in small print. */
+/**
+ * Builds a field: a labelled control with a place for what is wrong with its value. The note
+ * explains it, in small print.
+ */
 export function buildField<Control extends HTMLElement>(
   label: string,
   control: Control,
   note?: string | Node,
-): Field<Control> {
+) {
   const id = `field-${++fields}`
   control.id = id
   const name = element('label', { for: id }, label)
@@ -25,7 +20,8 @@ export function buildField<Control extends HTMLElement>(
   return {
     element: element('div', { class: 'field' }, name, control, small, alert),
     control,
-    refuse(message) {
+    /** Shows what is wrong, or clears it. */
+    refuse(message: string | undefined): void {
       fill(alert, message)
       control.ariaInvalid = message === undefined ? null : 'true'
     },
@@ -43,17 +39,12 @@ export function buildChoice(
   return element('select', ...options)
 }
 
-/** A field whose text can have any line breaks. */
-export interface TextField extends Field<HTMLTextAreaElement> {
-  read(): string
-}
-
 /**
  * A field for a text of any kind. It grows with its text. Enter sends the form; Shift and Enter
  * break the line. A browser turns every line break into a line feed, so a text that nobody touched
  * is read as it was given.
  */
-export function buildTextField(label: string, text: string, note?: Node): TextField {
+export function buildTextField(label: string, text: string, note?: Node) {
   const control = element('textarea', {
     rows: 1,
     spellcheck: 'false',

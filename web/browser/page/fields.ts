@@ -6,20 +6,11 @@ import { buildField, buildTextField } from '../dom/field.ts'
 
 const maxMiB = limits.bodyBytes / 1024 ** 2
 
-/** The fields of a plant. What was typed into them stays until the dialog is closed. */
-export interface PlantFields {
-  readonly elements: readonly HTMLElement[]
-  readonly first: HTMLElement
-  /** Puts an id into a field that nobody has touched, selected, so that typing replaces it. */
-  propose(id: bigint): void
-  /** The plant as typed, or undefined: then the fields say what is wrong. */
-  read(): StoredPlant | undefined
-  /** Shows what is wrong with the id. */
-  refuseId(sentence: string): void
-}
-
-/** Builds the fields, empty or with a plant, whose id then stays. */
-export function buildPlantFields(plant: StoredPlant | undefined): PlantFields {
+/**
+ * Builds the fields, empty or with a plant, whose id then stays. What was typed into them stays
+ * until the dialog is closed.
+ */
+export function buildPlantFields(plant: StoredPlant | undefined) {
   const input = element('input', {
     autocomplete: 'off',
     spellcheck: 'false',
@@ -45,12 +36,14 @@ export function buildPlantFields(plant: StoredPlant | undefined): PlantFields {
   return {
     elements: [id.element, name.element, tag.element],
     first: plant === undefined ? input : name.control,
-    propose(proposed) {
+    /** Puts an id into a field that nobody has touched, selected, so that typing replaces it. */
+    propose(proposed: bigint): void {
       if (isTouched) return
       input.value = String(proposed)
       if (document.activeElement === input) input.select()
     },
-    read() {
+    /** The plant as typed, or undefined: then the fields say what is wrong. */
+    read(): StoredPlant | undefined {
       const value = toPathId(input.value)
       const texts = { name: name.read(), tag: tag.read() }
       id.refuse(findIdFault(input.value))
@@ -66,7 +59,8 @@ export function buildPlantFields(plant: StoredPlant | undefined): PlantFields {
       name.control.focus()
       return undefined
     },
-    refuseId(sentence) {
+    /** Shows what is wrong with the id. */
+    refuseId(sentence: string): void {
       id.refuse(sentence)
       input.focus()
     },

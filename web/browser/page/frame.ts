@@ -7,24 +7,6 @@ import type { ExportFormat } from './files.ts'
 import type { ListMessage } from './messages.ts'
 import type { PlantList, Query } from './plant-list.ts'
 
-/** Everything around the list: what can be done, and what is going on. */
-export interface Frame {
-  readonly elements: readonly HTMLElement[]
-  allowWriting(mayWrite: boolean): void
-  showList(message: ListMessage): void
-  /** Shows a problem with a retry button, or clears it. */
-  showProblem(sentence: string | undefined, again?: () => unknown): void
-  /** Shows whether the service answers. */
-  showReach(isReached: boolean): void
-  /** Shows whether changes of others appear by themselves. */
-  showStream(state: StreamState): void
-  /** Says what happened, also to screen readers. */
-  announce(sentence: string, button?: HTMLElement): void
-  /** Says what somebody did here, with a button that undoes it. */
-  showDone(sentence: string, undo?: () => unknown): void
-  focusAdd(): void
-}
-
 type StreamState = keyof typeof reachTexts
 
 const reachTexts = {
@@ -53,7 +35,8 @@ const maxTagLength = 100
 /** The debounce of a field. */
 const typingMs = 250
 
-export function buildFrame(parts: FrameParts): Frame {
+/** Builds everything around the list: what can be done, and what is going on. */
+export function buildFrame(parts: FrameParts) {
   const { list } = parts
   const news = element('p', { class: 'news', role: 'status' })
   const done = element('div', { class: 'done', role: 'status' })
@@ -89,12 +72,12 @@ export function buildFrame(parts: FrameParts): Frame {
 
   return {
     elements: [header, element('main', ...content)],
-    allowWriting(mayWrite) {
+    allowWriting(mayWrite: boolean): void {
       add.hidden = !mayWrite
       importing.hidden = !mayWrite
       list.table.refill()
     },
-    showList(message) {
+    showList(message: ListMessage): void {
       earlier.hidden = list.describe().hasTop
       fill(footer, message.footer)
       empty.hidden = message.empty === undefined
@@ -102,19 +85,22 @@ export function buildFrame(parts: FrameParts): Frame {
       const { title, text } = message.empty
       fill(empty, icon('leaf'), element('h2', title), element('p', text))
     },
-    showProblem(sentence, again) {
+    /** Shows a problem with a retry button, or clears it. */
+    showProblem(sentence: string | undefined, again?: () => unknown) {
       if (sentence === undefined) return fill(problem)
       fill(problem, element('p', sentence), again && buildButton('Try again', again))
     },
     showReach: reach.showReach,
     showStream: reach.showStream,
-    announce(sentence, button) {
+    /** Says what happened, also to screen readers. */
+    announce(sentence: string, button?: HTMLElement): void {
       fill(news, sentence, ' ', button)
     },
-    showDone(sentence, undo) {
+    /** Says what somebody did here, with a button that undoes it. */
+    showDone(sentence: string, undo?: () => unknown): void {
       fill(done, element('span', sentence), undo && buildButton('Undo', undo))
     },
-    focusAdd: () => add.focus(),
+    focusAdd: (): void => add.focus(),
   }
 }
 
@@ -132,10 +118,12 @@ function buildReach() {
   update()
   return {
     element: text,
+    /** Shows whether the service answers. */
     showReach(next: boolean): void {
       isReached = next
       update()
     },
+    /** Shows whether changes of others appear by themselves. */
     showStream(next: StreamState): void {
       stream = next
       update()

@@ -7,13 +7,8 @@ import { buildButton, buildButtons } from '../dom/form.ts'
 import { checkFile, countExisting, type FileCheck } from './file-check.ts'
 import { uploadPlants } from './files.ts'
 import { format, toPlants } from './messages.ts'
+import type { DialogParts } from './plant-dialogs.ts'
 import { isTokenRefused, toSentence } from './sentences.ts'
-import type { Session } from './session.ts'
-
-export interface ImportParts {
-  readonly session: () => Session
-  onTokenRefused(error: unknown): void
-}
 
 const rules: Record<OnConflict, string> = {
   fail: 'Keep the stored plant and list it here',
@@ -32,7 +27,7 @@ const effects: Record<OnConflict, string> = {
 const maxFaults = 20
 
 /** Opens the dialog that checks a file, and imports it on demand. Resolves when it is closed. */
-export async function importPlants(parts: ImportParts, dropped?: File): Promise<void> {
+export async function importPlants(parts: DialogParts, dropped?: File): Promise<void> {
   const life = new AbortController()
   const { signal } = life
   let chosen: { readonly file: File; readonly check: FileCheck } | undefined

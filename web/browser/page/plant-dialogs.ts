@@ -5,14 +5,15 @@ import { element, fill } from '../dom/element.ts'
 import { buildButton, buildButtons, buildForm, whileBusy } from '../dom/form.ts'
 import type { Change } from './changes.ts'
 import { buildPlantFields } from './fields.ts'
+import { showHistory } from './history.ts'
 import { showName, showTag } from './plant-text.ts'
 import { isNumber, isTokenRefused, toSentence } from './sentences.ts'
+import type { Session } from './session.ts'
 
 export interface DialogParts {
-  readonly client: () => PlantStore
+  session(): Session
   /** Announces an own change before it is sent: the stream may tell of it before its answer. */
   expect(change: Change): void
-  showHistory(id: bigint): void
   /** The token was refused: asks for another one over the dialog, which stays as it is. */
   onTokenRefused(error: unknown): void
 }
@@ -47,7 +48,7 @@ export async function addPlant(parts: DialogParts): Promise<Done | undefined> {
     if (plant === undefined) return undefined
     parts.expect({ type: 'plant.created', plant })
     try {
-      const { etag } = await parts.client().create(plant)
+      const { etag } = await parts.session().client.create(plant)
       return { id: plant.id, before: undefined, now: plant, etag }
     } catch (error) {
       if (!isNumber(error, 40900)) throw error
@@ -56,7 +57,7 @@ export async function addPlant(parts: DialogParts): Promise<Done | undefined> {
     }
   }
   // Without an answer, nothing is proposed.
-  findFreeId(parts.client(), closing.signal).then(fields.propose, () => {})
+  findFreeId(parts.session().client, closing.signal).then(fields.propose, () => {})
   const done = await openForm({ title: 'Add plant', ...fields, parts, send })
   closing.abort()
   return done
@@ -89,7 +90,7 @@ export async function editPlant(parts: DialogParts, found: PlantState): Promise<
       return { id, before, now: mine, etag }
     } catch (error) {
       if (!isNumber(error, 41200)) throw error
-      const theirs = await parts.client().get(id)
+      const theirs = await parts.session().client.get(id)
       before = theirs
       const useMine = () => form.run(() => send(form))
       const useTheirs = () => form.run(async () => ({ id, before: theirs, now: theirs }))
@@ -98,7 +99,9 @@ export async function editPlant(parts: DialogParts, found: PlantState): Promise<
     }
   }
 
-  const history = buildButton('What happened', () => parts.showHistory(id), { class: 'aside' })
+  const history = buildButton('What happened', () => void showHistory(parts.session(), id), {
+    class: 'aside',
+  })
   return openForm({ title: 'Edit plant', ...fields, parts, send, aside: history })
 }
 
@@ -107,7 +110,7 @@ function replace(parts: DialogParts, plant: StoredPlant, etag: string | undefine
   const condition = etag === undefined ? { ifNoneMatch: '*' } : { ifMatch: etag }
   const type = etag === undefined ? 'plant.created' : 'plant.replaced'
   parts.expect({ type, plant })
-  return parts.client().replace(plant.id, plant, condition)
+  return parts.session().client.replace(plant.id, plant, condition)
 }
 
 /** Undoes an own change. Rejects if somebody has changed the plant since. */
@@ -115,7 +118,7 @@ export async function undo(parts: DialogParts, { id, before, now, etag }: Done):
   if (before !== undefined) await replace(parts, before, etag)
   else if (now !== undefined && etag !== undefined) {
     parts.expect({ type: 'plant.deleted', plant: now })
-    await parts.client().delete(id, { ifMatch: etag })
+    await parts.session().client.delete(id, { ifMatch: etag })
   }
 }
 
@@ -135,10 +138,10 @@ export async function deletePlant(
   const send = async ({ problem }: FormDialog) => {
     try {
       parts.expect({ type: 'plant.deleted', plant })
-      await parts.client().delete(id, { ifMatch: plant.etag })
+      await parts.session().client.delete(id, { ifMatch: plant.etag })
     } catch (error) {
       if (!isNumber(error, 41200)) throw error
-      const now = await parts.client().get(id)
+      const now = await parts.session().client.get(id)
       if (now !== undefined) {
         plant = now
         show()

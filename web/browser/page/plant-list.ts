@@ -2,8 +2,8 @@ import type { ListOptions, PlantStore, StoredPlant } from '../../../client/index
 import { limits } from '../../../src/contract/limits.ts'
 import { int64Bounds } from '../../../src/contract/schema.ts'
 import { applyChanges, type Change } from './changes.ts'
-import { buildRows, type Edges } from './rows.ts'
-import { buildTable, type RowActions, type Table } from './table.ts'
+import { buildRows } from './rows.ts'
+import { buildTable, type RowActions } from './table.ts'
 
 /** Which plants are listed, and in which order. */
 export interface Query {
@@ -11,40 +11,6 @@ export interface Query {
   /** A text that the name contains. */
   readonly name: string | undefined
   readonly order: 'asc' | 'desc'
-}
-
-/** The list of plants: its table, and what is loaded of it. */
-export interface PlantList {
-  readonly table: Table
-  /** Loads the first rows, or those from an id on. */
-  open(place: Query & { from?: bigint | undefined }): Promise<void>
-  /** Loads what the screen needs. The list grows downwards only. */
-  fillScreen(): void
-  /** Loads some of the rows before the first one. */
-  showEarlier(): Promise<void>
-  /** Shows a plant: scrolls to it, or to the next one. Resolves to the plant that it shows. */
-  goTo(id: bigint): Promise<StoredPlant | undefined>
-  /** Reads the visible rows again and drops the others, after changes that were not reported. */
-  refresh(): Promise<void>
-  /** Scrolls to a plant that somebody has just changed here, if it is not on the screen. */
-  show(plant: StoredPlant): Promise<void>
-  /** Applies changes, oldest first. Returns those that changed what is loaded. */
-  apply(events: readonly Change[]): readonly Change[]
-  /** The index of a plant among the rows, or of the place where it would be. */
-  indexOf(id: bigint): number
-  /** Notes that the service has answered a part of a search. */
-  noteSearched(): void
-  /** What is loaded, in words. */
-  describe(): ListState
-  close(): void
-}
-
-export interface ListState extends Edges {
-  readonly query: Query
-  readonly rows: readonly StoredPlant[]
-  readonly isLoading: boolean
-  /** About how many plants a search has examined so far. */
-  readonly searched: number
 }
 
 export interface PlantListParts {
@@ -73,7 +39,11 @@ export const maxRows = 100_000
 /** The most changes that are kept during a load: far more than come during one of its requests. */
 const maxMeanwhile = 10_000
 
-export function buildPlantList(parts: PlantListParts): PlantList {
+export type PlantList = ReturnType<typeof buildPlantList>
+export type ListState = ReturnType<PlantList['describe']>
+
+/** Builds the list of plants: its table, and what is loaded of it. */
+export function buildPlantList(parts: PlantListParts) {
   const { onChange } = parts
   const rows = buildRows()
   const table = buildTable(rows, parts.actions, parts.mayWrite)
@@ -83,6 +53,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
   let isFailing = false
   /** Settles with the last load, and never rejects. */
   let loading = Promise.resolve()
+  /** About how many plants the search has examined so far. */
   let searched = 0
   /** How many requests of the current load of a search were answered. */
   let answers = 0
@@ -154,6 +125,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     if (!signal.aborted) rows.end()
   }
 
+  /** Loads what the screen needs. The list grows downwards only. */
   function fillScreen(): void {
     const below = table.update()
     if (isLoading || rows.edges().hasEnd || rows.all().length > maxRows) return
@@ -171,6 +143,7 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     )
   }
 
+  /** Loads the first rows, or those from an id on. */
   async function open({ from, ...next }: Query & { from?: bigint | undefined }): Promise<void> {
     renew()
     const edges = { hasTop: from === undefined, order: next.order }
@@ -205,11 +178,13 @@ export function buildPlantList(parts: PlantListParts): PlantList {
     table,
     open,
     fillScreen,
-    async showEarlier() {
+    /** Loads some of the rows before the first one. */
+    async showEarlier(): Promise<void> {
       renew()
       await load(loadEarlier)
     },
-    async refresh() {
+    /** Reads the visible rows again and drops the others, after changes that were not reported. */
+    async refresh(): Promise<void> {
       // Somebody may have asked for another part of the list just now.
       if (query.name === undefined) await loading
       if (query.name !== undefined) return open(query)
@@ -221,7 +196,8 @@ export function buildPlantList(parts: PlantListParts): PlantList {
       if (first > 0 && id !== undefined) table.reveal(rows.indexOf(id), 'start')
       fillScreen()
     },
-    async goTo(id) {
+    /** Shows a plant: scrolls to it, or to the next one. Resolves to the plant that it shows. */
+    async goTo(id: bigint): Promise<StoredPlant | undefined> {
       const index = rows.indexOf(id)
       const isBefore = index === 0 && !rows.edges().hasTop && rows.find(id) === undefined
       const isAfter = index === rows.all().length && !rows.edges().hasEnd
@@ -233,28 +209,31 @@ export function buildPlantList(parts: PlantListParts): PlantList {
       fillScreen()
       return rows.all()[shown]
     },
-    async show(plant) {
+    /** Scrolls to a plant that somebody has just changed here, if it is not on the screen. */
+    async show(plant: StoredPlant): Promise<void> {
       if (isListed(plant, query)) {
         if (rows.find(plant.id) === undefined) await open({ ...query, from: plant.id })
         table.reveal(rows.indexOf(plant.id), 'nearest')
       }
       fillScreen()
     },
-    apply(changes) {
+    /** Applies changes, oldest first. Returns those that changed what is loaded. */
+    apply(changes: readonly Change[]): readonly Change[] {
       if (isLoading) meanwhile = [...meanwhile, ...changes].slice(-maxMeanwhile)
       const seen = applyToRows(changes)
       if (seen.length > 0) onChange()
       return seen
     },
     indexOf: rows.indexOf,
-    noteSearched() {
+    /** Notes that the service has answered a part of a search. */
+    noteSearched(): void {
       // The one before, if any, did not find enough: it has examined as many as it may.
       if (answers++ > 0) searched += limits.examinedPlants
       table.update()
       onChange()
     },
     describe: () => ({ query, rows: rows.all(), ...rows.edges(), isLoading, searched }),
-    close: () => life.abort(),
+    close: (): void => life.abort(),
   }
 }
 

@@ -1,6 +1,6 @@
 import type { StoredPlant } from '../../../client/index.ts'
 
-export interface Edges {
+interface Edges {
   /** Whether the first row is the first of all. */
   readonly hasTop: boolean
   /** Whether the last row is the last of all. */

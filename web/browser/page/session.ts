@@ -1,24 +1,18 @@
 import { PlantStoreError } from '../../../client/errors.ts'
 import { PlantStore } from '../../../client/plant-store.ts'
 
-/** A token at work: the client that carries it, and what its answers tell about the service. */
-export interface Session {
-  readonly token: string
-  readonly client: PlantStore
-  /** Where the service is: the folder of this page, without a slash at the end. */
-  readonly url: string
-  /** Whether the token may write. Known after the first list. */
-  mayWrite(): boolean
-}
-
-export interface Watch {
+interface Watch {
   /** Learns when a stream of events opens, and when it ends. */
   onStream(isOpen: boolean): void
   /** A part of a search was answered. */
   onSearched(): void
 }
 
-export function openSession(token: string, { onStream, onSearched }: Watch): Session {
+export type Session = ReturnType<typeof openSession>
+
+/** A token at work: the client that carries it, and what its answers tell about the service. */
+export function openSession(token: string, { onStream, onSearched }: Watch) {
+  /** Where the service is: the folder of this page, without a slash at the end. */
   const url = new URL('.', location.href).href.replace(/\/$/, '')
   let scopes: readonly string[] = []
 
@@ -39,7 +33,8 @@ export function openSession(token: string, { onStream, onSearched }: Watch): Ses
     token,
     client: new PlantStore({ url, token, fetch: watchedFetch }),
     url,
-    mayWrite: () => scopes.includes('plants:write'),
+    /** Whether the token may write. Known after the first list. */
+    mayWrite: (): boolean => scopes.includes('plants:write'),
   }
 }
 

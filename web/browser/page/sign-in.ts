@@ -3,17 +3,10 @@ import { buildField } from '../dom/field.ts'
 import { buildForm, whileBusy } from '../dom/form.ts'
 import { findTokenFault } from './token.ts'
 
-/** The form that asks for a token. */
-export interface SignIn {
-  readonly element: HTMLElement
-  /** Tries a token as if somebody had typed it. Resolves to whether it was taken. */
-  enter(token: string): Promise<boolean>
-  refuse(message: string): void
-  focus(): void
-}
+type SignIn = ReturnType<typeof buildSignIn>
 
-/** Builds the form. `onToken` tries a token and says what is wrong with it. */
-export function buildSignIn(onToken: (token: string) => Promise<string | undefined>): SignIn {
+/** Builds the form that asks for a token. `onToken` tries one and says what is wrong with it. */
+export function buildSignIn(onToken: (token: string) => Promise<string | undefined>) {
   const input = element('input', { type: 'password', autocomplete: 'off', spellcheck: 'false' })
   const field = buildField('Token', input)
   const button = element('button', { type: 'submit', class: 'primary' }, 'Sign in')
@@ -29,7 +22,8 @@ export function buildSignIn(onToken: (token: string) => Promise<string | undefin
 
   return {
     element: buildForm(() => whileBusy(button, attempt), field.element, button),
-    enter(token) {
+    /** Tries a token as if somebody had typed it. Resolves to whether it was taken. */
+    enter(token: string): Promise<boolean> {
       input.value = token
       return attempt()
     },

@@ -64,9 +64,8 @@ export async function openStoreView(
     onExport: (format) => attempt(() => exportTo(format)),
   })
   const dialogs: DialogParts = {
-    client: () => session.client,
+    session: () => session,
     expect: own.note,
-    showHistory: (id) => void showHistory(session, id),
     onTokenRefused: askForToken,
   }
 
@@ -188,7 +187,7 @@ export async function openStoreView(
     const isWhole = query.tag === undefined && query.name === undefined
     const absent = `No plant ${isWhole ? '' : 'of this list '}has the id ${id}.`
     const nearest = shown && `The ${shown.id < id ? 'previous' : 'next'} one is ${shown.id}.`
-    const history = buildButton('What happened', () => dialogs.showHistory(id))
+    const history = buildButton('What happened', () => void showHistory(session, id))
     frame.announce([absent, nearest].join(' '), history)
   }
 
@@ -215,9 +214,8 @@ export async function openStoreView(
 
   function importFile(file?: File): void {
     if (document.querySelector('dialog') !== null) return
-    const parts = { session: () => session, onTokenRefused: askForToken }
     imports++
-    void importPlants(parts, file).then(async () => {
+    void importPlants(dialogs, file).then(async () => {
       await attempt(() => list.refresh())
       setTimeout(() => {
         imports--

@@ -10,25 +10,6 @@ export interface RowActions {
   onDelete(id: bigint): void
 }
 
-/** The table. It shows the rows around the visible part of the page, and no others. */
-export interface Table {
-  readonly element: HTMLElement
-  /** Shows the rows as they are now. Returns how many are loaded below the screen. */
-  update(): number
-  /** Rebuilds every row, because another token may have other scopes. */
-  refill(): void
-  /** The index of the first row on the screen. */
-  firstVisible(): number
-  /** Moves the page by rows, so that what is on the screen stays when rows above it change. */
-  shift(count: number): void
-  /** Scrolls to a row, below the head of the table. */
-  reveal(index: number, align: 'start' | 'nearest'): void
-  /** Marks the row of a plant as changed just now, for as long as the stylesheet says. */
-  mark(id: bigint): void
-  /** Gives the focus to the row of a plant, or to the first one. */
-  focus(id?: bigint): void
-}
-
 /** At most this many rows are in the document, some of them above the screen. */
 const maxShown = 300
 const shownBefore = 100
@@ -36,7 +17,10 @@ const step = 50
 
 type Shown = ReadonlyMap<bigint, { readonly plant: StoredPlant; readonly row: HTMLTableRowElement }>
 
-export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => boolean): Table {
+export type Table = ReturnType<typeof buildTable>
+
+/** Builds the table. It shows the rows around the visible part of the page, and no others. */
+export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => boolean) {
   const body = element('tbody', {
     animationend: ({ target }: AnimationEvent) => (target as Element).removeAttribute('data-mark'),
   })
@@ -51,8 +35,10 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
 
   /** How far the first row is below the head of the page. */
   const offset = () => wrapper.getBoundingClientRect().top - readLength('--top')
+  /** The index of the first row on the screen. */
   const firstVisible = () => Math.max(0, Math.floor(-offset() / readLength('--row')))
 
+  /** Shows the rows as they are now. Returns how many are loaded below the screen. */
   function update(): number {
     const all = rows.all()
     const rowPx = readLength('--row')
@@ -114,27 +100,32 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
   return {
     element: wrapper,
     update,
-    refill() {
+    /** Rebuilds every row, because another token may have other scopes. */
+    refill(): void {
       shown = new Map()
       corner.hidden = !mayWrite()
       fill(body)
       update()
     },
     firstVisible,
-    shift(count) {
+    /** Moves the page by rows, so that what is on the screen stays when rows above it change. */
+    shift(count: number): void {
       if (count !== 0) scrollBy({ top: count * readLength('--row'), behavior: 'instant' })
     },
-    reveal(index, align) {
+    /** Scrolls to a row, below the head of the table. */
+    reveal(index: number, align: 'start' | 'nearest'): void {
       const rowPx = readLength('--row')
       const top = offset() + index * rowPx
       const end = top + head.getBoundingClientRect().height + rowPx + readLength('--top')
       const isVisible = top >= 0 && end <= innerHeight
       if (align === 'start' || !isVisible) scrollBy({ top, behavior: 'instant' })
     },
-    mark(id) {
+    /** Marks the row of a plant as changed just now, for as long as the stylesheet says. */
+    mark(id: bigint): void {
       shown.get(id)?.row.setAttribute('data-mark', 'changed')
     },
-    focus(id) {
+    /** Gives the focus to the row of a plant, or to the first one. */
+    focus(id?: bigint): void {
       const row = id === undefined ? body.rows[0] : shown.get(id)?.row
       row?.setAttribute('tabindex', '-1')
       row?.focus({ preventScroll: true })

@@ -32,13 +32,9 @@ interface ApiOperation {
   readonly responses: Readonly<Record<string, ApiResponse | Reference>>
 }
 
-export interface ApiParameter {
+export interface ApiParameter extends ApiHeader {
   readonly name: string
   readonly in: 'path' | 'query' | 'header'
-  readonly required?: boolean
-  readonly description: string
-  readonly schema: ApiSchema
-  readonly example?: unknown
 }
 
 /** Bodies, by media type. */

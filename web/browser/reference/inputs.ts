@@ -13,18 +13,11 @@ export interface Typed {
   readonly values: Readonly<Record<string, string>>
 }
 
-export interface Inputs {
-  readonly elements: readonly HTMLElement[]
-  read(): Typed
-  /** What cannot be sent at all. Everything else is sent as typed, to show its refusal. */
-  findFault(): string | undefined
-}
-
 export function buildInputs(
   operation: ListedOperation,
   bodies: ReadonlyMap<string, string>,
   answers: readonly string[],
-): Inputs {
+) {
   const parameters = operation.parameters.map(buildInput)
   const required = parameters.filter(({ isRequired }) => isRequired)
   const optional = parameters.filter(({ isRequired }) => !isRequired)
@@ -42,7 +35,7 @@ export function buildInputs(
       ...[type, body].flatMap((field) => field?.element ?? []),
       ...buildOptional([...optional, ...(accept === undefined ? [] : [accept])]),
     ],
-    read() {
+    read(): Typed {
       const sent = parameters.filter((parameter) => parameter.isSent())
       const of = (place: ApiParameter['in']) =>
         sent
@@ -65,7 +58,8 @@ export function buildInputs(
         values: Object.fromEntries(sent.map(({ name, value }) => [name, value()])),
       }
     },
-    findFault() {
+    /** What cannot be sent at all. Everything else is sent as typed, to show its refusal. */
+    findFault(): string | undefined {
       for (const { name, value, in: place, isSent } of parameters) {
         if (place === 'path' && value() === '') return `Enter a value for ${name}.`
         if (place === 'header' && isSent() && !/^[\t -~\u0080-\u00ff]*$/.test(value())) {
