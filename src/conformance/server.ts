@@ -43,7 +43,7 @@ interface Created extends Fields {
 
 /** The server under test, as one run sees it. */
 export interface Server {
-  /** Sends a request, and waits and repeats it if the server is too busy. */
+  /** Sends a request, as often as a busy server asks for. */
   ask(call: Call): Promise<Heard>
   /** Sends a request and requires its answer. */
   expect(call: Call, expected: Expected): Promise<Heard>
@@ -117,7 +117,8 @@ export function openRun({ base, token, signal, timeouts }: RunOptions): Run {
     const options = { timeoutMs: timeouts.answerMs, signal: stop, until: call.until }
     const answer = await send(base, bytes, options)
     if (answer === undefined) {
-      throw new Broken(sent, 'an answer', `none within ${timeouts.answerMs / 1000} s`)
+      const got = `a closed connection, or nothing within ${timeouts.answerMs / 1000} s`
+      throw new Broken(sent, 'an answer', got)
     }
     if (call.method === 'DELETE' && answer.status === 204) hasDeleted = true
     return { ...answer, sent }
@@ -133,18 +134,22 @@ export function openRun({ base, token, signal, timeouts }: RunOptions): Run {
     }
   }
 
-  async function ask(call: Call): Promise<Heard> {
+  /** Sends a request, and waits and repeats it if the server is too busy. */
+  async function sendUntilServed(call: Call, stop: AbortSignal): Promise<Heard> {
     for (let repeats = 0; ; repeats++) {
-      if (requests >= maxRequests) throw new Error(`more than ${maxRequests} requests`)
-      const heard = await sendOnce(call, signal)
+      const heard = await sendOnce(call, stop)
       const seconds = Number(heard.headers.get('retry-after') ?? Number.NaN)
       const isBusy = (heard.status === 429 || heard.status === 503) && seconds >= 0
-      if (!isBusy || repeats === maxRepeats) {
-        settle(call.makes ?? [], heard.status)
-        return heard
-      }
-      await sleep(Math.min(seconds, maxPauseSeconds) * 1_000, undefined, { signal })
+      if (!isBusy || repeats === maxRepeats) return heard
+      await sleep(Math.min(seconds, maxPauseSeconds) * 1_000, undefined, { signal: stop })
     }
+  }
+
+  async function ask(call: Call): Promise<Heard> {
+    if (requests >= maxRequests) throw new Error(`more than ${maxRequests} requests`)
+    const heard = await sendUntilServed(call, signal)
+    settle(call.makes ?? [], heard.status)
+    return heard
   }
 
   async function isThere(id: bigint): Promise<boolean> {
@@ -198,10 +203,10 @@ export function openRun({ base, token, signal, timeouts }: RunOptions): Run {
     try {
       if (fixed.has(id)) {
         // Somebody else may have stored a plant at an id that is not random.
-        const { body } = await sendOnce(get(id), stop)
+        const { body } = await sendUntilServed(get(id), stop)
         if (!body.toString().includes(mark)) return false
       }
-      const { status } = await sendOnce(remove(id), stop)
+      const { status } = await sendUntilServed(remove(id), stop)
       return status !== 204 && !(status === 404 && hasDeleted)
     } catch {
       return true

@@ -81,6 +81,15 @@ describe('the promises', () => {
     })
   }
 
+  it('leave no plant on a server that limits the rate of requests', async () => {
+    const service = await startService('sqlite::memory:', { env: { RATE_LIMIT: '4/s' } })
+    const { failed, remaining } = await judge(
+      service.url,
+      promises.filter(({ number }) => number === 'C57'),
+    )
+    assert.deepEqual([failed, remaining], [[], []])
+  })
+
   it('of the specification hold on a server that answers nothing else', async () => {
     const { url, stored } = await openMinimal()
     const spec = promises.filter(({ part }) => part === 'spec')
