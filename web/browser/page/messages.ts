@@ -1,5 +1,5 @@
 import type { Change } from './changes.ts'
-import { type ListState, maxRows } from './plant-list.ts'
+import { type ListState, maxRows, type Query } from './plant-list.ts'
 
 export const format = new Intl.NumberFormat('en').format
 
@@ -13,20 +13,17 @@ export function describeList(list: ListState): ListMessage {
   const { query, rows, hasTop, hasEnd, isLoading } = list
   const isEmpty = rows.length === 0 && hasTop && hasEnd && !isLoading
   if (!isEmpty) return { footer: describeRows(list), empty: undefined }
-  const { name, tag } = query
+  return { footer: '', empty: describeEmpty(query) }
+}
+
+function describeEmpty({ name, tag }: Query): ListMessage['empty'] {
   if (name !== undefined) {
-    const text = 'A part of the name is enough, in upper or lower case.'
-    const title = tag === undefined ? 'No plant has this name' : 'No plant has this name and tag'
-    return { footer: '', empty: { title, text } }
+    const title = `No plant has this name${tag === undefined ? '' : ' and tag'}`
+    return { title, text: 'A part of the name is enough, in upper or lower case.' }
   }
-  const empty =
-    tag === undefined
-      ? { title: 'No plants yet', text: 'Add one, or import a file.' }
-      : {
-          title: 'No plant has this tag',
-          text: 'Tags must match exactly, including upper and lower case.',
-        }
-  return { footer: '', empty }
+  if (tag === undefined) return { title: 'No plants yet', text: 'New plants appear here.' }
+  const text = 'Tags must match exactly, including upper and lower case.'
+  return { title: 'No plant has this tag', text }
 }
 
 function describeRows({ query, rows, hasTop, hasEnd, isLoading, searched }: ListState): string {
