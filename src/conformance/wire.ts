@@ -1,4 +1,4 @@
-import { connect, type Socket } from 'node:net'
+import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
 /** A request, byte by byte: nothing in it is corrected on the way out. */
@@ -84,7 +84,8 @@ export function send(
 function openSocket(base: URL): Socket {
   const host = base.hostname.replace(/^\[|\]$/g, '')
   if (base.protocol === 'http:') return connect(Number(base.port || 80), host)
-  return connectTls({ port: Number(base.port || 443), host, servername: host })
+  const servername = isIP(host) ? '' : host
+  return connectTls({ port: Number(base.port || 443), host, servername })
 }
 
 interface Framing {

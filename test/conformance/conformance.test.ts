@@ -175,13 +175,20 @@ describe('plant-store conformance', () => {
       [[service.url, '--token-file', join(folder, 'none')], 78, /^--token-file: cannot read /],
       [[service.url, '--token', 'no-such-token'], 77, /refuses the token \(401\)/],
       [['http://127.0.0.1:1', '--token', token], 74, /cannot be asked: .*ECONNREFUSED/],
+      // An IP address cannot be sent as the name of a TLS server, and Node.js warns of it.
+      [['https://127.0.0.1:1', '--token', token], 74, /cannot be asked: .*ECONNREFUSED/],
       [[service.url, '--token', token, '--only', 'all'], 64, /--only/],
     ]
+    const warned: Error[] = []
+    const note = (warning: Error) => warned.push(warning)
+    process.on('warning', note)
+    releaseAfterTest(() => process.off('warning', note))
     for (const [args, code, line] of cases) {
       const { exitCode, stderr, stdout } = await run(['conformance', ...args], { folder })
       assert.deepEqual([exitCode, stdout], [code, ''])
       assert.match(stderr, line)
     }
+    assert.deepEqual(warned, [])
   })
 
   it('deletes its plants when it is interrupted', async () => {
