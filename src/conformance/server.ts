@@ -36,43 +36,10 @@ export interface Fields {
   readonly tag?: string
 }
 
-interface Created extends Fields {
-  readonly name: string
-  readonly heard: Heard
-}
-
 /** The server under test, as one run sees it. */
-export interface Server {
-  /** Sends a request, as often as a busy server asks for. */
-  ask(call: Call): Promise<Heard>
-  /** Sends a request and requires its answer. */
-  expect(call: Call, expected: Expected): Promise<Heard>
-  /** Sends a create with this body. */
-  post(id: bigint, body: string | Buffer, more?: Partial<Call>): Promise<Heard>
-  /** Creates a plant, and requires that it works. */
-  create(fields?: Partial<Fields>, more?: Partial<Call>): Promise<Created>
-  /** Ids that nobody uses. They follow each other, with one between any two. */
-  newIds(count: number): Promise<readonly bigint[]>
-  /** One such id, or another random one that is made of it. */
-  newId(toOther?: (id: bigint) => bigint): Promise<bigint>
-  /**
-   * Whether a certain id is free or has a plant of this run, on a server that has shown that it can
-   * tell.
-   */
-  isFree(id: bigint): Promise<boolean>
-  /** A text that is unique to this run: in the names of its plants, and as a tag. */
-  newText(): string
-  readonly token: string
-}
+export type Server = ReturnType<typeof openRun>['server']
 
-export interface Run {
-  readonly server: Server
-  requests(): number
-  /** Deletes what the run has stored. Resolves with the ids that remain. */
-  cleanUp(): Promise<readonly bigint[]>
-}
-
-export interface RunOptions {
+interface RunOptions {
   readonly base: URL
   readonly token: string
   readonly signal: AbortSignal
@@ -93,7 +60,7 @@ const maxRepeats = 3
 const maxPauseSeconds = 3
 
 /** Begins a run against a server. Nothing is sent yet. */
-export function openRun({ base, token, signal, timeouts }: RunOptions): Run {
+export function openRun({ base, token, signal, timeouts }: RunOptions) {
   const mark = `conformance-${randomBytes(6).toString('hex')}`
   // An odd id beyond 2^53 is never a double, so one that is rounded anywhere shows.
   let nextId = 2n ** 61n + (randomBytes(8).readBigUInt64BE() >> 4n) * 2n + 1n
@@ -156,6 +123,7 @@ export function openRun({ base, token, signal, timeouts }: RunOptions): Run {
     return (await ask(get(id))).status === 200
   }
 
+  /** Ids that nobody uses. They follow each other, with one between any two. */
   async function newIds(count: number, toOther = (id: bigint) => id): Promise<readonly bigint[]> {
     const ids = Array.from({ length: count }, (_, index) => toOther(nextId + BigInt(index) * 2n))
     nextId += BigInt(count) * 2n
@@ -164,31 +132,40 @@ export function openRun({ base, token, signal, timeouts }: RunOptions): Run {
     throw new Broken(`GET /plants/${ids[taken.indexOf(true)]}`, 'no plant at a random id', 'one')
   }
 
+  /** A text that is unique to this run: in the names of its plants, and as a tag. */
   const newText = () => `${mark}-${++texts}`
 
+  /** Sends a create with this body. */
   function post(id: bigint, body: string | Buffer, more: Partial<Call> = {}): Promise<Heard> {
     const headers = { ...json, ...more.headers }
     return ask({ method: 'POST', path: '/plants', makes: [id], ...more, headers, body })
   }
 
-  const server: Server = {
+  const server = {
     ask,
-    expect: async (call, expected) => {
+    /** Sends a request and requires its answer. */
+    async expect(call: Call, expected: Expected): Promise<Heard> {
       const heard = await ask(call)
       expect(heard, expected)
       return heard
     },
     post,
-    async create(fields = {}, more = {}) {
+    /** Creates a plant, and requires that it works. */
+    async create(fields: Partial<Fields> = {}, more: Partial<Call> = {}) {
       const [first] = fields.id === undefined ? await newIds(1) : [fields.id]
       const plant = { name: newText(), ...fields, id: first as bigint }
       const heard = await post(plant.id, toJson(plant), more)
       expect(heard, { status: 200 })
       return { ...plant, heard }
     },
-    newIds: (count) => newIds(count),
-    newId: async (toOther) => (await newIds(1, toOther))[0] as bigint,
-    async isFree(id) {
+    newIds,
+    /** One such id, or another random one that is made of it. */
+    newId: async (toOther?: (id: bigint) => bigint) => (await newIds(1, toOther))[0] as bigint,
+    /**
+     * Whether a certain id is free or has a plant of this run, on a server that has shown that it
+     * can tell.
+     */
+    async isFree(id: bigint): Promise<boolean> {
       const { id: own } = await server.create()
       const isFree = (await isThere(own)) && !(await isThere(id))
       if (isFree) fixed.add(id)
@@ -213,6 +190,7 @@ export function openRun({ base, token, signal, timeouts }: RunOptions): Run {
     }
   }
 
+  /** Deletes what the run has stored. Resolves with the ids that remain. */
   async function cleanUp(): Promise<readonly bigint[]> {
     const stop = AbortSignal.timeout(timeouts.cleanUpMs)
     const waiting = [...made].values()
