@@ -52,8 +52,7 @@ export function toLink(options: PlantStoreOptions): Link {
     url: toBaseUrl(url),
     authorization: `Bearer ${token}`,
     // The fetch of a browser must not be called as the method of another object.
-    fetch:
-      send === undefined ? (input, init) => fetch(input, init) : (input, init) => send(input, init),
+    fetch: (input, init) => (send ?? fetch)(input, init),
     retries,
     onRetry: (failure, pauseMs) => onRetry?.(failure, pauseMs),
     timeoutMs,
