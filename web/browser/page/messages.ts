@@ -3,20 +3,17 @@ import { type ListState, maxRows, type Query } from './plant-list.ts'
 
 export const format = new Intl.NumberFormat('en').format
 
-/** What the list says about itself below its rows, and in place of them. */
-export interface ListMessage {
-  readonly footer: string
-  readonly empty: { readonly title: string; readonly text: string } | undefined
-}
+export type ListMessage = ReturnType<typeof describeList>
 
-export function describeList(list: ListState): ListMessage {
+/** What the list says about itself below its rows, and in place of them. */
+export function describeList(list: ListState) {
   const { query, rows, hasTop, hasEnd, isLoading } = list
   const isEmpty = rows.length === 0 && hasTop && hasEnd && !isLoading
   if (!isEmpty) return { footer: describeRows(list), empty: undefined }
   return { footer: '', empty: describeEmpty(query) }
 }
 
-function describeEmpty({ name, tag }: Query): ListMessage['empty'] {
+function describeEmpty({ name, tag }: Query) {
   if (name !== undefined) {
     const title = `No plant has this name${tag === undefined ? '' : ' and tag'}`
     return { title, text: 'A part of the name is enough, in upper or lower case.' }

@@ -3,7 +3,6 @@ import { buildField } from '../dom/field.ts'
 import { keepToken, recallToken, takeTokenFromAddress } from '../page/token.ts'
 import {
   type ApiDocument,
-  type ApiResponse,
   buildResolve,
   type ListedOperation,
   listExamples,
@@ -91,7 +90,7 @@ function show(api: ApiDocument): void {
 function listGroups(api: ApiDocument, resolve: Resolve, token: () => string) {
   const calls = listOperations(api.paths, resolve).map((operation) => ({
     operation,
-    section: buildOperation(operation, resolve, buildCall(operation, resolve, token)),
+    section: buildOperation(operation, resolve, buildTryIt(operation, resolve, token)),
   }))
   const deliveries = listOperations(api.webhooks ?? {}, resolve).map((operation) => ({
     operation,
@@ -117,12 +116,6 @@ function goToHash(): void {
   target.scrollIntoView()
   target.tabIndex = -1
   target.focus({ preventScroll: true })
-}
-
-function buildCall(operation: ListedOperation, resolve: Resolve, token: () => string): HTMLElement {
-  const [success] = Object.values(operation.responses).map((one) => resolve<ApiResponse>(one))
-  const bodies = listExamples(operation.requestBody?.content)
-  return buildTryIt({ operation, bodies, answers: listExamples(success?.content), token })
 }
 
 /** What the service sends to a receiver. */

@@ -3,22 +3,20 @@ import { buildChoice } from '../dom/field.ts'
 import { buildButton, buildButtons, buildForm, whileBusy } from '../dom/form.ts'
 import { findTokenFault } from '../page/token.ts'
 import { showAnswer } from './answer.ts'
-import type { ListedOperation } from './document.ts'
+import { type ApiResponse, type ListedOperation, listExamples, type Resolve } from './document.ts'
 import { examples, type TypedRequest } from './examples.ts'
 import { buildInputs } from './inputs.ts'
 import { toCode } from './rich-text.ts'
 
-export interface TryParts {
-  readonly operation: ListedOperation
-  /** An example of the body, for each media type. */
-  readonly bodies: ReadonlyMap<string, string>
-  /** An example of a success, for each media type that can be asked for. */
-  readonly answers: ReadonlyMap<string, string>
-  token(): string
-}
-
 /** Builds the form of an operation: its inputs, ready examples, and the answer as it came. */
-export function buildTryIt({ operation, bodies, answers, token }: TryParts): HTMLElement {
+export function buildTryIt(
+  operation: ListedOperation,
+  resolve: Resolve,
+  token: () => string,
+): HTMLElement {
+  const [success] = Object.values(operation.responses).map((one) => resolve<ApiResponse>(one))
+  const answers = listExamples(success?.content)
+  const bodies = listExamples(operation.requestBody?.content)
   const inputs = buildInputs(operation, bodies, [...answers.keys()])
   const send = element('button', { type: 'submit', class: 'primary' }, 'Try it')
   const stop = buildButton('Stop', () => life.abort(), { hidden: true })
