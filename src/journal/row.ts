@@ -140,41 +140,22 @@ export function readRow(
 ): boolean {
   const { events, limit } = reading
   const toName = toPositions(from)
-  let start = 0
-  for (let index = 1; start <= changes.length; index++) {
-    const lineEnd = changes.indexOf('\n', start)
-    const end = lineEnd === -1 ? changes.length : lineEnd
-    if (index > from.index) {
-      reading.bytes += end - start
-      // The first event always fits.
-      const isFull = events.length === limit || reading.bytes > limits.pageBytes
-      if (isFull && events.length > 0) return false
-      events.push(toEvent(changes.slice(start, end), at, toName(index)))
-    }
-    start = end + 1
+  let { index } = from
+  for (const line of changes.split('\n', index + limit + 1).slice(index)) {
+    reading.bytes += line.length
+    // The first event always fits.
+    const isFull = events.length === limit || reading.bytes > limits.pageBytes
+    if (isFull && events.length > 0) return false
+    events.push(toEvent(line, at, toName(++index)))
   }
   return true
 }
 
-/** Splits a line by hand, because a page has up to a thousand of them. */
 function toEvent(line: string, at: number, position: Position): JournalEvent {
-  const idAt = line.indexOf('\t', 2) + 1
-  const nameAt = line.indexOf('\t', idAt) + 1
-  const type = types[line[0] as Kind]
-  if (type === undefined || idAt < 3 || nameAt === 0) {
-    throw new Error('A row of the journal is damaged.')
-  }
-  const tagAt = line.indexOf('\t', nameAt) + 1
-  const id = line.slice(idAt, nameAt - 1)
-  const [name, tagMember] =
-    tagAt === 0
-      ? [line.slice(nameAt), '']
-      : [line.slice(nameAt, tagAt - 1), `,"tag":${line.slice(tagAt)}`]
-  return {
-    position,
-    type,
-    at,
-    plantJson: `{"id":${id},"name":${name}${tagMember}}`,
-    tokenId: line.slice(2, idAt - 1) || undefined,
-  }
+  const [kind, tokenId, id, name, tag] = line.split('\t')
+  const type = types[kind as Kind]
+  if (type === undefined || name === undefined) throw new Error('A row of the journal is damaged.')
+  const tagMember = tag === undefined ? '' : `,"tag":${tag}`
+  const plantJson = `{"id":${id},"name":${name}${tagMember}}`
+  return { position, type, at, plantJson, tokenId: tokenId || undefined }
 }
