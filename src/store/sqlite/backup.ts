@@ -3,7 +3,7 @@ import { backup, type DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { newJournalId } from '../../journal/row.ts'
 import { type FileSummary, UnusableStore } from '../store.ts'
-import { explainOpening, openTimeoutMs, readVersion, requireOwnSchema } from './connection.ts'
+import { explainOpening, openTimeoutMs, readVersion } from './connection.ts'
 import { isFull, isNotADatabase, isSqliteError } from './failures.ts'
 import { followLink, identifyFile } from './file.ts'
 import { migrations } from './migrations.ts'
@@ -64,9 +64,7 @@ function openReader(path: string): DatabaseSync {
   const db = openDatabase(pathToFileURL(path), { readOnly: true, timeout: openTimeoutMs })
   try {
     db.exec('BEGIN')
-    const version = readVersion(db, path)
-    requireOwnSchema(db, version, path)
-    if (version === 0) throw noStore(path)
+    if (readVersion(db, path) === 0) throw noStore(path)
     return db
   } catch (error) {
     db.close()

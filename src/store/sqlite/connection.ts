@@ -173,19 +173,19 @@ export function makeDurable(db: DatabaseSync, path: string): void {
   db.exec('PRAGMA synchronous = FULL')
 }
 
-/** The version of the schema. Throws for the schema of a newer release. */
+/**
+ * The version of the schema. Refuses the schema of a newer release, and a modified one, such as
+ * with a trigger that changes what is stored.
+ */
 export function readVersion(db: DatabaseSync, path: string): number {
   const version = Number(readPragma(db, 'user_version'))
-  if (version <= migrations.length) return version
-  throw new UnusableStore(
-    `${path} was written by a newer release (schema ${version}, this one knows ${migrations.length}). Use that release, or another DATABASE_URL.`,
-  )
-}
-
-/** Refuses a file with a modified schema, such as a trigger that changes what is stored. */
-export function requireOwnSchema(db: DatabaseSync, version: number, path: string): void {
+  if (version > migrations.length) {
+    throw new UnusableStore(
+      `${path} was written by a newer release (schema ${version}, this one knows ${migrations.length}). Use that release, or another DATABASE_URL.`,
+    )
+  }
   const foreign = findForeign(db, version)
-  if (foreign === undefined) return
+  if (foreign === undefined) return version
   throw new UnusableStore(
     `${path} has ${foreign} and was not opened. Restore a backup from before it was changed.`,
   )
@@ -193,29 +193,20 @@ export function requireOwnSchema(db: DatabaseSync, version: number, path: string
 
 /** Brings the schema up to date. Returns the migration if the store is of an older release. */
 function migrate(db: DatabaseSync, path: string): Migration | undefined {
-  if (isCurrent(db, path)) return undefined
-  requireSyncs(db)
   const to = migrations.length
-  let from = to
+  // In a transaction, because another process may migrate the file.
+  let from = inTransaction(db, 'BEGIN', () => readVersion(db, path))
+  if (from === to) return undefined
+  requireSyncs(db)
   let startedAt = 0
   inTransaction(db, 'BEGIN IMMEDIATE', () => {
     startedAt = performance.now()
     from = readVersion(db, path)
-    requireOwnSchema(db, from, path)
     runMigrations(db, from)
     if (from < to) db.exec(`PRAGMA user_version = ${to}`)
   })
   if (from === 0 || from === to) return undefined
   return { from, to, durationMs: Math.ceil(performance.now() - startedAt) }
-}
-
-/** Reads in one transaction, because another process may migrate the file. */
-function isCurrent(db: DatabaseSync, path: string): boolean {
-  return inTransaction(db, 'BEGIN', () => {
-    const version = readVersion(db, path)
-    requireOwnSchema(db, version, path)
-    return version === migrations.length
-  })
 }
 
 /** Writes before the store is in use. Waits for the lock as long as opening does. */

@@ -39,7 +39,9 @@ export function examineFile(link: string): Finding[] {
   return [
     found,
     attempt('permissions', () => examinePermissions(path)),
-    attempt('SQLite', () => examineVersion(path)),
+    attempt('SQLite', () =>
+      withFile(path, (db) => ok('SQLite', `release ${readSqliteVersion(db)}`)),
+    ),
     ...examineContent(path),
     attempt('syncs', () => {
       proveSyncs(path)
@@ -77,10 +79,6 @@ function examinePermissions(path: string): Finding {
   const open = files.filter(isOpen)
   if (open.length === 0) return ok(subject, 'only the owner can read and write the files')
   return warning(subject, `other users can read the store: chmod 600 ${open.join(' ')}`)
-}
-
-function examineVersion(path: string): Finding {
-  return withFile(path, (db) => ok('SQLite', `release ${readSqliteVersion(db)}`))
 }
 
 /** Everything that is read from the database itself. */

@@ -19,8 +19,6 @@ const statistics = [
 /** Names in a file that somebody has modified can have any length. */
 const maxShownName = 100
 
-const expectedParts = new Map<number, Map<string, Part>>()
-
 /**
  * Compares the schema of a file with the one that the migrations up to this version make. Returns
  * the first difference, such as `a foreign trigger "undo"`: a trigger, for example, could undo
@@ -44,15 +42,12 @@ export function findForeign(db: DatabaseSync, version: number): string | undefin
   return missing && `no ${missing.type} "${missing.name}"`
 }
 
-/** Runs the migrations in memory, once per version. */
+/** Runs the migrations in memory. */
 function expectParts(version: number): Map<string, Part> {
-  const known = expectedParts.get(version)
-  if (known !== undefined) return known
   const db = openDatabase(':memory:')
   runMigrations(db, 0, version)
   const parts = new Map(readParts(db).map((part) => [toKey(part), part]))
   db.close()
-  expectedParts.set(version, parts)
   return parts
 }
 
