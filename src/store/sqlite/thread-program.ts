@@ -1,7 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { locked } from '../failures.ts'
 import { openBeside } from './connection.ts'
-import { toErrorParts } from './error-parts.ts'
 import type { Order, Reply, ThreadFile } from './thread.ts'
 import { buildStatements, buildTransactions, type Transactions } from './transactions.ts'
 
@@ -34,6 +33,7 @@ function commit(
     while (!transactions.tryBegin(changes)) if (performance.now() > deadline) throw locked()
     return transactions.run(changes)
   } catch (error) {
-    return { failure: toErrorParts(error) }
+    const failure = error as Error
+    return { failure, members: { ...failure }, causeMembers: { ...(failure.cause as object) } }
   }
 }

@@ -1,8 +1,8 @@
 import { extname } from 'node:path'
 import { Worker, type WorkerOptions } from 'node:worker_threads'
+import { Failure } from '../../contract/errors.ts'
 import { isExecutable, readEmbedded } from '../../embedded.ts'
 import { unconfirmed } from '../failures.ts'
-import { type ErrorParts, toError } from './error-parts.ts'
 import type { Committed, SqliteChange } from './transactions.ts'
 
 /** The file that a thread writes to, and the settings of its connection. */
@@ -17,7 +17,25 @@ export type Order =
   | 'close'
 
 /** A message from the thread: it is ready, or the outcome of a batch. */
-export type Reply = 'ready' | Committed | { readonly failure: ErrorParts }
+export type Reply = 'ready' | Committed | Failed
+
+/** Sent between threads, an error and its cause lose their class and their members. */
+interface Failed {
+  readonly failure: Error
+  readonly members: object
+  readonly causeMembers: object
+}
+
+/** Rebuilds the error of the thread: a `Failure` with its number, or a plain `Error`. */
+function toError({ failure, members, causeMembers }: Failed): Error {
+  const { message, cause } = failure
+  Object.assign(cause ?? {}, causeMembers)
+  const { number } = members as Partial<Failure>
+  return Object.assign(
+    number === undefined ? failure : new Failure(number, message, { cause }),
+    members,
+  )
+}
 
 /** A thread with its own connection, which commits one batch at a time. */
 export interface Thread {
@@ -77,7 +95,7 @@ export async function openThread(file: ThreadFile, onLost: () => void): Promise<
     async commit(changes, lockTimeoutMs) {
       const answer = await ask({ changes, lockTimeoutMs })
       if (answer === 'ready') throw new Error('the thread that writes was started twice')
-      if ('failure' in answer) throw toError(answer.failure)
+      if ('failure' in answer) throw toError(answer)
       return answer
     },
 
