@@ -6,8 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { WrongConfig } from '../config.ts'
 import { explainErrno } from '../errno.ts'
-import { backUpStore } from '../store/backup.ts'
-import type { StoreLocation } from '../store/open.ts'
+import { backUp as copyDatabase } from '../store/sqlite/backup.ts'
 import type { FileSummary } from '../store/store.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import {
@@ -21,12 +20,15 @@ import {
 } from './files.ts'
 import { type Progress, startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
-import { requireExisting, requireOtherFile } from './stores.ts'
+import { requireExisting, requireOtherFile, requireSqlite } from './stores.ts'
 import type { Context, Terminal } from './terminal.ts'
 
-/** A backup that is being made. */
+const useItsTools =
+  'PostgreSQL has its own backup tools: use pg_dump --schema=plant_store, or pg_basebackup with a WAL archive. See docs/operating.md.'
+
+/** A backup that is being made, of the database at `path`. */
 interface Job {
-  readonly location: StoreLocation
+  readonly path: string
   readonly file: string
   readonly progress: Progress
   readonly signal: AbortSignal
@@ -44,8 +46,8 @@ export async function backUp(
   { config, terminal }: Context,
 ): Promise<void> {
   requireExisting(config)
-  const folder =
-    flags.keep === undefined ? undefined : openBackupFolder(path, flags.keep, config.storeLocation)
+  const database = requireSqlite(config.storeLocation, useItsTools)
+  const folder = flags.keep === undefined ? undefined : openBackupFolder(path, flags.keep, database)
   const file = folder?.file ?? path
   const isStandard = file === standardStream
   if (isStandard && terminal.output.isTTY) {
@@ -54,7 +56,7 @@ export async function backUp(
   if (!isStandard) requireOtherFile(file, config.storeLocation)
   const signal = stopOnSignal()
   const progress = startProgress('backup', 'pages', terminal, flags)
-  const job = { location: config.storeLocation, file, progress, signal }
+  const job = { path: database, file, progress, signal }
   const make = file.endsWith('.gz') ? copyGzipped : copyPlain
   const making = isStandard
     ? stream(terminal, job)
@@ -75,8 +77,8 @@ export async function backUp(
   if (pruned) terminal.tell(`Removed: ${toCount(pruned, 'older backups')}.`)
 }
 
-function copyPlain(draft: string, { location, file, progress, signal }: Job) {
-  return backUpStore(location, draft, (done, total): void => {
+function copyPlain(draft: string, { path, file, progress, signal }: Job) {
+  return copyDatabase(path, draft, (done, total): void => {
     throwIfStopped(signal, describeStop(file))
     progress.report(done, { done, total })
   })
@@ -126,13 +128,13 @@ const time = String.raw`\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z`
  * Opens a folder of backups, which carry the name of the store and their time. Other files are
  * never touched, and neither are drafts: another process may be writing them.
  */
-function openBackupFolder(folder: string, keep: string, location: StoreLocation): BackupFolder {
+function openBackupFolder(folder: string, keep: string, database: string): BackupFolder {
   const kept = /^\d{1,5}$/.test(keep) ? Number(keep) : 0
   if (kept < 1 || kept > maxKept) {
     throw new WrongConfig([`--keep must be a number of backups from 1 to ${maxKept}.`])
   }
   requireFolder(folder)
-  const stem = location.engine === 'sqlite' ? basename(location.path, extname(location.path)) : ''
+  const stem = basename(database, extname(database))
   const own = new RegExp(`^${RegExp.escape(stem)}-${time}\\.db\\.gz$`)
   const newest = `${stem}-${new Date().toISOString().replaceAll(/[:.]/g, '-')}.db.gz`
 

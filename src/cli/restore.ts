@@ -1,7 +1,6 @@
 import { createWriteStream, rmdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { toRestorePath } from '../store/backup.ts'
 import {
   checkBackup,
   findObstacle,
@@ -23,10 +22,12 @@ import {
 } from './files.ts'
 import { type Progress, startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
-import { requirePersistent } from './stores.ts'
+import { requirePersistent, requireSqlite } from './stores.ts'
 import type { Context } from './terminal.ts'
 
 const bytesPerMebibyte = 1024 * 1024
+const useCopy =
+  'A backup is restored to sqlite:PATH. To move it to PostgreSQL, restore it, then use: plant-store copy --from sqlite:PATH --to postgres://…. A dump of PostgreSQL itself is restored with pg_restore.'
 
 /** Makes a store from a backup, gzipped or not, where there is none. */
 export async function restoreBackup(
@@ -35,7 +36,7 @@ export async function restoreBackup(
   { config: { storeLocation }, terminal }: Context,
 ): Promise<void> {
   requirePersistent(storeLocation)
-  const path = toRestorePath(storeLocation)
+  const path = requireSqlite(storeLocation, useCopy)
   const signal = stopOnSignal()
   const progress = startProgress('restore', 'MiB', terminal, flags)
   const restoring = withInput(file, terminal, signal, (input) => {

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Config, WrongConfig } from '../config.ts'
 import { examineStore, openStore, type StoreLocation } from '../store/open.ts'
-import type { Snapshot, Store, StoreEvents } from '../store/store.ts'
+import { type Snapshot, type Store, type StoreEvents, UnusableStore } from '../store/store.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { isSameFile } from './files.ts'
 import { inMemory, type JsonFlags } from './flags.ts'
@@ -54,6 +54,12 @@ export function requirePersistent({ label, setting }: StoreLocation): void {
   throw new WrongConfig([
     `A store in memory belongs to the process that opened it. Name a store on disk with ${setting}.`,
   ])
+}
+
+/** The path of a SQLite database. For one of PostgreSQL, throws what to use instead. */
+export function requireSqlite(location: StoreLocation, instead: string): string {
+  if (location.engine === 'postgres') throw new UnusableStore(instead)
+  return location.path
 }
 
 /**
