@@ -48,38 +48,28 @@ async function findUnexpectedPlant(
   destination: Snapshot,
   onPage: () => Promise<void>,
 ): Promise<bigint | undefined> {
-  const pages = source.walkPlants(everyPlant)[Symbol.asyncIterator]()
-  let page: readonly VersionedPlant[] = []
-  let index = 0
-
-  /** Advances to the first plant of the source whose id is at least this one. */
-  async function seek(id: bigint): Promise<VersionedPlant | undefined> {
-    for (;;) {
-      while (index < page.length && (page[index] as VersionedPlant).id < id) index++
-      if (index < page.length) return page[index]
-      const next = await pages.next()
-      if (next.done) return undefined
-      page = next.value
-      index = 0
-    }
-  }
-
+  const originals = walkEach(source)
   try {
+    let original = await originals.next()
     for await (const copied of destination.walkPlants(everyPlant)) {
       await onPage()
       for (const plant of copied) {
-        const original = await seek(plant.id)
-        if (!isSamePlant(plant, original)) return plant.id
+        while (!original.done && original.value.id < plant.id) original = await originals.next()
+        if (original.done || !isSamePlant(plant, original.value)) return plant.id
       }
     }
     return undefined
   } finally {
-    await pages.return?.()
+    await originals.return()
   }
 }
 
-function isSamePlant(one: VersionedPlant, other: VersionedPlant | undefined): boolean {
-  return one.id === other?.id && one.name === other.name && one.tag === other.tag
+async function* walkEach(snapshot: Snapshot): AsyncGenerator<VersionedPlant, void, void> {
+  for await (const page of snapshot.walkPlants(everyPlant)) yield* page
+}
+
+function isSamePlant(one: VersionedPlant, other: VersionedPlant): boolean {
+  return one.id === other.id && one.name === other.name && one.tag === other.tag
 }
 
 /** Reads every plant of a snapshot, page by page, and returns the summary. */
