@@ -9,35 +9,26 @@ export const maxSnapshotsOfToken = 2
 export function limitSnapshots(
   open: () => Promise<Snapshot>,
 ): (tokenId?: string) => Promise<Snapshot> {
-  const owners: (string | undefined)[] = []
-
-  function reserve(tokenId: string | undefined): void {
-    if (owners.length === maxSnapshots) throw tooManySnapshots(maxSnapshots)
-    const own = tokenId === undefined ? 0 : owners.filter((owner) => owner === tokenId).length
-    if (own === maxSnapshotsOfToken) throw tooManySnapshotsOfToken(maxSnapshotsOfToken)
-    owners.push(tokenId)
-  }
-
-  function release(tokenId: string | undefined): void {
-    owners.splice(owners.indexOf(tokenId), 1)
-  }
+  const slots = new Set<{ readonly tokenId: string | undefined }>()
 
   return async (tokenId) => {
-    reserve(tokenId)
+    if (slots.size === maxSnapshots) throw tooManySnapshots(maxSnapshots)
+    const own = [...slots].filter((one) => one.tokenId === tokenId).length
+    if (tokenId !== undefined && own === maxSnapshotsOfToken) {
+      throw tooManySnapshotsOfToken(maxSnapshotsOfToken)
+    }
+    const slot = { tokenId }
+    slots.add(slot)
     try {
       const snapshot = await open()
-      let isOpen = true
       return {
         ...snapshot,
         async close() {
-          if (!isOpen) return
-          isOpen = false
-          release(tokenId)
-          await snapshot.close()
+          if (slots.delete(slot)) await snapshot.close()
         },
       }
     } catch (error) {
-      release(tokenId)
+      slots.delete(slot)
       throw error
     }
   }

@@ -74,6 +74,15 @@ export function toRefusal(error: unknown): unknown {
   return isIoError(error) ? diskFailed(error) : error
 }
 
+/** Runs a read, whose failure is a refusal. */
+export function read<Value>(run: () => Value): Value {
+  try {
+    return run()
+  } catch (error) {
+    throw toRefusal(error)
+  }
+}
+
 /**
  * The failure of COMMIT itself. After an I/O error its frames may be in the WAL, and recovery after
  * a crash would bring them back: the plant may or may not be stored.

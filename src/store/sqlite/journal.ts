@@ -19,7 +19,7 @@ import {
 import { planDrop, planTrim, rowsPerTrim, type TrimRow } from '../../journal/trim.ts'
 import { writeAtOpening } from './connection.ts'
 import { prepareRows } from './plants.ts'
-import { type Reserve, spend } from './reserve.ts'
+import { openReserve, spend } from './reserve.ts'
 
 type IdRow = [id: string | null, since: bigint]
 type EndRow = [seq: bigint, nonce: bigint, count: bigint]
@@ -151,11 +151,10 @@ export function setJournaling(
   db: DatabaseSync,
   { isOn, switchTo }: ReturnType<typeof buildJournalStatements>,
   wanted: Journaling,
-  reserve: Reserve,
 ): void {
   if (wanted === 'as before' || isOn() === (wanted === 'on')) return
   // Without the journal there is more room: this must not fail on a full disk.
-  const end = spend(db, reserve)
+  const end = spend(db, openReserve(db.location()))
   try {
     writeAtOpening(db, () => {
       if (isOn() !== (wanted === 'on')) switchTo(wanted)

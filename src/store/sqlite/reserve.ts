@@ -1,4 +1,4 @@
-import { randomFillSync } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import {
   closeSync,
   constants,
@@ -39,7 +39,6 @@ const fullSize = 2 * 1024 * 1024
 const maxShare = 1 / 4
 /** Less than this is useless: opening the database alone takes 32 KiB. */
 const minSize = 64 * 1024
-const blockSize = 64 * 1024
 
 /** Identifies the file, and tells people what it is for. */
 const mark = Buffer.from('Plant Store keeps this space for a full disk. Do not delete it.\n')
@@ -132,11 +131,7 @@ function grow(file: number, bytes: number): void {
   let size = readReserve(file)
   if (size === undefined) return
   if (size === 0) size += writeSync(file, mark, 0, mark.length, 0)
-  const block = Buffer.alloc(blockSize)
-  while (size < bytes) {
-    randomFillSync(block)
-    size += writeSync(file, block, 0, Math.min(block.length, bytes - size), size)
-  }
+  while (size < bytes) size += writeSync(file, randomBytes(bytes - size), 0, null, size)
 }
 
 function withFile<Value>(

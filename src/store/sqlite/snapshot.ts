@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
 import { walTooLarge } from '../failures.ts'
 import type { Snapshot } from '../store.ts'
-import { toRefusal } from './failures.ts'
+import { read } from './failures.ts'
 import { readSize } from './file.ts'
 import { openDatabase } from './open-database.ts'
 import { buildPlantStatements } from './plants.ts'
@@ -86,13 +86,9 @@ function openSnapshot(db: DatabaseSync): EndableSnapshot {
   const tokens = buildTokenStatements(reader)
   let endedBy: Error | undefined
 
-  async function read<Value>(run: () => Value): Promise<Value> {
+  async function readOpen<Value>(run: () => Value): Promise<Value> {
     if (endedBy !== undefined) throw endedBy
-    try {
-      return run()
-    } catch (error) {
-      throw toRefusal(error)
-    }
+    return read(run)
   }
 
   function close(): void {
@@ -100,20 +96,20 @@ function openSnapshot(db: DatabaseSync): EndableSnapshot {
   }
 
   return {
-    countPlants: (tag) => read(() => plants.count(tag)),
+    countPlants: (tag) => readOpen(() => plants.count(tag)),
     async *walkPlants({ after, tag, limit }) {
       let last = after
       for (let left = limit; left > 0; ) {
         const wanted = Math.min(pageSize, left)
         const from = last
-        const page = await read(() => plants.list({ after: from, tag, limit: wanted }))
+        const page = await readOpen(() => plants.list({ after: from, tag, limit: wanted }))
         if (page.plants.length > 0) yield page.plants
         if (page.isWhole && page.plants.length < wanted) return
         left -= page.plants.length
         last = page.plants.at(-1)?.id
       }
     },
-    listTokens: () => read(tokens.list),
+    listTokens: () => readOpen(tokens.list),
     isOpen: () => reader.isOpen,
     end(reason) {
       endedBy = reason

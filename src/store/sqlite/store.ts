@@ -8,7 +8,7 @@ import { limitSnapshots } from '../snapshots.ts'
 import type { Journaling, Store, StoreMeasures, Version } from '../store.ts'
 import { buildWatch } from '../watch.ts'
 import { requireSyncs } from './connection.ts'
-import { isOutOfSpace, toRefusal } from './failures.ts'
+import { isOutOfSpace, read } from './failures.ts'
 import { readSize } from './file.ts'
 import { setJournaling } from './journal.ts'
 import { openReserve, type Reserve, spend } from './reserve.ts'
@@ -29,7 +29,6 @@ export interface SqliteStoreOptions extends Partial<BatcherBounds> {
   readonly writer?: WriterLocation
   readonly wal?: WalBounds
   readonly journaling?: Journaling
-  readonly reserve?: Reserve
 }
 
 /** Builds the store on an open connection, which `close` closes. */
@@ -40,13 +39,13 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     writer: location = 'adaptive',
     wal = defaultWalBounds,
     journaling = 'as before',
-    reserve = openReserve(db.location()),
     ...overrides
   } = options
+  const reserve = openReserve(db.location())
   const selectSchema = db.prepare('PRAGMA schema_version')
   const statements = buildStatements(db)
   const { plants, tokens, receivers, journal } = statements
-  setJournaling(db, journal, journaling, reserve)
+  setJournaling(db, journal, journaling)
   const writer = openWriter(db, statements, { location, lockTimeoutMs })
   const rescue = buildRescue(db, reserve, writer.commitInPlace)
   const openSnapshot = buildSnapshotOpener(db, wal)
@@ -81,14 +80,6 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
       return outcomes.catch((error) => rescue(batch, error))
     } catch (error) {
       return rescue(batch, error)
-    }
-  }
-
-  function read<Row>(run: () => Row): Row {
-    try {
-      return run()
-    } catch (error) {
-      throw toRefusal(error)
     }
   }
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Batched } from '../batcher.ts'
 import { locked } from '../failures.ts'
 import { buildHistogram, type Histogram, observe, secondsBounds } from '../measures.ts'
-import type { StoreMeasures } from '../store.ts'
+import type { PlacedSeconds, StoreMeasures } from '../store.ts'
 import { busyTimeoutMs, readSettings } from './connection.ts'
 import { openThread, type Thread, type ThreadFile } from './thread.ts'
 import {
@@ -61,8 +61,8 @@ export function openWriter(
   statements: Statements,
   { location, lockTimeoutMs }: WriterOptions,
 ): Writer {
-  const inPlace = buildTimes()
-  const inThread = buildTimes()
+  const commitSeconds = buildSeconds()
+  const fsyncSeconds = buildSeconds()
   // Read before the first commit: nothing may fail after a commit has succeeded.
   const file = toFile(db)
   const transactions = buildTransactions(db, statements)
@@ -90,7 +90,7 @@ export function openWriter(
 
   function runInPlace(changes: readonly SqliteChange[]): unknown[] {
     const committed = transactions.run(changes)
-    note(inPlace, committed)
+    note('main', committed)
     const { outcomes, syncMs } = committed
     if (syncMs !== undefined) slowInARow = syncMs < slowMs ? 0 : slowInARow + 1
     if (slowInARow >= slowCommitsNeeded && location === 'adaptive') moveToThread()
@@ -120,13 +120,18 @@ export function openWriter(
   ): Promise<unknown[]> {
     const waitMs = toDeadline(batch) - performance.now()
     const committed = await current.commit(batch.map(toChange), waitMs)
-    note(inThread, committed)
+    note('thread', committed)
     const { outcomes, syncMs } = committed
     if (syncMs === undefined) return outcomes
     lastSyncMs = syncMs
     quickInARow = lastSyncMs < quickMs ? quickInARow + 1 : 0
     if (quickInARow >= quickCommits && location === 'adaptive') leaveThread(current)
     return outcomes
+  }
+
+  function note(place: Place, { commitMs, syncMs }: Committed): void {
+    observe(commitSeconds[place], commitMs / 1000)
+    if (syncMs !== undefined) observe(fsyncSeconds[place], syncMs / 1000)
   }
 
   // Counted from the arrival of the first write, so that waits in the queue do not add up.
@@ -163,16 +168,7 @@ export function openWriter(
   return {
     commit,
     commitInPlace,
-    measures: {
-      commitSeconds: [
-        ['main', inPlace.commitSeconds],
-        ['thread', inThread.commitSeconds],
-      ],
-      fsyncSeconds: [
-        ['main', inPlace.fsyncSeconds],
-        ['thread', inThread.fsyncSeconds],
-      ],
-    },
+    measures: { commitSeconds: toPlaced(commitSeconds), fsyncSeconds: toPlaced(fsyncSeconds) },
     commitDelayMs() {
       return thread === undefined ? 0 : Math.min(lastSyncMs * commitDelayShare, maxCommitDelayMs)
     },
@@ -184,22 +180,14 @@ export function openWriter(
   }
 }
 
-/** The durations of commits in one place. */
-interface Times {
-  readonly commitSeconds: Histogram
-  readonly fsyncSeconds: Histogram
+type Place = 'main' | 'thread'
+
+function buildSeconds(): Record<Place, Histogram> {
+  return { main: buildHistogram(secondsBounds), thread: buildHistogram(secondsBounds) }
 }
 
-function buildTimes(): Times {
-  return {
-    commitSeconds: buildHistogram(secondsBounds),
-    fsyncSeconds: buildHistogram(secondsBounds),
-  }
-}
-
-function note({ commitSeconds, fsyncSeconds }: Times, { commitMs, syncMs }: Committed): void {
-  observe(commitSeconds, commitMs / 1000)
-  if (syncMs !== undefined) observe(fsyncSeconds, syncMs / 1000)
+function toPlaced(seconds: Record<Place, Histogram>): PlacedSeconds {
+  return Object.entries(seconds) as [Place, Histogram][]
 }
 
 function toChange({ change }: SqliteWrite): SqliteChange {
