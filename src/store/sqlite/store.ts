@@ -54,14 +54,16 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   const watch = buildWatch(() => selectCommits.get()?.data_version, pollMs)
   const batcher = buildBatcher(commit, { ...bounds, ...overrides }, writer.commitDelayMs)
 
-  function commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
+  async function commit(batch: readonly SqliteWrite[]): Promise<unknown[]> {
     prove()
-    const outcomes = commitOrRescue(batch)
-    // Tokens, leases and deliveries are not in the journal.
-    if (batch.every(({ change }) => change.kind === 'call')) return outcomes
-    if (outcomes instanceof Promise) return outcomes.finally(watch.wake)
-    watch.wake()
-    return outcomes
+    try {
+      return await writer.commit(batch)
+    } catch (error) {
+      return await rescue(batch, error)
+    } finally {
+      // Tokens, leases and deliveries are not in the journal.
+      if (batch.some(({ change }) => change.kind !== 'call')) watch.wake()
+    }
   }
 
   /** Before the first commit, proves that commits are synced. */
@@ -70,16 +72,6 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
       requireSyncs(db)
     } catch (error) {
       throw isOutOfSpace(error) ? diskFull(error) : diskFailed(error)
-    }
-  }
-
-  function commitOrRescue(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
-    try {
-      const outcomes = writer.commit(batch)
-      if (!(outcomes instanceof Promise)) return outcomes
-      return outcomes.catch((error) => rescue(batch, error))
-    } catch (error) {
-      return rescue(batch, error)
     }
   }
 
