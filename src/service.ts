@@ -153,8 +153,8 @@ async function forgetKeys(store: Store): Promise<void> {
 }
 
 /**
- * Trims changes that are older than `keepMs` and that no receiver needs, or all of them, once, if
- * the journal is off. The first trim is at the start: on a full disk, a shorter time frees space.
+ * Trims changes that are older than `keepMs` and that no receiver needs, or all of them while the
+ * journal is off. The first trim is at the start: on a full disk, a shorter time frees space.
  */
 function startTrimming(
   store: Store,
@@ -162,12 +162,14 @@ function startTrimming(
   onError: (error: unknown) => void,
 ): () => void {
   async function trim(): Promise<void> {
+    // Another process may have switched the journal on since.
+    if (keepMs === 'off' && (await store.journalEnd()) !== 'off') return
     const before =
       keepMs === 'off' ? Number.MAX_SAFE_INTEGER : await findTrimTime(store, keepMs, Date.now())
     while (!(await store.trimJournal(before)));
   }
   trim().catch(onError)
-  return keepMs === 'off' ? () => {} : repeat(trim, forgetMs, onError)
+  return repeat(trim, forgetMs, onError)
 }
 
 /** Keeps the journal within its size limit, and logs when that drops changes. */

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { boundJournal, rowsPerStretch } from '../../src/journal/bound.ts'
 import type { Store } from '../../src/store/store.ts'
 import { readAll, readPage } from '../store/journal-pages.ts'
-import { engines, everyEngine, postgres } from '../support/engines.ts'
+import { engines, everyEngine, postgres, sqlite } from '../support/engines.ts'
 import { parseMetrics } from '../support/metrics.ts'
 import { openClient, query } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
@@ -104,6 +105,42 @@ for (const engine of engines) {
     })
   })
 }
+
+describe('a service whose journal is off', () => {
+  const off = { JOURNAL_KEEP: 'off' }
+
+  it('deletes the rest of it a minute after a failure, and restocks the reserve', async (test) => {
+    const url = await sqlite.newUrl()
+    const first = await sqlite.open(url, bounds)
+    await replace(first, 1_200, 1)
+    await first.close()
+    const store = await sqlite.open(url, { journaling: 'off' })
+    let trims = 0
+    const failing: Store = {
+      ...store,
+      trimJournal: (before) =>
+        ++trims === 2 ? Promise.reject(new Error('locked')) : store.trimJournal(before),
+    }
+    test.mock.timers.enable({ apis: ['setTimeout'] })
+    await startService(url, { store: failing, env: off })
+    test.mock.timers.tick(60_000)
+    test.mock.timers.reset()
+    const isDeleted = async () => (await store.measureJournal(0, 2 ** 40)).rows === 1
+    await waitUntil(isDeleted, 'only the last row is left')
+    const reserve = `${url.replace('sqlite:', '')}-reserve`
+    await waitUntil(() => existsSync(reserve), 'there is a reserve')
+  })
+
+  it('leaves it alone once another process has switched it on', async () => {
+    const url = await sqlite.newUrl()
+    const store = await sqlite.open(url, bounds)
+    await replace(store, 3, 1)
+    const service = await startService(url, { store, env: off })
+    await service.close()
+    const again = await sqlite.open(url)
+    assert.equal((await readAll(again, 10)).length, 3)
+  })
+})
 
 describe('the bound of the journal on PostgreSQL', () => {
   it('counts no change that another process drops at the same moment', async () => {
