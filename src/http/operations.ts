@@ -14,6 +14,7 @@ import { type AnyAnswer, addField, sendAnswer } from './exchange.ts'
 import { insufficientScope } from './failures.ts'
 import { openFileUpload } from './file-upload.ts'
 import { toPreferred } from './negotiation.ts'
+import { bodyEndedEarly } from './node/incoming-body.ts'
 import type { ServiceState } from './pages.ts'
 import { buildParameterReader, type RequestParameters } from './parameters.ts'
 import { buildRateLimit, type RateLimit } from './rate-limit.ts'
@@ -98,6 +99,8 @@ function buildHandle(
     const id = hasId ? requireId(segment) : undefined
     const parameters = readParameters(url, headers)
     if (operation.method === 'PUT') refuseRange(headers)
+    // The client may have left while its token was looked up: no event would end its body then.
+    if (isWrite && response.destroyed) throw bodyEndedEarly()
     let body: object | undefined
     if (expected) {
       body = expected.read(await readJson(request, response, expected.mediaType))

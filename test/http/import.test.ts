@@ -32,6 +32,10 @@ const chunkedHead = toBytes({
   },
 })
 
+function countTimers(): number {
+  return process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+}
+
 for (const engine of engines) {
   describe(`an import on ${engine.name}`, () => {
     it('is read as it comes: a store that does not answer stalls its sender', async () => {
@@ -190,8 +194,6 @@ describe('an import', () => {
   })
 
   it('leaves nothing behind that would hold up a shutdown, whatever its sender does', async () => {
-    const countTimers = () =>
-      process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
     const before = countTimers()
     const service = await startService('sqlite::memory:', { timeouts: { shutdownMs: 400 } })
     const socket = openSocket(service.url)
@@ -207,6 +209,43 @@ describe('an import', () => {
     const closedAt = performance.now()
     await waitUntil(() => countTimers() <= before, 'no timer that holds up the end')
     assert.ok(performance.now() - closedAt < defaultTimeouts.requestTimeoutMs / 2)
+  })
+
+  it('ends with its connection, even while its token is looked up', async () => {
+    const store = await sqlite.open(await sqlite.newUrl())
+    const gate = Promise.withResolvers<void>()
+    const findToken: typeof store.findToken = (hash) =>
+      gate.promise.then(() => store.findToken(hash))
+    const service = await startService('sqlite::memory:', {
+      store: { ...store, findToken },
+      env: { LOG_LEVEL: 'debug' },
+    })
+    const { token } = await issueToken(store, { name: 'test', scopes, lifetimeMs: undefined })
+    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/x-ndjson' }
+    const request = toBytes({
+      method: 'POST',
+      path: '/plants.ndjson',
+      headers,
+      body: toLines(0, 1),
+    })
+    const before = countTimers()
+    for (const [index, end] of [request.length, request.length - 5].entries()) {
+      const socket = openSocket(service.url)
+      socket.write(request.subarray(0, end))
+      await waitUntil(() => socket.bytesWritten === end, 'the request')
+      // The answer on another connection shows that the service has read what was sent before.
+      await service.call({ path: '/healthz' })
+      socket.resetAndDestroy()
+      const countLost = () => service.log.filter((line) => line.includes('broken off')).length
+      await waitUntil(() => countLost() === index + 1, 'the end of the connection')
+    }
+    gate.resolve()
+    const inFlight = /_in_flight{operation="importPlantsAsNdjson"} 0/
+    await waitUntil(
+      async () => inFlight.test((await service.call({ path: '/metrics' })).body),
+      'no import in flight',
+    )
+    await waitUntil(() => countTimers() <= before, 'no timer of an import')
   })
 
   it('is cut when its sender is too slow, and keeps what came before', async () => {
