@@ -125,7 +125,8 @@ interface HostParts {
 
 /** Whether a host is this service: an address, `localhost` or a name of this machine. */
 export function buildOwnHosts(parts: HostParts): (host: string) => boolean {
-  const ownNames = new Set(['localhost', parts.host, hostname(), `${hostname()}.local`])
+  const names = ['localhost', parts.host, hostname(), `${hostname()}.local`]
+  const ownNames = new Set(names.map((name) => name.toLowerCase()))
   if (parts.publicUrl !== undefined) ownNames.add(new URL(parts.publicUrl).hostname)
   return (host) => {
     const name = toName(host)

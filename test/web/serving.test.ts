@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { gunzipSync } from 'node:zlib'
+import { buildOwnHosts } from '../../src/http/protocol.ts'
 import { buildAssets } from '../../web/assets.ts'
 import { joinModules } from '../../web/join.ts'
 import { browserMissing, startBrowser } from '../support/browser.ts'
@@ -120,6 +121,12 @@ describe('a foreign Host', () => {
       }
     })
   }
+
+  it('is not the name of this machine, in whatever case that is set', () => {
+    const isOwn = buildOwnHosts({ host: 'Greenhouse', publicUrl: undefined })
+    assert.equal(isOwn('greenhouse:3000'), true)
+    assert.equal(isOwn('house:3000'), false)
+  })
 
   it('is refused when a real browser is led here', { skip: browserMissing }, async () => {
     const started = await startBrowser()
