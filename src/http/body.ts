@@ -5,7 +5,6 @@ import { Failure, overloaded } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
 import {
   awaitsContinue,
-  bodyEndedEarly,
   discardRest,
   hasNoBody,
   isTooFine,
@@ -162,7 +161,7 @@ function readBody<Value>(
         if (held.length > largeBytes) inTurn(toTokenKey(headers), waitToJudge).then(end)
         else end()
       },
-      onLost: () => fail(bodyEndedEarly()),
+      onLost: fail,
     })
   })
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { before, describe, it } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { errorNumbers, toStatus } from '../../src/contract/errors.ts'
@@ -12,7 +13,7 @@ import { sqlite } from '../support/engines.ts'
 import { parseMetrics } from '../support/metrics.ts'
 import { json, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
-import { exchange, toBytes } from '../support/wire.ts'
+import { exchange, openSocket, toBytes } from '../support/wire.ts'
 import { sendHostile } from './hostile-traffic.ts'
 
 const memory = 'sqlite::memory:'
@@ -90,6 +91,29 @@ describe('the metrics of requests', () => {
     const got = 'plant_store_http_response_size_bytes_bucket{operation="getPlant",le='
     assert.equal(count(`${got}"16384"}`) - count(`${got}"4096"}`), 1)
     assert.ok(count(`plant_store_http_request_duration_seconds_sum${created}`) > 0)
+  })
+
+  it('count broken bytes once, and a broken body under its operation', async () => {
+    const earlier = await scrape(service)
+    for (const head of [
+      '',
+      toBytes({
+        method: 'POST',
+        path: '/plants',
+        headers: { ...json, 'Transfer-Encoding': 'chunked' },
+      }),
+    ]) {
+      const socket = openSocket(service.url)
+      socket.write(Buffer.concat([Buffer.from(head), Buffer.from('ZZ\r\n')]))
+      await once(socket, 'data')
+      socket.end('ZZ\r\n'.repeat(3))
+      await once(socket, 'close')
+    }
+    const now = await scrape(service)
+    for (const operation of ['none', 'createPlant']) {
+      const refused = requests(operation, 400, 40000)
+      assert.equal((now.get(refused) ?? 0) - (earlier.get(refused) ?? 0), 1, operation)
+    }
   })
 
   it('count a streamed answer once, with its size', async () => {

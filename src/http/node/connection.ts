@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { nextTick } from 'node:process'
+import type { Failure } from '../../contract/errors.ts'
 
 /** How many requests may wait for the one before them: on one connection, and on all. */
 export const maxWaitingOnConnection = 1_000
@@ -126,25 +127,41 @@ export function afterRequests(socket: ClientSocket, run: () => void): void {
 
 /**
  * Answers malformed bytes and closes the connection. They came after the last request, which is
- * answered first, or in its body: then this is its answer, unless it already has one.
+ * answered first, or in its body. Then the request answers for itself if it is reading its body;
+ * otherwise this is its answer, unless it already has one.
  */
-export function refuse(socket: ClientSocket, timeoutMs: number, answer: string): void {
+export function refuse(
+  socket: ClientSocket,
+  failure: Failure,
+  toAnswer: () => string,
+  timeoutMs: number,
+): void {
   const requests = requestsOf(socket)
   if (socket.destroyed || requests.isRefused) return
   requests.isRefused = true
+  const last = lastOf(requests) ?? requests.current
+  if (last !== undefined && isReadingBody(last)) {
+    closeAfter(last)
+    last.req.emit('error', failure)
+    return
+  }
   // Node removes its own listener for a CONNECT; without one, a reset would end the process.
   socket.on('error', () => socket.destroy())
   setTimeout(() => socket.destroy(), timeoutMs).unref()
   const send = () => {
-    if (socket.writable) socket.write(answer)
+    if (socket.writable) socket.write(toAnswer())
     close(socket)
   }
-  const last = lastOf(requests) ?? requests.current
   if (last === undefined || last.req.complete) afterRequests(socket, send)
   // It has its answer, which may have to wait for those before it.
   else if (last.headersSent) afterRequests(socket, () => close(socket))
   else if (last.socket === null) last.once('socket', send)
   else send()
+}
+
+/** Whether a request waits for its body. Only then does it listen for errors. */
+function isReadingBody({ headersSent, req }: ServerResponse): boolean {
+  return !headersSent && !req.complete && req.listenerCount('error') > 0
 }
 
 /** Ends our side of a connection, and cuts it if the client does not end the other. */

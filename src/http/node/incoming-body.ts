@@ -15,12 +15,17 @@ type Incoming = IncomingMessage & {
 export interface BodyListener {
   onChunk(chunk: Buffer): void
   onEnd(): void
-  /** The connection ended before the body did. */
-  onLost(): void
+  /** The body is malformed, or its connection ended before it did. */
+  onLost(failure: Failure): void
 }
 
 export function bodyEndedEarly(): Failure {
   return new Failure(40000, 'The connection ended before the body did.')
+}
+
+/** Listens for the loss of a body: its bytes are malformed or too slow, or the connection ended. */
+export function onLostBody(request: IncomingMessage, onLost: (failure: Failure) => void): void {
+  request.on('error', (error) => onLost(error instanceof Failure ? error : bodyEndedEarly()))
 }
 
 /** Whether the client waits for `100 Continue` before it sends the body. */
@@ -87,7 +92,7 @@ export function beginReading(request: Incoming): void {
 /** Passes on the chunks of a body, paced together with all other bodies. */
 export function listenToBody(request: Incoming, { onChunk, onEnd, onLost }: BodyListener): void {
   let count = 0
-  request.on('error', onLost)
+  onLostBody(request, onLost)
   beginReading(request)
   const early: Buffer[] = []
   while (request.readableLength > 0) early.push(request.read())

@@ -9,6 +9,7 @@ import {
   discardRest,
   hasNoBody,
   isTooFine,
+  onLostBody,
   tooManyChunks,
 } from './incoming-body.ts'
 
@@ -29,8 +30,8 @@ const maxHeldBytes = 64 * 1024
 /** How often the token of the request is checked. */
 const tokenCheckMs = 50
 
-/** Ends the body that is being received on a connection, if its bytes are malformed. */
-const bodies = new WeakMap<Socket, (failure: Failure) => void>()
+/** The connections on which such a body is being received. */
+const receiving = new WeakSet<Socket>()
 
 /**
  * Opens the body of a request. It has time limits of its own, and is released with the response:
@@ -96,7 +97,7 @@ export function openLongBody(
   const watch = setInterval(() => Promise.try(verifyToken).catch(end), tokenCheckMs)
   if (ending === undefined) {
     let count = 0
-    bodies.set(socket, finish)
+    receiving.add(socket)
     beginReading(request)
     request.on('data', (chunk: Buffer) => {
       if (ending !== undefined) return
@@ -108,10 +109,10 @@ export function openLongBody(
       wake()
     })
     request.on('end', () => {
-      bodies.delete(socket)
+      receiving.delete(socket)
       finish('whole')
     })
-    request.on('error', () => finish(bodyEndedEarly()))
+    onLostBody(request, finish)
   }
   response.once('close', () => {
     clearTimeout(deadline)
@@ -123,7 +124,7 @@ export function openLongBody(
     const cut = setTimeout(() => socket.destroy(), timeouts.requestTimeoutMs)
     const forget = () => {
       clearTimeout(cut)
-      bodies.delete(socket)
+      receiving.delete(socket)
       socket.off('close', forget)
     }
     request.once('close', forget)
@@ -133,16 +134,9 @@ export function openLongBody(
   return { chunks: read(), signal, received: () => bytes, end }
 }
 
-/** Fails the body that is being received on a connection. Returns whether there is one. */
-export function breakLongBody(socket: Socket, failure: Failure): boolean {
-  const fail = bodies.get(socket)
-  fail?.(failure)
-  return fail !== undefined
-}
-
 /** Whether a body with time limits of its own is being received. */
 export function hasLongBody(socket: Socket): boolean {
-  return bodies.has(socket)
+  return receiving.has(socket)
 }
 
 function tooSlow({ requestTimeoutMs }: Timeouts): Failure {

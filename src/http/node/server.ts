@@ -3,7 +3,6 @@ import type { Socket } from 'node:net'
 import { Failure } from '../../contract/errors.ts'
 import { limits, type Timeouts } from '../../contract/limits.ts'
 import {
-  afterRequests,
   answerHalfClosed,
   breakOff,
   buildConnections,
@@ -13,7 +12,7 @@ import {
 } from './connection.ts'
 import { drain, type Grace } from './drain.ts'
 import { receiveBody } from './incoming-body.ts'
-import { breakLongBody, hasLongBody } from './long-body.ts'
+import { hasLongBody } from './long-body.ts'
 import { createServer } from './node-http.ts'
 import { mustRead, toTokenKey } from './sending.ts'
 import { buildTurns } from './turns.ts'
@@ -68,13 +67,8 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   })
 
   function refuseBytes(socket: ClientSocket, failure: Failure): void {
-    refuse(socket, timeouts.stallTimeoutMs, handlers.toRefusal(failure, socket))
-  }
-
-  /** An import answers for itself, because its answer says what was stored before. */
-  function refuseRequest(socket: ClientSocket, failure: Failure): void {
-    if (breakLongBody(socket, failure)) afterRequests(socket, () => close(socket))
-    else refuseBytes(socket, failure)
+    const toAnswer = () => handlers.toRefusal(failure, socket)
+    refuse(socket, failure, toAnswer, timeouts.stallTimeoutMs)
   }
 
   // A request after a closing answer is not executed: it could not be answered (RFC 9112, 9.6).
@@ -114,7 +108,7 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     if (error.code === 'ECONNRESET') socket.destroy()
     // Node's time limit on a request does not apply to a long body.
     else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && hasLongBody(socket)) return
-    else refuseRequest(socket, toClientFailure(error, timeouts))
+    else refuseBytes(socket, toClientFailure(error, timeouts))
   })
   // A client that waits for its answer may be silent. One that is idle, or does not read, is cut.
   server.on('timeout', (socket: ClientSocket) => {
