@@ -15,14 +15,15 @@ import { buildCount, countUnsent } from './node/sending.ts'
 
 /** The streams of a process. */
 export interface EventStreams {
-  /** Reserves a stream of the changes after a position. It must be sent, to end the reservation. */
-  reserve(begin: Position, tokenId: string): EventStream
+  /** A stream of the changes after a position. Sending it fails if there are too many. */
+  from(begin: Position): EventStream
   /** Ends every stream, and every new one right after its beginning. */
   endAll(): void
 }
 
 /** A stream that is being sent. */
 interface OpenStream {
+  readonly tokenId: string | undefined
   readonly token: string
   readonly verifyToken: () => unknown
   /** Ends it after a whole event, or cuts it if its client does not read. */
@@ -40,17 +41,15 @@ const comment = Buffer.from(':\n\n')
 
 export function buildEventStreams(reader: JournalReader, timeouts: Timeouts): EventStreams {
   const streams = new Set<OpenStream>()
-  /** The token of each stream that is reserved or open. */
-  const reserved: string[] = []
   let isEnding = false
   let checks: NodeJS.Timeout | undefined
   let comments: NodeJS.Timeout | undefined
 
-  function requireRoom(tokenId: string): void {
+  function requireRoom(tokenId: string | undefined): void {
     const { eventStreams, eventStreamsOfToken } = limits
-    if (reserved.length >= eventStreams) throw tooManyStreams('The service', eventStreams)
-    const own = reserved.filter((id) => id === tokenId).length
-    if (own >= eventStreamsOfToken) throw tooManyStreams('This token', eventStreamsOfToken)
+    if (streams.size >= eventStreams) throw tooManyStreams('The service', eventStreams)
+    const own = [...streams].filter((stream) => stream.tokenId === tokenId)
+    if (own.length >= eventStreamsOfToken) throw tooManyStreams('This token', eventStreamsOfToken)
   }
 
   function check(): void {
@@ -88,6 +87,7 @@ export function buildEventStreams(reader: JournalReader, timeouts: Timeouts): Ev
     verifyToken: () => unknown,
   ): Promise<void> {
     const { request, response } = exchange
+    if (!isEnding) requireRoom(exchange.tokenId)
     // Node's time limit is shorter than ours, and starts again with every write.
     request.socket.setTimeout(0)
     const writtenBefore = request.socket.bytesWritten
@@ -147,12 +147,16 @@ export function buildEventStreams(reader: JournalReader, timeouts: Timeouts): Ev
     await closed
   }
 
-  function openStream({ request, response }: Exchange, verifyToken: () => unknown): OpenStream {
+  function openStream(
+    { request, response, tokenId }: Exchange,
+    verifyToken: () => unknown,
+  ): OpenStream {
     let unsent = 0
     let idleMs = 0
     const count = buildCount(response, request.socket)
     const isWaiting = () => response.writableLength > 0
     return {
+      tokenId,
       token: request.headers.authorization ?? '',
       verifyToken,
       end: () => void (isWaiting() ? response.destroy() : response.end()),
@@ -172,14 +176,7 @@ export function buildEventStreams(reader: JournalReader, timeouts: Timeouts): Ev
   }
 
   return {
-    reserve(begin, tokenId) {
-      if (!isEnding) requireRoom(tokenId)
-      reserved.push(tokenId)
-      return {
-        sendTo: (...call) =>
-          sendFrom(begin, ...call).finally(() => reserved.splice(reserved.indexOf(tokenId), 1)),
-      }
-    },
+    from: (begin) => ({ sendTo: (...call) => sendFrom(begin, ...call) }),
     endAll() {
       isEnding = true
       for (const stream of streams) stream.end()

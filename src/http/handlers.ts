@@ -250,7 +250,7 @@ function buildEventHandlers(
       })
       if (mediaType === eventStreamType) {
         const { begin } = await inTurn(tokenId, () => read(toStart(parameters), 1))
-        return { status: 200, headers: headers(begin), body: streams.reserve(begin, tokenId) }
+        return { status: 200, headers: headers(begin), body: streams.from(begin) }
       }
       const { events, end } = await inTurn(tokenId, () => read(parameters.position, limit))
       const body = {
