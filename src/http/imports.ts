@@ -7,6 +7,7 @@ import type { BatchBounds } from '../transfer/batches.ts'
 import { toOnConflict } from '../transfer/outcome.ts'
 import type { FileUpload } from './file-upload.ts'
 import type { ImportRequest } from './import-file.ts'
+import { buildTokenTurns } from './token-turns.ts'
 
 /** The entries of a batch. Another request waits for one batch at most, so it is small then. */
 const batchEntries = 500
@@ -15,6 +16,8 @@ const batchEntriesBesideOthers = 16
 const recentMs = 100
 /** How many batches the store gets at a time, over all imports. */
 const maxPuts = 2
+/** The imports of all tokens share one queue. */
+const allImports = ''
 /** The pause between two checks whether the queue of the store has room. */
 const fullPauseMs = 5
 
@@ -33,7 +36,7 @@ export function buildImports(
 ): Imports {
   /** The running imports, and the token of each. */
   const running = new Map<FileUpload, string>()
-  const whenFree = buildGate(maxPuts)
+  const whenFree = buildTokenTurns({ atOnce: maxPuts })
   const bounds: BatchBounds = {
     get entries() {
       return hasOtherRequests() ? batchEntriesBesideOthers : batchEntries
@@ -103,7 +106,7 @@ export function buildImports(
       try {
         const { importFile } = await import('./import-file.ts')
         const putOwn = (plants: readonly NewPlant[]) =>
-          whenFree(() => put(plants, request, upload.signal))
+          whenFree(allImports, () => put(plants, request, upload.signal))
         return await importFile({ ...request, upload, bounds, put: putOwn })
       } finally {
         running.delete(upload)
@@ -127,26 +130,4 @@ function tooSlow(requestTimeoutMs: number): Failure {
 function tooManyImports(who: string, count: number): Failure {
   const message = `${who} runs ${count} imports already. Try again when one has ended.`
   return new Failure(50300, message, { reason: 'imports' })
-}
-
-/** Runs a task as soon as there is room for it, in the order of arrival. */
-type Gate = <Value>(task: () => Promise<Value>) => Promise<Value>
-
-/** Builds a gate that has room for a few tasks at a time. */
-function buildGate(max: number): Gate {
-  const waiting: (() => void)[] = []
-  let running = 0
-
-  return async (task) => {
-    if (running < max) running++
-    else await new Promise<void>((resolve) => waiting.push(resolve))
-    try {
-      return await task()
-    } finally {
-      // The slot passes to the next task, so that none that comes later can take it.
-      const next = waiting.shift()
-      if (next === undefined) running--
-      else next()
-    }
-  }
 }
