@@ -12,27 +12,25 @@ interface Window {
   used: number
 }
 
-/** Beyond this many windows, those that have ended are removed, at most once a second. */
-const maxWindows = 10_000
-const sweepMs = 1_000
-
 /** Counts by token, in this process. A window begins with the first request in it. */
 export function buildTokenCount(windowMs: number) {
+  /** In the order in which they end, since all are equally long. */
   const windows = new Map<string, Window>()
-  let sweptAt = 0
 
   function findWindow(tokenId: string, now: number): Window {
     const current = windows.get(tokenId)
     if (current !== undefined && now < current.endsAt) return current
-    if (windows.size >= maxWindows && now >= sweptAt + sweepMs) forgetEnded(now)
+    forgetEnded(now)
     const next = { endsAt: now + windowMs, used: 0 }
     windows.set(tokenId, next)
     return next
   }
 
   function forgetEnded(now: number): void {
-    sweptAt = now
-    for (const [tokenId, { endsAt }] of windows) if (endsAt <= now) windows.delete(tokenId)
+    for (const [tokenId, { endsAt }] of windows) {
+      if (endsAt > now) return
+      windows.delete(tokenId)
+    }
   }
 
   /** Counts one more for this token. Returns how many there are, and when the window ends. */
