@@ -58,24 +58,15 @@ const entityTags = 'the ETag of a plant, a list of them, or *'
 
 /** How each parameter is read, and the values that it may have. */
 const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string } } = {
-  limit: {
-    read: (text) => toLimit(text, pageLimits.max),
-    expected: `a number from 1 to ${pageLimits.max}`,
-  },
-  exportLimit: {
-    read: (text) => toLimit(text, parameters.exportLimit.schema.maximum),
-    expected: `a number from 1 to ${parameters.exportLimit.schema.maximum}`,
-  },
+  limit: buildLimit(pageLimits.max),
+  exportLimit: buildLimit(parameters.exportLimit.schema.maximum),
   'on-conflict': {
     read: (text) => conflictRules.find((rule) => rule === text),
     expected: 'fail, skip or replace',
   },
   delimiter: { read: toDelimiter, expected: 'comma, semicolon or tab' },
   spreadsheet: { read: toBoolean, expected: 'true or false' },
-  eventLimit: {
-    read: (text) => toLimit(text, pageLimits.max),
-    expected: `a number from 1 to ${pageLimits.max}`,
-  },
+  eventLimit: buildLimit(pageLimits.max),
   position: { read: readPosition, expected: expectedPosition },
   // Pages ignore it; streams check it.
   'Last-Event-ID': { read: (text) => text, expected: expectedPosition },
@@ -161,9 +152,10 @@ function decode(text: string): string | undefined {
   }
 }
 
-function toLimit(text: string, max: number): number | undefined {
-  const limit = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0
-  return limit >= 1 && limit <= max ? limit : undefined
+function buildLimit(max: number) {
+  const read = (text: string) =>
+    /^[1-9]\d{0,9}$/.test(text) && Number(text) <= max ? Number(text) : undefined
+  return { read, expected: `a number from 1 to ${max}` }
 }
 
 function toDelimiter(text: string): string | undefined {
