@@ -4,9 +4,8 @@ import { limits } from '../../contract/limits.ts'
 import { breakOff } from './connection.ts'
 import { STATUS_CODES } from './node-http.ts'
 
-/** A text longer than `wholeLength` is sent in pieces, because Node copies what it is given. */
-const pieceLength = 64 * 1024
-const wholeLength = 1024 * 1024
+/** A longer text is sent as bytes: Node would join it with the head, and hold both in memory. */
+const largeLength = 64 * 1024
 
 /** Node's own: the head of an answer, and the time that it announces for idle connections. */
 type OwnHead = ServerResponse & { _header: string; readonly _keepAliveTimeout: number }
@@ -26,8 +25,7 @@ export function sendWhole(
   else response.writeHead(status, fields)
   // ASCII is the same in both, and Latin-1 is written faster.
   const encoding = body.length === bytes ? 'latin1' : 'utf8'
-  if (body.length > wholeLength) writeOn(response, body, encoding, 0)
-  else response.end(body, encoding)
+  response.end(body.length > largeLength ? Buffer.from(body, encoding) : body, encoding)
   const { socket } = response
   if (socket && socket.writableLength > 0) buildCount(response, socket)(bytes)
 }
@@ -57,25 +55,6 @@ function toDate(): string {
     date = new Date(second * 1000).toUTCString()
   }
   return date
-}
-
-function writeOn(
-  response: ServerResponse,
-  text: string,
-  encoding: BufferEncoding,
-  start: number,
-): void {
-  for (let at = start; at < text.length; ) {
-    // Surrogate pairs stay together.
-    const isSplit = (text.charCodeAt(at + pieceLength - 1) & 0xfc00) === 0xd800
-    const end = at + pieceLength - (isSplit ? 1 : 0)
-    const mayGoOn = response.write(text.slice(at, end), encoding)
-    at = end
-    if (mayGoOn) continue
-    response.once('drain', () => writeOn(response, text, encoding, end))
-    return
-  }
-  response.end()
 }
 
 /** Beyond the bound, a token may still have this much, so that one slow client does not stop it. */
