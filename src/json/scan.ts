@@ -141,24 +141,7 @@ function findRepeated(names: readonly string[]): number {
 /** The value of a string between its start and its end. */
 export function readString(text: string, start: number, end: number): string {
   const content = text.slice(start + 1, end - 1)
-  if (!content.includes('\\')) return content
-  return content.length <= maxShort ? replaceEscapes(content) : JSON.parse(text.slice(start, end))
-}
-
-/** Below about this length, calling `JSON.parse` costs more than it saves. */
-const maxShort = 64
-
-function replaceEscapes(content: string): string {
-  let value = ''
-  let from = 0
-  for (let at = content.indexOf('\\'); at !== -1; at = content.indexOf('\\', from)) {
-    const unit = content.charCodeAt(at + 1)
-    const end = unit === smallU ? at + 6 : at + 2
-    const unescaped = escapes.get(unit) ?? Number.parseInt(content.slice(at + 2, end), 16)
-    value += content.slice(from, at) + String.fromCharCode(unescaped)
-    from = end
-  }
-  return value + content.slice(from)
+  return content.includes('\\') ? JSON.parse(text.slice(start, end)) : content
 }
 
 function skipString(text: string, start: number): number {
@@ -180,13 +163,7 @@ function skipEscape(text: string, start: number): number {
   throw expected(text, escaped, 'one of "\\/bfnrtu after a backslash')
 }
 
-/** The code unit that each character after a backslash stands for. */
-const escapes = new Map(
-  Array.from('"\\/bfnrt', (character) => [
-    character.charCodeAt(0),
-    JSON.parse(`"\\${character}"`).charCodeAt(0) as number,
-  ]),
-)
+const escapes = new Set(Array.from('"\\/bfnrt', (character) => character.charCodeAt(0)))
 
 function skipHexDigits(text: string, start: number): number {
   const end = start + 4
