@@ -2,10 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import { delimiterNames, delimiters } from '../contract/formats.ts'
 import {
-  type ConflictRule,
   conflictRules,
   latest,
-  type Order,
   orders,
   type ParameterName,
   pageLimits,
@@ -24,27 +22,6 @@ import { butNot } from '../contract/wrong-value.ts'
 import { toCursor } from '../journal/position.ts'
 import type { Position } from '../store/store.ts'
 
-/** The parameters of a request, checked. One that was not sent is undefined. */
-export interface RequestParameters {
-  limit: number | undefined
-  exportLimit: number | undefined
-  'on-conflict': ConflictRule | undefined
-  /** The character itself. */
-  delimiter: string | undefined
-  spreadsheet: boolean | undefined
-  eventLimit: number | undefined
-  position: Position | typeof latest | undefined
-  'Last-Event-ID': string | undefined
-  after: bigint | undefined
-  tag: string | undefined
-  name: string | undefined
-  order: Order | undefined
-  'If-Match': States | undefined
-  createIfMatch: States | undefined
-  'If-None-Match': States | undefined
-  'Idempotency-Key': string | undefined
-}
-
 /** A position, or the word for the present end of the journal. */
 export function readPosition(text: string): Position | typeof latest | undefined {
   return text === latest || toCursor(text) !== undefined ? text : undefined
@@ -52,12 +29,16 @@ export function readPosition(text: string): Position | typeof latest | undefined
 
 export const expectedPosition = `a position of the journal, or ${latest}`
 
-type Reader<Name extends ParameterName> = (text: string) => RequestParameters[Name] | undefined
+/** Reads the text of a parameter; undefined for a value that is not allowed. */
+interface Reader<Value> {
+  readonly read: (text: string) => Value | undefined
+  readonly expected: string
+}
 
 const entityTags = 'the ETag of a plant, a list of them, or *'
 
 /** How each parameter is read, and the values that it may have. */
-const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string } } = {
+const readers = {
   limit: buildLimit(pageLimits.max),
   exportLimit: buildLimit(parameters.exportLimit.schema.maximum),
   'on-conflict': {
@@ -81,6 +62,11 @@ const readers: { [Name in ParameterName]: { read: Reader<Name>; expected: string
   createIfMatch: { read: (text) => toStates(text, 'strong'), expected: entityTags },
   'If-None-Match': { read: (text) => toStates(text, 'weak'), expected: entityTags },
   'Idempotency-Key': { read: toKey, expected: '1 to 255 visible ASCII characters' },
+} satisfies Record<ParameterName, Reader<unknown>>
+
+/** The parameters of a request, checked. One that was not sent is undefined. */
+export type RequestParameters = {
+  readonly [Name in ParameterName]: ReturnType<(typeof readers)[Name]['read']> | undefined
 }
 
 /** Builds the reader of the parameters that an operation knows; others are ignored. */
@@ -152,7 +138,7 @@ function decode(text: string): string | undefined {
   }
 }
 
-function buildLimit(max: number) {
+function buildLimit(max: number): Reader<number> {
   const read = (text: string) =>
     /^[1-9]\d{0,9}$/.test(text) && Number(text) <= max ? Number(text) : undefined
   return { read, expected: `a number from 1 to ${max}` }
