@@ -31,8 +31,17 @@ interface PageParts {
 export function buildPages(parts: PageParts): Entry[] {
   const { store, state } = parts
   const findDocument = buildDocuments(parts)
-  const webFiles = buildWebFiles()
   const healthy: Health = { status: 'ok' }
+  let assets: ReadonlyMap<string, Asset> | undefined
+
+  async function sendAsset(exchange: Exchange, name: string, headers: Headers): Promise<void> {
+    const { loadAssets } = await import('../../web/assets.ts')
+    // They are built at the first request. If that fails, the next request tries again.
+    assets ??= loadAssets()
+    const asset = assets.get(name)
+    if (asset === undefined) throw nothingAt(exchange.url)
+    sendFile(exchange, asset, headers)
+  }
 
   const answers: Record<PageName, (exchange: Exchange, name: string) => void | Promise<void>> = {
     getHealth(exchange) {
@@ -51,9 +60,9 @@ export function buildPages(parts: PageParts): Entry[] {
       sendFile(exchange, await findDocument(toHost(exchange.request)), documentHeaders)
     },
 
-    getPage: (exchange) => webFiles.sendPage(exchange, 'page'),
-    getDocs: (exchange) => webFiles.sendPage(exchange, 'reference'),
-    getAsset: (exchange, name) => webFiles.sendAsset(exchange, name),
+    getPage: (exchange) => sendAsset(exchange, 'page.html', pageHeaders),
+    getDocs: (exchange) => sendAsset(exchange, 'reference.html', pageHeaders),
+    getAsset: (exchange, name) => sendAsset(exchange, `assets/${name}`, assetHeaders),
   }
 
   return (Object.keys(answers) as PageName[]).map((name) => ({
@@ -128,27 +137,6 @@ const pageHeaders: Headers = {
 const documentHeaders: Headers = { 'Cache-Control': cachePolicies.page }
 const assetHeaders: Headers = { 'Cache-Control': cachePolicies.asset }
 
-/** Answers with files for browsers, which are built when the first one is requested. */
-function buildWebFiles() {
-  const findAssets = atFirstUse(async () => {
-    const { loadAssets } = await import('../../web/assets.ts')
-    return loadAssets()
-  })
-  const find = async (name: string) => (await findAssets()).get(name)
-
-  return {
-    async sendPage(exchange: Exchange, page: 'page' | 'reference'): Promise<void> {
-      sendFile(exchange, (await find(`${page}.html`)) as Asset, pageHeaders)
-    },
-
-    async sendAsset(exchange: Exchange, name: string): Promise<void> {
-      const asset = await find(`assets/${name}`)
-      if (asset === undefined) throw nothingAt(exchange.url)
-      sendFile(exchange, asset, assetHeaders)
-    },
-  }
-}
-
 function sendFile(exchange: Exchange, asset: Asset, headers: Headers): void {
   const { 'accept-encoding': accepted, 'if-none-match': known } = exchange.request.headers
   const isGzip = takesGzip(accepted)
@@ -162,19 +150,4 @@ function sendFile(exchange: Exchange, asset: Asset, headers: Headers): void {
   }
   const own = { ...headers, ...cached, ...(isGzip && { 'Content-Encoding': 'gzip' }) }
   send(exchange, 200, own, isGzip ? asset.gzipped : asset.bytes, asset.contentType)
-}
-
-/**
- * Builds something when it is first needed, and keeps it. A failure, such as too many open files,
- * is not kept: the next request tries again.
- */
-function atFirstUse<Built>(build: () => Promise<Built>): () => Promise<Built> {
-  let built: Promise<Built> | undefined
-  return () => {
-    built ??= build().catch((error: unknown) => {
-      built = undefined
-      throw error
-    })
-    return built
-  }
 }
