@@ -45,14 +45,6 @@ export interface RequestListeners {
 export function buildConnections({ onRequest, onPipelined, onOverflow }: RequestListeners) {
   let waitingOnAll = 0
 
-  function receive(request: IncomingMessage, response: ServerResponse): void {
-    const requests = requestsOf(request.socket)
-    if (lastOf(requests) === undefined) {
-      requests.current = response
-      onRequest(response)
-    } else wait(request.socket, requests, response)
-  }
-
   // One at a time, so that a pipelined request sees the effects of the one before it, and a client
   // that does not read has one answer in memory, not many.
   function wait(socket: ClientSocket, requests: Requests, response: ServerResponse): void {
@@ -94,7 +86,13 @@ export function buildConnections({ onRequest, onPipelined, onOverflow }: Request
     })
   }
 
-  return { receive }
+  return ({ socket }: IncomingMessage, response: ServerResponse): void => {
+    const requests = requestsOf(socket)
+    if (lastOf(requests) === undefined) {
+      requests.current = response
+      onRequest(response)
+    } else wait(socket, requests, response)
+  }
 }
 
 function requestsOf(socket: ClientSocket): Requests {

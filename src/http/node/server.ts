@@ -76,22 +76,22 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     if (response.req.socket.writable) handlers.onRequest(response.req, response)
   }
 
-  const turns = buildTurns(server, handlers.toKey, begin)
-  const connections = buildConnections({
+  const addToQueue = buildTurns(server, handlers.toKey, begin)
+  const passOn = buildConnections({
     // A write has a body, which Node passes on right after the request, and its answer comes with
     // those of its batch: it is cheap to begin, and expensive to hold back.
     onRequest(response) {
       const { method, headers } = response.req
       const isRead = method === 'GET' || method === 'HEAD'
-      if (isRead || mustRead(toTokenKey(headers))) turns.add(response)
+      if (isRead || mustRead(toTokenKey(headers))) addToQueue(response)
       else begin(response)
     },
-    onPipelined: turns.add,
+    onPipelined: addToQueue,
     onOverflow: (socket) => refuseBytes(socket, tooManyWaiting()),
   })
   const receive = (request: IncomingMessage, response: ServerResponse) => {
     receiveBody(request)
-    connections.receive(request, response)
+    passOn(request, response)
   }
   server.on('request', receive)
   // Node would answer these two itself, without a body.

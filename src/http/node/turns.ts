@@ -15,19 +15,15 @@ const acceptedInARow = 8
 const heldMs = 10
 
 /**
- * The queue of the requests that are ready to be run, by key: one of each key in turn. Node accepts
- * one connection in a turn of the event loop, so a turn must be short, or new ones would starve.
+ * Builds the queue of the requests that are ready to be run, by the key of `toKey`: one of each key
+ * in turn, those without a key first. Node accepts one connection in a turn of the event loop, so a
+ * turn must be short, or new ones would starve. Returns the function that adds a request.
  */
-export interface Turns {
-  add(response: ServerResponse): void
-}
-
-/** Builds the queue. Requests take turns by the key of `toKey`. Those without a key come first. */
 export function buildTurns(
   server: Server,
   toKey: (request: IncomingMessage) => string | undefined,
   begin: (response: ServerResponse) => void,
-): Turns {
+): (response: ServerResponse) => void {
   const queues = new Map<string, ServerResponse[]>()
   const health: ServerResponse[] = []
   let isScheduled = false
@@ -93,13 +89,11 @@ export function buildTurns(
     return undefined
   }
 
-  return {
-    add(response) {
-      const key = toKey(response.req)
-      const responses = key === undefined ? health : queues.get(key)
-      if (responses !== undefined) responses.push(response)
-      else if (key !== undefined) queues.set(key, [response])
-      schedule()
-    },
+  return (response) => {
+    const key = toKey(response.req)
+    const responses = key === undefined ? health : queues.get(key)
+    if (responses !== undefined) responses.push(response)
+    else if (key !== undefined) queues.set(key, [response])
+    schedule()
   }
 }
