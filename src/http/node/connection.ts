@@ -28,7 +28,6 @@ interface Requests {
   current: ServerResponse | undefined
   /** Responses to the requests that wait for those before them. */
   waiting: ServerResponse[]
-  isPauseScheduled: boolean
   isRefused: boolean
 }
 
@@ -58,7 +57,11 @@ export function buildConnections({ onRequest, onPipelined, onOverflow }: Request
     requests.waiting.push(response)
     waitingOnAll++
     if (requests.waiting.length === 1) requests.current?.once('close', () => next(socket, requests))
-    schedulePause(socket, requests)
+    // While requests wait, no more are read: a client that sends without reading stalls, and is
+    // dropped. Node resumes reading after each request, in a tick of its own; this comes after it.
+    nextTick(nextTick, () => {
+      if (requests.waiting.length > 0) socket.pause()
+    })
   }
 
   function next(socket: ClientSocket, requests: Requests): void {
@@ -75,17 +78,6 @@ export function buildConnections({ onRequest, onPipelined, onOverflow }: Request
     onPipelined(response)
   }
 
-  // While requests wait, no more are read: a client that sends without reading stalls, and is
-  // dropped. Node resumes reading after each request, in a tick of its own; this comes after it.
-  function schedulePause(socket: Socket, requests: Requests): void {
-    if (requests.isPauseScheduled) return
-    requests.isPauseScheduled = true
-    nextTick(nextTick, () => {
-      requests.isPauseScheduled = false
-      if (requests.waiting.length > 0) socket.pause()
-    })
-  }
-
   return ({ socket }: IncomingMessage, response: ServerResponse): void => {
     const requests = requestsOf(socket)
     if (lastOf(requests) === undefined) {
@@ -96,7 +88,7 @@ export function buildConnections({ onRequest, onPipelined, onOverflow }: Request
 }
 
 function requestsOf(socket: ClientSocket): Requests {
-  socket[state] ??= { current: undefined, waiting: [], isPauseScheduled: false, isRefused: false }
+  socket[state] ??= { current: undefined, waiting: [], isRefused: false }
   return socket[state]
 }
 

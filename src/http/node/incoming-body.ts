@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { Failure } from '../../contract/errors.ts'
 import { limits } from '../../contract/limits.ts'
 import { afterRequests, close } from './connection.ts'
@@ -149,38 +150,35 @@ const freeChunks = 16
 /** How many such chunks are read in one turn of the event loop, over all connections. */
 const chunksPerTurn = 8
 
-interface Source {
-  resume(): void
-}
-
 /** How many such chunks this turn has read. */
 let chunks = 0
-const paused = new Set<Source>()
+/** The connections whose bodies wait for a later turn. */
+const paused = new Set<Socket>()
 
 /**
  * Returns whether to read on after a chunk, the `count`-th of its body. Otherwise the caller pauses
- * the source, which is resumed in a later turn. libuv would read up to 2 MiB from each connection
+ * the connection, which is resumed in a later turn. libuv would read up to 2 MiB from each one
  * before any other request gets its turn.
  */
-function mayReadOn(source: Source, chunk: Buffer, count: number): boolean {
+function mayReadOn(socket: Socket, chunk: Buffer, count: number): boolean {
   if (chunk.length < largeChunkBytes && count <= freeChunks) return true
   if (chunks === 0) setImmediate(beginTurn)
   chunks++
   if (chunks <= chunksPerTurn) return true
-  paused.add(source)
+  paused.add(socket)
   return false
 }
 
-/** Stops pacing a source whose body is complete: from then on, others pause and resume it. */
-function endPace(source: Source): void {
-  paused.delete(source)
+/** Stops pacing a connection whose body is complete: from then on, others pause and resume it. */
+function endPace(socket: Socket): void {
+  paused.delete(socket)
 }
 
 function beginTurn(): void {
   const resumed = paused.values().take(chunksPerTurn).toArray()
-  for (const source of resumed) {
-    paused.delete(source)
-    source.resume()
+  for (const socket of resumed) {
+    paused.delete(socket)
+    socket.resume()
   }
   // They count before their bytes come, so that others leave room for them.
   chunks = resumed.length
