@@ -28,7 +28,7 @@ export interface Imports {
   endAll(failure: Failure): void
 }
 
-/** Builds the imports of a server. `countRequests` counts every request that it has received. */
+/** Builds the imports of a server. `countRequests` counts every request that has begun. */
 export function buildImports(
   store: Store,
   countRequests: () => number,

@@ -60,7 +60,8 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   const { countersOf } = metrics
   const unrouted = countersOf()
   const log = openRequestLog(parts)
-  const imports = buildImports(store, metrics.countRequests, timeouts)
+  let begun = 0
+  const imports = buildImports(store, () => begun, timeouts)
   const isOwnHost = buildOwnHosts(parts)
   const findForeignHost = buildHostCheck(isOwnHost)
   const streams = buildEventStreams(parts.reader, timeouts)
@@ -85,6 +86,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
     const found = path === undefined ? undefined : findRoute(path, request.method ?? '')
     const counters = found?.entry?.counters ?? unrouted
     counters.begun++
+    begun++
     const exchange = toExchange(request, response, url, counters)
     if (log.hasRequests) log.begin(exchange, found)
     const fault =

@@ -13,7 +13,7 @@ import { buildRequestMetrics, type RequestMetrics } from './requests.ts'
 import { collectJournal, toBoundMetrics, toStoreMetrics } from './store.ts'
 
 /** Counts what the service does, and writes the metrics of a scrape. */
-export interface Metrics extends Pick<RequestMetrics, 'countersOf' | 'countRequests'> {
+export interface Metrics extends Pick<RequestMetrics, 'countersOf'> {
   /** Counts a failure that refuses a request because of a bound. */
   countRefusal(failure: Failure): void
   /** Counts a connection that was refused because too many are open. */
@@ -68,7 +68,6 @@ export function openMetrics(parts: MetricsParts): Metrics {
 
   return {
     countersOf: requests.countersOf,
-    countRequests: requests.countRequests,
     countRefusal({ number, reason = number === 50300 ? 'other' : undefined }) {
       if (reason !== undefined) requests.countRefusal(reason)
     },

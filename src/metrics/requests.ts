@@ -27,8 +27,6 @@ export interface RequestMetrics {
   /** The counters of an operation or page; without a name, of everything else. */
   countersOf(name?: string): Counters
   countRefusal(reason: RefusalReason): void
-  /** How many requests have begun. */
-  countRequests(): number
   collect(): Metric[]
 }
 
@@ -63,11 +61,6 @@ export function buildRequestMetrics(): RequestMetrics {
 
   return {
     countersOf: (name = '') => byName.get(name) ?? unknown,
-    countRequests() {
-      let begun = 0
-      for (const counters of byName.values()) begun += counters.begun
-      return begun
-    },
     countRefusal(reason) {
       refusals.set(reason, (refusals.get(reason) ?? 0) + 1)
     },
