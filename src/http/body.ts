@@ -55,7 +55,7 @@ const tokenPattern = "[\\w!#$%&'*+.^`|~-]+"
 /** A semicolon and the parameter after it, if there is one. */
 const parameterPattern = new RegExp(
   `[ \\t]*;[ \\t]*(?:(${tokenPattern})=(?:(${tokenPattern})|"((?:[^"\\\\]|\\\\.)*)"))?`,
-  'y',
+  'gy',
 )
 
 /** Whether a `Content-Type` is this media type in UTF-8. Other parameters are ignored. */
@@ -66,14 +66,9 @@ export function isMediaType(contentType: string, mediaType: string): boolean {
   if (contentType.slice(start, end).toLowerCase() !== mediaType) return false
   const charsets: string[] = []
   parameterPattern.lastIndex = end
-  for (
-    let match = parameterPattern.exec(contentType);
-    match;
-    match = parameterPattern.exec(contentType)
-  ) {
-    const [, name = '', plain, quoted = ''] = match
+  for (const [text, name = '', plain, quoted = ''] of contentType.matchAll(parameterPattern)) {
     if (name.toLowerCase() === 'charset') charsets.push((plain ?? quoted).toLowerCase())
-    end = parameterPattern.lastIndex
+    end += text.length
   }
   const isWhole = /^[ \t]*$/.test(contentType.slice(end))
   return isWhole && charsets.length <= 1 && charsets.every((charset) => charset === 'utf-8')
