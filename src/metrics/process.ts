@@ -8,19 +8,14 @@ const delayEveryMs = 50
 const delayBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5]
 
 /** Watches this process: its event loop, memory and descriptors. */
-export interface ProcessWatch {
-  collect(): Metric[]
-  close(): void
-}
-
-export function watchProcess(): ProcessWatch {
+export function watchProcess() {
   const delays = buildHistogram(delayBounds)
   const stopWatching = watchEventLoop(delays)
   const startedAt = performance.timeOrigin / 1000
   const maxDescriptors = readMaxDescriptors()
 
   return {
-    collect() {
+    collect(): Metric[] {
       const { user, system } = process.cpuUsage()
       const memory = process.memoryUsage()
       const { active } = performance.eventLoopUtilization()
