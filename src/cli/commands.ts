@@ -96,9 +96,9 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
     .description('print the OpenAPI document')
     .option('--url <address>', 'address of the service, for the document', '/')
     .action(async ({ url }: { url: string }) => {
-      if (!url.startsWith('/')) requireUrl('--url', url)
+      const baseUrl = url.startsWith('/') ? url : requireUrl('--url', url)
       const { printOpenApi } = await import('../contract/openapi.ts')
-      await terminal.print(printOpenApi({ baseUrl: url }))
+      await terminal.print(printOpenApi({ baseUrl }))
     })
 
   program

@@ -62,9 +62,10 @@ async function parse(argv: readonly string[], env: Environment, terminal: Termin
 function explainUsage(command: Command, path: string, terminal: Terminal): void {
   command.exitOverride((error) => {
     if (error.exitCode !== 0 && error.code !== 'commander.help') {
-      // The value of a mistyped flag may be a secret.
+      // What is no name of a command, and the value of a mistyped flag, may be a secret.
       const text = error.message
         .replace(/^error: /, '')
+        .replace(/^(unknown command) '(?![a-z -]{1,19}').*'/s, '$1')
         .replace(/^(unknown option '[^=']*)=.*'/s, "$1'")
       const [first = '', ...rest] = text.split('\n')
       const message = `${first.charAt(0).toUpperCase()}${first.slice(1)}`

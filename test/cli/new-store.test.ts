@@ -99,6 +99,16 @@ describe('plant-store help', () => {
     assert.doesNotMatch(listing.stdout, /memory/)
   })
 
+  for (const path of [['postgres://me:s3cret@db.example/plants'], ['token', 'plst_s3cret']]) {
+    it(`does not repeat what may hold a secret: ${path[0]}`, async () => {
+      for (const args of [path, ['help', ...path]]) {
+        const { exitCode, stderr } = await run(args, { folder })
+        assert.match(stderr, /^Unknown command\. See: .*--help\n$/)
+        assert.equal(exitCode, 64)
+      }
+    })
+  }
+
   for (const path of [['tokens'], ['token', 'made'], ['serve', 'now']]) {
     it(`refuses a command that does not exist: help ${path.join(' ')}`, async () => {
       const { exitCode, stdout, stderr } = await run(['help', ...path], { folder })
@@ -133,4 +143,9 @@ describe('plant-store openapi --url', () => {
       assert.equal(JSON.parse(stdout).servers[0].url, url)
     })
   }
+
+  it('drops a slash at the end, because paths begin with one', async () => {
+    const { stdout } = await run(['openapi', '--url', 'https://plants.example/api/'], { folder })
+    assert.equal(JSON.parse(stdout).servers[0].url, 'https://plants.example/api')
+  })
 })
