@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { createReadStream, existsSync, fstatSync, open, realpathSync, statSync } from 'node:fs'
+import { closeSync, createReadStream, existsSync, fstatSync, open, realpathSync, statSync } from 'node:fs'
 import {
   chmod,
   link,
@@ -10,6 +10,7 @@ import {
   stat,
   writeFile,
 } from 'node:fs/promises'
+import { Socket } from 'node:net'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -85,12 +86,15 @@ async function openInput(
 const openFile = promisify(open)
 
 function toInput(path: string, fd: number, signal: AbortSignal): OpenInput {
-  const stream = createReadStream(path, { fd, highWaterMark: chunkBytes })
   const status = fstatSync(fd)
   if (status.isDirectory()) {
-    stream.destroy()
+    closeSync(fd)
     throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
   }
+  // Reading a named pipe as a file cannot be cancelled, and would keep the process alive.
+  const stream = status.isFIFO()
+    ? new Socket({ fd, readable: true, writable: false })
+    : createReadStream(path, { fd, highWaterMark: chunkBytes })
   const total = status.isFile() ? status.size : 0
   return {
     file: path,

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { run, start } from '../support/command.ts'
@@ -209,6 +217,18 @@ describe('plant-store import ends with one clear line for', () => {
     child.kill('SIGHUP')
     assert.equal((await ended).stderr, 'Stopped before pipe.csv was opened.\n')
     assert.equal(child.signalCode, 'SIGHUP')
+  })
+
+  it('a named pipe with a mistake, even while its writer stays', { timeout: 60_000 }, async () => {
+    const folder = newFolder()
+    const path = join(folder, 'pipe.csv')
+    execFileSync('mkfifo', [path])
+    const { ended } = start(['import', 'pipe.csv', '--create'], { folder })
+    const writer = openSync(path, 'r+')
+    writeSync(writer, 'none\n')
+    const { exitCode, stderr } = await ended.finally(() => closeSync(writer))
+    assert.match(stderr, /^line 1: The header "none" has no column/)
+    assert.equal(exitCode, 65)
   })
 
   it('a file that may not be read', async () => {
