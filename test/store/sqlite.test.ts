@@ -207,6 +207,13 @@ describe('a file that cannot be the store', () => {
     refuses(path, /Cannot open the database .*: .*the length of the path/)
   })
 
+  it('is refused when its name is too long for the files beside it, and leaves none', () => {
+    const folder = newFolder()
+    refuses(join(folder, 'a'.repeat(229)), /Cannot open the database .*: .*the length of the path/)
+    assert.deepEqual(readdirSync(folder), [])
+    openConnection(join(folder, 'a'.repeat(228))).close()
+  })
+
   it('is refused when it may not be written', async () => {
     const folder = newFolder()
     const path = join(folder, 'plants.db')

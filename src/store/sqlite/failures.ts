@@ -63,7 +63,7 @@ const reasons: Record<number, string> = {
   [notADatabase]: 'it is damaged; restore a backup',
   [full]: 'the disk is full',
   [cannotOpen]:
-    'it cannot be opened; check the permissions of the file and its folder, the length of the path (485 bytes at most) and the limit of open files',
+    'it cannot be opened; check the permissions of the file and its folder, and the limit of open files',
 }
 
 /** The failure of a transaction before its COMMIT began: nothing was stored. */

@@ -12,7 +12,7 @@ import {
   realpathSync,
   statSync,
 } from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname, resolve } from 'node:path'
 import { UnusableStore } from '../store.ts'
 import { makeFolder } from './folder.ts'
 
@@ -23,6 +23,7 @@ const journalMark = Buffer.from('d9d505f920a163d7', 'hex')
 
 /** Creates the file and its folders if they are missing. Refuses a file that is not ours. */
 export function prepareFile(path: string): void {
+  requireShort(path)
   makeFolder(dirname(path))
   // SQLite would make it readable for every user. The WAL inherits the mode.
   const file = openSync(path, openFlags, 0o600)
@@ -66,6 +67,17 @@ export function readSize(path: string): number {
 /** Opening a named pipe could hang. Windows has none, and lacks this flag. */
 const nonBlocking = constants.O_NONBLOCK ?? 0
 const openFlags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | nonBlocking
+
+/**
+ * The files beside the database add up to 27 bytes to its name. SQLite allows 512 for a path, and
+ * most file systems 255 for a name.
+ */
+function requireShort(path: string): void {
+  if (Buffer.byteLength(basename(path)) <= 228 && Buffer.byteLength(resolve(path)) <= 485) return
+  throw new UnusableStore(
+    `Cannot open the database ${path}: check the length of the path (485 bytes at most, 228 of them in the name of the file).`,
+  )
+}
 
 function requireRegular(file: number, path: string): void {
   if (fstatSync(file).isFile()) return
