@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type ImportReport, type PlantStore, PlantStoreError } from '../../client/index.ts'
+import { type ImportReport, PlantStoreError } from '../../client/index.ts'
 import type { ErrorNumber } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
 import type { ConflictRule } from '../contract/parameters.ts'
@@ -21,9 +21,9 @@ export interface Target {
 
 /** As many plants as a report can list, so that it names every refused one. */
 const bounds = { entries: maxRefused, characters: 256 * 1024, inFlight: 2 }
-/** An address that has answered is tried for longer: a service that restarts comes back. */
-const firstRetries = 2
-const laterRetries = 8
+/** A service that restarts comes back. An address that has never answered is given up sooner. */
+const retries = 8
+const retriesOfNew = 3
 /** The pause after a 429 on which the client has given up. */
 const limitedPauseMs = 250
 /** How long the requests in flight may take after the first signal. */
@@ -32,40 +32,35 @@ const maxAnswerBytes = 1024 * 1024
 
 /** A running service as the target of an import. */
 export function openHttpTarget(service: Service, rule: ConflictRule, stop: AbortSignal): Target {
-  let isReached = false
-  const onReached = () => {
-    isReached = true
-  }
-  const first = toClient(service, firstRetries, onReached)
-  const later = toClient(service, laterRetries, onReached)
   const url = service.url.replace(/\/+$/, '')
   const controller = new AbortController()
+  const { signal } = controller
+  const client = openClient({ ...service, retries, onRetry, fetch: fetchBounded })
+  let isReached = false
+  let failures = 0
   let timer: NodeJS.Timeout | undefined
   // Only the answers of the service say which plants it has stored.
   stop.addEventListener('abort', () => {
     timer = setTimeout(() => controller.abort(stop.reason), lastAnswersMs)
   })
 
+  function onRetry(failure: PlantStoreError): void {
+    isReached ||= !isUnreachable(failure)
+    failures++
+    if (!isReached && failures > retriesOfNew) controller.abort(failure)
+  }
+
   async function send(plants: readonly NewPlant[]): Promise<ImportReport> {
-    let lost: PlantStoreError | undefined
     for (;;) {
-      const client = isReached ? later : first
-      const { signal } = controller
       try {
-        return await client.importPlants(plants, { onConflict: rule, signal })
+        const report = await client.importPlants(plants, { onConflict: rule, signal })
+        isReached = true
+        return report
       } catch (error) {
-        if (!(error instanceof PlantStoreError)) throw error
-        const isLost = error.status === undefined || error.status >= 500
-        if (client === first && isReached && isLost && !(error.cause instanceof PlantStoreError)) {
-          lost = error
-          continue
-        }
         // A rate-limited request has not failed, however often that happens.
-        if (error.status !== 429 || stop.aborted) {
-          const failure = lost && new PlantStoreError(lost.message, { cause: error })
-          throw explainService(failure ?? error, url)
-        }
-        await sleep(limitedPauseMs, undefined, { signal: controller.signal })
+        const isLimited = error instanceof PlantStoreError && error.status === 429
+        if (!isLimited || stop.aborted) throw explainService(error, url)
+        await sleep(limitedPauseMs, undefined, { signal })
       }
     }
   }
@@ -87,28 +82,15 @@ export function openHttpTarget(service: Service, rule: ConflictRule, stop: Abort
   }
 }
 
-function toClient(service: Service, retries: number, onReached: () => void): PlantStore {
-  const send: typeof fetch = async (input, init) => {
-    try {
-      const response = await fetch(input, init)
-      onReached()
-      return boundBody(response)
-    } catch (error) {
-      if (!isUnreachable(error)) onReached()
-      throw error
-    }
-  }
-  return openClient({ ...service, retries, fetch: send })
-}
-
 /** Whether no connection was made at all. */
-function isUnreachable(error: unknown): boolean {
-  const { cause } = error as { cause?: { code?: string } }
-  return /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/.test(cause?.code ?? '')
+function isUnreachable({ cause }: PlantStoreError): boolean {
+  const { code = '' } = Object((cause as Error | undefined)?.cause) as { code?: string }
+  return /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/.test(code)
 }
 
 /** Reads no more of an answer than a report can have. */
-function boundBody(response: Response): Response {
+async function fetchBounded(...request: Parameters<typeof fetch>): Promise<Response> {
+  const response = await fetch(...request)
   let bytes = 0
   const bounded = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {

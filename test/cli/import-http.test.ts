@@ -95,7 +95,8 @@ describe('plant-store import --url', () => {
       requests++
       request.resume()
       const status = requests <= 7 ? 429 : requests === 8 ? 503 : 200
-      response.writeHead(status, { 'Retry-After': '0' }).end(report)
+      // The client gives up where it would have to wait for more than a minute.
+      response.writeHead(status, { 'Retry-After': requests <= 2 ? '61' : '0' }).end(report)
     })
     const { exitCode, stderr } = await importInto(url, '{"id":1,"name":"a"}\n')
     assert.match(stderr, /^Imported into http:\S+: 1 stored/m)
