@@ -7,7 +7,7 @@ import type { Grace } from './http/node/drain.ts'
 import { buildServer } from './http/server.ts'
 import { boundJournal, type JournalBound } from './journal/bound.ts'
 import { buildReader } from './journal/reader.ts'
-import { findTrimTime } from './journal/trim.ts'
+import { trimOld } from './journal/trim.ts'
 import { type JoinProcesses, openMetrics } from './metrics/metrics.ts'
 import { repeat } from './repeat.ts'
 import { openStore } from './store/open.ts'
@@ -153,8 +153,8 @@ async function forgetKeys(store: Store): Promise<void> {
 }
 
 /**
- * Trims changes that are older than `keepMs` and that no receiver needs, or all of them while the
- * journal is off. The first trim is at the start: on a full disk, a shorter time frees space.
+ * Trims the journal, also while it is off. The first trim is at the start: on a full disk, a
+ * shorter time frees space.
  */
 function startTrimming(
   store: Store,
@@ -164,9 +164,7 @@ function startTrimming(
   async function trim(): Promise<void> {
     // Another process may have switched the journal on since.
     if (keepMs === 'off' && (await store.journalEnd()) !== 'off') return
-    const before =
-      keepMs === 'off' ? Number.MAX_SAFE_INTEGER : await findTrimTime(store, keepMs, Date.now())
-    while (!(await store.trimJournal(before)));
+    await trimOld(store, keepMs)
   }
   trim().catch(onError)
   return repeat(trim, forgetMs, onError)

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type PlantStore, PlantStoreError } from '../../client/index.ts'
-import { type Config, type Environment, WrongConfig } from '../config.ts'
+import { type Environment, WrongConfig } from '../config.ts'
 import { Failure } from '../contract/errors.ts'
 import { boundJournal } from '../journal/bound.ts'
 import { toCursor, toPosition } from '../journal/position.ts'
-import { findTrimTime } from '../journal/trim.ts'
+import { trimOld } from '../journal/trim.ts'
 import { repeat } from '../repeat.ts'
 import { locateStore } from '../store/locate.ts'
 import { openStore, type StoreLocation } from '../store/open.ts'
@@ -51,7 +51,7 @@ export async function follow(
   const bound = boundJournal(store, config.journalMaxBytes)
   // Only services trim, and none may be running on a copy. What fails is tried again.
   const stopTrimming = repeat(
-    () => trim(store, bound.keep, config),
+    () => trimOld(store, config.journalKeepMs).then(bound.keep),
     trimMs,
     () => {},
   )
@@ -80,16 +80,6 @@ async function requireService(client: PlantStore, url: string, signal: AbortSign
   } catch (error) {
     if (!signal.aborted) throw explainService(error, url)
   }
-}
-
-async function trim(store: Store, keepBound: () => Promise<void>, config: Config): Promise<void> {
-  const { journalKeepMs } = config
-  const before =
-    journalKeepMs === 'off'
-      ? Number.MAX_SAFE_INTEGER
-      : await findTrimTime(store, journalKeepMs, Date.now())
-  while (!(await store.trimJournal(before)));
-  await keepBound()
 }
 
 /**

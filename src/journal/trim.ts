@@ -57,14 +57,25 @@ export function planDrop(
 /** How much longer the journal keeps changes that an active receiver has not read. */
 const extraMs = 3 * 24 * 60 * 60 * 1000
 
-/** The part of a store that says what webhook receivers have not read yet. */
+/** The part of a store that is trimmed, and says what webhook receivers have not read yet. */
 interface TrimmedStore extends Pick<JournalSource, 'readJournal'> {
   readonly receivers: { list(): Promise<readonly Receiver[]> }
+  trimJournal(before: number): Promise<boolean>
 }
 
 interface Receiver {
   readonly state: string
   readonly progress: { readonly position: Position }
+}
+
+/**
+ * Trims changes that are older than `keepMs` and that no receiver needs, or all of them if the
+ * journal is off.
+ */
+export async function trimOld(store: TrimmedStore, keepMs: number | 'off'): Promise<void> {
+  const before =
+    keepMs === 'off' ? Number.MAX_SAFE_INTEGER : await findTrimTime(store, keepMs, Date.now())
+  while (!(await store.trimJournal(before)));
 }
 
 /** The time before which no active receiver needs the journal. */
