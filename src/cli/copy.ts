@@ -26,7 +26,9 @@ import {
 } from './stores.ts'
 import type { Terminal } from './terminal.ts'
 
-export interface CopyFlags extends CopyLocations {
+export interface CopyFlags {
+  readonly from: string
+  readonly to: string
   readonly quiet?: boolean
 }
 
@@ -131,15 +133,9 @@ function toCopyFailure(error: unknown, to: StoreLocation): unknown {
   return error
 }
 
-/** The addresses of a copy, as the flags give them. */
-interface CopyLocations {
-  readonly from: string
-  readonly to: string
-}
-
 /** The source, which must exist, and the destination, which must be another store. */
 function toCopyLocations(
-  { from, to }: CopyLocations,
+  { from, to }: CopyFlags,
   env: Environment,
 ): { readonly from: StoreLocation; readonly to: StoreLocation } {
   const { location: source, mistake } = locateStore('--from', from, env)

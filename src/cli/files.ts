@@ -1,5 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, createReadStream, existsSync, fstatSync, open, realpathSync, statSync } from 'node:fs'
+import {
+  closeSync,
+  createReadStream,
+  existsSync,
+  fstatSync,
+  open,
+  realpathSync,
+  statSync,
+} from 'node:fs'
 import {
   chmod,
   link,
@@ -16,6 +24,7 @@ import type { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { untilAborted } from '../../client/request.ts'
 import { WrongConfig } from '../config.ts'
 import { delimiterNames, delimiters, type Format, formatNames } from '../contract/formats.ts'
 import { explainErrno } from '../errno.ts'
@@ -34,9 +43,6 @@ export interface Input {
   readonly chunks: AsyncIterable<Buffer>
   /** How much of the file was read; undefined where its length is unknown. */
   part(): Part | undefined
-}
-
-interface OpenInput extends Input {
   close(): void
 }
 
@@ -58,11 +64,7 @@ export async function withInput<Value>(
   }
 }
 
-async function openInput(
-  path: string,
-  terminal: Terminal,
-  signal: AbortSignal,
-): Promise<OpenInput> {
+async function openInput(path: string, terminal: Terminal, signal: AbortSignal): Promise<Input> {
   if (path === standardStream) {
     const { input } = terminal
     return {
@@ -85,7 +87,7 @@ async function openInput(
 /** Opens without blocking the event loop: a named pipe waits for its writer. */
 const openFile = promisify(open)
 
-function toInput(path: string, fd: number, signal: AbortSignal): OpenInput {
+function toInput(path: string, fd: number, signal: AbortSignal): Input {
   const status = fstatSync(fd)
   if (status.isDirectory()) {
     closeSync(fd)
@@ -102,16 +104,6 @@ function toInput(path: string, fd: number, signal: AbortSignal): OpenInput {
     part: () => (total === 0 ? undefined : { done: stream.bytesRead, total }),
     close: () => stream.destroy(),
   }
-}
-
-/** Settles as the work does, or rejects with the signal. `Promise.race` would keep all results. */
-async function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  const { promise, resolve, reject } = Promise.withResolvers<Value>()
-  const stop = () => reject(signal.reason)
-  if (signal.aborted) stop()
-  signal.addEventListener('abort', stop)
-  work.then(resolve, reject)
-  return promise.finally(() => signal.removeEventListener('abort', stop))
 }
 
 /** Ends with the signal, even while it waits for bytes that may never come. */

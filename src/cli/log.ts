@@ -36,11 +36,12 @@ export async function showLog(flags: LogFlags, { config, terminal }: Context): P
   const filter = toFilter(flags, Date.now())
   const signal = flags.follow ? stopOnSignal() : undefined
   await withExistingStore(config, async (store) => {
-    const names = await buildTokenNames(store)
+    let names = await readTokenNames(store)
     const write = flags.json ? toJsonLine : toLine
     const print = async (events: readonly JournalEvent[]) => {
       const shown = events.filter((event) => isWanted(event, filter))
-      if (shown.some(({ tokenId }) => names.isUnknown(tokenId))) await names.refresh()
+      if (shown.some(({ tokenId }) => isUnknown(tokenId, names)))
+        names = await readTokenNames(store)
       const text = shown.map((event) => `${write(event, names)}\n`).join('')
       if (text !== '') await terminal.print(text)
     }
@@ -114,7 +115,7 @@ function toLine(event: JournalEvent, names: TokenNames): string {
     new Date(at).toISOString(),
     change,
     String(toPlant(event).id),
-    names.describe(tokenId),
+    describe(tokenId, names),
   ]
   return cells.map(toPrintable).join('  ')
 }
@@ -122,7 +123,7 @@ function toLine(event: JournalEvent, names: TokenNames): string {
 function toJsonLine(event: JournalEvent, names: TokenNames): string {
   const { position, type, at, tokenId } = event
   const time = JSON.stringify(new Date(at).toISOString())
-  const token = JSON.stringify({ tokenId: tokenId ?? null, tokenName: names.nameOf(tokenId) })
+  const token = JSON.stringify({ tokenId: tokenId ?? null, tokenName: nameOf(tokenId, names) })
   // The id is inserted as text, because JSON.stringify does not take a bigint.
   return `{"position":"${position}","at":${time},"type":"${type}","plantId":${toPlant(event).id},${token.slice(1)}`
 }
@@ -133,43 +134,32 @@ function journalIsOff(): WrongConfig {
   ])
 }
 
-/** The names of the tokens that changed plants. */
-interface TokenNames {
-  isUnknown(tokenId: string | undefined): boolean
-  refresh(): Promise<void>
-  /** The name of a token; null if the change was made without one, or if it was deleted. */
-  nameOf(tokenId: string | undefined): string | null
-  /** Describes who made a change. */
-  describe(tokenId: string | undefined): string
+/** The names of the tokens in the store, by their ids. */
+type TokenNames = ReadonlyMap<string, string>
+
+async function readTokenNames(store: Store): Promise<TokenNames> {
+  return new Map((await store.listTokens()).map(({ id, name }) => [id, name]))
 }
 
-async function buildTokenNames(store: Store): Promise<TokenNames> {
-  let names = new Map<string, string>()
+/** Whether a change was made with a token that has no name here: it is new, or was deleted. */
+function isUnknown(id: string | undefined, names: TokenNames): boolean {
+  if (id === undefined || id === followTokenId || isSubjectId(id)) return false
+  return nameOf(id, names) === null
+}
 
-  async function refresh(): Promise<void> {
-    const tokens = await store.listTokens()
-    names = new Map(tokens.map(({ id, name }) => [id, name]))
-  }
+/** The name of a token; null if the change was made without one, or if it was deleted. */
+function nameOf(id: string | undefined, names: TokenNames): string | null {
+  if (id === undefined) return null
+  return isOperator(id) ? 'PLANT_STORE_TOKEN' : (names.get(id) ?? null)
+}
 
-  function nameOf(id: string | undefined): string | null {
-    if (id === undefined) return null
-    return isOperator(id) ? 'PLANT_STORE_TOKEN' : (names.get(id) ?? null)
-  }
-
-  await refresh()
-  return {
-    refresh,
-    isUnknown: (id) =>
-      id !== undefined && id !== followTokenId && !isSubjectId(id) && nameOf(id) === null,
-    nameOf,
-    describe(id) {
-      if (id === undefined) return 'a command on the store'
-      if (id === followTokenId) return 'the source of this copy'
-      const name = nameOf(id)
-      if (name === null) return isSubjectId(id) ? id : `${id} (deleted)`
-      return isOperator(id) ? name : `${id} "${name}"`
-    },
-  }
+/** Describes who made a change. */
+function describe(id: string | undefined, names: TokenNames): string {
+  if (id === undefined) return 'a command on the store'
+  if (id === followTokenId) return 'the source of this copy'
+  const name = nameOf(id, names)
+  if (name === null) return isSubjectId(id) ? id : `${id} (deleted)`
+  return isOperator(id) ? name : `${id} "${name}"`
 }
 
 function isOperator(id: string): boolean {

@@ -195,19 +195,7 @@ export async function pruneTokens(flags: JsonFlags, { config, terminal }: Contex
 }
 
 /** A token as `--json` shows it: never the token itself. */
-interface TokenView {
-  readonly id: string
-  readonly name: string
-  readonly scopes: readonly string[]
-  readonly state: 'active' | 'expired' | 'revoked'
-  readonly createdAt: string | null
-  readonly expiresAt: string | null
-  readonly revokedAt: string | null
-  readonly lastUsedAt: string | null
-  readonly lastFour: string | null
-}
-
-function toView(record: TokenRecord): TokenView {
+function toView(record: TokenRecord) {
   return {
     id: record.id,
     name: record.name,
@@ -221,7 +209,9 @@ function toView(record: TokenRecord): TokenView {
   }
 }
 
-function toState({ revokedAt, expiresAt }: TokenRecord): TokenView['state'] {
+type TokenView = ReturnType<typeof toView>
+
+function toState({ revokedAt, expiresAt }: TokenRecord): 'active' | 'expired' | 'revoked' {
   if (revokedAt !== undefined) return 'revoked'
   return expiresAt !== undefined && expiresAt <= Date.now() ? 'expired' : 'active'
 }
