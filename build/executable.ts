@@ -24,7 +24,6 @@ import {
   toNodeLicense,
   writeLicenses,
 } from '../src/cli/licenses.ts'
-import { manifestName } from '../src/embedded.ts'
 import { buildAssets, embeddedFolder } from '../web/assets.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -62,7 +61,6 @@ async function buildExecutable(): Promise<void> {
   for (const { name, bytes } of buildAssets().values()) {
     assets[embeddedFolder + name] = write(name.replaceAll('/', '-'), bytes)
   }
-  const manifest = write(manifestName, JSON.stringify(Object.keys(assets)))
   const blob = join(folder, 'blob')
   const config = {
     main: await bundle('src/executable.ts', 'main.js'),
@@ -73,7 +71,7 @@ async function buildExecutable(): Promise<void> {
     useCodeCache: true,
     // Both as in `npm start`. V8 would let its young generation grow to 128 MB.
     execArgv: ['--disable-sigusr1', '--max-semi-space-size=16'],
-    assets: { ...assets, [manifestName]: manifest },
+    assets,
   }
   run(process.execPath, '--experimental-sea-config', write('sea.json', JSON.stringify(config)))
   mkdirSync(join(output, '..'), { recursive: true })

@@ -6,9 +6,6 @@ import { getAsset, getAssetKeys, isSea } from 'node:sea'
  */
 export const isExecutable = isSea()
 
-/** Lists the names of all files that an executable was built with. */
-export const manifestName = 'manifest.json'
-
 /** The text of a file inside the executable. */
 export function readEmbedded(name: string): string {
   return getAsset(name, 'utf8')
@@ -17,12 +14,4 @@ export function readEmbedded(name: string): string {
 /** The names of the files inside the executable. */
 export function listEmbedded(): string[] {
   return getAssetKeys()
-}
-
-/** The first file that is missing from the executable. */
-export function findMissing(): string | undefined {
-  const present = new Set(getAssetKeys())
-  if (!present.has(manifestName)) return manifestName
-  const expected: string[] = JSON.parse(readEmbedded(manifestName))
-  return expected.find((name) => !present.has(name))
 }

@@ -1,18 +1,12 @@
 import cluster from 'node:cluster'
-import { findMissing, readEmbedded } from './embedded.ts'
+import { readEmbedded } from './embedded.ts'
 import { main } from './main.ts'
 
 /** The main program of the executable. In a checkout it is bin/plant-store.js. */
-const missing = findMissing()
-if (missing === undefined) {
-  const [, command = '', ...args] = process.argv
-  // Node starts workers with the path of a script, and an executable has none.
-  if (cluster.isPrimary && args[0] !== undefined) {
-    cluster.setupPrimary({ exec: args[0], args: args.slice(1), execArgv: [] })
-  }
-  const { version } = JSON.parse(readEmbedded('package.json'))
-  void main({ version, command })
-} else {
-  console.error(`This executable is incomplete: ${missing} is not in it. Install it again.`)
-  process.exitCode = 78
+const [, command = '', ...args] = process.argv
+// Node starts workers with the path of a script, and an executable has none.
+if (cluster.isPrimary && args[0] !== undefined) {
+  cluster.setupPrimary({ exec: args[0], args: args.slice(1), execArgv: [] })
 }
+const { version } = JSON.parse(readEmbedded('package.json'))
+void main({ version, command })

@@ -1,14 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  linkSync,
-  mkdirSync,
-  readFileSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, linkSync, mkdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -59,17 +51,6 @@ const needsMore =
   !process.versions.node.startsWith('24.') &&
   `an executable of Node.js ${process.versions.node} needs libatomic`
 const noLdd = spawnSync('ldd', ['--version']).status !== 0 && 'there is no ldd'
-
-/** Copies an executable without one of the files inside: under its name, there is none. */
-function copyWithout(name: string, program: string, copy: string): void {
-  const bytes = readFileSync(program)
-  // Node writes a name with its length before it.
-  const entry = Buffer.from(`${String.fromCharCode(name.length)}${'\0'.repeat(7)}${name}`)
-  const place = bytes.indexOf(entry)
-  assert.notEqual(place, -1)
-  bytes.write('x', place + entry.length - 1)
-  writeFileSync(copy, bytes, { mode: 0o755 })
-}
 
 describe('the executable', { concurrency: false }, () => {
   let program: [string]
@@ -172,21 +153,6 @@ describe('the executable', { concurrency: false }, () => {
     }, 'both processes have told their metrics')
     child.kill('SIGTERM')
     assert.equal((await ended).exitCode, 0)
-  })
-
-  it('names what it lacks, and ends with 78', async () => {
-    const here = newFolder()
-    const incomplete = join(here, 'plant-store')
-    copyWithout('thread-program.js', program[0], incomplete)
-    const { exitCode, stdout, stderr } = await runProcess(['serve'], {
-      folder: here,
-      program: [incomplete],
-    })
-    assert.equal(
-      stderr,
-      'This executable is incomplete: thread-program.js is not in it. Install it again.\n',
-    )
-    assert.deepEqual({ exitCode, stdout }, { exitCode: 78, stdout: '' })
   })
 
   it('names a store in a folder without rights', async () => {

@@ -96,7 +96,7 @@ describe('plant-store import --url', () => {
       request.resume()
       const status = requests <= 7 ? 429 : requests === 8 ? 503 : 200
       // The client gives up where it would have to wait for more than a minute.
-      response.writeHead(status, { 'Retry-After': requests <= 2 ? '61' : '0' }).end(report)
+      response.writeHead(status, { 'Retry-After': requests <= 6 ? '61' : '0' }).end(report)
     })
     const { exitCode, stderr } = await importInto(url, '{"id":1,"name":"a"}\n')
     assert.match(stderr, /^Imported into http:\S+: 1 stored/m)
