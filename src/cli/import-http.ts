@@ -20,7 +20,7 @@ export interface Target {
 }
 
 /** As many plants as a report can list, so that it names every refused one. */
-const bounds = { entries: maxRefused, characters: 256 * 1024, inFlight: 2 }
+const bounds = { entries: maxRefused, characters: 256 * 1024 }
 /** A service that restarts comes back. An address that has never answered is given up sooner. */
 const retries = 8
 const retriesOfNew = 3

@@ -106,7 +106,7 @@ async function putPlants(
   const entries = readPlants(decompress(input.chunks), reader, linesOfFiles)
   const batches = toBatches(refuseOtherFormats(entries, form), bounds)
   const rejects = await openRejects(flags.rejects, form, reader.header, progress)
-  await putBatches(batches, put, bounds, signal, {
+  await putBatches(batches, put, signal, {
     async onSettled(settled, outcomes) {
       countSettled(tally, settled, outcomes)
       for (const [index, { refusal }] of outcomes.entries()) {
@@ -157,7 +157,7 @@ function explainFormat(text: string): string {
   return `This is not NDJSON, which has one JSON object per line. ${hint}`
 }
 
-const bounds = { entries: 2_000, characters: 256 * 1024, inFlight: 2 }
+const bounds = { entries: 2_000, characters: 256 * 1024 }
 
 /** The store of the configuration as the target of an import. */
 async function openStoreTarget(config: Config, rule: ConflictRule): Promise<Target> {

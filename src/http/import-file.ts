@@ -65,7 +65,7 @@ export async function importFile(file: FileImport): Promise<ImportReport> {
   }
 
   try {
-    await putBatches(batches, putAndJudge, bounds, signal, {
+    await putBatches(batches, putAndJudge, signal, {
       onSettled(entries, outcomes) {
         countSettled(tally, entries, outcomes)
         for (let index = 0; refused.length < maxRefused && index < entries.length; index++) {

@@ -42,7 +42,6 @@ export function buildImports(
       return hasOtherRequests() ? batchEntriesBesideOthers : batchEntries
     },
     characters: 64 * 1024,
-    inFlight: 2,
   }
   let fullTimer: NodeJS.Timeout | undefined
   let ownRequests = 0

@@ -6,9 +6,10 @@ export interface BatchBounds {
   /** Read when a batch begins, because it may change. */
   readonly entries: number
   readonly characters: number
-  /** How many batches are stored at a time. */
-  readonly inFlight: number
 }
+
+/** How many batches are stored at a time. */
+const maxInFlight = 2
 
 /** Groups entries into bounded batches. If the source fails, the entries before that come first. */
 export async function* toBatches(
@@ -41,7 +42,7 @@ export async function* toBatches(
 export type Put = (plants: readonly NewPlant[]) => Promise<Outcome[]>
 
 /** Takes the outcome of each batch, in the order of the file. */
-export interface BatchListener {
+interface BatchListener {
   onSettled(entries: readonly Entry[], outcomes: readonly Outcome[]): Promise<void> | void
   onFailed(entries: readonly Entry[], error: unknown): void
 }
@@ -60,7 +61,6 @@ interface Batch {
 export async function putBatches(
   batches: AsyncIterable<Entry[]>,
   put: Put,
-  { inFlight: maxInFlight }: BatchBounds,
   signal: AbortSignal,
   listener: BatchListener,
 ): Promise<void> {

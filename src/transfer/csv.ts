@@ -101,7 +101,6 @@ export function buildCsvReader(given?: string): Reader {
   }
 
   return {
-    hasBlankLines: true,
     read: readLine,
     end() {
       if (open !== undefined) return rejectOpen(open, neverEnds)

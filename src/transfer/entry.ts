@@ -15,8 +15,6 @@ export interface Header {
 
 /** Turns the lines of one format into entries. */
 export interface Reader {
-  /** Whether an entry may contain blank lines. Otherwise they are skipped. */
-  readonly hasBlankLines: boolean
   /** The entry that ends with this line, if one does. */
   read(line: Line): Entry | undefined
   /** The entry that the end of the file cut short, if any. */

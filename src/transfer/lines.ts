@@ -32,13 +32,10 @@ const shownBytes = 1_000
 const newline = 0x0a
 const carriageReturn = 0x0d
 
-/**
- * Splits bytes into lines without their newlines, and drops blank lines unless `hasBlankLines`. It
- * buffers at most the longest line.
- */
+/** Splits bytes into lines without their newlines. It buffers at most the longest line. */
 export async function* readLines(
   chunks: AsyncIterable<Buffer>,
-  { maxBytes, longLine, hasBlankLines }: LineRule & { readonly hasBlankLines: boolean },
+  { maxBytes, longLine }: LineRule,
 ): AsyncGenerator<Line[]> {
   let number = 0
   let pieces: Buffer[] = []
@@ -92,12 +89,8 @@ export async function* readLines(
   /** Decodes all lines that are complete within a chunk at once. Nearly all lines are. */
   function decode(block: Buffer): Line[] {
     if (!isUtf8(block)) return split(block).map(toLine)
-    const lines: Line[] = []
-    for (const text of block.toString('utf8').split('\n')) {
-      number++
-      if (hasBlankLines || text !== '') lines.push({ number, text })
-    }
-    return lines
+    const texts = block.toString('utf8').split('\n')
+    return texts.map((text) => ({ number: ++number, text }))
   }
 
   for await (const chunk of inPieces(chunks)) {

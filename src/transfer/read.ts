@@ -25,8 +25,7 @@ export async function* readPlants(
   let lastLine = 0
   let turnEndsAt = performance.now() + turnMs
   try {
-    const { hasBlankLines } = reader
-    for await (const lines of readLines(chunks, { ...rule, hasBlankLines })) {
+    for await (const lines of readLines(chunks, rule)) {
       lastLine = lines.at(-1)?.number ?? lastLine
       const entries: Entry[] = []
       for (const line of lines) {
@@ -57,7 +56,7 @@ const blank = /^[ \t\r]*$/
 
 /** Reads one JSON object per line, under the rules of `POST /plants`. */
 function buildNdjsonReader(): Reader {
-  return { hasBlankLines: false, read, end: () => undefined, header: () => undefined }
+  return { read, end: () => undefined, header: () => undefined }
 }
 
 function read({ number: line, text, fault }: Line): Entry | undefined {

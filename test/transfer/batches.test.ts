@@ -4,7 +4,7 @@ import { type BatchBounds, type Put, putBatches, toBatches } from '../../src/tra
 import type { Entry } from '../../src/transfer/entry.ts'
 
 const { signal } = new AbortController()
-const bounds: BatchBounds = { entries: 2_000, characters: 256 * 1024, inFlight: 2 }
+const bounds: BatchBounds = { entries: 2_000, characters: 256 * 1024 }
 
 function toEntry(id: number, text = ''): Entry {
   return { line: id, text, plant: { id: BigInt(id), name: 'a' } }
@@ -35,7 +35,7 @@ async function put(...groups: Entry[][]): Promise<string[]> {
 async function putAll(groups: AsyncIterable<Entry[]>): Promise<string[]> {
   const { put, events } = newTarget()
   const lines = (entries: readonly Entry[]) => entries.map(({ line }) => line).join('+')
-  await putBatches(groups, put, bounds, signal, {
+  await putBatches(groups, put, signal, {
     onSettled: (entries) => void events.push(`settle ${lines(entries)}`),
     onFailed: (entries) => void events.push(`fail ${lines(entries)}`),
   }).catch((error: Error) => events.push(error.message))
