@@ -104,7 +104,7 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
   program
     .command('licenses')
     .description('print the licences of the program and of everything inside')
-    .action(async () => (await import('./licenses.ts')).printLicenses(terminal))
+    .action(async () => terminal.print((await import('./licenses.ts')).readLicenses()))
 }
 
 function addTokenCommands(program: Command, env: Environment, terminal: Terminal): void {

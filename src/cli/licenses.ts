@@ -2,7 +2,6 @@ import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isExecutable, readEmbedded } from '../embedded.ts'
-import type { Terminal } from './terminal.ts'
 
 /** The file with all licences, inside the executable and in the published package. */
 export const licensesName = 'licenses.txt'
@@ -13,12 +12,8 @@ interface Licensed {
   readonly text: string
 }
 
-/** Prints the licence of the program and of everything that comes with it. */
-export async function printLicenses(terminal: Terminal): Promise<void> {
-  await terminal.print(readLicenses())
-}
-
-function readLicenses(): string {
+/** The licence of the program and of everything that comes with it. */
+export function readLicenses(): string {
   if (isExecutable) return readEmbedded(licensesName)
   const packaged = new URL(`../../${licensesName}`, import.meta.url)
   if (existsSync(packaged)) return readFileSync(packaged, 'utf8')

@@ -21,18 +21,15 @@ export interface Service {
 
 /** The service that `--url` names, with the token of a flag or of the environment. */
 export function findService({ url, token }: ServiceFlags, config: Config): Service | undefined {
-  if (url === undefined) {
-    if (token !== undefined) throw new WrongConfig(['--token needs --url.'])
-    return undefined
-  }
-  const secret = token ?? config.operatorToken
-  if (secret !== undefined) return { url, token: secret }
-  throw new WrongConfig(['--url needs a token: set PLANT_STORE_TOKEN or --token.'])
+  const missing = '--url needs a token: set PLANT_STORE_TOKEN or --token.'
+  if (url !== undefined) return { url, token: findToken({ token }, config, missing) }
+  if (token !== undefined) throw new WrongConfig(['--token needs --url.'])
+  return undefined
 }
 
 /** The token for a service: of a flag, of a file or of the environment. */
 export function findToken(
-  { token, tokenFile }: { readonly token?: string; readonly tokenFile?: string },
+  { token, tokenFile }: Pick<ServiceFlags, 'token'> & { readonly tokenFile?: string },
   config: Config,
   missing: string,
 ): string {
