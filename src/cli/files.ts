@@ -189,8 +189,9 @@ export async function makeFile<Value>(
 ): Promise<Value> {
   try {
     const target = existing === 'replace' ? await findTarget(path) : path
-    // A device or a pipe is written to directly: its reader waits at the other end.
-    return target === undefined ? await make(path) : await makeWhole(target, existing, signal, make)
+    if (target !== undefined) return await makeWhole(target, existing, signal, make)
+    // A device or a pipe is written to directly. A stream waits for its reader, signal or not.
+    return await untilAborted(make(path), signal)
   } catch (error) {
     throw explainWrite(path, error)
   }
@@ -248,7 +249,7 @@ export async function writeOut(
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    await pipeline(source, takeTurns, output, { end: false, signal })
+    await untilAborted(pipeline(source, takeTurns, output, { end: false, signal }), signal)
   } catch (error) {
     throw isSystemError(error) ? cannotPrint(error) : error
   }

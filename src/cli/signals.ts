@@ -49,7 +49,7 @@ export function stopOnSignal(): AbortSignal {
 export function throwIfStopped(signal: AbortSignal, message: string): void {
   if (!signal.aborted) return
   const exitCode = codes[signal.reason as StopSignal]
-  // Opening a named pipe cannot be cancelled, and would keep the process alive.
+  // A named pipe that waits for its other end cannot be cancelled and would keep the process alive.
   setTimeout(() => {
     process.removeAllListeners(signal.reason)
     process.kill(process.pid, signal.reason)

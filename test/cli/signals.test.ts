@@ -1,14 +1,29 @@
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, constants, existsSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { killAfterTest } from '../support/child.ts'
 import { start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 
+const program = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url))
 const count = 200_000
 const last = BigInt(count - 1)
+
+function isFull(pipe: number): boolean {
+  try {
+    writeSync(pipe, ' ')
+    return false
+  } catch {
+    return true
+  }
+}
 
 /** SQLite answers at once, so a command that only reads may never get back to its event loop. */
 describe('a signal to a command that reads SQLite', () => {
@@ -33,6 +48,27 @@ describe('a signal to a command that reads SQLite', () => {
     assert.equal(stderr, 'Stopped.\n')
     assert.equal(exitCode, 143)
   })
+
+  for (const [target, output] of [
+    ['pipe.ndjson', '/dev/null'],
+    ['-', 'pipe.ndjson'],
+  ]) {
+    it(`ends an export whose reader does not read: ${target}`, { timeout: 60_000 }, async () => {
+      const path = join(folder, 'pipe.ndjson')
+      if (!existsSync(path)) execFileSync('mkfifo', [path])
+      const pipe = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
+      const command = `"${process.execPath}" "${program}" export ${target} --database sqlite:plants.db`
+      const child = spawn('sh', ['-c', `exec ${command} > ${output}`], { cwd: folder })
+      killAfterTest(child)
+      const stderr = text(child.stderr)
+      await waitUntil(() => isFull(pipe), 'the pipe is full')
+      child.kill('SIGTERM')
+      await once(child, 'exit')
+      closeSync(pipe)
+      assert.match(await stderr, /^Stopped: /m)
+      assert.equal(child.signalCode, 'SIGTERM')
+    })
+  }
 
   it('ends a copy that is being compared', async () => {
     const path = join(newFolder(), 'copy.db')
