@@ -24,7 +24,7 @@ import {
 import { describeStart, mayPrintToken, type Started, toListenUrl } from './welcome.ts'
 import { disconnectWorker, isWorker, joinWorkers, startWorkers } from './workers.ts'
 
-export interface ServeFlags extends Pick<Flags, 'workers'> {
+interface ServeFlags extends Pick<Flags, 'workers'> {
   readonly mustExist?: boolean
   /** A store in memory with some plants. */
   readonly demo?: boolean
@@ -192,7 +192,8 @@ async function reservePort(config: Config): Promise<BoundSocket | undefined> {
     return await tryPort(port, address)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw explainPort(error, config) ?? refusePort(config, `cannot be used (${code})`)
+    const mistake = `PORT ${port} on HOST ${host} cannot be used (${code}).`
+    throw explainPort(error, config) ?? new WrongConfig([mistake])
   }
 }
 
@@ -201,15 +202,9 @@ async function reservePort(config: Config): Promise<BoundSocket | undefined> {
  * port at the same moment, only the first to listen gets it.
  */
 function explainPort(error: unknown, config: Config): WrongConfig | undefined {
-  const code = (error as NodeJS.ErrnoException).code ?? ''
-  const ofHost = hostReasons[code]
-  if (ofHost !== undefined) return new WrongConfig([`HOST ${config.host} ${ofHost}.`])
-  const reason = reasons[code]
-  return reason === undefined ? undefined : refusePort(config, reason)
-}
-
-function refusePort({ port, host }: Config, reason: string): WrongConfig {
-  return new WrongConfig([`PORT ${port} on HOST ${host} ${reason}.`])
+  const { code = '' } = error as NodeJS.ErrnoException
+  const mistake = portMistakes[code]?.(config)
+  return mistake === undefined ? undefined : new WrongConfig([mistake])
 }
 
 async function tryPort(port: number, host: string): Promise<undefined> {
@@ -218,16 +213,15 @@ async function tryPort(port: number, host: string): Promise<undefined> {
   await new Promise((resolve) => server.close(resolve))
 }
 
-const reasons: Record<string, string> = {
-  EADDRINUSE:
-    'is in use by another program; set PORT or --port to another one, or to 0 for a free one',
-  EACCES: 'needs a privilege that this user lacks; set PORT or --port to 1024 or more',
-}
-
-/** Reasons that have nothing to do with the port. */
-const hostReasons: Record<string, string> = {
-  EADDRNOTAVAIL: 'is not an address of this machine; set HOST or --host to one that is',
-  ENOTFOUND: 'is not a known host name; set HOST or --host to one that resolves',
+const portMistakes: Record<string, (config: Config) => string> = {
+  EADDRINUSE: ({ port, host }) =>
+    `PORT ${port} on HOST ${host} is in use by another program; set PORT or --port to another one, or to 0 for a free one.`,
+  EACCES: ({ port, host }) =>
+    `PORT ${port} on HOST ${host} needs a privilege that this user lacks; set PORT or --port to 1024 or more.`,
+  EADDRNOTAVAIL: ({ host }) =>
+    `HOST ${host} is not an address of this machine; set HOST or --host to one that is.`,
+  ENOTFOUND: ({ host }) =>
+    `HOST ${host} is not a known host name; set HOST or --host to one that resolves.`,
 }
 
 /** How much of the log is held in memory while it cannot be written. */

@@ -8,13 +8,7 @@ import { issueToken, type TokenRequest } from '../tokens/issue.ts'
 import { standardStream } from './files.ts'
 import { type JsonFlags, pickNames } from './flags.ts'
 import { toCount } from './progress.ts'
-import {
-  requireExisting,
-  requireExistingOrNamed,
-  toName,
-  withExistingStore,
-  withStore,
-} from './stores.ts'
+import { requireExistingOrNamed, toName, withExistingStore, withStore } from './stores.ts'
 import { type Context, type InputStream, printOrUndo, toPrintable, toTable } from './terminal.ts'
 
 const maxNameLength = 200
@@ -132,9 +126,8 @@ export async function revokeToken(
   flags: JsonFlags,
   { config, terminal }: Context,
 ): Promise<void> {
-  requireExisting(config)
-  const given = argument === standardStream ? await readLine(terminal.input) : argument
   await withExistingStore(config, async (store) => {
+    const given = argument === standardStream ? await readLine(terminal.input) : argument
     const id = await findId(store, given, config)
     const outcome = await store.revokeToken(id, Date.now())
     // Anything else may be a PLANT_STORE_TOKEN or a JSON Web Token.
