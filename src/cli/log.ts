@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { untilAborted } from '../../client/request.ts'
 import { WrongConfig } from '../config.ts'
 import { toMs } from '../contract/durations.ts'
 import { toPathId } from '../contract/values.ts'
@@ -13,7 +14,7 @@ import {
 } from '../store/store.ts'
 import { isSubjectId } from '../tokens/issuer.ts'
 import type { JsonFlags } from './flags.ts'
-import { stopOnSignal } from './signals.ts'
+import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { withExistingStore } from './stores.ts'
 import { type Context, type Terminal, toPrintable } from './terminal.ts'
 
@@ -43,9 +44,13 @@ export async function showLog(flags: LogFlags, { config, terminal }: Context): P
       if (shown.some(({ tokenId }) => isUnknown(tokenId, names)))
         names = await readTokenNames(store)
       const text = shown.map((event) => `${write(event, names)}\n`).join('')
-      if (text !== '') await terminal.print(text)
+      if (text !== '') await untilAborted(terminal.print(text), signal)
     }
     await readAll(buildReader(store), { print, terminal, signal })
+  }).catch((error: unknown) => {
+    // Nobody reads standard output.
+    if (signal !== undefined) throwIfStopped(signal, 'Stopped.')
+    throw error
   })
 }
 

@@ -49,15 +49,16 @@ describe('a signal to a command that reads SQLite', () => {
     assert.equal(exitCode, 143)
   })
 
-  for (const [target, output] of [
-    ['pipe.ndjson', '/dev/null'],
-    ['-', 'pipe.ndjson'],
+  for (const [args, output] of [
+    ['export pipe.ndjson', '/dev/null'],
+    ['export -', 'pipe.ndjson'],
+    ['log --follow', 'pipe.ndjson'],
   ]) {
-    it(`ends an export whose reader does not read: ${target}`, { timeout: 60_000 }, async () => {
+    it(`ends a command whose reader does not read: ${args}`, { timeout: 60_000 }, async () => {
       const path = join(folder, 'pipe.ndjson')
       if (!existsSync(path)) execFileSync('mkfifo', [path])
       const pipe = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
-      const command = `"${process.execPath}" "${program}" export ${target} --database sqlite:plants.db`
+      const command = `"${process.execPath}" "${program}" ${args} --database sqlite:plants.db`
       const child = spawn('sh', ['-c', `exec ${command} > ${output}`], { cwd: folder })
       killAfterTest(child)
       const stderr = text(child.stderr)
@@ -65,7 +66,7 @@ describe('a signal to a command that reads SQLite', () => {
       child.kill('SIGTERM')
       await once(child, 'exit')
       closeSync(pipe)
-      assert.match(await stderr, /^Stopped: /m)
+      assert.match(await stderr, /^Stopped/m)
       assert.equal(child.signalCode, 'SIGTERM')
     })
   }
