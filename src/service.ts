@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { AddressInfo, BoundSocket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { defaultTimeouts, limits, type Timeouts } from './contract/limits.ts'
@@ -30,8 +30,6 @@ export interface ServiceOptions {
   readonly logger: Logger
   /** Instead of the store that the configuration names. */
   readonly store?: Store
-  /** Already bound to the configured port. Without it, the service binds the port itself. */
-  readonly socket?: BoundSocket | undefined
   readonly timeouts?: Timeouts
   /** Settings of the webhook sender that differ from the default ones. */
   readonly webhooks?: Partial<SenderSettings>
@@ -121,7 +119,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
       timeouts,
       isJournaled: journalKeepMs !== 'off',
     })
-    await once(server.listen(options.socket ?? { port, host }), 'listening')
+    await once(server.listen({ port, host }), 'listening')
     const sender =
       journalKeepMs === 'off'
         ? undefined

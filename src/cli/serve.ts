@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { flushCompileCache } from 'node:module'
-import net, { type BoundSocket, createServer } from 'node:net'
+import { connect } from 'node:net'
 import type { Readable } from 'node:stream'
 import { styleText } from 'node:util'
 import { type Logger, pino } from 'pino'
@@ -37,7 +37,7 @@ export async function serve(flags: ServeFlags, context: Context): Promise<void> 
   tuneHeap()
   requireServable(flags, config)
   const { mustExist = false, demo = false, untilStdinEnds = false } = flags
-  const socket = isWorker ? undefined : await reservePort(config)
+  if (!isWorker) await tryPort(config)
   const logger = openLogger(config.logLevel, terminal.errors)
   let isNewStore = false
   const announce: Announce = async (store, url) => {
@@ -58,13 +58,9 @@ export async function serve(flags: ServeFlags, context: Context): Promise<void> 
     disconnectWorker()
   } else if (config.workers === 1) {
     const store = demo ? { store: await openDemoStore(config) } : {}
-    const options = { config, logger, version, socket, onNewStore, ...store }
+    const options = { config, logger, version, onNewStore, ...store }
     await serveAlone(options, announce, input)
-  } else {
-    // Each worker binds the port itself.
-    socket?.close()
-    await serveTogether(config, logger, announce, onNewStore, input)
-  }
+  } else await serveTogether(config, logger, announce, onNewStore, input)
 }
 
 /** Refuses flags that do not suit the store. */
@@ -181,15 +177,16 @@ function logListening(logger: Logger, url: string, config: Config): void {
 }
 
 /**
- * Reserves the port before anything else is touched. It does not listen yet: a client that waits
- * for the service would connect too early. Node.js before 26.4 can only try the port.
+ * Tries the port before anything else is touched, as the local end of a connection to port 0, which
+ * is always refused. Listening would let in clients that wait for the service, and cut them off.
  */
-async function reservePort(config: Config): Promise<BoundSocket | undefined> {
+async function tryPort(config: Config): Promise<void> {
   const { port, host } = config
   try {
     const { address } = await lookup(host)
-    if ('BoundSocket' in net) return new net.BoundSocket({ port, host: address })
-    return await tryPort(port, address)
+    const socket = connect({ port: 0, host: address, localPort: port, localAddress: address })
+    await once(socket, 'connect', { signal: AbortSignal.timeout(tryMs) }).catch(rethrowUnbound)
+    socket.destroy()
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const mistake = `PORT ${port} on HOST ${host} cannot be used (${code}).`
@@ -197,20 +194,20 @@ async function reservePort(config: Config): Promise<BoundSocket | undefined> {
   }
 }
 
+const tryMs = 1_000
+
+function rethrowUnbound(error: NodeJS.ErrnoException): void {
+  if (error.syscall === 'bind') throw error
+}
+
 /**
- * The reason why a port cannot be used, if the error has one. Of several services that reserve a
- * port at the same moment, only the first to listen gets it.
+ * The reason why a port cannot be used, if the error has one. Of several services that try a port
+ * at the same moment, only the first to listen gets it.
  */
 function explainPort(error: unknown, config: Config): WrongConfig | undefined {
   const { code = '' } = error as NodeJS.ErrnoException
   const mistake = portMistakes[code]?.(config)
   return mistake === undefined ? undefined : new WrongConfig([mistake])
-}
-
-async function tryPort(port: number, host: string): Promise<undefined> {
-  const server = createServer().listen({ port, host })
-  await once(server, 'listening')
-  await new Promise((resolve) => server.close(resolve))
 }
 
 const portMistakes: Record<string, (config: Config) => string> = {
