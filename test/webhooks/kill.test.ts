@@ -5,7 +5,7 @@ import { engines } from '../support/engines.ts'
 import { waitUntil } from '../support/wait.ts'
 import { startSender } from './sender-process.ts'
 import { openTestReceiver, type TestReceiver } from './test-receiver.ts'
-import { add, createMany, openStores } from './test-sender.ts'
+import { add, createMany, openStores, start } from './test-sender.ts'
 
 const types: WebhookType[] = ['plant.created', 'plant.replaced']
 const anyVersion = { match: undefined, noneMatch: undefined }
@@ -26,7 +26,7 @@ for (const engine of engines) {
       assert.ok(waiting.length > 0)
       await sender.end('SIGKILL')
       assert.equal(receiver.received.length, 0)
-      await startSender(url)
+      start(store)
       await receiver.waitFor(count)
       assert.equal(receiver.received.length, count)
     })
@@ -42,7 +42,7 @@ for (const engine of engines) {
       await sender.end('SIGKILL')
       await receiver.restart()
       receiver.answer = () => 200
-      await startSender(url)
+      start(store)
       await receiver.waitFor(count)
       assert.equal(receiver.received.length, count + 16)
     })
@@ -64,7 +64,7 @@ for (const engine of engines) {
       await sender.end('SIGKILL')
       const before = receiver.received.length
       assert.equal(before, count + 16)
-      await startSender(url)
+      start(store)
       await receiver.waitFor(3 * count)
       assert.ok(receiver.received.length <= 3 * count + 16, String(receiver.received.length))
       assert.deepEqual(findMisplaced(receiver), [])
@@ -90,7 +90,7 @@ for (const engine of engines) {
       const waiting = await store.receivers.listDeliveries(id, 'waiting')
       assert.ok(waiting.length >= (3 * count) / 2)
       isUp = true
-      await startSender(url)
+      start(store)
       await receiver.waitFor(3 * count)
       assert.deepEqual(findMisplaced(receiver), [])
     })

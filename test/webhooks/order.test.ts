@@ -7,7 +7,7 @@ import { engines } from '../support/engines.ts'
 import { waitUntil } from '../support/wait.ts'
 import { type SenderProcess, startSender } from './sender-process.ts'
 import { openTestReceiver, type TestReceiver } from './test-receiver.ts'
-import { add, createMany, openStores } from './test-sender.ts'
+import { add, createMany, openStores, start } from './test-sender.ts'
 
 const anyVersion = { match: undefined, noneMatch: undefined }
 const types: WebhookType[] = ['plant.created', 'plant.replaced']
@@ -17,7 +17,6 @@ const changes = ['first', 'second', 'third', 'fourth']
 
 /** A store with a receiver, and a sender in another process that delivers to it. */
 interface Setting {
-  readonly url: string
   readonly store: Store
   readonly receiver: TestReceiver
   readonly added: Receiver
@@ -35,9 +34,9 @@ const histories: Record<string, (setting: Setting) => Promise<void>> = {
   'many others are taken while the first is on its way': async (setting) => {
     holdFirst(setting, new Promise(() => {}))
     await setting.store.createPlant({ id: plant, name: 'first' })
-    await setting.takeOthers(100)
+    await setting.takeOthers(40)
     await replace(setting.store, 'second')
-    await setting.takeOthers(60)
+    await setting.takeOthers(30)
     await replace(setting.store, 'third')
     await setting.takeOthers(20)
     await replace(setting.store, 'fourth')
@@ -96,7 +95,6 @@ for (const engine of engines) {
           const sender = await startSender(url)
           let others = 0
           const setting: Setting = {
-            url,
             store,
             receiver,
             added,
@@ -145,12 +143,15 @@ function replace(store: Store, name: string) {
   return store.replacePlant({ id: plant, name }, anyVersion)
 }
 
-async function restart({ url, receiver, sender }: Setting, signal: NodeJS.Signals): Promise<void> {
+async function restart(
+  { store, receiver, sender }: Setting,
+  signal: NodeJS.Signals,
+): Promise<void> {
   await sender.end(signal)
   // Forgets the request that nobody waits for any more.
   await receiver.restart()
   letGo(receiver)
-  await startSender(url)
+  start(store)
 }
 
 /** What the receiver has seen of the plant, in order; repeats of a change count once. */

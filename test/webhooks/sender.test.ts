@@ -439,11 +439,11 @@ for (const engine of engines) {
       let isUp = false
       receiver.answer = () => (isUp ? 200 : 503)
       start(store, { keptDeliveries: 20, retryDelaysMs: [50, ...Array(9).fill(1_000)] })
-      await createMany(store, 1n, 800)
+      await createMany(store, 1n, 200)
       await waitUntil(() => receiver.received.length > 50, 'many attempts fail')
       assert.ok((await store.receivers.listDeliveries(id, 'waiting')).length <= 20)
       isUp = true
-      await receiver.waitFor(800)
+      await receiver.waitFor(200)
       await waitUntil(
         async () => (await find(store, id)).progress.position === (await store.journalEnd()),
         'the position is saved',
