@@ -29,7 +29,7 @@ import {
 } from './lab/wrong-apps.ts'
 import { type Spoil, spoilers } from './lab/wrong-stores.ts'
 
-const enoughWrites = 200
+const enoughWrites = 100
 
 function newPath(): string {
   return join(newFolder(), 'plants.db')
@@ -43,7 +43,7 @@ async function tryStore(store: Store): Promise<Verdict> {
     urls: [service.url],
     token: operatorToken,
     writers: 4,
-    readers: 4,
+    readers: 1,
   })
   await waitForWrites(history, enoughWrites)
   await load.stop()

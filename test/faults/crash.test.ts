@@ -16,11 +16,11 @@ import { startProcess, token } from './lab/service-process.ts'
 
 const threadService = fileURLToPath(new URL('lab/thread-service.ts', import.meta.url))
 const services = [
-  { name: 'a service on SQLite', cycles: scale(4, 1_000) },
-  { name: 'a service on SQLite with a thread', cycles: scale(2, 200), command: [threadService] },
+  { name: 'a service on SQLite', cycles: scale(2, 1_000) },
+  { name: 'a service on SQLite with a thread', cycles: scale(1, 200), command: [threadService] },
 ]
 /** A kill comes after some writes and a part of the time of a commit, to hit every moment. */
-const maxWrites = 80
+const maxWrites = scale(40, 80)
 const maxDelayMs = 10
 
 for (const { name, cycles, command } of services) {

@@ -14,7 +14,7 @@ import { type Attempt, judge, startWriters } from './lab/writers.ts'
 
 const authorized = { Authorization: `Bearer ${token}` }
 const numbers = scale(1, 12)
-const slowWrites = scale(500, 16_000)
+const slowWrites = scale(100, 16_000)
 const syncMs = 20
 const shim = compileShim()
 const disk = mountSmallDisk(2_048)
@@ -100,7 +100,7 @@ describe('a disk that is full', { skip: disk.skip }, () => {
 
     async function create(): Promise<number> {
       const id = 2n ** 53n + BigInt(attempts.length)
-      const name = `plant ${id} ${'x'.repeat(2_000)}`
+      const name = `plant ${id} ${'x'.repeat(8_000)}`
       const { status } = await call(service.url, {
         method: 'POST',
         path: '/plants',

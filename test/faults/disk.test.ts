@@ -5,7 +5,7 @@ import { buildRandom, seed } from './lab/random.ts'
 import { scale } from './lab/scale.ts'
 import { compileShim } from './lab/shim.ts'
 
-const faults = { adaptive: scale(16, 2_000), thread: scale(8, 500) }
+const faults = { adaptive: scale(8, 2_000), thread: scale(4, 500) }
 const shim = compileShim()
 
 async function strikeAndReport(

@@ -15,7 +15,7 @@ import { type ServiceProcess, startProcess, token } from './lab/service-process.
 
 const program = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url))
 const connections = scale(100, 1_000)
-const attackers = scale(40, 1_000)
+const attackers = scale(12, 1_000)
 /** How many others are connected before, and send one get after the other. */
 const clients = 20
 const authorization = `Authorization: Bearer ${token}\r\n`
@@ -70,7 +70,7 @@ describe('a service with a heap of 256 MB', () => {
       await waitUntil(() => probe.count() >= clients, 'they are connected')
       await gather(service.url, attackers, attack)
       const attackedFrom = probe.count()
-      const served = clients * scale(30, 300)
+      const served = clients * scale(10, 300)
       await waitUntil(() => probe.count() >= attackedFrom + served, 'others are served')
       t.diagnostic(`${await probe.stop()}; memory ${readPeakMb(service)} MB at most`)
       assert.deepEqual(probe.statuses(), [200])
@@ -135,7 +135,7 @@ describe('a new connection', () => {
 /** A plant, how often each connection asks for it, and how much memory all may take. */
 const unread: [title: string, name: string, connections: number, requests: number, mb: number][] = [
   ['of a megabyte', 'x'.repeat(1_000_000), scale(200, 800), 6, 200],
-  ['of six megabytes as JSON', '\u0001'.repeat(1_000_000), scale(100, 300), 1, 350],
+  ['of six megabytes as JSON', '\u0001'.repeat(1_000_000), scale(70, 300), 1, 350],
 ]
 
 describe('answers that are not read', () => {
@@ -211,7 +211,7 @@ describe('imports that replace the same large plants again and again', () => {
       const { body } = await call(service.url, { path: '/metrics', headers })
       return parseMetrics(body)
     }
-    for (let imports = 0; imports < scale(8, 100); imports++) {
+    for (let imports = 0; imports < scale(6, 100); imports++) {
       const body = bodies[imports % 2] ?? assert.fail()
       const answer = await call(service.url, {
         method: 'POST',

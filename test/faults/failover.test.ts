@@ -23,7 +23,7 @@ const rounds = scale(1, 20)
 const stopMs = scale(500, 30_000)
 /** Far more than the time for an answer: only a request that hangs waits for longer. */
 const maxWaitMs = 30_000
-const clients = { token, writers: 8, readers: 2, thinkMs: scale(5, 0) }
+const clients = { token, writers: 8, readers: 2, thinkMs: scale(25, 0) }
 
 /** Stalls the replication under load, kills the primary, promotes the standby, and judges. */
 async function failOver(replication: Replication) {
@@ -32,10 +32,10 @@ async function failOver(replication: Replication) {
   const history = newHistory()
   const feed = followFeed(() => service.url, token)
   const load = startLoad(history, { urls: [service.url], ...clients })
-  await waitForWrites(history, 100)
+  await waitForWrites(history, scale(30, 100))
   // From here on nothing reaches the standby: a write that is acknowledged without it is lost.
   stallReplication(Number(pair.primary.process.pid))
-  if (replication === 'asynchronous') await waitForWrites(history, 50)
+  if (replication === 'asynchronous') await waitForWrites(history, scale(20, 50))
   else await waitForStandbyWait(pair.primary.toUrl(database))
   const killedAt = performance.now()
   signalServer(pair.primary, 'SIGKILL')
@@ -44,7 +44,7 @@ async function failOver(replication: Replication) {
     history.attempts.find(({ outcome, sentAt }) => outcome === 'ok' && sentAt > killedAt)
   await waitUntil(() => findAcknowledged() !== undefined, 'a write is acknowledged again')
   const recoveryMs = (findAcknowledged()?.answeredAt ?? 0) - killedAt
-  await waitForWrites(history, 50)
+  await waitForWrites(history, scale(20, 50))
   await load.stop()
   const state = await readFinalState(service.url, token, history)
   const verdict = judge(history, state)
@@ -93,7 +93,7 @@ describe('a primary that stops for a while', () => {
     const history = newHistory()
     const load = startLoad(history, { urls: [service.url], ...clients })
     const readiness = async () => (await call(service.url, { path: '/readyz' })).status
-    await waitForWrites(history, 100)
+    await waitForWrites(history, scale(30, 100))
     signalServer(pair.primary, 'SIGSTOP')
     await sleep(stopMs)
     const sent = [...history.attempts]
@@ -104,7 +104,7 @@ describe('a primary that stops for a while', () => {
     const resumedAt = performance.now()
     await waitUntil(async () => (await readiness()) === 200, 'the service is ready')
     const readyMs = Math.round(performance.now() - resumedAt)
-    await waitForWrites(history, 50)
+    await waitForWrites(history, scale(20, 50))
     await load.stop()
     const longestMs = longestWaitMs(history)
     const verdict = judge(history, await readFinalState(service.url, token, history))

@@ -22,10 +22,10 @@ for (const engine of engines) {
       const urls = services.map(({ url }) => url)
       const feeds = urls.map((url) => followFeed(() => url, token))
       const load = startLoad(history, { urls, token, writers: 12, readers: 1 })
-      await waitForWrites(history, scale(120, 10_000))
+      await waitForWrites(history, scale(40, 10_000))
       // These have to catch up with what is there, while more comes.
       feeds.push(...urls.map((url) => followFeed(() => url, token)))
-      await waitForWrites(history, scale(120, 10_000))
+      await waitForWrites(history, scale(40, 10_000))
       await load.stop()
       const states = await Promise.all(urls.map((url) => readFinalState(url, token, history)))
       for (const state of states) {

@@ -37,7 +37,7 @@ function fill(folder: string): void {
   assert.equal(statfsSync(folder).bfree, 0)
 }
 
-const name = 'x'.repeat(2_000)
+const name = 'x'.repeat(8_000)
 
 /** A service on a disk, and its commands. */
 function openStoreOn(folder: string, file = 'plants.db') {

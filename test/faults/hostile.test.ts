@@ -10,7 +10,7 @@ import { isLong, scale } from './lab/scale.ts'
 // HOSTILE=<seed>:<index> runs one case alone, and prints what was sent and received.
 const replayed = process.env.HOSTILE?.split(':').map(Number)
 const seed = replayed?.[0] ?? Number(process.env.HOSTILE_SEED ?? 20260)
-const count = scale(2_500, 100_000)
+const count = scale(1_500, 100_000)
 const connections = 256
 
 /** What happened by the answers, from which the final content of the store follows. */

@@ -41,7 +41,7 @@ describe('a JSON bomb', () => {
   it('leaves no memory behind', async (t) => {
     // Every bomb has been sent once, so that caches are filled.
     const before = await measureMemoryMib()
-    const again = bombs.filter((_, index) => isLong || index % 3 === 0)
+    const again = bombs.filter((_, index) => isLong || index % 5 === 0)
     for (let round = 0; round < rounds; round++) {
       for (const bomb of again) await send(bomb)
     }

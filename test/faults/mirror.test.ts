@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type MirrorChange, PlantStore, PlantStoreError } from '../../client/index.ts'
-import { engines } from '../support/engines.ts'
+import { engines, sqlite } from '../support/engines.ts'
 import { openProxy } from '../support/proxy.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { keepState } from './lab/kept-state.ts'
-import { scale } from './lab/scale.ts'
+import { isLong, scale } from './lab/scale.ts'
 import { startProcess, token } from './lab/service-process.ts'
 
 const ids = Array.from({ length: 40 }, (_, index) => 2n ** 60n + BigInt(index))
 const rounds = scale(1, 20)
-const thinkMs = scale(5, 0)
+const thinkMs = scale(20, 0)
 
 /** A copy of a store, as text that tells two copies apart. */
 type Plants = Map<bigint, string>
@@ -130,7 +130,7 @@ for (const engine of engines) {
       const proxy = await openProxy('127.0.0.1', port)
       await begin()
       let writers = startWriters(direct)
-      await writers.waitFor(scale(50, 500))
+      await writers.waitFor(scale(20, 500))
       // Small pages, so that many changes come while the list is read.
       const mirror = startMirror(
         new PlantStore({
@@ -140,16 +140,16 @@ for (const engine of engines) {
         }),
       )
       for (let round = 0; round < rounds; round++) {
-        await writers.waitFor(scale(50, 200))
-        for (let cut = 0; cut < 3; cut++) {
+        await writers.waitFor(scale(20, 200))
+        for (let cut = 0; cut < scale(1, 3); cut++) {
           await proxy.cut()
           await writers.waitFor(5)
           await proxy.restore()
-          await writers.waitFor(scale(20, 100))
+          await writers.waitFor(scale(10, 100))
         }
         // A kill under load.
         await restart('SIGKILL')
-        await writers.waitFor(scale(30, 200))
+        await writers.waitFor(scale(20, 200))
         await writers.stop()
         await record()
         // A trim of what the mirror has not seen yet.
@@ -201,7 +201,8 @@ for (const engine of engines) {
       assert.ok(mirror.seen.length > 20 * rounds)
     })
 
-    it('has nothing that a restore undid, if both came while it listed the plants', async () => {
+    const skip = !isLong && engine !== sqlite && 'part of npm run test:faults'
+    it('has nothing that a restore undid while it listed the plants', { skip }, async () => {
       const database = await engine.newUrl()
       let service = await startProcess({ database })
       const port = Number(new URL(service.url).port)

@@ -11,10 +11,10 @@ import { buildVolatileDisk, cuts } from './lab/volatile-disk.ts'
 
 const rounds = scale(1, 8)
 /** How many moments of a round get a power cut. Each kind of cut at a moment is a point. */
-const momentsPerRound = scale(12, 640)
+const momentsPerRound = scale(8, 640)
 /** Many writes make the service checkpoint its log while it runs, and not only at its end. */
-const fewWrites = scale(60, 150)
-const manyWrites = scale(60, 500)
+const fewWrites = scale(40, 150)
+const manyWrites = scale(40, 500)
 
 function toStretches(writes: number): Stretch[] {
   return [
@@ -84,7 +84,9 @@ function listMoments({ operations }: Recording): number[] {
   return [...operations.keys()].filter((number) => !isProbe(number))
 }
 
-const chooseAll: Choose = (recording) => new Set(listMoments(recording))
+/** All of them in the long form. */
+const chooseAny: Choose = (recording, random) =>
+  new Set(random.shuffle(listMoments(recording)).slice(0, scale(20, Number.POSITIVE_INFINITY)))
 
 /** One half of all operations, the other of the rare ones, which are not on the log. */
 const chooseSome: Choose = (recording, random) => {
@@ -135,23 +137,26 @@ describe('a power cut', { skip: shim.skip }, () => {
   }
 
   it('loses, invents and damages nothing when a thread writes', async (test) => {
-    const recording = await record(shim, 'thread service', toStretches(manyWrites))
-    assert.equal(recording.acknowledged, 3 * manyWrites, 'every write is acknowledged')
+    const stretches = toStretches(manyWrites).slice(0, scale(1, 3))
+    const recording = await record(shim, 'thread service', stretches)
+    const writes = stretches.length * manyWrites
+    assert.equal(recording.acknowledged, writes, 'every write is acknowledged')
     assertNothingWrong(await judge(test, recording, chooseSome, rounds + 2))
   })
 
-  it('leaves a database that opens at every moment of the first start', async (test) => {
+  it('leaves a database that opens, at any moment of the first start', async (test) => {
     const recording = await record(shim, 'service', [{ clients: 1, writes: 1, end: 'SIGINT' }])
     for (let round = 1; round <= scale(1, 10); round++) {
-      assertNothingWrong(await judge(test, recording, chooseAll, -round))
+      assertNothingWrong(await judge(test, recording, chooseAny, -round))
     }
   })
 
   it('loses, invents and damages nothing after failed syncs', async (test) => {
-    const recording = await record(shim, 'service', toFailingStretches(manyWrites))
+    const stretches = toFailingStretches(manyWrites).slice(0, scale(2, 3))
+    const recording = await record(shim, 'service', stretches)
     const failed = recording.operations.filter(({ kind }) => kind === 'failed sync')
-    assert.equal(failed.length, 3)
-    assert.ok(recording.acknowledged < 3 * manyWrites)
+    assert.equal(failed.length, stretches.length)
+    assert.ok(recording.acknowledged < stretches.length * manyWrites)
     assertNothingWrong(await judge(test, recording, chooseSome, rounds + 1))
   })
 

@@ -27,6 +27,8 @@ import { startProcess, token } from './lab/service-process.ts'
 const stopMs = scale(700, 5_000)
 const rounds = scale(1, 10)
 const clients = { token, writers: 8, readers: 2 }
+const fewWrites = scale(30, 100)
+const manyWrites = scale(60, 300)
 
 function newDatabase(): string {
   return `sqlite:${join(newFolder(), 'plants.db')}`
@@ -43,12 +45,12 @@ describe('a service that is stopped for a while', () => {
     const history = newHistory()
     const load = startLoad(history, { urls: [service.url], ...clients })
     for (let round = 0; round < rounds; round++) {
-      await waitForWrites(history, 100)
+      await waitForWrites(history, fewWrites)
       service.child.kill('SIGSTOP')
       await sleep(stopMs)
       service.child.kill('SIGCONT')
     }
-    await waitForWrites(history, 100)
+    await waitForWrites(history, fewWrites)
     await load.stop()
     const { verdict, figures } = await toVerdict(history, service.url)
     test.diagnostic(`${figures}, longest wait ${longestWaitMs(history)} ms`)
@@ -74,18 +76,18 @@ describe('a service without free descriptors', () => {
     const service = await startProcess({ database: newDatabase(), descriptors: 60 })
     const history = newHistory()
     const load = startLoad(history, { urls: [service.url], ...clients })
-    await waitForWrites(history, 100)
+    await waitForWrites(history, fewWrites)
     const [early] = (await openConnections(service.url, 1)) as [Socket]
     const crowd = await openConnections(service.url, 200)
     const refused = await waitUntilRefused(crowd)
     // The page is built from files, and none can be opened.
     early.write(toBytes({ path: '/docs' }))
     assert.match(String(await once(early, 'data')), /^HTTP\/1\.1 500 /)
-    await waitForWrites(history, 300)
+    await waitForWrites(history, manyWrites)
     for (const socket of crowd) socket.destroy()
     await waitUntilReached(service.url)
     assert.equal((await call(service.url, { path: '/docs' })).status, 200)
-    await waitForWrites(history, 100)
+    await waitForWrites(history, fewWrites)
     await load.stop()
     const { verdict, figures } = await toVerdict(history, service.url)
     test.diagnostic(`${figures}, ${refused} of ${crowd.length} refused`)
@@ -143,10 +145,10 @@ describe('a service whose clock is set back by an hour', () => {
 
     const history = newHistory()
     const load = startLoad(history, { urls: [service.url], ...clients })
-    await waitForWrites(history, 100)
+    await waitForWrites(history, fewWrites)
     service.child.kill('SIGUSR2')
     await waitUntil(() => service.output().includes('the clock says'), 'the clock is set')
-    await waitForWrites(history, 300)
+    await waitForWrites(history, manyWrites)
     const after = await create(-1, 'before')
     assert.equal(after.status, 200)
     assert.equal(after.headers.get('idempotency-replayed'), 'true')
@@ -195,9 +197,9 @@ describe('two services on one SQLite file', () => {
     const [killed, other] = [await startProcess({ database }), await startProcess({ database })]
     const history = newHistory()
     const load = startLoad(history, { urls: [killed.url, other.url], ...clients })
-    await waitForWrites(history, 300)
+    await waitForWrites(history, manyWrites)
     await killed.end('SIGKILL')
-    await waitForWrites(history, 100)
+    await waitForWrites(history, fewWrites)
     await load.stop()
     const { verdict, figures } = await toVerdict(history, other.url)
     test.diagnostic(figures)

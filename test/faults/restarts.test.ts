@@ -16,7 +16,7 @@ import { scale } from './lab/scale.ts'
 import { startProcess, token } from './lab/service-process.ts'
 
 const rounds = scale(1, 20)
-const thinkMs = scale(5, 0)
+const thinkMs = scale(25, 0)
 
 describe('two services on PostgreSQL behind a balancer', () => {
   it('answer every request while they are restarted in turn', async (test) => {
@@ -79,7 +79,7 @@ describe('a service on SQLite that is restarted under load', () => {
       }),
     ]
     for (let round = 0; round < rounds; round++) {
-      await waitForWrites(history, 100)
+      await waitForWrites(history, scale(40, 100))
       assert.equal(await service.end('SIGTERM'), 0)
       service = await start()
     }

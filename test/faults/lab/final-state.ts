@@ -1,6 +1,7 @@
 import { type Client, openClient, parseExactly, type Reply, toContent } from './client.ts'
 import type { FeedEvent } from './feed.ts'
 import type { History } from './history.ts'
+import { scale } from './scale.ts'
 
 export type Plants = readonly (readonly [id: bigint, content: string])[]
 
@@ -22,7 +23,7 @@ interface ListedPlant {
 }
 
 /** Small, so that there are many pages. */
-const pagePlants = 50
+const pagePlants = scale(20, 50)
 const readersAtOnce = 8
 
 export async function readFinalState(

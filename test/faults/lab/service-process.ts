@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { killAfterTest, programEnv } from '../../support/child.ts'
+import { isLong } from './scale.ts'
 
 /** The operator's token of all services in the fault tests. */
 export const token = 'a-token-for-the-fault-tests'
@@ -40,6 +41,8 @@ export async function startProcess(options: ProcessOptions): Promise<ServiceProc
       PORT: String(port),
       DATABASE_URL: database,
       PLANT_STORE_TOKEN: token,
+      // A log of every request is a quarter of the work of the service.
+      LOG_LEVEL: isLong ? 'info' : 'warn',
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
