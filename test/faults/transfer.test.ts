@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { before, describe, it } from 'node:test'
-import { run, runProcess, start } from '../support/command.ts'
+import { type RunOptions, run, runProcess, start } from '../support/command.ts'
 import { engines, sqlite } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -66,11 +66,11 @@ for (const engine of engines) {
     const env = { PLANT_STORE_TOKEN: token }
 
     /** Starts a service and an import into it, and waits for a random number of plants. */
-    async function begin() {
+    async function begin<Client>(startImport: (args: string[], options: RunOptions) => Client) {
       const database = await engine.newUrl()
       const service = await startProcess({ database })
       const args = ['import', 'plants.ndjson', ...flags, '--url', service.url]
-      const running = start(args, { folder, env })
+      const running = startImport(args, { folder, env })
       const store = await engine.open(database)
       const enough = 1 + Math.floor(Math.random() * 0.4 * lineCount)
       await waitUntil(async () => (await countPlants(store)) >= enough, `${enough} plants`)
@@ -85,10 +85,10 @@ for (const engine of engines) {
 
     it('ends with the same store when the service is killed and started again', async () => {
       for (let round = 0; round < scale(1, 20); round++) {
-        const { database, service, running } = await begin()
+        const { database, service, running } = await begin(run)
         await service.end('SIGKILL')
         const again = await startProcess({ database, port: Number(new URL(service.url).port) })
-        const { exitCode, stderr } = await running.ended
+        const { exitCode, stderr } = await running
         assert.equal(exitCode, 0, stderr)
         await again.end('SIGTERM')
         assert.ok((await read(database)) === expected, 'the stores differ')
@@ -98,7 +98,7 @@ for (const engine of engines) {
     const skip = !isLong && engine !== sqlite && 'part of npm run test:faults'
     it('ends with the same store when the client is killed and run again', { skip }, async () => {
       for (let round = 0; round < scale(1, 20); round++) {
-        const { database, service, running, args } = await begin()
+        const { database, service, running, args } = await begin(start)
         running.child.kill('SIGKILL')
         await running.ended
         const again = await run(args, { folder, env })

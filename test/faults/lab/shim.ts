@@ -39,7 +39,7 @@ export function compileShim(folder?: string): Shim {
   const library = join(folder ?? newQuickFolder(), 'disk-shim.so')
   const { error, stderr, status } = spawnSync(
     'cc',
-    ['-shared', '-fPIC', '-O2', '-o', library, source, '-ldl', '-lpthread'],
+    ['-shared', '-fPIC', '-o', library, source, '-ldl', '-lpthread'],
     { encoding: 'utf8' },
   )
   if (error) return { toEnv: undefined, skip: `there is no C compiler: ${error.message}` }
