@@ -15,7 +15,7 @@ import { startProcess, token } from './lab/service-process.ts'
 type Plants = Map<bigint, string>
 
 /** Without a pause, the writers take most of the time of the short form. */
-const thinkMs = scale(60, 0)
+const thinkMs = scale(100, 0)
 
 async function readPlants(store: Store): Promise<Plants> {
   const { plants } = await store.listPlants({ after: undefined, tag: undefined, limit: 10_000 })

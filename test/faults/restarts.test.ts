@@ -16,7 +16,7 @@ import { scale } from './lab/scale.ts'
 import { startProcess, token } from './lab/service-process.ts'
 
 const rounds = scale(1, 20)
-const thinkMs = scale(25, 0)
+const thinkMs = scale(50, 0)
 
 describe('two services on PostgreSQL behind a balancer', () => {
   it('answer every request while they are restarted in turn', async (test) => {

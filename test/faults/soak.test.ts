@@ -29,7 +29,7 @@ const periods = Math.max(3, Math.round(minutes / 5))
 const pace: Pace = {
   periods,
   periodMs: (minutes * 60_000) / periods,
-  thinkMs: minutes < 1 ? 50 : 100,
+  thinkMs: 100,
 }
 
 async function openSqliteSite(): Promise<Site> {
