@@ -41,7 +41,7 @@ export async function startProcess(options: ProcessOptions): Promise<ServiceProc
       PORT: String(port),
       DATABASE_URL: database,
       PLANT_STORE_TOKEN: token,
-      // A log of every request is a quarter of the work of the service.
+      // A log of every request would be work for both sides.
       LOG_LEVEL: isLong ? 'info' : 'warn',
       ...env,
     },
