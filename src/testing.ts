@@ -8,8 +8,8 @@ import { defaultTimeouts } from './contract/limits.ts'
 import { NewPlant as newPlantShape } from './contract/shapes.ts'
 import { buildShapeReader } from './json/shape.ts'
 import { openService } from './service.ts'
-// The default engine: loaded with this module, so that no start waits for it.
-import './store/sqlite/store.ts'
+import { openConnection } from './store/sqlite/connection.ts'
+import { buildSqliteStore } from './store/sqlite/store.ts'
 import type { Store } from './store/store.ts'
 import { newToken } from './tokens/format.ts'
 
@@ -48,11 +48,13 @@ const pageSize = 500
 export async function startPlantStore(
   options: TestPlantStoreOptions = {},
 ): Promise<TestPlantStore> {
-  const { plants = [], port = 0, token = newToken(), database = 'sqlite::memory:' } = options
+  const { plants = [], port = 0, token = newToken(), database } = options
+  const flags = { port: `${port}`, database: database ?? 'sqlite::memory:' }
   const { url, store, close } = await openService({
-    config: readConfig({ port: `${port}`, database }, { PLANT_STORE_TOKEN: token }),
+    config: readConfig(flags, { PLANT_STORE_TOKEN: token }),
     logger: pino({ level: 'silent' }, { write() {} }),
     timeouts,
+    ...(database === undefined && { store: openInMemory() }),
   })
   let stopping: Promise<unknown> | undefined
 
@@ -80,6 +82,11 @@ export async function startPlantStore(
     stop,
     [Symbol.asyncDispose]: stop,
   }
+}
+
+/** Opens the default store. Its engine is imported statically, so that no start waits for it. */
+function openInMemory(): Store {
+  return buildSqliteStore(openConnection(':memory:'), { journaling: 'on' })
 }
 
 const readPlant = buildShapeReader(newPlantShape)
