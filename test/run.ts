@@ -3,7 +3,7 @@
  * cannot set variables or quote patterns in a way that every shell understands.
  */
 import { spawn } from 'node:child_process'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
 const flags = [
@@ -18,7 +18,7 @@ const flags = [
 const patterns = ['test/*.test.ts', 'test/*/*.test.ts']
 const args = ['--test', ...flags, ...process.argv.slice(2), ...patterns]
 const cache = join(root, 'node_modules', '.cache', `node-${process.versions.node}`)
-const env = { ...process.env, NODE_COMPILE_CACHE: relative(root, cache) }
+const env = { ...process.env, NODE_COMPILE_CACHE: cache }
 spawn(process.execPath, args, { cwd: root, env, stdio: 'inherit' }).on('exit', (code, signal) => {
   process.exitCode = code ?? (signal === null ? 0 : 1)
 })

@@ -1,17 +1,16 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { resolve } from 'node:path'
 import { releaseAfterTest } from './release.ts'
 
-const { PATH, NODE_COMPILE_CACHE: cache } = process.env
+const { PATH, NODE_COMPILE_CACHE } = process.env
 
 /**
  * The environment of a program that shares nothing with its parent but compiled code, without which
- * a start takes four times as long. The name of its folder is relative to that of the run.
+ * a start takes four times as long.
  */
 export const programEnv = {
   PATH,
-  ...(cache && { NODE_COMPILE_CACHE: resolve(import.meta.dirname, '../..', cache) }),
+  ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }),
 }
 
 /** Kills a process when the test ends, unless it has ended by then. */
