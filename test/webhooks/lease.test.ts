@@ -161,6 +161,38 @@ for (const engine of engines) {
       assert.equal(receiver.taken().length, 1)
     })
 
+    it('counts an acknowledgement that comes after its time: the change is not sent again', async (test) => {
+      const { store } = stores
+      const clock = stopClock(test)
+      const receiver = await openTestReceiver()
+      const { id } = await add(store, receiver.url)
+      const taken = Promise.withResolvers<number>()
+      receiver.answer = () => (receiver.received.length === 1 ? taken.promise : 200)
+      const renewal = Promise.withResolvers<void>()
+      releaseAfterTest(() => renewal.resolve())
+      let claims = 0
+      const claim: Store['receivers']['claim'] = async (...asked) => {
+        if (claims++ > 0) await renewal.promise
+        return store.receivers.claim(...asked)
+      }
+      start(
+        { ...store, receivers: { ...store.receivers, claim } },
+        { leaseMs: longLeaseMs, renewMs: longLeaseMs / 2 },
+      )
+      await store.createPlant({ id: 7n, name: 'taken after the lease' })
+      await waitUntil(() => receiver.received.length === 1, 'it is on its way')
+      clock.advance(longLeaseMs)
+      await waitUntil(() => claims === 2, 'the lease is to be renewed')
+      taken.resolve(200)
+      await receiver.answerOther()
+      renewal.resolve()
+      await waitUntil(
+        async () => (await store.receivers.listDeliveries(id, 'waiting')).length === 0,
+        'nothing waits',
+      )
+      assert.equal(receiver.received.length, 1)
+    })
+
     it('is lost with what the store says: nothing is sent for a receiver of another process', async () => {
       const { store } = stores
       const receiver = await openTestReceiver()
