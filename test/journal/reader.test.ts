@@ -197,6 +197,29 @@ for (const engine of engines) {
       await waitUntil(() => events.length === 3, 'every change has come')
     })
 
+    it('wakes the next follower after the last one has left with a change announced', async () => {
+      const store = await open()
+      let announce = () => {}
+      const reader = buildReader({
+        ...store,
+        watchJournal(onChange) {
+          announce = onChange
+          return () => {}
+        },
+      })
+      await createMany(store, 1, 1)
+      const first = follow(reader, 'oldest')
+      await waitUntil(() => first.events.length === 1, 'the first change has come')
+      announce()
+      first.leave()
+      await first.ended
+      const second = follow(reader, 'oldest')
+      await waitUntil(() => second.events.length === 1, 'it has caught up')
+      await createMany(store, 2, 1)
+      announce()
+      await waitUntil(() => second.events.length === 2, 'the second change has come')
+    })
+
     it('watches the store only while it is followed', async () => {
       const store = await open()
       const watched = watch(store)

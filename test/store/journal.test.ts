@@ -298,6 +298,8 @@ for (const engine of everyEngine) {
       const cursors = events.map(({ position }) => toCursor(position) as Cursor)
       const most = Math.max(...cursors.map(({ index }) => index))
       assert.ok(most > 1 && (most - 1) * name.length <= limits.pageBytes, `${most} are in one row`)
+      const rows = new Set(cursors.map(({ seq }) => seq)).size
+      assert.ok(rows < ids.length / 3, `${rows} rows`)
     })
 
     it('has large plants that are deleted together, in rows of about a page', async () => {
