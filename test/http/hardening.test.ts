@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
 import { scopes } from '../../src/contract/scopes.ts'
+import { mustRead, toTokenKey } from '../../src/http/node/sending.ts'
 import { diskFull } from '../../src/store/failures.ts'
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
@@ -252,6 +254,31 @@ describe('a plant that is longer than a megabyte as JSON', () => {
       assert.ok(Number(answer.headers.get('content-length')) > 1_200_000)
       assert.deepEqual(await answer.json(), { id, name })
     }
+  })
+})
+
+describe('answers that are not read', () => {
+  it('let the next request of their token wait until they are, and no longer', async (t) => {
+    lowerLimit(t, 'unsentBytes', 8_000_000)
+    const service = await startService(memory)
+    await service.store.createPlant({ id: 1n, name: '\u0001'.repeat(1_000_000) })
+    const headers = { ...authorized, Connection: 'close' }
+    const [first, second, last] = Array.from({ length: 3 }, () => openSocket(service.url)) as [
+      Socket,
+      Socket,
+      Socket,
+    ]
+    for (const socket of [first, second]) {
+      socket.pause().write(toBytes({ path: '/plants/1', headers }))
+    }
+    const key = toTokenKey({ authorization: authorized.Authorization })
+    await waitUntil(() => mustRead(key), 'too much is not read')
+    const answer = text(last)
+    last.write(toBytes({ path: '/plants/2', headers }))
+    for (let turn = 0; turn < 5; turn++) await service.call({ path: '/healthz' })
+    // From here on, no other request wakes the service.
+    await Promise.allSettled([text(first), text(second)])
+    assert.match(await answer, /^HTTP\/1\.1 404 /)
   })
 })
 

@@ -251,9 +251,16 @@ describe('an import', () => {
   it('is cut when its sender is too slow, and keeps what came before', async () => {
     const timeouts = { headersTimeoutMs: 100, requestTimeoutMs: 200 }
     const service = await startService('sqlite::memory:', { timeouts })
-    for (const [index, isDripping] of [false, true].entries()) {
+    // The last one has sent enough at first.
+    const enough = `${' '.repeat(100_000)}\n`
+    const cases = [
+      ['', false],
+      ['', true],
+      [enough, true],
+    ] as const
+    for (const [index, [before, isDripping]] of cases.entries()) {
       const upload = startUpload(service.url, 'ndjson')
-      await upload.send(toLines(index, 1))
+      await upload.send(before + toLines(index, 1))
       const drip = setInterval(() => isDripping && upload.request.write('\n'), 20)
       releaseAfterTest(() => clearInterval(drip))
       const { status, error, message } = await upload.answer
@@ -338,6 +345,24 @@ describe('an import', () => {
       upload.end()
       assert.equal((await upload.answer).status, 200)
     }
+  })
+
+  it('is not cut as the slowest any more once another has ended', async (t) => {
+    lowerLimit(t, 'imports', 2)
+    const timeouts = { headersTimeoutMs: 1_000, requestTimeoutMs: 1_000 }
+    const service = await startService('sqlite::memory:', { timeouts })
+    const [slow, other] = [startUpload(service.url, 'ndjson'), startUpload(service.url, 'ndjson')]
+    await slow.send(toLines(1, 1))
+    await other.send(toLines(2, 1))
+    other.end()
+    assert.equal((await other.answer).status, 200)
+    // For longer than the time limit, and more than a slow client alone must send.
+    for (let round = 0; round < 30; round++) {
+      await slow.send(`${' '.repeat(25_000)}\n`).catch(() => {})
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    slow.end()
+    assert.equal((await slow.answer).status, 200)
   })
 
   it('waits while the queue of the store is full', async () => {

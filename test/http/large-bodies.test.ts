@@ -2,7 +2,12 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
+import { scopes } from '../../src/contract/scopes.ts'
+import { issueToken } from '../../src/tokens/issue.ts'
+import { sqlite } from '../support/engines.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { json, startService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 
 describe('a large body', () => {
@@ -18,6 +23,40 @@ describe('a large body', () => {
       assert.match(received, request.path === '/healthz' ? /^HTTP\/1\.1 200 / : /^HTTP\/1\.1 401 /)
       assert.doesNotMatch(received, /HTTP\/1\.1 404 /)
     }
+  })
+
+  it('in chunks stalls its sender while the token is looked up', async () => {
+    const store = await sqlite.open(await sqlite.newUrl())
+    const gate = Promise.withResolvers<void>()
+    releaseAfterTest(gate.resolve)
+    const findToken: typeof store.findToken = (hash) =>
+      gate.promise.then(() => store.findToken(hash))
+    const service = await startService('sqlite::memory:', { store: { ...store, findToken } })
+    const { token } = await issueToken(store, { name: 'test', scopes, lifetimeMs: undefined })
+    const headers = { ...json, Authorization: `Bearer ${token}`, 'Transfer-Encoding': 'chunked' }
+    const socket = openSocket(service.url)
+    socket.write(toBytes({ method: 'POST', path: '/plants', headers }))
+    // Far more than a service and the buffers of a connection hold.
+    const [part, parts] = [`186a0\r\n${' '.repeat(100_000)}\r\n`, 400]
+    let taken = 0
+    const send = () => {
+      socket.write(part, (error) => {
+        if (error || ++taken === parts) return
+        send()
+      })
+    }
+    send()
+    let before = -1
+    await waitUntil(async () => {
+      const isStalled = taken === before && taken > 0
+      before = taken
+      for (let count = 0; count < 30; count++) await service.call({ path: '/healthz' })
+      return isStalled
+    }, 'a stalled sender')
+    assert.ok(taken < parts / 2, `${taken} parts were taken`)
+    gate.resolve()
+    socket.setEncoding('latin1')
+    assert.match(String(await once(socket, 'data')), /^HTTP\/1\.1 413 /)
   })
 
   it('that is refused may be sent to its end before its client reads the last answer', async () => {

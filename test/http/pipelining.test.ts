@@ -37,15 +37,18 @@ describe('pipelined requests', () => {
   }
 
   it('are all answered when the body of the last one is broken', async () => {
-    const { socket, gate, untilRead } = await connectToSlow()
     const early = 'POST /plants HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
-    const received = text(socket)
-    for (const part of [toCreate(1), early, 'ZZ\r\n']) {
-      socket.write(part)
-      await untilRead()
+    const parts = [toCreate(1), Buffer.from(early), Buffer.from('ZZ\r\n')]
+    for (const writes of [parts, [Buffer.concat(parts)]]) {
+      const { socket, gate, untilRead } = await connectToSlow()
+      const received = text(socket)
+      for (const part of writes) {
+        socket.write(part)
+        await untilRead()
+      }
+      gate.resolve()
+      assert.deepEqual(statusesOf(await received), ['200', '400'])
     }
-    gate.resolve()
-    assert.deepEqual(statusesOf(await received), ['200', '400'])
   })
 
   it('keep a body in chunks of one byte while they wait', async () => {
