@@ -258,14 +258,17 @@ describe('a client of a running service', () => {
 
   it('answers calls of next that do not wait for each other', async () => {
     const id = 2n ** 61n
-    await store.replace(id, { name: 'a' })
-    await store.replace(id + 1n, { name: 'b' })
-    const plants = store.list({ after: id - 1n, pageSize: 1 })
-    const results = await Promise.all([plants.next(), plants.next(), plants.next(), plants.next()])
-    assert.deepEqual(
-      results.map(({ done, value }) => (done ? 'done' : value.name)),
-      ['a', 'b', 'done', 'done'],
-    )
+    for (const [index, name] of ['a', 'b', 'c'].entries()) {
+      await store.replace(id + BigInt(index), { name })
+    }
+    for (const pageSize of [1, 2]) {
+      const plants = store.list({ after: id - 1n, pageSize })
+      const results = await Promise.all(Array.from({ length: 5 }, () => plants.next()))
+      assert.deepEqual(
+        results.map(({ done, value }) => (done ? 'done' : value.name)),
+        ['a', 'b', 'c', 'done', 'done'],
+      )
+    }
   })
 
   it('stops a list with break, and asks for no further page', async () => {

@@ -185,6 +185,19 @@ describe('a stream of events', () => {
     assert.equal(requests[0]?.headers.accept, 'text/event-stream')
   })
 
+  it('that ends at once each time is asked for after ever longer pauses', async (t) => {
+    t.mock.method(Math, 'random', () => 0.01)
+    const { url } = await openScriptedServer(stream('id: p0\n\n'))
+    const left = new AbortController()
+    const pauses: number[] = []
+    const onRetry = (_: PlantStoreError, pauseMs: number) => {
+      if (pauses.push(pauseMs) === 4) left.abort('enough')
+    }
+    const events = new PlantStore({ url, token, onRetry }).events({ signal: left.signal })
+    await assert.rejects(events.next(), (reason) => reason === 'enough')
+    assert.deepEqual(pauses, [2.5, 5, 10, 20])
+  })
+
   it('that is silent for too long is opened again', async () => {
     const { url, requests } = await openScriptedServer(head, stream(toBlock('p1')))
     const link = { ...toLink({ url, token }), silenceMs: 50 }
