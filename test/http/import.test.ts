@@ -353,7 +353,7 @@ describe('an import', () => {
     const service = await startService('sqlite::memory:', { timeouts })
     const [slow, other] = [startUpload(service.url, 'ndjson'), startUpload(service.url, 'ndjson')]
     await slow.send(toLines(1, 1))
-    await other.send(toLines(2, 1))
+    await other.send(`${' '.repeat(30_000)}\n`.repeat(40) + toLines(2, 1))
     other.end()
     assert.equal((await other.answer).status, 200)
     // For longer than the time limit, and more than a slow client alone must send.
