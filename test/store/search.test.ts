@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { limits } from '../../src/contract/limits.ts'
-import { buildMatcher, searchPlants } from '../../src/store/lists.ts'
+import { buildMatcher, type Findings, searchPlants } from '../../src/store/lists.ts'
 import { engines } from '../support/engines.ts'
 
 /** Few letters, so that texts nearly match; among them those whose case is unusual. */
@@ -85,6 +85,21 @@ for (const engine of engines) {
         found.plants.map(({ id }) => id),
         [last.id],
       )
+    })
+
+    it('goes on after large plants, of which it examines only a few at a time', async () => {
+      const store = await engine.open(await engine.newUrl())
+      const large = 'x'.repeat(limits.pageBytes / 4)
+      for (let id = 1n; id <= 9n; id++) await store.createPlant({ id, name: large })
+      await store.createPlant({ id: 10n, name: 'y' })
+      const found: bigint[] = []
+      for (let after: bigint | undefined = 0n; after !== undefined; ) {
+        const search = { name: 'y', order: 'asc' as const, limit: 1, tag: undefined, after }
+        const page: Findings = await searchPlants(store, search)
+        found.push(...page.plants.map(({ id }) => id))
+        after = page.next
+      }
+      assert.deepEqual(found, [10n])
     })
 
     it('finds the same plants as a plain filter, in both orders', async () => {

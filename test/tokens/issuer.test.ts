@@ -6,7 +6,7 @@ import { before, describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { deflateRawSync } from 'node:zlib'
 import { CompactEncrypt, CompactSign, type CryptoKey, exportSPKI, importJWK, type JWK } from 'jose'
-import { openIssuer } from '../../src/tokens/issuer.ts'
+import { type Issuer, openIssuer } from '../../src/tokens/issuer.ts'
 import { stopClock } from '../support/clock.ts'
 import { readEvents } from '../support/event-stream.ts'
 import {
@@ -55,6 +55,14 @@ function encode(value: unknown): string {
 function signText(header: unknown, claims: string, key: KeyObject, hash = 'sha256'): string {
   const text = `${encode(header)}.${encode(claims)}`
   return `${text}.${createSign(hash).update(text).sign(key, 'base64url')}`
+}
+
+/** Opens the verifier of an issuer by itself. It is closed with the test. */
+function openVerifier({ url }: TestIssuer): Issuer {
+  const listeners = { onAway() {}, onBack() {} }
+  const verifier = openIssuer({ url, audience, timeoutMs: 60_000, ...listeners })
+  releaseAfterTest(verifier.close)
+  return verifier
 }
 
 describe('JSON Web Tokens', () => {
@@ -375,6 +383,16 @@ describe('JSON Web Tokens', () => {
     for (let count = 0; count < 2; count++) await numberFor(service, token)
     assert.equal(calls(), before + 1)
   })
+
+  it('take their memory once, however often they are verified at the same time', async () => {
+    const verifier = openVerifier(issuer)
+    // Of these, 12 fill the 16 MiB.
+    const token = await issuer.sign(ed, { groups: 'x'.repeat(1_000_000) })
+    for (let round = 0; round < 2; round++) {
+      await Promise.all(Array.from({ length: 15 }, () => verifier.verify(token)))
+    }
+    assert.notEqual(verifier.find(token), undefined)
+  })
 })
 
 describe('the keys of an issuer', () => {
@@ -421,11 +439,7 @@ describe('the keys of an issuer', () => {
   it('leave no grant of a token that was being verified while they were withdrawn', async (t) => {
     const [old, current] = [await newKey('ES256', 'old'), await newKey('ES256', 'current')]
     const issuer = await startIssuer([old])
-    const verifier = openIssuer({
-      ...{ url: issuer.url, audience, timeoutMs: 60_000 },
-      ...{ onAway() {}, onBack() {} },
-    })
-    releaseAfterTest(verifier.close)
+    const verifier = openVerifier(issuer)
     const subjects = Array.from({ length: 200 }, (_, index) => `user ${index}`)
     const tokens = await Promise.all(subjects.map((sub) => issuer.sign(old, { sub })))
     // The first waits for the keys, and is not remembered.
@@ -492,6 +506,26 @@ describe('the keys of an issuer', () => {
     }
     await waitUntil(isGone, 'the key is gone')
     assert.equal(await numberFor(service, await issuer.sign(current)), 40401)
+  })
+
+  it('are found at another address once they are gone from the first', async (t) => {
+    const [old, current] = [await newKey('ES256', 'old'), await newKey('ES256', 'current')]
+    const issuer = await startIssuer([old])
+    const service = await startTrusting(issuer)
+    const clock = stopClock(t)
+    issuer.keys = [current.jwk]
+    issuer.answer = ({ url }, response) => {
+      if (url === '/moved') return false
+      const { url: name } = issuer
+      if (url === '/keys') response.writeHead(404).end()
+      else response.end(JSON.stringify({ issuer: name, jwks_uri: `${name}/moved` }))
+      return true
+    }
+    const token = await issuer.sign(current)
+    for (const number of [50302, 40401]) {
+      clock.advance(60_000)
+      assert.equal(await numberFor(service, token), number)
+    }
   })
 
   const faults: [name: string, answer: TestIssuer['answer'], cause: RegExp][] = [
