@@ -97,6 +97,30 @@ for (const engine of engines) {
       await receiver.waitFor(1)
     })
 
+    it('sends a failure again when asked to, though its deliveries cannot be read at first', async () => {
+      const { store } = await openStores(engine)
+      const receiver = await openTestReceiver()
+      const { id } = await add(store, receiver.url)
+      receiver.answer = () => 500
+      let hasToFail = false
+      const listDeliveries: Store['receivers']['listDeliveries'] = async (...asked) => {
+        if (!hasToFail) return store.receivers.listDeliveries(...asked)
+        hasToFail = false
+        throw new Error('a failed read')
+      }
+      const failing = { ...store, receivers: { ...store.receivers, listDeliveries } }
+      start(failing, { retryDelaysMs: [] })
+      await store.createPlant({ id: 1n, name: 'x' })
+      await waitUntil(async () => {
+        const failures = await store.receivers.listDeliveries(id, 'failed')
+        return failures.length === 1
+      }, 'it is given up')
+      receiver.answer = () => 200
+      hasToFail = true
+      await store.receivers.retryFailures(id, Date.now())
+      await receiver.waitFor(1)
+    })
+
     it('asks for the body of a change again, but not at once', async () => {
       const { store } = await openStores(engine)
       const receiver = await openTestReceiver()

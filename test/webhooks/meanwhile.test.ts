@@ -60,17 +60,24 @@ for (const engine of engines) {
       await receiver.waitFor(3)
     })
 
-    it('sends a change once that an operator adds before it is read', async () => {
+    it('sends a change once that is on its way when the journal is read', async () => {
       const { store } = await openStores(engine)
       const receiver = await openTestReceiver()
       const { id } = await add(store, receiver.url)
-      await createMany(store, 1n, 2)
+      for (const plant of [1n, 2n]) await store.createPlant({ id: plant, name: 'x' })
       const [, event] = (await readPage(store)).events
       assert.ok(event)
       const { position, type, at, plantJson: body } = event
       const unsent = { attempts: 0, lastStatus: undefined, lastError: undefined }
       const delivery = { ...unsent, position, type, at, plantId: 2n, dueAt: at, body }
       await store.receivers.addDelivery(id, delivery)
+      const read = Promise.withResolvers<void>()
+      releaseAfterTest(() => read.resolve())
+      receiver.answer = async ({ plantId }) => {
+        if (plantId === '1') read.resolve()
+        await read.promise
+        return 200
+      }
       const sender = start(store)
       await receiver.waitFor(2)
       await createMany(store, 3n, 1)
@@ -145,6 +152,33 @@ for (const engine of engines) {
       resumed.resolve(200)
       await store.createPlant({ id: 2n, name: 'after it' })
       await receiver.waitFor(2)
+    })
+
+    it('delivers again to a receiver that is resumed before its pause is noticed', async () => {
+      const { store } = await openStores(engine)
+      const receiver = await openTestReceiver()
+      const { id } = await add(store, receiver.url)
+      const resumed = Promise.withResolvers<void>()
+      releaseAfterTest(() => resumed.resolve())
+      let hasBegun = false
+      const receivers: Store['receivers'] = {
+        ...store.receivers,
+        async revision() {
+          if (hasBegun) await resumed.promise
+          return store.receivers.revision()
+        },
+      }
+      start({ ...store, receivers }, { leaseMs: longMs })
+      receiver.answer = () => {
+        hasBegun = true
+        return 410
+      }
+      await store.createPlant({ id: 1n, name: 'x' })
+      await waitUntil(async () => (await find(store, id)).state === 'paused', 'it is paused')
+      receiver.answer = () => 200
+      await store.receivers.change(id, { kind: 'resume' })
+      resumed.resolve()
+      await receiver.waitFor(1)
     })
 
     it('holds no memory for a receiver that is removed while changes are taken for it', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
+import { toKnownRow } from '../../src/webhooks/queue.ts'
 import { findUrlMistake } from '../../src/webhooks/receiver.ts'
 import {
   defaultRetryDelaysMs,
@@ -55,6 +56,27 @@ describe('Retry-After', () => {
       assert.equal(toRetryAfterMs(value, now), pauseMs)
     })
   }
+})
+
+describe('the next attempt of a delivery in the store', () => {
+  const delivery = {
+    position: 'p',
+    type: 'plant.created',
+    at: 0,
+    plantId: 1n,
+    bytes: 1,
+    lastStatus: undefined,
+    lastError: undefined,
+  } as const
+  const dayMs = 24 * 60 * 60 * 1000
+
+  it('is made within 10 hours, even after the clock was set back', () => {
+    const now = Date.now()
+    const retry = toKnownRow({ ...delivery, attempts: 1, dueAt: now + 365 * dayMs }, now)
+    assert.ok(retry.readyAt < performance.now() + 10 * 60 * 60 * 1000)
+    const first = toKnownRow({ ...delivery, attempts: 0, dueAt: now + 365 * dayMs }, now)
+    assert.ok(first.readyAt <= performance.now())
+  })
 })
 
 describe('the URL of a receiver', () => {

@@ -114,15 +114,15 @@ describe('a request to a receiver', () => {
   })
 
   it('leaves nothing behind on a connection that is kept', async () => {
-    const warnings: Error[] = []
-    const note = (warning: Error) => warnings.push(warning)
+    const warnings: string[] = []
+    const note = ({ name }: Error) => warnings.push(name)
     process.on('warning', note)
     releaseAfterTest(() => process.off('warning', note))
     const url = await openReceiver(answering('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'))
     const transport = open(url)
     // Node warns of more than 10 listeners for one event.
     for (let count = 0; count < 20; count++) await transport.post(post)
-    assert.deepEqual(warnings, [])
+    assert.ok(!warnings.includes('MaxListenersExceededWarning'))
   })
 
   it('keeps no connection whose receiver answers before it has read the body', async () => {
