@@ -15,7 +15,7 @@ import { lowerLimit } from '../support/limits.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { authorized, startService } from '../support/service.ts'
 import { closeAfterTest } from '../support/stores.ts'
-import { startUpload, toLines, toStored } from '../support/upload.ts'
+import { startUpload, toLines, toStored, waitForStall } from '../support/upload.ts'
 import { waitUntil } from '../support/wait.ts'
 import { exchange, openSocket, toBytes } from '../support/wire.ts'
 
@@ -54,13 +54,7 @@ for (const engine of engines) {
           taken++
         }
       })()
-      let before = -1
-      await waitUntil(async () => {
-        const isStalled = taken === before && taken > 0
-        before = taken
-        for (let count = 0; count < 30; count++) await service.call({ path: '/healthz' })
-        return isStalled
-      }, 'a stalled sender')
+      await waitForStall(service, () => taken)
       assert.ok(taken < parts / 2, `${taken} parts were taken`)
       await release()
       await sending

@@ -7,7 +7,7 @@ import { issueToken } from '../../src/tokens/issue.ts'
 import { sqlite } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { json, startService } from '../support/service.ts'
-import { waitUntil } from '../support/wait.ts'
+import { waitForStall } from '../support/upload.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 
 describe('a large body', () => {
@@ -46,13 +46,7 @@ describe('a large body', () => {
       })
     }
     send()
-    let before = -1
-    await waitUntil(async () => {
-      const isStalled = taken === before && taken > 0
-      before = taken
-      for (let count = 0; count < 30; count++) await service.call({ path: '/healthz' })
-      return isStalled
-    }, 'a stalled sender')
+    await waitForStall(service, () => taken)
     assert.ok(taken < parts / 2, `${taken} parts were taken`)
     gate.resolve()
     socket.setEncoding('latin1')

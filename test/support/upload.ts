@@ -4,7 +4,8 @@ import { text } from 'node:stream/consumers'
 import { type Format, formats } from '../../src/contract/formats.ts'
 import type { ImportReport } from '../../src/contract/shapes.ts'
 import { releaseAfterTest } from './release.ts'
-import { authorized } from './service.ts'
+import { authorized, type TestService } from './service.ts'
+import { waitUntil } from './wait.ts'
 
 /** The answer to an import: its status, and the members of a report or of an error. */
 export interface UploadAnswer extends ImportReport {
@@ -62,4 +63,16 @@ export function toLines(first: number, count: number, name = 'Fern'): string {
 /** How many plants a message says were stored. */
 export function toStored(message: string): number {
   return Number(/(\d[\d,]*) stored/.exec(message)?.[1]?.replaceAll(',', '') ?? 0)
+}
+
+/** Waits until a service takes no more of what is sent to it, while it answers others. */
+export async function waitForStall(service: TestService, countTaken: () => number): Promise<void> {
+  let before = -1
+  await waitUntil(async () => {
+    const taken = countTaken()
+    const isStalled = taken === before && taken > 0
+    before = taken
+    for (let count = 0; count < 30; count++) await service.call({ path: '/healthz' })
+    return isStalled
+  }, 'a stalled sender')
 }
