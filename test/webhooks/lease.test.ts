@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { before, describe, it, type TestContext } from 'node:test'
 import type { Store } from '../../src/store/store.ts'
 import { defaultSettings } from '../../src/webhooks/settings.ts'
 import { stopClock } from '../support/clock.ts'
@@ -129,13 +129,14 @@ for (const engine of engines) {
       await receiver.waitFor(1)
     })
 
-    it('judges no failure that comes after its time: the change is sent again at once', async (test) => {
+    /** Sends a new plant that the receiver answers with this status once the lease has run out. */
+    async function answerTooLate(test: TestContext, plant: bigint, status: number) {
       const { store } = stores
       const clock = stopClock(test)
       const receiver = await openTestReceiver()
       const { id } = await add(store, receiver.url)
-      const failure = Promise.withResolvers<number>()
-      receiver.answer = () => (receiver.received.length === 1 ? failure.promise : 200)
+      const late = Promise.withResolvers<number>()
+      receiver.answer = () => (receiver.received.length === 1 ? late.promise : 200)
       const renewal = Promise.withResolvers<void>()
       releaseAfterTest(() => renewal.resolve())
       let claims = 0
@@ -147,49 +148,27 @@ for (const engine of engines) {
         { ...store, receivers: { ...store.receivers, claim } },
         { leaseMs: longLeaseMs, renewMs: longLeaseMs / 2, retryDelaysMs: [longLeaseMs] },
       )
-      await store.createPlant({ id: 6n, name: 'fails after the lease' })
+      await store.createPlant({ id: plant, name: `${status} after the lease` })
       await waitUntil(() => receiver.received.length === 1, 'it is on its way')
       clock.advance(longLeaseMs)
       await waitUntil(() => claims === 2, 'the lease is to be renewed')
-      failure.resolve(500)
+      late.resolve(status)
       await receiver.answerOther()
       renewal.resolve()
       await waitUntil(async () => {
         const [waiting] = await store.receivers.listDeliveries(id, 'waiting')
         return waiting === undefined || waiting.attempts > 0
       }, 'it has arrived, or has failed')
+      return receiver
+    }
+
+    it('judges no failure that comes after its time: the change is sent again at once', async (test) => {
+      const receiver = await answerTooLate(test, 6n, 500)
       assert.equal(receiver.taken().length, 1)
     })
 
     it('counts an acknowledgement that comes after its time: the change is not sent again', async (test) => {
-      const { store } = stores
-      const clock = stopClock(test)
-      const receiver = await openTestReceiver()
-      const { id } = await add(store, receiver.url)
-      const taken = Promise.withResolvers<number>()
-      receiver.answer = () => (receiver.received.length === 1 ? taken.promise : 200)
-      const renewal = Promise.withResolvers<void>()
-      releaseAfterTest(() => renewal.resolve())
-      let claims = 0
-      const claim: Store['receivers']['claim'] = async (...asked) => {
-        if (claims++ > 0) await renewal.promise
-        return store.receivers.claim(...asked)
-      }
-      start(
-        { ...store, receivers: { ...store.receivers, claim } },
-        { leaseMs: longLeaseMs, renewMs: longLeaseMs / 2 },
-      )
-      await store.createPlant({ id: 7n, name: 'taken after the lease' })
-      await waitUntil(() => receiver.received.length === 1, 'it is on its way')
-      clock.advance(longLeaseMs)
-      await waitUntil(() => claims === 2, 'the lease is to be renewed')
-      taken.resolve(200)
-      await receiver.answerOther()
-      renewal.resolve()
-      await waitUntil(
-        async () => (await store.receivers.listDeliveries(id, 'waiting')).length === 0,
-        'nothing waits',
-      )
+      const receiver = await answerTooLate(test, 7n, 200)
       assert.equal(receiver.received.length, 1)
     })
 
