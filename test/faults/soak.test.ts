@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { before, describe, it } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
 import { runProcess } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { findFreePort, newCluster, startServer } from '../support/postgres.ts'
@@ -254,6 +255,8 @@ describe('with everything on, under load, kills and restarts,', () => {
           }),
         )
         for (const growth of toGrowth(lives)) test.diagnostic(JSON.stringify(growth))
+        const isClean = isDeepStrictEqual(verdict, cleanSoak)
+        for (const log of isClean ? [] : evidence.logs) test.diagnostic(log)
         assert.deepEqual(verdict, cleanSoak)
       })
 

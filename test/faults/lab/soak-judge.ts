@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { isDeepStrictEqual } from 'node:util'
+import { defaultSettings } from '../../../src/webhooks/settings.ts'
 import { clean, judge, judgeRead, type Verdict } from './checker.ts'
 import type { FeedEvent } from './feed.ts'
 import type { FinalState } from './final-state.ts'
@@ -63,6 +64,8 @@ export interface Evidence {
   /** The followers with that token. */
   readonly revokedFeeds: readonly (readonly FeedEvent[])[]
   readonly lives: readonly ProcessLife[]
+  /** What each process has logged. */
+  readonly logs: readonly string[]
 }
 
 /** How often each kind of mistake was seen. */
@@ -136,8 +139,7 @@ function judgeDeliveries({ state: { events }, deliveries, faults }: Evidence) {
       if (place < (latest.get(plantId) ?? 0)) disordered++
       latest.set(plantId, place)
       firstAt.set(id, receivedAt)
-    } else if (!faults.some((fault) => fault.beganAt < receivedAt && before < fault.endedAt))
-      unexplained++
+    } else if (!faults.some(explains(before, receivedAt))) unexplained++
   }
   const again = deliveries.length - forged - firstAt.size
   return {
@@ -147,6 +149,13 @@ function judgeDeliveries({ state: { events }, deliveries, faults }: Evidence) {
     repeated: unexplained + Math.max(again - mostTwice * faults.length, 0),
   }
 }
+
+/**
+ * Whether a fault may have caused a second arrival. A service may send with a lease that it has lost
+ * by the fault, until its next claim.
+ */
+const explains = (firstAt: number, againAt: number) => (fault: Fault) =>
+  fault.beganAt < againAt && firstAt < fault.endedAt + defaultSettings.leaseMs
 
 function countWrong({ plants, sentAt, answeredAt }: Copy, { attemptsById }: History): number {
   let wrong = [...plants.keys()].filter((id) => !attemptsById.has(id)).length

@@ -53,12 +53,14 @@ export async function soak(site: Site, { periods, periodMs, thinkMs }: Pace): Pr
   const lives: ProcessLife[] = []
   const faults: Fault[] = []
   const services: ServiceProcess[] = []
+  const started: ServiceProcess[] = []
 
   async function start(slot: number): Promise<void> {
     const port = Number(new URL(services[slot]?.url ?? 'http://a:0').port)
     // A log of every request would take the memory of the test.
     const service = await startProcess({ database, port, env: { LOG_LEVEL: 'warn' } })
     services[slot] = service
+    started.push(service)
     lives.push({ slot, child: service.child, samples: [] })
   }
 
@@ -131,6 +133,7 @@ export async function soak(site: Site, { periods, periodMs, thinkMs }: Pace): Pr
     uses: uses.uses,
     revokedFeeds: revokedFeeds.map(toEvents),
     lives,
+    logs: started.map(({ output }) => output()),
   }
 }
 
