@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:net'
 import { describe, it } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { withTimeout } from '../../src/store/postgres/failures.ts'
 import { migrations } from '../../src/store/postgres/migrations.ts'
 import { openPrimary } from '../../src/store/postgres/primary.ts'
 import { type Position, type Store, UnusableStore } from '../../src/store/store.ts'
@@ -60,6 +62,16 @@ describe('a PostgreSQL that goes away', () => {
     await proxy.restore()
     await waitUntil(() => answers(store), 'the store is back')
     assert.equal(typeof (await store.createPlant({ id: 1n, name: '' })), 'bigint')
+  })
+
+  it('is not away because this process was stopped', async () => {
+    const primary = await openPrimary(await postgres.newUrl(), quiet)
+    releaseAfterTest(primary.close)
+    const [writer] = primary.session()?.writers ?? []
+    const answer = withTimeout(writer?.run('SELECT 1 AS one') ?? Promise.reject(), 50)
+    await setImmediate()
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000)
+    assert.deepEqual([...(await answer)], [{ one: 1 }])
   })
 
   it('makes the service not ready until it returns', async () => {

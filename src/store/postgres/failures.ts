@@ -43,14 +43,17 @@ export function timedOut(): Lost {
 /** The code for a server that is a standby. */
 export const standby = 'STANDBY'
 
-/** The outcome of a promise, or the error `timedOut`. The promise itself keeps running. */
+/**
+ * The outcome of a promise, or the error `timedOut`. The promise itself keeps running. An answer
+ * that has come while this process was stopped is read before it counts as late.
+ */
 export async function withTimeout<Value>(
   promise: Promise<Value>,
   timeoutMs: number,
 ): Promise<Value> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(timedOut()), timeoutMs)
+    timer = setTimeout(() => setImmediate(() => reject(timedOut())), timeoutMs)
   })
   try {
     return await Promise.race([promise, late])
