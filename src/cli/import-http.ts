@@ -8,7 +8,13 @@ import { toJson } from '../json/write.ts'
 import type { BatchBounds, Put } from '../transfer/batches.ts'
 import type { Outcome } from '../transfer/outcome.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import { explainService, maxMessageCharacters, openClient, type Service } from './service.ts'
+import {
+  explainService,
+  isUnreachable,
+  maxMessageCharacters,
+  openClient,
+  type Service,
+} from './service.ts'
 
 /** Where an import puts its plants. */
 export interface Target {
@@ -80,12 +86,6 @@ export function openHttpTarget(service: Service, rule: ConflictRule, stop: Abort
       clearTimeout(timer)
     },
   }
-}
-
-/** Whether no connection was made at all. */
-function isUnreachable({ cause }: PlantStoreError): boolean {
-  const { code = '' } = Object((cause as Error | undefined)?.cause) as { code?: string }
-  return /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/.test(code)
 }
 
 /** Reads no more of an answer than a report can have. */

@@ -64,17 +64,22 @@ export function explainService(failure: unknown, url: string): unknown {
   const last = failure.cause instanceof PlantStoreError ? failure.cause : failure
   const { status, error } = last
   const message = last.message.slice(0, maxMessageCharacters)
-  if (status === 401 || status === 403) {
-    const isFirst = error !== undefined && last === failure
-    return new CommandFailed(
-      exitCodes.noPermission,
-      `The service rejected the token: ${message}`,
-      isFirst ? { cause: new Failure(error as ErrorNumber, message) } : {},
-    )
+  const isRejected = status === 401 || status === 403
+  // Nothing was stored if no request arrived, or the first that did was rejected.
+  const number = isUnreachable(last) ? 50301 : isRejected ? error : undefined
+  const isFirst = number !== undefined && last === failure
+  const options = isFirst ? { cause: new Failure(number as ErrorNumber, message) } : {}
+  if (isRejected) {
+    const text = `The service rejected the token: ${message}`
+    return new CommandFailed(exitCodes.noPermission, text, options)
   }
   const isOurs = error !== undefined || status === undefined
-  return new CommandFailed(
-    exitCodes.inputOutput,
-    isOurs ? `The service at ${url} failed: ${message}` : `${url} failed: ${message}`,
-  )
+  const what = isOurs ? `The service at ${url}` : url
+  return new CommandFailed(exitCodes.inputOutput, `${what} failed: ${message}`, options)
+}
+
+/** Whether no connection was made at all. */
+export function isUnreachable({ cause }: PlantStoreError): boolean {
+  const { code = '' } = Object((cause as Error | undefined)?.cause) as { code?: string }
+  return /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/.test(code)
 }

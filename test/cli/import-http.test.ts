@@ -115,7 +115,7 @@ describe('plant-store import --url', () => {
     )
     assert.match(
       stderr,
-      /^The service at http:\S+ failed: Nothing listens at http:\S+: start the service, or check the url\. Line 1 may or may not be stored\./,
+      /^The service at http:\S+ failed: Nothing listens at http:\S+: start the service, or check the url\. Line 1 was not stored\./,
     )
     assert.equal(exitCode, 74)
   })
