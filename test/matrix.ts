@@ -14,6 +14,9 @@ for (const node of [process.execPath, newest]) {
   const { stdout, stderr } = spawnSync(node, ['--version'], { encoding: 'utf8' })
   console.log(`Node.js ${stdout || stderr}`)
   const program = join(import.meta.dirname, 'run.ts')
-  const { status } = spawnSync(node, [program, ...process.argv.slice(2)], { stdio: 'inherit' })
-  if (status !== 0) process.exitCode = 1
+  for (const suites of [[], ['faults']]) {
+    const args = [program, ...suites, ...process.argv.slice(2)]
+    const { status } = spawnSync(node, args, { stdio: 'inherit' })
+    if (status !== 0) process.exitCode = 1
+  }
 }

@@ -1,6 +1,7 @@
 /**
- * Runs the tests: `npm test`, with any flags of `node --test`. It is a program because npm's scripts
- * cannot set variables or quote patterns in a way that every shell understands.
+ * Runs the tests, with any flags of `node --test`: `npm test` those outside of `test/faults`, and
+ * `npm run test:faults` those in it. It is a program because npm's scripts cannot set variables or
+ * quote patterns in a way that every shell understands.
  */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
@@ -15,8 +16,11 @@ const flags = [
   ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
   ...['--test-reporter=./test/support/skips.ts', '--test-reporter-destination=stdout'],
 ]
-const patterns = ['test/*.test.ts', 'test/*/*.test.ts']
-const args = ['--test', ...flags, ...process.argv.slice(2), ...patterns]
+const [, , ...given] = process.argv
+const patterns = given.includes('faults')
+  ? ['test/faults/*.test.ts']
+  : ['test/*.test.ts', 'test/!(faults)/*.test.ts']
+const args = ['--test', ...flags, ...given.filter((one) => one !== 'faults'), ...patterns]
 const cache = join(root, 'node_modules', '.cache', `node-${process.versions.node}`)
 const env = { ...process.env, NODE_COMPILE_CACHE: cache }
 spawn(process.execPath, args, { cwd: root, env, stdio: 'inherit' }).on('exit', (code, signal) => {

@@ -95,7 +95,7 @@ for (const engine of engines) {
       }
     })
 
-    const skip = !isLong && engine !== sqlite && 'part of npm run test:faults'
+    const skip = !isLong && engine !== sqlite && 'part of npm run test:faults:long'
     it('ends with the same store when the client is killed and run again', { skip }, async () => {
       for (let round = 0; round < scale(1, 20); round++) {
         const { database, service, running, args } = await begin(start)

@@ -1,7 +1,7 @@
-/** Whether this is the long run, `npm run test:faults`. */
+/** Whether this is the long run, `npm run test:faults:long`. */
 export const isLong = process.env.FAULTS === 'long'
 
-/** Chooses a number: small for `npm test`, large for the long run. */
+/** Chooses a number: small for `npm run test:faults`, large for the long run. */
 export function scale(short: number, long: number): number {
   return isLong ? long : short
 }
