@@ -14,6 +14,7 @@ export function openSqliteStore(path: string, options?: SqliteStoreOptions): Sto
 
 /** Longer than an answer takes on a busy machine: a slow one is no failure of the store. */
 const defaultAnswerTimeoutMs = 60_000
+const connectTimeout = 'connect_timeout=60'
 
 export type PostgresStoreOptions = PostgresOptions & PrimaryOptions
 
@@ -23,7 +24,9 @@ export async function openPostgresStore(
   { journaling, startTimeoutMs, ...options }: PostgresStoreOptions = {},
 ): Promise<Store> {
   const { answerTimeoutMs = defaultAnswerTimeoutMs, ...rest } = options
-  const primary = await openPrimary(url, quiet, {
+  const isPatient = url.includes('connect_timeout')
+  const patient = isPatient ? url : `${url}${url.includes('?') ? '&' : '?'}${connectTimeout}`
+  const primary = await openPrimary(patient, quiet, {
     answerTimeoutMs,
     ...(journaling && { journaling }),
     ...(startTimeoutMs && { startTimeoutMs }),
