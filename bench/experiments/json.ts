@@ -12,7 +12,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { NewPlant } from '../../src/contract/shapes.ts'
 import { decodeBody } from '../../src/http/body.ts'
 import { buildShapeReader } from '../../src/json/shape.ts'
-import { bombs } from '../../test/json/bombs.ts'
+import { bombs } from '../../test/faults/lab/bombs.ts'
 import { requireProc } from '../cpu.ts'
 import { median } from '../figures.ts'
 

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { limits } from '../../src/contract/limits.ts'
-import { type Bomb, bombs } from '../json/bombs.ts'
 import { startService, type TestService } from '../support/service.ts'
+import { type Bomb, bombs } from './lab/bombs.ts'
 import { isLong, scale } from './lab/scale.ts'
 
 const mebibyte = 1024 * 1024
@@ -48,6 +51,13 @@ describe('a JSON bomb', () => {
     const grown = (await measureMemoryMib()) - before
     t.diagnostic(`${grown.toFixed(1)} MiB more after ${rounds * again.length} bombs`)
     assert.ok(grown < 8, `${grown} MiB`)
+  })
+
+  it('is judged with a heap of 64 MB, in which nothing but the plants is kept', async () => {
+    const program = join(import.meta.dirname, 'lab', 'judge-bombs.ts')
+    const args = ['--max-old-space-size=64', program]
+    const { stdout } = await promisify(execFile)(process.execPath, args)
+    assert.equal(stdout, `${bombs.length} bombs, 200 plants\n`)
   })
 })
 

@@ -47,7 +47,7 @@ for (const engine of engines) {
       let taken = 0
       const part = toLines(0, 10, 'x'.repeat(20_000))
       // Far more than a service and the buffers of a connection hold.
-      const parts = 200
+      const parts = 120
       const sending = (async () => {
         for (let count = 0; count < parts; count++) {
           await upload.send(part)

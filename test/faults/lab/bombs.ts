@@ -1,5 +1,5 @@
-import type { ErrorNumber } from '../../src/contract/errors.ts'
-import { limits } from '../../src/contract/limits.ts'
+import type { ErrorNumber } from '../../../src/contract/errors.ts'
+import { limits } from '../../../src/contract/limits.ts'
 
 /** A body that is built to be costly, and its answer: an error number, or 200. */
 export interface Bomb {

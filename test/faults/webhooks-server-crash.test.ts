@@ -6,8 +6,8 @@ import { newCluster, startServer } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { openPostgresStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
-import { openTestReceiver, type TestAnswer } from './test-receiver.ts'
-import { add, start } from './test-sender.ts'
+import { openTestReceiver, type TestAnswer } from '../webhooks/test-receiver.ts'
+import { add, start } from '../webhooks/test-sender.ts'
 
 /** Takes and saves reach the disk with a later commit only, and no renewal is one. */
 const settings = { wal_writer_delay: '10s' }

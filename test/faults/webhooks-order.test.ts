@@ -5,9 +5,9 @@ import type { Receiver } from '../../src/store/receivers.ts'
 import type { Store } from '../../src/store/store.ts'
 import { engines } from '../support/engines.ts'
 import { waitUntil } from '../support/wait.ts'
-import { type SenderProcess, startSender } from './sender-process.ts'
-import { openTestReceiver, type TestReceiver } from './test-receiver.ts'
-import { add, createMany, openStores, start } from './test-sender.ts'
+import { openTestReceiver, type TestReceiver } from '../webhooks/test-receiver.ts'
+import { add, createMany, openStores, start } from '../webhooks/test-sender.ts'
+import { type SenderProcess, startSender } from './lab/sender-process.ts'
 
 const anyVersion = { match: undefined, noneMatch: undefined }
 const types: WebhookType[] = ['plant.created', 'plant.replaced']

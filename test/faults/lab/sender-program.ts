@@ -1,7 +1,7 @@
-import { openStore, type toStoreLocation } from '../../src/store/open.ts'
-import type { Store } from '../../src/store/store.ts'
-import type { SenderSettings } from '../../src/webhooks/settings.ts'
-import { openTestSender } from './test-sender.ts'
+import { openStore, type toStoreLocation } from '../../../src/store/open.ts'
+import type { Store } from '../../../src/store/store.ts'
+import type { SenderSettings } from '../../../src/webhooks/settings.ts'
+import { openTestSender } from '../../webhooks/test-sender.ts'
 
 /** What the test tells this process. */
 export type Command = 'hold saves' | 'let saves go' | 'hold takes'

@@ -3,10 +3,10 @@
  * program ends well only if no bomb takes much memory, and if no plant holds on to its text.
  */
 import assert from 'node:assert/strict'
-import { Failure } from '../../src/contract/errors.ts'
-import { NewPlant } from '../../src/contract/shapes.ts'
-import { decodeBody } from '../../src/http/body.ts'
-import { buildShapeReader } from '../../src/json/shape.ts'
+import { Failure } from '../../../src/contract/errors.ts'
+import { NewPlant } from '../../../src/contract/shapes.ts'
+import { decodeBody } from '../../../src/http/body.ts'
+import { buildShapeReader } from '../../../src/json/shape.ts'
 import { bombs } from './bombs.ts'
 
 const readPlant = buildShapeReader(NewPlant)

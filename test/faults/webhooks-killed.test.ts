@@ -3,9 +3,9 @@ import { describe, it } from 'node:test'
 import type { WebhookType } from '../../src/contract/webhooks.ts'
 import { engines } from '../support/engines.ts'
 import { waitUntil } from '../support/wait.ts'
-import { startSender } from './sender-process.ts'
-import { openTestReceiver, type TestReceiver } from './test-receiver.ts'
-import { add, createMany, openStores, start } from './test-sender.ts'
+import { openTestReceiver, type TestReceiver } from '../webhooks/test-receiver.ts'
+import { add, createMany, openStores, start } from '../webhooks/test-sender.ts'
+import { startSender } from './lab/sender-process.ts'
 
 const types: WebhookType[] = ['plant.created', 'plant.replaced']
 const anyVersion = { match: undefined, noneMatch: undefined }
