@@ -4,7 +4,10 @@
  * quote patterns in a way that every shell understands.
  */
 import { spawn } from 'node:child_process'
+import { globSync } from 'node:fs'
+import module from 'node:module'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 
 const root = join(import.meta.dirname, '..')
 const flags = [
@@ -23,6 +26,19 @@ const patterns = given.includes('faults')
 const args = ['--test', ...flags, ...given.filter((one) => one !== 'faults'), ...patterns]
 const cache = join(root, 'node_modules', '.cache', `node-${process.versions.node}`)
 const env = { ...process.env, NODE_COMPILE_CACHE: cache }
+await compileTests()
 spawn(process.execPath, args, { cwd: root, env, stdio: 'inherit' }).on('exit', (code, signal) => {
   process.exitCode = code ?? (signal === null ? 0 : 1)
 })
+
+/**
+ * Compiles the tests, and all that they import, for the processes that run them: an eighth less work
+ * in a new checkout. The first module throws, so none of the others is evaluated.
+ */
+async function compileTests(): Promise<void> {
+  module.enableCompileCache(cache)
+  const files = globSync(patterns, { cwd: root }).map((file) => pathToFileURL(join(root, file)))
+  const imports = ['data:text/javascript,throw 0', ...files].map((url) => `import '${url}'`)
+  await import(`data:text/javascript,${encodeURIComponent(imports.join('\n'))}`).catch(() => {})
+  module.flushCompileCache()
+}

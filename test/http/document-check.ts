@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module'
-import {
-  getHttpOperationsFromSpec,
-  type IHttpRequest,
-  type IHttpResponse,
+import type {
+  IHttpRequest,
+  IHttpResponse,
+  getHttpOperationsFromSpec as ReadOperations,
 } from '@stoplight/prism-http'
 import { buildOpenApi } from '../../src/contract/openapi.ts'
 import type { Answer } from '../support/wire.ts'
@@ -11,15 +11,19 @@ import { findOperation } from './document-answers.ts'
 // Prism judges all of an answer by an OpenAPI 3.1 document: status, headers, media type and body.
 // Others judge the body alone (openapi-response-validator, express-openapi-validator), or ignore a
 // status that the document does not list (openapi-backend). Its validators need no port, unlike
-// its proxy. It does not export them by name, so the types below say what is used of them.
+// its proxy. It does not export them by name, so the types below say what is used of them. The
+// whole package would take three times as long to load, most of it for the answers that it invents.
 const load = createRequire(import.meta.url)
 type Complaint = { message: string; path?: string[] }
-type Operations = Awaited<ReturnType<typeof getHttpOperationsFromSpec>>
+type Operations = Awaited<ReturnType<typeof ReadOperations>>
 type Outcome<Value> = { _tag: 'Left'; left: Complaint[] } | { _tag: 'Right'; right: Value }
 type Check<Element> = (given: {
   resource: Operations[number]
   element: Element
 }) => Outcome<unknown>
+const { getHttpOperationsFromSpec } = load('@stoplight/prism-http/dist/utils/operations') as {
+  getHttpOperationsFromSpec: typeof ReadOperations
+}
 const { validateInput, validateOutput } = load('@stoplight/prism-http/dist/validator') as {
   validateInput: Check<IHttpRequest>
   validateOutput: Check<IHttpResponse>

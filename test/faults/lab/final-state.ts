@@ -1,7 +1,6 @@
 import { type Client, openClient, parseExactly, type Reply, toContent } from './client.ts'
 import type { FeedEvent } from './feed.ts'
 import type { History } from './history.ts'
-import { scale } from './scale.ts'
 
 export type Plants = readonly (readonly [id: bigint, content: string])[]
 
@@ -22,8 +21,8 @@ interface ListedPlant {
   readonly name: string
 }
 
-/** Small, so that there are many pages. */
-const pagePlants = scale(20, 50)
+/** Small, so that there are many pages after few writes, too. */
+const pagePlants = 20
 const readersAtOnce = 8
 
 export async function readFinalState(
