@@ -116,10 +116,9 @@ function checkError({ status, headers, body }: StrictAnswer): void {
   assert.equal(headers.get('content-type'), 'application/json; charset=utf-8')
 }
 
-/** Whether an answer shows a read or a write that needs a token. */
-function isOfOperation({ status, headers }: StrictAnswer): boolean {
-  const isDelete = status === 204 && !headers.has('allow')
-  return isDelete || ['etag', 'location', 'vary', 'link'].some((name) => headers.has(name))
+/** Whether an answer is that of an operation that needs a token: no cache may share it. */
+function isOfOperation({ headers }: StrictAnswer): boolean {
+  return headers.get('cache-control') === 'private, no-cache'
 }
 
 function keepAccount({ status, headers, body }: StrictAnswer, account: Account): void {
