@@ -46,9 +46,9 @@ export async function drain(
     if (sockets.size === 0 && performance.now() - open.lastClosedAt >= quietMs) break
     await sleep(10)
   }
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  const closed = new Promise<void>((resolve) => closeServer(server, sockets, resolve))
   const dropSilent = () => {
-    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+    for (const socket of findSilent(sockets)) socket.destroy()
   }
   setTimeout(dropSilent, firstByteMs).unref()
   await Promise.race([closed, deadline])
@@ -57,4 +57,17 @@ export async function drain(
   for (const socket of cut) breakOff(socket)
   await closed
   return cut.length
+}
+
+/** Closes the port and idle connections. Those that have sent nothing yet stay open. */
+function closeServer(server: Server, sockets: ReadonlySet<Socket>, onClosed: () => void): void {
+  const silent = findSilent(sockets)
+  // Node.js 26 takes them for idle ones and destroys them, though a request may be on its way.
+  for (const socket of silent) socket.destroy = () => socket
+  server.close(onClosed)
+  for (const socket of silent) Reflect.deleteProperty(socket, 'destroy')
+}
+
+function findSilent(sockets: ReadonlySet<Socket>): Socket[] {
+  return [...sockets].filter(({ bytesRead }) => bytesRead === 0)
 }
