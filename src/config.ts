@@ -7,14 +7,22 @@ import type { StoreLocation } from './store/open.ts'
 import { isIssuerUrl, type TrustedIssuer } from './tokens/issuer.ts'
 import { readOperatorToken } from './tokens/operator-token.ts'
 
-/** Everything that an operator can set. */
-export interface Config {
-  readonly port: number
-  readonly host: string
-  readonly workers: number
+/** Where the store is: all that most commands need. */
+export interface StoreConfig {
   readonly storeLocation: StoreLocation
   /** Whether a flag or a variable names the store; otherwise it is at the default path. */
   readonly isStoreNamed: boolean
+}
+
+/** Where the service listens. */
+export interface ListenConfig {
+  readonly port: number
+  readonly host: string
+}
+
+/** Everything that an operator can set. */
+export interface Config extends StoreConfig, ListenConfig {
+  readonly workers: number
   readonly operatorToken: string | undefined
   readonly operatorTokenFile: string | undefined
   /** Its JSON Web Tokens are accepted besides the tokens of the store. */
@@ -61,11 +69,32 @@ const variables = ['AUTH_ISSUER', 'AUTH_AUDIENCE']
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
-/**
- * Reads the configuration from flags and environment. Throws every mistake at once, and changes
- * nothing.
- */
+/** Where the store is. Throws every mistake at once, and reads nothing else. */
+export function readStoreConfig(flags: Flags, env: Environment): StoreConfig {
+  return readAll(env, (settings) => readStore(flags, env, settings))
+}
+
+/** Where the service listens. Throws every mistake at once, and reads nothing else. */
+export function readListenConfig(flags: Flags, env: Environment): ListenConfig {
+  return readAll(env, (settings) => readListen(flags, settings))
+}
+
+/** Everything, for the service. Throws every mistake at once, and changes nothing. */
 export function readConfig(flags: Flags, env: Environment): Config {
+  return readAll(env, (settings) => readService(flags, env, settings))
+}
+
+function readAll<Value>(env: Environment, read: (settings: Settings) => Value): Value {
+  const settings = openSettings(env)
+  const value = read(settings)
+  if (settings.mistakes.length > 0) throw new WrongConfig(settings.mistakes)
+  return Object.freeze(value)
+}
+
+type Settings = ReturnType<typeof openSettings>
+
+/** Reads variables, and flags that win over them; collects what is wrong. */
+function openSettings(env: Environment) {
   const mistakes: string[] = []
 
   function read<Value>(
@@ -90,11 +119,32 @@ export function readConfig(flags: Flags, env: Environment): Config {
     return read(variable, fallback, toNumber, `a number from ${min} to ${max}`, flag)
   }
 
+  return { mistakes, read, readNumber }
+}
+
+function readStore(flags: Flags, env: Environment, { mistakes }: Settings): StoreConfig {
   const located =
     flags.database === undefined
       ? locateStore('DATABASE_URL', env.DATABASE_URL ?? defaultDatabaseUrl, env)
       : locateStore('--database', flags.database, env)
   if (located.mistake !== undefined) mistakes.push(located.mistake)
+  return {
+    // Without a location there is a mistake, which `readAll` throws.
+    storeLocation: located.location as StoreLocation,
+    isStoreNamed: (flags.database ?? env.DATABASE_URL) !== undefined,
+  }
+}
+
+function readListen(flags: Flags, { read, readNumber }: Settings): ListenConfig {
+  return {
+    port: readNumber('PORT', 3000, [0, 65535], flags.port),
+    host: read('HOST', '127.0.0.1', toHost, 'a host name or an IP address', flags.host),
+  }
+}
+
+function readService(flags: Flags, env: Environment, settings: Settings): Config {
+  const { mistakes, read, readNumber } = settings
+  const store = readStore(flags, env, settings)
   const operator = readOperatorToken(env.PLANT_STORE_TOKEN, env.PLANT_STORE_TOKEN_FILE)
   if (operator.mistake !== undefined) mistakes.push(operator.mistake)
   const issuerUrl = read<string | undefined>(
@@ -109,12 +159,9 @@ export function readConfig(flags: Flags, env: Environment): Config {
     const [set, missing] = audience === undefined ? variables : variables.toReversed()
     mistakes.push(`${set} needs ${missing} as well: set both, or neither.`)
   }
-  const config: Config = {
-    port: readNumber('PORT', 3000, [0, 65535], flags.port),
-    host: read('HOST', '127.0.0.1', toHost, 'a host name or an IP address', flags.host),
-    // Without a location there is a mistake, which is thrown below.
-    storeLocation: located.location as StoreLocation,
-    isStoreNamed: (flags.database ?? env.DATABASE_URL) !== undefined,
+  return {
+    ...store,
+    ...readListen(flags, settings),
     operatorToken: operator.token,
     operatorTokenFile: env.PLANT_STORE_TOKEN_FILE,
     issuer: issuerUrl && audience ? { url: issuerUrl, audience } : undefined,
@@ -148,8 +195,6 @@ export function readConfig(flags: Flags, env: Environment): Config {
     isJournaled: env.JOURNAL_STREAM !== undefined,
     logLevel: read('LOG_LEVEL', 'info', toLogLevel, `one of ${logLevels.join(', ')}`),
   }
-  if (mistakes.length > 0) throw new WrongConfig(mistakes)
-  return Object.freeze(config)
 }
 
 type Range = readonly [min: number, max: number]

@@ -1,5 +1,13 @@
 import { type Command, Option } from 'commander'
-import { type Environment, type Flags, readConfig, requireUrl } from '../config.ts'
+import {
+  type Config,
+  type Environment,
+  type Flags,
+  readConfig,
+  readStoreConfig,
+  requireUrl,
+  type StoreConfig,
+} from '../config.ts'
 import { orders } from '../contract/parameters.ts'
 import type { CopyFlags } from './copy.ts'
 import {
@@ -47,11 +55,11 @@ function addHelp(program: Command): void {
 }
 
 function addServiceCommands(program: Command, env: Environment, terminal: Terminal): void {
-  const add = addTo(program, env, terminal)
+  const addServing = addTo(program, env, terminal, needsService)
+  const add = addTo(program, env, terminal, needsNothing)
 
-  add('serve', async () => (await import('./serve.ts')).serve)
+  addServing('serve', async () => (await import('./serve.ts')).serve)
     .description('run the service')
-    .option(...servedDatabaseFlag)
     .option('--port <number>', 'port to listen on, 0 for a free one (PORT, 3000)')
     .option('--host <name>', 'address to listen on (HOST, 127.0.0.1)')
     .option('--workers <number>', 'processes that share the port; PostgreSQL only (WORKERS, 1)')
@@ -73,7 +81,12 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
     .option('--wait <time>', 'how long to wait for that, such as 30s (0s)')
     .option('--pid <id>', 'its process: stop waiting once it has ended')
 
-  add('conformance', async () => (await import('./conformance.ts')).testConformance)
+  addTo(
+    program,
+    env,
+    terminal,
+    needsAll,
+  )('conformance', async () => (await import('./conformance.ts')).testConformance)
     .description('test whether any server keeps the promises of the API; exits with 0 or 1')
     .argument('<url>', 'the address of the server')
     .addOption(
@@ -109,7 +122,7 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
 
 function addTokenCommands(program: Command, env: Environment, terminal: Terminal): void {
   const token = program.command('token').description('create, list, revoke and prune tokens')
-  const add = addTo(token, env, terminal, databaseFlag)
+  const add = addTo(token, env, terminal, needsStore)
 
   add('create', async () => (await import('./tokens.ts')).createToken)
     .description('make a token and print it, once')
@@ -135,7 +148,7 @@ function addTokenCommands(program: Command, env: Environment, terminal: Terminal
 
 function addWebhookCommands(program: Command, env: Environment, terminal: Terminal): void {
   const webhook = program.command('webhook').description('send changes to other services')
-  const add = addTo(webhook, env, terminal, databaseFlag)
+  const add = addTo(webhook, env, terminal, needsStore)
 
   add('add', async () => (await import('./webhooks.ts')).addReceiver)
     .description('add a receiver and print its signing secret, once')
@@ -169,7 +182,7 @@ function addWebhookCommands(program: Command, env: Environment, terminal: Termin
   function addForOne<Given extends readonly unknown[]>(
     name: string,
     description: string,
-    choose: (all: typeof import('./webhooks.ts')) => Run<Given>,
+    choose: (all: typeof import('./webhooks.ts')) => Run<Given, StoreConfig>,
   ): Command {
     return add(name, async () => choose(await import('./webhooks.ts')))
       .description(description)
@@ -179,8 +192,7 @@ function addWebhookCommands(program: Command, env: Environment, terminal: Termin
 }
 
 function addStoreCommands(program: Command, env: Environment, terminal: Terminal): void {
-  const addOther = addTo(program, env, terminal)
-  const add = addTo(program, env, terminal, databaseFlag)
+  const add = addTo(program, env, terminal, needsStore)
 
   add('import', async () => (await import('./import.ts')).importPlants)
     .description('import the plants of a file into the store or a running service')
@@ -252,7 +264,12 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
       await copyStore(flags, env, terminal)
     })
 
-  addOther('follow', async () => (await import('./follow.ts')).follow)
+  addTo(
+    program,
+    env,
+    terminal,
+    needsAll,
+  )('follow', async () => (await import('./follow.ts')).follow)
     .description('keep a store in sync with a running service, until Ctrl-C')
     .requiredOption('--from <address>', 'the service')
     .option('--token-file <file>', 'a file that holds a token for it (PLANT_STORE_TOKEN)')
@@ -261,25 +278,39 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
 }
 
 /** A command takes its arguments and flags, and the context. */
-export type Run<Given extends readonly unknown[]> = (
-  ...all: [...Given, context: Context]
+export type Run<Given extends readonly unknown[], Settings> = (
+  ...all: [...Given, context: Context<Settings>]
 ) => Promise<void>
 
-/** Adds commands to a group, with a flag for the store if one is given. */
-function addTo(
+/** The settings that a command needs. It reads no others: a mistake in them does not matter. */
+interface Needs<Settings> {
+  readonly read: (flags: Flags, env: Environment) => Settings
+  readonly flag?: readonly [flag: string, text: string]
+}
+
+const needsNothing: Needs<undefined> = { read: () => undefined }
+const needsStore: Needs<StoreConfig> = { read: readStoreConfig, flag: databaseFlag }
+const needsAll: Needs<Config> = { read: readConfig }
+const needsService: Needs<Config> = { ...needsAll, flag: servedDatabaseFlag }
+
+/** Adds commands to a group, all with the same needs. */
+function addTo<Settings>(
   group: Command,
   env: Environment,
   terminal: Terminal,
-  storeFlag?: readonly [flag: string, text: string],
+  needs: Needs<Settings>,
 ) {
-  return <Given extends readonly unknown[]>(name: string, load: () => Promise<Run<Given>>) => {
+  return <Given extends readonly unknown[]>(
+    name: string,
+    load: () => Promise<Run<Given, Settings>>,
+  ) => {
     const command = group.command(name)
-    if (storeFlag !== undefined) command.option(...storeFlag)
+    if (needs.flag !== undefined) command.option(...needs.flag)
     return command.action(async (...given: unknown[]) => {
       // Commander adds the command itself after the arguments and the flags.
       const own = given.slice(0, -1)
       const run = await load()
-      const config = readConfig(own.at(-1) as Flags, env)
+      const config = needs.read(own.at(-1) as Flags, env)
       await run(...(own as unknown as Given), { config, env, terminal })
     })
   }

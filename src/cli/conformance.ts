@@ -23,10 +23,10 @@ interface ConformanceFlags extends JsonFlags {
 export async function testConformance(
   url: string,
   flags: ConformanceFlags,
-  { config, terminal }: Context,
+  { env, terminal }: Context<unknown>,
 ): Promise<void> {
   requireUrl('The address', url)
-  const token = findToken(flags, config, 'Set PLANT_STORE_TOKEN, --token or --token-file.')
+  const token = findToken(flags, env, 'Set PLANT_STORE_TOKEN, --token or --token-file.')
   warnOfPlainHttp(terminal, 'the token and the plants', url)
   const signal = stopOnSignal()
   const startedAt = performance.now()

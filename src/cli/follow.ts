@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type PlantStore, PlantStoreError } from '../../client/index.ts'
-import { type Environment, WrongConfig } from '../config.ts'
+import { type Config, type Environment, WrongConfig } from '../config.ts'
 import { Failure } from '../contract/errors.ts'
 import { boundJournal } from '../journal/bound.ts'
 import { toCursor, toPosition } from '../journal/position.ts'
@@ -35,12 +35,12 @@ const wipe = '\r\u001b[K'
 /** Fills a store with the plants of a service, and keeps it in sync until a signal. */
 export async function follow(
   flags: FollowFlags,
-  { config, env, terminal }: Context,
+  { config, env, terminal }: Context<Config>,
 ): Promise<void> {
   tuneHeapForRows()
   const to = toDestination(flags, env)
   const missing = '--from needs a token: set PLANT_STORE_TOKEN or --token-file.'
-  const token = findToken(flags, config, missing)
+  const token = findToken(flags, env, missing)
   const client = openClient({ url: flags.from, token }, 'from')
   const source = new URL(flags.from).href.replace(/\/+$/, '')
   warnOfPlainHttp(terminal, 'the token and the plants', source)

@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts'
+import type { StoreConfig } from '../config.ts'
 import { Failure } from '../contract/errors.ts'
 import type { ConflictRule } from '../contract/parameters.ts'
 import { openStore } from '../store/open.ts'
@@ -121,11 +121,11 @@ async function putPlants(
 /** The store of the configuration, or a running service where `--url` names one. */
 async function openTarget(
   flags: ImportFlags,
-  { config, terminal }: Context,
+  { config, env, terminal }: Context,
   signal: AbortSignal,
 ): Promise<Target> {
   if (flags.dryRun) return dryTarget
-  const service = findService(flags, config)
+  const service = findService(flags, env)
   if (service === undefined) {
     requireExistingOrNamed(config, flags)
     return openStoreTarget(config, flags.onConflict)
@@ -160,7 +160,7 @@ function explainFormat(text: string): string {
 const bounds = { entries: 2_000, characters: 256 * 1024 }
 
 /** The store of the configuration as the target of an import. */
-async function openStoreTarget(config: Config, rule: ConflictRule): Promise<Target> {
+async function openStoreTarget(config: StoreConfig, rule: ConflictRule): Promise<Target> {
   const store = await openStore(config.storeLocation)
   return {
     name: toName(config.storeLocation),

@@ -25,9 +25,12 @@ interface Query {
 type ListFlags = Query & ServiceFlags & JsonFlags
 
 /** Prints plants as they are found, in a store or by a running service. */
-export async function listPlants(flags: ListFlags, { config, terminal }: Context): Promise<void> {
+export async function listPlants(
+  flags: ListFlags,
+  { config, env, terminal }: Context,
+): Promise<void> {
   requireTexts(flags)
-  const service = findService(flags, config)
+  const service = findService(flags, env)
   const signal = stopOnSignal()
   let isAnyFound = false
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { requireUrl, WrongConfig } from '../config.ts'
+import { type Environment, readListenConfig, requireUrl, WrongConfig } from '../config.ts'
 import { toMs } from '../contract/durations.ts'
 import { butNot } from '../contract/wrong-value.ts'
 import { toUrl } from '../service.ts'
@@ -19,10 +19,9 @@ const pauseMs = 100
 /** Asks a running service whether it is ready, for containers and units. Ends with 0 or 1. */
 export async function askReadiness(
   flags: ReadyFlags,
-  { config: { host, port }, terminal }: Context,
+  { env, terminal }: Context<undefined>,
 ): Promise<void> {
-  const url =
-    flags.url === undefined ? toUrl({ address: host, port }) : requireUrl('--url', flags.url)
+  const url = flags.url === undefined ? toOwnUrl(env) : requireUrl('--url', flags.url)
   const deadline = performance.now() + toWaitMs(flags.wait ?? '0s')
   const pid = toPid(flags.pid)
   for (;;) {
@@ -35,6 +34,12 @@ export async function askReadiness(
     }
     await sleep(pauseMs)
   }
+}
+
+/** The address of a service with the same settings. */
+function toOwnUrl(env: Environment): string {
+  const { host, port } = readListenConfig({}, env)
+  return toUrl({ address: host, port })
 }
 
 /** Asks without `fetch`, which refuses the ports that browsers refuse, such as 10080. */

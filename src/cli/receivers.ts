@@ -1,4 +1,4 @@
-import { type Config, WrongConfig } from '../config.ts'
+import { type StoreConfig, WrongConfig } from '../config.ts'
 import type { Receiver } from '../store/receivers.ts'
 import type { Store } from '../store/store.ts'
 import type { JsonFlags } from './flags.ts'
@@ -125,11 +125,11 @@ export async function countBehind(
 
 /** Opens a store that exists and writes a journal, and uses it. */
 function withReceivers<Value>(
-  config: Config,
+  config: StoreConfig,
   use: (store: Store) => Promise<Value>,
 ): Promise<Value> {
   return withExistingStore(config, async (store) => {
-    await requireJournal(store, config)
+    await requireJournal(store)
     return use(store)
   })
 }
@@ -137,7 +137,7 @@ function withReceivers<Value>(
 /** Opens the store, finds a receiver in it, and uses both. */
 export async function withReceiver<Value>(
   id: string,
-  config: Config,
+  config: StoreConfig,
   use: (receiver: Receiver, store: Store) => Promise<Value>,
 ): Promise<Value> {
   return withReceivers(config, async (store) => {
@@ -147,15 +147,15 @@ export async function withReceiver<Value>(
   })
 }
 
-export function unknownReceiver(id: string, { storeLocation }: Config): WrongConfig {
+export function unknownReceiver(id: string, { storeLocation }: StoreConfig): WrongConfig {
   return new WrongConfig([
     `No receiver in ${toName(storeLocation)} has the id ${id}. See: plant-store webhook list`,
   ])
 }
 
 /** Refuses a store that writes no journal. Returns the end of the journal. */
-export async function requireJournal(store: Store, config: Config): Promise<string> {
-  const end = config.journalKeepMs === 'off' ? 'off' : await store.journalEnd()
+export async function requireJournal(store: Store): Promise<string> {
+  const end = await store.journalEnd()
   if (end !== 'off') return end
   throw new WrongConfig([
     `Webhooks are off, because JOURNAL_KEEP is off. Set it to a time such as 7d and restart the service.`,

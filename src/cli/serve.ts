@@ -32,7 +32,7 @@ interface ServeFlags extends Pick<Flags, 'workers'> {
 }
 
 /** Runs the service until a signal, or the end of its input if that is wanted, stops it. */
-export async function serve(flags: ServeFlags, context: Context): Promise<void> {
+export async function serve(flags: ServeFlags, context: Context<Config>): Promise<void> {
   const { config, terminal } = context
   tuneHeap()
   requireServable(flags, config)
@@ -142,7 +142,7 @@ async function serveTogether(
 async function announceStart(
   store: Store,
   { demo, ...started }: Omit<Started, 'firstToken'> & { readonly demo: boolean },
-  { config, terminal }: Context,
+  { config, terminal }: Context<Config>,
 ): Promise<void> {
   const describe = (firstToken: string | undefined) =>
     describeStart({ ...started, firstToken }, config, terminal)

@@ -1,8 +1,8 @@
 import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../../client/index.ts'
-import { type Config, WrongConfig } from '../config.ts'
+import { type Environment, WrongConfig } from '../config.ts'
 import { type ErrorNumber, Failure } from '../contract/errors.ts'
 import { explainErrno } from '../errno.ts'
-import { readTokenFile } from '../tokens/operator-token.ts'
+import { readOperatorToken, readTokenFile } from '../tokens/operator-token.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 
 /** The flags of commands that use a running service instead of a store. */
@@ -20,9 +20,9 @@ export interface Service {
 }
 
 /** The service that `--url` names, with the token of a flag or of the environment. */
-export function findService({ url, token }: ServiceFlags, config: Config): Service | undefined {
+export function findService({ url, token }: ServiceFlags, env: Environment): Service | undefined {
   const missing = '--url needs a token: set PLANT_STORE_TOKEN or --token.'
-  if (url !== undefined) return { url, token: findToken({ token }, config, missing) }
+  if (url !== undefined) return { url, token: findToken({ token }, env, missing) }
   if (token !== undefined) throw new WrongConfig(['--token needs --url.'])
   return undefined
 }
@@ -30,13 +30,19 @@ export function findService({ url, token }: ServiceFlags, config: Config): Servi
 /** The token for a service: of a flag, of a file or of the environment. */
 export function findToken(
   { token, tokenFile }: Pick<ServiceFlags, 'token'> & { readonly tokenFile?: string },
-  config: Config,
+  env: Environment,
   missing: string,
 ): string {
-  const found = tokenFile === undefined ? (token ?? config.operatorToken) : readToken(tokenFile)
+  const found = tokenFile === undefined ? (token ?? findOperatorToken(env)) : readToken(tokenFile)
   if (found === undefined) throw new WrongConfig([missing])
   if (/^[!-~]+$/.test(found)) return found
   throw new WrongConfig(['The token must consist of visible ASCII characters.'])
+}
+
+function findOperatorToken(env: Environment): string | undefined {
+  const { token, mistake } = readOperatorToken(env.PLANT_STORE_TOKEN, env.PLANT_STORE_TOKEN_FILE)
+  if (mistake !== undefined) throw new WrongConfig([mistake])
+  return token
 }
 
 function readToken(path: string): string {

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { type Config, WrongConfig } from '../config.ts'
+import { type StoreConfig, WrongConfig } from '../config.ts'
 import { examineStore, openStore, type StoreLocation } from '../store/open.ts'
 import { type Snapshot, type Store, type StoreEvents, UnusableStore } from '../store/store.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
@@ -24,7 +24,7 @@ export async function withStore<Value>(
 
 /** The same for the store of the configuration, which must exist. */
 export async function withExistingStore<Value>(
-  config: Config,
+  config: StoreConfig,
   use: (store: Store) => Promise<Value>,
 ): Promise<Value> {
   requireExisting(config)
@@ -66,12 +66,12 @@ export function requireSqlite(location: StoreLocation, instead: string): string 
  * Refuses a path without a store, for commands that never make one. An empty file or database is
  * noticed when it is opened.
  */
-export function requireExisting(config: Config): void {
+export function requireExisting(config: StoreConfig): void {
   requirePersistent(config.storeLocation)
   if (!exists(config.storeLocation)) throw noStore(config)
 }
 
-export function noStore({ storeLocation }: Config): WrongConfig {
+export function noStore({ storeLocation }: StoreConfig): WrongConfig {
   return new WrongConfig([
     `There is no store at ${toPath(storeLocation)}. Run the command in the folder of the service, or name the store with --database or DATABASE_URL.`,
   ])
@@ -79,7 +79,7 @@ export function noStore({ storeLocation }: Config): WrongConfig {
 
 /** Refuses to make a store at the default path unasked: the command may run in the wrong folder. */
 export function requireExistingOrNamed(
-  { storeLocation, isStoreNamed }: Config,
+  { storeLocation, isStoreNamed }: StoreConfig,
   { create = false }: { readonly create?: boolean | undefined },
 ): void {
   requirePersistent(storeLocation)

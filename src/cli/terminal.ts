@@ -1,5 +1,5 @@
 import type { Readable, Writable } from 'node:stream'
-import type { Config, Environment } from '../config.ts'
+import type { Environment, StoreConfig } from '../config.ts'
 import { isLoopback } from '../contract/loopback.ts'
 import { explainErrno } from '../errno.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
@@ -22,9 +22,9 @@ export interface Terminal {
   readonly errors: ErrorStream
 }
 
-/** What every command gets besides its own arguments and flags. */
-export interface Context {
-  readonly config: Config
+/** What a command gets besides its own arguments and flags: only the settings that it needs. */
+export interface Context<Settings = StoreConfig> {
+  readonly config: Settings
   readonly env: Environment
   readonly terminal: Terminal
 }

@@ -1,4 +1,4 @@
-import { type Config, WrongConfig } from '../config.ts'
+import { type StoreConfig, WrongConfig } from '../config.ts'
 import { toMs } from '../contract/durations.ts'
 import { plantScopes, scopes } from '../contract/scopes.ts'
 import { butNot } from '../contract/wrong-value.ts'
@@ -139,7 +139,7 @@ export async function revokeToken(
 }
 
 /** The id of a token. A token itself is never repeated in a message. */
-async function findId(store: Store, given: string, config: Config): Promise<string> {
+async function findId(store: Store, given: string, config: StoreConfig): Promise<string> {
   if (!given.startsWith(tokenPrefix)) return given
   if (!isWellFormed(given)) {
     throw new WrongConfig([
@@ -151,7 +151,7 @@ async function findId(store: Store, given: string, config: Config): Promise<stri
   return record.id
 }
 
-function unknownToken(what: string, { storeLocation }: Config): WrongConfig {
+function unknownToken(what: string, { storeLocation }: StoreConfig): WrongConfig {
   return new WrongConfig([
     `No token in ${toName(storeLocation)} has ${what}. See: plant-store token list`,
   ])
