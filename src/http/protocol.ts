@@ -80,10 +80,14 @@ function findHeaderFault(request: IncomingMessage): Failure | undefined {
 }
 
 /**
- * Whether a proxy may disagree with us on where the request ends. If so, no further request on the
- * connection can be trusted.
+ * Whether nothing that follows on the connection can be trusted: a proxy may disagree with us on
+ * where the request ends, and after one with `Upgrade` Node drops the rest of the packet.
  */
-export function isFramedOddly({ headers, httpVersion }: IncomingMessage): boolean {
+export function isLastRequest(request: IncomingMessage): boolean {
+  return request.headers.upgrade !== undefined || isFramedOddly(request)
+}
+
+function isFramedOddly({ headers, httpVersion }: IncomingMessage): boolean {
   const transferEncoding = headers['transfer-encoding']
   if (transferEncoding === undefined) return false
   return transferEncoding.toLowerCase() !== 'chunked' || httpVersion === '1.0'

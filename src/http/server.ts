@@ -28,7 +28,7 @@ import {
   buildOwnHosts,
   findEscapeFault,
   findProtocolFault,
-  isFramedOddly,
+  isLastRequest,
   toOriginForm,
 } from './protocol.ts'
 import type { RateLimit } from './rate-limit.ts'
@@ -115,7 +115,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
       startedAt: performance.now(),
       counters,
     }
-    if (state.isDraining || isFramedOddly(request)) closeAfter(response)
+    if (state.isDraining || isLastRequest(request)) closeAfter(response)
     // Every answer carries these headers, whatever becomes of the request.
     allowOrigin(exchange, allowedOrigins)
     return exchange

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
+import { collect } from '../faults/lab/answer-stream.ts'
 import { json, startService, type TestService, toCreate } from '../support/service.ts'
 import { exchange, openSocket, toBytes } from '../support/wire.ts'
 
@@ -136,16 +137,43 @@ describe('a connection', () => {
     assert.equal((await service.call({ path: '/healthz' })).status, 200)
   })
 
-  it('is kept after requests for an upgrade, which are answered as any other', async () => {
+  it('is closed after a request for an upgrade, which is answered as any other', async () => {
     const upgrade = { Connection: 'Upgrade', Upgrade: 'h2c' }
+    const create = toCreate(107, upgrade)
     const get = toBytes({ path: '/plants/107', headers: { ...json, ...upgrade } })
-    const last = toBytes({ path: '/healthz', headers: { ...upgrade, Connection: 'close' } })
-    const text = await converse(service.url, [
-      [toCreate(107, upgrade), /\}$/],
-      ...Array.from({ length: 30 }, (): [Buffer, RegExp] => [get, /\}$/]),
-      [last, untilClosed],
+    const alone = toBytes({ path: '/healthz', headers: { Upgrade: 'h2c' } })
+    for (const bytes of [create, get, alone]) {
+      const text = await converse(service.url, [[bytes, untilClosed]])
+      assert.deepEqual(statusesOf(text), [200])
+      assert.match(text, /\r\nConnection: close\r\n/)
+    }
+  })
+
+  it('executes nothing after a request for an upgrade, wherever its packets end', async () => {
+    await service.create('{"id":108,"name":"x"}')
+    const upgrade = toBytes({
+      path: '/healthz',
+      headers: { Connection: 'Upgrade', Upgrade: 'foo' },
+    })
+    const hidden = toBytes({
+      method: 'DELETE',
+      path: '/plants/108',
+      headers: { ...json, Connection: 'close' },
+    })
+    const outer = toBytes({
+      method: 'POST',
+      path: '/plants',
+      headers: { ...json, 'Content-Length': `${hidden.length}` },
+    })
+    // Node drops the head of the POST with the rest of its packet, and would parse its body.
+    const inTurn = await converse(service.url, [
+      [Buffer.concat([upgrade, outer]), /\}$/],
+      [hidden, untilClosed],
     ])
-    assert.deepEqual(statusesOf(text), Array(32).fill(200))
+    assert.deepEqual(statusesOf(inTurn), [200])
+    const atOnce = await collect(Number(new URL(service.url).port), [upgrade, hidden])
+    assert.deepEqual(statusesOf(atOnce.toString()), [200])
+    assert.equal((await service.call({ path: '/plants/108' })).status, 200)
   })
 
   it('gives each answer a request id of its own', async () => {

@@ -211,6 +211,11 @@ const bodies = [
 
 const endings = [
   last('a request after "Connection: close"', get('/healthz', ['Connection: close']) + inner, 200),
+  last(
+    'a request after one for an upgrade',
+    get('/healthz', ['Connection: Upgrade', 'Upgrade: h2c']) + inner,
+    200,
+  ),
   last('a request after HTTP/1.0', get('/healthz').replace('HTTP/1.1', 'HTTP/1.0') + inner, 200),
   last(
     'a request instead of an expected body',
