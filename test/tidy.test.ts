@@ -7,7 +7,7 @@ import { describe, it } from 'node:test'
 const rooms = [
   ...['embedded.ts', 'errno.ts', 'repeat.ts'],
   ...['contract', 'json', 'journal', 'store', 'tokens', 'transfer', 'webhooks', 'metrics', 'http'],
-  ...['config.ts', 'service.ts', 'testing.ts', 'conformance', 'cli', 'main.ts', 'executable.ts'],
+  ...['config.ts', 'service.ts', 'testing.ts', 'cli', 'main.ts', 'executable.ts'],
 ]
 
 /** What stands beside them, and what may be imported from there. */

@@ -11,7 +11,6 @@ import {
 import { orders } from '../contract/parameters.ts'
 import type { CopyFlags } from './copy.ts'
 import {
-  conformanceHelp,
   createFlag,
   databaseFlag,
   environmentHelp,
@@ -21,6 +20,7 @@ import {
   quietFlag,
   servedDatabaseFlag,
 } from './flags.ts'
+import { addGoneCommands } from './gone.ts'
 import type { Context, Terminal } from './terminal.ts'
 
 /**
@@ -36,6 +36,7 @@ export function addCommands(program: Command, env: Environment, terminal: Termin
   addTokenCommands(program, env, terminal)
   addWebhookCommands(program, env, terminal)
   addStoreCommands(program, env, terminal)
+  addGoneCommands(program)
   addHelp(program)
 }
 
@@ -80,29 +81,6 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
     .option('--url <address>', 'its address (from HOST and PORT)')
     .option('--wait <time>', 'how long to wait for that, such as 30s (0s)')
     .option('--pid <id>', 'its process: stop waiting once it has ended')
-
-  addTo(
-    program,
-    env,
-    terminal,
-    needsAll,
-  )('conformance', async () => (await import('./conformance.ts')).testConformance)
-    .description('test whether any server keeps the promises of the API; exits with 0 or 1')
-    .argument('<url>', 'the address of the server')
-    .addOption(
-      new Option(
-        '--token <token>',
-        'a token that may read and write plants (PLANT_STORE_TOKEN)',
-      ).conflicts('tokenFile'),
-    )
-    .option('--token-file <file>', 'a file that holds the token')
-    .addOption(
-      new Option('--only <part>', 'spec: only the operation that creates a plant').choices([
-        'spec',
-      ]),
-    )
-    .option(...jsonFlag)
-    .addHelpText('after', conformanceHelp)
 
   program
     .command('openapi')

@@ -1,6 +1,6 @@
 /** Exit codes: as in sysexits.h, or 128 plus the number of a signal. */
 export const exitCodes = {
-  /** The answer of `check`, `ready` or `conformance` is no. */
+  /** The answer of `check` or `ready` is no. */
   notOk: 1,
   usage: 64,
   /** The input is not what it should be, as a whole or in some of its lines. */

@@ -39,12 +39,6 @@ Other users can see the arguments of a command. Leave the password out of
 postgres://USER@HOST/… and set PGPASSWORD, or PGPASSFILE with lines of
 host:port:database:user:password.`
 
-/** What `conformance` does to the server. */
-export const conformanceHelp = `
-It stores plants with random ids that are free, changes no others, and deletes
-its own at the end. A server without DELETE keeps them: the last line names
-their ids. A run takes less than a minute.`
-
 /** Settings of `serve` that have no flag. */
 export const environmentHelp = `
 Environment variables without a flag:

@@ -309,7 +309,6 @@ describe('plant-store', () => {
     ['token', 'list'],
     ['token', 'revoke'],
     ['openapi'],
-    ['conformance'],
     ['copy'],
     ['follow'],
   ]

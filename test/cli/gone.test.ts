@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { run } from '../support/command.ts'
+import { newFolder } from '../support/folder.ts'
+
+const folder = newFolder()
+
+/** Command lines of 1.x, and what their answer names. */
+const gone: [args: string, instead: RegExp][] = [
+  ['conformance http://127.0.0.1:3000 --token-file token --only spec', /openapi\.json.*Schemath/],
+  ['conformance --help', /openapi\.json/],
+]
+
+describe('a command that is gone', () => {
+  for (const [args, instead] of gone) {
+    it(`ends with 64 and says in one line what to use instead: ${args}`, async () => {
+      const { exitCode, stdout, stderr } = await run(args.split(' '), { folder })
+      assert.match(stderr, /^[\w -]+ is gone since 2\.0\.0\. [^\n]+\n$/)
+      assert.match(stderr, instead)
+      assert.deepEqual([stdout, exitCode], ['', 64])
+    })
+  }
+
+  it('is not in the list of commands', async () => {
+    const { stdout } = await run(['--help'], { folder })
+    assert.match(stdout, /^ {2}serve /m)
+    for (const [args] of gone)
+      assert.doesNotMatch(stdout, new RegExp(`^  ${args.split(' ')[0]}\\b`, 'm'))
+  })
+})
