@@ -70,6 +70,8 @@ export interface AddedDelivery extends Omit<Delivery, 'bytes'> {
 /** The deliveries from a page of the journal that was read for a receiver. */
 export interface Taken extends Claim {
   readonly deliveries: readonly NewDelivery[]
+  /** The position from which it moves. */
+  readonly before: string
   readonly position: string
   readonly ahead: readonly string[]
   /** A note that changes before it are missing. */
@@ -132,8 +134,9 @@ export interface ReceiverStore {
   release(owner: string): Promise<void>
   /**
    * Adds deliveries and moves the position past them. Existing deliveries stay as they are. Returns
-   * whether the lease is held. Not synced, like `save`: a power cut may undo it, which only repeats
-   * deliveries.
+   * false, and changes nothing, if the lease is not held, or if the position is not `before`: then
+   * an earlier take, whose outcome was unknown, has moved it. Not synced, like `save`: a power cut
+   * may undo it, which only repeats deliveries.
    */
   take(owner: string, taken: Taken): Promise<boolean>
   /** Deletes delivered changes and records failures. Returns whether the lease is held. */

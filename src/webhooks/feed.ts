@@ -44,6 +44,7 @@ export function openFeed(options: FeedOptions): Feed {
   const types = new Set<string>(receiver.types)
   /** The position after which the journal is read. */
   let after = receiver.progress.position
+  /** The position in the store, as far as this process knows. */
   let savedPosition = after
   /** Later changes that release 1.1.0 has delivered. */
   let ahead = new Set(receiver.progress.ahead)
@@ -113,7 +114,8 @@ export function openFeed(options: FeedOptions): Feed {
       }
       position = event.position
     }
-    const taken = { ...claim, position, ahead: [...left], deliveries, gap }
+    const before = savedPosition
+    const taken = { ...claim, before, position, ahead: [...left], deliveries, gap }
     if (deliveries.length > 0 || gap !== undefined) return taken
     // A commit during the read may have set this already.
     mayRead ||= page.events.length > 0
@@ -130,7 +132,8 @@ export function openFeed(options: FeedOptions): Feed {
 
   function takePosition(): Taken | undefined {
     if (after === savedPosition) return undefined
-    return { ...claim, position: after, ahead: [...ahead], deliveries: [], gap: undefined }
+    const moved = { before: savedPosition, position: after, ahead: [...ahead] }
+    return { ...claim, ...moved, deliveries: [], gap: undefined }
   }
 
   return {

@@ -11,6 +11,8 @@ export interface Leases {
   isHeld(): boolean
   /** Stops delivering to a receiver, which another process may have taken over. */
   drop(worker: Worker): void
+  /** Ends the work for a receiver, and begins again with what the store has. */
+  reopen(worker: Worker): void
 }
 
 export interface LeasesOptions {
@@ -49,7 +51,7 @@ export function buildLeases(options: LeasesOptions): Leases {
     for (const worker of [...workers.values()]) {
       const receiver = found.get(worker.id)
       if (receiver === undefined) drop(worker)
-      else if (receiver.state === 'paused' || worker.isPaused()) void retire(worker)
+      else if (receiver.state === 'paused' || worker.isPaused()) void retire(worker, 'paused')
       else worker.update(receiver.secrets)
     }
     return found.size > 0
@@ -78,9 +80,9 @@ export function buildLeases(options: LeasesOptions): Leases {
     return new Map((await store.list()).map((receiver) => [receiver.id, receiver]))
   }
 
-  /** Ends the work for a receiver that is paused, and saves its outcomes. */
-  async function retire(worker: Worker): Promise<void> {
-    await worker.halt('paused')
+  /** Ends the work for a receiver, and saves its outcomes. */
+  async function retire(worker: Worker, reason: 'paused' | 'closing'): Promise<void> {
+    await worker.halt(reason)
     await worker.finish()
     drop(worker)
   }
@@ -98,5 +100,10 @@ export function buildLeases(options: LeasesOptions): Leases {
     poll,
     isHeld: () => performance.now() - claimedAt < settings.leaseMs,
     drop,
+    reopen(worker) {
+      // If the lease is lost, the next claim says so, and nothing waits for requests in flight.
+      hasNews = true
+      void retire(worker, 'closing')
+    },
   }
 }

@@ -81,6 +81,7 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
       inFlight,
       isHeld: leases.isHeld,
       onLost: () => leases.drop(worker),
+      onRefused: () => leases.reopen(worker),
       onDemand: () => fill(worker),
       onError,
     })
@@ -134,7 +135,7 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
     stopWatch()
     const workers = [...leases.workers.values()]
     const late = sleep(settings.closeMs, undefined, { ref: false })
-    await Promise.race([Promise.all(workers.map(({ halt }) => halt('shutdown'))), late])
+    await Promise.race([Promise.all(workers.map(({ halt }) => halt('closing'))), late])
     await filling
     await Promise.all(workers.map(({ finish }) => finish()))
     clearTimeout(wakeTimer)

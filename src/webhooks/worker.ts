@@ -29,7 +29,7 @@ export interface Worker extends Claim {
   /** Whether it has paused the receiver itself. */
   isPaused(): boolean
   /** Starts nothing more. Resolves when nothing is in flight. */
-  halt(reason: 'paused' | 'shutdown'): Promise<void>
+  halt(reason: 'paused' | 'closing'): Promise<void>
   /** Saves the outcomes and the position. */
   finish(): Promise<void>
   /** Aborts everything. */
@@ -47,6 +47,8 @@ export interface WorkerOptions extends Omit<FeedOptions, 'store' | 'queue' | 'in
   readonly isHeld: () => boolean
   /** Called if the store says that it is not. */
   readonly onLost: () => void
+  /** Called if the store refuses a take: the lease is lost, or the position is another one. */
+  readonly onRefused: () => void
   readonly onDemand: () => void
   readonly onError: (error: unknown) => void
 }
@@ -110,8 +112,12 @@ export function openWorker(options: WorkerOptions): Worker {
   }
 
   async function take(taken: Taken): Promise<void> {
-    if (!(await store.take(owner, taken))) options.onLost()
+    const isTaken = await store.take(owner, taken)
     if (isClosed) return
+    if (!isTaken) {
+      options.onRefused()
+      return
+    }
     feed.endTake(taken)
     pump()
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { postgres } from '../support/engines.ts'
 import { openClient, query } from '../support/postgres.ts'
-import { newReceiver } from '../support/receiver-record.ts'
+import { newDelivery, newReceiver, newTaken } from '../support/receiver-record.ts'
 import { releaseAfterTest, runOnce } from '../support/release.ts'
 import { authorized, startService } from '../support/service.ts'
 import { openPostgresStore } from '../support/stores.ts'
@@ -131,6 +131,21 @@ describe('the lease of a receiver whose row is locked', () => {
     await row.release()
     assert.deepEqual(await renewed, held)
     assert.equal(held.length, 1)
+  })
+})
+
+describe('a take of PostgreSQL that is committed after its time', () => {
+  it('refuses the next one, which began at the same position', async () => {
+    const { url, store } = await openStore(1_000)
+    await store.receivers.add(newReceiver())
+    const [claim = assert.fail()] = await store.receivers.claim('one', 600_000)
+    const taken = newTaken({ ...claim, position: 'p1', deliveries: [newDelivery()] })
+    const row = await holdOpen(url, 'SELECT FROM plant_store.receivers FOR UPDATE')
+    await assert.rejects(store.receivers.take('one', taken), { number: 50400 })
+    await row.release()
+    assert.equal(await store.receivers.take('one', { ...taken, position: 'p2' }), false)
+    assert.equal((await store.receivers.list())[0]?.progress.position, 'p1')
+    assert.equal((await store.receivers.listDeliveries('whk_1', 'waiting')).length, 1)
   })
 })
 

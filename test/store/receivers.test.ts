@@ -161,6 +161,29 @@ for (const engine of everyEngine) {
       assert.deepEqual(await readAll(), before)
     })
 
+    it('takes from the position where the receiver is, and from no other', async () => {
+      await store.receivers.add(newReceiver())
+      const claim = await claimOne()
+      const deliveries = [newDelivery(), newDelivery({ position: 'p2' })]
+      const first = newTaken({ ...claim, before: 'start', position: 'p2', deliveries })
+      assert.equal(await store.receivers.take('one', first), true)
+      await store.receivers.save('one', newSaved({ ...claim, done: ['p1'] }))
+      const taken = await readAll()
+      // Again, as after an answer that was lost; then less of it, and nothing but a position.
+      for (const late of [
+        first,
+        { ...first, position: 'p1', deliveries: deliveries.slice(0, 1) },
+        { ...first, position: 'p9', deliveries: [] },
+        { ...first, gap: 'a gap' },
+      ]) {
+        assert.equal(await store.receivers.take('one', late), false)
+        assert.deepEqual(await readAll(), taken)
+      }
+      const next = newTaken({ ...claim, before: 'p2', position: 'p3' })
+      assert.equal(await store.receivers.take('one', next), true)
+      assert.equal((await readAll()).progress.position, 'p3')
+    })
+
     it('pauses a receiver with a save, and reports a gap with a take', async () => {
       await store.receivers.add(newReceiver())
       const claim = await claimOne()

@@ -85,8 +85,13 @@ describe('the writer of a SQLite store', () => {
     await store.receivers.add(newReceiver())
     const [claim = assert.fail()] = await store.receivers.claim('one', 60_000)
     let count = 0
+    let before = 'start'
     // SQLite writes nothing for values that are there already.
-    const take = () => store.receivers.take('one', newTaken({ ...claim, position: `${++count}` }))
+    const take = () => {
+      const taken = newTaken({ ...claim, before, position: `${++count}` })
+      before = taken.position
+      return store.receivers.take('one', taken)
+    }
     const save = () => store.receivers.save('one', newSaved({ ...claim, times: newTimes(++count) }))
     const create = () => store.createPlant({ id: 1n, name: 'x' })
     const resume = () => store.receivers.change('whk_1', { kind: 'resume' })

@@ -26,7 +26,8 @@ export function newReceiver(members: Partial<Receiver> = {}): Receiver {
 
 /** What a sender takes for a receiver, with these members instead of the usual ones. */
 export function newTaken(members: Partial<Taken> & Pick<Taken, 'id' | 'epoch'>): Taken {
-  return { position: 'start', ahead: [], deliveries: [], gap: undefined, ...members }
+  const nothing = { before: 'start', position: 'start', ahead: [], deliveries: [] }
+  return { ...nothing, gap: undefined, ...members }
 }
 
 /** What a sender saves of a receiver, with these members instead of the usual ones. */

@@ -1,11 +1,21 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { webhookTypes } from '../../src/contract/webhooks.ts'
+import { unconfirmed } from '../../src/store/failures.ts'
 import type { Store } from '../../src/store/store.ts'
 import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver } from './test-receiver.ts'
-import { add, createMany, find, openStores, openTestSender, start } from './test-sender.ts'
+import {
+  add,
+  countLists,
+  createMany,
+  find,
+  openStores,
+  openTestSender,
+  start,
+} from './test-sender.ts'
 
 for (const engine of engines) {
   describe(`a sender whose store fails once, on ${engine.name}`, () => {
@@ -34,6 +44,55 @@ for (const engine of engines) {
       await store.createPlant({ id: 1n, name: 'x' })
       announce?.()
       await receiver.waitFor(1)
+    })
+
+    it('sends each change of a take once and in order, though its outcome is unknown', async () => {
+      const { store } = await openStores(engine)
+      const receiver = await openTestReceiver()
+      const { id, secrets } = await add(store, receiver.url, { types: [...webhookTypes] })
+      const again = Promise.withResolvers<void>()
+      releaseAfterTest(() => again.resolve())
+      receiver.answer = async ({ plantId }) => {
+        if (plantId === '1') await again.promise
+        return 200
+      }
+      const { store: counted, counts } = countLists(store)
+      const waits = async () => (await store.receivers.listDeliveries(id, 'waiting')).length
+      let takes = 0
+      start({
+        ...counted,
+        // With another session each time, the reader keeps no page.
+        journalSession: () => ({}),
+        async readJournal(...asked) {
+          const page = await store.readJournal(...asked)
+          if (takes === 2) await waitUntil(async () => (await waits()) === 1, 'it has arrived')
+          return page
+        },
+        receivers: {
+          ...counted.receivers,
+          async take(...asked) {
+            const isTaken = await store.receivers.take(...asked)
+            if (++takes === 3) again.resolve()
+            if (takes !== 2) return isTaken
+            // The deliveries are read from the store before the journal is read again.
+            const before = counts.receivers
+            await store.receivers.change(id, { kind: 'set secrets', secrets })
+            await waitUntil(() => counts.receivers > before, 'the sender knows of the change')
+            throw unconfirmed()
+          },
+        },
+      })
+      await store.createPlant({ id: 1n, name: 'in flight' })
+      await waitUntil(() => receiver.received.length === 1, 'it is in flight')
+      await Promise.all([
+        store.createPlant({ id: 2n, name: 'first' }),
+        store.replacePlant({ id: 2n, name: 'second' }, {}),
+      ])
+      await again.promise
+      await store.replacePlant({ id: 2n, name: 'third' }, {})
+      await receiver.waitFor(4)
+      const arrived = receiver.received.map(({ body }) => JSON.parse(body).name)
+      assert.deepEqual(arrived, ['in flight', 'first', 'second', 'third'])
     })
 
     it('saves what arrives while a save fails', async () => {

@@ -8,28 +8,9 @@ import { releaseAfterTest } from '../support/release.ts'
 import { watch } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver, type TestAnswer } from './test-receiver.ts'
-import { add, createMany, find, openStores, start } from './test-sender.ts'
+import { add, countLists, createMany, find, openStores, start } from './test-sender.ts'
 
 const longMs = 600_000
-
-/** Counts how often the sender reads the receivers, and the deliveries of one. */
-function countLists(store: Store) {
-  const counts = { receivers: 0, deliveries: 0 }
-  const receivers: Store['receivers'] = {
-    ...store.receivers,
-    async list() {
-      const listed = await store.receivers.list()
-      counts.receivers++
-      return listed
-    },
-    async listDeliveries(...asked) {
-      const listed = await store.receivers.listDeliveries(...asked)
-      counts.deliveries++
-      return listed
-    },
-  }
-  return { store: { ...store, receivers }, counts }
-}
 
 for (const engine of engines) {
   describe(`a sender at work on ${engine.name}`, () => {

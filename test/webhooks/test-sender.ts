@@ -94,3 +94,22 @@ export function countReads(store: Store): { store: Store; reads: () => number } 
   }
   return { store: counted, reads: () => reads }
 }
+
+/** Counts how often the sender reads the receivers, and the deliveries of one. */
+export function countLists(store: Store) {
+  const counts = { receivers: 0, deliveries: 0 }
+  const receivers: Store['receivers'] = {
+    ...store.receivers,
+    async list() {
+      const listed = await store.receivers.list()
+      counts.receivers++
+      return listed
+    },
+    async listDeliveries(...asked) {
+      const listed = await store.receivers.listDeliveries(...asked)
+      counts.deliveries++
+      return listed
+    },
+  }
+  return { store: { ...store, receivers }, counts }
+}

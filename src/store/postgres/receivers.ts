@@ -158,18 +158,19 @@ export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
 }
 
 /**
- * Adds deliveries in the statement that checks the lease. Returns whether the lease is held. As for
- * `save`, the commit does not wait for the disk or a standby: a crash of the server loses the
- * last ones, in order, and the deliveries are repeated.
+ * Adds deliveries in the statement that checks the lease and the position. Returns whether both are
+ * as expected. As for `save`, the commit does not wait for the disk or a standby: a crash of the
+ * server loses the last ones, in order, and the deliveries are repeated.
  */
 async function take(sql: Sql, owner: string, taken: Taken): Promise<boolean> {
-  const { id, epoch, position, ahead, gap = null, deliveries } = taken
+  const { id, epoch, before, position, ahead, gap = null, deliveries } = taken
   const positions = deliveries.map((one) => one.position)
   const [row] = await sql<[{ held: string }]>`
     WITH held AS (
       UPDATE plant_store.receivers SET position = ${position}, ahead = ${ahead.join(' ')},
         reason = coalesce(${gap}, reason)
       WHERE id = ${id} AND lease_owner = ${owner} AND lease_epoch = ${epoch}
+        AND position = ${before}
         AND pg_catalog.set_config('synchronous_commit', 'off', true) = 'off'
       RETURNING id),
     added AS (

@@ -58,7 +58,8 @@ export function buildReceiverStatements(db: DatabaseSync) {
   const release = db.prepare('UPDATE receivers SET lease_owner = NULL WHERE lease_owner = ?')
   const isMine = 'id = ? AND lease_owner = ? AND lease_epoch = ?'
   const move = db.prepare(
-    `UPDATE receivers SET position = ?, ahead = ?, reason = coalesce(?, reason) WHERE ${isMine}`,
+    `UPDATE receivers SET position = ?, ahead = ?, reason = coalesce(?, reason)
+     WHERE ${isMine} AND position = ?`,
   )
   const setTimes = db.prepare(
     `UPDATE receivers SET last_success_at = ?, last_failure_at = ?, last_failure = ?,
@@ -105,8 +106,9 @@ export function buildReceiverStatements(db: DatabaseSync) {
     },
 
     takeDeliveries(owner: string, taken: Taken): boolean {
-      const { id, epoch, position, ahead, gap = null } = taken
-      if (move.run(position, ahead.join(' '), gap, id, owner, epoch).changes === 0n) return false
+      const { id, epoch, before, position, ahead, gap = null } = taken
+      const moved = move.run(position, ahead.join(' '), gap, id, owner, epoch, before)
+      if (moved.changes === 0n) return false
       for (const delivery of taken.deliveries) deliveries.insert(id, delivery)
       return true
     },
