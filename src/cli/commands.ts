@@ -8,7 +8,6 @@ import {
   requireUrl,
   type StoreConfig,
 } from '../config.ts'
-import { orders } from '../contract/parameters.ts'
 import type { CopyFlags } from './copy.ts'
 import {
   createFlag,
@@ -188,15 +187,6 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
     .option('--dry-run', 'read and check the file, and store nothing')
     .option(...createFlag)
     .option(...quietFlag)
-
-  add('list', async () => (await import('./list.ts')).listPlants)
-    .description('print plants of the store or a running service, by their ids')
-    .option('--name <text>', 'only plants whose name contains this text, in upper or lower case')
-    .option('--tag <tag>', 'only plants with this tag')
-    .addOption(new Option('--order <order>', 'of the ids').choices(orders).default('asc'))
-    .option('--url <address>', 'the service to ask, instead of a store')
-    .option('--token <token>', 'the token for that service (PLANT_STORE_TOKEN)')
-    .option(...jsonFlag)
 
   add('export', async () => (await import('./export.ts')).exportPlants)
     .description('write every plant to a file or to standard output')

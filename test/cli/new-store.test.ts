@@ -95,7 +95,7 @@ describe('plant-store help', () => {
     const { stdout } = await run(['help', 'serve'], { folder })
     for (const name of [...names, 'sqlite::memory:'])
       assert.ok(stdout.includes(`${name}`), `${name}`)
-    const listing = await run(['help', 'list'], { folder })
+    const listing = await run(['help', 'export'], { folder })
     assert.doesNotMatch(listing.stdout, /memory/)
   })
 

@@ -39,16 +39,6 @@ describe('a signal to a command that reads SQLite', () => {
     await store.close()
   })
 
-  it('ends a search that finds nothing', async () => {
-    const args = ['list', '--name', 'y', '--database', 'sqlite:plants.db']
-    const { child, ended } = start(args, { folder })
-    await waitUntil(() => existsSync(join(folder, 'plants.db-shm')), 'the store is open')
-    child.kill('SIGTERM')
-    const { exitCode, stderr } = await ended
-    assert.equal(stderr, 'Stopped.\n')
-    assert.equal(exitCode, 143)
-  })
-
   for (const [args, output] of [
     ['export pipe.ndjson', '/dev/null'],
     ['export -', 'pipe.ndjson'],

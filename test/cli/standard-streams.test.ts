@@ -97,7 +97,6 @@ describe('a command whose standard output is full', {
 describe('a command whose standard output is a file', () => {
   const count = 100_000
   const ends: [args: string, exitCode: number, message: string][] = [
-    ['list', 143, 'Stopped.\n'],
     ['export --quiet', 143, 'Stopped: the output is incomplete. Run the command again.\n'],
     ['log --follow', 0, ''],
   ]
