@@ -10,6 +10,10 @@ export const limits = {
   headerBytes: 16 * 1024,
   headerFields: 1_000,
   urlBytes: 8 * 1024,
+  /** The elements of lists in a request, empty ones included. Clients send a handful. */
+  queryPairs: 100,
+  entityTags: 100,
+  mediaTypeParameters: 32,
   /** A body may arrive in this many chunks, or in more that average this many bytes. */
   bodyChunks: 1_000,
   bodyChunkBytes: 256,

@@ -25,15 +25,15 @@ import { testEvent, webhookAnswers, webhookHeaders, webhooks } from './webhooks.
 const introduction = `A plant store over HTTP with JSON bodies.
 
 - A 200 to a create means that the plant is on disk.
-- An \`id\` is any int64 and is exact to the last digit, in requests and in responses.
+- An \`id\` is any int64, exact to the last digit everywhere.
 - Every response that is neither 2xx nor 3xx has an \`Error\` body. Its \`error\` is the HTTP status
   times 100 plus a detail.
 - Every state of a plant has an \`ETag\`. \`If-Match\` and \`If-None-Match\` make a request depend
   on it.
-- An unknown path is 404 (40400). An unsupported method on a known path is 405 (40500) with
-  \`Allow\`.
-- Limits: a body of 1 MiB, JSON 32 levels deep, headers of 16 KiB, a URL of 8 KiB; the headers
-  complete within 10 s, the whole request within 30 s.
+- An unknown path is 404 (40400). An unsupported method is 405 (40500) with \`Allow\`.
+- Limits: a body of 1 MiB, JSON 32 levels deep, headers of 16 KiB, a URL of 8 KiB, 100 parameters
+  in a query, 100 entity tags, 32 parameters of a media type; headers complete within 10 s, the
+  whole request within 30 s.
 - HEAD is answered wherever GET is, with the same headers and no body. OPTIONS is answered on every
   path: 204 with \`Allow\` and, to a preflight, what CORS allows.
 - \`/openapi.json\` is this document, \`/docs\` shows it, and \`/\` is a web page for people. They and

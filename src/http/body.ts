@@ -58,15 +58,17 @@ const parameterPattern = new RegExp(
   'gy',
 )
 
-/** Whether a `Content-Type` is this media type in UTF-8. Other parameters are ignored. */
+/** Whether a `Content-Type` is this media type in UTF-8. Other parameters are ignored, up to 32. */
 export function isMediaType(contentType: string, mediaType: string): boolean {
   if (contentType === mediaType) return true
   const start = contentType.search(/[^ \t]/)
   let end = start + mediaType.length
   if (contentType.slice(start, end).toLowerCase() !== mediaType) return false
   const charsets: string[] = []
+  let count = 0
   parameterPattern.lastIndex = end
   for (const [text, name = '', plain, quoted = ''] of contentType.matchAll(parameterPattern)) {
+    if (++count > limits.mediaTypeParameters) return false
     if (name.toLowerCase() === 'charset') charsets.push((plain ?? quoted).toLowerCase())
     end += text.length
   }

@@ -1,3 +1,5 @@
+import { limits } from '../contract/limits.ts'
+
 /**
  * The media type that a client prefers. The first one is the default and wins a tie, unless
  * `Accept` names the other type and covers the default only by a wildcard.
@@ -39,7 +41,9 @@ const maxElements = 32
 function parseList(text: string): Map<string, number> {
   return new Map(
     text.split(',', maxElements).map((element) => {
-      const [name = '', ...parameters] = element.split(';').map((part) => part.trim().toLowerCase())
+      const [name = '', ...parameters] = element
+        .split(';', 1 + limits.mediaTypeParameters)
+        .map((part) => part.trim().toLowerCase())
       const quality = parameters.find((parameter) => parameter.startsWith('q='))
       return [name, quality === undefined ? 1 : Number(quality.slice(2)) || 0]
     }),

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import { delimiterNames, delimiters } from '../contract/formats.ts'
+import { limits } from '../contract/limits.ts'
 import {
   conflictRules,
   latest,
@@ -35,7 +36,7 @@ interface Reader<Value> {
   readonly expected: string
 }
 
-const entityTags = 'the ETag of a plant, a list of them, or *'
+const entityTags = `the ETag of a plant, a list of at most ${limits.entityTags}, or *`
 
 /** How each parameter is read, and the values that it may have. */
 const readers = {
@@ -119,15 +120,16 @@ function findOnly(name: ParameterName, query: [string, string | undefined][]): s
 function parseQuery(url: string): [string, string | undefined][] {
   const start = url.indexOf('?')
   if (start === -1) return []
-  return url
-    .slice(start + 1)
-    .split('&')
-    .map((pair) => {
-      const equals = pair.indexOf('=')
-      const [name, value] =
-        equals === -1 ? [pair, ''] : [pair.slice(0, equals), pair.slice(equals + 1)]
-      return [decode(name) ?? '', decode(value)]
-    })
+  const pairs = url.slice(start + 1).split('&', limits.queryPairs + 1)
+  if (pairs.length > limits.queryPairs) {
+    throw new Failure(40005, `The query must have at most ${limits.queryPairs} parameters.`)
+  }
+  return pairs.map((pair) => {
+    const equals = pair.indexOf('=')
+    const [name, value] =
+      equals === -1 ? [pair, ''] : [pair.slice(0, equals), pair.slice(equals + 1)]
+    return [decode(name) ?? '', decode(value)]
+  })
 }
 
 function decode(text: string): string | undefined {
@@ -165,9 +167,9 @@ function toStates(text: string, comparison: 'strong' | 'weak'): States | undefin
   if (text.trim() === '*') return '*'
   const tags: RegExpExecArray[] = []
   elementPattern.lastIndex = 0
-  while (elementPattern.lastIndex < text.length) {
+  for (let count = 0; elementPattern.lastIndex < text.length; count++) {
     const element = elementPattern.exec(text)
-    if (element === null) return undefined
+    if (element === null || count === limits.entityTags) return undefined
     if (element[2] !== undefined) tags.push(element)
   }
   if (tags.length === 0) return undefined

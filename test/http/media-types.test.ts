@@ -41,6 +41,8 @@ const statuses: [status: 200 | 400 | 415, why: string, types: string[]][] = [
       'application/json;profile="a;b,c"',
       'application/json;profile="\\"";charset=utf-8',
       'application/json;profile=""',
+      `application/json${';'.repeat(31)}charset=utf-8`,
+      `application/json${';a=b'.repeat(31)};charset=utf-8`,
       "application/json;!#$%&'*+-.^_`|~=x",
     ],
   ],
@@ -57,6 +59,11 @@ const statuses: [status: 200 | 400 | 415, why: string, types: string[]][] = [
       'application/json;charset=utf-8;charset=utf-16',
       'application/json;charset=utf-8;charset=utf-8',
     ],
+  ],
+  [
+    415,
+    'JSON with more than 32 parameters',
+    [`application/json${';'.repeat(32)};charset=utf-8`, `application/json${';a=b'.repeat(33)}`],
   ],
   [
     415,

@@ -111,7 +111,11 @@ const mediaTypes: Scenario[] = [
     'text/json',
     '*/*',
     '',
-  ].map((type) => refused(41500, `the media type "${type}"`, post(fern, { 'Content-Type': type }))),
+    `application/json${'; a=b'.repeat(33)}`,
+    `application/json${';'.repeat(14_000)}`,
+  ].map((type) =>
+    refused(41500, `the media type "${type.slice(0, 50)}"`, post(fern, { 'Content-Type': type })),
+  ),
   refused(41500, 'a body without a media type', { ...post(fern), headers: authorized }),
   refused(41500, 'a large body without a media type', {
     ...post(''),

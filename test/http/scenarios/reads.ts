@@ -53,10 +53,32 @@ const conditions: Scenario[] = [
   answered('a get of the state that If-Match names', get('/plants/1', { 'If-Match': tagOf[1] })),
   refused(41200, 'a get of a former state', get('/plants/1', { 'If-Match': '"1"' })),
   refused(40401, 'a conditional get of an absent plant', get('/plants/404', { 'If-Match': '*' })),
-  ...['', '"a', 'a', '"a" "b"', ',', '*, "a"', 'w/"a"', '"a"x'].map((tags) =>
-    refused(40005, `the entity tags ${tags}`, get('/plants/1', { 'If-None-Match': tags }), {
-      body: /The header If-None-Match must be/,
-    }),
+  answered(
+    'a get by a client that has 100 states, the current one last',
+    get('/plants/1', { 'If-None-Match': `${'"1",'.repeat(99)}${tagOf[1]}` }),
+    { status: 304 },
+  ),
+  ...[
+    '',
+    '"a',
+    'a',
+    '"a" "b"',
+    ',',
+    '*, "a"',
+    'w/"a"',
+    '"a"x',
+    `${'"1",'.repeat(100)}"1"`,
+    `${','.repeat(100)}"1"`,
+    ','.repeat(14_000),
+  ].map((tags) =>
+    refused(
+      40005,
+      `the entity tags ${tags.slice(0, 20)}`,
+      get('/plants/1', { 'If-None-Match': tags }),
+      {
+        body: /The header If-None-Match must be/,
+      },
+    ),
   ),
 ]
 
@@ -148,9 +170,18 @@ const pages: Scenario[] = [
     'order=DESC',
     'order=up',
     'order=asc&order=asc',
+    `${'&'.repeat(99)}limit=0`,
   ].map((query) =>
     refused(40005, `the query ${query.slice(0, 20)}`, get(`/plants?${query}`), {
       body: /The query parameter (limit|after|tag|name|order) (must be|is given twice|is not UTF-8)/,
+    }),
+  ),
+  answered('100 parameters, the last one known', get(`/plants?${'a=1&'.repeat(99)}limit=1`), {
+    body: /^\[\{[^}]*\}\]$/,
+  }),
+  ...['a=1&'.repeat(100), '&'.repeat(8_000)].map((query) =>
+    refused(40005, `more than 100 parameters: ${query.slice(0, 8)}`, get(`/plants?${query}`), {
+      body: /The query must have at most 100 parameters\./,
     }),
   ),
 ]
@@ -176,6 +207,18 @@ const exports: Scenario[] = [
       'content-encoding': 'gzip',
     },
   }),
+  ...(
+    [
+      [32, ''],
+      [33, 'gzip'],
+    ] as const
+  ).map(([count, encoding]) =>
+    answered(
+      `an export to a client that names a quality in parameter ${count}`,
+      get('/plants.csv', { 'Accept-Encoding': `gzip${';'.repeat(count)}q=0` }),
+      { headers: { 'content-encoding': encoding } },
+    ),
+  ),
   ...['delimiter=semicolon', 'delimiter=tab&spreadsheet=true', 'spreadsheet=false'].map((query) =>
     answered(`/plants.csv?${query}`, get(`/plants.csv?${query}`), {
       headers: { 'content-type': 'text/csv; charset=utf-8; header=present' },
