@@ -12,16 +12,33 @@ import {
   tooManyChunks,
 } from './node/incoming-body.ts'
 import { toTokenKey } from './node/sending.ts'
-import { buildTokenTurns } from './token-turns.ts'
+import { buildTokenTurns, type TokenTurns } from './token-turns.ts'
 
 /** Bodies that are being read hold at most this much memory: over all requests, and of a token. */
 const maxHeldBytes = 64 * 1024 * 1024
 const maxHeldOfToken = maxHeldBytes / 2
-let heldBytes = 0
-const heldByToken = new Map<string, number>()
+
+/** The bodies that one service is reading. */
+export interface Bodies {
+  heldBytes: number
+  readonly heldByToken: Map<string, number>
+  /** Lets one large body of each token wait to be judged. */
+  readonly inTurn: TokenTurns
+  lastJudged: Promise<void>
+}
+
+export function buildBodies(): Bodies {
+  return {
+    heldBytes: 0,
+    heldByToken: new Map(),
+    inTurn: buildTokenTurns({ atOnce: 1 }),
+    lastJudged: Promise.resolve(),
+  }
+}
 
 /** Reads a body in JSON of this media type as text. Its headers are checked before it is read. */
 export function readJson(
+  bodies: Bodies,
   request: IncomingMessage,
   response: ServerResponse,
   mediaType: string,
@@ -35,7 +52,7 @@ export function readJson(
   }
   const isTooLarge = Number(headers['content-length']) > limits.bodyBytes
   if (isTooLarge) throw type === undefined ? otherMediaType(mediaType) : tooLarge()
-  return readBody(request, response, (bytes) => {
+  return readBody(bodies, request, response, (bytes) => {
     // A blank body counts as missing. Any other body needs a media type.
     if (type === undefined && !isBlank(bytes)) throw otherMediaType(mediaType)
     return decodeBody(bytes)
@@ -44,11 +61,12 @@ export function readJson(
 
 /** Reads and discards the body, so that a broken one is refused before anything is done. */
 export async function discardBody(
+  bodies: Bodies,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   if (Number(request.headers['content-length']) > limits.bodyBytes) throw tooLarge()
-  await readBody(request, response, () => undefined)
+  await readBody(bodies, request, response, () => undefined)
 }
 
 const tokenPattern = "[\\w!#$%&'*+.^`|~-]+"
@@ -104,13 +122,11 @@ export function decodeBody(bytes: Buffer): string {
  * of each token waits for that, and the others of that token wait for it.
  */
 const largeBytes = 64 * 1024
-const inTurn = buildTokenTurns({ atOnce: 1 })
-let lastJudged: Promise<void> = Promise.resolve()
 
 /** Resolves when no large body is being judged. The caller then judges its own at once. */
-function waitToJudge(): Promise<void> {
-  const mayJudge = lastJudged
-  lastJudged = mayJudge.then(async () => {
+function waitToJudge(bodies: Bodies): Promise<void> {
+  const mayJudge = bodies.lastJudged
+  bodies.lastJudged = mayJudge.then(async () => {
     const startedAt = performance.now()
     await nextTurn()
     await sleep(2 * (performance.now() - startedAt))
@@ -120,6 +136,7 @@ function waitToJudge(): Promise<void> {
 
 /** Reads a body, and resolves with what `judge` makes of its bytes. */
 function readBody<Value>(
+  bodies: Bodies,
   request: IncomingMessage,
   response: ServerResponse,
   judge: (bytes: Buffer) => Value,
@@ -127,7 +144,7 @@ function readBody<Value>(
   if (awaitsContinue(request) && !hasNoBody(request)) response.writeContinue()
   return new Promise((resolve, reject) => {
     const { headers } = request
-    const held: HeldBytes = { headers, pieces: [], length: 0, chunks: 0, counted: 0 }
+    const held: HeldBytes = { bodies, headers, pieces: [], length: 0, chunks: 0, counted: 0 }
 
     function end(): void {
       try {
@@ -155,8 +172,8 @@ function readBody<Value>(
         if (failure !== undefined) fail(failure)
       },
       onEnd() {
-        if (held.length > largeBytes) inTurn(toTokenKey(headers), waitToJudge).then(end)
-        else end()
+        if (held.length <= largeBytes) end()
+        else bodies.inTurn(toTokenKey(headers), () => waitToJudge(bodies)).then(end)
       },
       onLost: fail,
     })
@@ -168,11 +185,12 @@ const maxPieces = 100
 
 /** The bytes of one body, whose first chunk is nearly always the last. */
 interface HeldBytes {
+  readonly bodies: Bodies
   readonly headers: IncomingMessage['headers']
   pieces: Buffer[]
   length: number
   chunks: number
-  /** How many of them count towards `heldBytes`: those after the first chunk. */
+  /** How many of them count towards `bodies.heldBytes`: those after the first chunk. */
   counted: number
 }
 
@@ -187,17 +205,17 @@ function addChunk(held: HeldBytes, chunk: Buffer): Failure | undefined {
   if (held.pieces.length === maxPieces) held.pieces = [Buffer.concat(held.pieces)]
   held.counted += chunk.length
   const ofToken = countHeld(held, chunk.length)
-  const isFull = heldBytes > maxHeldBytes || ofToken > maxHeldOfToken
+  const isFull = held.bodies.heldBytes > maxHeldBytes || ofToken > maxHeldOfToken
   return isFull ? overloaded('body_memory') : undefined
 }
 
 /** Adds to the bytes that are held. Returns those of the token. */
-function countHeld({ headers }: HeldBytes, bytes: number): number {
+function countHeld({ bodies, headers }: HeldBytes, bytes: number): number {
   const token = toTokenKey(headers)
-  heldBytes += bytes
-  const ofToken = (heldByToken.get(token) ?? 0) + bytes
-  if (ofToken > 0) heldByToken.set(token, ofToken)
-  else heldByToken.delete(token)
+  bodies.heldBytes += bytes
+  const ofToken = (bodies.heldByToken.get(token) ?? 0) + bytes
+  if (ofToken > 0) bodies.heldByToken.set(token, ofToken)
+  else bodies.heldByToken.delete(token)
   return ofToken
 }
 

@@ -8,7 +8,7 @@ import { int64Range, toPathId } from '../contract/values.ts'
 import { buildShapeReader } from '../json/shape.ts'
 import type { Grant } from '../tokens/grant.ts'
 import type { TokenVerifier } from '../tokens/verify.ts'
-import { discardBody, readJson } from './body.ts'
+import { type Bodies, buildBodies, discardBody, readJson } from './body.ts'
 import type { Handlers } from './calls.ts'
 import { type AnyAnswer, addField, sendAnswer } from './exchange.ts'
 import { insufficientScope } from './failures.ts'
@@ -46,10 +46,11 @@ type AnyHandler = (call: {
 /** Every operation of the contract, with the function that answers it. */
 export function buildOperations(parts: OperationParts): Entry[] {
   const countRequest = parts.rateLimit && buildRateLimit(parts.rateLimit)
+  const bodies = buildBodies()
   return (Object.keys(operations) as OperationName[]).map((name) => {
     const { method, path, isServedUnderLoad }: Operation = operations[name]
     const isServed = parts.isJournaled || name !== 'listEvents'
-    const handle = isServed ? buildHandle(name, parts, countRequest) : refuseEvents
+    const handle = isServed ? buildHandle(name, { ...parts, bodies }, countRequest) : refuseEvents
     return { name, method, path, isServedUnderLoad: isServedUnderLoad === true, handle }
   })
 }
@@ -61,7 +62,7 @@ async function refuseEvents(): Promise<void> {
 
 function buildHandle(
   name: OperationName,
-  { handlers, tokens, state, publicUrl, timeouts }: OperationParts,
+  { handlers, tokens, bodies, state, publicUrl, timeouts }: OperationParts & { bodies: Bodies },
   countRequest: CountRequest | undefined,
 ): Handle {
   const operation: Operation = operations[name]
@@ -103,9 +104,9 @@ function buildHandle(
     if (isWrite && response.destroyed) throw bodyEndedEarly()
     let body: object | undefined
     if (expected) {
-      body = expected.read(await readJson(request, response, expected.mediaType))
+      body = expected.read(await readJson(bodies, request, response, expected.mediaType))
     } else if (file) body = openFileUpload(exchange, file.mediaType, timeouts, verify)
-    else if (isWrite) await discardBody(request, response)
+    else if (isWrite) await discardBody(bodies, request, response)
     if (id !== undefined && body !== undefined) requireSameId(body, id)
     // A token that was revoked or expired while the body arrived writes nothing.
     if (isWrite && !tokens.isCurrent(grant)) await verify()

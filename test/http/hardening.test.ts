@@ -5,10 +5,10 @@ import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
 import { scopes } from '../../src/contract/scopes.ts'
-import { mustRead, toTokenKey } from '../../src/http/node/sending.ts'
 import { diskFull } from '../../src/store/failures.ts'
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
+import { stopClock } from '../support/clock.ts'
 import { engines, sqlite } from '../support/engines.ts'
 import { lowerLimit } from '../support/limits.ts'
 import { releaseAfterTest } from '../support/release.ts'
@@ -257,28 +257,67 @@ describe('a plant that is longer than a megabyte as JSON', () => {
   })
 })
 
+/** Asks for plant 1 on this many connections, and reads none of the answers. */
+async function holdAnswers(service: TestService, count: number): Promise<Socket[]> {
+  const request = { path: '/plants/1', headers: { ...authorized, Connection: 'close' } }
+  const sockets = Array.from({ length: count }, () => openSocket(service.url).pause())
+  for (const socket of sockets) socket.write(toBytes(request))
+  const { token } = await issueToken(service.store, { name: 'x', scopes, lifetimeMs: undefined })
+  const headers = { Authorization: `Bearer ${token}` }
+  await waitUntil(async () => {
+    const { body } = await service.call({ path: '/metrics', headers })
+    const answered =
+      /^plant_store_http_requests_total\{operation="getPlant",status="200",error="none"\} (\d+)$/m
+    return Number(answered.exec(body)?.[1]) === count
+  }, 'the answers are sent')
+  return sockets
+}
+
 describe('answers that are not read', () => {
   it('let the next request of their token wait until they are, and no longer', async (t) => {
     lowerLimit(t, 'unsentBytes', 8_000_000)
     const service = await startService(memory)
     await service.store.createPlant({ id: 1n, name: '\u0001'.repeat(1_000_000) })
-    const headers = { ...authorized, Connection: 'close' }
-    const [first, second, last] = Array.from({ length: 3 }, () => openSocket(service.url)) as [
-      Socket,
-      Socket,
-      Socket,
-    ]
-    for (const socket of [first, second]) {
-      socket.pause().write(toBytes({ path: '/plants/1', headers }))
-    }
-    const key = toTokenKey({ authorization: authorized.Authorization })
-    await waitUntil(() => mustRead(key), 'too much is not read')
+    const unread = await holdAnswers(service, 2)
+    const last = openSocket(service.url)
     const answer = text(last)
-    last.write(toBytes({ path: '/plants/2', headers }))
+    last.write(toBytes({ path: '/plants/2', headers: { ...authorized, Connection: 'close' } }))
     for (let turn = 0; turn < 5; turn++) await service.call({ path: '/healthz' })
     // From here on, no other request wakes the service.
-    await Promise.allSettled([text(first), text(second)])
+    await Promise.allSettled(unread.map((socket) => text(socket)))
     assert.match(await answer, /^HTTP\/1\.1 404 /)
+  })
+})
+
+describe('two services in one process', () => {
+  it('hold up nobody for answers that clients of the other do not read', async (t) => {
+    lowerLimit(t, 'unsentBytes', 8_000_000)
+    const timeouts = { stallTimeoutMs: 3_600_000 }
+    const [one, other] = [await startService(memory, { timeouts }), await startService(memory)]
+    await one.store.createPlant({ id: 1n, name: '\u0001'.repeat(1_000_000) })
+    await holdAnswers(one, 2)
+    // From here on, nobody is cut for reading nothing.
+    stopClock(t)
+    assert.equal((await other.call({ path: '/plants/2' })).status, 404)
+  })
+
+  it('have memory for bodies of their own', async () => {
+    const [one, other] = [await startService(memory), await startService(memory)]
+    const headers = { ...json, 'Content-Length': `${2 ** 20}` }
+    const part = toBytes({ method: 'POST', path: '/plants', headers, body: ' '.repeat(1_000_000) })
+    const rest = ' '.repeat(2 ** 20 - 1_000_000)
+    // Together they are more than one service holds of a token.
+    const sockets = [one, other].flatMap(({ url }) =>
+      Array.from({ length: 20 }, () => openSocket(url)),
+    )
+    await Promise.all(sockets.map((socket) => new Promise((taken) => socket.write(part, taken))))
+    for (const service of [one, other]) await service.call({ path: '/healthz' })
+    const answers = sockets.map(async (socket) => {
+      socket.write(rest)
+      const [answer] = await once(socket, 'data')
+      return String(answer).split(' ', 2)[1]
+    })
+    assert.deepEqual(await Promise.all(answers), Array(40).fill('400'))
   })
 })
 

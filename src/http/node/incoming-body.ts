@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { Failure } from '../../contract/errors.ts'
 import { limits } from '../../contract/limits.ts'
@@ -150,10 +150,29 @@ const freeChunks = 16
 /** How many such chunks are read in one turn of the event loop, over all connections. */
 const chunksPerTurn = 8
 
-/** How many such chunks this turn has read. */
-let chunks = 0
-/** The connections whose bodies wait for a later turn. */
-const paused = new Set<Socket>()
+const pace = Symbol('the pace of the bodies that this server reads')
+
+type PacedSocket = Socket & { [pace]?: Pace }
+
+/** The pace at which one server reads the bodies of all connections. */
+interface Pace {
+  /** How many such chunks this turn has read. */
+  chunks: number
+  /** The connections whose bodies wait for a later turn. */
+  readonly paused: Set<Socket>
+}
+
+/** Lets the bodies of the connections of a server share a pace. */
+export function paceBodies(server: Server): void {
+  const shared: Pace = { chunks: 0, paused: new Set() }
+  server.on('connection', (socket: PacedSocket) => {
+    socket[pace] = shared
+  })
+}
+
+function paceOf(socket: PacedSocket): Pace {
+  return socket[pace] as Pace
+}
 
 /**
  * Returns whether to read on after a chunk, the `count`-th of its body. Otherwise the caller pauses
@@ -162,25 +181,27 @@ const paused = new Set<Socket>()
  */
 function mayReadOn(socket: Socket, chunk: Buffer, count: number): boolean {
   if (chunk.length < largeChunkBytes && count <= freeChunks) return true
-  if (chunks === 0) setImmediate(beginTurn)
-  chunks++
-  if (chunks <= chunksPerTurn) return true
-  paused.add(socket)
+  const shared = paceOf(socket)
+  if (shared.chunks === 0) setImmediate(beginTurn, shared)
+  shared.chunks++
+  if (shared.chunks <= chunksPerTurn) return true
+  shared.paused.add(socket)
   return false
 }
 
 /** Stops pacing a connection whose body is complete: from then on, others pause and resume it. */
 function endPace(socket: Socket): void {
-  paused.delete(socket)
+  paceOf(socket).paused.delete(socket)
 }
 
-function beginTurn(): void {
+function beginTurn(shared: Pace): void {
+  const { paused } = shared
   const resumed = paused.values().take(chunksPerTurn).toArray()
   for (const socket of resumed) {
     paused.delete(socket)
     socket.resume()
   }
   // They count before their bytes come, so that others leave room for them.
-  chunks = resumed.length
-  if (chunks > 0) setImmediate(beginTurn)
+  shared.chunks = resumed.length
+  if (resumed.length > 0) setImmediate(beginTurn, shared)
 }

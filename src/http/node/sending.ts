@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { limits } from '../../contract/limits.ts'
 import { breakOff } from './connection.ts'
@@ -85,17 +85,20 @@ interface Unsent {
   readAt: number
 }
 
-const answers = new Set<Unsent>()
-const bytesByKey = new Map<string, number>()
-let totalBytes = 0
-let checks: NodeJS.Timeout | undefined
+const counts = Symbol('the unread answers of this server')
+
+type CountedSocket = Socket & { [counts]?: Unread }
 
 /**
- * Whether a token must read its answers before it gets more: unread answers take too much memory,
- * and many of them are its own.
+ * Counts the unread answers of a server. Returns whether a token must read its answers before it
+ * gets more: unread answers take too much memory, and many of them are its own.
  */
-export function mustRead(key: string): boolean {
-  return totalBytes > limits.unsentBytes && (bytesByKey.get(key) ?? 0) > freeBytes
+export function countUnread(server: Server): (key: string) => boolean {
+  const counted = buildUnread()
+  server.on('connection', (socket: CountedSocket) => {
+    socket[counts] = counted
+  })
+  return counted.mustRead
 }
 
 /** To hash a whole JSON Web Token would cost more than everything else here. */
@@ -114,49 +117,68 @@ export function toTokenKey({ authorization = '' }: IncomingHttpHeaders): string 
  * Counts the memory that a response holds until it is closed. Returns a function that updates the
  * count.
  */
-export function buildCount(response: ServerResponse, socket: Socket): (bytes: number) => void {
+export function buildCount(
+  response: ServerResponse,
+  socket: CountedSocket,
+): (bytes: number) => void {
   const key = toTokenKey(response.req.headers)
   const answer: Unsent = { socket, key, bytes: 0, left: 0, readAt: 0 }
+  const { resize } = socket[counts] as Unread
   response.once('close', () => resize(answer, 0))
   return (bytes) => resize(answer, bytes)
 }
 
-function resize(answer: Unsent, bytes: number): void {
-  const { key, socket } = answer
-  const ofKey = (bytesByKey.get(key) ?? 0) + bytes - answer.bytes
-  if (ofKey > 0) bytesByKey.set(key, ofKey)
-  else bytesByKey.delete(key)
-  totalBytes += bytes - answer.bytes
-  answer.bytes = bytes
-  if (bytes === 0) answers.delete(answer)
-  else if (!answers.has(answer)) {
-    answer.left = countUnsent(socket)
-    answer.readAt = performance.now()
-    answers.add(answer)
-  }
-  if (totalBytes > limits.unsentBytes) checks ??= setInterval(check, checkMs).unref()
-}
+type Unread = ReturnType<typeof buildUnread>
 
-/** Notes which clients read, and cuts the others while the bound is exceeded. */
-function check(): void {
-  const now = performance.now()
-  for (const answer of answers) {
-    const left = countUnsent(answer.socket)
-    if (left !== answer.left) answer.readAt = now
-    answer.left = left
-  }
-  if (totalBytes > limits.unsentBytes) cutUnread(now)
-  if (totalBytes > limits.unsentBytes) return
-  clearInterval(checks)
-  checks = undefined
-}
+function buildUnread() {
+  const answers = new Set<Unsent>()
+  const bytesByKey = new Map<string, number>()
+  let totalBytes = 0
+  let checks: NodeJS.Timeout | undefined
 
-/** Cuts clients that do not read, those with the largest answers first, down to half the bound. */
-function cutUnread(now: number): void {
-  const unread = [...answers].filter(({ readAt }) => now - readAt >= unreadMs)
-  for (const answer of unread.sort((one, other) => other.bytes - one.bytes)) {
-    if (totalBytes <= limits.unsentBytes / 2) break
-    resize(answer, 0)
-    breakOff(answer.socket)
+  function mustRead(key: string): boolean {
+    return totalBytes > limits.unsentBytes && (bytesByKey.get(key) ?? 0) > freeBytes
   }
+
+  function resize(answer: Unsent, bytes: number): void {
+    const { key, socket } = answer
+    const ofKey = (bytesByKey.get(key) ?? 0) + bytes - answer.bytes
+    if (ofKey > 0) bytesByKey.set(key, ofKey)
+    else bytesByKey.delete(key)
+    totalBytes += bytes - answer.bytes
+    answer.bytes = bytes
+    if (bytes === 0) answers.delete(answer)
+    else if (!answers.has(answer)) {
+      answer.left = countUnsent(socket)
+      answer.readAt = performance.now()
+      answers.add(answer)
+    }
+    if (totalBytes > limits.unsentBytes) checks ??= setInterval(check, checkMs).unref()
+  }
+
+  /** Notes which clients read, and cuts the others while the bound is exceeded. */
+  function check(): void {
+    const now = performance.now()
+    for (const answer of answers) {
+      const left = countUnsent(answer.socket)
+      if (left !== answer.left) answer.readAt = now
+      answer.left = left
+    }
+    if (totalBytes > limits.unsentBytes) cutUnread(now)
+    if (totalBytes > limits.unsentBytes) return
+    clearInterval(checks)
+    checks = undefined
+  }
+
+  /** Cuts clients that do not read, the largest answers first, down to half the bound. */
+  function cutUnread(now: number): void {
+    const unread = [...answers].filter(({ readAt }) => now - readAt >= unreadMs)
+    for (const answer of unread.sort((one, other) => other.bytes - one.bytes)) {
+      if (totalBytes <= limits.unsentBytes / 2) break
+      resize(answer, 0)
+      breakOff(answer.socket)
+    }
+  }
+
+  return { mustRead, resize }
 }

@@ -11,10 +11,10 @@ import {
   refuse,
 } from './connection.ts'
 import { drain, type Grace } from './drain.ts'
-import { receiveBody } from './incoming-body.ts'
+import { paceBodies, receiveBody } from './incoming-body.ts'
 import { hasLongBody } from './long-body.ts'
 import { createServer } from './node-http.ts'
-import { mustRead, toTokenKey } from './sending.ts'
+import { countUnread, toTokenKey } from './sending.ts'
 import { buildTurns } from './turns.ts'
 
 export interface NodeServer {
@@ -76,7 +76,9 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     if (response.req.socket.writable) handlers.onRequest(response.req, response)
   }
 
-  const addToQueue = buildTurns(server, handlers.toKey, begin)
+  paceBodies(server)
+  const mustRead = countUnread(server)
+  const addToQueue = buildTurns(server, handlers.toKey, mustRead, begin)
   const passOn = buildConnections({
     // A write has a body, which Node passes on right after the request, and its answer comes with
     // those of its batch: it is cheap to begin, and expensive to hold back.

@@ -1,6 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { nextTick } from 'node:process'
-import { mustRead } from './sending.ts'
 
 /** How long requests are begun in one turn of the event loop. The rest waits for the next one. */
 const turnMs = 2
@@ -22,6 +21,7 @@ const heldMs = 10
 export function buildTurns(
   server: Server,
   toKey: (request: IncomingMessage) => string | undefined,
+  mustRead: (key: string) => boolean,
   begin: (response: ServerResponse) => void,
 ): (response: ServerResponse) => void {
   const queues = new Map<string, ServerResponse[]>()
