@@ -29,8 +29,13 @@ const maxBlockCharacters = 8 * 1024 * 1024
 
 /** The end of the journal, after every change that is there now. */
 export function readPosition(link: Link, signal: AbortSignal | undefined): Promise<string> {
+  return readNext(link, 'latest', signal)
+}
+
+/** Where to go on after a position. Throws a `PositionGoneError` if the service has it no more. */
+function readNext(link: Link, after: string, signal: AbortSignal | undefined): Promise<string> {
   return run(link, {
-    request: { method: 'GET', path: '/events', query: { after: 'latest', limit: 1 } },
+    request: { method: 'GET', path: '/events', query: { after, limit: 1 } },
     signal,
     read: (answer) =>
       readAs(answer, [200], () => {
@@ -53,24 +58,44 @@ export async function* mirrorPlants(
   let patient = link
   for (let start = after; ; start = undefined) {
     try {
-      let end: string | undefined
+      /** Positions that were read after the list, until one of them is reached. */
+      let ends: string[] = []
       if (start === undefined) {
         start = await readPosition(patient, signal)
         patient = toPatient(link)
         yield { type: 'reset' }
         for await (const plant of listPlants(patient, { signal })) yield { type: 'plant', plant }
-        end = await readPosition(patient, signal)
-        if (end === start) yield { type: 'synced', position: end }
+        ends = [await readPosition(patient, signal)]
       }
-      for await (const event of followEvents(patient, { after: start, signal })) {
+      let position = start
+      if (ends.includes(position)) {
+        yield { type: 'synced', position }
+        ends = []
+      }
+      for await (const event of followStream(patient, { after: start, signal })) {
         patient = toPatient(link)
-        yield event
-        if (event.position === end) yield { type: 'synced', position: end }
+        const [end] = ends
+        if (event !== undefined) {
+          yield event
+          position = event.position
+        } else if (end !== undefined) {
+          // It may never come: an older release may have told a position before the first one, and
+          // a failover may have undone it. Then the list shows what was undone, too.
+          await readNext(patient, end, signal)
+          ends.push(await readPosition(patient, signal))
+        }
+        if (!ends.includes(position)) continue
+        yield { type: 'synced', position }
+        ends = []
       }
     } catch (error) {
-      // The changes since then are no longer kept, or it is a position of another store. Without
-      // a position, it would be the same the next time.
-      if (!(error instanceof PositionGoneError) || start === undefined) throw error
+      if (start === undefined) {
+        // Without a position, it would be the same the next time, unless the service is there and
+        // waits for its store.
+        if (!(error instanceof PlantStoreError) || error.error !== 50301) throw error
+        patient = toPatient(link)
+      } else if (!(error instanceof PositionGoneError)) throw error
+      // Otherwise the changes since then are no longer kept, or it is a position of another store.
       signal?.throwIfAborted()
     }
   }
@@ -84,8 +109,16 @@ function toPatient(link: Link): Link {
 /** Follows the journal. Reconnects from the last position, for as long as the caller reads. */
 export async function* followEvents(
   link: Link,
-  { after, signal: caller }: EventsOptions,
+  options: EventsOptions,
 ): AsyncGenerator<PlantEvent, undefined> {
+  for await (const event of followStream(link, options)) if (event !== undefined) yield event
+}
+
+/** The events of the journal, and undefined for each comment, which comes every few seconds. */
+async function* followStream(
+  link: Link,
+  { after, signal: caller }: EventsOptions,
+): AsyncGenerator<PlantEvent | undefined, undefined> {
   let position = after
   let patient = link
   for (let retry = 0; ; retry++) {
@@ -106,6 +139,7 @@ export async function* followEvents(
             if (isNew || !isFirst) retry = 0
             caller?.throwIfAborted()
             if (isNew) yield toEvent(data)
+            else if (id === '') yield undefined
           }
           isFirst = false
         }

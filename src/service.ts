@@ -161,7 +161,7 @@ function startTrimming(
 ): () => void {
   async function trim(): Promise<void> {
     // Another process may have switched the journal on since.
-    if (keepMs === 'off' && (await store.journalEnd()) !== 'off') return
+    if (keepMs === 'off' && (await store.newestPosition()) !== 'off') return
     await trimOld(store, keepMs)
   }
   trim().catch(onError)

@@ -1,6 +1,6 @@
 import { type StoreConfig, WrongConfig } from '../config.ts'
 import type { Receiver } from '../store/receivers.ts'
-import type { Store } from '../store/store.ts'
+import type { Position, Store } from '../store/store.ts'
 import type { JsonFlags } from './flags.ts'
 import { toName, withExistingStore } from './stores.ts'
 import { type Context, toPrintable, toTable } from './terminal.ts'
@@ -129,7 +129,7 @@ function withReceivers<Value>(
   use: (store: Store) => Promise<Value>,
 ): Promise<Value> {
   return withExistingStore(config, async (store) => {
-    await requireJournal(store)
+    requireJournal(await store.newestPosition())
     return use(store)
   })
 }
@@ -153,10 +153,9 @@ export function unknownReceiver(id: string, { storeLocation }: StoreConfig): Wro
   ])
 }
 
-/** Refuses a store that writes no journal. Returns the end of the journal. */
-export async function requireJournal(store: Store): Promise<string> {
-  const end = await store.journalEnd()
-  if (end !== 'off') return end
+/** Refuses a store that writes no journal. Returns the position in it. */
+export function requireJournal(position: Position | 'off'): Position {
+  if (position !== 'off') return position
   throw new WrongConfig([
     `Webhooks are off, because JOURNAL_KEEP is off. Set it to a time such as 7d and restart the service.`,
   ])

@@ -42,7 +42,7 @@ export async function addReceiver(
   const types = toTypes(url, flags)
   requireExistingOrNamed(config, flags)
   await withStore(config.storeLocation, async (store) => {
-    const end = await requireJournal(store)
+    const end = requireJournal(await store.journalEnd())
     const position = await toBegin(store, flags.from, end)
     const receiver = newReceiver({ url, types, position })
     if ((await store.receivers.add(receiver)) === 'too many') {

@@ -57,7 +57,7 @@ export function toBoundMetrics({ bytes, droppedChanges }: JournalMeasures): Metr
   ]
 }
 
-type Followed = Pick<Store, 'readJournal' | 'journalEnd' | 'receivers'>
+type Followed = Pick<Store, 'readJournal' | 'newestPosition' | 'receivers'>
 
 /**
  * The length of the journal, and how far each webhook receiver is behind. Both are in commits,
@@ -67,7 +67,7 @@ export async function collectJournal(store: Followed, now: number): Promise<Metr
   try {
     const [oldest, end, receivers, backlogs] = await Promise.all([
       store.readJournal('oldest', 1),
-      store.journalEnd(),
+      store.newestPosition(),
       store.receivers.list(),
       store.receivers.listBacklogs(),
     ])

@@ -11,6 +11,15 @@ export function unreachable(cause?: unknown): Failure {
   )
 }
 
+/** A transaction in flight may still add a change before a position that is asked for. */
+export function unsettled(): Failure {
+  return new Failure(
+    50301,
+    'A change that is not committed yet may still come before this position. Try again later.',
+    { fault: 'A transaction that does not end holds up the journal.' },
+  )
+}
+
 /** The write was sent, but the store never reported its outcome. */
 export function unconfirmed(cause?: unknown): Failure {
   return new Failure(

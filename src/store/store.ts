@@ -174,8 +174,10 @@ export interface Store {
    * "gone": the position was trimmed, or belongs to another store.
    */
   readJournal(after: Position | 'oldest', limit: number): Promise<JournalPage | 'gone' | 'off'>
-  /** The position after the last change. */
+  /** The position after every change that was acknowledged before. Fails while none is known. */
   journalEnd(): Promise<Position | 'off'>
+  /** The position of the newest change, to measure by: earlier changes may still appear. */
+  newestPosition(): Promise<Position | 'off'>
   /**
    * Calls `onChange` after each commit: at once for commits of this process, within 1 s for those
    * of others. Returns a function that stops it. The store polls only while it is watched.

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { type MirrorChange, PlantStore } from '../../client/index.ts'
 import { startService, operatorToken as token } from '../support/service.ts'
-import { answer, openScriptedServer } from './scripted-server.ts'
+import { answer, openScriptedServer, type Script } from './scripted-server.ts'
 
 /** Reads this many changes of a mirror, without the times of events. */
 async function take(changes: AsyncIterable<MirrorChange>, count: number): Promise<object[]> {
@@ -97,5 +97,46 @@ describe('a mirror', () => {
     const { url, requests } = await openScriptedServer(off, off, answer(404, 'asked again'))
     await assert.rejects(new PlantStore({ url, token }).mirror().next(), { error: 41000 })
     assert.equal(requests.length, 1)
+  })
+
+  /** The answer to the question for a position. */
+  const told = (position: string) =>
+    answer(200, '[]', { Link: `</events?after=${position}>; rel="next"` })
+  const noPlants = answer(200, '[]')
+  /** A stream without a change, as a quiet service sends it. */
+  const quiet: Script = (_request, response) => {
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+    response.write('id: p7\nretry: 1000\n\n:\n\n')
+  }
+
+  it('asks for the end again if it was told one that never comes', async () => {
+    const begin = [told('p7'), noPlants, told('p5'), quiet]
+    const { url, requests } = await openScriptedServer(...begin, told('p6'), told('p7'))
+    assert.deepEqual(await take(new PlantStore({ url, token }).mirror(), 2), [
+      { type: 'reset' },
+      { type: 'synced', position: 'p7' },
+    ])
+    const asked = requests.slice(-2).map((request) => request.url)
+    assert.deepEqual(asked, ['/events?after=p5&limit=1', '/events?after=latest&limit=1'])
+  })
+
+  it('begins again if the end that it was told was undone', async () => {
+    const gone = answer(410, { error: 41000, message: 'The position is no longer kept.' })
+    const begin = [told('p7'), noPlants, told('p9'), quiet, gone]
+    const { url, requests } = await openScriptedServer(...begin, told('p8'), noPlants, told('p8'))
+    assert.deepEqual(await take(new PlantStore({ url, token }).mirror(), 3), [
+      { type: 'reset' },
+      { type: 'reset' },
+      { type: 'synced', position: 'p8' },
+    ])
+    assert.equal(requests[4]?.url, '/events?after=p9&limit=1')
+  })
+
+  it('waits for a service that cannot tell its position yet, however often it has to ask', async () => {
+    const wait = answer(503, { error: 50301, message: 'Try again later.' })
+    const end = [told('p7'), noPlants, wait, wait, told('p7')]
+    const { url } = await openScriptedServer(wait, wait, wait, ...end)
+    const mirror = new PlantStore({ url, token, retries: 1 }).mirror()
+    assert.deepEqual(await take(mirror, 2), [{ type: 'reset' }, { type: 'synced', position: 'p7' }])
   })
 })

@@ -3,9 +3,11 @@ import { once } from 'node:events'
 import { before, describe, it } from 'node:test'
 import type { JournalEvent } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
-import { engines } from '../support/engines.ts'
+import { engines, postgres } from '../support/engines.ts'
 import { readEvents } from '../support/event-stream.ts'
 import { lowerLimit } from '../support/limits.ts'
+import { openClient } from '../support/postgres.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { authorized, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
@@ -417,3 +419,24 @@ async function countConnections(service: TestService): Promise<number> {
   const { body } = await service.call({ path: '/metrics' })
   return Number(/^plant_store_http_connections (\d+)$/m.exec(body)?.[1])
 }
+
+describe('a position on PostgreSQL beside a transaction that does not end', () => {
+  it('is answered with 503 and Retry-After until it can be told', async () => {
+    const url = await postgres.newUrl()
+    const service = await startService(url)
+    const latest = { method: 'GET', path: '/events?after=latest' }
+    assert.equal((await service.call(latest)).status, 200)
+    const slow = await openClient(url)
+    releaseAfterTest(() => slow.end())
+    await slow.query("BEGIN; SELECT nextval('plant_store.journal_seq')")
+    await create(service, 1)
+    const refused = await service.call(latest)
+    assert.equal(refused.status, 503)
+    assert.equal(JSON.parse(refused.body).error, 50301)
+    assert.equal(refused.headers.get('retry-after'), '1')
+    await slow.query('ROLLBACK')
+    const told = await service.call(latest)
+    assert.equal(told.status, 200)
+    assert.equal(told.body, '[]')
+  })
+})

@@ -190,6 +190,34 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     assert.deepEqual(await readIds(store, begin), [50n, 1n, 2n])
   })
 
+  it('has no end until it has ended, and then one after every change that is there', async () => {
+    const url = await postgres.newUrl()
+    const store = await postgres.open(url)
+    await store.journalEnd()
+    const slow = await openWriter(url, 50)
+    await store.createPlant({ id: 1n, name: 'acknowledged' })
+    await assert.rejects(async () => store.journalEnd(), { number: 50301 })
+    await slow.query('COMMIT')
+    const end = (await store.journalEnd()) as Position
+    assert.deepEqual(await readIds(store, end), [])
+    assert.deepEqual(await readIds(store, 'oldest'), [50n, 1n])
+  })
+
+  it('has no beginning until it has ended, if the changes before it were trimmed', async () => {
+    const url = await postgres.newUrl()
+    const store = await postgres.open(url)
+    await store.createPlant({ id: 1n, name: 'trimmed' })
+    const slow = await openWriter(url, 50)
+    await store.createPlant({ id: 2n, name: 'kept' })
+    while (!(await store.trimJournal(Date.now() + 60_000)));
+    const other = await postgres.open(url)
+    for (const reader of [store, other])
+      await assert.rejects(async () => reader.readJournal('oldest', 10), { number: 50301 })
+    await slow.query('COMMIT')
+    for (const reader of [store, other])
+      assert.deepEqual(await readIds(reader, 'oldest'), [50n, 2n])
+  })
+
   it('shows what follows once the server has ended one whose process hangs', async () => {
     const url = await postgres.newUrl()
     const store = await postgres.open(url)

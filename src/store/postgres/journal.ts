@@ -18,7 +18,7 @@ import {
   readRow,
 } from '../../journal/row.ts'
 import { planDrop, planTrim, rowsPerTrim, type TrimRow } from '../../journal/trim.ts'
-import { unreachable } from '../failures.ts'
+import { unsettled } from '../failures.ts'
 import { UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
 import type { Horizon } from './horizon.ts'
@@ -26,9 +26,10 @@ import { inTransaction, type Sql } from './sql.ts'
 
 /** How often readers poll for transactions in flight to end. */
 const pollMs = 5
-/** How often a page that would be empty polls, and how long `journalEnd` does. */
+/** How often a page that would be empty polls. */
 const maxPolls = 5
-const endTimeoutMs = 1_000
+/** How long readers poll for a position that cannot be told yet: the end, or the beginning. */
+const settleTimeoutMs = 1_000
 /** How long switching the journal on waits for transactions in flight. Writes queue behind it. */
 const switchTimeoutMs = 3_000
 
@@ -84,10 +85,12 @@ async function waitForChanges(sql: Sql): Promise<void> {
 /** A row of the journal, without its changes if they do not fit into the page. */
 interface PageRow extends Omit<JournalRow, 'changes'> {
   readonly cursor: Cursor
+  /** Whether the journal begins with it. */
+  readonly isFirst: boolean
   readonly changes: string | null
 }
 
-/** Reads a page of settled changes. */
+/** Reads a page of settled changes. It begins after everything that can still appear before it. */
 export async function readJournal(
   sql: Sql,
   horizon: Horizon,
@@ -96,6 +99,7 @@ export async function readJournal(
 ): Promise<JournalPage | 'gone' | 'off'> {
   const from = after === 'oldest' ? after : toCursor(after)
   if (from === undefined) return 'gone'
+  const deadline = performance.now() + settleTimeoutMs
   // The first page of a process would have to be read again.
   if (from === 'oldest' && horizon.last() === undefined) await horizon.settle(sql)
   for (let polls = 1; ; ) {
@@ -104,8 +108,9 @@ export async function readJournal(
     if (rows === 'off') return rows
     const begin = toBeginning(rows, from)
     if (begin === undefined) return 'gone'
-    // A client has a position only if its row is settled. The oldest row may still be preceded.
-    const isKnown = from !== 'oldest' || polls > 1
+    // A client has a position only if its row is settled. The oldest row may still be preceded if
+    // the rows before it were trimmed.
+    const isKnown = from !== 'oldest' || rows[0]?.isFirst === true
     const known = isKnown ? Math.max(settledBefore ?? 0, begin.seq) : settledBefore
     const seqs = rows.map(({ cursor }) => cursor.seq)
     const settled = rows.slice(0, horizon.countSettled(seqs, known))
@@ -113,7 +118,9 @@ export async function readJournal(
     if (settled.length === rows.length || !page.isLast) return page
     // A row before the next one may still be in flight.
     if (await horizon.settle(sql)) continue
-    if (page.events.length > 0 || polls++ === maxPolls) return page
+    if (isKnown || settled.length > 0) {
+      if (page.events.length > 0 || polls++ === maxPolls) return page
+    } else if (performance.now() > deadline) throw unsettled()
     await sleep(pollMs)
   }
 }
@@ -140,7 +147,7 @@ function toPage(begin: Cursor, rows: readonly PageRow[], limit: number): Journal
 }
 
 /** A row as the server sends it. Without a `seq`, the journal is empty. */
-interface SelectedRow extends Pick<PageRow, 'nonce' | 'count' | 'changes'> {
+interface SelectedRow extends Pick<PageRow, 'nonce' | 'count' | 'isFirst' | 'changes'> {
   readonly journalId: string | null
   readonly seq: string | null
   readonly at: string
@@ -160,6 +167,7 @@ async function selectRows(
   const { seq: first, index } = from === 'oldest' ? { seq: null, index: 0 } : from
   const selected = await sql<SelectedRow[]>`
     SELECT life.id AS "journalId", row.seq, row.nonce, row.count, row.at,
+      row.seq = life.since AS "isFirst",
       CASE WHEN row.before = 0 OR row.bytes <= ${limits.pageBytes}::bigint
         THEN row.changes END AS changes
     FROM plant_store.journal_life AS life LEFT JOIN LATERAL (
@@ -184,25 +192,39 @@ async function selectRows(
   return rows
 }
 
-/** The position after the last settled change, once transactions in flight have settled. */
+/**
+ * The position after every change that is visible now, once the transactions in flight before it
+ * have ended. An earlier position would be before changes that were acknowledged: a client that
+ * has seen those would apply them again.
+ */
 export async function journalEnd(sql: Sql, horizon: Horizon): Promise<Position | 'off'> {
-  const deadline = performance.now() + endTimeoutMs
+  const deadline = performance.now() + settleTimeoutMs
   const newest = Number(await lastRow(sql))
-  // A wait that a page began earlier settles first, and may cover fewer rows than there are now.
-  while (!(await horizon.settle(sql)) || (horizon.last() ?? 0) < newest) {
-    if (performance.now() > deadline) break
+  while ((horizon.last() ?? 0) < newest) {
+    // A wait that a page began earlier settles first, and may cover fewer rows than there are now.
+    if (await horizon.settle(sql)) continue
+    if (performance.now() > deadline) throw unsettled()
     await sleep(pollMs)
   }
-  const last = horizon.last()
-  if (last === undefined) throw unreachable()
+  return selectEnd(sql, horizon.last() ?? 0)
+}
+
+/** The position after the newest change. Others may still appear before it. */
+export function newestPosition(sql: Sql): Promise<Position | 'off'> {
+  return selectEnd(sql, maxSeq)
+}
+
+const maxSeq = 2n ** 63n - 1n
+
+async function selectEnd(sql: Sql, upTo: number | bigint): Promise<Position | 'off'> {
   const [row] = await sql<[EndRow]>`
     SELECT id, seq, nonce, count FROM plant_store.journal_life LEFT JOIN
-      (SELECT seq, nonce, count FROM plant_store.journal WHERE seq <= ${last}::bigint
+      (SELECT seq, nonce, count FROM plant_store.journal WHERE seq <= ${upTo}::bigint
         ORDER BY seq DESC LIMIT 1) AS last ON seq >= since`
   const { id, seq, nonce, count } = row
   if (id === null) return 'off'
-  // All that had settled was dropped meanwhile.
-  if (seq === null) throw unreachable()
+  // All rows up to this one were dropped meanwhile.
+  if (seq === null) throw unsettled()
   return toPosition({ journalId: id, seq: Number(seq), nonce, index: count })
 }
 

@@ -12,6 +12,7 @@ import {
   journalEnd,
   lastRow,
   measureJournal,
+  newestPosition,
   readJournal,
   trimJournal,
 } from './journal.ts'
@@ -150,6 +151,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
 
     readJournal: journal.read,
     journalEnd: journal.end,
+    newestPosition: () => read('pages', newestPosition),
     watchJournal: journal.watch,
     journalSession: primary.session,
     trimJournal: (before) => writeAlone((sql) => trimJournal(sql, before)),

@@ -98,6 +98,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
 
     readJournal: async (after, limit) => read(() => journal.read(after, limit)),
     journalEnd: async () => read(journal.end),
+    newestPosition: async () => read(journal.end),
     watchJournal: watch.add,
     async trimJournal(before) {
       const isDone = await call('trimJournal', [before])
