@@ -127,9 +127,7 @@ export function requireOtherFile(path: string, location: StoreLocation): void {
 /** Whether a path leads to a file that the store has or may get. */
 export function isFileOfStore(path: string, location: StoreLocation): boolean {
   if (location.engine === 'postgres') return false
-  return ['', '-wal', '-shm', '-journal', '-reserve'].some((suffix) =>
-    isSameFile(path, location.path + suffix),
-  )
+  return ['', '-wal', '-shm', '-journal'].some((suffix) => isSameFile(path, location.path + suffix))
 }
 
 /** Examines a store, and says what to do. Ends with 1 where there is something to do. */

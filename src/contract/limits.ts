@@ -3,7 +3,7 @@ export const limits = {
   /**
    * The size of a body. A plant fits into one, whichever way it came into the store; lines of a
    * file add 64 bytes for the id. Other bounds rely on it: batches that read plants
-   * (`mostRead` in postgres/writes.ts), the reserve (sqlite/reserve.ts), lines (transfer/lines.ts).
+   * (`mostRead` in postgres/writes.ts), lines (transfer/lines.ts).
    */
   bodyBytes: 1024 * 1024,
   jsonDepth: 32,

@@ -1,5 +1,5 @@
 import { type HealthCheck, json } from './operation.ts'
-import { Health, Readiness } from './shapes.ts'
+import { Health } from './shapes.ts'
 
 /** The health checks. */
 export const healthChecks = {
@@ -19,7 +19,7 @@ export const healthChecks = {
       'Returns 200 while the store answers, and 503 when it does not or the service shuts down. ' +
       'While the disk is full, the answer is 200 with the member `writes`.',
     successes: {
-      200: { description: 'The service is ready.', body: json(Readiness), headers: [] },
+      200: { description: 'The service is ready.', body: json(Health), headers: [] },
     },
     failures: [50000, 50301],
   },

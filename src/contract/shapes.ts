@@ -118,25 +118,6 @@ export const Health = {
   additionalProperties: false,
 } as const satisfies ObjectShape
 
-/** The answer of the readiness check. */
-export const Readiness = {
-  type: 'object',
-  required: ['status'],
-  properties: {
-    status: Health.properties.status,
-    writes: {
-      type: 'string',
-      enum: ['disk full'],
-      description:
-        'Only while the disk is full: writes are refused with 507, and reads still work. The service ' +
-        'stays ready, so that a balancer does not take its reads away.',
-    },
-  },
-  title: 'Readiness',
-  description: 'The service is ready to serve.',
-  additionalProperties: false,
-} as const satisfies ObjectShape
-
 const eventTypes = ['plant.created', 'plant.replaced', 'plant.deleted'] as const
 
 /** A change of a plant that succeeded. */
@@ -257,7 +238,6 @@ export type StoredPlant = ValueOf<typeof StoredPlant>
 export type StoredPlants = ValueOf<typeof StoredPlants>
 export type ErrorBody = ValueOf<typeof ErrorBody>
 export type Health = ValueOf<typeof Health>
-export type Readiness = ValueOf<typeof Readiness>
 export type Event = ValueOf<typeof Event>
 export type ImportReport = ValueOf<typeof ImportReport>
 export type RefusedLine = ValueOf<typeof RefusedLine>

@@ -15,7 +15,6 @@ import { insufficientScope } from './failures.ts'
 import { openFileUpload } from './file-upload.ts'
 import { toPreferred } from './negotiation.ts'
 import { bodyEndedEarly } from './node/incoming-body.ts'
-import type { ServiceState } from './pages.ts'
 import { buildParameterReader, type RequestParameters } from './parameters.ts'
 import { buildRateLimit, type RateLimit } from './rate-limit.ts'
 import type { Entry, Handle } from './routes.ts'
@@ -24,7 +23,6 @@ interface OperationParts {
   readonly handlers: Handlers
   readonly tokens: TokenVerifier
   readonly rateLimit: RateLimit | undefined
-  readonly state: ServiceState
   readonly publicUrl: string | undefined
   readonly timeouts: Timeouts
   readonly isJournaled: boolean
@@ -62,7 +60,7 @@ async function refuseEvents(): Promise<void> {
 
 function buildHandle(
   name: OperationName,
-  { handlers, tokens, bodies, state, publicUrl, timeouts }: OperationParts & { bodies: Bodies },
+  { handlers, tokens, bodies, publicUrl, timeouts }: OperationParts & { bodies: Bodies },
   countRequest: CountRequest | undefined,
 ): Handle {
   const operation: Operation = operations[name]
@@ -121,19 +119,9 @@ function buildHandle(
       mediaType,
     })
     const answer = answering instanceof Promise ? await answering : answering
-    if (isWrite && operation.method !== 'DELETE' && hasWritten(answer)) state.diskFullAt = -Infinity
     const streaming = sendAnswer(exchange, answer, timeouts, verify)
     if (streaming !== undefined) await streaming
   }
-}
-
-/**
- * Whether the disk had room for a write. A delete says nothing about that, because it may have used
- * the reserve.
- */
-function hasWritten({ headers, body }: AnyAnswer): boolean {
-  if (body !== undefined && 'stored' in body) return body.stored + body.replaced > 0
-  return headers['Idempotency-Replayed'] === undefined
 }
 
 /** The body needs no id. One that contradicts the path is a mistake. */

@@ -1,7 +1,7 @@
 import type { Asset } from '../../web/assets.ts'
 import { cachePolicies } from '../contract/headers.ts'
 import { healthChecks, type PageName, pagePaths } from '../contract/pages.ts'
-import type { Health, Readiness } from '../contract/shapes.ts'
+import type { Health } from '../contract/shapes.ts'
 import type { Store } from '../store/store.ts'
 import { addField, type Exchange, type Headers, send } from './exchange.ts'
 import { shuttingDown } from './failures.ts'
@@ -13,12 +13,7 @@ import { type Entry, nothingAt } from './routes.ts'
 export interface ServiceState {
   /** Whether it is shutting down. Answers then close their connections. */
   isDraining: boolean
-  /** When a write last found the disk full (`performance.now()`); -Infinity once one succeeds. */
-  diskFullAt: number
 }
-
-/** Without any write, the disk counts as full for this long. */
-const staleMs = 60_000
 
 interface PageParts {
   readonly store: Store
@@ -51,9 +46,7 @@ export function buildPages(parts: PageParts): Entry[] {
     async getReadiness(exchange) {
       if (state.isDraining) throw shuttingDown()
       await store.ping()
-      const full: Readiness = { status: 'ok', writes: 'disk full' }
-      const isFull = performance.now() - state.diskFullAt < staleMs
-      send(exchange, 200, {}, JSON.stringify(isFull ? full : healthy))
+      send(exchange, 200, {}, JSON.stringify(healthy))
     },
 
     async getOpenApi(exchange) {

@@ -55,7 +55,7 @@ export interface ServerParts {
 export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnections'> {
   const { store, tokens, metrics, publicUrl, allowedOrigins, rateLimit, timeouts, isJournaled } =
     parts
-  const state: ServiceState = { isDraining: false, diskFullAt: -Infinity }
+  const state: ServiceState = { isDraining: false }
   const newRequestId = buildRequestIds()
   const { countersOf } = metrics
   const unrouted = countersOf()
@@ -72,7 +72,6 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
       rateLimit,
       publicUrl,
       timeouts,
-      state,
       isJournaled,
     }),
     ...buildPages({ store, state, publicUrl, isOwnHost }),
@@ -128,7 +127,6 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
 
   function fail(exchange: Exchange, error: unknown): void {
     const failure = toFailure(error)
-    if (failure.number === 50700) state.diskFullAt = performance.now()
     log.fail(exchange, failure)
     // A part of the answer is sent. Only a cut connection can tell the client that it failed.
     if (exchange.response.headersSent) {

@@ -9,7 +9,6 @@ import { run, runProcess, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { findFreePort } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
 
 const anyPort = { PORT: '0' }
@@ -80,27 +79,21 @@ describe('plant-store serve', () => {
       env: { PORT: 'wrong', DATABASE_URL: 'wrong' },
     })
     await service.waitFor(/store {5}sqlite:other\.db/)
-    await waitUntil(() => existsSync(join(folder, 'other.db-reserve')), 'there is a reserve')
     assert.deepEqual(
       readdirSync(folder).sort(),
-      ['', '-reserve', '-shm', '-wal'].map((suffix) => `other.db${suffix}`),
+      ['', '-shm', '-wal'].map((suffix) => `other.db${suffix}`),
     )
   })
 
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-    it(`ends on ${signal} with 0 and leaves the store in one file, with its reserve`, async () => {
+    it(`ends on ${signal} with 0 and leaves the store in one file`, async () => {
       const folder = newFolder()
       const service = await startServing(folder, { PLANT_STORE_TOKEN: operatorToken })
-      const reserve = join(folder, 'data/plant-store.db-reserve')
-      await waitUntil(() => existsSync(reserve), 'there is a reserve')
       service.child.kill(signal)
       const { exitCode, stderr } = await service.ended
       assert.equal(exitCode, 0)
       assert.match(stderr, /every accepted request was answered/)
-      assert.deepEqual(readdirSync(join(folder, 'data')).sort(), [
-        'plant-store.db',
-        'plant-store.db-reserve',
-      ])
+      assert.deepEqual(readdirSync(join(folder, 'data')), ['plant-store.db'])
     })
   }
 

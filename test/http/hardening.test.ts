@@ -5,11 +5,9 @@ import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
 import { scopes } from '../../src/contract/scopes.ts'
-import { diskFull } from '../../src/store/failures.ts'
-import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { stopClock } from '../support/clock.ts'
-import { engines, sqlite } from '../support/engines.ts'
+import { engines } from '../support/engines.ts'
 import { lowerLimit } from '../support/limits.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import {
@@ -334,30 +332,6 @@ describe('answers that were read', () => {
       for await (const _ of response);
       assert.equal(sent.reusedSocket, answer > 0)
     }
-  })
-})
-
-describe('readiness', () => {
-  it('says that the disk is full while it is, and stays 200', async () => {
-    const store = await sqlite.open(await sqlite.newUrl())
-    let isFull = true
-    const createPlant: Store['createPlant'] = (plant) =>
-      isFull ? Promise.reject(diskFull()) : store.createPlant(plant)
-    const service = await startService(memory, { store: { ...store, createPlant } })
-    const readiness = async () => {
-      const { status, body } = await service.call({ path: '/readyz' })
-      return [status, JSON.parse(body)]
-    }
-    assert.deepEqual(await readiness(), [200, { status: 'ok' }])
-    assert.equal((await service.create('{"id":1,"name":"x"}')).status, 507)
-    assert.deepEqual(await readiness(), [200, { status: 'ok', writes: 'disk full' }])
-    const headers = { ...authorized, 'Content-Type': 'application/x-ndjson' }
-    const nothing = { method: 'POST', path: '/plants.ndjson', headers, body: 'not a plant' }
-    assert.equal((await service.call(nothing)).status, 200)
-    assert.deepEqual(await readiness(), [200, { status: 'ok', writes: 'disk full' }])
-    isFull = false
-    assert.equal((await service.create('{"id":1,"name":"x"}')).status, 200)
-    assert.deepEqual(await readiness(), [200, { status: 'ok' }])
   })
 })
 

@@ -3,9 +3,11 @@ import {
   chmodSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
@@ -42,6 +44,25 @@ describe('a SQLite file', () => {
     for (const suffix of ['', '-wal', '-shm']) {
       assert.equal(statSync(path + suffix).mode & 0o777, 0o600, suffix)
     }
+  })
+
+  it('gives back the space that an older release has kept for a full disk', () => {
+    const path = join(newFolder(), 'plants.db')
+    copyFileSync(oldFile, path)
+    const reserve = `${path}-reserve`
+    const mark = 'Plant Store keeps this space for a full disk. Do not delete it.\n'
+    writeFileSync(reserve, mark + 'x'.repeat(10_000))
+    openConnection(path).close()
+    assert.equal(existsSync(reserve), false)
+    for (const foreign of ['notes of somebody else', 'Plant Store']) {
+      writeFileSync(reserve, foreign)
+      openConnection(path).close()
+      assert.equal(readFileSync(reserve, 'utf8'), foreign)
+    }
+    rmSync(reserve)
+    mkdirSync(reserve)
+    openConnection(path).close()
+    assert.ok(existsSync(reserve))
   })
 
   it('syncs each commit: a write whose fsync fails does not succeed', async () => {

@@ -9,7 +9,6 @@ import { followLink, identifyFile } from './file.ts'
 import { migrations } from './migrations.ts'
 import { openDatabase, readPragma } from './open-database.ts'
 import { findForeign } from './own-schema.ts'
-import { withReserve } from './reserve.ts'
 
 /** The pages copied in one step: 8 MiB. */
 const pagesPerStep = 2_000
@@ -53,7 +52,7 @@ export async function backUp(
 function openSource(path: string): DatabaseSync {
   try {
     if (identifyFile(path) === 'new') throw noStore(path)
-    return withReserve(followLink(path), () => openReader(path))
+    return openReader(path)
   } catch (error) {
     throw explainOpening(error, path)
   }

@@ -8,7 +8,6 @@ import { applicationId, followLink, foreignFile, isNewFile, prepareFile } from '
 import { migrations, runMigrations } from './migrations.ts'
 import { openDatabase, readPragma } from './open-database.ts'
 import { findForeign } from './own-schema.ts'
-import { withReserve } from './reserve.ts'
 
 /** Older releases can corrupt a WAL that two connections use. */
 const oldestSqlite = [3, 51, 3]
@@ -51,7 +50,7 @@ function openInMemory(): DatabaseSync {
 function openOnDisk(path: string, options: ConnectionOptions): DatabaseSync {
   if (isNewFile(path)) options.onNew?.()
   prepareFile(path)
-  return withReserve(path, () => openPrepared(path, options))
+  return openPrepared(path, options)
 }
 
 function openPrepared(
@@ -110,7 +109,7 @@ export function proveAtStart(db: DatabaseSync): void {
 
 /** Proves that commits to files beside this one are synced. */
 export function proveSyncs(path: string): void {
-  withReserve(path, () => assertCommitsAreSynced(path, openDurably))
+  assertCommitsAreSynced(path, openDurably)
 }
 
 /** Opens a second connection to an open file with these settings, and proves that it syncs. */

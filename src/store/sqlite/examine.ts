@@ -19,7 +19,6 @@ import { followLink, identifyFile, readSize } from './file.ts'
 import { migrations } from './migrations.ts'
 import { openDatabase, readPragma } from './open-database.ts'
 import { findForeign } from './own-schema.ts'
-import { withReserve } from './reserve.ts'
 import { defaultWalBounds } from './snapshot.ts'
 
 const gibibyte = 1024 ** 3
@@ -134,12 +133,10 @@ function examineLog(path: string): Finding {
 }
 
 function withFile<Value>(path: string, use: (db: DatabaseSync) => Value): Value {
-  return withReserve(path, () => {
-    const db = openDatabase(pathToFileURL(path), { readOnly: true, timeout: openTimeoutMs })
-    try {
-      return use(db)
-    } finally {
-      db.close()
-    }
-  })
+  const db = openDatabase(pathToFileURL(path), { readOnly: true, timeout: openTimeoutMs })
+  try {
+    return use(db)
+  } finally {
+    db.close()
+  }
 }

@@ -68,7 +68,7 @@ const reasons: Record<number, string> = {
 
 /** The failure of a transaction before its COMMIT began: nothing was stored. */
 export function toRefusal(error: unknown): unknown {
-  if (isFull(error)) return diskFull(error)
+  if (isOutOfSpace(error)) return diskFull(error)
   if (isBusy(error)) return locked()
   if (isCode(error, cannotOpen)) return unreachable(error)
   return isIoError(error) ? diskFailed(error) : error

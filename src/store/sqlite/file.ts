@@ -10,6 +10,7 @@ import {
   readFileSync,
   readSync,
   realpathSync,
+  rmSync,
   statSync,
 } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
@@ -31,6 +32,7 @@ export function prepareFile(path: string): void {
     requireRegular(file, path)
     identify(file, path)
     closeToOthers(file, path)
+    removeReserve(`${path}-reserve`)
   } finally {
     closeSync(file)
   }
@@ -61,6 +63,30 @@ export function readSize(path: string): number {
     return statSync(path).size
   } catch {
     return 0
+  }
+}
+
+/** The beginning of the file in which releases before 2.0.0 kept space for a full disk. */
+const reserveMark = 'Plant Store keeps this space for a full disk.'
+
+/** Gives the space back that an older release kept. Leaves any other file of this name alone. */
+function removeReserve(path: string): void {
+  try {
+    const isFile = lstatSync(path).isFile()
+    if (isFile && readBeginning(path, reserveMark.length) === reserveMark) rmSync(path)
+  } catch {
+    // There is none, or it cannot be removed: the store works either way.
+  }
+}
+
+function readBeginning(path: string, bytes: number): string {
+  const file = openSync(path, 'r')
+  try {
+    const beginning = Buffer.alloc(bytes)
+    readSync(file, beginning)
+    return beginning.toString()
+  } finally {
+    closeSync(file)
   }
 }
 

@@ -19,7 +19,6 @@ import {
 import { planDrop, planTrim, rowsPerTrim, type TrimRow } from '../../journal/trim.ts'
 import { writeAtOpening } from './connection.ts'
 import { prepareRows } from './plants.ts'
-import { openReserve, spend } from './reserve.ts'
 
 type IdRow = [id: string | null, since: bigint]
 type EndRow = [seq: bigint, nonce: bigint, count: bigint]
@@ -153,13 +152,7 @@ export function setJournaling(
   wanted: Journaling,
 ): void {
   if (wanted === 'as before' || isOn() === (wanted === 'on')) return
-  // Without the journal there is more room: this must not fail on a full disk.
-  const end = spend(db, openReserve(db.location()))
-  try {
-    writeAtOpening(db, () => {
-      if (isOn() !== (wanted === 'on')) switchTo(wanted)
-    })
-  } finally {
-    end()
-  }
+  writeAtOpening(db, () => {
+    if (isOn() !== (wanted === 'on')) switchTo(wanted)
+  })
 }

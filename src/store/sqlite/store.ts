@@ -1,5 +1,4 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { Failure } from '../../contract/errors.ts'
 import { type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
 import { diskFailed, diskFull } from '../failures.ts'
 import { buildPlantWrites, randomVersion, rowBytes } from '../plant-writes.ts'
@@ -11,7 +10,6 @@ import { requireSyncs } from './connection.ts'
 import { isOutOfSpace, read } from './failures.ts'
 import { readSize } from './file.ts'
 import { setJournaling } from './journal.ts'
-import { openReserve, type Reserve, spend } from './reserve.ts'
 import { buildSnapshotOpener, defaultWalBounds, type WalBounds } from './snapshot.ts'
 import { buildStatements, type SqliteChange, type Writes } from './transactions.ts'
 import { openWriter, type SqliteWrite, type WriterLocation } from './writer.ts'
@@ -41,13 +39,11 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     journaling = 'as before',
     ...overrides
   } = options
-  const reserve = openReserve(db.location())
   const selectSchema = db.prepare('PRAGMA schema_version')
   const statements = buildStatements(db)
   const { plants, tokens, receivers, journal } = statements
   setJournaling(db, journal, journaling)
   const writer = openWriter(db, statements, { location, lockTimeoutMs })
-  const rescue = buildRescue(db, reserve, writer.commitInPlace)
   const openSnapshot = buildSnapshotOpener(db, wal)
   // Changes with every commit of another connection, and only reads memory.
   const selectCommits = db.prepare('PRAGMA data_version')
@@ -58,8 +54,6 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     prove()
     try {
       return await writer.commit(batch)
-    } catch (error) {
-      return await rescue(batch, error)
     } finally {
       // Tokens, leases and deliveries are not in the journal.
       if (batch.some(({ change }) => change.kind !== 'call')) watch.wake()
@@ -100,12 +94,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     journalEnd: async () => read(journal.end),
     newestPosition: async () => read(journal.end),
     watchJournal: watch.add,
-    async trimJournal(before) {
-      const isDone = await call('trimJournal', [before])
-      // Only services trim. The trim may have used the reserve, or have made room for it.
-      if (isDone) reserve.restock()
-      return isDone
-    },
+    trimJournal: (before) => call('trimJournal', [before]),
     measureJournal: async (after, upTo) => read(() => journal.measure(after, upTo)),
     dropChanges: (first, bytes) => call('dropChanges', [first, bytes]),
 
@@ -166,53 +155,4 @@ function readSizes(db: DatabaseSync): StoreMeasures['sizes'] {
     ['data', readSize(path)],
     ['log', readSize(`${path}-wal`)],
   ]
-}
-
-/** Writes that end tokens may use all of the reserve. */
-const endTokens: readonly string[] = ['revokeToken', 'deleteTokens'] satisfies (keyof Writes)[]
-/** Writes that free space in the database leave a part of the reserve to the others. */
-const makeRoom: readonly string[] = [
-  'delete',
-  'trimJournal',
-  'dropChanges',
-  'forgetKeys',
-] satisfies (keyof Writes | SqliteChange['kind'])[]
-/** Enough for some dozens of revocations. */
-const keptForTokens = 256 * 1024
-
-/**
- * Handles a failed batch. If the disk is full, it commits the writes that may use the reserve, and
- * fails the others.
- *
- * On a full disk a commit fails when it appends to the WAL, and so does a delete: the WAL grows
- * until a checkpoint has copied it into the database, which has no room to grow either. The reserve
- * gives writes that free space or end a token the room to be appended. If the whole WAL then fits
- * into the database, a checkpoint follows, and later writes reuse the WAL and the freed pages.
- */
-function buildRescue(
-  db: DatabaseSync,
-  reserve: Reserve,
-  commit: (batch: readonly SqliteWrite[]) => unknown[] | Promise<unknown[]>,
-) {
-  return async (batch: readonly SqliteWrite[], failure: unknown): Promise<unknown[]> => {
-    if (!(failure instanceof Failure) || failure.number !== 50700) throw failure
-    const size = reserve.size()
-    const served = size > keptForTokens ? [...endTokens, ...makeRoom] : endTokens
-    const chosen = batch.filter(({ change }) =>
-      served.includes(change.kind === 'call' ? change.name : change.kind),
-    )
-    if (size === 0 || chosen.length === 0) throw failure
-    const end = spend(db, reserve)
-    try {
-      const outcomes = await commit(chosen)
-      // The commit has the first ones only if they are large.
-      const committed = chosen.slice(0, outcomes.length)
-      return batch.map((write) => {
-        const index = committed.indexOf(write)
-        return index === -1 ? failure : outcomes[index]
-      })
-    } finally {
-      end()
-    }
-  }
 }

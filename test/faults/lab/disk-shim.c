@@ -43,11 +43,9 @@ static int ends_with(const char *text, const char *end) {
   return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-// The reserve is no part of the store.
 static int is_ours(const char *path) {
   const char *folder = getenv("DISK_FOLDER");
-  return folder && path && strncmp(path, folder, strlen(folder)) == 0 &&
-         !ends_with(path, "-reserve");
+  return folder && path && strncmp(path, folder, strlen(folder)) == 0;
 }
 
 // Node.js closes files past this library: a descriptor may be another file or a socket by now.
