@@ -231,18 +231,6 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
       const { copyStore } = await import('./copy.ts')
       await copyStore(flags, env, terminal)
     })
-
-  addTo(
-    program,
-    env,
-    terminal,
-    needsAll,
-  )('follow', async () => (await import('./follow.ts')).follow)
-    .description('keep a store in sync with a running service, until Ctrl-C')
-    .requiredOption('--from <address>', 'the service')
-    .option('--token-file <file>', 'a file that holds a token for it (PLANT_STORE_TOKEN)')
-    .requiredOption('--to <url>', 'sqlite:PATH or postgres://…: empty, or filled by this command')
-    .addHelpText('after', passwordHelp)
 }
 
 /** A command takes its arguments and flags, and the context. */
@@ -258,8 +246,7 @@ interface Needs<Settings> {
 
 const needsNothing: Needs<undefined> = { read: () => undefined }
 const needsStore: Needs<StoreConfig> = { read: readStoreConfig, flag: databaseFlag }
-const needsAll: Needs<Config> = { read: readConfig }
-const needsService: Needs<Config> = { ...needsAll, flag: servedDatabaseFlag }
+const needsService: Needs<Config> = { read: readConfig, flag: servedDatabaseFlag }
 
 /** Adds commands to a group, all with the same needs. */
 function addTo<Settings>(

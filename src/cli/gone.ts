@@ -4,6 +4,8 @@ import { CommandFailed, exitCodes } from './exit.ts'
 /** Commands that only releases before 2.0.0 have, with what to use instead. 3.0 forgets them. */
 const goneCommands: Readonly<Record<string, string>> = {
   conformance: 'Test a server by openapi.json instead, with a tool such as Schemathesis.',
+  follow:
+    'Keep a standby with Litestream or PostgreSQL; copy the plants with mirror() of the client.',
   list: 'Search in the page, with the client, or with curl at /plants; export prints a store.',
 }
 

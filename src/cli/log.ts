@@ -5,13 +5,7 @@ import { toMs } from '../contract/durations.ts'
 import { toPathId } from '../contract/values.ts'
 import { butNot } from '../contract/wrong-value.ts'
 import { buildReader, type JournalReader, type Read } from '../journal/reader.ts'
-import {
-  followTokenId,
-  type JournalEvent,
-  type Position,
-  type Store,
-  toPlant,
-} from '../store/store.ts'
+import { type JournalEvent, type Position, type Store, toPlant } from '../store/store.ts'
 import { isSubjectId } from '../tokens/issuer.ts'
 import type { JsonFlags } from './flags.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
@@ -148,7 +142,7 @@ async function readTokenNames(store: Store): Promise<TokenNames> {
 
 /** Whether a change was made with a token that has no name here: it is new, or was deleted. */
 function isUnknown(id: string | undefined, names: TokenNames): boolean {
-  if (id === undefined || id === followTokenId || isSubjectId(id)) return false
+  if (id === undefined || isSubjectId(id)) return false
   return nameOf(id, names) === null
 }
 
@@ -161,7 +155,6 @@ function nameOf(id: string | undefined, names: TokenNames): string | null {
 /** Describes who made a change. */
 function describe(id: string | undefined, names: TokenNames): string {
   if (id === undefined) return 'a command on the store'
-  if (id === followTokenId) return 'the source of this copy'
   const name = nameOf(id, names)
   if (name === null) return isSubjectId(id) ? id : `${id} (deleted)`
   return isOperator(id) ? name : `${id} "${name}"`

@@ -4,7 +4,6 @@ import { buildRecorder, type Recorder } from '../journal/row.ts'
 import type {
   CreatedOnce,
   CreateKey,
-  Followed,
   ImportOutcome,
   OnConflict,
   Replaced,
@@ -34,12 +33,10 @@ export interface Rows {
   findKey(key: CreateKey): KeyUse | undefined
   /** Records the use of a key, in place of an expired one. */
   putKey(use: KeyUse): void
-  /** Sets the source, the position and the next revision, unless the revision is another one. */
-  moveFollowed(followed: Followed): boolean
 }
 
 /** A write as plain data, which can be sent to a thread. Versions and times are already chosen. */
-export type Change = Create | CreateOnce | Replace | Delete | Import | Follow
+export type Change = Create | CreateOnce | Replace | Delete | Import
 
 /** The token that asked for a change, for the journal. */
 interface Attributed {
@@ -75,14 +72,6 @@ export interface Import extends Attributed {
   readonly kind: 'import'
   readonly plants: readonly VersionedPlant[]
   readonly onConflict: OnConflict
-}
-
-export interface Follow extends Attributed {
-  readonly kind: 'follow'
-  readonly plants: readonly VersionedPlant[]
-  readonly removed: readonly bigint[]
-  /** Where the changes lead, and the revision that they apply to. */
-  readonly followed: Followed
 }
 
 /** The outcome of a change. */
@@ -135,16 +124,6 @@ const appliers = {
 
   import(rows: Rows, { plants, onConflict }: Import): ImportOutcome[] {
     return plants.map((plant) => importOne(rows, plant, onConflict))
-  },
-
-  follow(rows: Rows, { plants, removed, followed }: Follow): 'written' | 'overtaken' {
-    if (!rows.moveFollowed(followed)) return 'overtaken'
-    for (const plant of plants) importOne(rows, plant, 'replace')
-    for (const id of removed) {
-      const current = rows.find(id)
-      if (current !== undefined) rows.delete(current)
-    }
-    return 'written'
   },
 }
 

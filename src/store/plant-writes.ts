@@ -1,16 +1,11 @@
 import { hash, randomFillSync } from 'node:crypto'
 import type { NewPlant, Plant } from '../contract/shapes.ts'
 import type { Change, Outcome } from './changes.ts'
-import { followTokenId, type Store, type Version, type VersionedPlant } from './store.ts'
+import type { Store, Version, VersionedPlant } from './store.ts'
 
 type PlantWrites = Pick<
   Store,
-  | 'createPlant'
-  | 'createPlantOnce'
-  | 'replacePlant'
-  | 'deletePlant'
-  | 'importPlants'
-  | 'followChanges'
+  'createPlant' | 'createPlantOnce' | 'replacePlant' | 'deletePlant' | 'importPlants'
 >
 
 /** Queues a change, which holds this much memory while it waits. */
@@ -37,11 +32,6 @@ export function buildPlantWrites(write: Write, newVersion: () => Version): Plant
     importPlants(plants, onConflict, tokenId) {
       const versioned = plants.map((plant) => ({ version: newVersion(), ...plant }))
       return write({ kind: 'import', plants: versioned, onConflict, tokenId }, sumBytes(plants))
-    },
-    followChanges({ plants, removed, source, position, after }) {
-      const followed = { source, position, revision: after }
-      const change = { plants: plants.map(toNew), removed, followed, tokenId: followTokenId }
-      return write({ kind: 'follow', ...change }, sumBytes(plants) + removed.length * rowBytes)
     },
   }
 }

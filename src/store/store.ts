@@ -70,23 +70,6 @@ export type OnConflict = 'keep' | 'replace'
 /** "already there": same content. "conflict": other content, which was kept. */
 export type ImportOutcome = 'stored' | 'already there' | 'conflict' | 'replaced'
 
-/** Where a copy has its plants from, and up to which position of that journal it is in sync. */
-export interface Followed {
-  readonly source: string
-  /** None while the copy is filled. */
-  readonly position: Position | undefined
-  /** Counts the writes of `followChanges`. */
-  readonly revision: number
-}
-
-/** Changes of the source of a copy, the last one of each plant, and where they lead. */
-export interface FollowedChanges extends Omit<Followed, 'revision'> {
-  /** The revision of the copy that the changes apply to, 0 if it has none. */
-  readonly after: number
-  readonly plants: readonly NewPlant[]
-  readonly removed: readonly bigint[]
-}
-
 /** The store as of one moment, however long it is read. */
 export interface Snapshot {
   /** Counts all plants, or those with this tag, by reading them all. */
@@ -102,9 +85,6 @@ export interface FileSummary {
   readonly plants: number
   readonly tokens: number
 }
-
-/** Stands in the journal for the token of changes that came from the source of a copy. */
-export const followTokenId = 'follow'
 
 /** A token as stored: its SHA-256, never the token itself. Times are ms since 1970. */
 export interface TokenRecord {
@@ -157,13 +137,6 @@ export interface Store {
     onConflict: OnConflict,
     tokenId?: string,
   ): Promise<ImportOutcome[]>
-  /**
-   * Brings a copy to another position of its source. The journal has it under `followTokenId`.
-   * "overtaken": the copy has another revision, so nothing was written.
-   */
-  followChanges(changes: FollowedChanges): Promise<'written' | 'overtaken'>
-  /** What this store is a copy of, if it is one. */
-  readFollowed(): Promise<Followed | undefined>
   /** Opens a snapshot, which the caller must close. Their number is limited (`maxSnapshots`). */
   openSnapshot(tokenId?: string): Promise<Snapshot>
   /** Deletes some of the keys used before this time. Returns whether none are left. */

@@ -9,6 +9,10 @@ const folder = newFolder()
 const gone: [args: string, instead: RegExp][] = [
   ['conformance http://127.0.0.1:3000 --token-file token --only spec', /openapi\.json.*Schemath/],
   ['conformance --help', /openapi\.json/],
+  [
+    'follow --from https://plants.example --to sqlite:copy.db',
+    /Litestream.*PostgreSQL.*mirror\(\)/,
+  ],
   ['list --name ficus --json', /the page.*client.*curl.*export/],
   ['list --url http://127.0.0.1:3000 --token secret', /the page.*client.*curl/],
 ]

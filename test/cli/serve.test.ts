@@ -303,7 +303,6 @@ describe('plant-store', () => {
     ['token', 'revoke'],
     ['openapi'],
     ['copy'],
-    ['follow'],
   ]
   for (const command of commands) {
     it(`explains itself in 80 columns: ${[...command, '--help'].join(' ')}`, async () => {

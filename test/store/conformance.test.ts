@@ -1,7 +1,6 @@
 import { before, describe } from 'node:test'
 import { everyEngine } from '../support/engines.ts'
 import { testChanges } from './conformance/changes.ts'
-import { testCopies } from './conformance/copies.ts'
 import { testFaults } from './conformance/faults.ts'
 import { testTransfers } from './conformance/imports-and-snapshots.ts'
 import { testKeys } from './conformance/keys.ts'
@@ -16,7 +15,6 @@ const subjects = [
   testChanges,
   testKeys,
   testTransfers,
-  testCopies,
   testTokens,
   testFaults,
 ]

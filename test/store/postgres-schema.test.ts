@@ -92,11 +92,6 @@ async function useEverything(opened: Store): Promise<void> {
   const { first } = await store.measureJournal(0, Number.MAX_SAFE_INTEGER)
   assert.notEqual(await store.dropChanges(first, 1_000), 0)
   while (!(await store.trimJournal(Date.now() + 60_000)));
-  assert.equal(await store.readFollowed(), undefined)
-  const followed = { source: 'https://plants.example', position: undefined }
-  const plants = [{ id: 90n, name: 'Fig' }]
-  await store.followChanges({ ...followed, after: 0, plants, removed: [91n] })
-  assert.deepEqual(await store.readFollowed(), { ...followed, revision: 1 })
   assert.ok(await store.measure())
   await useReceivers(store.receivers)
   assert.deepEqual([...unused], ['journalSession', 'isFull', 'ping', 'close'])

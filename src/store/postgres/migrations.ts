@@ -151,4 +151,6 @@ export const migrations: readonly string[] = [
   // number of its writes, by which two processes notice each other.
   `CREATE TABLE plant_store.followed (source text, position text, revision bigint NOT NULL);
    INSERT INTO plant_store.followed VALUES (NULL, NULL, 0);`,
+  // A copy is an ordinary store.
+  'DROP TABLE plant_store.followed;',
 ]

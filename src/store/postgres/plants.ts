@@ -3,7 +3,7 @@ import type { StoredPlant } from '../../contract/shapes.ts'
 import { buildRecorder, type JournalRow } from '../../journal/row.ts'
 import type { Create, KeyUse, Rows } from '../changes.ts'
 import { toVersioned } from '../plant-writes.ts'
-import type { CreateKey, Followed, VersionedPlant } from '../store.ts'
+import type { CreateKey, VersionedPlant } from '../store.ts'
 import { codeOf, StaleRows } from './failures.ts'
 import { writeRow } from './journal.ts'
 import type { Sql, Value } from './sql.ts'
@@ -29,35 +29,6 @@ export async function findPlants(
   const statement = `
     SELECT id, name, tag, version FROM plant_store.plants WHERE id = ANY($1::bigint[])`
   return toPlantsById(await sql.texts<VersionedRow>(statement, [ids]))
-}
-
-interface FollowedRow {
-  readonly source: string | null
-  readonly position: string | null
-  readonly revision: string
-}
-
-/** What the store is a copy of. */
-export async function readFollowed(sql: Sql): Promise<Followed | undefined> {
-  const [row] = await sql<[FollowedRow]>`
-    SELECT source, position, revision FROM plant_store.followed`
-  const { source, position, revision } = row
-  if (source === null) return undefined
-  return { source, position: position ?? undefined, revision: Number(revision) }
-}
-
-/** Locks what the store is a copy of. Returns its revision. */
-async function lockFollowed(sql: Sql): Promise<number> {
-  const [row] = await sql<[{ revision: string }]>`
-    SELECT revision FROM plant_store.followed FOR UPDATE`
-  return Number(row.revision)
-}
-
-async function saveFollowed(sql: Sql, followed: Followed | undefined): Promise<void> {
-  if (followed === undefined) return
-  const { source, position = null, revision } = followed
-  await sql`UPDATE plant_store.followed
-    SET source = ${source}, position = ${position}, revision = ${revision}::bigint`
 }
 
 export async function forgetKeys(sql: Sql, usedBefore: number): Promise<boolean> {
@@ -170,8 +141,6 @@ export interface Needed {
   /** The plants, and how many characters of their texts are needed. */
   readonly plants: ReadonlyMap<bigint, number>
   readonly keys: CreateKey[]
-  /** Whether they bring a copy forward. */
-  readonly isFollowing: boolean
 }
 
 /** Rows that are locked and read, changed in memory, and then written back together. */
@@ -194,13 +163,8 @@ const selection = `
  * Locks the plants with these ids, in the same order in every process, and reads the keys. Plants
  * may be many and large, so it reads only the needed number of characters of their texts.
  */
-export async function loadRows(
-  sql: Sql,
-  { plants: needed, keys, isFollowing }: Needed,
-): Promise<LoadedRows> {
+export async function loadRows(sql: Sql, { plants: needed, keys }: Needed): Promise<LoadedRows> {
   const values = [[...needed.keys()], [...needed.values()]]
-  // Before the plants, so that two processes that write one copy never deadlock.
-  let revision = isFollowing ? await lockFollowed(sql) : undefined
   const plantRows = await sql.texts<VersionedRow>(selection, values)
   const keyRows = keys.length === 0 ? [] : await selectKeys(sql, keys)
   const before = toPlantsById(plantRows)
@@ -208,7 +172,6 @@ export async function loadRows(
   const uses = new Map(keyRows.map(toKeyUse).map((use) => [toName(use), use]))
   const newUses: KeyUse[] = []
   const created = new Map<bigint, VersionedPlant>()
-  let followed: Followed | undefined
 
   return {
     find: (id) => plants.get(id),
@@ -225,12 +188,6 @@ export async function loadRows(
       uses.set(toName(use), use)
       newUses.push(use)
     },
-    moveFollowed(given) {
-      if (given.revision !== revision) return false
-      revision++
-      followed = { ...given, revision }
-      return true
-    },
 
     async save(connection, journalRows) {
       // A plant that was created and deleted again is also inserted, to lock its id.
@@ -244,7 +201,6 @@ export async function loadRows(
         updatePlants(connection, updated),
         removePlants(connection, removed),
         insertKeys(connection, newUses),
-        saveFollowed(connection, followed),
         ...journalRows.map((row) => writeRow(connection, row)),
       ])
       // Waits for all, because a statement after the ROLLBACK would commit on its own.

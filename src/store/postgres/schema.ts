@@ -99,7 +99,6 @@ const privileges: Record<string, string> = {
   receiver_revision: 'SELECT, UPDATE',
   journal: 'SELECT, INSERT, DELETE',
   journal_life: 'SELECT, UPDATE',
-  followed: 'SELECT, UPDATE',
 }
 
 export async function requirePrivileges(sql: Sql): Promise<void> {

@@ -17,7 +17,7 @@ import {
   trimJournal,
 } from './journal.ts'
 import { listPlants } from './pages.ts'
-import { findPlants, forgetKeys, readFollowed } from './plants.ts'
+import { findPlants, forgetKeys } from './plants.ts'
 import type { Primary } from './primary.ts'
 import { buildReceiverStore } from './receivers.ts'
 import { lookUpConnections, type Session, writerCount } from './session.ts'
@@ -144,7 +144,6 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     ...buildPlantWrites(write, newVersion),
     getPlant: (id) => lookUps.submit({ id, bytes: rowBytes, arrivedAt: performance.now() }),
     listPlants: (query) => read('pages', (sql) => listPlants(sql, query)),
-    readFollowed: () => read('lookUps', readFollowed),
     openSnapshot: limitSnapshots(async () => openSnapshot(requireSession(), answerTimeoutMs)),
 
     forgetKeys: (usedBefore) => writeAlone((sql) => forgetKeys(sql, usedBefore)),

@@ -82,8 +82,7 @@ function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
     const plants = new Map<bigint, number>()
     for (const { change } of writes) noteNeeded(plants, change)
     const keys = writes.flatMap(({ change }) => ('key' in change ? change.key : []))
-    const isFollowing = writes.some(({ change }) => change.kind === 'follow')
-    const rows = await loadRows(sql, { plants, keys, isFollowing })
+    const rows = await loadRows(sql, { plants, keys })
     const recorder = recordChanges(rows)
     const outcomes = new Map(writes.map((write) => [write, recorder.apply(write.change)]))
     await rows.save(sql, recorder.take())
@@ -103,7 +102,6 @@ function noteNeeded(needed: Map<bigint, number>, change: Change): void {
     for (const { id, name, tag = '' } of change.plants) {
       add(id, Math.max(name.length, tag.length) + 1)
     }
-    if (change.kind === 'follow') for (const id of change.removed) add(id, largestInteger)
   }
 }
 

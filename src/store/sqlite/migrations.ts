@@ -121,6 +121,8 @@ export const migrations: readonly string[] = [
   // number of its writes, by which two processes notice each other.
   `CREATE TABLE followed (source TEXT, position TEXT, revision INTEGER NOT NULL) STRICT;
    INSERT INTO followed VALUES (NULL, NULL, 0);`,
+  // A copy is an ordinary store.
+  'DROP TABLE followed;',
 ]
 
 /** Runs the steps from one version of the schema to another. */

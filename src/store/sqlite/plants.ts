@@ -3,10 +3,9 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { limits } from '../../contract/limits.ts'
 import type { Rows } from '../changes.ts'
 import { toFirstId } from '../lists.ts'
-import type { Followed, ListQuery, PlantPage, VersionedPlant } from '../store.ts'
+import type { ListQuery, PlantPage, VersionedPlant } from '../store.ts'
 
 /** Rows are arrays, because in the binding the names of columns cost more than their values. */
-type FollowedRow = [source: string | null, position: string | null, revision: bigint]
 type PlantRow = [id: bigint, name: string, tag: string | null, version: bigint]
 type KeyRow = [fingerprint: Uint8Array, version: bigint, usedAt: bigint]
 /** A plant that exceeds its share of the page, without its texts. */
@@ -74,10 +73,6 @@ export function buildPlantStatements(db: DatabaseSync) {
     `DELETE FROM keys WHERE (token_id, key) IN
      (SELECT token_id, key FROM keys WHERE used_at < ? ORDER BY used_at LIMIT ${keysPerStep})`,
   )
-  const selectFollowed = prepareRows(db, 'SELECT source, position, revision FROM followed')
-  const moveFollowed = db.prepare(
-    'UPDATE followed SET source = ?, position = ?, revision = revision + 1 WHERE revision = ?',
-  )
 
   const rows: Rows = {
     find(id) {
@@ -107,10 +102,6 @@ export function buildPlantStatements(db: DatabaseSync) {
     putKey({ tokenId, key, fingerprint, version, usedAt }) {
       putKey.run(tokenId, key, fingerprint, version, usedAt)
     },
-
-    moveFollowed({ source, position = null, revision }) {
-      return moveFollowed.run(source, position, revision).changes === 1n
-    },
   }
 
   return {
@@ -126,12 +117,6 @@ export function buildPlantStatements(db: DatabaseSync) {
     count(tag: string | undefined): number {
       const row = tag === undefined ? count.get() : countByTag.get(toIndexKey(tag))
       return Number(row?.count)
-    },
-
-    followed(): Followed | undefined {
-      const [source, position, revision] = selectFollowed.get() as unknown as FollowedRow
-      if (source === null) return undefined
-      return { source, position: position ?? undefined, revision: Number(revision) }
     },
 
     forgetKeys(usedBefore: number): boolean {

@@ -86,7 +86,6 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     ...buildPlantWrites(submit, newVersion),
     getPlant: (id) => read(() => plants.rows.find(id)),
     listPlants: async (query) => read(() => plants.list(query)),
-    readFollowed: async () => read(plants.followed),
     openSnapshot: limitSnapshots(async () => read(openSnapshot)),
     forgetKeys: (usedBefore) => call('forgetKeys', [usedBefore]),
 
