@@ -89,6 +89,7 @@ async function useEverything(opened: Store): Promise<void> {
   assert.ok(typeof page === 'object' && page.events.length > 0)
   assert.notEqual(await store.readJournal(page.end, 1_000), 'gone')
   assert.notEqual(await store.journalEnd(), page.begin)
+  assert.notEqual(await store.newestPosition(), page.begin)
   const { first } = await store.measureJournal(0, Number.MAX_SAFE_INTEGER)
   assert.notEqual(await store.dropChanges(first, 1_000), 0)
   while (!(await store.trimJournal(Date.now() + 60_000)));
