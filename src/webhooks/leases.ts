@@ -7,7 +7,7 @@ export interface Leases {
   readonly workers: ReadonlyMap<string, Worker>
   /** Applies changes by operators, renews the leases, and claims those that are free. */
   poll(): Promise<void>
-  /** Whether the leases are valid, by the clock of this process. */
+  /** Whether the leases are valid, by both clocks of this process. */
   isHeld(): boolean
   /** Stops delivering to a receiver, which another process may have taken over. */
   drop(worker: Worker): void
@@ -30,7 +30,7 @@ export function buildLeases(options: LeasesOptions): Leases {
   const workers = new Map<string, Worker>()
   let revision: bigint | undefined
   let hasReceivers = false
-  let claimedAt = -Infinity
+  let claimedAt = { monotonic: -Infinity, wall: -Infinity }
   /** Whether to claim at the next poll, instead of at the next renewal. */
   let hasNews = false
 
@@ -41,8 +41,16 @@ export function buildLeases(options: LeasesOptions): Leases {
       hasNews = true
       revision = current
     }
-    const isDue = hasNews || performance.now() - claimedAt >= settings.renewMs
+    const isDue = hasNews || leaseAgeMs() >= settings.renewMs
     if (hasReceivers && isDue) await claim()
+  }
+
+  /**
+   * By the clock that has moved further. The monotonic clock stands still while a virtual machine
+   * is suspended; the wall clock may be set back, which must not extend a lease.
+   */
+  function leaseAgeMs(): number {
+    return Math.max(performance.now() - claimedAt.monotonic, Date.now() - claimedAt.wall)
   }
 
   /** Applies what operators have changed. Returns whether there are any receivers. */
@@ -59,7 +67,7 @@ export function buildLeases(options: LeasesOptions): Leases {
 
   async function claim(): Promise<void> {
     // Taken before the request, because in the store the lease may begin at any time after it.
-    const askedAt = performance.now()
+    const askedAt = { monotonic: performance.now(), wall: Date.now() }
     hasNews = false
     const claims = await store.claim(owner, settings.leaseMs)
     claimedAt = askedAt
@@ -98,7 +106,7 @@ export function buildLeases(options: LeasesOptions): Leases {
   return {
     workers,
     poll,
-    isHeld: () => performance.now() - claimedAt < settings.leaseMs,
+    isHeld: () => leaseAgeMs() < settings.leaseMs,
     drop,
     reopen(worker) {
       // If the lease is lost, the next claim says so, and nothing waits for requests in flight.

@@ -1,18 +1,26 @@
 import type { TestContext } from 'node:test'
 
-/** A clock that stands still until it is moved. */
+/** A clock that stands still until it is moved, beside the wall clock, which goes on. */
 export interface Clock {
   advance(ms: number): void
+  /** Sets the wall clock forward, or back. */
+  stepWall(ms: number): void
 }
 
 /** Stops `performance.now` in this process for the rest of the test. Timers go on as ever. */
 export function stopClock(test: TestContext): Clock {
   // An integer, so that sums of times are exact.
   let nowMs = Math.ceil(performance.now())
+  let stepMs = 0
+  const wallMs = Date.now
   test.mock.method(performance, 'now', () => nowMs)
+  test.mock.method(Date, 'now', () => wallMs() + stepMs)
   return {
     advance(ms) {
       nowMs += ms
+    },
+    stepWall(ms) {
+      stepMs += ms
     },
   }
 }

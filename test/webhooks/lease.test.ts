@@ -63,40 +63,49 @@ for (const engine of engines) {
       assert.equal((await store.receivers.claim('the next', longLeaseMs)).length, 1)
     })
 
-    it('ends with its time: nothing is sent until it is renewed', async (test) => {
-      const { store } = stores
-      const clock = stopClock(test)
-      const receiver = await openTestReceiver()
-      await add(store, receiver.url)
-      const renewal = Promise.withResolvers<void>()
-      let claims = 0
-      const counted = countReads(store)
-      start(
-        {
-          ...counted.store,
-          receivers: {
-            ...store.receivers,
-            async claim(...asked) {
-              if (claims++ > 0) await renewal.promise
-              return store.receivers.claim(...asked)
+    for (const [when, plant, monotonicMs, wallMs] of [
+      ['with its time', 101n, longLeaseMs, 0],
+      ['though the wall clock is set back', 103n, longLeaseMs, -2 * longLeaseMs],
+      // The monotonic clock stands still meanwhile.
+      ['while the machine is suspended', 105n, 0, longLeaseMs],
+    ] as const) {
+      it(`ends ${when}: nothing is sent until it is renewed`, async (test) => {
+        const { store } = stores
+        const clock = stopClock(test)
+        const receiver = await openTestReceiver()
+        await add(store, receiver.url)
+        const renewal = Promise.withResolvers<void>()
+        let claims = 0
+        const counted = countReads(store)
+        start(
+          {
+            ...counted.store,
+            receivers: {
+              ...store.receivers,
+              async claim(...asked) {
+                if (claims++ > 0) await renewal.promise
+                return store.receivers.claim(...asked)
+              },
             },
           },
-        },
-        { leaseMs: longLeaseMs, renewMs: longLeaseMs / 2 },
-      )
-      releaseAfterTest(() => renewal.resolve())
-      await store.createPlant({ id: 1n, name: 'in time' })
-      await receiver.waitFor(1)
-      clock.advance(longLeaseMs)
-      await waitUntil(() => claims === 2, 'the lease is to be renewed')
-      const before = counted.reads()
-      await store.createPlant({ id: 2n, name: 'late' })
-      await waitUntil(() => counted.reads() > before, 'the journal is read')
-      await receiver.answerOther()
-      assert.equal(receiver.received.length, 1)
-      renewal.resolve()
-      await receiver.waitFor(2)
-    })
+          { leaseMs: longLeaseMs, renewMs: longLeaseMs / 2 },
+        )
+        releaseAfterTest(() => renewal.resolve())
+        await store.createPlant({ id: plant, name: 'in time' })
+        await receiver.waitFor(1)
+        clock.advance(monotonicMs)
+        clock.stepWall(wallMs)
+        const before = counted.reads()
+        await store.createPlant({ id: plant + 1n, name: 'late' })
+        await waitUntil(() => counted.reads() > before, 'the journal is read')
+        const isSent = () => receiver.received.length > 1
+        await waitUntil(() => isSent() || claims === 2, 'the lease is to be renewed')
+        await receiver.answerOther()
+        assert.ok(!isSent())
+        renewal.resolve()
+        await receiver.waitFor(2)
+      })
+    }
 
     it('is counted from before the store is asked, however late its answer comes', async (test) => {
       const { store } = stores
