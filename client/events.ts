@@ -6,6 +6,7 @@ import { listPlants } from './plants.ts'
 import {
   type Answer,
   abortAfter,
+  addChunk,
   joinSignals,
   open,
   readAnswer,
@@ -23,9 +24,6 @@ interface Block {
   readonly id: string
   readonly data: string
 }
-
-/** More than the largest plant takes, with each of its bytes written as an escape. */
-const maxBlockCharacters = 8 * 1024 * 1024
 
 /** The end of the journal, after every change that is there now. */
 export function readPosition(link: Link, signal: AbortSignal | undefined): Promise<string> {
@@ -222,6 +220,7 @@ export function buildStreamReader(): (bytes: Uint8Array) => Block[] {
   const decoder = new TextDecoder()
   let rest = ''
   let lastCharacter = ''
+  let size = 0
 
   return (bytes) => {
     const added = decoder.decode(bytes, { stream: true })
@@ -234,8 +233,7 @@ export function buildStreamReader(): (bytes: Uint8Array) => Block[] {
       blocks.push(toBlock(rest.slice(0, end)))
       rest = rest.slice(end + 2)
     }
-    if (rest.length > maxBlockCharacters)
-      throw new PlantStoreError('The event stream has an event without an end.')
+    size = addChunk(blocks.length > 0 ? 0 : size, bytes)
     return blocks
   }
 }

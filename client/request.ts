@@ -88,6 +88,8 @@ async function attempt(
     return await readAnswer(response, signal)
   } catch (cause) {
     caller?.throwIfAborted()
+    // The answer is too large, and would be again.
+    if (cause instanceof PlantStoreError) throw cause
     return toLost(link, response, cause)
   } finally {
     clearTimeout(timer)
@@ -122,9 +124,44 @@ function toQueryString(query: Values = {}): string {
   return pairs.length === 0 ? '' : `?${pairs.join('&')}`
 }
 
+/** Neither an answer nor an event of a stream is larger, even with a large plant of long ago. */
+const maxMiB = 16
+
+/** The size of an answer, or of an event, with one more chunk. Throws if that is too large. */
+export function addChunk(size: number, chunk: Uint8Array, response?: Response): number {
+  const sum = size + chunk.length
+  if (sum <= maxMiB * 1024 * 1024) return sum
+  throw new PlantStoreError(`The answer of the service exceeds ${maxMiB} MiB: check the url.`, {
+    status: response?.status,
+    requestId: response?.headers.get('X-Request-Id') ?? undefined,
+  })
+}
+
+/** Reads an answer to its end. */
 export async function readAnswer(response: Response, signal: AbortSignal): Promise<Answer> {
-  const text = await untilAborted(response.text(), signal)
-  return { status: response.status, headers: response.headers, text }
+  const { status, headers, body } = response
+  return { status, headers, text: body === null ? '' : await readText(body, response, signal) }
+}
+
+async function readText(
+  body: ReadableStream<Uint8Array>,
+  response: Response,
+  signal: AbortSignal,
+): Promise<string> {
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  try {
+    for (let size = 0; ; ) {
+      const { done, value } = await untilAborted(reader.read(), signal)
+      if (done) return text + decoder.decode()
+      size = addChunk(size, value, response)
+      text += decoder.decode(value, { stream: true })
+    }
+  } finally {
+    // A `fetch` that the caller passes may ignore the signal.
+    reader.cancel().catch(() => {})
+  }
 }
 
 /** The failure of an attempt whose answer did not arrive, or only in part. */

@@ -210,7 +210,6 @@ describe('a stream of events', () => {
   for (const [title, script] of [
     ['with data that is no event', stream('id: p1\ndata: {}\n\n')],
     ['with data that is no JSON', stream('id: p1\ndata: {\n\n')],
-    ['with an event without an end', stream(`data: ${'x'.repeat(9 * 1024 * 1024)}`)],
     ['of another media type', answer(200, '[]', { 'Content-Type': 'application/json' })],
     ['of a service without a journal', answer(404, { error: 40400, message: 'Off.' })],
   ] as [string, Script][]) {
