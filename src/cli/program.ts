@@ -7,6 +7,9 @@ import { addCommands } from './commands.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import type { Terminal } from './terminal.ts'
 
+const notConfirmed =
+  'The store did not confirm the change, so it may or may not have been made. List what is there, then try again.'
+
 /** Runs the command that the arguments name, and returns the exit code. */
 export async function runProgram(
   argv: readonly string[],
@@ -31,7 +34,8 @@ export async function runProgram(
       return error.exitCode
     }
     if (error instanceof Failure) {
-      terminal.tell(error.message)
+      // The message of this number is about plants, and is for clients of the service.
+      terminal.tell(error.number === 50400 ? notConfirmed : error.message)
       return exitCodes.inputOutput
     }
     if (isSqliteError(error)) {

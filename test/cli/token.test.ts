@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { run, runProcess, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
+import { newCluster, query, startServer } from '../support/postgres.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
 
@@ -144,4 +146,29 @@ describe('plant-store token', () => {
       assert.equal(result.exitCode, exitCode)
     })
   }
+})
+
+describe('plant-store token on a PostgreSQL that waits for a standby', () => {
+  it('revoke does not say that it is done if the wait was cancelled', async () => {
+    const server = await startServer(await newCluster(), { fsync: 'off' })
+    releaseAfterTest(server.stop)
+    const url = server.toUrl('postgres')
+    const options = { folder: newFolder(), env: { DATABASE_URL: url } }
+    await run(['token', 'create', '--name', 'Ada'], options)
+    const [{ id }] = JSON.parse((await run(['token', 'list', '--json'], options)).stdout)
+    await query(url, "ALTER SYSTEM SET synchronous_standby_names = 'away'")
+    await query(url, 'SELECT pg_reload_conf()')
+    const waits = "wait_event = 'SyncRep'"
+    const revoke = async () => {
+      const revoked = run(['token', 'revoke', id], options)
+      const cancel = `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE ${waits}`
+      await waitUntil(async () => (await query(url, cancel)).length > 0, 'the commit waits')
+      return revoked
+    }
+    const { exitCode, stderr } = await revoke()
+    assert.equal(exitCode, 74)
+    assert.match(stderr, /^The store did not confirm the change, so it may or may not have been/)
+    // The second one finds it revoked, which no standby has confirmed either.
+    assert.equal((await revoke()).exitCode, 74)
+  })
 })

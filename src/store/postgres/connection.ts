@@ -30,8 +30,6 @@ export interface Connection {
    * before the end, the connection is destroyed.
    */
   copy(text: string, timeoutMs: number): AsyncGenerator<string>
-  /** How many warnings the server has sent. */
-  warnings(): number
   /** Lets the statements in flight finish within this time, then closes the connection. */
   end(graceMs: number): Promise<void>
   /** Closes the socket at once. The server may still execute what was sent. */
@@ -204,13 +202,13 @@ export async function openConnection(
   const tag = <Found extends readonly object[]>(parts: TemplateStringsArray, ...values: Value[]) =>
     run<Found>(toStatement(parts), values)
   const script = async (text: string) => void (await send(newQuery(text)))
-  const sql: Sql = Object.assign(tag, { run, texts, script })
+  const sql: Sql = Object.assign(tag, { run, texts, script, warnings: () => warnings })
   try {
     await connect(client, address, tls)
     await withTimeout(requirePrimary(sql), address.connectTimeoutMs)
     if (lost !== undefined) throw lost
     isOpen = true
-    return { sql, copy, warnings: () => warnings, end, destroy }
+    return { sql, copy, end, destroy }
   } catch (error) {
     destroy()
     throw error

@@ -20,8 +20,6 @@ export interface Session {
   readonly lost: Promise<unknown>
   /** Opens one more connection for one caller, which must end it. */
   openDedicated(): Promise<Connection>
-  /** How many warnings the server has sent to writers. */
-  warnings(): number
   /** Lets the statements in flight finish within this time, then closes every connection. */
   end(graceMs: number): Promise<void>
 }
@@ -178,7 +176,6 @@ async function openOnTerms(
       chores,
       lost,
       openDedicated: () => open('dedicated'),
-      warnings: () => opened.reduce((sum, { warnings }) => sum + warnings(), 0),
       end,
     }
   } catch (error) {

@@ -17,6 +17,8 @@ export interface Sql {
   texts<Row extends Texts>(text: string, values?: readonly Value[]): Promise<Row[]>
   /** Runs several statements without parameters. */
   script(text: string): Promise<void>
+  /** How many warnings the server has sent. One with a commit: no standby has confirmed it. */
+  warnings(): number
 }
 
 /** The rows of a statement, and how many it found or changed. */

@@ -89,24 +89,24 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     if (writer === undefined) throw unreachable()
     busyWriters.add(writer)
     try {
-      return await sendBatch(session, writer, batch)
+      return await sendBatch(writer, batch)
     } finally {
       busyWriters.delete(writer)
     }
   }
 
-  async function sendBatch(session: Session, writer: Sql, batch: PostgresWrite[]) {
+  async function sendBatch(writer: Sql, batch: PostgresWrite[]) {
     // The callers of abandoned writes were told that nothing was stored.
     const live = batch.filter(({ state }) => state !== 'given up')
     const sent = takeSendable(live)
     const next = live[sent.length]
     for (const write of sent) write.state = 'sent'
     const done = next === undefined ? batch : batch.slice(0, batch.indexOf(next))
-    const warningsBefore = session.warnings()
+    const warningsBefore = writer.warnings()
     try {
       const outcomes = await attemptWrite(() => sendWrites(writer, sent))
       journal.wake()
-      if (session.warnings() !== warningsBefore) throw unconfirmed()
+      if (writer.warnings() !== warningsBefore) throw unconfirmed()
       return done.map((write) => outcomes.get(write))
     } catch (error) {
       // The others were not sent, so they are queued again.
@@ -137,7 +137,13 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
   /** Runs a write that is too rare to be batched. */
   async function writeAlone<Value>(run: (sql: Sql) => Promise<Value>): Promise<Value> {
     const { chores } = requireSession()
-    return attemptWrite(() => chores.run(run, answerTimeoutMs))
+    const runConfirmed = async (sql: Sql) => {
+      const warningsBefore = sql.warnings()
+      const value = await run(sql)
+      if (sql.warnings() !== warningsBefore) throw unconfirmed()
+      return value
+    }
+    return attemptWrite(() => chores.run(runConfirmed, answerTimeoutMs))
   }
 
   return {
