@@ -13,7 +13,7 @@ const difference =
   oldest.map((part, index) => running[index] - part).find((part) => part !== 0) ?? 0
 if (difference < 0) {
   console.error(
-    `plant-store needs Node.js ${oldest.join('.')} or newer, but this is ${process.versions.node}. Install a newer one. A checkout brings its own: run "npm ci", then "npm start" or "npx plant-store".`,
+    `plant-store needs Node.js ${oldest.join('.')} or newer, but this is ${process.versions.node}. Install a newer one. A checkout brings its own: run "npm start", or "npm ci" and then "npx plant-store".`,
   )
   process.exit(78)
 }

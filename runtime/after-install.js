@@ -1,7 +1,7 @@
 // npm runs this after it has changed node_modules, to make up for what npm does with optional
 // packages: it drops one that it cannot download or whose checksum is wrong, and reports success;
 // and npm 10 removes the command `node` along with the packages of the other platforms.
-import { existsSync, linkSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)))
@@ -37,5 +37,7 @@ function refuse(folder) {
     `not the checksum in package-lock.json, ${integrity}.`,
     `Compare: npm view ${name}@${version} dist.integrity`,
   )
+  // Without npm's record, the next `npm start` installs everything again.
+  rmSync('node_modules/.package-lock.json', { force: true })
   process.exitCode = 1
 }
