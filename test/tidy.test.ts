@@ -120,6 +120,18 @@ describe('the README', () => {
   })
 })
 
+describe('the repository', () => {
+  it('names no address of its own: it has none', () => {
+    const pages = globSync('{*,client/*,docs/**/*,deploy/*}.{md,json,yaml}', { cwd: root })
+    assert.ok(pages.length > 50)
+    const own = /(git clone|:\/\/[\w.]+\/plant-store|"(homepage|repository|bugs)":)/
+    assert.deepEqual(
+      pages.filter((page) => page !== 'package-lock.json' && own.test(read(page))),
+      [],
+    )
+  })
+})
+
 describe('the dependencies', () => {
   const { dependencies, devDependencies } = JSON.parse(
     readFileSync(join(root, 'package.json'), 'utf8'),

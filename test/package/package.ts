@@ -59,12 +59,8 @@ describe('the published package', { timeout: 600_000 }, () => {
     assert.deepEqual(findTitles(printed).sort(), [...expected].sort())
   })
 
-  it('tells where it comes from, and where to report a fault', () => {
-    const { homepage, repository, bugs, keywords, engines } = JSON.parse(
-      readFileSync(installed('package.json'), 'utf8'),
-    )
-    const source = repository.url.replace(/^git\+|\.git$/g, '')
-    assert.ok(homepage.startsWith(source) && bugs.startsWith(source))
+  it('tells what it is for, and which Node.js it needs', () => {
+    const { keywords, engines } = JSON.parse(readFileSync(installed('package.json'), 'utf8'))
     assert.ok(keywords.length > 0)
     assert.match(engines.node, /^>=24\./)
   })
