@@ -184,6 +184,22 @@ describe('plant-store check on a server', () => {
     assert.match(toDo.map(({ message }) => message).join(), /fsync off: a crash loses plants/)
   })
 
+  it('finds a journal that was moved without its sequence, and leaves it so', async () => {
+    const url = await newStore(postgresql)
+    await query(url, "SELECT setval('plant_store.journal_seq', 1)")
+    for (const { toDo, exitCode } of [await check(url), await check(url)]) {
+      const found = toDo.find(({ subject }) => subject === 'journal')
+      assert.match(found?.message ?? '', /^its sequence is behind, as after logical replication/)
+      assert.equal(exitCode, 1)
+    }
+    await (await postgresql.open(url)).close()
+    const { toDo } = await check(url)
+    assert.equal(
+      toDo.find(({ subject }) => subject === 'journal'),
+      undefined,
+    )
+  })
+
   it('counts connections, and not the processes of the server itself', async () => {
     const server = await startServer(await newCluster(), { autovacuum: 'off' })
     releaseAfterTest(server.stop)

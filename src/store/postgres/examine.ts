@@ -10,6 +10,7 @@ import {
 import { UnusableStore } from '../store.ts'
 import { toAddress } from './address.ts'
 import { toUnusable } from './failures.ts'
+import { isSequenceBehind } from './journal.ts'
 import { migrations } from './migrations.ts'
 import { oldestServer, readVersion, requirePrivileges } from './schema.ts'
 import { openSession } from './session.ts'
@@ -67,7 +68,7 @@ async function examine(sql: Sql): Promise<Finding[]> {
   return [
     ...findings,
     examineSchema(schema, migrations.length),
-    await examinePrivileges(sql, schema),
+    ...(await examineTables(sql, schema)),
     examineClock(Number(server.now), now, clockToleranceMs),
     examineTokens(tokens, now),
   ]
@@ -100,15 +101,26 @@ function examineConnections({ connections, max_connections }: Settings): Finding
   return warning('connections', `${text}: raise max_connections, or use a pooler`)
 }
 
-async function examinePrivileges(sql: Sql, schema: number): Promise<Finding> {
+async function examineTables(sql: Sql, schema: number): Promise<Finding[]> {
   const subject = 'privileges'
   // An older schema does not have all the tables yet.
-  if (schema < migrations.length) return ok(subject, 'examined by the next "serve"')
+  if (schema < migrations.length) return [ok(subject, 'examined by the next "serve"')]
   try {
     await requirePrivileges(sql)
-    return ok(subject, 'all that the service needs')
+    return [ok(subject, 'all that the service needs'), await examineJournal(sql)]
   } catch (error) {
-    if (error instanceof UnusableStore) return warning(subject, error.message)
+    if (error instanceof UnusableStore) return [warning(subject, error.message)]
     throw error
   }
+}
+
+/** Reports a move by logical replication after which no process has started yet. */
+async function examineJournal(sql: Sql): Promise<Finding> {
+  const subject = 'journal'
+  if (!(await isSequenceBehind(sql))) return ok(subject, 'new changes come after all others')
+  return warning(
+    subject,
+    'its sequence is behind, as after logical replication, so that followers would miss new ' +
+      'changes: start the service, which raises it',
+  )
 }

@@ -68,6 +68,42 @@ export async function writeRow(sql: Sql, { at, nonce, count, changes }: JournalR
     FROM plant_store.journal_life WHERE id IS NOT NULL`
 }
 
+/**
+ * Whether new rows would sort before rows that are there. Logical replication, with which databases
+ * are moved, does not copy sequences.
+ */
+export async function isSequenceBehind(sql: Sql): Promise<boolean> {
+  const [row] = await sql<[{ is_behind: boolean }]>`
+    SELECT coalesce(last_value, 0::bigint) <
+      greatest(since, (SELECT pg_catalog.max(seq) FROM plant_store.journal)) AS is_behind
+    FROM plant_store.journal_life, pg_catalog.pg_sequences
+    WHERE schemaname = 'plant_store' AND sequencename = 'journal_seq'`
+  return row.is_behind
+}
+
+/** Raises the sequence if it is behind. Returns whether it was. Must run inside a transaction. */
+export async function raiseSequence(sql: Sql): Promise<boolean> {
+  // Only one process at a time does this or switches the journal.
+  await sql`SELECT FROM plant_store.journal_life FOR UPDATE`
+  if (!(await isSequenceBehind(sql))) return false
+  // A row in flight has a number from before.
+  await waitForChanges(sql)
+  try {
+    await sql`
+      SELECT pg_catalog.setval('plant_store.journal_seq',
+        greatest(since, (SELECT pg_catalog.max(seq) FROM plant_store.journal)))
+      FROM plant_store.journal_life`
+  } catch (error) {
+    if (codeOf(error) !== '42501') throw error
+    throw new UnusableStore(
+      'The sequence plant_store.journal_seq is behind the journal, as after a move by logical ' +
+        'replication, and the user of DATABASE_URL may not raise it: grant it UPDATE on it.',
+      { cause: error },
+    )
+  }
+  return true
+}
+
 /** Waits until no write is in flight, and blocks new ones until the transaction ends. */
 async function waitForChanges(sql: Sql): Promise<void> {
   try {

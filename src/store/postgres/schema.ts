@@ -1,6 +1,7 @@
 import { newJournalId } from '../../journal/row.ts'
 import { type Migration, UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
+import { isSequenceBehind, raiseSequence } from './journal.ts'
 import { migrations } from './migrations.ts'
 import { inTransaction, type Sql } from './sql.ts'
 
@@ -126,20 +127,27 @@ function readOnly(cause?: unknown): UnusableStore {
 const unavailableCodes = ['42501', '42883', '0A000']
 
 /**
- * Prepares a database that was copied from a dump or a template, as a restore does on SQLite: the
- * journal gets a new id, so that positions of the original do not match, and receivers are paused,
- * because the original may still send to them. A promoted standby has the identity of its primary.
+ * Prepares a database that was copied from a dump or a template, or moved by logical replication,
+ * as a restore does on SQLite: the journal gets a new id, so that positions of the original do not
+ * match, and receivers are paused, because the original may still send to them. A promoted standby
+ * has the identity of its primary.
+ *
+ * A sequence that is behind is as sure a sign as another identity. A process that does not look for
+ * it may have written rows with low numbers, which followers and receivers have not seen.
  */
 export async function renewIfCopied(sql: Sql): Promise<void> {
   const identity = await identifyDatabase(sql)
   const [before] = await sql<[{ home: string | null }]>`
     SELECT home FROM plant_store.receiver_revision`
-  if (identity === undefined || before.home === identity) return
+  const home = identity ?? before.home
+  if (before.home === home && !(await isSequenceBehind(sql))) return
   await inTransaction(sql, async () => {
+    const isMoved = await raiseSequence(sql)
     const { count } = await sql`
-      UPDATE plant_store.receiver_revision SET home = ${identity}, revision = revision + 1
+      UPDATE plant_store.receiver_revision SET home = ${home}, revision = revision + 1
       WHERE home IS NOT DISTINCT FROM ${before.home}`
-    if (count === 0 || before.home === null) return
+    const isCopied = count > 0 && before.home !== null && before.home !== home
+    if (!isMoved && !isCopied) return
     await sql`UPDATE plant_store.receivers SET state = 'paused', lease_owner = NULL,
         reason = 'the database was copied or moved'
       WHERE state = 'active'`
