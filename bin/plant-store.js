@@ -7,13 +7,13 @@ import { fileURLToPath } from 'node:url'
 // earlier.
 process.on('SIGUSR1', () => {})
 
-const oldest = [24, 18, 1]
-const running = process.versions.node.split('.').map(Number)
-const difference =
-  oldest.map((part, index) => running[index] - part).find((part) => part !== 0) ?? 0
-if (difference < 0) {
+const { version, engines } = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+)
+const oldest = engines.node.replace('>=', '')
+if (process.versions.node.localeCompare(oldest, 'en', { numeric: true }) < 0) {
   console.error(
-    `plant-store needs Node.js ${oldest.join('.')} or newer, but this is ${process.versions.node}. Install a newer one. A checkout brings its own: run "npm start", or "npm ci" and then "npx plant-store".`,
+    `plant-store needs Node.js ${oldest} or newer, but this is ${process.versions.node}. Install a newer one. A checkout brings its own: run "npm start", or "npm ci" and then "npx plant-store".`,
   )
   process.exit(78)
 }
@@ -27,5 +27,4 @@ const source = new URL('../src/main.ts', import.meta.url)
 const { main } = await import(
   existsSync(source) ? source : new URL('../dist/src/main.js', import.meta.url)
 )
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 await main({ version, command: 'npx plant-store' })

@@ -1,4 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+// First of all, because the others need a newer Node.js.
+import './old-node.ts'
+
 import { pino } from 'pino'
 import { PlantStore } from '../client/index.ts'
 import { toNewPlantJson } from '../client/json.ts'

