@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { migrations as onPostgres } from '../../src/store/postgres/migrations.ts'
-import { migrations as onSqlite, runMigrations } from '../../src/store/sqlite/migrations.ts'
+import { migrations as onSqlite } from '../../src/store/sqlite/migrations.ts'
 import type { JournalEvent, Position } from '../../src/store/store.ts'
 import { run, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
-import { query } from '../support/postgres.ts'
 import { startService } from '../support/service.ts'
 import { readAll } from './journal-pages.ts'
 import { oldFile, oldJournals, oldStores } from './old-stores.ts'
@@ -153,35 +151,6 @@ for (const { name, expected, newUrl } of oldJournals) {
         )
       }
     })
-  })
-}
-
-/** Makes a store of schema 6 what `follow` of 1.2.0 left: a copy, with its source and position. */
-async function makeCopy(url: string): Promise<void> {
-  const values = "source = 'https://plants.example', position = 'abc', revision = 7"
-  if (url.startsWith('sqlite:')) {
-    using db = new DatabaseSync(url.slice('sqlite:'.length))
-    runMigrations(db, 6, 9)
-    db.exec(`UPDATE followed SET ${values}; PRAGMA user_version = 9`)
-  } else {
-    const steps = onPostgres.slice(6, 9).join(';')
-    const table = 'plant_store.followed'
-    const version = 'plant_store.schema_version'
-    await query(url, `${steps}; UPDATE ${table} SET ${values}; UPDATE ${version} SET version = 9`)
-  }
-}
-
-for (const { name, newUrl } of oldJournals) {
-  it(`a copy that \`follow\` made on ${name} is an ordinary store with its plants`, async () => {
-    const readPlants = async (url: string) =>
-      (await run(['export', '--quiet', '--database', url], { folder: newFolder() })).stdout
-    const plants = await readPlants(await newUrl())
-    const url = await newUrl()
-    await makeCopy(url)
-    const service = await startService(url)
-    assert.match(plants, /^\{"id":/)
-    assert.equal(await readPlants(url), plants)
-    assert.equal((await service.create('{"id":5000,"name":"new"}')).status, 200)
   })
 }
 
