@@ -1,12 +1,12 @@
 /**
- * Imports over HTTP: `import --url` into a running service beside the import into the store itself,
- * and single creates of other clients beside it and alone.
+ * Imports over HTTP: a file sent to a running service beside the import into the store itself, and
+ * single creates of other clients beside it and alone.
  *
  *   npx node bench/experiments/imports.ts [--plants 1000000] [--engine postgres]
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { openAsBlob, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openLab } from '../lab.ts'
@@ -37,15 +37,26 @@ async function newUrl(name: string): Promise<string> {
     : `sqlite:${join(lab.folder, `${name}.db`)}`
 }
 
-/** Runs an import and answers its plants a second. */
+/** Runs an import into a store and answers its plants a second. */
 async function runImport(...flags: string[]): Promise<number> {
   const startedAt = performance.now()
   const child = spawn(process.execPath, [program, 'import', file, '--quiet', ...flags], {
     stdio: ['ignore', 'inherit', 'inherit'],
-    env: { PATH: process.env.PATH, PLANT_STORE_TOKEN: token },
   })
   const [code] = await once(child, 'exit')
   if (code !== 0) throw new Error(`import ended with ${code}`)
+  return count / ((performance.now() - startedAt) / 1000)
+}
+
+/** Sends the file to a service and answers its plants a second. */
+async function sendFile(port: number): Promise<number> {
+  const startedAt = performance.now()
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/x-ndjson' }
+  const body = await openAsBlob(file)
+  const url = `http://127.0.0.1:${port}/plants.ndjson`
+  const answer = await fetch(url, { method: 'POST', headers, body })
+  const report = (await answer.json()) as { stored?: number }
+  if (report.stored !== count) throw new Error(`the import answered ${JSON.stringify(report)}`)
   return count / ((performance.now() - startedAt) / 1000)
 }
 
@@ -58,23 +69,22 @@ function readMemory(pid: number, name: 'VmRSS' | 'VmHWM'): number {
 lab.progress('import into the store')
 const direct = await runImport('--database', await newUrl('direct'), '--create')
 
-lab.progress('import --url')
+lab.progress('import over HTTP')
 const service = await servePlantStore(lab, await newUrl('served'))
-const url = `http://127.0.0.1:${service.port}`
 const creates = { port: service.port, connections: writers, cycle: [toRequests(0, 200).create] }
 await lab.drive({ ...creates, forMs: aloneMs })
 const rssBefore = readMemory(service.pid, 'VmRSS')
-const served = await runImport('--url', url)
+const served = await sendFile(service.port)
 const rssMost = readMemory(service.pid, 'VmHWM')
 const alone = await lab.drive({ ...creates, forMs: aloneMs })
 await service.stop()
 
-lab.progress('import --url beside creates')
+lab.progress('import over HTTP beside creates')
 const busy = await servePlantStore(lab, await newUrl('busy'))
 const busyCreates = { ...creates, port: busy.port }
 await lab.drive({ ...busyCreates, forMs: aloneMs })
 let isOver = false
-const importing = runImport('--url', `http://127.0.0.1:${busy.port}`).finally(() => {
+const importing = sendFile(busy.port).finally(() => {
   isOver = true
 })
 const p99s: number[] = []
@@ -91,7 +101,7 @@ const p99 = p99s.sort((a, b) => a - b)[Math.floor(p99s.length / 2)] ?? Number.Na
 const rate = (value: number) => `${Math.round(value).toLocaleString('en')}/s`
 console.log(`plants                      ${count.toLocaleString('en')}`)
 console.log(`import into the store       ${rate(direct)}`)
-console.log(`import --url                ${rate(served)} (${(served / direct).toFixed(2)})`)
+console.log(`import over HTTP            ${rate(served)} (${(served / direct).toFixed(2)})`)
 console.log(
   `  beside ${writers} writers          ${rate(besideRate)} (${(besideRate / direct).toFixed(2)}), ${requests} creates`,
 )

@@ -19,7 +19,7 @@ import {
   quietFlag,
   servedDatabaseFlag,
 } from './flags.ts'
-import { addGoneCommands } from './gone.ts'
+import { addGoneCommands, goneUrlOfImport } from './gone.ts'
 import type { Context, Terminal } from './terminal.ts'
 
 /**
@@ -172,7 +172,7 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
   const add = addTo(program, env, terminal, needsStore)
 
   add('import', async () => (await import('./import.ts')).importPlants)
-    .description('import the plants of a file into the store or a running service')
+    .description('import the plants of a file into the store')
     .argument('<file>', 'NDJSON, CSV or TSV, gzipped or not; - for standard input')
     .option('--format <name>', 'ndjson or csv, if the name of the file does not say')
     .option('--delimiter <name>', 'comma, semicolon, tab or a character (as the header shows)')
@@ -182,9 +182,8 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
         .default('fail'),
     )
     .option('--rejects <file>', 'where rejected lines go: as CSV from CSV (standard error)')
-    .option('--url <address>', 'the service to import into, instead of a store')
-    .option('--token <token>', 'the token for that service (PLANT_STORE_TOKEN)')
     .option('--dry-run', 'read and check the file, and store nothing')
+    .addOption(goneUrlOfImport)
     .option(...createFlag)
     .option(...quietFlag)
 

@@ -9,7 +9,6 @@ export const exitCodes = {
   unavailable: 69,
   cannotCreate: 73,
   inputOutput: 74,
-  noPermission: 77,
   config: 78,
   hungUp: 129,
   interrupted: 130,

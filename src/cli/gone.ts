@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { CommandFailed, exitCodes } from './exit.ts'
 
 /** Commands that only releases before 2.0.0 have, with what to use instead. 3.0 forgets them. */
@@ -12,15 +12,30 @@ const goneCommands: Readonly<Record<string, string>> = {
 /** Lets a command that is gone answer, whatever its arguments are, with what to use instead. */
 export function addGoneCommands(program: Command): void {
   for (const [name, instead] of Object.entries(goneCommands)) {
-    const message = `${name} is gone since 2.0.0. ${instead}`
     program
       .command(name, { hidden: true })
-      .description(message)
+      .description(describe(name, instead))
       .argument('[any...]')
       .allowUnknownOption()
       .helpOption(false)
-      .action(() => {
-        throw new CommandFailed(exitCodes.usage, message)
-      })
+      .action(() => refuse(name, instead))
   }
+}
+
+/** The flag by which `import` sent a file to a service. */
+export const goneUrlOfImport = new Option('--url <address>')
+  .hideHelp()
+  .argParser(() =>
+    refuse(
+      'import --url',
+      'Send the file with curl to /plants.ndjson or /plants.csv, in the page or with the client.',
+    ),
+  )
+
+function refuse(name: string, instead: string): never {
+  throw new CommandFailed(exitCodes.usage, describe(name, instead))
+}
+
+function describe(name: string, instead: string): string {
+  return `${name} is gone since 2.0.0. ${instead}`
 }

@@ -2,7 +2,7 @@ import type { StoreConfig } from '../config.ts'
 import { Failure } from '../contract/errors.ts'
 import type { ConflictRule } from '../contract/parameters.ts'
 import { openStore } from '../store/open.ts'
-import { putBatches, toBatches } from '../transfer/batches.ts'
+import { type Put, putBatches, toBatches } from '../transfer/batches.ts'
 import { type Entry, UnreadableFile } from '../transfer/entry.ts'
 import { decompress } from '../transfer/gunzip.ts'
 import { linesOfFiles } from '../transfer/lines.ts'
@@ -21,16 +21,14 @@ import {
 } from '../transfer/tally.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { type FileForm, type Input, toForm, withInput } from './files.ts'
-import { openHttpTarget, type Target } from './import-http.ts'
 import { tuneHeapForRows } from './memory.ts'
 import { formatNumber, type Progress, startProgress } from './progress.ts'
 import { openRejects, requireRejectsFile } from './rejects.ts'
-import { findService, type ServiceFlags } from './service.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { requireExistingOrNamed, toName } from './stores.ts'
-import { type Context, warnOfPlainHttp } from './terminal.ts'
+import type { Context } from './terminal.ts'
 
-interface ImportFlags extends ServiceFlags {
+interface ImportFlags {
   readonly format?: string
   readonly delimiter?: string
   readonly onConflict: ConflictRule
@@ -65,7 +63,7 @@ async function importInput(source: Source, flags: ImportFlags, context: Context)
   const { config, terminal } = context
   const { input, signal } = source
   if (flags.rejects !== undefined) requireRejectsFile(flags.rejects, input, config.storeLocation)
-  const target = await openTarget(flags, context, signal)
+  const target = await openTarget(flags, config)
   const tally = newTally()
   const startedAt = performance.now()
   const progress = startProgress('import', 'lines', terminal, flags)
@@ -97,7 +95,7 @@ async function importInput(source: Source, flags: ImportFlags, context: Context)
 /** Puts the plants of the file into the target, and counts their outcomes. */
 async function putPlants(
   { form, input, signal }: Source,
-  { put, bounds }: Target,
+  { put }: Target,
   tally: Tally,
   flags: ImportFlags,
   progress: Progress,
@@ -118,20 +116,10 @@ async function putPlants(
   }).finally(rejects.close)
 }
 
-/** The store of the configuration, or a running service where `--url` names one. */
-async function openTarget(
-  flags: ImportFlags,
-  { config, env, terminal }: Context,
-  signal: AbortSignal,
-): Promise<Target> {
+async function openTarget(flags: ImportFlags, config: StoreConfig): Promise<Target> {
   if (flags.dryRun) return dryTarget
-  const service = findService(flags, env)
-  if (service === undefined) {
-    requireExistingOrNamed(config, flags)
-    return openStoreTarget(config, flags.onConflict)
-  }
-  warnOfPlainHttp(terminal, 'the token and the plants', service.url)
-  return openHttpTarget(service, flags.onConflict, signal)
+  requireExistingOrNamed(config, flags)
+  return openStoreTarget(config, flags.onConflict)
 }
 
 /** A file that does not begin with an object is another format: one message, not one per line. */
@@ -159,12 +147,19 @@ function explainFormat(text: string): string {
 
 const bounds = { entries: 2_000, characters: 256 * 1024 }
 
+/** Where an import puts its plants. */
+interface Target {
+  /** The store, as messages name it. */
+  readonly name: string
+  readonly put: Put
+  close(): Promise<void>
+}
+
 /** The store of the configuration as the target of an import. */
 async function openStoreTarget(config: StoreConfig, rule: ConflictRule): Promise<Target> {
   const store = await openStore(config.storeLocation)
   return {
     name: toName(config.storeLocation),
-    bounds,
     async put(plants) {
       const outcomes = await store.importPlants(plants, toOnConflict(rule))
       return outcomes.map((outcome) => toOutcome(outcome, rule))
@@ -176,7 +171,6 @@ async function openStoreTarget(config: StoreConfig, rule: ConflictRule): Promise
 /** The target of a dry run: takes every plant, and stores none. */
 const dryTarget: Target = {
   name: 'nothing',
-  bounds,
   put: async (plants) => plants.map(() => ({ kind: 'stored' })),
   async close() {},
 }

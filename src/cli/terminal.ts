@@ -1,6 +1,5 @@
 import type { Readable, Writable } from 'node:stream'
 import type { Environment, StoreConfig } from '../config.ts'
-import { isLoopback } from '../contract/loopback.ts'
 import { explainErrno } from '../errno.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 
@@ -91,14 +90,6 @@ export function toPrintable(text: string): string {
 /** The same for several lines. */
 export function toPrintableLines(text: string): string {
   return text.split('\n').map(toPrintable).join('\n')
-}
-
-/** Warns about what goes to another machine unencrypted. */
-export function warnOfPlainHttp({ tell }: Terminal, what: string, address: string): void {
-  const url = URL.parse(address)
-  if (url?.protocol !== 'http:' || isLoopback(url.hostname)) return
-  // The rest of the address may hold a secret.
-  tell(`Warning: ${what} go to ${url.host} over plain HTTP, where others can read them. Use https.`)
 }
 
 /** Prints a text with a secret. If that fails, nobody has seen the secret, and it is undone. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { WrongConfig } from '../config.ts'
+import { isLoopback } from '../contract/loopback.ts'
 import { testEvent, type WebhookType, webhookTypes } from '../contract/webhooks.ts'
 import { findEvent } from '../journal/reader.ts'
 import {
@@ -24,7 +25,7 @@ import {
   withReceiver,
 } from './receivers.ts'
 import { requireExistingOrNamed, toName, withStore } from './stores.ts'
-import { type Context, printOrUndo, toTable, warnOfPlainHttp } from './terminal.ts'
+import { type Context, printOrUndo, type Terminal, toTable } from './terminal.ts'
 import { toTime } from './tokens.ts'
 
 interface AddFlags extends JsonFlags {
@@ -57,8 +58,16 @@ export async function addReceiver(
     terminal.tell(
       `Receiver ${receiver.id} gets ${types.join(', ')}, signed with this secret, which is shown only once. Store: ${toName(config.storeLocation)}`,
     )
-    warnOfPlainHttp(terminal, 'the changes', url)
+    warnOfPlainHttp(url, terminal)
   })
+}
+
+/** Warns that changes go to another machine unencrypted. */
+function warnOfPlainHttp(address: string, { tell }: Terminal): void {
+  const { protocol, hostname, host } = new URL(address)
+  if (protocol !== 'http:' || isLoopback(hostname)) return
+  // The rest of the address may hold a secret.
+  tell(`Warning: the changes go to ${host} over plain HTTP, where others can read them. Use https.`)
 }
 
 /** Checks the arguments, and returns the types. */

@@ -37,7 +37,7 @@ function isWellFormed(text: string): boolean {
 }
 
 /** The beginning of a file with a token: enough to see whether it is too long. */
-export function readTokenFile(path: string): string {
+function readTokenFile(path: string): string {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     const start = Buffer.alloc(maxLength + 2)

@@ -38,15 +38,9 @@ export function countFailed(tally: Tally, entries: readonly Entry[], error: unkn
   const [first] = entries
   if (first === undefined) return
   const last = toLastLine(entries) ?? first.line
-  const mayBeStored = !saysNothingStored(error)
+  const mayBeStored = !(error instanceof Failure) || error.number === 50400
   tally.failed.push({ first: first.line, last, mayBeStored })
   tally.lastLine = last
-}
-
-/** Whether the failure, or its cause, means that nothing was stored. */
-function saysNothingStored(error: unknown): boolean {
-  const failure = error instanceof Failure ? error : (error as Error | undefined)?.cause
-  return failure instanceof Failure && failure.number !== 50400
 }
 
 /** The last line of the last entry, which may span several. */

@@ -13,6 +13,7 @@ const gone: [args: string, instead: RegExp][] = [
     'follow --from https://plants.example --to sqlite:copy.db',
     /Litestream.*PostgreSQL.*mirror\(\)/,
   ],
+  ['import plants.csv --url http://127.0.0.1:3000 --token secret', /curl.*the page.*client/],
   ['list --name ficus --json', /the page.*client.*curl.*export/],
   ['list --url http://127.0.0.1:3000 --token secret', /the page.*client.*curl/],
 ]
@@ -27,10 +28,12 @@ describe('a command that is gone', () => {
     })
   }
 
-  it('is not in the list of commands', async () => {
+  it('is not in the help', async () => {
     const { stdout } = await run(['--help'], { folder })
-    assert.match(stdout, /^ {2}serve /m)
-    for (const [args] of gone)
+    assert.match(stdout, /^ {2}import /m)
+    for (const [args] of gone.filter(([args]) => !args.startsWith('import'))) {
       assert.doesNotMatch(stdout, new RegExp(`^  ${args.split(' ')[0]}\\b`, 'm'))
+    }
+    assert.doesNotMatch((await run(['import', '--help'], { folder })).stdout, /--url/)
   })
 })

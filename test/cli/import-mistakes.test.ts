@@ -112,20 +112,6 @@ const mistakes: [
     /^Cannot write --rejects no\/where/,
   ],
   [
-    'an address that is not a URL',
-    ['-', '--format', 'csv', '--url', 'plants', '--token', 'x'],
-    'id,name\n',
-    78,
-    /^--url must be/,
-  ],
-  [
-    'an address without a token',
-    ['-', '--format', 'csv', '--url', 'http://127.0.0.1:1'],
-    'id,name\n',
-    78,
-    /^--url needs a token/,
-  ],
-  [
     'a store in memory',
     ['-', '--format', 'csv', '--database', 'sqlite::memory:'],
     'id,name\n',

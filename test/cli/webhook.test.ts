@@ -37,17 +37,26 @@ describe('plant-store webhook', () => {
     }
   })
 
-  it('add warns of an address to which changes go unencrypted, without showing its path', async () => {
-    const warning =
-      /^Receiver .*\nWarning: the changes go to hooks\.example:8080 over plain HTTP, where others can read them\. Use https\.\n$/
-    const warned = await webhook('add', 'http://hooks.example:8080/secret-path')
-    assert.match(warned.stderr, warning)
-    assert.match(warned.stdout, /^whsec_\S+\n$/)
-    assert.equal(warned.exitCode, 0)
-    for (const url of ['https://hooks.example', 'http://localhost/a', 'http://[::1]:80/']) {
-      assert.match((await webhook('add', url)).stderr, /^Receiver .*\n$/)
-    }
-  })
+  for (const [url, isWarned] of [
+    ['http://hooks.example:8080/secret-path', true],
+    ['http://10.0.0.7:3000/store', true],
+    ['http://[fe80::1]', true],
+    ['http://localhost.example', true],
+    ['https://hooks.example', false],
+    ['http://localhost:3000/a', false],
+    ['http://plants.localhost', false],
+    ['http://127.1.2.3', false],
+    ['http://[::1]:3000', false],
+  ] as const) {
+    const title = isWarned ? 'warns that changes are not encrypted' : 'warns of nothing'
+    it(`add ${title} on the way to ${url}, and does not show its path`, async () => {
+      const { exitCode, stdout, stderr } = await webhook('add', url)
+      const warning = `Warning: the changes go to ${new URL(url).host} over plain HTTP, where others can read them. Use https.\n`
+      assert.equal(stderr.replace(/^Receiver .*\n/, ''), isWarned ? warning : '')
+      assert.match(stdout, /^whsec_\S+\n$/)
+      assert.equal(exitCode, 0)
+    })
+  }
 
   it('add takes types and a position, and list shows exactly what is promised', async () => {
     const store = openStore()
