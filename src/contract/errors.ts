@@ -42,8 +42,8 @@ export const errors = {
   50301: 'The store cannot be reached; nothing was stored.',
   50302: 'The issuer of the JSON Web Token cannot be asked for its keys.',
   50400:
-    'The store did not confirm the write: the plant may or may not be stored. Read it, or retry ' +
-    'with the same id.',
+    'The store did not confirm the write: it may or may not be stored, and a GET may not show it ' +
+    'yet. Retry with the same id and `Idempotency-Key`.',
   50500: 'The request is neither HTTP/1.0 nor HTTP/1.1.',
   50700: 'The disk is full; nothing was stored. Reads still work.',
 } as const

@@ -24,7 +24,7 @@ export function unsettled(): Failure {
 export function unconfirmed(cause?: unknown): Failure {
   return new Failure(
     50400,
-    'The store did not confirm the write, so the plant may or may not be stored. Ask for it by its id, or retry with the same id.',
+    'The store did not confirm the write: it may or may not be stored, and a GET may not show it yet. Retry with the same id, and the same Idempotency-Key if there was one.',
     { cause, fault: 'The store did not confirm the write.' },
   )
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { run, runProcess, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
-import { newCluster, query, startServer } from '../support/postgres.ts'
+import { query, startWithoutStandby } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
@@ -150,18 +150,16 @@ describe('plant-store token', () => {
 
 describe('plant-store token on a PostgreSQL that waits for a standby', () => {
   it('revoke does not say that it is done if the wait was cancelled', async () => {
-    const server = await startServer(await newCluster(), { fsync: 'off' })
-    releaseAfterTest(server.stop)
-    const url = server.toUrl('postgres')
-    const options = { folder: newFolder(), env: { DATABASE_URL: url } }
-    await run(['token', 'create', '--name', 'Ada'], options)
-    const [{ id }] = JSON.parse((await run(['token', 'list', '--json'], options)).stdout)
-    await query(url, "ALTER SYSTEM SET synchronous_standby_names = 'away'")
-    await query(url, 'SELECT pg_reload_conf()')
-    const waits = "wait_event = 'SyncRep'"
+    const { url, awaiting, stop } = await startWithoutStandby()
+    releaseAfterTest(stop)
+    const folder = newFolder()
+    const env = { DATABASE_URL: url }
+    await run(['token', 'create', '--name', 'Ada'], { folder, env })
+    const [{ id }] = JSON.parse((await run(['token', 'list', '--json'], { folder, env })).stdout)
+    const cancel = `SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+      WHERE wait_event = 'SyncRep'`
     const revoke = async () => {
-      const revoked = run(['token', 'revoke', id], options)
-      const cancel = `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE ${waits}`
+      const revoked = run(['token', 'revoke', id], { folder, env: { DATABASE_URL: awaiting } })
       await waitUntil(async () => (await query(url, cancel)).length > 0, 'the commit waits')
       return revoked
     }

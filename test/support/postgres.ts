@@ -132,6 +132,24 @@ export async function startServer(
   }
 }
 
+/** Starts a server whose standby is away. Only commits on connections of `awaiting` wait for it. */
+export async function startWithoutStandby() {
+  const folder = await newCluster()
+  appendFileSync(join(folder, 'postgresql.auto.conf'), "synchronous_standby_names = 'away'\n")
+  const server = await startServer(folder, { fsync: 'off', synchronous_commit: 'local' })
+  const url = server.toUrl('postgres')
+  return {
+    url,
+    awaiting: `${url}?options=-csynchronous_commit%3Don`,
+    stop: server.stop,
+    /** Lets no commit wait any more. */
+    async forgetStandby() {
+      await query(url, "ALTER SYSTEM SET synchronous_standby_names = ''")
+      await query(url, 'SELECT pg_reload_conf()')
+    },
+  }
+}
+
 /** Writes a file that a server reads and nobody else. */
 export function writeForServer(path: string, text: string): void {
   writeFileSync(path, text, { mode: 0o600 })
