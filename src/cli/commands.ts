@@ -216,6 +216,7 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
     .option('--plant <id>', 'only changes of this plant')
     .option('--token <id>', 'only changes by this token, as "token list" shows it')
     .option('--since <time>', 'only changes of the last 30m, 2h, 7d and so on')
+    .option('--limit <number>', 'only the last changes, this many (all)')
     .option('--follow', 'keep printing changes as they are made, until Ctrl-C')
     .option(...jsonFlag)
 

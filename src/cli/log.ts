@@ -16,6 +16,7 @@ interface LogFlags extends JsonFlags {
   readonly plant?: string
   readonly token?: string
   readonly since?: string
+  readonly limit?: string
   readonly follow?: boolean
 }
 
@@ -24,7 +25,12 @@ interface Filter {
   readonly plantId: bigint | undefined
   readonly tokenId: string | undefined
   readonly since: number
+  /** How many of the changes so far are shown, the last ones; all of them unless given. */
+  readonly limit: number | undefined
 }
+
+/** The lines of this many changes fit into memory. */
+const maxLimit = 100_000
 
 /** Shows who changed which plant, from the journal. With `--follow`, also what comes. */
 export async function showLog(flags: LogFlags, { config, terminal }: Context): Promise<void> {
@@ -33,14 +39,28 @@ export async function showLog(flags: LogFlags, { config, terminal }: Context): P
   await withExistingStore(config, async (store) => {
     let names = await readTokenNames(store)
     const write = flags.json ? toJsonLine : toLine
-    const print = async (events: readonly JournalEvent[]) => {
+    const { limit = Infinity } = filter
+    let held: string[] | undefined = []
+    let found = 0
+    const print = async (lines: readonly string[]) => {
+      if (lines.length > 0) await untilAborted(terminal.print(lines.join('')), signal)
+    }
+    const show = async (events: readonly JournalEvent[]) => {
       const shown = events.filter((event) => isWanted(event, filter))
       if (shown.some(({ tokenId }) => isUnknown(tokenId, names)))
         names = await readTokenNames(store)
-      const text = shown.map((event) => `${write(event, names)}\n`).join('')
-      if (text !== '') await untilAborted(terminal.print(text), signal)
+      const lines = shown.map((event) => `${write(event, names)}\n`)
+      found += lines.length
+      if (held === undefined || limit === Infinity) return print(lines)
+      held.push(...lines)
+      if (held.length > 2 * limit) held = held.slice(-limit)
     }
-    await readAll(buildReader(store), { print, terminal, signal })
+    const showHeld = async () => {
+      await print(held?.slice(-limit) ?? [])
+      held = undefined
+      if (found === 0 && signal === undefined) terminal.tell('No changes found.')
+    }
+    await readAll(buildReader(store), { show, showHeld, terminal, signal })
   }).catch((error: unknown) => {
     // Nobody reads standard output.
     if (signal !== undefined) throwIfStopped(signal, 'Stopped.')
@@ -49,22 +69,25 @@ export async function showLog(flags: LogFlags, { config, terminal }: Context): P
 }
 
 interface Reading {
-  readonly print: (events: readonly JournalEvent[]) => Promise<void>
+  readonly show: (events: readonly JournalEvent[]) => Promise<void>
+  /** Called when all changes so far were shown. */
+  readonly showHeld: () => Promise<void>
   readonly terminal: Terminal
   readonly signal: AbortSignal | undefined
 }
 
 /** Shows the changes so far; with a signal, also those that come before it aborts. */
-async function readAll(reader: JournalReader, { print, terminal, signal }: Reading): Promise<void> {
+async function readAll(reader: JournalReader, reading: Reading): Promise<void> {
+  const { show, showHeld, terminal, signal } = reading
   let after: Position | 'oldest' = 'oldest'
 
-  async function show(page: Read): Promise<void> {
+  async function showPage(page: Read): Promise<void> {
     if (page === 'off') throw journalIsOff()
     if (page === 'gone') {
       terminal.tell('Some changes in between are no longer kept.')
       after = 'oldest'
     } else {
-      await print(page.events)
+      await show(page.events)
       after = page.end
     }
   }
@@ -75,19 +98,20 @@ async function readAll(reader: JournalReader, { print, terminal, signal }: Readi
     let page: Read
     do {
       page = await reader.read(after)
-      await show(page)
+      await showPage(page)
       // Otherwise a long journal on SQLite that goes to a file would keep signals waiting.
       await nextTurn()
     } while (!signal?.aborted && (typeof page === 'string' || page.events.length > 0))
+    await showHeld()
     while (signal?.aborted === false) {
-      for await (const next of reader.follow(after, signal)) await show(next)
+      for await (const next of reader.follow(after, signal)) await showPage(next)
     }
   } finally {
     clearInterval(alive)
   }
 }
 
-function toFilter({ plant, token, since }: LogFlags, now: number): Filter {
+function toFilter({ plant, token, since, limit }: LogFlags, now: number): Filter {
   const mistakes: string[] = []
   const plantId = plant === undefined ? undefined : toPathId(plant)
   if (plant !== undefined && plantId === undefined)
@@ -96,8 +120,15 @@ function toFilter({ plant, token, since }: LogFlags, now: number): Filter {
   if (since !== undefined && ago === undefined) {
     mistakes.push(`--since must be a number of s, m, h or d, such as 2h${butNot(since)}.`)
   }
+  const isLimit = limit === undefined || (/^[1-9]\d{0,5}$/.test(limit) && Number(limit) <= maxLimit)
+  if (!isLimit) mistakes.push(`--limit must be a number from 1 to ${maxLimit}${butNot(limit)}.`)
   if (mistakes.length > 0) throw new WrongConfig(mistakes)
-  return { plantId, tokenId: token, since: ago === undefined ? 0 : now - ago }
+  return {
+    plantId,
+    tokenId: token,
+    since: ago === undefined ? 0 : now - ago,
+    limit: limit === undefined ? undefined : Number(limit),
+  }
 }
 
 function isWanted(event: JournalEvent, filter: Filter): boolean {

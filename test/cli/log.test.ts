@@ -69,6 +69,42 @@ for (const engine of engines) {
       assert.equal(await count('--since', '0s'), 0)
     })
 
+    it('shows the last changes that it selects with --limit, oldest first', async () => {
+      const { service, options, mine } = await prepare()
+      const show = async (...flags: string[]) => {
+        const { stdout } = await run(['log', ...flags], options)
+        return stdout.match(/(?<=Z {2})\w+ +\d+/g)
+      }
+      assert.deepEqual(await show('--limit', '2'), ['deleted   2', 'created   2'])
+      assert.deepEqual(await show('--limit', '1', '--plant', '9223372036854775807'), [
+        'created   9223372036854775807',
+      ])
+      assert.equal((await show('--limit', '100000'))?.length, 5)
+      const following = start(['log', '--follow', '--limit', '1'], options)
+      await following.waitFor(/created {3}2/)
+      for (const id of [77, 78]) await service.create(`{"id":${id},"name":"Fern"}`, mine)
+      await following.waitFor(/created {3}78/)
+      following.child.kill('SIGTERM')
+      const { stdout } = await following.ended
+      assert.deepEqual(stdout.match(/\w+ +\d+(?= {2}tok)/g), [
+        'created   2',
+        'created   77',
+        'created   78',
+      ])
+    })
+
+    it('says that it has found nothing', async () => {
+      const { options } = await prepare()
+      for (const flags of [
+        ['--token', 'nope'],
+        ['--plant', '99', '--json', '--limit', '5'],
+      ]) {
+        const found = await run(['log', ...flags], options)
+        assert.deepEqual(found, { exitCode: 0, stdout: '', stderr: 'No changes found.\n' })
+      }
+      assert.equal((await run(['log', '--plant', '2'], options)).stderr, '')
+    })
+
     it('prints JSON with exact ids', async () => {
       const { record, options } = await prepare()
       const { stdout } = await run(['log', '--json', '--plant', '9223372036854775807'], options)
@@ -101,6 +137,8 @@ describe('plant-store log', () => {
       ['--since', 'yesterday'],
       /^--since must be a number of s, m, h or d, such as 2h, not "yesterday"\.\n$/,
     ],
+    [['--limit', '0'], /^--limit must be a number from 1 to 100000, not "0"\.\n$/],
+    [['--limit', '100001'], /^--limit must be a number from 1 to 100000, not "100001"\.\n$/],
     [[], /^There is no store at /],
   ]
   for (const [flags, message] of wrong) {
