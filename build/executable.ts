@@ -1,7 +1,7 @@
 /**
  * Makes dist/plant-store: the service, its command line and Node.js in one file that needs nothing
- * beside it. For the platform that it runs on. The licences of all that are inside, too, and in
- * dist/plant-store.licenses.txt.
+ * beside it to run, for this platform. The licences of everything inside go into another file
+ * beside it.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -17,14 +17,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
+import { buildAssets, embeddedFolder } from '../web/assets.ts'
 import {
   collectLicenses,
   findNodeLicense,
   licensesName,
   toNodeLicense,
   writeLicenses,
-} from '../src/cli/licenses.ts'
-import { buildAssets, embeddedFolder } from '../web/assets.ts'
+} from './licenses.ts'
 
 const root = join(import.meta.dirname, '..')
 const fileName = process.platform === 'win32' ? 'plant-store.exe' : 'plant-store'
@@ -52,10 +52,8 @@ try {
 }
 
 async function buildExecutable(): Promise<void> {
-  const licenses = readLicenses()
   const assets: Record<string, string> = {
     'package.json': join(root, 'package.json'),
-    [licensesName]: write(licensesName, licenses),
     'thread-program.js': await bundle('src/store/sqlite/thread-program.ts', 'thread-program.js'),
   }
   for (const { name, bytes } of buildAssets().values()) {
@@ -81,7 +79,7 @@ async function buildExecutable(): Promise<void> {
   if (isMac) run('codesign', '--remove-signature', output)
   run(process.execPath, postject, output, 'NODE_SEA_BLOB', blob, ...postjectFlags)
   if (isMac) run('codesign', '--sign', '-', output)
-  writeFileSync(`${output.replace(/\.exe$/, '')}.licenses.txt`, licenses)
+  writeFileSync(join(output, '..', licensesName), readLicenses())
 }
 
 function readLicenses(): string {

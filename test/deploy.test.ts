@@ -57,6 +57,11 @@ describe('the Containerfile', () => {
     assert.match(last, /^HEALTHCHECK .*\n {2}CMD \["\/usr\/local\/bin\/plant-store", "ready"\]$/m)
   })
 
+  it('takes the licences of everything inside along', () => {
+    const from = '/source/dist/THIRD-PARTY-LICENSES.txt'
+    assert.ok(text.includes(`\nCOPY --from=build ${from} /usr/share/doc/plant-store/\n`))
+  })
+
   it('is built in a format that keeps the health check', () => {
     assert.match(text, /^# {3}podman build --format docker /m)
   })

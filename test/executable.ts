@@ -199,15 +199,17 @@ describe('the executable', { concurrency: false }, () => {
     assert.ok(existsSync(join(empty, 'data', 'plant-store.db')))
   })
 
-  it('has the licence of everything inside, and beside it', async () => {
-    const { stdout } = await runProcess(['licenses'], { folder, program })
+  it('has the licences of everything inside beside it', () => {
+    const text = readFileSync(join(folder, 'THIRD-PARTY-LICENSES.txt'), 'utf8')
     const { node, v8, openssl, sqlite } = process.versions
     const expected = [
       ...findDependencies(join(import.meta.dirname, '..')),
       `Node.js ${node}, with V8 ${v8}, OpenSSL ${openssl} and SQLite ${sqlite}`,
     ]
-    assert.deepEqual(findTitles(stdout).sort(), expected.sort())
-    assert.equal(readFileSync(`${program[0]}.licenses.txt`, 'utf8'), stdout)
+    assert.ok(expected.length > 5)
+    assert.deepEqual(findTitles(text).sort(), expected.sort())
+    assert.match(text, /^Node\.js is licensed for use as follows:$/m)
+    assert.match(text, /^Copyright Node\.js contributors/m)
   })
 
   it('needs no file beside it', async () => {

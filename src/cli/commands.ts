@@ -90,11 +90,6 @@ function addServiceCommands(program: Command, env: Environment, terminal: Termin
       const { printOpenApi } = await import('../contract/openapi.ts')
       await terminal.print(printOpenApi({ baseUrl }))
     })
-
-  program
-    .command('licenses')
-    .description('print the licences of the program and of everything inside')
-    .action(async () => terminal.print((await import('./licenses.ts')).readLicenses()))
 }
 
 function addTokenCommands(program: Command, env: Environment, terminal: Terminal): void {

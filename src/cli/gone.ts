@@ -6,6 +6,7 @@ const goneCommands: Readonly<Record<string, string>> = {
   conformance: 'Test a server by openapi.json instead, with a tool such as Schemathesis.',
   follow:
     'Keep a standby with Litestream or PostgreSQL; copy the plants with mirror() of the client.',
+  licenses: 'Read THIRD-PARTY-LICENSES.txt in the package, in the image or beside the executable.',
   list: 'Search in the page, with the client, or with curl at /plants; export prints a store.',
 }
 

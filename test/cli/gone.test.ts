@@ -14,6 +14,7 @@ const gone: [args: string, instead: RegExp][] = [
     /Litestream.*PostgreSQL.*mirror\(\)/,
   ],
   ['import plants.csv --url http://127.0.0.1:3000 --token secret', /curl.*the page.*client/],
+  ['licenses', /THIRD-PARTY-LICENSES\.txt/],
   ['list --name ficus --json', /the page.*client.*curl.*export/],
   ['list --url http://127.0.0.1:3000 --token secret', /the page.*client.*curl/],
 ]

@@ -4,6 +4,7 @@
  * minutes.
  */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
@@ -64,6 +65,15 @@ describe('the container image', { concurrency: false }, () => {
     assert.equal(answer.status, 200)
     return new Set((await answer.text()).split('\n').map((line) => /\d+/.exec(line)?.[0] ?? ''))
   }
+
+  it('has the licences of everything inside', () => {
+    const copy = join(newFolder(), 'licenses')
+    const file = '/usr/share/doc/plant-store/THIRD-PARTY-LICENSES.txt'
+    podman.run('create', '--name', 'licenses', ...limits, 'plant-store')
+    podman.run('cp', `licenses:${file}`, copy)
+    podman.run('rm', 'licenses')
+    assert.match(readFileSync(copy, 'utf8'), /^Node\.js is licensed/m)
+  })
 
   it('has a health check, a user that is not root, and no shell', () => {
     const inspect = (field: string) =>

@@ -22,7 +22,7 @@ function readManifest(folder: string) {
   return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
 }
 
-/** The titles in what `plant-store licenses` prints. */
+/** The titles in a file of licences, each followed by a text. */
 export function findTitles(licenses: string): string[] {
   const parts = [...licenses.matchAll(/^={80}\n(.+)\n={80}\n\n([\s\S]*?)(?=^={80}$|$(?![\s\S]))/gm)]
   return parts.filter(([, , text = '']) => text.trim().length > 200).map(([, title = '']) => title)

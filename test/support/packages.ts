@@ -52,7 +52,8 @@ export function copyCheckout(): string {
     'test/package',
   ]
   for (const file of [...needed, ...files, 'README.md', 'LICENSE']) {
-    if (!/^!|^dist$/.test(file)) cpSync(join(root, file), join(copy, file), { recursive: true })
+    if (!/^!|^dist$|^THIRD-PARTY/.test(file))
+      cpSync(join(root, file), join(copy, file), { recursive: true })
   }
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
   return copy

@@ -1,24 +1,13 @@
 import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { isExecutable, readEmbedded } from '../embedded.ts'
 
-/** The file with all licences, inside the executable and in the published package. */
-export const licensesName = 'licenses.txt'
+/** The file with all licences, in the package, in the image and beside the executable. */
+export const licensesName = 'THIRD-PARTY-LICENSES.txt'
 
 /** A part of the program, and the text of its licence. */
 interface Licensed {
   readonly title: string
   readonly text: string
-}
-
-/** The licence of the program and of everything that comes with it. */
-export function readLicenses(): string {
-  if (isExecutable) return readEmbedded(licensesName)
-  const packaged = new URL(`../../${licensesName}`, import.meta.url)
-  if (existsSync(packaged)) return readFileSync(packaged, 'utf8')
-  const checkout = fileURLToPath(new URL('../..', import.meta.url))
-  return writeLicenses([...collectLicenses(checkout), ...findNodeLicense()])
 }
 
 export function writeLicenses(parts: readonly Licensed[]): string {
