@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, it } from 'node:test'
+import type { Route } from 'playwright-core'
 import { browserMissing } from '../support/browser.ts'
 import { json, operatorToken, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -126,6 +127,58 @@ describe('writing on the page', { skip: browserMissing }, () => {
     await page.getByRole('button', { name: 'Undo' }).click()
     await page.getByRole('alert').getByText('Somebody else has changed plant 2').waitFor()
     assert.equal(await read(2), '{"id":2,"name":"there again"}')
+  })
+
+  it('says that a plant was gone if somebody else has deleted it, and offers no “Undo”', async () => {
+    const { page } = await visitPlants(service.url)
+    const form = dialog(page, 'Delete plant')
+    const gone = (id: number) => page.getByText(`Plant ${id} was already gone.`)
+    await page.getByRole('button', { name: 'Delete plant 1' }).click()
+    await form.waitFor()
+    await service.call({ method: 'DELETE', path: '/plants/1' })
+    await form.getByRole('button', { name: 'Delete' }).click()
+    await gone(1).waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Undo' }).count(), 0)
+    assert.equal((await readRows(page)).length, 2)
+
+    // Changed and deleted while the request was under way.
+    await page.getByRole('button', { name: 'Delete plant 2' }).click()
+    await form.waitFor()
+    await put(2, '{"name":"theirs"}')
+    await page.route('**/plants/2', async (route) => {
+      const isRead = route.request().method() === 'GET'
+      if (isRead) await service.call({ method: 'DELETE', path: '/plants/2' })
+      await route.continue()
+    })
+    await form.getByRole('button', { name: 'Delete' }).click()
+    await gone(2).waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Undo' }).count(), 0)
+
+    // Seen in a conflict of edits.
+    await page.getByRole('button', { name: 'Edit plant 3' }).click()
+    await dialog(page, 'Edit plant').waitFor()
+    await service.call({ method: 'DELETE', path: '/plants/3' })
+    await save(dialog(page, 'Edit plant'), { name: 'mine' })
+    await page.getByRole('button', { name: 'Use theirs' }).click()
+    await gone(3).waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Undo' }).count(), 0)
+  })
+
+  it('takes a delete whose answer was lost for its own', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Delete plant 1' }).click()
+    const form = dialog(page, 'Delete plant')
+    await form.waitFor()
+    const lose = async (route: Route) => {
+      await service.call({ method: 'DELETE', path: '/plants/1' })
+      await route.abort('connectionreset')
+    }
+    await page.route('**/plants/1', lose, { times: 1 })
+    await form.getByRole('button', { name: 'Delete' }).click()
+    await page.getByText('Plant 1 deleted.').waitFor()
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await page.getByText('Plant 1 is as it was before.').waitFor()
+    assert.equal(await read(1), '{"id":1,"name":"plant 1","tag":"t"}')
   })
 
   it('asks before Escape throws away what was typed', async () => {

@@ -21,7 +21,7 @@ export interface DialogParts {
 /** An own change of a plant, and what it takes to undo it. */
 export interface Done {
   readonly id: bigint
-  /** The plant before the change, and as it is now; undefined if there is none. */
+  /** The plant before the change, and as it is now: undefined twice if others had deleted it. */
   readonly before: StoredPlant | undefined
   readonly now: StoredPlant | undefined
   /** Names the state that the plant is in now. */
@@ -136,9 +136,10 @@ export async function deletePlant(
   }
   show()
   const send = async ({ problem }: FormDialog) => {
+    let isOwn = false
     try {
       parts.expect({ type: 'plant.deleted', plant })
-      await parts.session().client.delete(id, { ifMatch: plant.etag })
+      isOwn = await parts.session().client.delete(id, { ifMatch: plant.etag })
     } catch (error) {
       if (!isNumber(error, 41200)) throw error
       const now = await parts.session().client.get(id)
@@ -153,7 +154,7 @@ export async function deletePlant(
         return undefined
       }
     }
-    return { id, before: plant, now: undefined }
+    return { id, before: isOwn ? plant : undefined, now: undefined }
   }
   return openForm({ title: 'Delete plant', elements: [shown], parts, send })
 }

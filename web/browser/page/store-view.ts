@@ -236,9 +236,12 @@ export async function openStoreView(
   async function show(done: Done | undefined): Promise<void> {
     if (done === undefined) return
     await showState(done)
-    const sentence = `Plant ${done.id} ${done.now === undefined ? 'deleted' : 'saved'}.`
     const isOwn = done.now !== done.before
-    frame.showDone(sentence, isOwn ? () => attempt(() => takeBack(done)) : undefined)
+    const outcome = done.now !== undefined ? 'saved' : isOwn ? 'deleted' : 'was already gone'
+    frame.showDone(
+      `Plant ${done.id} ${outcome}.`,
+      isOwn ? () => attempt(() => takeBack(done)) : undefined,
+    )
   }
 
   async function takeBack(done: Done): Promise<void> {
@@ -256,8 +259,7 @@ export async function openStoreView(
 
   async function showState({ id, before, now }: Done): Promise<void> {
     const place = list.indexOf(id)
-    const plant = now ?? before
-    if (plant === undefined) return
+    const plant = now ?? before ?? { id, name: '' }
     list.apply([{ type: now === undefined ? 'plant.deleted' : 'plant.replaced', plant }])
     if (now !== undefined) await list.show(now)
     // What had the focus is gone.
