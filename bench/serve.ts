@@ -33,15 +33,6 @@ export function serveUnjournaled(lab: Lab, url: string): Promise<Server> {
   return servePlantStore(lab, url, { env: { JOURNAL_KEEP: 'off' } })
 }
 
-/** Starts Plant Store on SQLite with every commit on the event loop, even on a slow disk. */
-export function serveInPlace(
-  lab: Lab,
-  url: string,
-  { env = {} }: ProcessOptions = {},
-): Promise<Server> {
-  return lab.serve({ args: [toPath('systems/in-place.ts')], env: { ...env, ...toSettings(url) } })
-}
-
 /** Starts the baseline on the engine that the URL names. */
 export function serveBaseline(
   lab: Lab,

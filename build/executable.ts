@@ -52,10 +52,7 @@ try {
 }
 
 async function buildExecutable(): Promise<void> {
-  const assets: Record<string, string> = {
-    'package.json': join(root, 'package.json'),
-    'thread-program.js': await bundle('src/store/sqlite/thread-program.ts', 'thread-program.js'),
-  }
+  const assets: Record<string, string> = { 'package.json': join(root, 'package.json') }
   for (const { name, bytes } of buildAssets().values()) {
     assets[embeddedFolder + name] = write(name.replaceAll('/', '-'), bytes)
   }

@@ -5,7 +5,6 @@ import { basename, dirname, join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { compileShim } from './faults/lab/shim.ts'
 import { runProcess, start } from './support/command.ts'
 import { findDependencies, findTitles } from './support/dependencies.ts'
 import { postgres } from './support/engines.ts'
@@ -20,7 +19,6 @@ import { call, type Request } from './support/wire.ts'
 const buildProgram = fileURLToPath(new URL('../build/executable.ts', import.meta.url))
 const manifest = new URL('../package.json', import.meta.url)
 const { version } = JSON.parse(readFileSync(manifest, 'utf8'))
-const shim = compileShim()
 
 /** Builds the executable into a folder. */
 async function build(folder: string): Promise<string> {
@@ -117,25 +115,6 @@ describe('the executable', { concurrency: false }, () => {
     await runProcess(imported, { folder: here, input: '{"id":1,"name":"Fern"}\n', program })
     const second = await runProcess(['export', '-', '--format', 'csv'], { folder: here })
     assert.equal(second.stdout, 'id,name,tag\n1,Fern,\n9223372036854775807,Ficus,\n')
-  })
-
-  it('writes with its thread on a slow disk', { skip: shim.skip }, async () => {
-    const here = newFolder()
-    const { send } = await serve({
-      PLANT_STORE_TOKEN: operatorToken,
-      DATABASE_URL: `sqlite:${join(here, 'plants.db')}`,
-      ...shim.toEnv?.({ folder: here, syncMs: 6 }),
-    })
-    const threads = 'plant_store_commit_duration_seconds_count{place="thread"}'
-    for (let id = 1; id <= 200; id++) {
-      const body = `{"id":${id},"name":"x"}`
-      const { status } = await send({ method: 'POST', path: '/plants', body }, operatorToken)
-      assert.equal(status, 200)
-      if (id % 10 > 0) continue
-      const { body: metrics } = await send({ path: '/metrics' }, operatorToken)
-      if ((parseMetrics(metrics).get(threads) ?? 0) > 0) return
-    }
-    assert.fail('no commit was made by the thread')
   })
 
   it('serves one port with several processes', async () => {

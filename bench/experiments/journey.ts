@@ -12,7 +12,6 @@ import { newCluster, query, startServer } from '../../test/support/postgres.ts'
 const root = new URL('../../src/', import.meta.url).href
 const server = process.argv[2] === 'postgres' ? await startServer(await newCluster()) : undefined
 if (server) await query(server.toUrl('postgres'), 'CREATE DATABASE plants')
-// SQLite is in memory: a slow disk would move its writes to a thread.
 const service = await startPlantStore({ database: server?.toUrl('plants') })
 const url = `${service.url}/plants`
 const headers = { Authorization: `Bearer ${service.token}`, 'Content-Type': 'application/json' }

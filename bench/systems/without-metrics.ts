@@ -12,8 +12,8 @@ const removals: readonly [file: string, pattern: RegExp, replacement: string][] 
   ['src/store/batcher.ts', /^ {4}observe\(batchItems, .*\)$/m, ''],
   ['src/store/batcher.ts', /^ {4}const startedAt = performance\.now\(\)$/m, 'const startedAt = 0'],
   ['src/store/batcher.ts', /^ {4}observe\(batchSeconds, .*\)$/m, ''],
-  ['src/store/sqlite/writer.ts', /^ {2}observe\(commitSeconds, .*\)$/m, ''],
-  ['src/store/sqlite/writer.ts', /^ {2}observe\(fsyncSeconds, .*\)$/m, ''],
+  ['src/store/sqlite/writer.ts', /^ {6}observe\(commitSeconds, .*\)$/m, ''],
+  ['src/store/sqlite/writer.ts', /^ {6}if \(sync === 'FULL'\) observe\(fsyncSeconds, .*\)$/m, ''],
   ['src/metrics/process.ts', /^ {4}observe\(delays, .*\)$/m, ''],
 ]
 

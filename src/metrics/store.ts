@@ -1,7 +1,7 @@
 import type { JournalMeasures } from '../journal/bound.ts'
 import { toCursor } from '../journal/position.ts'
 import type { Backlog, Receiver } from '../store/receivers.ts'
-import type { PlacedSeconds, Position, Store, StoreMeasures } from '../store/store.ts'
+import type { Position, Store, StoreMeasures } from '../store/store.ts'
 import { type Metric, toCounter, toGauge, toHistogram } from './metric.ts'
 
 /** The measures of a store as metrics. The names are the same for every engine. */
@@ -22,15 +22,15 @@ export function toStoreMetrics(measures: StoreMeasures): Metric[] {
     ),
     toHistogram(
       'plant_store_commit_duration_seconds',
-      'Time that a transaction took: its statements and its commit, by the place where it ran.',
-      toLabelled(commitSeconds),
+      'Time that a transaction took: its statements and its commit.',
+      [[{}, commitSeconds]],
     ),
     toHistogram(
       'plant_store_fsync_duration_seconds',
-      'Time that writing the log and its fsync took, by the place where it ran.',
-      toLabelled(fsyncSeconds),
+      'Time that writing the log and its fsync took.',
+      fsyncSeconds === undefined ? [] : [[{}, fsyncSeconds]],
       // A database server reports the same totals to every process.
-      fsyncSeconds.some(([place]) => place === 'server') ? 'max' : 'sum',
+      'max',
     ),
     toGauge(
       'plant_store_store_size_bytes',
@@ -39,10 +39,6 @@ export function toStoreMetrics(measures: StoreMeasures): Metric[] {
       'max',
     ),
   ]
-}
-
-function toLabelled(placed: PlacedSeconds) {
-  return placed.map(([place, seconds]) => [{ place }, seconds] as const)
 }
 
 /** How large the journal is, and what its bound has cost. */

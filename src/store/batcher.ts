@@ -50,15 +50,10 @@ interface Waiting<Item> {
  * writes share an fsync and look-ups share a query. `run` returns one outcome for each item, in
  * order, or for the first ones only: the others come into the next batch. An outcome that is an
  * error fails its item. When `run` fails, every item of that batch fails, and no other.
- *
- * `commitDelayMs` is how long the next batch may wait until as many items are queued as the last
- * batch had: where commits are slow, callers of the last one return in time to share the next. A
- * lone item never waits.
  */
 export function buildBatcher<Item extends Batched>(
   run: (items: Item[]) => unknown[] | Promise<unknown[]>,
   bounds: BatcherBounds,
-  commitDelayMs: () => number = () => 0,
 ): Batcher<Item> {
   let queue: Waiting<Item>[] = []
   let queuedBytes = 0
@@ -67,9 +62,6 @@ export function buildBatcher<Item extends Batched>(
   // Not a set: V8 chains its outgrown tables, which would keep finished batches in memory.
   const batches: Waiting<Item>[][] = []
   let isFlushScheduled = false
-  let lastBatchItems = 0
-  let delayedUntil = 0
-  let delayTimer: NodeJS.Timeout | undefined
   let onDrained: (() => void)[] = []
 
   function submit<Outcome>(item: Item): Promise<Outcome> {
@@ -81,7 +73,6 @@ export function buildBatcher<Item extends Batched>(
       queue.push({ item, resolve, reject })
       queuedBytes += item.bytes
       scheduleFlush()
-      if (delayTimer !== undefined && queue.length >= lastBatchItems) endDelay()
     })
   }
 
@@ -92,25 +83,13 @@ export function buildBatcher<Item extends Batched>(
   function scheduleFlush(): void {
     if (isFlushScheduled || batches.length === bounds.batchesInFlight || queue.length === 0) return
     isFlushScheduled = true
-    const isSmall = delayedUntil > 0 && queue.length < lastBatchItems
-    const delayMs = isSmall ? delayedUntil - performance.now() : 0
-    if (delayMs > 0) delayTimer = setTimeout(flush, delayMs)
     // Runs after all sockets of this turn have been read, so that their requests share the batch.
-    else setImmediate(flush)
-  }
-
-  /** Flushes after this turn of the event loop instead of waiting for the delay. */
-  function endDelay(): void {
-    clearTimeout(delayTimer)
-    delayTimer = undefined
     setImmediate(flush)
   }
 
   function flush(): void {
     isFlushScheduled = false
-    delayTimer = undefined
     const batch = takeBatch()
-    lastBatchItems = batch.length
     const startedAt = performance.now()
     batches.push(batch)
     let outcomes: unknown[] | Promise<unknown[]>
@@ -172,8 +151,6 @@ export function buildBatcher<Item extends Batched>(
     observe(batchItems, items)
     observe(batchSeconds, (performance.now() - startedAt) / 1000)
     batches.splice(batches.indexOf(batch), 1)
-    const delayMs = commitDelayMs()
-    delayedUntil = delayMs > 0 ? performance.now() + delayMs : 0
     scheduleFlush()
     if (batches.length > 0 || queue.length > 0) return
     for (const resolve of onDrained) resolve()

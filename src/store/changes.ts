@@ -35,7 +35,7 @@ export interface Rows {
   putKey(use: KeyUse): void
 }
 
-/** A write as plain data, which can be sent to a thread. Versions and times are already chosen. */
+/** A write of plants as plain data. Versions and times are already chosen. */
 export type Change = Create | CreateOnce | Replace | Delete | Import
 
 /** The token that asked for a change, for the journal. */

@@ -1,9 +1,3 @@
-/** Where a commit runs: on the event loop, in the writer thread, or on the server. */
-export type CommitPlace = 'main' | 'thread' | 'server'
-
-/** Durations by the place where commits ran. */
-export type PlacedSeconds = readonly (readonly [CommitPlace, Histogram])[]
-
 /** The current queue of a batcher, and every batch so far. */
 export interface BatcherMeasures {
   readonly queuedItems: number
@@ -17,9 +11,9 @@ export interface StoreMeasures extends Omit<BatcherMeasures, 'queuedItems'> {
   readonly isUp: boolean
   readonly queuedWrites: number
   /** The duration of transactions: their statements and their commit. */
-  readonly commitSeconds: PlacedSeconds
-  /** The part that wrote and synced the WAL; empty if the server does not report it. */
-  readonly fsyncSeconds: PlacedSeconds
+  readonly commitSeconds: Histogram
+  /** The part that wrote and synced the WAL; undefined if the server does not report it. */
+  readonly fsyncSeconds: Histogram | undefined
   /** Sizes on disk; empty if they are unknown. */
   readonly sizes: readonly (readonly ['data' | 'log', bytes: number])[]
 }

@@ -136,14 +136,6 @@ describe('a power cut', { skip: shim.skip }, () => {
     })
   }
 
-  it('loses, invents and damages nothing when a thread writes', async (test) => {
-    const stretches = toStretches(manyWrites).slice(0, scale(1, 3))
-    const recording = await record(shim, 'thread service', stretches)
-    const writes = stretches.length * manyWrites
-    assert.equal(recording.acknowledged, writes, 'every write is acknowledged')
-    assertNothingWrong(await judge(test, recording, chooseSome, rounds + 2))
-  })
-
   it('leaves a database that opens, at any moment of the first start', async (test) => {
     const recording = await record(shim, 'service', [{ clients: 1, writes: 1, end: 'SIGINT' }])
     for (let round = 1; round <= scale(1, 10); round++) {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { boundJournal, rowsPerStretch } from '../../src/journal/bound.ts'
 import type { Store } from '../../src/store/store.ts'
 import { readAll, readPage } from '../store/journal-pages.ts'
-import { engines, everyEngine, postgres, sqlite } from '../support/engines.ts'
+import { engines, postgres, sqlite } from '../support/engines.ts'
 import { parseMetrics } from '../support/metrics.ts'
 import { openClient, query } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
@@ -28,7 +28,7 @@ async function measureAnew(store: Store): Promise<number> {
   return bound.measures.bytes
 }
 
-for (const engine of everyEngine) {
+for (const engine of engines) {
   describe(`the bound of the journal on ${engine.name}`, () => {
     it('drops the oldest changes, as many as are beyond it, and never the last', async () => {
       const store = await engine.open(await engine.newUrl(), bounds)

@@ -35,58 +35,6 @@ describe('a group commit', () => {
     assert.deepEqual(batches, [[1, 2, 3]])
   })
 
-  const delayMs = 100_000
-
-  function recordWithDelay() {
-    const batches: number[] = []
-    const group = buildBatcher(
-      (writes: { bytes: number }[]) => {
-        batches.push(writes.length)
-        return writes
-      },
-      bounds,
-      () => delayMs,
-    )
-    const submit = (count: number) =>
-      Promise.all(Array.from({ length: count }, () => group.submit({ bytes: 1 })))
-    return { submit, batches }
-  }
-
-  it('delays a batch until it has as many writes as the one before', async (t) => {
-    t.mock.timers.enable({ apis: ['setTimeout'] })
-    const { submit, batches } = recordWithDelay()
-    await submit(3)
-    const early = submit(1)
-    await letTurnsPass()
-    assert.deepEqual(batches, [3])
-    await Promise.all([early, submit(2)])
-    assert.deepEqual(batches, [3, 3])
-  })
-
-  it('delays a batch no longer than it is told, though fewer writes come', async (t) => {
-    t.mock.timers.enable({ apis: ['setTimeout'] })
-    const { submit, batches } = recordWithDelay()
-    await submit(3)
-    const alone = submit(1)
-    t.mock.timers.tick(delayMs)
-    await alone
-    assert.deepEqual(batches, [3, 1])
-  })
-
-  it('delays no lone write', async (t) => {
-    t.mock.timers.enable({ apis: ['setTimeout'] })
-    const { submit, batches } = recordWithDelay()
-    for (let count = 0; count < 5; count++) await submit(1)
-    assert.deepEqual(batches, [1, 1, 1, 1, 1])
-  })
-
-  it('delays no batch for which enough writes came during the one before', async (t) => {
-    t.mock.timers.enable({ apis: ['setTimeout'] })
-    const commit = async (writes: { bytes: number }[]) => writes
-    const group = buildBatcher(commit, { ...bounds, batchItems: 1 }, () => delayMs)
-    await Promise.all([group.submit({ bytes: 1 }), group.submit({ bytes: 1 })])
-  })
-
   it('bounds a batch in writes', async () => {
     const { group, batches } = record()
     await Promise.all([1, 2, 3, 4].map((bytes) => group.submit({ bytes })))

@@ -1,5 +1,5 @@
 import { before, describe } from 'node:test'
-import { everyEngine } from '../support/engines.ts'
+import { engines } from '../support/engines.ts'
 import { testChanges } from './conformance/changes.ts'
 import { testFaults } from './conformance/faults.ts'
 import { testTransfers } from './conformance/imports-and-snapshots.ts'
@@ -20,7 +20,7 @@ const subjects = [
 ]
 
 /** The definition of an engine: anything that passes these tests. */
-for (const engine of everyEngine) {
+for (const engine of engines) {
   describe(`a store on ${engine.name}`, () => {
     const shared = {} as Shared
     before(async () => {

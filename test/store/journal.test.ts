@@ -11,7 +11,7 @@ import {
   type Store,
   toPlant,
 } from '../../src/store/store.ts'
-import { everyEngine } from '../support/engines.ts'
+import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { readAll, readPage } from './journal-pages.ts'
@@ -50,7 +50,7 @@ async function countBatches(store: Store): Promise<number> {
   return batchItems.counts.reduce((sum, count) => sum + count)
 }
 
-for (const engine of everyEngine) {
+for (const engine of engines) {
   describe(`the journal on ${engine.name}`, () => {
     it('has a change at each of its positions, and none at one that it never gave', async () => {
       const store = await engine.open(await engine.newUrl())

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { beforeEach, describe, it } from 'node:test'
 import { maxFailureBytes, maxFailures, maxReceivers } from '../../src/store/receivers.ts'
 import type { Store } from '../../src/store/store.ts'
-import { everyEngine } from '../support/engines.ts'
+import { engines } from '../support/engines.ts'
 import { newDelivery, newReceiver, newSaved, newTaken } from '../support/receiver-record.ts'
 
 const leaseMs = 60_000
 const largest = 2n ** 63n - 1n
 const toPosition = (place: string) => `0123456789ab-${place}-nonce`
 
-for (const engine of everyEngine) {
+for (const engine of engines) {
   describe(`the receivers of a store on ${engine.name}`, () => {
     let url: string
     let store: Store

@@ -1,40 +1,19 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, renameSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Worker } from 'node:worker_threads'
-import { Failure } from '../../src/contract/errors.ts'
-import { busyTimeoutMs, openConnection } from '../../src/store/sqlite/connection.ts'
-import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
-import type { Store } from '../../src/store/store.ts'
+import { busyTimeoutMs } from '../../src/store/sqlite/connection.ts'
 import { breakSync } from '../support/broken-sync.ts'
 import { stopClock } from '../support/clock.ts'
-import { everyEngine } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { newReceiver, newSaved, newTaken } from '../support/receiver-record.ts'
 import { releaseAfterTest, runOnce } from '../support/release.ts'
-import { startService } from '../support/service.ts'
-import { closeAfterTest, openSqliteStore as open } from '../support/stores.ts'
-import { findWriterLocation } from '../support/writer-location.ts'
-
-const locations = ['in place', 'thread'] as const
-const sqliteEngines = everyEngine.filter(({ name }) => name.startsWith('SQLite'))
+import { openSqliteStore as open } from '../support/stores.ts'
 
 function newPath(): string {
   return join(newFolder(), 'plants.db')
-}
-
-/** Opens a store whose thread is ready. */
-async function openWithThread(path: string): Promise<{ store: Store; worker: Worker }> {
-  const started = once(process, 'worker')
-  const store = open(path, { writer: 'thread' })
-  const [worker] = await started
-  await store.createPlant({ id: 0n, name: 'first' })
-  return { store, worker }
 }
 
 /** Holds the lock of a database until the answered function is called or the test ends. */
@@ -46,30 +25,18 @@ function lock(path: string): () => Promise<void> {
   return release
 }
 
-/** Whether another connection is in the middle of a transaction that writes. */
-function isLocked(path: string): boolean {
-  using other = new DatabaseSync(path)
-  try {
-    other.exec('BEGIN IMMEDIATE; ROLLBACK')
-    return false
-  } catch {
-    return true
-  }
-}
-
 describe('the writer of a SQLite store', () => {
-  for (const [where, writer, expected] of [
-    ['in a file', 'in place', 'in place'],
-    ['in a file', 'thread', 'thread'],
-    ['in memory', 'thread', 'in place'],
-  ] as const) {
-    it(`commits ${expected} when it is told "${writer}" ${where}`, async () => {
-      const store = open(where === 'in memory' ? ':memory:' : newPath(), { writer })
-      assert.equal(await findWriterLocation(store, 1n), expected)
-      assert.equal(await findWriterLocation(store, 2n), expected)
-      assert.equal((await store.getPlant(2n))?.name, 'x')
+  it('commits in the turn of the event loop in which its batch begins', async () => {
+    const store = open(newPath())
+    let isStored = false
+    const created = store.createPlant({ id: 1n, name: 'x' }).then(() => {
+      isStored = true
     })
-  }
+    // Runs after the commit, in the same turn.
+    await new Promise((resolve) => setImmediate(resolve))
+    assert.ok(isStored)
+    await created
+  })
 
   const newTimes = (lastSuccessAt: number) => ({
     lastSuccessAt,
@@ -81,7 +48,7 @@ describe('the writer of a SQLite store', () => {
   /** A store with a receiver, and writes of its sender and of others. */
   async function openWithReceiver() {
     const path = newPath()
-    const store = open(path, { writer: 'in place' })
+    const store = open(path)
     await store.receivers.add(newReceiver())
     const [claim = assert.fail()] = await store.receivers.claim('one', 60_000)
     let count = 0
@@ -117,51 +84,33 @@ describe('the writer of a SQLite store', () => {
     })
   }
 
-  for (const fault of ['disk full', 'not confirmed'] as const) {
-    it(`logs the same of a store that is ${fault}, in place and from the thread`, async () => {
-      const logged = []
-      for (const { openWithFault } of sqliteEngines) {
-        const { store } = await openWithFault(fault)
-        const service = await startService('sqlite::memory:', { store })
-        await service.create(`{"id":9,"name":"${'x'.repeat(100_000)}"}`)
-        const { time: _, requestId: __, err, ...line } = JSON.parse(service.log[0] ?? '')
-        logged.push({ ...line, err: { ...err, stack: err.stack.split('\n').slice(0, 2) } })
-      }
-      assert.deepEqual(logged[0], logged[1])
-    })
-  }
+  it('waits for the lock of another process, while others read', async () => {
+    const path = newPath()
+    const store = open(path)
+    await store.createPlant({ id: 0n, name: 'first' })
+    const release = lock(path)
+    const created = store.createPlant({ id: 1n, name: 'x' })
+    await sleep(2 * busyTimeoutMs)
+    assert.equal((await store.getPlant(0n))?.name, 'first')
+    assert.equal(await store.getPlant(1n), undefined)
+    await release()
+    assert.equal(typeof (await created), 'bigint')
+    assert.equal((await store.getPlant(1n))?.name, 'x')
+  })
 
-  for (const location of locations) {
-    it(`waits for the lock of another process, while others read: ${location}`, async () => {
-      const path = newPath()
-      const store = open(path, { writer: location })
-      await store.createPlant({ id: 0n, name: 'first' })
-      const release = lock(path)
-      const created = store.createPlant({ id: 1n, name: 'x' })
-      await sleep(2 * busyTimeoutMs)
-      assert.equal((await store.getPlant(0n))?.name, 'first')
-      assert.equal(await store.getPlant(1n), undefined)
-      await release()
-      assert.equal(typeof (await created), 'bigint')
-      assert.equal((await store.getPlant(1n))?.name, 'x')
-    })
-  }
-
-  for (const location of locations) {
-    it(`gives up when the lock is held for too long: ${location}`, async () => {
-      const path = newPath()
-      const store = open(path, { writer: location, lockTimeoutMs: 50 })
-      await store.createPlant({ id: 1n, name: 'x' })
-      const release = lock(path)
-      await assert.rejects(async () => store.createPlant({ id: 2n, name: 'x' }), { number: 50301 })
-      await release()
-      assert.equal(await findWriterLocation(store, 2n), location)
-    })
-  }
+  it('gives up when the lock is held for too long', async () => {
+    const path = newPath()
+    const store = open(path, { lockTimeoutMs: 50 })
+    await store.createPlant({ id: 1n, name: 'x' })
+    const release = lock(path)
+    await assert.rejects(async () => store.createPlant({ id: 2n, name: 'x' }), { number: 50301 })
+    await release()
+    assert.equal(typeof (await store.createPlant({ id: 2n, name: 'x' })), 'bigint')
+  })
 
   it('lets no write wait for the lock longer than the first, however many queue', async (t) => {
     const path = newPath()
-    const store = open(path, { writer: 'in place', lockTimeoutMs: 1_000, batchItems: 1 })
+    const store = open(path, { lockTimeoutMs: 1_000, batchItems: 1 })
     lock(path)
     const clock = stopClock(t)
     const refused: number[] = []
@@ -178,7 +127,7 @@ describe('the writer of a SQLite store', () => {
 
   it('finishes every waiting batch and empties the log when it is closed', async () => {
     const path = newPath()
-    const store = open(path, { writer: 'thread', batchItems: 2 })
+    const store = open(path, { batchItems: 2 })
     const ids = Array.from({ length: 20 }, (_, index) => BigInt(index))
     const outcomes = ids.map((id) => store.createPlant({ id, name: 'x' }))
     await store.close()
@@ -190,73 +139,5 @@ describe('the writer of a SQLite store', () => {
       plants.map(({ id }) => id),
       ids,
     )
-  })
-})
-
-describe('a thread that ends unexpectedly', () => {
-  it('leaves the outcome of its batch open, and the store goes on in place', async () => {
-    const path = newPath()
-    const { store, worker } = await openWithThread(path)
-    const release = lock(path)
-    const created = [1n, 2n].map((id) => store.createPlant({ id, name: 'x' }))
-    const outcomes = Promise.allSettled(created)
-    await new Promise((resolve) => setImmediate(resolve))
-    const queued = store.createPlant({ id: 3n, name: 'x' })
-    await worker.terminate()
-    for (const outcome of await outcomes) {
-      assert.equal(outcome.status === 'rejected' && outcome.reason.number, 50400)
-    }
-    await release()
-    assert.equal(typeof (await queued), 'bigint')
-    assert.equal(await findWriterLocation(store, 4n), 'in place')
-    assert.equal((await store.getPlant(0n))?.name, 'first')
-  })
-
-  it('releases the lock in the middle of a transaction, of which nothing is stored', async () => {
-    const path = newPath()
-    const { store, worker } = await openWithThread(path)
-    const plants = Array.from({ length: 50_000 }, (_, index) => ({ id: BigInt(index), name: 'x' }))
-    const imported = store.importPlants(plants, 'replace').catch((reason: unknown) => reason)
-    while (!isLocked(path)) await new Promise((resolve) => setImmediate(resolve))
-    await worker.terminate()
-    const outcome = await imported
-    assert.equal(outcome instanceof Failure && outcome.number, 50400)
-    assert.equal(await findWriterLocation(store, 1n), 'in place')
-    assert.equal((await store.getPlant(0n))?.name, 'first')
-  })
-
-  it('changes nothing when it was at rest', async () => {
-    const { store, worker } = await openWithThread(newPath())
-    await worker.terminate()
-    assert.equal(await findWriterLocation(store, 1n), 'in place')
-  })
-
-  it('leaves the store in place when it cannot open the file', async () => {
-    const path = newPath()
-    const db = openConnection(path)
-    renameSync(path, `${path}.moved`)
-    const store = closeAfterTest(buildSqliteStore(db, { writer: 'thread' }))
-    await store.createPlant({ id: 1n, name: 'x' })
-    assert.equal(await findWriterLocation(store, 2n), 'in place')
-    assert.equal(existsSync(path), false)
-  })
-})
-
-describe('a thread at rest', () => {
-  it('keeps no process alive', () => {
-    const toUrl = (path: string) => new URL(path, import.meta.url).href
-    const script = `
-      import { openConnection } from '${toUrl('../../src/store/sqlite/connection.ts')}'
-      import { buildSqliteStore } from '${toUrl('../../src/store/sqlite/store.ts')}'
-      import { findWriterLocation } from '${toUrl('../support/writer-location.ts')}'
-      const store = buildSqliteStore(openConnection('${newPath()}'), { writer: 'thread' })
-      await store.createPlant({ id: 1n, name: 'x' })
-      console.log(await findWriterLocation(store, 2n))`
-    const { stdout, status } = spawnSync(
-      process.execPath,
-      ['--input-type=module', '--eval', script],
-      { encoding: 'utf8', timeout: 60_000 },
-    )
-    assert.deepEqual({ stdout, status }, { stdout: 'thread\n', status: 0 })
   })
 })

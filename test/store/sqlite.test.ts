@@ -14,6 +14,7 @@ import {
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
+import { Worker } from 'node:worker_threads'
 import { makeDurable, openConnection } from '../../src/store/sqlite/connection.ts'
 import { assertCommitsAreSynced } from '../../src/store/sqlite/durability.ts'
 import { migrations } from '../../src/store/sqlite/migrations.ts'
@@ -104,16 +105,15 @@ describe('a SQLite file', () => {
 
   it('is opened while another connection writes to it', async () => {
     const path = join(newFolder(), 'plants.db')
-    const store = openSqliteStore(path, { writer: 'thread' })
+    const store = openSqliteStore(path)
     await store.createPlant({ id: -1n, name: 'x' })
-    let isStopped = false
-    const writing = (async () => {
-      for (let id = 0n; !isStopped; id++) await store.createPlant({ id, name: 'x' })
-    })()
-    releaseAfterTest(() => {
-      isStopped = true
-      return writing
-    })
+    const program = `
+      const { DatabaseSync } = require('node:sqlite')
+      const db = new DatabaseSync(require('node:worker_threads').workerData, { timeout: 10_000 })
+      const insert = db.prepare("INSERT INTO plants (id, name, version) VALUES (?, 'x', 1)")
+      for (let id = 0; ; id++) insert.run(id)`
+    const writer = new Worker(program, { eval: true, workerData: path })
+    releaseAfterTest(() => writer.terminate())
     for (let id = 0n; id < 20n; id++) {
       await waitUntil(async () => (await store.getPlant(id)) !== undefined, `plant ${id} is there`)
       openConnection(path).close()
@@ -136,7 +136,7 @@ describe('a SQLite file', () => {
   })
 })
 
-describe('the journal of a store that commits in place', () => {
+describe('the journal of a store on SQLite', () => {
   it('refuses a snapshot while no other connection can be opened', async () => {
     const path = join(newFolder(), 'plants.db')
     const store = openSqliteStore(path)
@@ -147,7 +147,7 @@ describe('the journal of a store that commits in place', () => {
   })
 
   it('wakes nobody for writes that it does not record', async () => {
-    const store = openSqliteStore(join(newFolder(), 'plants.db'), { writer: 'in place' })
+    const store = openSqliteStore(join(newFolder(), 'plants.db'))
     let wakes = 0
     releaseAfterTest(store.watchJournal(() => wakes++))
     await store.createPlant({ id: 1n, name: 'recorded' })

@@ -3,7 +3,6 @@ import { DatabaseSync } from 'node:sqlite'
 import type { BatcherBounds } from '../../src/store/batcher.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
-import type { WriterLocation } from '../../src/store/sqlite/writer.ts'
 import type { Journaling, Store } from '../../src/store/store.ts'
 import { breakSync } from './broken-sync.ts'
 import { newDatabase } from './databases.ts'
@@ -42,48 +41,44 @@ export interface Engine {
   openWithFault(fault: StoreFault): Promise<FaultyStore>
 }
 
-function toSqlite(name: string, writer: WriterLocation): Engine {
-  const newUrl = async () => `sqlite:${join(newFolder(), 'plants.db')}`
+export const sqlite: Engine = {
+  name: 'SQLite',
 
-  async function block(url: string) {
+  newUrl: async () => `sqlite:${join(newFolder(), 'plants.db')}`,
+
+  open: async (url, options) => openSqliteStore(toPath(url), options),
+  async block(url) {
     const other = new DatabaseSync(toPath(url))
     other.exec('BEGIN IMMEDIATE')
     const release = runOnce(async () => other.close())
     releaseAfterTest(release)
     return release
-  }
+  },
 
-  return {
-    name,
-    newUrl,
-    open: async (url, options) => openSqliteStore(toPath(url), { writer, ...options }),
-    block,
-
-    async openWithFault(fault) {
-      const url = await newUrl()
-      const first = openSqliteStore(toPath(url), { writer })
-      await first.createPlant({ id: 1n, name: 'Aloe' })
-      await first.close()
-      const db = openConnection(toPath(url))
-      if (fault === 'disk full') {
-        const { page_count } = db.prepare('PRAGMA page_count').get() as { page_count: bigint }
-        db.exec(`PRAGMA max_page_count = ${page_count}`)
-      }
-      const bounds = fault === 'queue full' ? { queueItems: 0 } : {}
-      const store = closeAfterTest(buildSqliteStore(db, { writer, ...bounds, lockTimeoutMs: 50 }))
-      if (fault === 'not confirmed') {
-        // The first write opens the log. The witness opens its own later, which must stay intact.
-        await store.createPlant({ id: 2n, name: 'Basil' })
-        breakSync(`${toPath(url)}-wal`)
-      }
-      const witness = openSqliteStore(toPath(url), { writer })
-      if (fault === 'not reachable') {
-        const release = await block(url)
-        return { store: { ...store, close: () => release().then(store.close) }, witness }
-      }
-      return { store, witness }
-    },
-  }
+  async openWithFault(fault) {
+    const url = await sqlite.newUrl()
+    const first = openSqliteStore(toPath(url))
+    await first.createPlant({ id: 1n, name: 'Aloe' })
+    await first.close()
+    const db = openConnection(toPath(url))
+    if (fault === 'disk full') {
+      const { page_count } = db.prepare('PRAGMA page_count').get() as { page_count: bigint }
+      db.exec(`PRAGMA max_page_count = ${page_count}`)
+    }
+    const bounds = fault === 'queue full' ? { queueItems: 0 } : {}
+    const store = closeAfterTest(buildSqliteStore(db, { ...bounds, lockTimeoutMs: 50 }))
+    if (fault === 'not confirmed') {
+      // The first write opens the log. The witness opens its own later, which must stay intact.
+      await store.createPlant({ id: 2n, name: 'Basil' })
+      breakSync(`${toPath(url)}-wal`)
+    }
+    const witness = openSqliteStore(toPath(url))
+    if (fault === 'not reachable') {
+      const release = await sqlite.block(url)
+      return { store: { ...store, close: () => release().then(store.close) }, witness }
+    }
+    return { store, witness }
+  },
 }
 
 function toPath(url: string): string {
@@ -145,12 +140,4 @@ const failingTrigger = `
   CREATE TRIGGER fail BEFORE INSERT OR UPDATE OR DELETE ON plant_store.plants
     EXECUTE FUNCTION plant_store.fail()`
 
-export const sqlite = toSqlite('SQLite', 'adaptive')
-
 export const engines: readonly Engine[] = [sqlite, postgres]
-
-/** The engines, and SQLite with the writes that it makes only on slow disks. */
-export const everyEngine: readonly Engine[] = [
-  ...engines,
-  toSqlite('SQLite with a thread', 'thread'),
-]

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { before, describe, it } from 'node:test'
 import { start } from './command.ts'
-import { everyEngine } from './engines.ts'
+import { engines } from './engines.ts'
 import { newFolder } from './folder.ts'
 import { openProxy } from './proxy.ts'
 import { json, startService, type TestService } from './service.ts'
@@ -19,7 +19,7 @@ describe('a failing test', () => {
     service = await startService('sqlite::memory:')
   })
 
-  for (const engine of everyEngine) {
+  for (const engine of engines) {
     it(`holds a blocked write to ${engine.name}`, async () => {
       const url = await engine.newUrl()
       const store = await engine.open(url)

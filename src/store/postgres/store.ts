@@ -193,7 +193,7 @@ type ServerMeasures = Pick<StoreMeasures, 'sizes' | 'fsyncSeconds'>
 
 /** A scrape does not wait longer than this for the server, and omits its part. */
 const serverTimeoutMs = 1_000
-const unknown: ServerMeasures = { sizes: [], fsyncSeconds: [] }
+const unknown: ServerMeasures = { sizes: [], fsyncSeconds: undefined }
 /** From this version on, the server counts syncs of the WAL with all other I/O. */
 const countsAllIo = 180_000
 
@@ -207,7 +207,7 @@ async function measureStore(
     queuedWrites,
     ...measured,
     // Each batch is one commit on the server, so its duration is that of the commit.
-    commitSeconds: [['server', measured.batchSeconds]],
+    commitSeconds: measured.batchSeconds,
     ...((await server) ?? unknown),
   }
 }
@@ -225,7 +225,7 @@ async function askServer(sql: Sql): Promise<ServerMeasures> {
     WHERE relnamespace = 'plant_store'::regnamespace AND relkind = 'r'`
   return {
     sizes: [['data', Number(row.bytes)]],
-    fsyncSeconds: row.is_timed ? [['server', await readSyncs(sql, Number(row.version))]] : [],
+    fsyncSeconds: row.is_timed ? await readSyncs(sql, Number(row.version)) : undefined,
   }
 }
 

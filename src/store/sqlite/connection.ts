@@ -78,13 +78,6 @@ function openPrepared(
   }
 }
 
-/** Statements that copy the settings of a connection, except those for durability. */
-export function readSettings(db: DatabaseSync): string {
-  return ['cache_size', 'wal_autocheckpoint', 'max_page_count', 'journal_size_limit']
-    .map((name) => `PRAGMA ${name} = ${readPragma(db, name)}`)
-    .join('; ')
-}
-
 /** Connections whose commits are not yet proved to be synced. */
 const unproved = new WeakSet<DatabaseSync>()
 
@@ -110,14 +103,6 @@ export function proveAtStart(db: DatabaseSync): void {
 /** Proves that commits to files beside this one are synced. */
 export function proveSyncs(path: string): void {
   assertCommitsAreSynced(path, openDurably)
-}
-
-/** Opens a second connection to an open file with these settings, and proves that it syncs. */
-export function openBeside(path: string, settings: string): DatabaseSync {
-  proveSyncs(path)
-  const db = openDurably(path, { mode: 'rw' })
-  db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}; ${settings}`)
-  return db
 }
 
 /** Turns an error from opening a file into one line for the operator. */

@@ -9,10 +9,12 @@ import { buildWatch } from '../watch.ts'
 import { requireSyncs } from './connection.ts'
 import { isOutOfSpace, read } from './failures.ts'
 import { readSize } from './file.ts'
-import { setJournaling } from './journal.ts'
+import { buildJournalStatements, setJournaling } from './journal.ts'
+import { buildPlantStatements } from './plants.ts'
+import { buildReceiverStatements } from './receivers.ts'
 import { buildSnapshotOpener, defaultWalBounds, type WalBounds } from './snapshot.ts'
-import { buildStatements, type SqliteChange, type Writes } from './transactions.ts'
-import { openWriter, type SqliteWrite, type WriterLocation } from './writer.ts'
+import { buildTokenStatements } from './tokens.ts'
+import { buildWriter, type SqliteWrite } from './writer.ts'
 
 const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: 1 }
 /** How long a batch waits for the lock of another process. */
@@ -24,7 +26,6 @@ const pollMs = 100
 export interface SqliteStoreOptions extends Partial<BatcherBounds> {
   readonly lockTimeoutMs?: number
   readonly newVersion?: () => Version
-  readonly writer?: WriterLocation
   readonly wal?: WalBounds
   readonly journaling?: Journaling
 }
@@ -34,30 +35,27 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   const {
     lockTimeoutMs = defaultLockTimeoutMs,
     newVersion = randomVersion,
-    writer: location = 'adaptive',
     wal = defaultWalBounds,
     journaling = 'as before',
     ...overrides
   } = options
   const selectSchema = db.prepare('PRAGMA schema_version')
-  const statements = buildStatements(db)
-  const { plants, tokens, receivers, journal } = statements
+  const plants = buildPlantStatements(db)
+  const tokens = buildTokenStatements(db)
+  const receivers = buildReceiverStatements(db)
+  const journal = buildJournalStatements(db)
   setJournaling(db, journal, journaling)
-  const writer = openWriter(db, statements, { location, lockTimeoutMs })
   const openSnapshot = buildSnapshotOpener(db, wal)
   // Changes with every commit of another connection, and only reads memory.
   const selectCommits = db.prepare('PRAGMA data_version')
   const watch = buildWatch(() => selectCommits.get()?.data_version, pollMs)
-  const batcher = buildBatcher(commit, { ...bounds, ...overrides }, writer.commitDelayMs)
+  const onJournaled = watch.wake
+  const writer = buildWriter(db, plants.rows, journal, { lockTimeoutMs, onJournaled })
+  const batcher = buildBatcher(commit, { ...bounds, ...overrides })
 
-  async function commit(batch: readonly SqliteWrite[]): Promise<unknown[]> {
+  function commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
     prove()
-    try {
-      return await writer.commit(batch)
-    } finally {
-      // Tokens, leases and deliveries are not in the journal.
-      if (batch.some(({ change }) => change.kind !== 'call')) watch.wake()
-    }
+    return writer.commit(batch)
   }
 
   /** Before the first commit, proves that commits are synced. */
@@ -69,58 +67,64 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     }
   }
 
-  function submit<Outcome>(change: SqliteChange, bytes = rowBytes): Promise<Outcome> {
-    return batcher.submit({ change, bytes, arrivedAt: performance.now() })
-  }
-
-  /** Queues a write other than those of plants. */
-  function call<Name extends keyof Writes>(
-    name: Name,
-    args: Parameters<Writes[Name]>,
-    bytes?: number,
-  ): Promise<ReturnType<Writes[Name]>> {
-    return submit({ kind: 'call', name, args }, bytes)
+  /** Queues a function that runs inside the transaction of its batch. */
+  function write<Outcome>(
+    run: () => Outcome,
+    { bytes = rowBytes, isRepeatable = false } = {},
+  ): Promise<Outcome> {
+    return batcher.submit({ run, bytes, isRepeatable, arrivedAt: performance.now() })
   }
 
   return {
-    ...buildPlantWrites(submit, newVersion),
+    ...buildPlantWrites(
+      (change, bytes) => write(() => writer.applyChange(change), { bytes }),
+      newVersion,
+    ),
     getPlant: (id) => read(() => plants.rows.find(id)),
     listPlants: async (query) => read(() => plants.list(query)),
     openSnapshot: limitSnapshots(async () => read(openSnapshot)),
-    forgetKeys: (usedBefore) => call('forgetKeys', [usedBefore]),
+    forgetKeys: (usedBefore) => write(() => plants.forgetKeys(usedBefore)),
 
     readJournal: async (after, limit) => read(() => journal.read(after, limit)),
     journalEnd: async () => read(journal.end),
     newestPosition: async () => read(journal.end),
     watchJournal: watch.add,
-    trimJournal: (before) => call('trimJournal', [before]),
+    trimJournal: (before) => write(() => journal.trim(before)),
     measureJournal: async (after, upTo) => read(() => journal.measure(after, upTo)),
-    dropChanges: (first, bytes) => call('dropChanges', [first, bytes]),
+    dropChanges: (first, bytes) => write(() => journal.drop(first, bytes)),
 
-    addToken: (token) => call('addToken', [token]),
-    addFirstToken: (token) => call('addFirstToken', [token]),
+    addToken: (token) => write(() => tokens.writes.addToken(token)),
+    addFirstToken: (token) => write(() => tokens.writes.addFirstToken(token)),
     findToken: async (hash) => read(() => tokens.find(hash)),
     listTokens: async () => read(tokens.list),
-    revokeToken: (id, at) => call('revokeToken', [id, at]),
-    deleteTokens: (ids) => call('deleteTokens', [ids]),
-    noteTokenUses: (uses) => call('noteTokenUses', [uses]),
+    revokeToken: (id, at) => write(() => tokens.writes.revokeToken(id, at)),
+    deleteTokens: (ids) => write(() => tokens.writes.deleteTokens(ids)),
+    noteTokenUses: (uses) => write(() => tokens.writes.noteTokenUses(uses)),
     tokenRevision: async () => read(tokens.revision),
 
     receivers: {
-      add: (receiver) => call('addReceiver', [receiver]),
+      add: (receiver) => write(() => receivers.writes.addReceiver(receiver)),
       list: async () => read(receivers.list),
-      change: (id, change) => call('changeReceiver', [id, change]),
-      remove: (id) => call('removeReceiver', [id]),
+      change: (id, change) => write(() => receivers.writes.changeReceiver(id, change)),
+      remove: (id) => write(() => receivers.writes.removeReceiver(id)),
       revision: async () => read(receivers.revision),
-      claim: (owner, leaseMs) => call('claimLeases', [owner, leaseMs, Date.now()]),
-      release: (owner) => call('releaseLeases', [owner]),
-      take: (owner, taken) => call('takeDeliveries', [owner, taken], countBytes(taken)),
-      save: (owner, saved) => call('saveOutcomes', [owner, saved]),
+      claim(owner, leaseMs) {
+        const now = Date.now()
+        return write(() => receivers.writes.claimLeases(owner, leaseMs, now))
+      },
+      release: (owner) => write(() => receivers.writes.releaseLeases(owner)),
+      take: (owner, taken) =>
+        write(() => receivers.writes.takeDeliveries(owner, taken), {
+          bytes: countBytes(taken),
+          isRepeatable: true,
+        }),
+      save: (owner, saved) =>
+        write(() => receivers.writes.saveOutcomes(owner, saved), { isRepeatable: true }),
       listDeliveries: async (...asked) => read(() => receivers.listDeliveries(...asked)),
       findBody: async (id, position) => read(() => receivers.findBody(id, position)),
       listBacklogs: async () => read(receivers.listBacklogs),
-      retryFailures: (...args) => call('retryFailures', args),
-      addDelivery: (id, delivery) => call('addDelivery', [id, delivery]),
+      retryFailures: (...args) => write(() => receivers.writes.retryFailures(...args)),
+      addDelivery: (id, delivery) => write(() => receivers.writes.addDelivery(id, delivery)),
     },
 
     isFull: batcher.isFull,
@@ -134,7 +138,6 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
 
     async close() {
       await batcher.drain()
-      await writer.close()
       // The last connection to close checkpoints and removes the WAL.
       db.close()
     },

@@ -4,7 +4,6 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import type { WriterLocation } from '../../../src/store/sqlite/writer.ts'
 import { killAfterTest, programEnv } from '../../support/child.ts'
 import { openSqliteStore } from '../../support/stores.ts'
 import type { Carefulness } from './careless-stores.ts'
@@ -63,16 +62,10 @@ function chooseJob(folder: string, random: Random): Job {
   return { folder, fault, from: isOfOpening ? 'opening' : 'writing' }
 }
 
-/** The kind of store that meets the faults. */
-export interface Kind {
-  readonly carefulness: Carefulness
-  readonly writer: WriterLocation
-}
-
 /** Lets stores meet faults until this many have struck, kills them, and judges what is left. */
 export async function strike(
   shim: Shim,
-  kind: Kind,
+  carefulness: Carefulness,
   faults: number,
   random: Random,
 ): Promise<DiskVerdict> {
@@ -96,7 +89,7 @@ export async function strike(
     const jobs = Array.from({ length: count }, (_, index) =>
       chooseJob(join(folder, `job-${index}`), random),
     )
-    const reports = await runJobs(shim, folder, kind, jobs)
+    const reports = await runJobs(shim, folder, carefulness, jobs)
     if (!reports.some(({ hasStruck }) => hasStruck)) throw new Error('no fault of the shim struck')
     for (const [index, report] of reports.entries()) {
       if (report.hasStruck) await add(verdict, report, jobs[index] as Job)
@@ -109,7 +102,7 @@ export async function strike(
 async function runJobs(
   { toEnv }: Shim,
   folder: string,
-  kind: Kind,
+  carefulness: Carefulness,
   jobs: readonly Job[],
 ): Promise<Report[]> {
   if (toEnv === undefined) throw new Error('there is no shim')
@@ -117,7 +110,7 @@ async function runJobs(
   await openSqliteStore(join(template, 'plants.db')).close()
   const strikes = join(folder, 'strikes')
   writeFileSync(strikes, '')
-  const all: Jobs = { template, strikes, ...kind, jobs }
+  const all: Jobs = { template, strikes, carefulness, jobs }
   writeFileSync(join(folder, 'jobs'), JSON.stringify(all))
   const child = spawn(process.execPath, [writer, join(folder, 'jobs')], {
     env: { ...programEnv, ...toEnv({ folder: join(folder, 'job-'), strikes }) },

@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { Failure } from '../../../src/contract/errors.ts'
 import { openConnection } from '../../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../../src/store/sqlite/store.ts'
-import type { WriterLocation } from '../../../src/store/sqlite/writer.ts'
 import { type Store, UnusableStore } from '../../../src/store/store.ts'
 import { type Carefulness, toCareless } from './careless-stores.ts'
 import { type Fault, toText } from './shim.ts'
@@ -21,7 +20,6 @@ export interface Jobs {
   readonly template: string
   readonly strikes: string
   readonly carefulness: Carefulness
-  readonly writer: WriterLocation
   readonly jobs: readonly Job[]
 }
 
@@ -69,13 +67,13 @@ async function run({ folder, fault, from }: Job, all: Jobs): Promise<Report> {
 }
 
 // As an operator does who starts the service again after a fault.
-function openPatiently(path: string, { carefulness, writer }: Jobs): Store | undefined {
+function openPatiently(path: string, { carefulness }: Jobs): Store | undefined {
   for (let attempt = 1; attempt <= 2; attempt++) {
     try {
       const db = openConnection(path)
       // Small, so that checkpoints and spilled pages happen in the middle of a job.
       db.exec('PRAGMA wal_autocheckpoint = 8; PRAGMA cache_size = 3')
-      return toCareless(buildSqliteStore(db, { writer }), carefulness)
+      return toCareless(buildSqliteStore(db), carefulness)
     } catch (error) {
       if (!(error instanceof UnusableStore)) throw error
     }

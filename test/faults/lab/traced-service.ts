@@ -9,8 +9,8 @@ import { type Fault, newQuickFolder, type Shim } from './shim.ts'
 import { type Operation, readTrace } from './trace.ts'
 import { type History, write } from './traced-history.ts'
 
-/** The service itself, one that commits in a thread, or one that does not sync its commits. */
-export type Subject = 'service' | 'thread service' | 'lax service'
+/** The service itself, or one that does not sync its commits. */
+export type Subject = 'service' | 'lax service'
 
 /** A run of a service: it starts, is written to, and ends. */
 export interface Stretch {
@@ -31,10 +31,7 @@ export interface Recording {
 }
 
 const token = 'a-token-for-the-fault-tests'
-const programs: Record<Exclude<Subject, 'service'>, string> = {
-  'thread service': fileURLToPath(new URL('thread-service.ts', import.meta.url)),
-  'lax service': fileURLToPath(new URL('lax-service.ts', import.meta.url)),
-}
+const laxService = fileURLToPath(new URL('lax-service.ts', import.meta.url))
 
 /** Runs a service several times on one database, and records its operations on the disk. */
 export async function record(
@@ -61,7 +58,7 @@ export async function record(
 }
 
 async function open(subject: Subject, folder: string, env: Record<string, string>) {
-  const { child, url } = await (subject === 'service' ? openReal() : openOther(programs[subject]))
+  const { child, url } = await (subject === 'service' ? openReal() : openLax())
 
   async function openReal() {
     const service = start(['serve'], { folder, env })
@@ -69,8 +66,8 @@ async function open(subject: Subject, folder: string, env: Record<string, string
     return { child: service.child, url: address }
   }
 
-  async function openOther(program: string) {
-    const service = spawn(process.execPath, [program], {
+  async function openLax() {
+    const service = spawn(process.execPath, [laxService], {
       cwd: folder,
       env: { ...programEnv, ...env },
     })

@@ -154,7 +154,7 @@ export function testPlants(engine: Engine, shared: Shared): void {
       assert.equal(isUp, true)
       assert.equal(queuedWrites, 0)
       assert.ok(batchItems.sum >= 1)
-      assert.ok(commitSeconds.some(([, { counts }]) => counts.some((count) => count > 0)))
+      assert.ok(commitSeconds.counts.some((count) => count > 0))
       const [data] = sizes
       assert.equal(data?.[0], 'data')
       assert.ok(Number(data?.[1]) > 4_000)
