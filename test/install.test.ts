@@ -15,6 +15,7 @@ import { pathToFileURL } from 'node:url'
 import { start } from './support/command.ts'
 import { newFolder } from './support/folder.ts'
 import { npm } from './support/packages.ts'
+import { releaseAfterTest } from './support/release.ts'
 import { nobody } from './support/rights.ts'
 
 interface Package {
@@ -37,8 +38,8 @@ const record = join('node_modules', '.package-lock.json')
 const lock = '.installing'
 const withDev = ['--include=dev']
 const withoutDev = ['--omit=dev']
-/** Somebody to whom the permissions of files apply. */
-const stranger = process.getuid?.() === 0 ? { uid: nobody } : {}
+/** Makes root a user to whom the permissions of files apply, once Node.js itself has started. */
+const asStranger = `--import=data:text/javascript,process.getuid?.()||process.setuid?.(${nobody})`
 
 describe('what has to be installed', () => {
   const outdated = { ...all, 'node_modules/pg': { integrity: 'sha512-older' } }
@@ -100,8 +101,8 @@ describe('what has to be installed', () => {
 describe('runtime/install.js', () => {
   it('says nothing and writes nothing if all is there', async () => {
     const folder = makeCheckout(production)
-    chmodSync(folder, 0o555)
-    const ended = await install(folder, 'service', stranger).ended
+    forbidWrites(folder)
+    const ended = await install(folder, 'service', asStranger).ended
     assert.deepEqual(ended, { exitCode: 0, stdout: '', stderr: '' })
   })
 
@@ -157,8 +158,8 @@ describe('runtime/install.js', () => {
   const skip = process.platform === 'win32' && 'Windows has other permissions'
   it('says in one line that the checkout cannot be written', { skip }, async () => {
     const folder = makeCheckout({})
-    chmodSync(folder, 0o555)
-    const { exitCode, stderr } = await install(folder, 'service', stranger).ended
+    forbidWrites(folder)
+    const { exitCode, stderr } = await install(folder, 'service', asStranger).ended
     assert.equal(exitCode, 1)
     assert.match(stderr, /^Packages are missing, and npm cannot .*: EACCES: [^\n]*\.installing'\n$/)
   })
@@ -195,11 +196,16 @@ async function packTinyCheckout(script: string): Promise<string> {
 }
 
 /** Runs the script where npm has no network and no cache. */
-function install(folder: string, wanted: 'service' | 'all', user: { uid?: number } = {}) {
+function install(folder: string, wanted: 'service' | 'all', ...nodeFlags: string[]) {
   const { PATH = '' } = process.env
   const env = { PATH, npm_config_offline: 'true', npm_config_cache: newFolder() }
-  const program = [process.execPath, join(folder, 'runtime', 'install.js')] as const
-  return start([wanted], { folder, program, env, ...user })
+  const args = [...nodeFlags, join(folder, 'runtime', 'install.js'), wanted]
+  return start(args, { folder, program: [process.execPath], env })
+}
+
+function forbidWrites(folder: string): void {
+  chmodSync(folder, 0o555)
+  releaseAfterTest(() => chmodSync(folder, 0o755))
 }
 
 function readPackages(file: string): Packages {
