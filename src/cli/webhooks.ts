@@ -223,7 +223,10 @@ export async function resend(
   await withReceiver(id, config, async (receiver, store) => {
     const failures = await store.receivers.retryFailures(id, Date.now(), position)
     const isOther = failures === 0 && position !== undefined
-    const resent = isOther ? await resendEvent(id, position, store) : failures
+    if (isOther && (await resendEvent(id, position, store)) === 'unknown') {
+      throw unknownReceiver(id, config)
+    }
+    const resent = isOther ? 1 : failures
     if (flags.json) await terminal.print(`${JSON.stringify({ resent })}\n`)
     else {
       const when = receiver.state === 'paused' ? 'once it is resumed' : 'now'
@@ -233,7 +236,7 @@ export async function resend(
 }
 
 /** Sends a change that has not failed, or is no longer kept as a failure. */
-async function resendEvent(id: string, position: string, store: Store): Promise<number> {
+async function resendEvent(id: string, position: string, store: Store) {
   const event = await findEvent(store, position)
   if (event === undefined) {
     throw new WrongConfig([
@@ -243,6 +246,5 @@ async function resendEvent(id: string, position: string, store: Store): Promise<
   const { type, at, plantJson: body } = event
   const plantId = toPlantId(event)
   const first = { attempts: 0, dueAt: Date.now(), lastStatus: undefined, lastError: undefined }
-  await store.receivers.addDelivery(id, { position, type, at, plantId, body, ...first })
-  return 1
+  return store.receivers.addDelivery(id, { position, type, at, plantId, body, ...first })
 }

@@ -150,5 +150,5 @@ export interface ReceiverStore {
   /** Makes every failure due again, or the one at a position. Returns how many there were. */
   retryFailures(id: string, dueAt: number, position?: string): Promise<number>
   /** Adds a delivery. One at the same position gets its state and keeps its body. */
-  addDelivery(id: string, delivery: AddedDelivery): Promise<void>
+  addDelivery(id: string, delivery: AddedDelivery): Promise<'added' | 'unknown'>
 }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { run } from '../support/command.ts'
 import { postgres } from '../support/engines.ts'
+import { newFolder } from '../support/folder.ts'
 import { openClient, query } from '../support/postgres.ts'
 import { newDelivery, newReceiver, newTaken } from '../support/receiver-record.ts'
 import { releaseAfterTest, runOnce } from '../support/release.ts'
@@ -9,6 +11,7 @@ import { openPostgresStore } from '../support/stores.ts'
 import { newTokenRecord } from '../support/token-record.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
+import { readPage } from './journal-pages.ts'
 
 const page = { after: undefined, tag: undefined, limit: 10 }
 const token = newTokenRecord({ id: 'one' })
@@ -146,6 +149,28 @@ describe('a take of PostgreSQL that is committed after its time', () => {
     assert.equal(await store.receivers.take('one', { ...taken, position: 'p2' }), false)
     assert.equal((await store.receivers.list())[0]?.progress.position, 'p1')
     assert.equal((await store.receivers.listDeliveries('whk_1', 'waiting')).length, 1)
+  })
+})
+
+describe('a resend beside a removal of its receiver', () => {
+  it('waits for the removal, and leaves no delivery', async () => {
+    const { url, store } = await openStore(60_000)
+    await store.createPlant({ id: 1n, name: 'x' })
+    await store.receivers.add(newReceiver())
+    const { events } = await readPage(store)
+    const removal = await openClient(url)
+    releaseAfterTest(() => removal.end())
+    await removal.query('BEGIN; DELETE FROM plant_store.receivers')
+    const resent = run(['webhook', 'resend', 'whk_1', String(events[0]?.position)], {
+      folder: newFolder(),
+      env: { DATABASE_URL: url },
+    })
+    await Promise.race([resent, untilWaiting(url, 1)])
+    await removal.query('COMMIT')
+    const { exitCode, stderr } = await resent
+    assert.deepEqual(await store.receivers.listDeliveries('whk_1', 'waiting'), [])
+    assert.match(stderr, /^No receiver in \S+ has the id whk_1\./)
+    assert.equal(exitCode, 78)
   })
 })
 

@@ -315,13 +315,23 @@ for (const engine of engines) {
 
     it('adds a delivery by hand, once for each position', async () => {
       await store.receivers.add(newReceiver())
-      await store.receivers.addDelivery('whk_1', newDelivery({ dueAt: undefined }))
-      await store.receivers.addDelivery('whk_1', newDelivery({ attempts: 0, dueAt: 5 }))
+      for (const state of [{ dueAt: undefined }, { attempts: 0, dueAt: 5 }]) {
+        assert.equal(await store.receivers.addDelivery('whk_1', newDelivery(state)), 'added')
+      }
       const found = await store.receivers.listDeliveries('whk_1', 'waiting')
       assert.deepEqual(
         found.map(({ attempts, dueAt }) => [attempts, dueAt]),
         [[0, 5]],
       )
+    })
+
+    it('adds no delivery to a receiver that is removed', async () => {
+      await store.receivers.add(newReceiver())
+      await store.receivers.remove('whk_1')
+      const before = await store.receivers.revision()
+      assert.equal(await store.receivers.addDelivery('whk_1', newDelivery()), 'unknown')
+      assert.equal(await store.receivers.revision(), before)
+      assert.deepEqual(await store.receivers.listDeliveries('whk_1', 'waiting'), [])
     })
   })
 }

@@ -144,15 +144,21 @@ export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
       transact(async (sql) => {
         const { position, type, at, plantId, attempts, body } = delivery
         const { dueAt = null, lastStatus = null, lastError = null } = delivery
-        await sql`
+        // Locks out a concurrent removal of the receiver: no delivery outlives it.
+        const { count } = await sql`
+          WITH receiver AS (
+            SELECT id FROM plant_store.receivers WHERE id = ${id} FOR KEY SHARE)
           INSERT INTO plant_store.deliveries (receiver_id, place, position, type, at, plant_id,
             attempts, due_at, last_status, last_error, body)
-          VALUES (${id}, ${toOrder(position)}, ${position}, ${type}, ${at}, ${plantId}::bigint,
-            ${attempts}, ${dueAt}, ${lastStatus}, ${lastError}, ${body})
+          SELECT id, ${toOrder(position)}, ${position}, ${type}, ${at}::bigint, ${plantId}::bigint,
+            ${attempts}::integer, ${dueAt}::bigint, ${lastStatus}::integer, ${lastError}, ${body}
+          FROM receiver
           ON CONFLICT (receiver_id, place) DO UPDATE SET attempts = excluded.attempts,
             due_at = excluded.due_at, last_status = excluded.last_status,
             last_error = excluded.last_error`
+        if (count === 0) return 'unknown'
         await bumpRevision(sql)
+        return 'added'
       }),
   }
 }

@@ -37,6 +37,7 @@ export function buildReceiverStatements(db: DatabaseSync) {
      WHERE (SELECT count(*) FROM receivers) < ${maxReceivers}`,
   )
   const selectAll = db.prepare(`SELECT ${receiverColumns} FROM receivers ORDER BY created_at, id`)
+  const selectOne = db.prepare('SELECT id FROM receivers WHERE id = ?')
   const pause = db.prepare("UPDATE receivers SET state = 'paused', reason = ? WHERE id = ?")
   const resume = db.prepare(
     "UPDATE receivers SET state = 'active', reason = NULL, failing_since = NULL WHERE id = ?",
@@ -128,9 +129,11 @@ export function buildReceiverStatements(db: DatabaseSync) {
       return deliveries.retryFailures(id, dueAt, position)
     },
 
-    addDelivery(id: string, delivery: AddedDelivery): void {
+    addDelivery(id: string, delivery: AddedDelivery): 'added' | 'unknown' {
+      if (selectOne.get(id) === undefined) return 'unknown'
       bumpRevision.run()
       deliveries.add(id, delivery)
+      return 'added'
     },
   }
 
