@@ -33,8 +33,6 @@ export const webhookTypes = Object.keys(webhooks) as readonly WebhookType[]
 /** The value of `Plant-Event` in a request that only tests the receiver. */
 export const testEvent = 'plant.test'
 
-const signaturePattern = '^v1,[A-Za-z0-9+/]+=*( v1,[A-Za-z0-9+/]+=*)?$'
-
 /** The headers of a webhook except those of HTTP itself; three come from Standard Webhooks. */
 export const webhookHeaders = {
   'Plant-Event': {
@@ -51,18 +49,12 @@ export const webhookHeaders = {
     description: 'When this attempt was made, in seconds since 1970. Refuse one that is too old.',
     schema: { type: 'string', pattern: '^[0-9]+$' },
   },
-  'plant-event-signature': {
-    description:
-      'Signatures like those of `webhook-signature`, with the value of `Plant-Event` in place of ' +
-      'the body, which does not tell a create from a delete.',
-    schema: { type: 'string', pattern: signaturePattern },
-  },
   'webhook-signature': {
     description:
       'Signatures separated by spaces: `v1,` and the HMAC-SHA256, in base64, of `webhook-id`, ' +
       '`webhook-timestamp` and the body, joined by dots. For 24 hours after the secret was ' +
-      'rotated there are two. One that fits is enough.',
-    schema: { type: 'string', pattern: signaturePattern },
+      'rotated there are two. One that fits is enough. `Plant-Event` is not signed: TLS protects it.',
+    schema: { type: 'string', pattern: '^v1,[A-Za-z0-9+/]+=*( v1,[A-Za-z0-9+/]+=*)?$' },
   },
 } as const
 

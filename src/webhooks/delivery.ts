@@ -25,8 +25,7 @@ export function deliver(
     'plant-event': event,
     'webhook-id': id,
     'webhook-timestamp': String(timestamp),
-    'webhook-signature': sign(secrets, { id, timestamp, content: body }, now),
-    'plant-event-signature': sign(secrets, { id, timestamp, content: event }, now),
+    'webhook-signature': sign(secrets, { id, timestamp, body }, now),
   }
   return transport.post({ headers, body, mayWrite })
 }

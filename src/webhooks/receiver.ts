@@ -67,8 +67,7 @@ interface Signed {
   readonly id: string
   /** In seconds since 1970. */
   readonly timestamp: number
-  /** The body, or the type of the event. */
-  readonly content: string
+  readonly body: string
 }
 
 /** The value of a header: one signature, and a second one after a rotation. */
@@ -78,7 +77,7 @@ export function sign(secrets: Secrets, signed: Signed, now: number): string {
   return signing.map((secret) => signWith(secret, signed)).join(' ')
 }
 
-function signWith(secret: string, { id, timestamp, content }: Signed): string {
+function signWith(secret: string, { id, timestamp, body }: Signed): string {
   const key = Buffer.from(secret.slice(prefix.length), 'base64')
-  return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${content}`).digest('base64')}`
+  return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`
 }

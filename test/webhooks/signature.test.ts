@@ -5,7 +5,7 @@ import { newSecret, rotationMs, sign } from '../../src/webhooks/receiver.ts'
 
 const body = '{"id":9007199254740993,"name":"Grüne Bergpalme 🌴","tag":""}'
 const now = Date.now()
-const signed = { id: 'k3v9-1-0', timestamp: Math.floor(now / 1000), content: body }
+const signed = { id: 'k3v9-1-0', timestamp: Math.floor(now / 1000), body }
 
 function toHeaders(signature: string, changes: Record<string, string> = {}) {
   return {
