@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -11,7 +12,8 @@ import { parseYaml } from '@redocly/openapi-core'
 import { issueCertificate } from './support/certificates.ts'
 import { killAfterTest } from './support/child.ts'
 import { newFolder } from './support/folder.ts'
-import { json, startService } from './support/service.ts'
+import { releaseAfterTest } from './support/release.ts'
+import { authorized, json, startService } from './support/service.ts'
 import { waitUntil } from './support/wait.ts'
 
 const folder = new URL('../deploy/', import.meta.url)
@@ -64,6 +66,15 @@ describe('the Containerfile', () => {
 
   it('is built in a format that keeps the health check', () => {
     assert.match(text, /^# {3}podman build --format docker /m)
+  })
+})
+
+describe('.dockerignore', () => {
+  it('leaves out what may hold secrets', () => {
+    const lines = readFileSync(new URL('../.dockerignore', folder), 'utf8').split('\n')
+    for (const name of ['deploy/secrets', '**/.env', '**/.env.*', '**/*.env', 'data']) {
+      assert.ok(lines.includes(name), name)
+    }
   })
 })
 
@@ -152,6 +163,8 @@ describe('the alert rules', { skip: missing('promtool') }, () => {
 interface Proxy {
   readonly program: string
   readonly skip: string | false
+  /** Whether it limits the connections of an address. */
+  readonly isLimiting?: true
   toConfig(ports: { readonly tls: number; readonly service: number }, pem: string): string
   toArguments(config: string): string[]
 }
@@ -160,6 +173,7 @@ const proxies: Proxy[] = [
   {
     program: 'nginx',
     skip: missing('nginx', '-v'),
+    isLimiting: true,
     toConfig: ({ tls, service }, pem) => `daemon off;
 pid ${pem}.pid;
 error_log stderr;
@@ -177,6 +191,7 @@ http {
   {
     program: 'haproxy',
     skip: missing('haproxy', '-v'),
+    isLimiting: true,
     toConfig: ({ tls, service }, pem) =>
       read('haproxy.cfg')
         .replace('bind :443', `bind 127.0.0.1:${tls}`)
@@ -200,40 +215,10 @@ http {
   },
 ]
 
-for (const { program, skip, toConfig, toArguments } of proxies) {
-  describe(`${program} in front of the service`, { skip }, () => {
+for (const proxy of proxies) {
+  describe(`${proxy.program} in front of the service`, { skip: proxy.skip }, () => {
     it('passes requests on with TLS, and keeps the metrics inside', async () => {
-      const service = await startService('sqlite::memory:', {
-        env: { PUBLIC_URL: 'https://plants.example', TRUST_PROXY: '1', LOG_LEVEL: 'debug' },
-      })
-      const here = newFolder()
-      const tls = await findFreePort()
-      const { certificate, key } = issueCertificate({
-        subject: 'plants.example',
-        names: ['plants.example'],
-      })
-      const pem = join(here, 'plants.pem')
-      writeFileSync(pem, certificate + key)
-      const config = join(here, 'config')
-      const ports = { tls, service: Number(new URL(service.url).port) }
-      writeFileSync(config, toConfig(ports, pem))
-      const child = spawn(program, toArguments(config), {
-        stdio: ['ignore', 'ignore', 'pipe'],
-        env: { ...process.env, HOME: here, XDG_DATA_HOME: here, XDG_CONFIG_HOME: here },
-      })
-      killAfterTest(child)
-      let said = ''
-      child.stderr.setEncoding('utf8').on('data', (more: string) => {
-        said += more
-      })
-      const call = (path: string, method = 'GET', body?: string) =>
-        send({ tls, certificate, path, method, body })
-      const isUp = async () => {
-        assert.equal(child.exitCode, null, said)
-        return (await call('/readyz').catch(() => undefined))?.status === 200
-      }
-      await waitUntil(isUp, `${program} is up`)
-
+      const { service, call } = await startBehind(proxy)
       const created = await call('/plants', 'POST', '{"id":1,"name":"Fern"}')
       assert.deepEqual(created, {
         status: 200,
@@ -251,7 +236,75 @@ for (const { program, skip, toConfig, toArguments } of proxies) {
       const lines = service.log.map((line) => JSON.parse(line))
       assert.ok(lines.some(({ msg, client }) => msg === 'answered' && client === '127.0.0.1'))
     })
+
+    if (!proxy.isLimiting) return
+    it('allows a hundred connections from one address, and others from another', async () => {
+      const { ports, certificate, call } = await startBehind(proxy)
+      const follow = () => openStream({ tls: ports.tls, certificate, from: '127.0.0.2' })
+      const statuses = await Promise.all(Array.from({ length: 100 }, follow))
+      assert.deepEqual(new Set(statuses), new Set(['200']))
+      assert.match(await follow(), /^(429|refused)$/)
+      const created = await call('/plants', 'POST', '{"id":1,"name":"Fern"}')
+      assert.equal(created.status, 200)
+    })
   })
+}
+
+/** Starts the service, and a proxy in front of it. */
+async function startBehind({ program, toConfig, toArguments }: Proxy) {
+  const service = await startService('sqlite::memory:', {
+    env: { PUBLIC_URL: 'https://plants.example', TRUST_PROXY: '1', LOG_LEVEL: 'debug' },
+  })
+  const here = newFolder()
+  const tls = await findFreePort()
+  const { certificate, key } = issueCertificate({
+    subject: 'plants.example',
+    names: ['plants.example'],
+  })
+  const pem = join(here, 'plants.pem')
+  writeFileSync(pem, certificate + key)
+  const config = join(here, 'config')
+  const ports = { tls, service: Number(new URL(service.url).port) }
+  writeFileSync(config, toConfig(ports, pem))
+  const child = spawn(program, toArguments(config), {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, HOME: here, XDG_DATA_HOME: here, XDG_CONFIG_HOME: here },
+  })
+  killAfterTest(child)
+  let said = ''
+  child.stderr.setEncoding('utf8').on('data', (more: string) => {
+    said += more
+  })
+  const call = (path: string, method = 'GET', body?: string) =>
+    send({ tls, certificate, path, method, body })
+  const isUp = async () => {
+    assert.equal(child.exitCode, null, said)
+    return (await call('/readyz').catch(() => undefined))?.status === 200
+  }
+  await waitUntil(isUp, `${program} is up`)
+  return { service, ports, certificate, call }
+}
+
+/** Follows the changes from another address of this machine, on a connection of its own. */
+async function openStream(of: { tls: number; certificate: string; from: string }) {
+  const sent = request({
+    host: '127.0.0.1',
+    localAddress: of.from,
+    port: of.tls,
+    servername: 'plants.example',
+    ca: of.certificate,
+    path: '/events',
+    headers: { ...authorized, Host: 'plants.example', Accept: 'text/event-stream' },
+    agent: false,
+  })
+  releaseAfterTest(() => sent.destroy())
+  sent.end()
+  try {
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    return String(answer.statusCode)
+  } catch {
+    return 'refused'
+  }
 }
 
 async function findFreePort(): Promise<number> {

@@ -56,7 +56,7 @@ describe('plant-store under systemd', { concurrency: false }, () => {
   }
 
   it('is installed by the steps of the unit', () => {
-    assert.equal(steps.length, 6)
+    assert.equal(steps.length, 7)
     const [made = '', ...more] = machine.run(steps.join('\n')).trim().split('\n')
     assert.match(made, /^plst_\w{36}$/)
     assert.deepEqual(more, [])
@@ -68,6 +68,7 @@ describe('plant-store under systemd', { concurrency: false }, () => {
       ['active', 'active', 'active'],
     )
     assert.equal(machine.run('stat --format "%a %U" /var/lib/plant-store'), '700 plant-store\n')
+    assert.equal(machine.run('stat --format "%a %U" /etc/plant-store.env'), '600 root\n')
   })
 
   it('leaves no token in the journal, but the way to make one', () => {
