@@ -231,11 +231,14 @@ function buildEventHandlers(
   inTurn: TokenTurns,
 ): Pick<Handlers, 'listEvents'> {
   async function read(
+    tokenId: string,
     after: Position | typeof latest | undefined,
     limit: number,
   ): Promise<JournalPage> {
+    // All callers wait for the end together, so it takes nobody's turn.
     const from = after === latest ? await store.journalEnd() : (after ?? 'oldest')
-    const page = from === 'off' ? from : await store.readJournal(from, limit)
+    if (from === 'off') throw switchedOff()
+    const page = await inTurn(tokenId, () => store.readJournal(from, limit))
     if (page === 'gone') throw gone()
     if (page === 'off') throw switchedOff()
     return page
@@ -249,10 +252,10 @@ function buildEventHandlers(
         Vary: 'Accept',
       })
       if (mediaType === eventStreamType) {
-        const { begin } = await inTurn(tokenId, () => read(toStart(parameters), 1))
+        const { begin } = await read(tokenId, toStart(parameters), 1)
         return { status: 200, headers: headers(begin), body: streams.from(begin) }
       }
-      const { events, end } = await inTurn(tokenId, () => read(parameters.position, limit))
+      const { events, end } = await read(tokenId, parameters.position, limit)
       const body = {
         contentType: jsonContentType,
         get text() {

@@ -10,8 +10,8 @@ import { startProcess, token } from './lab/service-process.ts'
 
 const rounds = scale(1, 8)
 const mirrorCount = scale(8, 50)
-/** The process goes on once every mirror was refused this often: after 1 s, or after 3 s. */
-const refusals = scale(1, 2)
+/** The process is suspended until every mirror was told to wait, and for this long at least. */
+const pauseMs = scale(0, 3_000)
 
 /** Replaces a plant of its own with a number that grows, until it is stopped. */
 function startWriter(url: string, id: bigint) {
@@ -41,9 +41,9 @@ function startWriter(url: string, id: bigint) {
 function startMirror(url: string) {
   const controller = new AbortController()
   const numbers = new Map<bigint, number>()
-  const state = { refusals: 0, isSynced: false, stepsBack: 0 }
+  const state = { isRefused: false, isSynced: false, stepsBack: 0 }
   const onRetry = ({ error }: PlantStoreError) => {
-    if (error === 50301) state.refusals++
+    if (error === 50301) state.isRefused = true
   }
 
   async function follow(): Promise<void> {
@@ -103,10 +103,10 @@ describe('mirrors of a service on PostgreSQL', () => {
       const stoppedAt = performance.now()
       const mirrors = Array.from({ length: mirrorCount }, () => startMirror(serving.url))
       const states = mirrors.map(({ state }) => state)
-      await waitUntil(
-        () => states.every((state) => state.isSynced || state.refusals >= refusals),
-        'every mirror was told to wait',
-      )
+      const isOver = () =>
+        performance.now() - stoppedAt >= pauseMs &&
+        states.every((state) => state.isSynced || state.isRefused)
+      await waitUntil(isOver, 'every mirror was told to wait')
       suspended.child.kill('SIGCONT')
       const resumedAt = performance.now()
       await waitUntil(() => states.every(({ isSynced }) => isSynced), 'every mirror is synced')

@@ -1,4 +1,4 @@
-import type { Sql } from './sql.ts'
+import type { Query } from './sql.ts'
 
 /**
  * The horizon up to which the rows of the journal are settled: no earlier row can still appear.
@@ -16,7 +16,7 @@ export interface Horizon {
    */
   countSettled(seqs: readonly number[], known: number | undefined): number
   /** Checks whether more has settled. If so, rows that were read before must be read again. */
-  settle(sql: Sql): Promise<boolean>
+  settle(sql: Query): Promise<boolean>
   /** The last settled row; undefined if none is known yet. */
   last(): number | undefined
 }

@@ -22,7 +22,7 @@ import { unsettled } from '../failures.ts'
 import { UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
 import type { Horizon } from './horizon.ts'
-import { inTransaction, type Sql } from './sql.ts'
+import { inTransaction, type Query, type Sql } from './sql.ts'
 
 /** How often readers poll for transactions in flight to end. */
 const pollMs = 5
@@ -128,7 +128,7 @@ interface PageRow extends Omit<JournalRow, 'changes'> {
 
 /** Reads a page of settled changes. It begins after everything that can still appear before it. */
 export async function readJournal(
-  sql: Sql,
+  sql: Query,
   horizon: Horizon,
   after: Position | 'oldest',
   limit: number,
@@ -196,7 +196,7 @@ interface SelectedRow extends Pick<PageRow, 'nonce' | 'count' | 'isFirst' | 'cha
  * exact types of their values: others could be those of another user.
  */
 async function selectRows(
-  sql: Sql,
+  sql: Query,
   from: Cursor | 'oldest',
   limit: number,
 ): Promise<PageRow[] | 'off'> {
@@ -233,7 +233,7 @@ async function selectRows(
  * have ended. An earlier position would be before changes that were acknowledged: a client that
  * has seen those would apply them again.
  */
-export async function journalEnd(sql: Sql, horizon: Horizon): Promise<Position | 'off'> {
+export async function journalEnd(sql: Query, horizon: Horizon): Promise<Position | 'off'> {
   const deadline = performance.now() + settleTimeoutMs
   const newest = Number(await lastRow(sql))
   while ((horizon.last() ?? 0) < newest) {
@@ -245,14 +245,32 @@ export async function journalEnd(sql: Sql, horizon: Horizon): Promise<Position |
   return selectEnd(sql, horizon.last() ?? 0)
 }
 
+/**
+ * Lets callers share runs, one at a time. A caller joins the next run: the position of the one that
+ * is under way may be before a change that was acknowledged since it began.
+ */
+export function shareRuns<Value>(run: () => Promise<Value>): () => Promise<Value> {
+  let last: Promise<unknown> = Promise.resolve()
+  let next: Promise<Value> | undefined
+
+  function begin(): Promise<Value> {
+    next = undefined
+    const running = run()
+    last = running.catch(() => {})
+    return running
+  }
+
+  return () => (next ??= last.then(begin))
+}
+
 /** The position after the newest change. Others may still appear before it. */
-export function newestPosition(sql: Sql): Promise<Position | 'off'> {
+export function newestPosition(sql: Query): Promise<Position | 'off'> {
   return selectEnd(sql, maxSeq)
 }
 
 const maxSeq = 2n ** 63n - 1n
 
-async function selectEnd(sql: Sql, upTo: number | bigint): Promise<Position | 'off'> {
+async function selectEnd(sql: Query, upTo: number | bigint): Promise<Position | 'off'> {
   const [row] = await sql<[EndRow]>`
     SELECT id, seq, nonce, count FROM plant_store.journal_life LEFT JOIN
       (SELECT seq, nonce, count FROM plant_store.journal WHERE seq <= ${upTo}::bigint
@@ -270,7 +288,7 @@ interface EndRow extends Pick<JournalRow, 'nonce' | 'count'> {
 }
 
 /** The last visible row, to notice new ones. */
-export async function lastRow(sql: Sql): Promise<string | null> {
+export async function lastRow(sql: Query): Promise<string | null> {
   const [row] = await sql<[{ last: string | null }]>`
     SELECT pg_catalog.max(seq) AS last FROM plant_store.journal`
   return row.last

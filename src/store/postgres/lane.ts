@@ -2,7 +2,7 @@ import { overloaded } from '../../contract/errors.ts'
 import { unreachable } from '../failures.ts'
 import type { Connection } from './connection.ts'
 import { timedOut } from './failures.ts'
-import type { Sql } from './sql.ts'
+import type { Query, Sql } from './sql.ts'
 
 /** A few connections for one kind of statements, with a bounded queue. */
 export interface Lane {
@@ -46,6 +46,12 @@ const queueItems = 1_000
 const checkMs = 50
 /** No task is sent behind one that has been in flight for this long. */
 const slowMs = 10
+
+/** Runs each statement as a task of its own, so that no connection waits between two of them. */
+export function toQuery(lane: Lane, timeoutMs: number): Query {
+  const endsAt = performance.now() + timeoutMs
+  return (parts, ...values) => lane.run((sql) => sql(parts, ...values), endsAt - performance.now())
+}
 
 /** Builds a lane. Connections are opened on demand. */
 export function buildLane({ open, connections, depth, whenLate }: LaneOptions): Lane {

@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
 import { Lost } from './failures.ts'
 
+/** Runs a statement with its values as parameters. */
+export type Query = <Found extends readonly object[] = Row[]>(
+  parts: TemplateStringsArray,
+  ...values: Value[]
+) => Promise<Result<Found>>
+
 /** Runs statements on one connection. They may be pipelined. */
-export interface Sql {
-  /** Runs a statement with its values as parameters. */
-  <Found extends readonly object[] = Row[]>(
-    parts: TemplateStringsArray,
-    ...values: Value[]
-  ): Promise<Result<Found>>
+export interface Sql extends Query {
   /** Runs a statement with `$1`, `$2` … for its values. Its text must be a constant. */
   run<Found extends readonly object[] = Row[]>(
     text: string,

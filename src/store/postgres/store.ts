@@ -6,7 +6,7 @@ import { limitSnapshots } from '../snapshots.ts'
 import type { BatcherMeasures, Store, StoreMeasures, Version, VersionedPlant } from '../store.ts'
 import { buildWatch } from '../watch.ts'
 import { toReadFailure, withTimeout } from './failures.ts'
-import { buildHorizon, type Horizon } from './horizon.ts'
+import { buildHorizon } from './horizon.ts'
 import {
   dropChanges,
   journalEnd,
@@ -14,8 +14,10 @@ import {
   measureJournal,
   newestPosition,
   readJournal,
+  shareRuns,
   trimJournal,
 } from './journal.ts'
+import { toQuery } from './lane.ts'
 import { listPlants } from './pages.ts'
 import { findPlants, forgetKeys } from './plants.ts'
 import type { Primary } from './primary.ts'
@@ -54,7 +56,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
   const lookUps = buildBatcher(lookUp, lookUpBounds)
   let checkTimer: NodeJS.Timeout | undefined
   const busyWriters = new Set<Sql>()
-  const journal = buildJournalAccess(requireSession, read)
+  const journal = buildJournalAccess(requireSession, answerTimeoutMs)
 
   function requireSession(): Session {
     const session = primary.session()
@@ -67,11 +69,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     run: (sql: Sql) => Promise<Value>,
     timeoutMs = answerTimeoutMs,
   ): Promise<Value> {
-    try {
-      return await requireSession()[lane].run(run, timeoutMs)
-    } catch (error) {
-      throw toReadFailure(error)
-    }
+    return asRead(() => requireSession()[lane].run(run, timeoutMs))
   }
 
   async function lookUp(asked: LookUp[]): Promise<(VersionedPlant | undefined)[]> {
@@ -189,6 +187,14 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
   }
 }
 
+async function asRead<Value>(run: () => Promise<Value>): Promise<Value> {
+  try {
+    return await run()
+  } catch (error) {
+    throw toReadFailure(error)
+  }
+}
+
 type ServerMeasures = Pick<StoreMeasures, 'sizes' | 'fsyncSeconds'>
 
 /** A scrape does not wait longer than this for the server, and omits its part. */
@@ -240,28 +246,40 @@ async function readSyncs(sql: Sql, version: number) {
   return { bounds: [], counts: [Number(row.syncs)], sum: row.ms / 1000 }
 }
 
-type Read = <Value>(lane: 'lookUps' | 'pages', run: (sql: Sql) => Promise<Value>) => Promise<Value>
+type JournalReads = Pick<Store, 'readJournal' | 'journalEnd'>
 
 /** How often a watched journal is polled for commits of other processes. */
 const pollMs = 200
 /** When followers read again after they met a row that had not settled. */
 const unsettledMs = 10
 
-function buildJournalAccess(requireSession: () => Session, read: Read) {
-  const watch = buildWatch(() => read('lookUps', lastRow), pollMs)
-  const horizons = new WeakMap<Session, Horizon>()
+function buildJournalAccess(requireSession: () => Session, answerTimeoutMs: number) {
+  const watch = buildWatch(() => requireSession().lookUps.run(lastRow, answerTimeoutMs), pollMs)
+  const journals = new WeakMap<Session, JournalReads>()
 
   /** Each session has its own horizon, because a new primary may lack what the old one had. */
-  async function withHorizon<Value>(
-    run: (sql: Sql, horizon: Horizon) => Promise<Value>,
-  ): Promise<Value> {
+  function ofSession(): JournalReads {
     const session = requireSession()
-    const horizon = horizons.get(session) ?? buildHorizon(() => watch.wakeIn(unsettledMs))
-    horizons.set(session, horizon)
-    return read('pages', (sql) => run(sql, horizon))
+    const journal = journals.get(session) ?? buildReads(session)
+    journals.set(session, journal)
+    return journal
   }
 
-  const readPage: Store['readJournal'] = (after, limit) =>
-    withHorizon((sql, horizon) => readJournal(sql, horizon, after, limit))
-  return { read: readPage, end: () => withHorizon(journalEnd), watch: watch.add, wake: watch.wake }
+  function buildReads({ pages }: Session): JournalReads {
+    const horizon = buildHorizon(() => watch.wakeIn(unsettledMs))
+    const newQuery = () => toQuery(pages, answerTimeoutMs)
+    return {
+      readJournal: (after, limit) => readJournal(newQuery(), horizon, after, limit),
+      journalEnd: shareRuns(() => journalEnd(newQuery(), horizon)),
+    }
+  }
+
+  return {
+    read: (...place: Parameters<Store['readJournal']>) =>
+      asRead(() => ofSession().readJournal(...place)),
+    // A run that is under way ends first.
+    end: () => asRead(() => withTimeout(ofSession().journalEnd(), answerTimeoutMs)),
+    watch: watch.add,
+    wake: watch.wake,
+  }
 }
