@@ -33,6 +33,14 @@ describe('a new checkout', { timeout: 600_000 }, () => {
     })
   }
 
+  it('has the client under the name of the package', async () => {
+    const script = "console.log(typeof (await import('plant-store/client')).PlantStore)"
+    const command = join(checkout, 'node_modules', '.bin', 'node')
+    const args = ['--input-type=module', '--eval', script]
+    const { stdout } = await start(args, { folder: checkout, program: [command] }).ended
+    assert.equal(stdout, 'function\n')
+  })
+
   it('is not installed again by the next "npm start"', async () => {
     const { stderr } = await serveOnce()
     assert.doesNotMatch(stderr, /Installing/)

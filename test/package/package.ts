@@ -7,7 +7,7 @@ import { before, describe, it } from 'node:test'
 import { killAfterTest } from '../support/child.ts'
 import { findDependencies, findTitles } from '../support/dependencies.ts'
 import { newFolder } from '../support/folder.ts'
-import { copyCheckout, installPackages, npm, pack, runNode } from '../support/packages.ts'
+import { installPackages, npm, pack, runNode } from '../support/packages.ts'
 
 const root = join(import.meta.dirname, '..', '..')
 const judges = createRequire(join(import.meta.dirname, 'package.json'))
@@ -192,15 +192,5 @@ describe('the published package', { timeout: 600_000 }, () => {
       'index.js',
     )
     await runNode(project, [attw, tarball, '--config-path', join(root, '.attw.json')])
-  })
-})
-
-describe('a checkout', () => {
-  it('has the client under the name of the package, once it is installed', async () => {
-    const checkout = copyCheckout()
-    await runNode(checkout, ['build/prepare.js'])
-    const script = "console.log(typeof (await import('plant-store/client')).PlantStore)"
-    const output = await runNode(checkout, ['--input-type=module', '--eval', script])
-    assert.equal(output, 'function\n')
   })
 })

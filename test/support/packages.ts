@@ -37,7 +37,7 @@ export async function pack(): Promise<string> {
 }
 
 /** What a package is made of, without what was built before. */
-export function copyCheckout(): string {
+function copyCheckout(): string {
   const copy = newFolder()
   const { files } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   const needed = [
