@@ -71,7 +71,8 @@ export async function openService(options: ServiceOptions): Promise<Service> {
 async function openOnStore(store: Store, options: ServiceOptions): Promise<Service> {
   const { config, logger, timeouts = defaultTimeouts, version = '', joinProcesses } = options
   const onError = (err: unknown) => logger.debug({ err }, 'the store failed in the background')
-  const issuer = config.issuer && openIssuer({ ...config.issuer, ...toIssuerEvents(options) })
+  const issuer =
+    config.issuer && (await openIssuer({ ...config.issuer, ...toIssuerEvents(options) }))
   const tokens = await openTokenVerifier({
     store,
     operatorToken: config.operatorToken,

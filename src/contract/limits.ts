@@ -51,6 +51,8 @@ export const limits = {
   pageWaitMs: 5_000,
   /** How many searches of one token run or wait: one runs at a time. */
   searchesOfToken: 100,
+  /** How many JSON Web Tokens are remembered. The longest that fit into the headers take 80 MB. */
+  verifiedTokens: 5_000,
   /** Unread answers may hold this much memory, over all connections. */
   unsentBytes: 128 * 1024 * 1024,
   retryAfterSeconds: 1,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import type { JWTPayload, JWTVerifyGetKey } from 'jose'
+import type { JWTPayload } from 'jose'
 import { Failure } from '../contract/errors.ts'
+import { limits } from '../contract/limits.ts'
 import { isLoopback } from '../contract/loopback.ts'
 import { type Scope, scopes } from '../contract/scopes.ts'
 import { scan } from '../json/scan.ts'
@@ -9,20 +9,10 @@ import { repeat } from '../repeat.ts'
 import { expired, type Grant } from './grant.ts'
 
 /**
- * JSON Web Tokens of one issuer, verified by `jose`. It is loaded only where an issuer is set.
- *
- * Keys. The address of the key set comes from OpenID discovery and is kept until it fails. Keys are
- * fetched at the start, without delaying it, then every 10 minutes, or every minute while that
- * fails, and for a token with an unknown key at most once a minute. Until the first fetch succeeds,
- * there is one every 5 s. Only requests with an unknown key wait for the issuer. Known keys stay
- * valid while it is unreachable.
- *
- * Grants. Verified tokens are cached in a map, by the end of their signature: V8 would take longer
- * to hash the whole token than SHA-256 does. A hit is then compared in full. When the keys change,
- * the cache is cleared, because a key may have been withdrawn.
- *
- * Bounds. One request to the issuer at a time, without redirects; 5 s for both answers, of at most
- * 64 and 256 KiB; 1,000 requests waiting for it; 10,000 cached tokens, 16 MiB of them.
+ * JSON Web Tokens of one issuer. `jose` verifies them and holds the keys: it fetches them for a
+ * token with an unknown key, at most once in 30 s. The discovery of their address is ours, the
+ * pause after a failure, and a renewal every 10 minutes, because a key may have been withdrawn.
+ * Known keys stay valid while the issuer is unreachable.
  */
 export interface Issuer {
   /** The grant of a token that is in the cache. */
@@ -49,22 +39,13 @@ export interface IssuerOptions extends TrustedIssuer {
 
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA']
 const leewaySeconds = 30
+/** The pause after a fetch for an unknown key, and after one that failed. */
+const cooldownMs = 30_000
 const renewMs = 10 * 60_000
-/** For a token with an unknown key, and after a fetch that failed. */
-const soonMs = 60_000
-const firstKeysMs = 5_000
-const maxWaiting = 1_000
-const maxDiscoveryBytes = 64 * 1024
-const maxKeyBytes = 256 * 1024
-const maxGrants = 10_000
-const maxGrantBytes = 16 * 1024 * 1024
-/** This many characters of a signature in base64url hold 256 bits. */
-const tailLength = 43
-
-interface Remembered {
-  readonly token: string
-  readonly grant: Grant
-}
+/** How often it is checked whether the keys are due. */
+const tickMs = 5_000
+/** Far more than a key set has. */
+const maxLength = 256 * 1024
 
 /** Whether a URL may name an issuer: https, or http on this machine. */
 export function isIssuerUrl(text: string): boolean {
@@ -79,97 +60,65 @@ function isTrustworthy({ protocol, hostname, username, password }: URL): boolean
 
 /** Whether a token has the three parts of a JSON Web Token. */
 export function isJwt(token: string): boolean {
-  const first = token.indexOf('.')
-  if (first === -1) return false
-  const second = token.indexOf('.', first + 1)
-  return second !== -1 && !token.includes('.', second + 1)
+  return /^[^.]*\.[^.]*\.[^.]*$/.test(token)
 }
 
 /** Opens the verifier of an issuer's tokens. The issuer may be unreachable at first. */
-export function openIssuer(options: IssuerOptions): Issuer {
+export async function openIssuer(options: IssuerOptions): Promise<Issuer> {
   const { url: issuer, audience, timeoutMs, onAway, onBack } = options
-  const library = import('jose')
+  // Loaded only where an issuer is set.
+  const jose = await import('jose')
+  const { errors } = jose
   const stop = new AbortController()
-  const remembered = new Map<string, Remembered>()
-  let rememberedBytes = 0
-  let keys: { readonly text: string; readonly find: JWTVerifyGetKey } | undefined
-  let keysUrl: URL | undefined
-  let state: 'new' | 'away' | 'there' = 'new'
-  let fetching: Promise<void> | undefined
-  let fetchedAt = 0
-  let waiting = 0
+  const verified = new Map<string, { readonly token: string; readonly grant: Grant }>()
+  let keyText: string | undefined
+  let isAway = false
+  let dueAt = 0
 
-  /** Fetches the keys, or waits for the fetch in flight. Never rejects: `state` has the outcome. */
-  function fetchKeys(): Promise<void> {
-    fetching ??= renewKeys().finally(() => {
-      fetching = undefined
-    })
-    return fetching
+  const keys = jose.createRemoteJWKSet(toDiscoveryUrl(issuer), {
+    timeoutDuration: timeoutMs,
+    cooldownDuration: cooldownMs,
+    // Beyond an age, jose would refuse known keys while the issuer is away.
+    cacheMaxAge: Infinity,
+    [jose.customFetch]: fetchKeys,
+  })
+
+  async function fetchKeys(discoveryUrl: string, options: { signal: AbortSignal }) {
+    if (isAway && performance.now() < dueAt) throw issuerAway(dueAt)
+    const signal = AbortSignal.any([options.signal, stop.signal])
+    try {
+      const keysUrl = toKeysUrl(await fetchText(discoveryUrl, signal), issuer)
+      const text = await fetchText(keysUrl, signal)
+      // Malformed keys are a failure, too: jose would ask for them again at once.
+      jose.createLocalJWKSet(JSON.parse(text))
+      if (text !== keyText) verified.clear()
+      keyText = text
+      if (isAway) onBack()
+      isAway = false
+      dueAt = performance.now() + renewMs
+      return new Response(text)
+    } catch (error) {
+      if (!isAway && !stop.signal.aborted) onAway(error)
+      isAway = true
+      dueAt = performance.now() + cooldownMs
+      throw issuerAway(dueAt)
+    }
   }
 
   async function renewKeys(): Promise<void> {
-    fetchedAt = performance.now()
-    const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(timeoutMs)])
-    try {
-      keysUrl ??= toKeysUrl(
-        await fetchText(toDiscoveryUrl(issuer), maxDiscoveryBytes, signal),
-        issuer,
-      )
-      const text = await fetchText(keysUrl, maxKeyBytes, signal)
-      if (text !== keys?.text) {
-        const { createLocalJWKSet } = await library
-        keys = { text, find: createLocalJWKSet(JSON.parse(text)) }
-        remembered.clear()
-        rememberedBytes = 0
-      }
-      if (state === 'away') onBack()
-      state = 'there'
-    } catch (error) {
-      keysUrl = undefined
-      if (state !== 'away' && !stop.signal.aborted) onAway(error)
-      state = 'away'
-    }
-  }
-
-  const findKey: JWTVerifyGetKey = async (header, token) => {
-    const { JWKSNoMatchingKey } = (await library).errors
-    try {
-      if (keys !== undefined) return await keys.find(header, token)
-    } catch (error) {
-      if (!(error instanceof JWKSNoMatchingKey)) throw error
-    }
-    await waitForKeys()
-    if (state !== 'there' || keys === undefined) throw issuerAway(nextFetchSeconds())
-    return keys.find(header, token)
-  }
-
-  async function waitForKeys(): Promise<void> {
-    if (fetching === undefined && performance.now() - fetchedAt < soonMs) return
-    if (waiting >= maxWaiting) throw issuerAway(nextFetchSeconds())
-    waiting++
-    await fetchKeys()
-    waiting--
-  }
-
-  function nextFetchSeconds(): number {
-    if (keys === undefined) return firstKeysMs / 1_000
-    return Math.max(1, Math.ceil((fetchedAt + soonMs - performance.now()) / 1_000))
+    // `fetchKeys` reports a failure.
+    if (performance.now() >= dueAt) await keys.reload().catch(() => {})
   }
 
   async function verify(token: string): Promise<Grant> {
-    const { jwtVerify, errors } = await library
-    const keysBefore = keys
+    requireOneSpelling(token)
+    const textBefore = keys.reloading ? undefined : keyText
     try {
-      const { payload } = await jwtVerify(token, findKey, {
-        algorithms,
-        issuer,
-        audience,
-        clockTolerance: leewaySeconds,
-      })
+      const grant = toGrant(await readClaims(token))
       requireUniqueNames(token)
-      const grant = toGrant(payload)
       // If the keys changed meanwhile, this token's key may be gone: the grant is not cached.
-      return keys === keysBefore ? remember(token, grant) : grant
+      if (textBefore !== undefined && textBefore === keyText) remember(token, grant)
+      return grant
     } catch (error) {
       if (error instanceof Failure) throw error
       if (error instanceof errors.JWTExpired) throw expired()
@@ -177,98 +126,115 @@ export function openIssuer(options: IssuerOptions): Issuer {
     }
   }
 
-  function remember(token: string, grant: Grant): Grant {
-    forget(token.slice(-tailLength))
-    remembered.set(token.slice(-tailLength), { token, grant })
-    rememberedBytes += token.length
-    for (const oldest of remembered.keys()) {
-      if (remembered.size <= maxGrants && rememberedBytes <= maxGrantBytes) break
-      forget(oldest)
+  /** The claims of a token whose signature is valid. A new key without a name is fetched, too. */
+  async function readClaims(token: string): Promise<JWTPayload> {
+    try {
+      return await tryKeys(token)
+    } catch (error) {
+      const isWrong = error instanceof errors.JWSSignatureVerificationFailed
+      const isNamed = isWrong && jose.decodeProtectedHeader(token).kid !== undefined
+      if (!isWrong || isNamed || keys.coolingDown) throw error
+      await keys.reload()
+      return tryKeys(token)
     }
-    return grant
   }
 
-  function forget(tail: string): void {
-    rememberedBytes -= remembered.get(tail)?.token.length ?? 0
-    remembered.delete(tail)
+  /** Tries the key that a token names; without a name, every key of its type. */
+  async function tryKeys(token: string): Promise<JWTPayload> {
+    const rules = { algorithms, issuer, audience, clockTolerance: leewaySeconds }
+    try {
+      return (await jose.jwtVerify(token, keys, rules)).payload
+    } catch (error) {
+      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+      for await (const key of error) {
+        try {
+          return (await jose.jwtVerify(token, key, rules)).payload
+        } catch (failure) {
+          const isExpired = failure instanceof errors.JWTExpired
+          if (isExpired || failure instanceof errors.JWTClaimValidationFailed) throw failure
+        }
+      }
+      throw new errors.JWSSignatureVerificationFailed()
+    }
   }
 
-  fetchKeys()
-  const stopFetching = repeat(
-    async () => {
-      const pauseMs = state === 'away' ? soonMs : renewMs
-      if (keys === undefined || performance.now() - fetchedAt >= pauseMs) await fetchKeys()
-    },
-    firstKeysMs,
-    onAway,
-  )
+  function remember(token: string, grant: Grant): void {
+    verified.set(toKey(token), { token, grant })
+    const [oldest = ''] = verified.keys()
+    if (verified.size > limits.verifiedTokens) verified.delete(oldest)
+  }
 
+  renewKeys()
+  const stopRenewing = repeat(renewKeys, tickMs, onAway)
   return {
     find(token) {
-      const found = remembered.get(token.slice(-tailLength))
+      const found = verified.get(toKey(token))
       return found?.token === token ? found.grant : undefined
     },
     verify,
-    grants: () => remembered.values().map(({ grant }) => grant),
+    grants: () => verified.values().map(({ grant }) => grant),
     close() {
-      stopFetching()
+      stopRenewing()
       stop.abort()
     },
   }
+}
+
+/** The end of a signature, 256 bits of it: V8 takes longer to hash a whole token. */
+function toKey(token: string): string {
+  return token.slice(-43)
 }
 
 function toDiscoveryUrl(issuer: string): URL {
   return new URL(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
 }
 
-function toKeysUrl(discovery: string, issuer: string): URL {
+function toKeysUrl(discovery: string, issuer: string): string {
   const { issuer: named, jwks_uri: keysUrl } = JSON.parse(discovery)
   if (named !== issuer) throw new Error('the discovery document names another issuer')
   const url = typeof keysUrl === 'string' ? URL.parse(keysUrl) : null
   if (url === null || !isTrustworthy(url)) {
     throw new Error('the discovery document has no jwks_uri with https')
   }
-  return url
+  return url.href
 }
 
 /** The body of a 200 response. Redirects are not followed. */
-async function fetchText(url: URL, maxBytes: number, signal: AbortSignal): Promise<string> {
-  // An import of `node:http` would load Node's web client as well.
-  const { request } =
-    url.protocol === 'https:'
-      ? process.getBuiltinModule('node:https')
-      : process.getBuiltinModule('node:http')
-  // Explicit: NODE_TLS_REJECT_UNAUTHORIZED could disable the check.
-  const trust = { rejectUnauthorized: true }
+async function fetchText(url: string, signal: AbortSignal): Promise<string> {
   const headers = { Accept: 'application/json' }
-  const sent = request(url, { signal, headers, agent: false, ...trust }).end()
-  try {
-    const [answer] = await once(sent, 'response')
-    // From here on, an error also ends the response, which the loop reports.
-    sent.on('error', () => {})
-    if (answer.statusCode !== 200) throw new Error(`${url.host} answers ${answer.statusCode}`)
-    const chunks: Buffer[] = []
-    let bytes = 0
-    for await (const chunk of answer as AsyncIterable<Buffer>) {
-      bytes += chunk.length
-      if (bytes > maxBytes) throw new Error(`${url.host} answers more than ${maxBytes} bytes`)
-      chunks.push(chunk)
-    }
-    return Buffer.concat(chunks).toString()
-  } finally {
-    sent.destroy()
+  const { status, body } = await fetch(url, { headers, redirect: 'manual', signal })
+  const { host } = new URL(url)
+  if (status !== 200) {
+    await body?.cancel()
+    throw new Error(`${host} answers ${status}`)
   }
+  let text = ''
+  for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += part
+    if (text.length > maxLength)
+      throw new Error(`${host} answers more than ${maxLength} characters`)
+  }
+  return text
+}
+
+/** `jose` also takes white space, padding and stray bits, so a token would have many spellings. */
+function requireOneSpelling(token: string): void {
+  const parts = token.split('.')
+  const isCanonical = (part: string) => decode(part).toString('base64url') === part
+  if (!parts.every(isCanonical)) throw invalidJwt()
 }
 
 /** `JSON.parse` takes the last of two claims with the same name. We refuse the token. */
 function requireUniqueNames(token: string): void {
   try {
-    for (const part of token.split('.', 2)) {
-      scan(Buffer.from(part, 'base64url').toString(), () => {})
-    }
+    for (const part of token.split('.', 2)) scan(decode(part).toString(), () => {})
   } catch {
     throw invalidJwt()
   }
+}
+
+function decode(part: string): Buffer {
+  return Buffer.from(part, 'base64url')
 }
 
 /** The grant of a token whose signature and claims are valid. */
@@ -310,7 +276,8 @@ function invalidJwt(claim?: string): Failure {
   return new Failure(40101, `The JSON Web Token is not valid: ${fault}.`)
 }
 
-function issuerAway(seconds: number): Failure {
+function issuerAway(dueAt: number): Failure {
+  const seconds = Math.max(1, Math.ceil((dueAt - performance.now()) / 1_000))
   return new Failure(
     50302,
     `The issuer of the JSON Web Token cannot be asked for its keys. Try again in ${seconds} s.`,

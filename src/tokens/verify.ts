@@ -46,8 +46,7 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
 
   function verify(token: string): Grant | Promise<Grant> {
     const grant =
-      (issuer && isJwt(token) ? issuer.find(token) : undefined) ??
-      (performance.now() < trustedUntil ? grants.get(token) : undefined)
+      issuer?.find(token) ?? (performance.now() < trustedUntil ? grants.get(token) : undefined)
     return grant === undefined ? lookUp(token) : use(grant)
   }
 
