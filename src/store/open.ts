@@ -55,11 +55,10 @@ async function openEngine(
     const { buildPostgresStore } = await import('./postgres/store.ts')
     return buildPostgresStore(await openPrimary(location.url, events, { journaling }))
   }
-  const { openConnection, proveAtStart } = await import('./sqlite/connection.ts')
+  const { openConnection } = await import('./sqlite/connection.ts')
   const { buildSqliteStore } = await import('./sqlite/store.ts')
   const db = openConnection(location.path, events)
   try {
-    if (journaling !== 'as before') proveAtStart(db)
     return buildSqliteStore(db, { journaling })
   } catch (error) {
     db.close()

@@ -58,7 +58,7 @@ async function cutPower(
   const copy = join(folder, relative(root, path))
   const verdict: Verdict = { points: 0, lost: 0, invented: 0, damaged: 0, firstDamage: undefined }
   for (const [number, operation] of operations.entries()) {
-    if (!operation.path.includes('.probe-')) disk.apply(operation)
+    disk.apply(operation)
     if (!moments.has(number)) continue
     for (const cut of cuts) {
       layOut(folder, root, disk.cutPower(cut, random))
@@ -78,19 +78,15 @@ async function cutPower(
 
 type Choose = (recording: Recording, random: Random) => Set<number>
 
-// The probe files of a start, which check that commits are synced, are not the database.
-function listMoments({ operations }: Recording): number[] {
-  const isProbe = (number: number) => operations[number]?.path.includes('.probe-')
-  return [...operations.keys()].filter((number) => !isProbe(number))
-}
-
 /** All of them in the long form. */
 const chooseAny: Choose = (recording, random) =>
-  new Set(random.shuffle(listMoments(recording)).slice(0, scale(20, Number.POSITIVE_INFINITY)))
+  new Set(
+    random.shuffle([...recording.operations.keys()]).slice(0, scale(20, Number.POSITIVE_INFINITY)),
+  )
 
 /** One half of all operations, the other of the rare ones, which are not on the log. */
 const chooseSome: Choose = (recording, random) => {
-  const all = listMoments(recording)
+  const all = [...recording.operations.keys()]
   const isRare = (number: number) => recording.operations[number]?.path !== `${recording.path}-wal`
   const chosen = new Set(random.shuffle(all.filter(isRare)).slice(0, momentsPerRound / 2))
   for (const number of random.shuffle(all)) {

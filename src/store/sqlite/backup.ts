@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { newJournalId } from '../../journal/row.ts'
 import { type FileSummary, UnusableStore } from '../store.ts'
 import { explainOpening, openTimeoutMs, readVersion } from './connection.ts'
+import { setSynchronous } from './durability.ts'
 import { isFull, isNotADatabase, isSqliteError } from './failures.ts'
 import { followLink, identifyFile } from './file.ts'
 import { migrations } from './migrations.ts'
@@ -90,7 +91,8 @@ function diskFull(cause: unknown): Error {
 function toSingleFile(path: string): void {
   const db = openDatabase(path)
   try {
-    db.exec('PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL')
+    setSynchronous(db, 'FULL')
+    db.exec('PRAGMA journal_mode = DELETE')
   } finally {
     db.close()
   }
@@ -153,6 +155,7 @@ function check(path: string): FileSummary {
 export function renameJournal(path: string): void {
   const db = openDatabase(path)
   try {
+    setSynchronous(db, 'FULL')
     const has = (table: string) =>
       db.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(table) !== undefined
     if (!has('journal_life')) return

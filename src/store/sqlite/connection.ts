@@ -2,8 +2,8 @@ import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { explainErrno } from '../../errno.ts'
 import { type Migration, type StoreEvents, UnusableStore } from '../store.ts'
-import { assertCommitsAreSynced } from './durability.ts'
-import { explainSqlite, isNotADatabase, isOutOfSpace, isSqliteError } from './failures.ts'
+import { setSynchronous } from './durability.ts'
+import { explainSqlite, isNotADatabase, isSqliteError } from './failures.ts'
 import { applicationId, followLink, foreignFile, isNewFile, prepareFile } from './file.ts'
 import { migrations, runMigrations } from './migrations.ts'
 import { openDatabase, readPragma } from './open-database.ts'
@@ -57,17 +57,14 @@ function openPrepared(
   path: string,
   { timeoutMs = openTimeoutMs, onMigrated }: ConnectionOptions,
 ): DatabaseSync {
-  const db = openFile(path)
-  unproved.add(db)
+  const db = openDatabase(pathToFileURL(path), { readBigInts: true })
   try {
     db.exec(`PRAGMA busy_timeout = ${timeoutMs}; PRAGMA cache_size = -${cacheKib}`)
     db.exec(`PRAGMA journal_size_limit = ${keptWalBytes}`)
     readSqliteVersion(db)
-    if (isEmpty(db)) {
-      requireSyncs(db)
-      db.exec(`PRAGMA application_id = ${applicationId}`)
-    }
-    makeDurable(db, path)
+    setSynchronous(db, 'FULL')
+    if (isEmpty(db)) db.exec(`PRAGMA application_id = ${applicationId}`)
+    useWal(db, path)
     const migration = migrate(db, path)
     if (migration !== undefined) onMigrated?.(migration)
     db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
@@ -76,33 +73,6 @@ function openPrepared(
     db.close()
     throw error
   }
-}
-
-/** Connections whose commits are not yet proved to be synced. */
-const unproved = new WeakSet<DatabaseSync>()
-
-/**
- * Proves that the commits of a connection are synced, once, before the first commit. Commands that
- * only read need no proof, which would fail on a full disk.
- */
-export function requireSyncs(db: DatabaseSync): void {
-  if (!unproved.has(db)) return
-  proveSyncs(db.location() ?? memoryPath)
-  unproved.delete(db)
-}
-
-/** Proves it when a service starts. On a full disk, the proof waits for the first commit. */
-export function proveAtStart(db: DatabaseSync): void {
-  try {
-    requireSyncs(db)
-  } catch (error) {
-    if (!isOutOfSpace(error)) throw error
-  }
-}
-
-/** Proves that commits to files beside this one are synced. */
-export function proveSyncs(path: string): void {
-  assertCommitsAreSynced(path, openDurably)
 }
 
 /** Turns an error from opening a file into one line for the operator. */
@@ -119,23 +89,6 @@ function isEmpty(db: DatabaseSync): boolean {
   return readPragma(db, 'page_count') === 0n
 }
 
-function openFile(path: string, parameters: Record<string, string> = {}): DatabaseSync {
-  const url = pathToFileURL(path)
-  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
-  return openDatabase(url, { readBigInts: true })
-}
-
-function openDurably(path: string, parameters: Record<string, string>): DatabaseSync {
-  const db = openFile(path, parameters)
-  try {
-    makeDurable(db, path)
-    return db
-  } catch (error) {
-    db.close()
-    throw error
-  }
-}
-
 /** The release of SQLite. Throws for one that can corrupt a database. */
 export function readSqliteVersion(db: DatabaseSync): string {
   const row = db.prepare('SELECT sqlite_version() AS version').get() as { version: string }
@@ -147,14 +100,12 @@ export function readSqliteVersion(db: DatabaseSync): string {
   )
 }
 
-/** Makes commits durable: when one returns, it is in the WAL, and the WAL is on the disk. */
-export function makeDurable(db: DatabaseSync, path: string): void {
-  if (readPragma(db, 'journal_mode = WAL') !== 'wal') {
-    throw new UnusableStore(
-      `The file system of ${path} cannot keep a SQLite write-ahead log. Put DATABASE_URL on a local disk.`,
-    )
-  }
-  db.exec('PRAGMA synchronous = FULL')
+/** Keeps commits in a write-ahead log. */
+function useWal(db: DatabaseSync, path: string): void {
+  if (readPragma(db, 'journal_mode = WAL') === 'wal') return
+  throw new UnusableStore(
+    `The file system of ${path} cannot keep a SQLite write-ahead log. Put DATABASE_URL on a local disk.`,
+  )
 }
 
 /**
@@ -181,7 +132,6 @@ function migrate(db: DatabaseSync, path: string): Migration | undefined {
   // In a transaction, because another process may migrate the file.
   let from = inTransaction(db, 'BEGIN', () => readVersion(db, path))
   if (from === to) return undefined
-  requireSyncs(db)
   let startedAt = 0
   inTransaction(db, 'BEGIN IMMEDIATE', () => {
     startedAt = performance.now()
@@ -196,7 +146,6 @@ function migrate(db: DatabaseSync, path: string): Migration | undefined {
 /** Writes before the store is in use. Waits for the lock as long as opening does. */
 export function writeAtOpening(db: DatabaseSync, write: () => void): void {
   try {
-    requireSyncs(db)
     db.exec(`PRAGMA busy_timeout = ${openTimeoutMs}`)
     inTransaction(db, 'BEGIN IMMEDIATE', write)
     db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)

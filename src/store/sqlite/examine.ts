@@ -13,7 +13,7 @@ import {
   warning,
 } from '../finding.ts'
 import { UnusableStore } from '../store.ts'
-import { openTimeoutMs, proveSyncs, readSqliteVersion } from './connection.ts'
+import { openTimeoutMs, readSqliteVersion } from './connection.ts'
 import { explainSqlite, isSqliteError } from './failures.ts'
 import { followLink, identifyFile, readSize } from './file.ts'
 import { migrations } from './migrations.ts'
@@ -42,10 +42,6 @@ export function examineFile(link: string): Finding[] {
       withFile(path, (db) => ok('SQLite', `release ${readSqliteVersion(db)}`)),
     ),
     ...examineContent(path),
-    attempt('syncs', () => {
-      proveSyncs(path)
-      return ok('syncs', 'a commit is on the disk when it returns')
-    }),
     attempt('free space', () => examineSpace(path)),
     attempt('log', () => examineLog(path)),
   ]

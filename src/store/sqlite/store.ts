@@ -1,20 +1,18 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
-import { diskFailed, diskFull } from '../failures.ts'
 import { buildPlantWrites, randomVersion, rowBytes } from '../plant-writes.ts'
 import type { Taken } from '../receivers.ts'
 import { limitSnapshots } from '../snapshots.ts'
 import type { Journaling, Store, StoreMeasures, Version } from '../store.ts'
 import { buildWatch } from '../watch.ts'
-import { requireSyncs } from './connection.ts'
-import { isOutOfSpace, read } from './failures.ts'
+import { read } from './failures.ts'
 import { readSize } from './file.ts'
 import { buildJournalStatements, setJournaling } from './journal.ts'
 import { buildPlantStatements } from './plants.ts'
 import { buildReceiverStatements } from './receivers.ts'
 import { buildSnapshotOpener, defaultWalBounds, type WalBounds } from './snapshot.ts'
 import { buildTokenStatements } from './tokens.ts'
-import { buildWriter, type SqliteWrite } from './writer.ts'
+import { buildWriter } from './writer.ts'
 
 const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: 1 }
 /** How long a batch waits for the lock of another process. */
@@ -51,21 +49,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   const watch = buildWatch(() => selectCommits.get()?.data_version, pollMs)
   const onJournaled = watch.wake
   const writer = buildWriter(db, plants.rows, journal, { lockTimeoutMs, onJournaled })
-  const batcher = buildBatcher(commit, { ...bounds, ...overrides })
-
-  function commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]> {
-    prove()
-    return writer.commit(batch)
-  }
-
-  /** Before the first commit, proves that commits are synced. */
-  function prove(): void {
-    try {
-      requireSyncs(db)
-    } catch (error) {
-      throw isOutOfSpace(error) ? diskFull(error) : diskFailed(error)
-    }
-  }
+  const batcher = buildBatcher(writer.commit, { ...bounds, ...overrides })
 
   /** Queues a function that runs inside the transaction of its batch. */
   function write<Outcome>(

@@ -6,7 +6,7 @@ import { apply, type Change, type Outcome, type Rows, recordChanges } from '../c
 import { diskFailed, diskFull, locked } from '../failures.ts'
 import { buildHistogram, observe, type StoreMeasures, secondsBounds } from '../measures.ts'
 import { busyTimeoutMs } from './connection.ts'
-import { rewriteWal } from './durability.ts'
+import { rewriteWal, setSynchronous } from './durability.ts'
 import { isBusy, isIoError, isOutOfSpace, toCommitFailure, toRefusal } from './failures.ts'
 import type { buildJournalStatements } from './journal.ts'
 
@@ -94,12 +94,12 @@ export function buildWriter(
   }
 
   /**
-   * Called before a transaction, because SQLite ignores the pragma inside one. A connection opens
-   * with FULL, as `durability.ts` proves. Only transactions of repeatable writes run with NORMAL.
+   * Called before a transaction, because SQLite does not change the setting inside one. A
+   * connection opens with FULL. Only transactions of repeatable writes run with NORMAL.
    */
   function setSync(wanted: typeof sync): void {
     if (wanted === sync) return
-    db.exec(`PRAGMA synchronous = ${wanted}`)
+    setSynchronous(db, wanted)
     sync = wanted
   }
 
