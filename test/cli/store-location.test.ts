@@ -53,7 +53,6 @@ for (const command of commands) {
 
 const readers = [
   'export',
-  'list',
   'log',
   'token list',
   'token revoke tok_a',
