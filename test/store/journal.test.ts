@@ -178,6 +178,7 @@ for (const engine of engines) {
       assert.deepEqual((await readPage(store, begin)).events, events)
       assert.equal(end, events.at(-1)?.position)
       assert.equal(await store.journalEnd(), end)
+      assert.equal(await store.newestPosition(), end)
       assert.deepEqual(await readPage(store, end), {
         begin: end,
         events: [],
@@ -331,6 +332,7 @@ for (const engine of engines) {
       await off.createPlant({ id: 2n, name: 'unseen' })
       assert.equal(await off.readJournal('oldest', 10), 'off')
       assert.equal(await off.journalEnd(), 'off')
+      assert.equal(await off.newestPosition(), 'off')
       await off.close()
       const still = await engine.open(url)
       assert.equal(await still.journalEnd(), 'off')
