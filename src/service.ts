@@ -112,7 +112,6 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
       tokens,
       metrics,
       logger,
-      host,
       publicUrl,
       allowedOrigins,
       rateLimit,

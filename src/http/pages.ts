@@ -6,7 +6,6 @@ import type { Store } from '../store/store.ts'
 import { addField, type Exchange, type Headers, send } from './exchange.ts'
 import { shuttingDown } from './failures.ts'
 import { takesGzip } from './negotiation.ts'
-import { toHost } from './protocol.ts'
 import { type Entry, nothingAt } from './routes.ts'
 
 /** The state of the service that the readiness check reports. */
@@ -19,15 +18,13 @@ interface PageParts {
   readonly store: Store
   readonly state: ServiceState
   readonly publicUrl: string | undefined
-  readonly isOwnHost: (host: string) => boolean
 }
 
 /** The pages that need no token, with the functions that answer them. */
-export function buildPages(parts: PageParts): Entry[] {
-  const { store, state } = parts
-  const findDocument = buildDocuments(parts)
+export function buildPages({ store, state, publicUrl = '/' }: PageParts): Entry[] {
   const healthy: Health = { status: 'ok' }
   let assets: ReadonlyMap<string, Asset> | undefined
+  let document: Asset | undefined
 
   async function sendAsset(exchange: Exchange, name: string, headers: Headers): Promise<void> {
     const { loadAssets } = await import('../../web/assets.ts')
@@ -50,7 +47,10 @@ export function buildPages(parts: PageParts): Entry[] {
     },
 
     async getOpenApi(exchange) {
-      sendFile(exchange, await findDocument(toHost(exchange.request)), documentHeaders)
+      const { toAsset } = await import('../../web/assets.ts')
+      const { buildOpenApi } = await import('../contract/openapi.ts')
+      document ??= toAsset('openapi.json', JSON.stringify(buildOpenApi({ baseUrl: publicUrl })))
+      sendFile(exchange, document, documentHeaders)
     },
 
     getPage: (exchange) => sendAsset(exchange, 'page.html', pageHeaders),
@@ -68,34 +68,6 @@ export function buildPages(parts: PageParts): Entry[] {
       await answers[name](exchange, segment)
     },
   }))
-}
-
-/** How many documents are kept, of about 90 KiB each. Further hosts get one with a relative URL. */
-const maxDocuments = 16
-
-/**
- * Finds the OpenAPI document for the host of a request. It names `PUBLIC_URL` or an address of this
- * machine, never a foreign one. Each document is made when it is first requested.
- */
-function buildDocuments({ publicUrl, isOwnHost }: PageParts): (host: string) => Promise<Asset> {
-  const documents = new Map<string, Asset>()
-
-  function toBaseUrl(host: string): string {
-    if (publicUrl !== undefined) return publicUrl
-    const own = `http://${host}`
-    const isKept = documents.has(own) || documents.size < maxDocuments
-    return isKept && isOwnHost(host) ? own : '/'
-  }
-
-  return async (host) => {
-    const { toAsset } = await import('../../web/assets.ts')
-    const { buildOpenApi } = await import('../contract/openapi.ts')
-    const baseUrl = toBaseUrl(host)
-    const document =
-      documents.get(baseUrl) ?? toAsset('openapi.json', JSON.stringify(buildOpenApi({ baseUrl })))
-    documents.set(baseUrl, document)
-    return document
-  }
 }
 
 /**

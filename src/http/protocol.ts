@@ -1,6 +1,4 @@
 import type { IncomingMessage } from 'node:http'
-import { isIP } from 'node:net'
-import { hostname } from 'node:os'
 import { Failure } from '../contract/errors.ts'
 import { corsRequestHeaders, corsResponseHeaders, preflightSeconds } from '../contract/headers.ts'
 import { limits } from '../contract/limits.ts'
@@ -110,68 +108,6 @@ export function toOriginForm(target: string): string {
 
 function toAuthority(target: string): string | undefined {
   return target.startsWith('/') ? undefined : absoluteForm.exec(target)?.[1]
-}
-
-/** The host under which the client reached us, with its port. */
-export function toHost({ headers, socket, url: target = '/' }: IncomingMessage): string {
-  // The host of a target in absolute form takes precedence over the header.
-  const host = toAuthority(target) ?? headers.host
-  if (host !== undefined) return host
-  const address = socket.localAddress ?? ''
-  return `${address.includes(':') ? `[${address}]` : address}:${socket.localPort}`
-}
-
-interface HostParts {
-  /** The address that the service listens on, which may be a name. */
-  readonly host: string
-  readonly publicUrl: string | undefined
-}
-
-/** Whether a host is this service: an address, `localhost` or a name of this machine. */
-export function buildOwnHosts(parts: HostParts): (host: string) => boolean {
-  const names = ['localhost', parts.host, hostname(), `${hostname()}.local`]
-  const ownNames = new Set(names.map((name) => name.toLowerCase()))
-  if (parts.publicUrl !== undefined) ownNames.add(new URL(parts.publicUrl).hostname)
-  return (host) => {
-    const name = toName(host)
-    return isIP(name) !== 0 || ownNames.has(name) || name.endsWith('.localhost')
-  }
-}
-
-/**
- * Finds requests of browsers that reached us under a foreign name: a page of that name would have
- * our origin (DNS rebinding). Programs may use any name. Pages of other origins are left to CORS.
- */
-export function buildHostCheck(
-  isOwn: (host: string) => boolean,
-): (request: IncomingMessage) => Failure | undefined {
-  return ({ headers }) => {
-    const { host } = headers
-    if (host === undefined || !isOfPage(headers, host)) return undefined
-    return isOwn(host) ? undefined : foreign()
-  }
-}
-
-/** The name or the address in a `Host` header, without its port. */
-function toName(host: string): string {
-  const name = host.replace(/:\d*$/, '').toLowerCase()
-  return name.startsWith('[') ? name.slice(1, -1) : name.replace(/\.$/, '')
-}
-
-/** Whether a browser may have sent a request for a page whose origin is this host. */
-function isOfPage(headers: IncomingMessage['headers'], host: string): boolean {
-  const { origin } = headers
-  // A page of another origin sends its origin, and reads no more than CORS allows.
-  if (origin !== undefined) return origin.replace(/^https?:\/\//, '') === host
-  const isBrowser = headers['user-agent']?.startsWith('Mozilla/') ?? false
-  // Not by `Sec-Fetch-Mode`, which the fetch of Node.js sends as well.
-  return isBrowser || headers['sec-fetch-site'] !== undefined
-}
-
-function foreign(): Failure {
-  return malformed(
-    'The header Host names a host that this service does not know. Open it by its address, or have its operator set PUBLIC_URL to the address that browsers use.',
-  )
 }
 
 /** Which origins may call: every one, or those in the list. */

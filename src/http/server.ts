@@ -24,8 +24,6 @@ import { buildPages, type ServiceState } from './pages.ts'
 import {
   type AllowedOrigins,
   allowOrigin,
-  buildHostCheck,
-  buildOwnHosts,
   findEscapeFault,
   findProtocolFault,
   isLastRequest,
@@ -41,7 +39,6 @@ export interface ServerParts {
   readonly tokens: TokenVerifier
   readonly metrics: Metrics
   readonly logger: Logger
-  readonly host: string
   readonly publicUrl: string | undefined
   readonly allowedOrigins: AllowedOrigins
   readonly rateLimit: RateLimit | undefined
@@ -62,8 +59,6 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   const log = openRequestLog(parts)
   let begun = 0
   const imports = buildImports(store, () => begun, timeouts)
-  const isOwnHost = buildOwnHosts(parts)
-  const findForeignHost = buildHostCheck(isOwnHost)
   const streams = buildEventStreams(parts.reader, timeouts)
   const entries = [
     ...buildOperations({
@@ -74,7 +69,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
       timeouts,
       isJournaled,
     }),
-    ...buildPages({ store, state, publicUrl, isOwnHost }),
+    ...buildPages({ store, state, publicUrl }),
   ]
   const findRoute = buildRoutes(entries, countersOf)
 
@@ -88,8 +83,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
     begun++
     const exchange = toExchange(request, response, url, counters)
     if (log.hasRequests) log.begin(exchange, found)
-    const fault =
-      findProtocolFault(exchange) ?? findEscapeFault(url, path) ?? findForeignHost(request)
+    const fault = findProtocolFault(exchange) ?? findEscapeFault(url, path)
     if (fault !== undefined) refuse(exchange, fault)
     else if (store.isFull() && !found?.route.isServedUnderLoad) {
       refuse(exchange, overloaded())

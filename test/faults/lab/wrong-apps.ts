@@ -32,7 +32,6 @@ export async function openWrongApp(store: Store, spoil: SpoilApp): Promise<Wrong
     tokens,
     metrics: openTestMetrics(store),
     logger,
-    host: '127.0.0.1',
     publicUrl: undefined,
     allowedOrigins: '*',
     rateLimit: undefined,
