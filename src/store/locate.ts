@@ -1,13 +1,13 @@
 import { butNot } from '../contract/wrong-value.ts'
 import { type StoreLocation, toStoreLocation } from './open.ts'
-import { addPassword } from './postgres/passwords.ts'
+import { withPassword } from './postgres/address.ts'
 
 /** The store at an address, or the mistake in the address. */
 export type Located =
   | { readonly location: StoreLocation; readonly mistake?: undefined }
   | { readonly location?: undefined; readonly mistake: string }
 
-/** Finds the store of an address. The password may come from the environment, as for libpq. */
+/** Finds the store of an address, whose password may be in the environment. */
 export function locateStore(
   setting: string,
   url: string,
@@ -15,9 +15,8 @@ export function locateStore(
 ): Located {
   const location = toStoreLocation(url, setting)
   if (location === undefined) return { mistake: `${setting} ${describeMistake(url)}.` }
-  if (location.engine === 'sqlite') return { location }
-  const found = addPassword(location.url, env)
-  return found.mistake === undefined ? { location: { ...location, url: found.url } } : found
+  if (location.engine === 'sqlite' || !env.PGPASSWORD) return { location }
+  return { location: { ...location, url: withPassword(location.url, env.PGPASSWORD) } }
 }
 
 function describeMistake(url: string): string {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
-import { run } from '../support/command.ts'
+import { runProcess } from '../support/command.ts'
 import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { password } from '../support/postgres.ts'
@@ -29,56 +29,63 @@ describe('the password of PostgreSQL', () => {
   before(async () => {
     ;({ url, entry } = await newAddress())
   })
-  const list = (env: Record<string, string>) =>
-    run(['token', 'list', '--json'], { folder: newFolder(), env: { DATABASE_URL: url, ...env } })
+  // pgpass reads the environment of the process.
+  const list = (env: Record<string, string>, address = url) =>
+    runProcess(['token', 'list', '--json'], {
+      folder: newFolder(),
+      env: { DATABASE_URL: address, ...env },
+    })
+  const found = { exitCode: 0, stdout: '[]\n', stderr: '' }
 
   it('is read from PGPASSWORD', async () => {
-    const { exitCode, stderr } = await list({ PGPASSWORD: password })
-    assert.equal(exitCode, 0, stderr)
+    assert.deepEqual(await list({ PGPASSWORD: password }), found)
   })
 
   it('is read from the file that PGPASSFILE names', async () => {
     const other = `# a comment\n\notherhost:*:*:*:wrong\n`
-    const { exitCode, stderr } = await list({ PGPASSFILE: newPasswordFile(`${other}${entry}\n`) })
-    assert.equal(exitCode, 0, stderr)
+    assert.deepEqual(await list({ PGPASSFILE: newPasswordFile(`${other}${entry}\n`) }), found)
   })
 
   it('is read from ~/.pgpass, with wildcards', async () => {
     const home = newFolder()
     writeFileSync(join(home, '.pgpass'), `*:*:*:plants:${password}\n`, { mode: 0o600 })
-    const { exitCode, stderr } = await list({ HOME: home })
-    assert.equal(exitCode, 0, stderr)
+    assert.deepEqual(await list({ HOME: home }), found)
+  })
+
+  it('is that of each host, where there are several', async () => {
+    const { host, hostname, port } = new URL(url)
+    const closed = `${hostname}:1`
+    const lines = `${closed}:*:*:wrong\n${hostname}:${port}:*:*:${password}\n`
+    const PGPASSFILE = newPasswordFile(lines)
+    assert.deepEqual(await list({ PGPASSFILE }, url.replace(host, `${closed},${host}`)), found)
   })
 
   it('is not read from a file that other users can read', async () => {
-    const path = newPasswordFile(entry, 0o640)
-    const { exitCode, stderr } = await list({ PGPASSFILE: path })
-    assert.equal(
-      stderr,
-      `${path} has the password, but others can read it. Change its mode to 0600.\n`,
-    )
+    const { exitCode, stderr } = await list({ PGPASSFILE: newPasswordFile(entry, 0o640) })
+    assert.match(stderr, /password file "\S+" has group or world access; permissions should be/)
+    assert.match(stderr, /^PostgreSQL refuses the user name or the password of DATABASE_URL\.$/m)
     assert.equal(exitCode, 78)
   })
 
-  it('is missed in one line when PGPASSFILE cannot be read', async () => {
-    const { exitCode, stderr } = await list({ PGPASSFILE: '/no/passwords' })
-    assert.equal(
-      stderr,
-      'PGPASSFILE: cannot read /no/passwords: there is no such file or folder.\n',
-    )
-    assert.equal(exitCode, 78)
+  it('is missed in one line where there is none', async () => {
+    for (const env of [{}, { PGPASSFILE: '/no/passwords' }]) {
+      const { exitCode, stderr } = await list(env)
+      assert.equal(stderr, 'PostgreSQL refuses the user name or the password of DATABASE_URL.\n')
+      assert.equal(exitCode, 78)
+    }
   })
 
   it('is found by copy for each of its stores, and not shown', async () => {
     const other = await newAddress()
     const PGPASSFILE = newPasswordFile(`${entry}\n${other.entry}\n`)
     const args = ['copy', '--from', url, '--to', other.url]
-    const { exitCode, stderr } = await run(args, { folder: newFolder(), env: { PGPASSFILE } })
-    assert.match(stderr, /^Copied: 0 plants/)
-    assert.equal(exitCode, 0)
-    const wrong = await run(args, { folder: newFolder(), env: { PGPASSWORD: 'wr0ng' } })
-    assert.doesNotMatch(wrong.stderr, /DATABASE_URL|wr0ng/)
-    assert.match(wrong.stderr, /--from/)
-    assert.equal(wrong.exitCode, 78)
+    const copied = await runProcess(args, { folder: newFolder(), env: { PGPASSFILE } })
+    assert.match(copied.stderr, /^Copied: 0 plants/)
+    assert.equal(copied.exitCode, 0)
+    const env = { PGPASSWORD: 'wr0ng' }
+    const { exitCode, stderr } = await runProcess(args, { folder: newFolder(), env })
+    assert.doesNotMatch(stderr, /DATABASE_URL|wr0ng/)
+    assert.match(stderr, /--from/)
+    assert.equal(exitCode, 78)
   })
 })

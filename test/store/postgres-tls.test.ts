@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { connect as connectTls, createSecureContext, TLSSocket } from 'node:tls'
 import { openPrimary } from '../../src/store/postgres/primary.ts'
 import { UnusableStore } from '../../src/store/store.ts'
 import { issueCertificate } from '../support/certificates.ts'
@@ -10,6 +12,7 @@ import { findServer } from '../support/databases.ts'
 import { newFolder } from '../support/folder.ts'
 import { query } from '../support/postgres.ts'
 import { startTlsServer, type TlsServer } from '../support/postgres-tls.ts'
+import { releaseAfterTest } from '../support/release.ts'
 
 const quiet = { onLost() {}, onFound() {} }
 type Parameters = Readonly<Record<string, string>>
@@ -184,40 +187,73 @@ describe('the certificate of the service', () => {
     await refuses(tls.toUrl('certified', parameters('signed', 'plants', stranger)), /over TLS/)
     await refuses(tls.toUrl('certified', { sslmode: 'require' }), /pg_hba\.conf/)
   })
+})
 
-  it('is not used with a key that other users can read', async () => {
-    const open = parameters('open', 'plants')
-    chmodSync(open.sslkey, 0o644)
-    await refuses(tls.toUrl('certified', open), /other users can read the file .*open\.key/)
+describe('a password that is bound to the TLS connection', () => {
+  it('is of no use to a server in between, which could pass it on', async () => {
+    const url = new URL(tls.toUrl('plants', { sslmode: 'require' }))
+    url.port = String(await openMiddle(Number(url.port)))
+    await (await openPrimary(url.href, quiet)).close()
+    for (const binding of ['prefer', 'require']) {
+      await refuses(
+        `${url.href}&channel_binding=${binding}`,
+        /does not let the user of DATABASE_URL in/,
+      )
+    }
+  })
+
+  it('is accepted in an address as hosting companies print it', async () => {
+    const url = tls.toUrl('plants', { sslmode: 'require', channel_binding: 'require' })
+    assert.equal(await findEncryption(url), 'encrypted')
   })
 })
 
-describe('the files of TLS', () => {
-  it('are found where libpq has them, or are those of the machine', async () => {
-    const folder = newFolder()
-    const list = (parameters: Parameters, env: Parameters) => {
-      const url = byName(tls.toUrl('plants', parameters))
-      return runProcess(['token', 'list', '--database', url], {
-        folder,
-        env: { HOME: folder, ...env },
-      })
+/** Listens in front of a server, decrypts what comes and encrypts it again. Returns its port. */
+async function openMiddle(port: number): Promise<number> {
+  const { certificate: cert, key } = issueCertificate({ subject: 'In between' })
+  const secureContext = createSecureContext({ cert, key })
+  const askForTls = Buffer.from('0000000804d2162f', 'hex')
+  const server = createServer((client) => {
+    const upstream = connect(port, '127.0.0.1')
+    for (const socket of [client, upstream]) {
+      socket.on('error', () => {})
+      socket.on('close', () => [client, upstream].map((one) => one.destroy()))
     }
-    const missing = await list({ sslmode: 'verify-full' }, {})
-    assert.equal(missing.exitCode, 78)
-    assert.match(missing.stderr, /^--database has sslmode=verify-full, but names no authority.*\n$/)
+    client.once('data', () => {
+      upstream.write(askForTls)
+      upstream.once('data', () => {
+        const inner = connectTls({ socket: upstream, rejectUnauthorized: false })
+        const outer = new TLSSocket(client, { isServer: true, secureContext })
+        for (const socket of [inner, outer]) socket.on('error', () => {})
+        outer.pipe(inner).pipe(outer)
+        client.write('S')
+      })
+    })
+  }).listen(0, '127.0.0.1')
+  releaseAfterTest(() => server.close())
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+describe('the files of TLS', () => {
+  it('are those of the machine or of Node.js, where the address names none', async () => {
+    const folder = newFolder()
+    const list = async (parameters: Parameters, env: Parameters) => {
+      const url = byName(tls.toUrl('plants', parameters))
+      return (await runProcess(['token', 'list', '--database', url], { folder, env })).exitCode
+    }
     const system = { sslrootcert: 'system' }
-    assert.equal((await list(system, { SSL_CERT_FILE: files.authority })).exitCode, 0)
-    assert.equal((await list(system, { SSL_CERT_FILE: files.otherAuthority })).exitCode, 78)
-    mkdirSync(join(folder, '.postgresql'))
-    writeFileSync(join(folder, '.postgresql', 'root.crt'), tls.authority.certificate)
-    assert.equal((await list({ sslmode: 'verify-full' }, {})).exitCode, 0)
+    assert.equal(await list(system, { SSL_CERT_FILE: files.authority }), 0)
+    assert.equal(await list(system, { SSL_CERT_FILE: files.otherAuthority }), 78)
+    const full = { sslmode: 'verify-full' }
+    assert.equal(await list(full, { NODE_EXTRA_CA_CERTS: files.authority }), 0)
+    assert.equal(await list(full, {}), 78)
   })
 
   const mistakes: [title: string, parameters: () => Parameters, message: RegExp][] = [
     ['an unknown sslmode', () => ({ sslmode: 'on' }), /sslmode of DATABASE_URL must be disable, /],
     ['an empty one', () => ({ sslmode: '' }), /sslmode of DATABASE_URL is empty/],
     ['an unknown parameter', () => ({ sslrootcerts: 'x' }), /unknown parameter sslrootcerts: /],
-    ['ssl=no', () => ({ ssl: 'no' }), /ssl of DATABASE_URL must be true/],
     [
       'an authority that is not looked at',
       () => ({ sslrootcert: files.authority }),
@@ -236,7 +272,7 @@ describe('the files of TLS', () => {
     [
       'a file that holds no certificate',
       () => ({ sslmode: 'verify-ca', sslrootcert: tls.writeFile('empty.crt', 'nothing') }),
-      /is no certificate or key in PEM form/,
+      /No authority of sslrootcert has signed/,
     ],
     [
       'a key of another certificate',

@@ -20,11 +20,10 @@ export interface TlsSettings {
   readonly key: string | undefined
 }
 
-/** When an idle connection is probed, how often, and how many probes may go unanswered. */
-export interface KeepAlive {
-  readonly idleMs: number
-  readonly intervalMs: number | undefined
-  readonly count: number | undefined
+/** Where one server listens. A host with a slash is the folder of its Unix socket. */
+export interface Host {
+  readonly host: string
+  readonly port: number
 }
 
 /** The servers of DATABASE_URL, and how to talk to them. */
@@ -34,16 +33,35 @@ export interface Address {
   readonly password: string | undefined
   readonly database: string | undefined
   readonly tls: TlsSettings
-  /** Whether TLS begins at once, or after the server has agreed to it. */
-  readonly negotiation: 'postgres' | 'direct'
+  /** Whether the password is bound to the TLS connection, where the server offers that. */
+  readonly bindsChannel: boolean
   /** How long connecting to one server may take. */
   readonly connectTimeoutMs: number
-  /** Absent: idle connections are not probed. */
-  readonly keepAlive: KeepAlive | undefined
   readonly isPrepared: boolean
   /** Settings that are sent with every connection. */
   readonly settings: Readonly<Record<string, string>>
 }
+
+/**
+ * The accepted parameters with their values: any text, one of a list, or a whole number up to a
+ * maximum.
+ */
+const accepted = {
+  host: 'any',
+  port: 65_535,
+  sslmode: Object.keys(encryptions),
+  sslrootcert: 'any',
+  sslcert: 'any',
+  sslkey: 'any',
+  channel_binding: ['disable', 'prefer', 'require'],
+  connect_timeout: 600,
+  prepare: ['true', 'false'],
+  target_session_attrs: ['primary', 'read-write'],
+  application_name: 'any',
+  options: 'any',
+} as const satisfies Record<string, 'any' | readonly string[] | number>
+type Name = keyof typeof accepted
+type Parameters = Readonly<Partial<Record<Name, string>>>
 
 /** The parts of an address, as they are written, and the hosts that they name. */
 type AddressParts = NonNullable<ReturnType<typeof splitAddress>>
@@ -57,8 +75,11 @@ const addressPattern = new RegExp(
     '(?:\\?(?<query>[^#]*))?$',
   ].join(''),
 )
+const hostPattern = /^(?:(?<name>[\w.-]+)|\[(?<ipv6>[0-9A-Fa-f:.]+)\])(?::(?<port>\d{1,5}))?$/
+/** A host in a parameter: the folder of a Unix socket, or a name or address. */
+const parameterPattern = /^(?:\/[^\0]*|[\w.:-]+)$/
+const defaultPort = '5432'
 const defaultConnectTimeoutMs = 2_000
-const defaultIdleMs = 60_000
 
 /** Splits an address of PostgreSQL; undefined if it is not one. Only its hosts are checked. */
 export function splitAddress(url: string) {
@@ -66,11 +87,45 @@ export function splitAddress(url: string) {
   if (groups === undefined) return undefined
   const { scheme = '', user = '', password = '' } = groups
   const { authority = '', database = '', query = '' } = groups
-  const hosts = toHosts(authority, query)
-  return hosts !== undefined &&
+  const hosts = authority === '' ? readHosts(query) : authority.split(',').map(toHost)
+  const isUsable =
+    hosts.every((one) => one !== undefined && one.port <= accepted.port) &&
     [user, password, database].every((text) => decode(text) !== undefined)
-    ? { scheme, user, password, authority, database, query, hosts }
-    : undefined
+  if (!isUsable) return undefined
+  return { scheme, user, password, authority, database, query, hosts: hosts as Host[] }
+}
+
+function toHost(text: string): Host | undefined {
+  const { name, ipv6, port = defaultPort } = hostPattern.exec(text)?.groups ?? {}
+  const host = name ?? ipv6
+  return host === undefined ? undefined : { host, port: Number(port) }
+}
+
+/** The hosts that the parameters name, all with one port. */
+function readHosts(query: string): (Host | undefined)[] {
+  const { host = '', port = defaultPort } = Object.fromEntries(decodeQuery(query))
+  return host.split(',').map((one) => {
+    const isUsable = parameterPattern.test(one) && /^\d{1,5}$/.test(port)
+    return isUsable ? { host: one, port: Number(port) } : undefined
+  })
+}
+
+export function isUnixSocket({ host }: Host): boolean {
+  return host.startsWith('/')
+}
+
+/** The file of a Unix socket, which the server names after its port. */
+export function toSocketPath({ host, port }: Host): string {
+  return `${host}/.s.PGSQL.${port}`
+}
+
+/** The address with a password, unless it has one. */
+export function withPassword(url: string, password: string): string {
+  const parts = splitAddress(url)
+  if (parts === undefined || parts.password !== '') return url
+  const login = `${parts.scheme}${parts.user}`
+  const rest = url.slice(login.length).replace(/^:?@/, '')
+  return `${login}:${encodeURIComponent(password)}@${rest}`
 }
 
 /** Reads an address with its parameters, or throws `UnusableStore` with the first mistake. */
@@ -83,30 +138,20 @@ export function toAddress(url: string): Address {
     )
   }
   const parameters = readParameters(parts.query)
-  refuseContradictions(parts, parameters)
-  const { connect_timeout, keepalives, keepalives_idle, keepalives_interval } = parameters
-  const { keepalives_count, application_name, options } = parameters
+  const { sslrootcert, sslcert, sslkey, application_name, options } = parameters
+  const { connect_timeout, channel_binding = 'disable' } = parameters
+  const defaultMode = sslrootcert === 'system' ? 'verify-full' : 'prefer'
+  const mode = (parameters.sslmode ?? defaultMode) as TlsMode
+  const contradiction = findContradiction(parts, parameters, mode)
+  if (contradiction !== undefined) throw new UnusableStore(`DATABASE_URL has ${contradiction}`)
   return {
     hosts: parts.hosts,
     user: decode(parts.user) || undefined,
     password: decode(parts.password) || undefined,
     database: decode(parts.database) || undefined,
-    tls: {
-      mode: toTlsMode(parameters),
-      rootCertificate: parameters.sslrootcert,
-      certificate: parameters.sslcert,
-      key: parameters.sslkey,
-    },
-    negotiation: parameters.sslnegotiation === 'direct' ? 'direct' : 'postgres',
-    connectTimeoutMs: toMs(connect_timeout) ?? defaultConnectTimeoutMs,
-    keepAlive:
-      keepalives === '0'
-        ? undefined
-        : {
-            idleMs: toMs(keepalives_idle) ?? defaultIdleMs,
-            intervalMs: toMs(keepalives_interval),
-            count: keepalives_count === undefined ? undefined : Number(keepalives_count),
-          },
+    tls: { mode, rootCertificate: sslrootcert, certificate: sslcert, key: sslkey },
+    bindsChannel: channel_binding !== 'disable',
+    connectTimeoutMs: connect_timeout ? Number(connect_timeout) * 1_000 : defaultConnectTimeoutMs,
     isPrepared: parameters.prepare !== 'false',
     settings: {
       ...(application_name !== undefined && { application_name }),
@@ -115,141 +160,40 @@ export function toAddress(url: string): Address {
   }
 }
 
-function toMs(seconds: string | undefined): number | undefined {
-  return seconds === undefined ? undefined : Number(seconds) * 1_000
-}
-
-function toTlsMode({ sslmode, ssl, sslrootcert }: Parameters): TlsMode {
-  if (sslmode !== undefined) return sslmode as TlsMode
-  // JDBC's way to ask for TLS, which libpq accepts as well.
-  if (ssl !== undefined) return 'require'
-  return sslrootcert === 'system' ? 'verify-full' : 'prefer'
-}
-
-/** Throws `UnusableStore` if parameters contradict each other. */
-function refuseContradictions({ authority }: AddressParts, parameters: Parameters): void {
-  const { host, port, channel_binding, sslnegotiation, sslrootcert } = parameters
-  const mode = toTlsMode(parameters)
+/** Says which parameters contradict each other, or would be unsafe to ignore. */
+function findContradiction(
+  { authority }: AddressParts,
+  { host, port, channel_binding, sslrootcert, sslcert, sslkey }: Parameters,
+  mode: TlsMode,
+): string | undefined {
   const isAlwaysEncrypted = ['require', 'verify-ca', 'verify-full'].includes(mode)
-  const refuse = (reason: string) => {
-    throw new UnusableStore(`DATABASE_URL has ${reason}`)
-  }
-  if (authority !== '' && host !== undefined)
-    refuse('a host and the parameter host: leave one out.')
-  if (authority !== '' && port !== undefined) {
-    refuse('a host and the parameter port: write HOST:PORT instead.')
-  }
-  if (channel_binding === 'require') {
-    refuse(
-      'channel_binding=require, which the service cannot do: leave it out, and ' +
-        'set sslmode=verify-full&sslrootcert=system, which keeps impostors out as well.',
-    )
-  }
-  if (sslnegotiation === 'direct' && !isAlwaysEncrypted) {
-    refuse('sslnegotiation=direct, which needs sslmode=require, verify-ca or verify-full.')
-  }
-  if (sslrootcert === 'system' && mode !== 'verify-full') {
-    refuse(
-      'sslrootcert=system, which needs sslmode=verify-full: ' +
-        'those authorities sign for any server, so the name must be checked as well.',
-    )
-  }
-  if (sslrootcert !== undefined && !isAlwaysEncrypted) {
-    refuse(`sslrootcert, but sslmode=${mode} checks no certificate: set sslmode=verify-full.`)
-  }
+  if (authority !== '' && host !== undefined) return 'a host and the parameter host: leave one out.'
+  if (authority !== '' && port !== undefined)
+    return 'a host and the parameter port: write HOST:PORT instead.'
+  if (channel_binding === 'require' && !isAlwaysEncrypted)
+    return 'channel_binding=require, which needs sslmode=require, verify-ca or verify-full.'
+  if (sslrootcert === 'system' && mode !== 'verify-full')
+    return 'sslrootcert=system, which needs sslmode=verify-full: those authorities sign for any server, so the name must be checked as well.'
+  if (sslrootcert !== undefined && !isAlwaysEncrypted)
+    return `sslrootcert, but sslmode=${mode} checks no certificate: set sslmode=verify-full.`
+  if (sslrootcert === undefined && mode === 'verify-ca')
+    return 'sslmode=verify-ca, which needs sslrootcert, the file with the authority to trust.'
+  if ((sslcert === undefined) !== (sslkey === undefined))
+    return 'only one of sslcert and sslkey: set both, or neither.'
+  return undefined
 }
-
-/** Where one server listens. A host with a slash is the folder of its Unix socket. */
-export interface Host {
-  readonly host: string
-  readonly port: number
-}
-
-const authorityPattern =
-  /^(?:(?<name>[\w.-]+)|\[(?<ipv6>[0-9A-Fa-f:.]+)\]|(?<folder>%2[Ff][^:\s]*))(?::(?<port>\d{1,5}))?$/
-/** A host in a parameter: a folder, or a name or address. */
-const hostPattern = /^(?:\/[^\0]*|[\w.:-]+)$/
-const defaultPort = 5432
-
-export function isUnixSocket({ host }: Host): boolean {
-  return host.startsWith('/')
-}
-
-/** The file of a Unix socket, which the server names after its port. */
-export function toSocketPath({ host, port }: Host): string {
-  return `${host}/.s.PGSQL.${port}`
-}
-
-/** The hosts before the path or, if there are none, those of the parameters. */
-function toHosts(authority: string, query: string): Host[] | undefined {
-  if (authority !== '') return toAll(authority.split(',').map(toHost))
-  const hosts = findParameter(query, 'host')?.split(',')
-  const ports = findParameter(query, 'port')?.split(',') ?? [String(defaultPort)]
-  if (hosts === undefined || (ports.length !== 1 && ports.length !== hosts.length)) return undefined
-  return toAll(
-    hosts.map((host, index) => {
-      const port = (ports.length === 1 ? ports[0] : ports[index]) ?? ''
-      return hostPattern.test(host) && /^\d{1,5}$/.test(port) ? withPort(host, port) : undefined
-    }),
-  )
-}
-
-function toHost(text: string): Host | undefined {
-  const { name, ipv6, folder, port = defaultPort } = authorityPattern.exec(text)?.groups ?? {}
-  const host = name ?? ipv6 ?? (folder && decode(folder))
-  return host === undefined ? undefined : withPort(host, port)
-}
-
-function withPort(host: string, port: string | number): Host | undefined {
-  return Number(port) > 65_535 ? undefined : { host, port: Number(port) }
-}
-
-function toAll<Value>(values: readonly (Value | undefined)[]): Value[] | undefined {
-  const defined = values.filter((value) => value !== undefined)
-  return defined.length === values.length ? defined : undefined
-}
-
-/** Undefined if the percent-encoding is broken. */
-function decode(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return undefined
-  }
-}
-
-/**
- * The accepted parameters with their values: any text, one of a list, or a whole number up to a
- * maximum. They mean the same as for libpq.
- */
-const accepted = {
-  host: 'any',
-  port: 'any',
-  sslmode: Object.keys(encryptions),
-  ssl: ['true'],
-  sslrootcert: 'any',
-  sslcert: 'any',
-  sslkey: 'any',
-  sslnegotiation: ['postgres', 'direct'],
-  channel_binding: ['disable', 'prefer', 'require'],
-  connect_timeout: 600,
-  keepalives: ['0', '1'],
-  keepalives_idle: 32_767,
-  keepalives_interval: 32_767,
-  keepalives_count: 127,
-  prepare: ['true', 'false'],
-  target_session_attrs: ['primary', 'read-write'],
-  application_name: 'any',
-  options: 'any',
-} as const satisfies Record<string, 'any' | readonly string[] | number>
-type Name = keyof typeof accepted
-type Parameters = Readonly<Partial<Record<Name, string>>>
 
 /** Reads the parameters of an address, or throws `UnusableStore` with the first mistake. */
 function readParameters(query: string): Parameters {
   const parameters: Partial<Record<Name, string>> = {}
   for (const [name, value] of decodeQuery(query)) {
-    if (!isName(name)) throw new UnusableStore(explainRefusal(name))
+    if (!isName(name)) {
+      const shown = /^\w{1,40}$/.test(name) ? name : 'without a proper name'
+      const names = Object.keys(accepted).join(', ')
+      throw new UnusableStore(
+        `DATABASE_URL has an unknown parameter ${shown}: it may have ${names}.`,
+      )
+    }
     if (parameters[name] !== undefined) {
       throw new UnusableStore(`DATABASE_URL has the parameter ${name} twice: leave one out.`)
     }
@@ -273,9 +217,8 @@ function findMistake(values: (typeof accepted)[Name], value: string): string | u
   return `must be ${list.join(', ').replace(/, ([^,]*)$/, ' or $1')}`
 }
 
-/** One parameter; undefined if it is missing. The others are not checked. */
-function findParameter(query: string, sought: Name): string | undefined {
-  return decodeQuery(query).find(([name]) => name === sought)?.[1]
+function isName(name: string): name is Name {
+  return Object.hasOwn(accepted, name)
 }
 
 /** A plus sign stands for itself, as for libpq: file names may contain one. */
@@ -283,18 +226,11 @@ function decodeQuery(query: string): [name: string, value: string][] {
   return [...new URLSearchParams(query.replaceAll('+', '%2B'))]
 }
 
-function isName(name: string): name is Name {
-  return Object.hasOwn(accepted, name)
-}
-
-function explainRefusal(name: string): string {
-  if (name === 'tcp_user_timeout') {
-    return (
-      'DATABASE_URL has the parameter tcp_user_timeout, which Node.js cannot set: leave it out. ' +
-      'The service drops a server that does not answer for a second.'
-    )
+/** Undefined if the percent-encoding is broken. */
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
   }
-  const shown = /^\w{1,40}$/.test(name) ? name : 'without a proper name'
-  const names = Object.keys(accepted).join(', ')
-  return `DATABASE_URL has an unknown parameter ${shown}: it may have ${names}.`
 }

@@ -1,9 +1,9 @@
-import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import pg from 'pg'
+import pgpass from 'pgpass'
 import { UnusableStore } from '../store.ts'
-import { type Address, type Host, isUnixSocket } from './address.ts'
+import type { Address, Host } from './address.ts'
 import { codeOf, Lost, standby, TlsFailure, timedOut, withTimeout } from './failures.ts'
 import {
   type Result,
@@ -49,8 +49,8 @@ const pieceChars = 64 * 1024
 const farewellMs = 100
 /** The SQLSTATE of a notice that is not a warning. */
 const noWarning = '00000'
-/** The ALPN protocol of `sslnegotiation=direct`. */
-const protocol = 'postgresql'
+/** Idle connections are probed, so that no router on the way forgets them. */
+const keepAliveMs = 60_000
 
 /**
  * Opens a connection to a server, or throws why it cannot be used: it must be a primary, with
@@ -234,23 +234,29 @@ function toPreparing({ connection }: pg.Client): object {
 }
 
 function newClient(address: Address, at: Host, tls: ConnectionOptions | undefined): pg.Client {
-  const socket = new Socket()
-  const { keepAlive, password } = address
-  if (keepAlive !== undefined && !isUnixSocket(at)) {
-    const { idleMs, intervalMs, count } = keepAlive
-    socket.once('connect', () => socket.setKeepAlive(true, idleMs, intervalMs, count))
-  }
-  return new pg.Client({
+  const client: pg.Client = new pg.Client({
     host: at.host,
     port: at.port,
     user: address.user,
     database: address.database,
-    // Without a function, pg would look for a password in the environment and in files.
-    password: () => password ?? Promise.reject(noPassword()),
+    password: () => address.password ?? findPassword(client),
     ssl: tls ?? false,
-    sslnegotiation: tls === undefined ? 'postgres' : address.negotiation,
-    stream: () => socket,
+    // Otherwise PGSSLNEGOTIATION could ask for TLS where there is none.
+    sslnegotiation: 'postgres',
+    enableChannelBinding: address.bindsChannel,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveMs,
     pipeline: true,
+  })
+  return client
+}
+
+/** The password for a server in PGPASSFILE or ~/.pgpass. pg would look there with a warning. */
+function findPassword({ host, port, database, user }: pg.Client): Promise<string> {
+  return new Promise((resolve, reject) => {
+    pgpass({ host, port, database, user }, (password) =>
+      password === undefined ? reject(noPassword()) : resolve(password),
+    )
   })
 }
 
@@ -275,7 +281,7 @@ function noPassword(): Error {
 /** Connects within `connectTimeoutMs`. Distinguishes failures of TLS from others. */
 async function connect(
   client: pg.Client,
-  { connectTimeoutMs, negotiation }: Address,
+  { connectTimeoutMs }: Address,
   tls: ConnectionOptions | undefined,
 ): Promise<void> {
   const { connection } = client
@@ -285,7 +291,7 @@ async function connect(
   plain.once('connect', () => {
     isEncrypting = tls !== undefined
   })
-  if (tls !== undefined && negotiation === 'postgres') {
+  if (tls !== undefined) {
     plain.once('data', (bytes) => {
       answer = String(bytes)
     })
@@ -294,9 +300,7 @@ async function connect(
     const encrypted = connection.stream as TLSSocket
     guard(encrypted)
     encrypted.once('secureConnect', () => {
-      const isAgreed = negotiation !== 'direct' || encrypted.alpnProtocol === protocol
-      if (isAgreed) isEncrypting = false
-      else encrypted.destroy(new TlsFailure('TLS_NOT_DIRECT'))
+      isEncrypting = false
     })
   })
   const timer = setTimeout(() => connection.stream.destroy(timedOut()), connectTimeoutMs)
@@ -326,7 +330,6 @@ function guard(stream: Duplex): void {
 }
 
 function toTlsFailure(error: unknown, answer: string | undefined): TlsFailure {
-  if (error instanceof TlsFailure) return error
   const withoutCode = answer === 'N' ? 'TLS_REFUSED' : 'TLS_NO_ANSWER'
   return new TlsFailure(codeOf(error) || withoutCode, error)
 }

@@ -127,9 +127,6 @@ const tlsMessages: Record<string, string> = {
   TLS_REFUSED:
     'The PostgreSQL server does not speak TLS, which sslmode of DATABASE_URL requires: ' +
     'set ssl = on there.',
-  TLS_NOT_DIRECT:
-    'The PostgreSQL server does not know sslnegotiation=direct: it needs PostgreSQL 17 or newer. ' +
-    'Leave the parameter out.',
   CERT_HAS_EXPIRED: 'The certificate of the PostgreSQL server has expired: renew it.',
   CERT_NOT_YET_VALID:
     'The certificate of the PostgreSQL server is not valid yet: check the clocks.',

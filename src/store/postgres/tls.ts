@@ -1,12 +1,8 @@
-import { X509Certificate } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
-import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import {
   type ConnectionOptions,
   createSecureContext,
   getCACertificates,
-  type SecureContext,
   type SecureContextOptions,
 } from 'node:tls'
 import { UnusableStore } from '../store.ts'
@@ -15,55 +11,22 @@ import { codeOf } from './failures.ts'
 
 /** Reads the files for TLS. Throws `UnusableStore` if one cannot be used. */
 export async function readTlsOptions(settings: TlsSettings): Promise<ConnectionOptions> {
-  const ca = await readAuthorities(settings)
-  const client = await readClientCertificate(settings)
+  const { mode, rootCertificate, certificate, key } = settings
+  const files: SecureContextOptions = {
+    // Without it, Node.js trusts the authorities that it brings.
+    ...(rootCertificate && { ca: await readAuthorities(rootCertificate) }),
+    ...(certificate && { cert: await readNamed('sslcert', certificate) }),
+    ...(key && { key: await readNamed('sslkey', key) }),
+  }
   return {
-    secureContext: toSecureContext({ ...(ca && { ca }), ...client }),
-    rejectUnauthorized: ca !== undefined,
-    ...(settings.mode !== 'verify-full' && { checkServerIdentity: () => undefined }),
+    secureContext: toSecureContext(files),
+    rejectUnauthorized: mode === 'verify-full' || files.ca !== undefined,
+    ...(mode !== 'verify-full' && { checkServerIdentity: () => undefined }),
   }
 }
 
-/** The authorities to trust; undefined if the certificate of the server is not checked. */
-async function readAuthorities({ mode, rootCertificate }: TlsSettings) {
-  if (mode === 'allow' || mode === 'prefer') return undefined
-  if (rootCertificate === 'system') return getCACertificates('system')
-  if (rootCertificate !== undefined) {
-    return requireCertificate(await readNamed('sslrootcert', rootCertificate))
-  }
-  const standard = await readStandard('root.crt')
-  if (standard === undefined && mode !== 'require') {
-    throw new UnusableStore(
-      `DATABASE_URL has sslmode=${mode}, but names no authority to trust: ` +
-        'set sslrootcert to the file with its certificate, or to system.',
-    )
-  }
-  return standard && requireCertificate(standard)
-}
-
-/** Refuses a file without a certificate, which Node.js would treat as an empty list. */
-function requireCertificate(text: string): string {
-  try {
-    return new X509Certificate(text) && text
-  } catch (error) {
-    throw notPem(error)
-  }
-}
-
-/** The client certificate, if there is one. */
-async function readClientCertificate({
-  certificate,
-  key,
-}: TlsSettings): Promise<SecureContextOptions> {
-  const cert =
-    certificate === undefined
-      ? await readStandard('postgresql.crt')
-      : await readNamed('sslcert', certificate)
-  if (cert === undefined) return {}
-  const keyFile = key ?? toStandardPath('postgresql.key')
-  const text = await readNamed('sslkey', keyFile)
-  await requirePrivate(keyFile)
-  return { cert, key: text }
+async function readAuthorities(path: string): Promise<string | string[]> {
+  return path === 'system' ? getCACertificates('system') : readNamed('sslrootcert', path)
 }
 
 async function readNamed(parameter: string, path: string): Promise<string> {
@@ -77,42 +40,14 @@ async function readNamed(parameter: string, path: string): Promise<string> {
   }
 }
 
-/** Reads a file from the default folder of libpq; undefined if it cannot be read. */
-async function readStandard(name: string): Promise<string | undefined> {
+function toSecureContext(files: SecureContextOptions) {
   try {
-    return await readFile(toStandardPath(name), 'utf8')
-  } catch {
-    // The file is missing or unreadable, or the user has no home.
-    return undefined
-  }
-}
-
-function toStandardPath(name: string): string {
-  return join(homedir(), '.postgresql', name)
-}
-
-/** Refuses a key that other users can read, as libpq does. A key of root may be group-readable. */
-async function requirePrivate(path: string): Promise<void> {
-  const { mode, uid } = await stat(path)
-  const tooMuch = uid === 0 ? 0o037 : 0o077
-  if (process.platform === 'win32' || (mode & tooMuch) === 0) return
-  throw new UnusableStore(
-    `sslkey of DATABASE_URL: other users can read the file ${path}. Change its mode to 0600.`,
-  )
-}
-
-function toSecureContext(options: SecureContextOptions): SecureContext {
-  try {
-    return createSecureContext(options)
+    return createSecureContext(files)
   } catch (error) {
-    throw notPem(error)
+    throw new UnusableStore(
+      'A file of sslrootcert, sslcert or sslkey of DATABASE_URL is no certificate or key ' +
+        `in PEM form, or the key belongs to another certificate (${codeOf(error)}).`,
+      { cause: error },
+    )
   }
-}
-
-function notPem(cause: unknown): UnusableStore {
-  return new UnusableStore(
-    'A file of sslrootcert, sslcert or sslkey of DATABASE_URL is no certificate or key ' +
-      `in PEM form, or the key belongs to another certificate (${codeOf(cause)}).`,
-    { cause },
-  )
 }
