@@ -9,7 +9,7 @@ import { isFull, isNotADatabase, isSqliteError } from './failures.ts'
 import { followLink, identifyFile } from './file.ts'
 import { migrations } from './migrations.ts'
 import { openDatabase, readPragma } from './open-database.ts'
-import { findForeign } from './own-schema.ts'
+import { findTampering } from './own-schema.ts'
 
 /** The pages copied in one step: 8 MiB. */
 const pagesPerStep = 2_000
@@ -138,8 +138,10 @@ function check(path: string): FileSummary {
       throw new UnusableBackup('was written by a newer release. Restore it with that release.')
     }
     // Before the integrity check, which evaluates expressions from the schema.
-    const foreign = findForeign(db, version)
-    if (foreign !== undefined) throw new UnusableBackup(`has ${foreign}. Restore another backup.`)
+    const tampering = findTampering(db, version)
+    if (tampering !== undefined) {
+      throw new UnusableBackup(`has ${tampering}. Restore another backup.`)
+    }
     const integrity = readPragma(db, 'integrity_check(1)')
     if (integrity !== 'ok') throw damaged(integrity)
     return countRows(db)

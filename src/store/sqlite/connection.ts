@@ -7,7 +7,7 @@ import { explainSqlite, isNotADatabase, isSqliteError } from './failures.ts'
 import { applicationId, followLink, foreignFile, isNewFile, prepareFile } from './file.ts'
 import { migrations, runMigrations } from './migrations.ts'
 import { openDatabase, readPragma } from './open-database.ts'
-import { findForeign } from './own-schema.ts'
+import { findTampering } from './own-schema.ts'
 
 /** Older releases can corrupt a WAL that two connections use. */
 const oldestSqlite = [3, 51, 3]
@@ -109,8 +109,8 @@ function useWal(db: DatabaseSync, path: string): void {
 }
 
 /**
- * The version of the schema. Refuses the schema of a newer release, and a modified one, such as
- * with a trigger that changes what is stored.
+ * The version of the schema. Refuses the schema of a newer release, and one that somebody has
+ * changed, such as with a trigger on our tables.
  */
 export function readVersion(db: DatabaseSync, path: string): number {
   const version = Number(readPragma(db, 'user_version'))
@@ -119,10 +119,10 @@ export function readVersion(db: DatabaseSync, path: string): number {
       `${path} was written by a newer release (schema ${version}, this one knows ${migrations.length}). Use that release, or another DATABASE_URL.`,
     )
   }
-  const foreign = findForeign(db, version)
-  if (foreign === undefined) return version
+  const tampering = findTampering(db, version)
+  if (tampering === undefined) return version
   throw new UnusableStore(
-    `${path} has ${foreign} and was not opened. Restore a backup from before it was changed.`,
+    `${path} has ${tampering} and was not opened. Restore a backup from before it was changed.`,
   )
 }
 

@@ -18,7 +18,7 @@ import { explainSqlite, isSqliteError } from './failures.ts'
 import { followLink, identifyFile, readSize } from './file.ts'
 import { migrations } from './migrations.ts'
 import { openDatabase, readPragma } from './open-database.ts'
-import { findForeign } from './own-schema.ts'
+import { findTampering } from './own-schema.ts'
 import { defaultWalBounds } from './snapshot.ts'
 
 const gibibyte = 1024 ** 3
@@ -81,8 +81,8 @@ function examineContent(path: string): Finding[] {
   try {
     return withFile(path, (db) => {
       const version = Number(readPragma(db, 'user_version'))
-      const foreign = version <= migrations.length ? findForeign(db, version) : undefined
-      if (foreign !== undefined) return [examineIntegrity(db), toForeign(foreign)]
+      const tampering = version <= migrations.length ? findTampering(db, version) : undefined
+      if (tampering !== undefined) return [examineIntegrity(db), toTampered(tampering)]
       if (version === 0) return [warning('schema', 'no store was made yet: start the service')]
       const schema = examineSchema(version, migrations.length)
       const tokens = db.prepare('SELECT name, expires_at, revoked_at FROM tokens').all()
@@ -106,10 +106,10 @@ function examineIntegrity(db: DatabaseSync): Finding {
   return warning('integrity', `damaged (${said}): stop the service, and restore the last backup`)
 }
 
-function toForeign(foreign: string): Finding {
+function toTampered(tampering: string): Finding {
   return warning(
     'schema',
-    `the file has ${foreign}: somebody has changed it; restore a backup from before that`,
+    `the file has ${tampering}: somebody has changed it; restore a backup from before that`,
   )
 }
 

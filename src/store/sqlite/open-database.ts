@@ -5,10 +5,10 @@ const sqlite = process.getBuiltinModule('node:sqlite')
 
 /**
  * Opens a connection that does not trust the schema of the file: its views and triggers cannot call
- * functions with side effects.
+ * functions with side effects. Foreign keys of tables that are not ours cannot refuse our deletes.
  */
 export function openDatabase(path: string | URL, options: DatabaseSyncOptions = {}): DatabaseSync {
-  const db = new sqlite.DatabaseSync(path, options)
+  const db = new sqlite.DatabaseSync(path, { enableForeignKeyConstraints: false, ...options })
   db.exec('PRAGMA trusted_schema = OFF')
   return db
 }

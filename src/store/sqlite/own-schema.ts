@@ -10,52 +10,44 @@ interface Part {
   readonly sql: string | null
 }
 
-/** The tables of ANALYZE change no results. Only SQLite itself can create tables of these names. */
-const statistics = [
-  'CREATE TABLE sqlite_stat1(tbl,idx,stat)',
-  'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)',
-]
-
 /** Names in a file that somebody has modified can have any length. */
 const maxShownName = 100
 
 /**
- * Compares the schema of a file with the one that the migrations up to this version make. Returns
- * the first difference, such as `a foreign trigger "undo"`: a trigger, for example, could undo
- * every revocation of a token.
+ * Finds what would make a store keep something else than it is told: a trigger on one of our
+ * tables, which could undo every revocation of a token, or a table or index of ours that is not as
+ * the migrations up to this version make it. Everything else is left alone, such as the tables of
+ * Litestream. Returns a description, such as `a trigger "undo" on the table "tokens"`.
  */
-export function findForeign(db: DatabaseSync, version: number): string | undefined {
+export function findTampering(db: DatabaseSync, version: number): string | undefined {
   const expected = expectParts(version)
-  const found = new Set<string>()
-  for (const part of readParts(db)) {
-    const { type, name, table, sql } = part
-    const key = toKey(part)
-    const wanted = expected.get(key)
-    const shown = `${type} "${name.slice(0, maxShownName)}"`
-    if (wanted === undefined || found.has(key)) return `a foreign ${shown}`
-    found.add(key)
-    if (wanted.sql !== sql || wanted.table !== table) {
-      return `${/^[aeiou]/.test(type) ? 'an' : 'a'} ${shown} that was changed`
-    }
+  const tables = new Set(expected.map(({ table }) => table))
+  const found = readParts(db)
+  const trigger = found.find(
+    ({ type, table }) => type === 'trigger' && tables.has(table.toLowerCase()),
+  )
+  if (trigger !== undefined) return `a ${show(trigger)} on the table "${trigger.table}"`
+  for (const wanted of expected) {
+    const part = found.find(({ type, name }) => type === wanted.type && name === wanted.name)
+    if (part === undefined) return `no ${show(wanted)}`
+    if (part.sql !== wanted.sql) return `another ${show(part)} than ours`
   }
-  const missing = expected.entries().find(([key]) => !found.has(key))?.[1]
-  return missing && `no ${missing.type} "${missing.name}"`
+}
+
+function show({ type, name }: Part): string {
+  return `${type} "${name.slice(0, maxShownName)}"`
 }
 
 /** Runs the migrations in memory. */
-function expectParts(version: number): Map<string, Part> {
+function expectParts(version: number): Part[] {
   const db = openDatabase(':memory:')
   runMigrations(db, 0, version)
-  const parts = new Map(readParts(db).map((part) => [toKey(part), part]))
+  const parts = readParts(db)
   db.close()
   return parts
 }
 
 function readParts(db: DatabaseSync): Part[] {
   const rows = db.prepare('SELECT type, name, tbl_name AS "table", sql FROM sqlite_schema').all()
-  return (rows as unknown as Part[]).filter(({ sql }) => sql === null || !statistics.includes(sql))
-}
-
-function toKey({ type, name }: Part): string {
-  return `${type} ${name}`
+  return rows as unknown as Part[]
 }

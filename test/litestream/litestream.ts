@@ -1,0 +1,75 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { killAfterTest } from '../support/child.ts'
+import { newFolder } from '../support/folder.ts'
+
+const version = '0.5.17'
+const cache = fileURLToPath(new URL('../../node_modules/.cache/', import.meta.url))
+const folder = join(cache, `litestream-${version}`)
+
+/** Its program, which `LITESTREAM` may name. Otherwise Go builds it once, in about 3 minutes. */
+const program = process.env.LITESTREAM ?? join(folder, 'litestream')
+
+/** Why Litestream cannot be run here, or false. */
+export const litestreamMissing: string | false = findReason()
+
+function findReason(): string | false {
+  if (existsSync(program)) return false
+  const { error, status, stderr } = spawnSync(
+    'go',
+    ['install', `github.com/benbjohnson/litestream/cmd/litestream@v${version}`],
+    { env: { ...process.env, CGO_ENABLED: '0', GOBIN: folder }, encoding: 'utf8' },
+  )
+  if (error) return 'Go is missing, which builds Litestream: install it, or set LITESTREAM'
+  return status === 0 ? false : `Go cannot build Litestream: ${stderr}`
+}
+
+/** Writes the configuration of docs/operating.md, with a folder as the replica. */
+export function configure(database: string): string {
+  const config = join(newFolder(), 'litestream.yml')
+  const replica = join(newFolder(), 'replica')
+  writeFileSync(
+    config,
+    `dbs:
+  - path: ${database}
+    replica:
+      path: ${replica}
+      sync-interval: 1s
+`,
+  )
+  return config
+}
+
+/** Replicates until it is ended. It is killed with the test. */
+export async function replicate(config: string): Promise<ChildProcess> {
+  const child = spawn(program, ['replicate', '-config', config])
+  killAfterTest(child)
+  let said = ''
+  await new Promise<void>((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        said += text
+        if (said.includes('replicating to')) resolve()
+      })
+    }
+    child.once('close', () => reject(new Error(`Litestream ended: ${said}`)))
+  })
+  return child
+}
+
+/** Ends a process, and waits for its end. */
+export async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  const ended = once(child, 'close')
+  child.kill(signal)
+  await ended
+}
+
+/** Restores the latest state of a database into another file. */
+export function restore(config: string, database: string, output: string): void {
+  const args = ['restore', '-config', config, '-o', output, database]
+  const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' })
+  if (status !== 0) throw new Error(`Litestream cannot restore: ${stdout}${stderr}`)
+}
