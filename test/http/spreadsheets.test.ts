@@ -5,7 +5,7 @@ import { type FileName, foreign, plants, readable, toPath } from '../spreadsheet
 import { run } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
-import { authorized, operatorToken, startService, type TestService } from '../support/service.ts'
+import { authorized, startService, type TestService } from '../support/service.ts'
 
 const all = `[${plants.join(',')}]`
 
@@ -40,13 +40,8 @@ for (const engine of engines) {
 
 describe('plant-store import of a file of a spreadsheet', () => {
   for (const name of readable) {
-    it(`stores ${name} in a store and in a service`, async () => {
+    it(`stores ${name} in a store`, async () => {
       const folder = newFolder()
-      const service = await startService('sqlite::memory:')
-      const env = { PLANT_STORE_TOKEN: operatorToken }
-      const args = ['import', toPath(name), '--url', service.url]
-      assert.equal((await run(args, { folder, env })).exitCode, 0)
-      assert.equal((await service.call({ path: '/plants' })).body, all)
       assert.equal((await run(['import', toPath(name), '--create'], { folder })).exitCode, 0)
       const { stdout } = await run(['export', '--quiet'], { folder })
       assert.equal(stdout, `${plants.join('\n')}\n`)
