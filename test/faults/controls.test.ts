@@ -55,6 +55,8 @@ const openInMemory = () => openSqliteStore(':memory:')
 /** Opens a store that soon has no space left. */
 function openSmall(): Store {
   const db = openConnection(':memory:')
+  // Free pages would take the first plants.
+  db.exec('VACUUM')
   const row = db.prepare('PRAGMA page_count').get()
   db.exec(`PRAGMA max_page_count = ${row?.page_count}`)
   return closeAfterTest(buildSqliteStore(db))

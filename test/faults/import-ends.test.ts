@@ -7,7 +7,6 @@ import { type Run, runProcess, start } from '../support/command.ts'
 import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { openProxy } from '../support/proxy.ts'
-import { operatorToken, startService } from '../support/service.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { countPlants } from './lab/plant-count.ts'
@@ -75,19 +74,20 @@ describe('the report of an import is true when it is ended by', () => {
     await requireTrue(ended, store)
   })
 
-  it('Ctrl-C, into a service', async () => {
-    const service = await startService('sqlite::memory:')
-    const running = start(['import', '-', '--format', 'ndjson', '--url', service.url], {
+  it('Ctrl-C', async () => {
+    const url = await postgres.newUrl()
+    const store = await postgres.open(url)
+    const running = start(['import', '-', '--format', 'ndjson'], {
       folder: newFolder(),
-      env: { PLANT_STORE_TOKEN: operatorToken },
+      env: { DATABASE_URL: url },
       input: lines.join(''),
       isInputOpen: true,
     })
-    await waitUntil(async () => (await countPlants(service.store)) > 0, 'some plants')
+    await waitUntil(async () => (await countPlants(store)) > 0, 'some plants')
     running.child.kill('SIGINT')
     const ended = await running.ended
     assert.equal(ended.exitCode, 130)
-    await requireTrue(ended, service.store)
+    await requireTrue(ended, store)
     assert.equal(readReport(ended).perhaps, 0)
   })
 })
