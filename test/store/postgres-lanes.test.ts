@@ -137,6 +137,18 @@ describe('the lease of a receiver whose row is locked', () => {
   })
 })
 
+describe('the first claim of a session', () => {
+  it('has an epoch that no other had, even if a failover has undone the claim before it', async () => {
+    const { url, store } = await openStore(60_000)
+    await store.receivers.add(newReceiver())
+    const [undone] = await store.receivers.claim('one', 600_000)
+    await query(url, 'UPDATE plant_store.receivers SET lease_epoch = 0, lease_owner = NULL')
+    const next = await openPostgresStore(url)
+    const [claim] = await next.receivers.claim('one', 600_000)
+    assert.notEqual(claim?.epoch, undone?.epoch)
+  })
+})
+
 describe('a take of PostgreSQL that is committed after its time', () => {
   it('refuses the next one, which began at the same position', async () => {
     const { url, store } = await openStore(1_000)

@@ -71,7 +71,9 @@ export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
 
     // Uses the clock of the database, which all processes share. A lease that ends too far in the
     // future was claimed before that clock was set back. Only leases of others are skipped while
-    // their row is locked: one of its own that is missing would count as lost.
+    // their row is locked: one of its own that is missing would count as lost. An epoch is at least
+    // the time: a failover to an asynchronous standby may undo a claim, and its epoch, which a
+    // process still remembers, must not be used again.
     claim: (owner, leaseMs) =>
       write(async (sql) => {
         const isFirst = !claimedOn.has(sql)
@@ -85,7 +87,8 @@ export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
             ORDER BY id FOR UPDATE OF receivers SKIP LOCKED)
           UPDATE plant_store.receivers SET lease_owner = ${owner},
             lease_until = now + ${leaseMs}::bigint,
-            lease_epoch = lease_epoch + (${isFirst} OR lease_owner IS DISTINCT FROM ${owner})::int
+            lease_epoch = CASE WHEN ${isFirst} OR lease_owner IS DISTINCT FROM ${owner}
+              THEN greatest(lease_epoch + 1, now) ELSE lease_epoch END
           FROM clock
           WHERE lease_owner = ${owner} OR id IN (SELECT id FROM free)
           RETURNING id, lease_epoch`
