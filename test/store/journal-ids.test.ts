@@ -9,7 +9,7 @@ import { buildReader, type JournalSource } from '../../src/journal/reader.ts'
 import { toAddress } from '../../src/store/postgres/address.ts'
 import { openConnection as openServerConnection } from '../../src/store/postgres/connection.ts'
 import { buildHorizon } from '../../src/store/postgres/horizon.ts'
-import { readJournal } from '../../src/store/postgres/journal.ts'
+import { journalEnd, readJournal } from '../../src/store/postgres/journal.ts'
 import { openSession } from '../../src/store/postgres/session.ts'
 import type { Sql } from '../../src/store/postgres/sql.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
@@ -240,6 +240,31 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     await store.createPlant({ id: 1n, name: 'not settled' })
     while (!(await store.trimJournal(Date.now() + 60_000)));
     await assert.rejects(async () => store.journalEnd(), { number: 50301 })
+  })
+
+  it('has no end before a change that was there, though that was dropped before it ended', async () => {
+    const url = await postgres.newUrl()
+    const store = await postgres.open(url)
+    const slow = await openWriter(url, 50)
+    await store.createPlant({ id: 1n, name: 'there, then dropped' })
+    const sql = await openSql(url)
+    let answers = 0
+    const ask = async (parts: TemplateStringsArray, ...values: []) => {
+      const answer = await sql(parts, ...values)
+      // It has seen the newest change, and waits for those before it.
+      if (++answers === 2) {
+        await store.createPlant({ id: 2n, name: 'last' })
+        while (!(await store.trimJournal(Date.now() + 60_000)));
+        await slow.query('COMMIT')
+      }
+      return answer
+    }
+    const end = journalEnd(
+      ask as Sql,
+      buildHorizon(() => {}),
+    )
+    await assert.rejects(end, { number: 50301 })
+    assert.deepEqual(await readIds(store, 'oldest'), [50n, 2n])
   })
 
   async function openSql(url: string): Promise<Sql> {

@@ -242,7 +242,7 @@ export async function journalEnd(sql: Query, horizon: Horizon): Promise<Position
     if (performance.now() > deadline) throw unsettled()
     await sleep(pollMs)
   }
-  return selectEnd(sql, horizon.last() ?? 0)
+  return selectEnd(sql, newest, horizon.last() ?? 0)
 }
 
 /**
@@ -265,20 +265,25 @@ export function shareRuns<Value>(run: () => Promise<Value>): () => Promise<Value
 
 /** The position after the newest change. Others may still appear before it. */
 export function newestPosition(sql: Query): Promise<Position | 'off'> {
-  return selectEnd(sql, maxSeq)
+  return selectEnd(sql, 0, maxSeq)
 }
 
 const maxSeq = 2n ** 63n - 1n
 
-async function selectEnd(sql: Query, upTo: number | bigint): Promise<Position | 'off'> {
+/** The position after the last row up to one. It must not be before another one. */
+async function selectEnd(
+  sql: Query,
+  from: number,
+  upTo: number | bigint,
+): Promise<Position | 'off'> {
   const [row] = await sql<[EndRow]>`
     SELECT id, seq, nonce, count FROM plant_store.journal_life LEFT JOIN
       (SELECT seq, nonce, count FROM plant_store.journal WHERE seq <= ${upTo}::bigint
         ORDER BY seq DESC LIMIT 1) AS last ON seq >= since`
   const { id, seq, nonce, count } = row
   if (id === null) return 'off'
-  // All rows up to this one were dropped meanwhile.
-  if (seq === null) throw unsettled()
+  // The rows were dropped meanwhile, all or those after an earlier one that has committed since.
+  if (seq === null || Number(seq) < from) throw unsettled()
   return toPosition({ journalId: id, seq: Number(seq), nonce, index: count })
 }
 
