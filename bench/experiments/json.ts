@@ -1,8 +1,8 @@
 /**
- * The cost of judging hostile bodies of up to 1 MiB, each in processes of its own that have judged
- * usual bodies before: CPU time of all threads for the first body and for a later one, and the
- * memory that the first one takes. The least of three processes counts, because other programs
- * disturb the rest. Then the CPU time of usual bodies.
+ * The cost of judging hostile bodies, each in processes of its own that have judged usual bodies
+ * before: CPU time of all threads for the first body and for a later one, and the memory that the
+ * first one takes. The least of three processes counts, because other programs disturb the rest.
+ * Then the CPU time of usual bodies.
  *
  *   npx node bench/experiments/json.ts [a part of a title]
  */

@@ -5,7 +5,6 @@ import { openStore } from '../store/open.ts'
 import { type Put, putBatches, toBatches } from '../transfer/batches.ts'
 import { type Entry, UnreadableFile } from '../transfer/entry.ts'
 import { decompress } from '../transfer/gunzip.ts'
-import { linesOfFiles } from '../transfer/lines.ts'
 import { toOnConflict, toOutcome } from '../transfer/outcome.ts'
 import { buildReader, readPlants } from '../transfer/read.ts'
 import {
@@ -101,8 +100,8 @@ async function putPlants(
   progress: Progress,
 ): Promise<void> {
   const reader = buildReader(form.format, form.delimiter)
-  const entries = readPlants(decompress(input.chunks), reader, linesOfFiles)
-  const batches = toBatches(refuseOtherFormats(entries, form), bounds)
+  const entries = readPlants(decompress(input.chunks), reader)
+  const batches = toBatches(refuseOtherFormats(entries, form), batchEntries)
   const rejects = await openRejects(flags.rejects, form, reader.header, progress)
   await putBatches(batches, put, signal, {
     async onSettled(settled, outcomes) {
@@ -145,7 +144,7 @@ function explainFormat(text: string): string {
   return `This is not NDJSON, which has one JSON object per line. ${hint}`
 }
 
-const bounds = { entries: 2_000, characters: 256 * 1024 }
+const batchEntries = 2_000
 
 /** Where an import puts its plants. */
 interface Target {

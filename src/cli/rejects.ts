@@ -22,7 +22,6 @@ const maxWritten = 100_000
 
 /** A small gzip file may expand to long lines, and its rejects must not fill the disk. */
 const maxTextCharacters = 4_096
-const maxRowCharacters = 64 * 1024
 const charactersPerWrite = 64 * 1024
 
 /** The beginning of every file of rejects: the first member, or the names of two columns. */
@@ -138,10 +137,7 @@ function buildRowWriter(header: Reader['header']): ToLine {
     const isCorrected = head.replaceAll('"', '').startsWith(added)
     const toOwn = (record: string) => (isCorrected ? skipTwo(record, delimiter) : record)
     const row = toOwn(text).replace(/\r$/, '')
-    const kept = row.slice(0, maxRowCharacters)
-    const cut =
-      kept.length < row.length ? ` The row is cut after ${maxRowCharacters} characters.` : ''
-    const record = `${line}${delimiter}"${(reason + cut).replaceAll('"', '""')}"${delimiter}${kept}`
+    const record = `${line}${delimiter}"${reason.replaceAll('"', '""')}"${delimiter}${row}`
     const start = isFirst ? `${added}${toOwn(head)}\n` : ''
     isFirst = false
     return start + record

@@ -3,11 +3,11 @@
  */
 export type Fields = (string | undefined)[]
 
-/** Splits a record into its first fields, unless a quoted one has not ended yet. */
+/** Splits a record into all or its first fields, unless a quoted one has not ended yet. */
 export function parseRecord(
   record: string,
   delimiter: string,
-  maxFields: number,
+  maxFields?: number,
 ): Fields | 'open' | 'malformed' {
   if (!record.includes('"')) {
     return record.split(delimiter, maxFields).map((text) => text || undefined)

@@ -27,7 +27,7 @@ export const errors = {
     '`after=latest`, list all plants, then follow the `Link` of the first response.',
   41200: 'The precondition in `If-Match` or `If-None-Match` does not hold.',
   41300:
-    'The body, or a line of an import, is larger than 1 MiB, or the body comes in too many small ' +
+    'The body, or a line of an import, is larger than 8 KiB, or the body comes in too many small ' +
     'chunks, or its gzip expands too much.',
   41400: 'The URL is longer than 8 KiB.',
   41500:
@@ -109,9 +109,9 @@ export function overloaded(reason: RefusalReason = 'write_queue'): Failure {
 
 /** Why a request or a connection is refused before it can harm others. Metrics count them. */
 export const refusalReasons = [
-  'body_memory',
   'connections',
   'exports',
+  'gate',
   'imports',
   'keys_of_token',
   'log_size',

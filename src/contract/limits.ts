@@ -1,11 +1,11 @@
 /** The bounds on requests and connections. They are fixed; the document lists those on requests. */
 export const limits = {
   /**
-   * The size of a body. A plant fits into one, whichever way it came into the store; lines of a
-   * file add 64 bytes for the id. Other bounds rely on it: batches that read plants
-   * (`mostRead` in postgres/writes.ts), lines (transfer/lines.ts).
+   * The size of a body, and so of a new plant; lines of a file add 64 bytes for the id
+   * (transfer/lines.ts). Counts of requests are bounds on memory because of it. Earlier releases
+   * stored plants of up to 1 MiB.
    */
-  bodyBytes: 1024 * 1024,
+  bodyBytes: 8 * 1024,
   jsonDepth: 32,
   headerBytes: 16 * 1024,
   headerFields: 1_000,
@@ -18,7 +18,12 @@ export const limits = {
   bodyChunks: 1_000,
   bodyChunkBytes: 256,
   /** The number of connections that a process accepts. */
-  connections: 20_000,
+  connections: 10_000,
+  /** What one caller has begun and not yet answered; a page of plants or changes counts more. */
+  underWay: 256,
+  pageWeight: 16,
+  /** How long a request may wait at the gate. */
+  gateWaitMs: 5_000,
   /** How long an idempotency key is kept, and how many of them a token may use in that time. */
   keyLifetimeMs: 24 * 60 * 60 * 1000,
   keysOfToken: 10_000_000,
@@ -28,8 +33,6 @@ export const limits = {
   importsOfToken: 2,
   /** An import that receives fewer bytes than this within the request timeout is too slow. */
   importBytesInTime: 64 * 1024,
-  /** While every slot for an import is taken, the slowest must send this much in that time. */
-  importBytesInTimeWhenFull: 1024 * 1024,
   /** An import ends once it has refused this many lines. */
   refusedLines: 100_000,
   /** A gzipped import may expand to this many bytes plus this multiple of its size. */
@@ -45,16 +48,10 @@ export const limits = {
   pageBytes: 1024 * 1024,
   /** How many plants a search by name examines in one request; fewer if they are large. */
   examinedPlants: 5_000,
-  /** How many pages of one token run or wait, how many are read at once, how long one waits. */
-  pagesOfToken: 1_000,
-  pagesAtOnce: 16,
-  pageWaitMs: 5_000,
-  /** How many searches of one token run or wait: one runs at a time. */
-  searchesOfToken: 100,
   /** How many JSON Web Tokens are remembered. The longest that fit into the headers take 80 MB. */
   verifiedTokens: 5_000,
   /** Unread answers may hold this much memory, over all connections. */
-  unsentBytes: 128 * 1024 * 1024,
+  unreadBytes: 64 * 1024 * 1024,
   retryAfterSeconds: 1,
 } as const
 

@@ -31,7 +31,7 @@ const introduction = `A plant store over HTTP with JSON bodies.
 - Every state of a plant has an \`ETag\`. \`If-Match\` and \`If-None-Match\` make a request depend
   on it.
 - An unknown path is 404 (40400). An unsupported method is 405 (40500) with \`Allow\`.
-- Limits: a body of 1 MiB, JSON 32 levels deep, headers of 16 KiB, a URL of 8 KiB, 100 parameters
+- Limits: a body of 8 KiB, JSON 32 levels deep, headers of 16 KiB, a URL of 8 KiB, 100 parameters
   in a query, 100 entity tags, 32 parameters of a media type; headers complete within 10 s, the
   whole request within 30 s.
 - HEAD is answered wherever GET is, with the same headers and no body. OPTIONS is answered on every

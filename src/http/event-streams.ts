@@ -11,7 +11,7 @@ import {
   joinFields,
   recordAnswer,
 } from './exchange.ts'
-import { buildCount, countUnsent } from './node/sending.ts'
+import { countUnread } from './node/sending.ts'
 
 /** The streams of a process. */
 export interface EventStreams {
@@ -153,7 +153,6 @@ export function buildEventStreams(reader: JournalReader, timeouts: Timeouts): Ev
   ): OpenStream {
     let unsent = 0
     let idleMs = 0
-    const count = buildCount(response, request.socket)
     const isWaiting = () => response.writableLength > 0
     return {
       tokenId,
@@ -164,12 +163,12 @@ export function buildEventStreams(reader: JournalReader, timeouts: Timeouts): Ev
         if (!isWaiting() && isOpen(response)) response.write(comment)
       },
       checkReader() {
-        const left = countUnsent(request.socket)
+        const left = response.writableLength
         // Counted in checks, not by the clock: while the process is suspended, no client can read.
         idleMs = isWaiting() && left === unsent ? idleMs + checkMs : 0
         unsent = left
-        count(response.writableLength)
-        const isFull = response.writableLength > limits.eventBytesWaiting
+        if (left > 0) countUnread(response, left)
+        const isFull = left > limits.eventBytesWaiting
         if (idleMs > (isFull ? fullMs : timeouts.unreadMs)) response.destroy()
       },
     }

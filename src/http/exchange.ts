@@ -12,7 +12,7 @@ import type { Counters } from '../metrics/requests.ts'
 import { observe } from '../store/measures.ts'
 import { takesGzip } from './negotiation.ts'
 import { breakOff } from './node/connection.ts'
-import { discardUnread } from './node/incoming-body.ts'
+import { discardRest } from './node/incoming-body.ts'
 import { sendWhole } from './node/sending.ts'
 
 /** A request and its answer. */
@@ -32,6 +32,8 @@ export interface Exchange {
   readonly startedAt: number
   /** Where the answer is counted for the metrics. */
   readonly counters: Counters
+  /** Lets the caller begin another request: called when the answer is made, maybe twice. */
+  readonly leave: () => void
 }
 
 export type Headers = Readonly<Record<string, string>>
@@ -44,40 +46,37 @@ export function addField({ fields }: Exchange, name: string, value: string): voi
 /** What a header value may not have: line breaks above all, which would begin another field. */
 const unsafe = /[^\t\x20-\x7e\x80-\xff]/
 
-/** Adds the headers of one answer to the fields of any. `Vary` becomes a single field. */
+/** Adds the headers of one answer to the fields of any. `Vary` and `Connection` stay single. */
 export function joinFields({ fields }: Exchange, headers: Headers): string[] {
   const joined = fields.slice()
   for (const name in headers) {
     const value = headers[name] as string
     if (unsafe.test(value))
       throw new Error(`The header ${name} has a character that is not allowed.`)
-    const vary = name === 'Vary' ? joined.indexOf(name) : -1
-    if (vary === -1) joined.push(name, value)
-    else joined[vary + 1] += `, ${value}`
+    const known = name === 'Vary' || name === 'Connection' ? joined.indexOf(name) : -1
+    if (known === -1) joined.push(name, value)
+    else if (name === 'Vary') joined[known + 1] += `, ${value}`
   }
   return joined
 }
 
-/**
- * Sends an answer, with or without a body. The answer to HEAD may have a media type alone: `null`
- * is a body that was not made.
- */
+/** Sends an answer, with or without a body. */
 export function send(
   exchange: Exchange,
   status: number,
   headers: Headers,
-  body?: string | Buffer | null,
+  body?: string | Buffer,
   contentType = jsonContentType,
 ): void {
   const { request, response } = exchange
   const fields = joinFields(exchange, headers)
+  exchange.leave()
   let bytes = 0
-  if (body !== undefined) fields.push('Content-Type', contentType)
-  if (body) {
+  if (body !== undefined) {
     bytes = Buffer.byteLength(body)
-    fields.push('Content-Length', String(bytes))
+    fields.push('Content-Type', contentType, 'Content-Length', String(bytes))
   }
-  discardUnread(request)
+  discardRest(request)
   if (typeof body === 'string') sendWhole(response, status, fields, body, bytes)
   else response.writeHead(status, fields).end(body)
   recordAnswer(exchange, status, bytes)
@@ -133,29 +132,15 @@ export function sendAnswer(
   timeouts: Timeouts,
   verifyToken: () => unknown,
 ): Promise<void> | undefined {
+  exchange.leave()
   if (body === undefined) send(exchange, status, headers)
   else if ('sendTo' in body) return body.sendTo(exchange, headers, verifyToken)
   else if ('pieces' in body) {
     return sendStreamed(exchange, { status, headers, body }, timeouts, verifyToken)
-  } else if (exchange.request.method === 'HEAD') sendHead(exchange, status, headers, body)
-  else if ('text' in body) send(exchange, status, headers, body.text, body.contentType)
+  } else if ('text' in body) send(exchange, status, headers, body.text, body.contentType)
   else send(exchange, status, headers, toBodyText(body))
   return undefined
 }
-
-/** Answers HEAD. Has a length only for a short plant: a large body would be made just for that. */
-function sendHead(
-  exchange: Exchange,
-  status: number,
-  headers: Headers,
-  body: HeldBody | TextContent,
-): void {
-  const isShort = 'name' in body && body.name.length + (body.tag?.length ?? 0) <= maxShortLength
-  const contentType = 'text' in body ? body.contentType : undefined
-  send(exchange, status, headers, isShort ? toBodyText(body) : null, contentType)
-}
-
-const maxShortLength = 1_024
 
 /** A body that is sent as a whole. */
 type HeldBody = Plant | StoredPlant | readonly StoredPlant[] | ImportReport

@@ -4,7 +4,7 @@ import { gunzip, isDamagedGzip } from '../transfer/gunzip.ts'
 import { byteOrderMark, skipMark } from '../transfer/lines.ts'
 import { isBlank, isMediaType, otherMediaType } from './body.ts'
 import type { Exchange } from './exchange.ts'
-import { type LongBody, openLongBody } from './node/long-body.ts'
+import { type LongBody, openLongBody } from './long-body.ts'
 
 /** A file that a client is sending, decompressed. */
 export type FileUpload = LongBody

@@ -11,9 +11,8 @@ import type { Answer, Call, Handlers } from './calls.ts'
 import type { EventStreams } from './event-streams.ts'
 import type { Imports } from './imports.ts'
 import { expectedPosition, type RequestParameters, readPosition, toETag } from './parameters.ts'
-import { buildListPage, openExport } from './plant-list.ts'
+import { listPage, openExport } from './plant-list.ts'
 import { buildTokenCount } from './rate-limit.ts'
-import { buildTokenTurns, type TokenTurns } from './token-turns.ts'
 
 interface HandlerParts {
   readonly store: Store
@@ -24,13 +23,6 @@ interface HandlerParts {
 
 export function buildHandlers({ store, imports, streams, metrics }: HandlerParts): Handlers {
   const countKey = buildTokenCount(limits.keyLifetimeMs)
-  // PostgreSQL reads pages in the order of arrival, whichever token asks.
-  const inTurn = buildTokenTurns({
-    atOnce: limits.pagesAtOnce,
-    maxTasks: limits.pagesOfToken,
-    maxWaitMs: limits.pageWaitMs,
-  })
-  const listPage = buildListPage(store, inTurn)
 
   function requireKeysLeft(tokenId: string): void {
     if (countKey(tokenId).used > limits.keysOfToken) throw tooManyKeys(limits.keysOfToken)
@@ -68,10 +60,10 @@ export function buildHandlers({ store, imports, streams, metrics }: HandlerParts
       }
     },
 
-    async listPlants({ parameters, baseUrl, tokenId, scopes }) {
+    async listPlants({ parameters, baseUrl, scopes }) {
       const { limit = pageLimits.default, ...rest } = parameters
       const query = { ...rest, limit }
-      const { plants, next } = await listPage(query, tokenId)
+      const { plants, next } = await listPage(store, query)
       const Link = next === undefined ? undefined : toLink(baseUrl, { ...query, after: next })
       const headers = { 'Token-Scopes': [...scopes].join(' ') }
       return {
@@ -109,7 +101,7 @@ export function buildHandlers({ store, imports, streams, metrics }: HandlerParts
     },
 
     ...buildFileHandlers(store, imports),
-    ...buildEventHandlers(store, streams, inTurn),
+    ...buildEventHandlers(store, streams),
   }
 }
 
@@ -225,37 +217,31 @@ function tooManyKeys(max: number): Failure {
 }
 
 /** The handlers of the operations on the journal. */
-function buildEventHandlers(
-  store: Store,
-  streams: EventStreams,
-  inTurn: TokenTurns,
-): Pick<Handlers, 'listEvents'> {
+function buildEventHandlers(store: Store, streams: EventStreams): Pick<Handlers, 'listEvents'> {
   async function read(
-    tokenId: string,
     after: Position | typeof latest | undefined,
     limit: number,
   ): Promise<JournalPage> {
-    // All callers wait for the end together, so it takes nobody's turn.
     const from = after === latest ? await store.journalEnd() : (after ?? 'oldest')
     if (from === 'off') throw switchedOff()
-    const page = await inTurn(tokenId, () => store.readJournal(from, limit))
+    const page = await store.readJournal(from, limit)
     if (page === 'gone') throw gone()
     if (page === 'off') throw switchedOff()
     return page
   }
 
   return {
-    async listEvents({ parameters, baseUrl, mediaType, tokenId }) {
+    async listEvents({ parameters, baseUrl, mediaType }) {
       const { eventLimit: limit = pageLimits.default } = parameters
       const headers = (position: Position) => ({
         Link: `<${baseUrl}/events?after=${position}&limit=${limit}>; rel="next"`,
         Vary: 'Accept',
       })
       if (mediaType === eventStreamType) {
-        const { begin } = await read(tokenId, toStart(parameters), 1)
+        const { begin } = await read(toStart(parameters), 1)
         return { status: 200, headers: headers(begin), body: streams.from(begin) }
       }
-      const { events, end } = await read(tokenId, parameters.position, limit)
+      const { events, end } = await read(parameters.position, limit)
       const body = {
         contentType: jsonContentType,
         get text() {

@@ -4,9 +4,8 @@ import { limits } from '../contract/limits.ts'
 import type { ConflictRule } from '../contract/parameters.ts'
 import { type ImportReport, maxRefused, type NewPlant } from '../contract/shapes.ts'
 import type { ImportOutcome } from '../store/store.ts'
-import { type BatchBounds, putBatches, toBatches } from '../transfer/batches.ts'
+import { putBatches, toBatches } from '../transfer/batches.ts'
 import { type Entry, UnreadableFile } from '../transfer/entry.ts'
-import { linesOfRequests } from '../transfer/lines.ts'
 import { type Outcome, toOutcome } from '../transfer/outcome.ts'
 import { buildReader, readPlants } from '../transfer/read.ts'
 import {
@@ -31,18 +30,20 @@ export interface ImportRequest {
 
 interface FileImport extends ImportRequest {
   readonly upload: FileUpload
-  readonly bounds: BatchBounds
   readonly put: (plants: readonly NewPlant[]) => Promise<readonly ImportOutcome[]>
 }
 
+/** Other requests wait while SQLite stores a batch: some milliseconds. */
+const batchEntries = 128
+
 /** Stores the plants of a file batch by batch, and reports what became of each line. */
 export async function importFile(file: FileImport): Promise<ImportReport> {
-  const { upload, format, delimiter, rule, bounds, put } = file
+  const { upload, format, delimiter, rule, put } = file
   const { chunks, signal } = upload
   const tally = newTally()
   const refused: ImportReport['refused'] = []
-  const entries = readPlants(chunks, buildReader(format, delimiter), linesOfRequests)
-  const batches = toBatches(untilTooManyRefused(entries), bounds)
+  const entries = readPlants(chunks, buildReader(format, delimiter))
+  const batches = toBatches(untilTooManyRefused(entries), batchEntries)
   let endedAtLine: number | undefined
 
   /** The entries up to the one with which too many are refused. */

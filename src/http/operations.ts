@@ -8,7 +8,7 @@ import { int64Range, toPathId } from '../contract/values.ts'
 import { buildShapeReader } from '../json/shape.ts'
 import type { Grant } from '../tokens/grant.ts'
 import type { TokenVerifier } from '../tokens/verify.ts'
-import { type Bodies, buildBodies, discardBody, readJson } from './body.ts'
+import { discardBody, readJson } from './body.ts'
 import type { Handlers } from './calls.ts'
 import { type AnyAnswer, addField, sendAnswer } from './exchange.ts'
 import { insufficientScope } from './failures.ts'
@@ -44,11 +44,10 @@ type AnyHandler = (call: {
 /** Every operation of the contract, with the function that answers it. */
 export function buildOperations(parts: OperationParts): Entry[] {
   const countRequest = parts.rateLimit && buildRateLimit(parts.rateLimit)
-  const bodies = buildBodies()
   return (Object.keys(operations) as OperationName[]).map((name) => {
     const { method, path, isServedUnderLoad }: Operation = operations[name]
     const isServed = parts.isJournaled || name !== 'listEvents'
-    const handle = isServed ? buildHandle(name, { ...parts, bodies }, countRequest) : refuseEvents
+    const handle = isServed ? buildHandle(name, parts, countRequest) : refuseEvents
     return { name, method, path, isServedUnderLoad: isServedUnderLoad === true, handle }
   })
 }
@@ -60,7 +59,7 @@ async function refuseEvents(): Promise<void> {
 
 function buildHandle(
   name: OperationName,
-  { handlers, tokens, bodies, publicUrl, timeouts }: OperationParts & { bodies: Bodies },
+  { handlers, tokens, publicUrl, timeouts }: OperationParts,
   countRequest: CountRequest | undefined,
 ): Handle {
   const operation: Operation = operations[name]
@@ -102,9 +101,9 @@ function buildHandle(
     if (isWrite && response.destroyed) throw bodyEndedEarly()
     let body: object | undefined
     if (expected) {
-      body = expected.read(await readJson(bodies, request, response, expected.mediaType))
+      body = expected.read(await readJson(request, response, expected.mediaType))
     } else if (file) body = openFileUpload(exchange, file.mediaType, timeouts, verify)
-    else if (isWrite) await discardBody(bodies, request, response)
+    else if (isWrite) await discardBody(request, response)
     if (id !== undefined && body !== undefined) requireSameId(body, id)
     // A token that was revoked or expired while the body arrived writes nothing.
     if (isWrite && !tokens.isCurrent(grant)) await verify()
@@ -146,6 +145,7 @@ function requireId(segment: string): bigint {
 }
 
 const scheme = 'bearer '
+const usualScheme = 'Bearer '
 
 /** The grant of the token in the header `Authorization`. Tokens elsewhere are ignored. */
 function authenticate(
@@ -159,7 +159,9 @@ function authenticate(
   return tokens.verify(token)
 }
 
-function toToken(authorization = ''): string {
-  const isBearer = authorization.slice(0, scheme.length).toLowerCase() === scheme
+/** The token in the header `Authorization`; empty if there is none. */
+export function toToken(authorization = ''): string {
+  const given = authorization.slice(0, scheme.length)
+  const isBearer = given === usualScheme || given.toLowerCase() === scheme
   return isBearer ? authorization.slice(scheme.length).trim() : ''
 }

@@ -7,7 +7,6 @@ import { type SearchQuery, searchPlants } from '../store/lists.ts'
 import type { ListQuery, Store } from '../store/store.ts'
 import { type ExportQuery, writePlants } from '../transfer/write.ts'
 import type { StreamedBody } from './exchange.ts'
-import { buildTokenTurns, type TokenTurns } from './token-turns.ts'
 
 /** One page of plants. */
 interface Listing {
@@ -16,20 +15,12 @@ interface Listing {
   readonly next: bigint | undefined
 }
 
-/** Builds the function that reads a page for a token. */
-export function buildListPage(store: Store, inTurn: TokenTurns) {
-  // PostgreSQL would run many searches of a token at once, and other requests would wait while all
-  // of their plants are examined.
-  const searchInTurn = buildTokenTurns({ atOnce: 1, maxTasks: limits.searchesOfToken })
-
-  /** Reads a page: up to the limit or 1 MiB of JSON, but at least one plant, however large. */
-  return (
-    { name, ...query }: ListQuery & { readonly name: string | undefined },
-    tokenId: string,
-  ): Promise<Listing> =>
-    name === undefined
-      ? inTurn(tokenId, () => listAny(store, query))
-      : searchInTurn(tokenId, () => listFindings(store, { ...query, name }))
+/** Reads a page: up to the limit or 1 MiB of JSON, but at least one plant, however large. */
+export function listPage(
+  store: Store,
+  { name, ...query }: ListQuery & { readonly name: string | undefined },
+): Promise<Listing> {
+  return name === undefined ? listAny(store, query) : listFindings(store, { ...query, name })
 }
 
 async function listAny(store: Store, query: ListQuery): Promise<Listing> {

@@ -4,22 +4,20 @@ import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
 import { type Failure, overloaded } from '../contract/errors.ts'
 import { contentTypeOptions } from '../contract/headers.ts'
-import type { Timeouts } from '../contract/limits.ts'
-import { operations } from '../contract/operations.ts'
+import { limits, type Timeouts } from '../contract/limits.ts'
 import type { JournalReader } from '../journal/reader.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Counters } from '../metrics/requests.ts'
 import type { Store } from '../store/store.ts'
 import type { TokenVerifier } from '../tokens/verify.ts'
 import { buildEventStreams } from './event-streams.ts'
-import { countAnswer, type Exchange, recordAnswer } from './exchange.ts'
+import { addField, countAnswer, type Exchange, recordAnswer } from './exchange.ts'
 import { sendFailure, shuttingDown, toFailure, toRawAnswer } from './failures.ts'
 import { buildHandlers } from './handlers.ts'
 import { buildImports } from './imports.ts'
-import { closeAfter } from './node/connection.ts'
-import { toTokenKey } from './node/sending.ts'
+import { hasLongBody } from './long-body.ts'
 import { buildNodeServer, type NodeServer } from './node/server.ts'
-import { buildOperations } from './operations.ts'
+import { buildOperations, toToken } from './operations.ts'
 import { buildPages, type ServiceState } from './pages.ts'
 import {
   type AllowedOrigins,
@@ -57,8 +55,7 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   const { countersOf } = metrics
   const unrouted = countersOf()
   const log = openRequestLog(parts)
-  let begun = 0
-  const imports = buildImports(store, () => begun, timeouts)
+  const imports = buildImports(store)
   const streams = buildEventStreams(parts.reader, timeouts)
   const entries = [
     ...buildOperations({
@@ -74,28 +71,29 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   const findRoute = buildRoutes(entries, countersOf)
 
   /** Answers a request. Those before it on its connection have been answered. */
-  function begin(request: IncomingMessage, response: ServerResponse): void {
+  function begin(response: ServerResponse, leave: () => void, isLate: boolean): void {
+    const request = response.req
     const url = toOriginForm(request.url ?? '')
     const path = toPath(url)
     const found = path === undefined ? undefined : findRoute(path, request.method ?? '')
     const counters = found?.entry?.counters ?? unrouted
     counters.begun++
-    begun++
-    const exchange = toExchange(request, response, url, counters)
+    const exchange = toExchange(response, url, counters, leave)
     if (log.hasRequests) log.begin(exchange, found)
     const fault = findProtocolFault(exchange) ?? findEscapeFault(url, path)
     if (fault !== undefined) refuse(exchange, fault)
-    else if (store.isFull() && !found?.route.isServedUnderLoad) {
-      refuse(exchange, overloaded())
+    else if ((isLate || store.isFull()) && !found?.route.isServedUnderLoad) {
+      refuse(exchange, overloaded(isLate ? 'gate' : 'write_queue'))
     } else answer(exchange, found)
   }
 
   function toExchange(
-    request: IncomingMessage,
     response: ServerResponse,
     url: string,
     counters: Counters,
+    leave: () => void,
   ): Exchange {
+    const request = response.req
     const id = newRequestId()
     const exchange: Exchange = {
       id,
@@ -107,8 +105,9 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
       error: undefined,
       startedAt: performance.now(),
       counters,
+      leave,
     }
-    if (state.isDraining || isLastRequest(request)) closeAfter(response)
+    if (state.isDraining || isLastRequest(request)) addField(exchange, 'Connection', 'close')
     // Every answer carries these headers, whatever becomes of the request.
     allowOrigin(exchange, allowedOrigins)
     return exchange
@@ -144,10 +143,18 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
     return toRawAnswer(failure, id)
   }
 
+  /** The id of the verified token. Everybody else is one caller. Health checks never wait. */
+  function toCaller({ url, headers }: IncomingMessage): string | undefined {
+    if (url === '/healthz' || url === '/readyz') return undefined
+    return tokens.findId(toToken(headers.authorization)) ?? ''
+  }
+
   const { server, drain, countConnections } = buildNodeServer(timeouts, {
-    toKey,
+    toCaller,
+    toWeight,
     onRequest: begin,
     toRefusal,
+    hasLongBody,
     onDrop: metrics.countDrop,
   })
   metrics.watchConnections(countConnections)
@@ -169,15 +176,10 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
 /** Imports that take longer than this part of a shutdown are ended, in time to be answered. */
 const importShareOfShutdown = 0.5
 
-/** The paths of the operations, which need a token. */
-const paths = Object.values(operations).map(({ path }) => path.replace('{id}', ''))
-const tokenPaths = new RegExp(`^(?:${paths.join('|')})`)
-
-/** Requests take turns by token, and those without a token share a turn. Checks never wait. */
-function toKey({ url = '', headers }: IncomingMessage): string | undefined {
-  if (url === '/healthz' || url === '/readyz') return undefined
-  const needsToken = tokenPaths.test(url) || tokenPaths.test(toPath(toOriginForm(url)) ?? '')
-  return needsToken ? toTokenKey(headers) : ''
+/** A page of plants, however its path is spelled, counts as many other requests. */
+function toWeight({ method, url = '' }: IncomingMessage): number {
+  const isRead = method === 'GET' || method === 'HEAD'
+  return isRead && !/^\/(?:plants\/|events)/.test(url) ? limits.pageWeight : 1
 }
 
 /** Request ids are unique across restarts and processes: a random start, then a count. */

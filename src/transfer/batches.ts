@@ -2,33 +2,22 @@ import type { NewPlant } from '../contract/shapes.ts'
 import type { Entry } from './entry.ts'
 import type { Outcome } from './outcome.ts'
 
-export interface BatchBounds {
-  /** Read when a batch begins, because it may change. */
-  readonly entries: number
-  readonly characters: number
-}
-
-/** How many batches are stored at a time. */
+/** How many batches of one import are stored at a time. */
 const maxInFlight = 2
 
-/** Groups entries into bounded batches. If the source fails, the entries before that come first. */
+/** Groups entries into batches. If the source fails, the entries before that come first. */
 export async function* toBatches(
   groups: AsyncIterable<Entry[]>,
-  bounds: BatchBounds,
+  maxEntries: number,
 ): AsyncGenerator<Entry[]> {
   let batch: Entry[] = []
-  let characters = 0
-  let maxEntries = bounds.entries
   try {
     for await (const entries of groups) {
       for (const entry of entries) {
         batch.push(entry)
-        characters += entry.text.length
-        if (batch.length < maxEntries && characters < bounds.characters) continue
+        if (batch.length < maxEntries) continue
         yield batch
         batch = []
-        characters = 0
-        maxEntries = bounds.entries
       }
     }
   } catch (error) {

@@ -22,8 +22,6 @@ const delimiterWords = new Map([
   ['\t', 'tabs'],
   ['|', 'vertical bars'],
 ])
-/** As many as a sheet of Excel has. */
-export const maxColumns = 16_384
 const known = ['id', 'name', 'tag']
 /** Longer texts are shortened in messages. */
 const maxShown = 100
@@ -47,7 +45,7 @@ export function readHeader(
 ): HeaderRow | 'open' | 'malformed' {
   const tried = (given === undefined ? Object.values(delimiters) : [given]).map((delimiter) => ({
     delimiter,
-    fields: parseRecord(text, delimiter, maxColumns + 1),
+    fields: parseRecord(text, delimiter),
   }))
   if (tried.some(({ fields }) => fields === 'open')) return 'open'
   const found = tried.find(({ fields }) => isHeader(fields))
@@ -64,9 +62,6 @@ export function readHeader(
 }
 
 function toColumns(fields: Fields, text: string, line: number, delimiter: string): Columns {
-  if (fields.length > maxColumns) {
-    throw unreadable(line, `The header has more than ${maxColumns} columns.`)
-  }
   const indexes = new Map<string, number>()
   for (const [index, name = ''] of fields.entries()) {
     // Spreadsheets write columns without a name, too.
@@ -114,7 +109,7 @@ function missingColumn(
 /** The delimiter with which a line is a header, if it is none of those. */
 function findOtherDelimiter(text: string, tried: readonly string[]): string | undefined {
   return [...delimiterWords.keys()].find(
-    (one) => !tried.includes(one) && isHeader(parseRecord(text.trimEnd(), one, maxColumns)),
+    (one) => !tried.includes(one) && isHeader(parseRecord(text.trimEnd(), one)),
   )
 }
 

@@ -2,7 +2,7 @@ import { countQuotes, type Fields, parseRecord } from '../contract/csv-record.ts
 import { int64Range, isStorable, toPathId } from '../contract/values.ts'
 import { type Columns, type HeaderRow, isBeforeHeader, readHeader } from './csv-header.ts'
 import { type Entry, type Reader, UnreadableFile } from './entry.ts'
-import { type Line, linesOfFiles, type Refusal } from './lines.ts'
+import { type Line, maxLineBytes, type Refusal } from './lines.ts'
 
 /** The lines of a record whose quoted field has not ended yet. */
 interface OpenRecord {
@@ -49,7 +49,7 @@ export function buildCsvReader(given?: string): Reader {
     record.lines.push(text)
     record.bytes += Buffer.byteLength(text) + 1
     if (fault !== undefined) return rejectOpen(record, fault)
-    if (record.bytes > linesOfFiles.maxBytes) return rejectOpen(record, neverEnds)
+    if (record.bytes > maxLineBytes) return rejectOpen(record, neverEnds)
     // A line with an even number of quotes ends as it began: inside the quoted field.
     if (countQuotes(text) % 2 === 0) return undefined
     open = undefined

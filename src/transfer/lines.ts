@@ -15,40 +15,27 @@ export interface Line {
   readonly fault?: Refusal
 }
 
-/** The longest line, and whether a longer one is refused or ends the file. */
-export interface LineRule {
-  readonly maxBytes: number
-  readonly longLine: 'is refused' | 'ends the file'
-}
-
-/** A request body plus an id, which PUT has in its path, so that every export can be imported. */
-export const linesOfFiles: LineRule = {
-  maxBytes: limits.bodyBytes + 64,
-  longLine: 'is refused',
-}
-export const linesOfRequests: LineRule = { maxBytes: limits.bodyBytes, longLine: 'ends the file' }
+/** A request body plus an id, which PUT has in its path. A longer line is refused. */
+export const maxLineBytes = limits.bodyBytes + 64
 
 const shownBytes = 1_000
 const newline = 0x0a
 const carriageReturn = 0x0d
 
 /** Splits bytes into lines without their newlines. It buffers at most the longest line. */
-export async function* readLines(
-  chunks: AsyncIterable<Buffer>,
-  { maxBytes, longLine }: LineRule,
-): AsyncGenerator<Line[]> {
+export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Line[]> {
   let number = 0
   let pieces: Buffer[] = []
   let heldBytes = 0
   let isTooLong = false
-  const tooLong = `The line is longer than ${maxBytes} bytes.`
+  const tooLong = `The line is longer than ${maxLineBytes} bytes.`
 
   function hold(piece: Buffer): void {
     if (isTooLong) return
     pieces.push(piece)
     heldBytes += piece.length
     // The carriage return of a newline does not count.
-    if (heldBytes > maxBytes + 1) markTooLong()
+    if (heldBytes > maxLineBytes + 1) markTooLong()
   }
 
   function markTooLong(): void {
@@ -58,16 +45,11 @@ export async function* readLines(
 
   /** Checks the length of the buffered line, which is complete. */
   function endLine(): void {
-    if (heldBytes === maxBytes + 1 && pieces.at(-1)?.at(-1) !== carriageReturn) markTooLong()
-    checkBounds()
+    if (heldBytes === maxLineBytes + 1 && pieces.at(-1)?.at(-1) !== carriageReturn) markTooLong()
   }
 
-  /** Throws for a line that must not be skipped. */
-  function checkBounds(): void {
+  function requireFewLines(): void {
     if (number > maxLines) throw new Failure(41300, `The body has more than ${maxLines} lines.`)
-    if (isTooLong && longLine === 'ends the file') {
-      throw new Failure(41300, `Line ${number + 1} is longer than ${maxBytes} bytes.`)
-    }
   }
 
   function takeHeld(): Line {
@@ -97,7 +79,6 @@ export async function* readLines(
     const first = chunk.indexOf(newline)
     if (first === -1) {
       hold(chunk)
-      checkBounds()
       continue
     }
     hold(chunk.subarray(0, first))
@@ -107,7 +88,7 @@ export async function* readLines(
     if (last > first) for (const line of decode(chunk.subarray(first + 1, last))) lines.push(line)
     if (last + 1 < chunk.length) hold(Buffer.from(chunk.subarray(last + 1)))
     yield lines
-    checkBounds()
+    requireFewLines()
   }
   if (heldBytes === 0) return
   endLine()

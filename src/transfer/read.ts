@@ -6,7 +6,7 @@ import { buildShapeReader } from '../json/shape.ts'
 import { buildCsvReader } from './csv.ts'
 import { type Entry, type Reader, UnreadableFile } from './entry.ts'
 import { isDamagedGzip } from './gunzip.ts'
-import { type Line, type LineRule, readLines } from './lines.ts'
+import { type Line, readLines } from './lines.ts'
 
 /** Builds the reader of a format. Without a delimiter, the header row of CSV shows it. */
 export function buildReader(format: Format, delimiter?: string): Reader {
@@ -20,12 +20,11 @@ const turnMs = 2
 export async function* readPlants(
   chunks: AsyncIterable<Buffer>,
   reader: Reader,
-  rule: LineRule,
 ): AsyncGenerator<Entry[]> {
   let lastLine = 0
   let turnEndsAt = performance.now() + turnMs
   try {
-    for await (const lines of readLines(chunks, rule)) {
+    for await (const lines of readLines(chunks)) {
       lastLine = lines.at(-1)?.number ?? lastLine
       const entries: Entry[] = []
       for (const line of lines) {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../../src/contract/limits.ts'
@@ -10,15 +9,8 @@ import { scopes } from '../../src/contract/scopes.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { newFolder } from '../support/folder.ts'
 import { lowerLimit } from '../support/limits.ts'
-import {
-  authorized,
-  json,
-  operatorToken,
-  startService,
-  type TestService,
-} from '../support/service.ts'
+import { authorized, operatorToken, startService, type TestService } from '../support/service.ts'
 import { openSqliteStore } from '../support/stores.ts'
-import { startUpload, toLines } from '../support/upload.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 
@@ -26,24 +18,10 @@ const tiny = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'
 const last = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
 const statusesOf = (received: string) => received.match(/(?<=HTTP\/1\.1 )\d+/g) ?? []
 
-/** A create of this many bytes that is refused with 400 when it is complete: it has no id. */
-function toLargeCreate(bytes: number): Buffer {
-  const body = `{"name":"${'x'.repeat(bytes - 11)}"}`
-  const headers = { ...json, Connection: 'close' }
-  return toBytes({ method: 'POST', path: '/plants', headers, body })
-}
-
 async function openSockets(service: TestService, count: number): Promise<Socket[]> {
   const sockets = Array.from({ length: count }, () => openSocket(service.url))
   await Promise.all(sockets.map((socket) => once(socket, 'connect')))
   return sockets
-}
-
-/** Sends the same bytes on every connection, and waits until the service has read them. */
-async function sendAll(service: TestService, sockets: Socket[], bytes: Buffer): Promise<void> {
-  await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.write(bytes, resolve))))
-  // Answers on another connection show that what was sent before is read.
-  for (let turn = 0; turn < 20; turn++) await service.call({ path: '/healthz' })
 }
 
 /** Starts a service with a thousand plants, which are dear to list, and another token. */
@@ -64,40 +42,6 @@ describe('clients that ask for much', () => {
   let service: TestService
   before(async () => {
     service = await startService('sqlite::memory:')
-  })
-
-  it('let others have a turn between their large bodies', async () => {
-    const create = toLargeCreate(100_000)
-    const sockets = await openSockets(service, 8)
-    const [other] = await openSockets(service, 1)
-    let answered = 0
-    for (const socket of sockets) socket.once('data', () => answered++)
-    await sendAll(service, sockets, create.subarray(0, -1))
-    for (const socket of sockets) socket.write(create.subarray(-1))
-    other?.write(last)
-    await once(other as Socket, 'data')
-    assert.ok(answered < sockets.length, 'a small request waits for every large body')
-    await waitUntil(() => answered === sockets.length, 'every large body has its answer')
-  })
-
-  it('let a large body of another token pass, however many of theirs wait', async () => {
-    const { service: own, other } = await startDear()
-    const create = toLargeCreate(1_000_000)
-    const sockets = await openSockets(own, 20)
-    const [late] = (await openSockets(own, 1)) as [Socket]
-    let answered = 0
-    for (const socket of sockets) socket.once('data', () => answered++)
-    await sendAll(own, sockets, create.subarray(0, -1))
-    const headers = { ...json, ...other }
-    const body = `{"name":"${'x'.repeat(100_000)}"}`
-    const another = toBytes({ method: 'POST', path: '/plants', headers, body })
-    await sendAll(own, [late], another.subarray(0, -1))
-    for (const socket of sockets) socket.write(create.subarray(-1))
-    late.write(another.subarray(-1))
-    const [answer] = await once(late.setEncoding('latin1'), 'data')
-    assert.match(answer, /^HTTP\/1\.1 400 /)
-    assert.ok(answered < sockets.length / 2, `${answered} bodies were judged first`)
-    await waitUntil(() => answered === sockets.length, 'every large body has its answer')
   })
 
   it('let others have a turn between large bodies that nobody reads', async () => {
@@ -187,106 +131,94 @@ describe('clients that ask for much', () => {
     await requireTurn(dear, toDear, toBytes({ path: '/openapi.json' }))
   })
 
-  it('import fewer plants at a time while other requests come', async () => {
-    const store = openSqliteStore(join(newFolder(), 'plants.db'))
-    let batches = 0
-    const importPlants: typeof store.importPlants = (...batch) => {
-      batches++
-      return store.importPlants(...batch)
-    }
-    const own = await startService('sqlite::memory:', { store: { ...store, importPlants } })
-    const countBatches = async (first: number, meanwhile: () => Promise<unknown>) => {
-      const upload = startUpload(own.url, 'ndjson')
-      const before = batches
-      for (let part = 0; part < 4; part++) {
-        await meanwhile()
-        await upload.send(toLines(first + part * 500, 500))
-      }
-      upload.end()
-      assert.equal((await upload.answer).stored, 2_000)
-      return batches - before
-    }
-    const alone = await countBatches(0, async () => {})
-    const beside = await countBatches(2_000, () => own.call({ path: '/plants/1' }))
-    assert.ok(beside > 2 * alone, `${beside} batches beside others, ${alone} alone`)
-  })
-
-  /** Starts a service whose lists wait until they are let go, as those of PostgreSQL may. */
+  /** Starts a service whose pages wait until they are let go, as those of PostgreSQL may. */
   async function startGated() {
     const store = openSqliteStore(join(newFolder(), 'plants.db'))
     const gate = Promise.withResolvers<void>()
     const state = { running: 0, letGo: gate.resolve }
-    const listPlants: typeof store.listPlants = async (query) => {
+    async function wait<Value>(run: () => Promise<Value>): Promise<Value> {
       state.running++
       await gate.promise
       state.running--
-      return store.listPlants(query)
+      return run()
     }
-    const gated = await startService('sqlite::memory:', { store: { ...store, listPlants } })
+    const gated = await startService('sqlite::memory:', {
+      store: {
+        ...store,
+        listPlants: (query) => wait(() => store.listPlants(query)),
+        readJournal: (...page) => wait(() => store.readJournal(...page)),
+      },
+    })
     const { token } = await issueToken(store, { name: 'other', scopes, lifetimeMs: undefined })
     return { gated, state, other: { Authorization: `Bearer ${token}` } }
   }
 
-  it('run one search at a time, and leave the store to the searches of others', async () => {
-    const { gated, state, other } = await startGated()
-    const search = (headers = authorized) => gated.call({ path: '/plants?name=x', headers })
-    const own = Array.from({ length: limits.searchesOfToken + 1 }, () => search())
-    // All others wait.
-    const first = await Promise.race(own)
-    assert.deepEqual([first.status, JSON.parse(first.body).error, state.running], [503, 50300, 1])
-    const another = search(other)
-    await waitUntil(() => state.running === 2, 'the search of the other token runs')
-    state.letGo()
-    const statuses = (await Promise.all([...own, another])).map(({ status }) => status)
-    assert.equal(statuses.filter((status) => status === 200).length, own.length)
-    assert.equal((await search()).status, 200)
-  })
+  for (const path of ['/plants', '/plants?name=x', '/%70lants']) {
+    it(`have so many requests for ${path} under way, and leave the store to others`, async () => {
+      const { gated, state, other } = await startGated()
+      const ask = (headers = authorized) => gated.call({ path, headers })
+      await gated.call({ path: '/plants/1' })
+      await gated.call({ path: '/plants/1', headers: other })
+      const atOnce = limits.underWay / limits.pageWeight
+      const own = Array.from({ length: 3 * atOnce }, () => ask())
+      await waitUntil(() => state.running === atOnce, 'the first are under way')
+      const another = ask(other)
+      await waitUntil(() => state.running === atOnce + 1, 'that of the other token is, too')
+      assert.equal((await gated.call({ path: '/healthz' })).status, 200)
+      state.letGo()
+      const statuses = (await Promise.all([...own, another])).map(({ status }) => status)
+      assert.deepEqual(new Set(statuses), new Set([200]))
+    })
+  }
 
-  it('read a few pages at a time, and leave the store to the pages of others', async (t) => {
-    lowerLimit(t, 'pagesOfToken', 40)
-    const { gated, state, other } = await startGated()
-    const list = (headers = authorized) => gated.call({ path: '/plants', headers })
-    const own = Array.from({ length: limits.pagesOfToken + 1 }, () => list())
-    const first = await Promise.race(own)
-    assert.deepEqual([first.status, JSON.parse(first.body).error], [503, 50300])
-    assert.equal(state.running, limits.pagesAtOnce)
-    const another = list(other)
-    await waitUntil(() => state.running > limits.pagesAtOnce, 'the page of the other token is read')
-    state.letGo()
-    const statuses = (await Promise.all([...own, another])).map(({ status }) => status)
-    assert.equal(statuses.filter((status) => status === 200).length, own.length)
-  })
-
-  it('are refused with 503 after they waited for too long behind their own pages', async (t) => {
-    lowerLimit(t, 'pageWaitMs', 50)
+  it('are refused with 503 after they waited for too long behind their own requests', async (t) => {
+    lowerLimit(t, 'gateWaitMs', 50)
     const { gated, state } = await startGated()
-    const own = Array.from({ length: limits.pagesAtOnce + 3 }, () =>
-      gated.call({ path: '/plants' }),
-    )
-    await waitUntil(() => state.running === limits.pagesAtOnce, 'the first are read')
+    await gated.call({ path: '/plants/1' })
+    const atOnce = limits.underWay / limits.pageWeight
+    const own = Array.from({ length: atOnce + 3 }, () => gated.call({ path: '/plants' }))
+    await waitUntil(() => state.running === atOnce, 'the first are read')
     await sleep(100)
     state.letGo()
-    const statuses = (await Promise.all(own)).map(({ status }) => status)
-    assert.equal(statuses.filter((status) => status === 503).length, 3)
+    const answers = await Promise.all(own)
+    const refused = answers.filter(({ status }) => status === 503)
+    assert.deepEqual(
+      refused.map(({ body, headers }) => [JSON.parse(body).error, headers.get('retry-after')]),
+      Array(3).fill([50300, '1']),
+    )
   })
 
-  it('are refused with 503 while their bodies hold too much memory, and not afterwards', async () => {
-    const { service: own, other } = await startDear()
-    const create = toLargeCreate(1_000_000)
-    const sockets = await openSockets(own, 80)
-    const received = sockets.map((socket) => text(socket))
-    // Together more than the 64 MiB that bodies may hold. Half of them are for other tokens.
-    await sendAll(own, sockets, create.subarray(0, 950_000))
-    const [late] = (await openSockets(own, 1)) as [Socket]
-    const headers = { ...json, ...other, Connection: 'close' }
-    const body = `{"name":"${'x'.repeat(1_000_000)}"}`
-    late.write(toBytes({ method: 'POST', path: '/plants', headers, body }))
-    assert.deepEqual(statusesOf(await text(late)), ['400'])
-    for (const socket of sockets) socket.write(create.subarray(950_000))
-    const statuses = (await Promise.all(received)).flatMap(statusesOf)
-    assert.deepEqual(new Set(statuses), new Set(['400', '503']))
-    const [socket] = (await openSockets(own, 1)) as [Socket]
-    socket.write(create)
-    assert.deepEqual(statusesOf(await text(socket)), ['400'])
-  })
+  for (const [title, request] of [
+    ['creates without a token', { method: 'POST', path: '/plants', body: '{}' }],
+    ['requests with invented tokens', { path: '/plants/1', headers: 'invented' }],
+    ['preflights', { method: 'OPTIONS', path: '/plants' }],
+  ] as const) {
+    it(`do not hold up a token by ${title}, sent again and again`, async () => {
+      const { service: own, other } = await startDear()
+      const sockets = await openSockets(own, 500)
+      let answered = 0
+      let isEnding = false
+      for (const [at, socket] of sockets.entries()) {
+        const headers =
+          'headers' in request ? { Authorization: `Bearer invented-${at}` } : undefined
+        const bytes = toBytes({ ...request, ...(headers ? { headers } : { headers: {} }) })
+        socket.on('data', () => {
+          answered++
+          if (!isEnding) socket.write(bytes)
+        })
+        socket.write(bytes)
+      }
+      await waitUntil(() => answered > sockets.length, 'the others are under way')
+      const [victim] = (await openSockets(own, 1)) as [Socket]
+      const before = answered
+      for (let turn = 0; turn < 10; turn++) {
+        victim.write(toBytes({ path: '/plants/1', headers: other }))
+        const [answer] = await once(victim, 'data')
+        assert.match(String(answer), /^HTTP\/1\.1 200 /)
+      }
+      isEnding = true
+      // By arrival, each of the ten would wait for one request of each connection, at least.
+      assert.ok(answered - before < 10 * sockets.length, `${answered - before} came first`)
+    })
+  }
 })

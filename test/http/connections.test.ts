@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { before, describe, it, type TestContext } from 'node:test'
 import { collect } from '../faults/lab/answer-stream.ts'
+import { lowerLimit } from '../support/limits.ts'
+import { parseMetrics } from '../support/metrics.ts'
 import { json, startService, type TestService, toCreate } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
 import { exchange, openSocket, toBytes } from '../support/wire.ts'
 
 const memory = 'sqlite::memory:'
@@ -183,5 +188,77 @@ describe('a connection', () => {
       { answers: 3 },
     )
     assert.equal(new Set(answers.map(({ headers }) => headers.get('x-request-id'))).size, 3)
+  })
+})
+
+describe('when every connection is taken', () => {
+  const health = toBytes({ path: '/healthz' })
+  const body = '{"id":1,"name":"x"}'
+  const head = toCreate(1, { Expect: '100-continue' }).subarray(0, -body.length)
+
+  /** Starts a service that has room for three connections. */
+  async function startSmall(test: TestContext): Promise<TestService> {
+    lowerLimit(test, 'connections', 3)
+    return startService(memory)
+  }
+
+  /** Opens a connection, and waits for the answer to its bytes. */
+  async function connectWith(service: TestService, bytes: Buffer): Promise<Socket> {
+    const socket = openSocket(service.url).setEncoding('latin1')
+    socket.write(bytes)
+    await once(socket, 'data')
+    return socket
+  }
+
+  /** A connection with a request that waits for its body. */
+  const connectBusy = (service: TestService) => connectWith(service, head)
+
+  it('a new one is served, and the one that has been idle longest is closed', async (test) => {
+    const service = await startSmall(test)
+    const used = await connectWith(service, health)
+    // It is accepted before the answer on the next one.
+    const silent = openSocket(service.url).resume()
+    await once(silent, 'connect')
+    const last = await connectWith(service, health)
+    used.write(health)
+    await once(used, 'data')
+    const closed: string[] = []
+    for (const [name, socket] of Object.entries({ used, silent, last })) {
+      socket.once('close', () => closed.push(name))
+    }
+    const creating = await connectWith(service, toCreate(1))
+    assert.equal((await service.store.getPlant(1n))?.name, 'x')
+    await waitUntil(() => closed.length > 0, 'one is closed')
+    assert.deepEqual(closed, ['silent'])
+    const next = await connectWith(service, health)
+    await waitUntil(() => closed.length > 1, 'another is closed')
+    assert.deepEqual(closed, ['silent', 'last'])
+    assert.deepEqual([used.closed, creating.closed, next.closed], [false, false, false])
+  })
+
+  it('one with an open request is not closed, however long it takes', async (test) => {
+    const service = await startSmall(test)
+    const busy = await connectBusy(service)
+    for (let count = 0; count < 6; count++) await connectWith(service, health)
+    busy.write(body)
+    assert.match(String(await once(busy, 'data')), /^HTTP\/1\.1 200 /)
+  })
+
+  it('by open requests, a new one is closed and counted', async (test) => {
+    const service = await startSmall(test)
+    const busy = [
+      await connectBusy(service),
+      await connectBusy(service),
+      await connectBusy(service),
+    ] as const
+    const late = openSocket(service.url).resume()
+    late.write(health)
+    await once(late, 'close')
+    assert.equal(late.bytesRead, 0)
+    busy[0].write(body)
+    assert.match(String(await once(busy[0], 'data')), /^HTTP\/1\.1 200 /)
+    const metrics = parseMetrics((await service.call({ path: '/metrics' })).body)
+    assert.equal(metrics.get('plant_store_refusals_total{reason="connections"}'), 1)
+    assert.deepEqual([busy[1].closed, busy[2].closed], [false, false])
   })
 })

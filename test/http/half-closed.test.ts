@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
-import { engines, sqlite } from '../support/engines.ts'
-import { releaseAfterTest } from '../support/release.ts'
+import { engines } from '../support/engines.ts'
 import { authorized, startService, toCreate } from '../support/service.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 
@@ -54,15 +53,3 @@ for (const engine of engines) {
     })
   })
 }
-
-describe('a client that ends its side and may have left', () => {
-  it('gets no answer to a read that takes too long', async () => {
-    const store = await sqlite.open(await sqlite.newUrl())
-    const gate = Promise.withResolvers<void>()
-    releaseAfterTest(gate.resolve)
-    const getPlant: typeof store.getPlant = (id) => gate.promise.then(() => store.getPlant(id))
-    const { url } = await startService('sqlite::memory:', { store: { ...store, getPlant } })
-    const get = toBytes({ path: '/plants/1', headers: authorized })
-    assert.deepEqual(await sendAndEnd(url, get), [])
-  })
-})

@@ -5,9 +5,11 @@ import { describe, it } from 'node:test'
 import { scopes } from '../../src/contract/scopes.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { sqlite } from '../support/engines.ts'
+import { parseMetrics } from '../support/metrics.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { json, startService } from '../support/service.ts'
 import { waitForStall } from '../support/upload.ts'
+import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 
 describe('a large body', () => {
@@ -15,7 +17,7 @@ describe('a large body', () => {
     const service = await startService('sqlite::memory:')
     for (const request of [{ method: 'POST', path: '/plants' }, { path: '/healthz' }]) {
       const headers = { 'Transfer-Encoding': 'chunked' }
-      const body = `${'1\r\nx\r\n'.repeat(3_000)}0\r\n\r\n`
+      const body = `${'1\r\nx\r\n'.repeat(30_000)}0\r\n\r\n`
       const next = toBytes({ path: '/nowhere', headers: { Connection: 'close' } })
       const socket = openSocket(service.url)
       socket.write(Buffer.concat([toBytes({ ...request, headers, body }), next]))
@@ -69,7 +71,7 @@ describe('a large body', () => {
     const health = toBytes({ path: '/healthz' })
     const last = toBytes({ path: '/healthz', headers: { Connection: 'close' } })
     const toPost = (id: number, headers: Record<string, string>) => {
-      const body = `{"id":${id},"name":"${'x'.repeat(1_000_000)}"}`
+      const body = `{"id":${id},"name":"${'x'.repeat(8_000)}"}`
       return toBytes({ method: 'POST', path: '/plants', headers, body })
     }
     const answers = await Promise.all(
@@ -93,7 +95,56 @@ describe('a large body', () => {
     for (const at of answers.keys()) {
       if (at % 4 === 0) continue
       const stored = await service.store.getPlant(BigInt(at))
-      assert.equal(stored?.name.length, 1_000_000)
+      assert.equal(stored?.name.length, 8_000)
     }
   })
+})
+
+describe('a body that is not as long as it says', () => {
+  const plant = '{"id":1,"name":"x"}'
+  const toHead = (headers: Record<string, string>) =>
+    toBytes({ method: 'POST', path: '/plants', headers: { ...json, ...headers } })
+  const chunked = { 'Transfer-Encoding': 'chunked' }
+  const part = `64\r\n${' '.repeat(100)}\r\n`
+
+  /** What a client sends, then what it sends again and again or that it ends, and the errors. */
+  const cases: [title: string, sent: string, next: 'end' | 'wait' | { again: string }, number[]][] =
+    [
+      [
+        'is shorter, and the client ends',
+        toHead({ 'Content-Length': '99' }) + plant,
+        'end',
+        [40000],
+      ],
+      [
+        'is shorter, and the client waits',
+        toHead({ 'Content-Length': '99' }) + plant,
+        'wait',
+        [40800],
+      ],
+      ['is longer', toHead({ 'Content-Length': '9' }) + plant, 'wait', [40001, 40000]],
+      ['has a last chunk that never comes', toHead(chunked) + part, 'wait', [40800]],
+      ['has chunks without end', toHead(chunked) + part, { again: part }, [41300]],
+      ['ends within a chunk', `${toHead(chunked)}64\r\n${plant}`, 'end', [40000]],
+    ]
+  for (const [title, sent, next, errors] of cases) {
+    it(`gets ${errors} and leaves nothing behind: ${title}`, async () => {
+      const timeouts = { headersTimeoutMs: 200, requestTimeoutMs: 400 }
+      const service = await startService('sqlite::memory:', { timeouts })
+      const socket = openSocket(service.url)
+      const received = text(socket)
+      socket.write(sent)
+      if (next === 'end') socket.end()
+      const sending = typeof next === 'object' && setInterval(() => socket.write(next.again), 1)
+      if (sending) releaseAfterTest(() => clearInterval(sending))
+      const found = (await received).matchAll(/(?<="error":)\d+/g)
+      assert.deepEqual([...found].map(Number), errors)
+      assert.equal((await service.call({ path: '/plants/1' })).status, 404)
+      const countConnections = async () => {
+        const { body } = await service.call({ path: '/metrics' })
+        return parseMetrics(body).get('plant_store_http_connections')
+      }
+      await waitUntil(async () => (await countConnections()) === 1, 'its connection is gone')
+    })
+  }
 })

@@ -222,9 +222,10 @@ for (const engine of engines) {
     it('ends a page at 1 MiB, and links to the next one', async () => {
       const service = await startService(await engine.newUrl())
       const name = 'x'.repeat(400_000)
-      for (let key = 1; key <= 5; key++)
-        await service.create(`{"id":${key},"name":"${name}","tag":"large"}`)
-      await service.create(`{"id":6,"name":"${'x'.repeat(limits.bodyBytes - 40)}","tag":"large"}`)
+      // Earlier releases stored plants of up to 1 MiB.
+      for (let id = 1n; id <= 5n; id++) await service.store.createPlant({ id, name, tag: 'large' })
+      const longest = 'x'.repeat(limits.pageBytes - 40)
+      await service.store.createPlant({ id: 6n, name: longest, tag: 'large' })
       for (const filter of ['', '&tag=large', '&name=X']) {
         const pages: number[][] = []
         for (let path: string | undefined = `/plants?limit=4${filter}`; path !== undefined; ) {
@@ -239,8 +240,8 @@ for (const engine of engines) {
 
     it('ends a page of finds at 1 MiB of JSON, and goes on after the last of them', async () => {
       const service = await startService(await engine.newUrl())
-      const name = JSON.stringify('\u0001'.repeat(100_000))
-      for (const key of [1, 2, 3]) await service.create(`{"id":${key},"name":${name}}`)
+      const name = '\u0001'.repeat(100_000)
+      for (const id of [1n, 2n, 3n]) await service.store.createPlant({ id, name })
       const { body, headers } = await service.call({ path: '/plants?name=%01&limit=9' })
       assert.equal(JSON.parse(body).length, 1)
       assert.equal(headers.get('link'), '</plants?limit=9&after=1&name=%01>; rel="next"')

@@ -100,11 +100,14 @@ describe('the metrics of requests', () => {
       toBytes({
         method: 'POST',
         path: '/plants',
-        headers: { ...json, 'Transfer-Encoding': 'chunked' },
+        headers: { ...json, 'Transfer-Encoding': 'chunked', Expect: '100-continue' },
       }),
     ]) {
       const socket = openSocket(service.url)
-      socket.write(Buffer.concat([Buffer.from(head), Buffer.from('ZZ\r\n')]))
+      socket.write(head)
+      // The body is being read.
+      if (head !== '') await once(socket, 'data')
+      socket.write('ZZ\r\n')
       await once(socket, 'data')
       socket.end('ZZ\r\n'.repeat(3))
       await once(socket, 'close')

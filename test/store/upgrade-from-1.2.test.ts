@@ -7,7 +7,7 @@ import type { Position } from '../../src/store/store.ts'
 import { run } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { query } from '../support/postgres.ts'
-import { authorized, startService, type TestService } from '../support/service.ts'
+import { authorized, json, startService, type TestService } from '../support/service.ts'
 import { closeAfterTest } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver, verify } from '../webhooks/test-receiver.ts'
@@ -138,6 +138,41 @@ for (const { name, expected, newUrl } of stores12) {
       await receiver.waitFor(2)
       assert.deepEqual(receiver.received.map(({ body }) => digest(body)).sort(), jsons.toSorted())
       assert.equal((await service.call({ path: `/plants/${largestId}` })).status, 404)
+    })
+
+    it('refuses to write plants beyond the size of a body again, and keeps them', async () => {
+      const service = await startService(await newUrl())
+      const large = expected.plants.filter(({ json }) => json.length > 50_000)
+      const download = async (path: string) =>
+        await (await fetch(service.url + path, { headers: authorized })).text()
+      for (const { id, json: body } of large) {
+        const put = { method: 'PUT', path: `/plants/${id}`, headers: json, body }
+        assert.equal(JSON.parse((await service.call(put)).body).error, 41300)
+      }
+      for (const [path, mediaType, firstLine] of [
+        ['/plants.ndjson', 'application/x-ndjson', 1],
+        ['/plants.csv', 'text/csv', 2],
+      ] as const) {
+        const { status, body } = await service.call({
+          method: 'POST',
+          path: `${path}?on-conflict=replace`,
+          headers: { 'Content-Type': mediaType },
+          body: await download(`${path}?tag=large`),
+        })
+        const { refused, ...counts } = JSON.parse(body)
+        assert.deepEqual([status, counts.invalid, counts.refusedInAll], [200, 2, 2])
+        assert.deepEqual(
+          refused.map((one: { line: number; error: number }) => [one.line, one.error]),
+          [
+            [firstLine, 41300],
+            [firstLine + 1, 41300],
+          ],
+        )
+      }
+      for (const { id, etag, json } of large) {
+        const { headers, body } = await service.call({ path: `/plants/${id}` })
+        assert.deepEqual([headers.get('etag'), digest(body)], [etag, digest(json)])
+      }
     })
 
     it('keeps its receivers, and sends what waits for them once, signed and in order', async () => {

@@ -62,6 +62,8 @@ export const sqlite: Engine = {
     await first.close()
     const db = openConnection(toPath(url))
     if (fault === 'disk full') {
+      // A few pages are free, which would take a plant.
+      db.exec('VACUUM')
       const { page_count } = db.prepare('PRAGMA page_count').get() as { page_count: bigint }
       db.exec(`PRAGMA max_page_count = ${page_count}`)
     }

@@ -3,7 +3,6 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { StoredPlant } from '../../src/contract/shapes.ts'
 import type { Snapshot } from '../../src/store/store.ts'
-import { linesOfFiles } from '../../src/transfer/lines.ts'
 import { buildReader, readPlants } from '../../src/transfer/read.ts'
 import { type ExportForm, writePlants } from '../../src/transfer/write.ts'
 
@@ -18,7 +17,7 @@ async function read(content: Buffer, size: number, delimiter?: string): Promise<
       yield content.subarray(start, start + size)
   }
   const outcomes: Outcome[] = []
-  for await (const entries of readPlants(chunks(), buildReader('csv', delimiter), linesOfFiles)) {
+  for await (const entries of readPlants(chunks(), buildReader('csv', delimiter))) {
     for (const { plant, line } of entries) outcomes.push(plant ? toText(plant) : line)
   }
   return outcomes

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { linesOfRequests } from '../../src/transfer/lines.ts'
 import { buildReader, readPlants } from '../../src/transfer/read.ts'
 
 /** One chunk, as a gzipped body or a large socket buffer would give it. */
@@ -25,7 +24,7 @@ describe('reading a file of plants', () => {
       }
       let turn = setImmediate(count)
       try {
-        for await (const _ of readPlants(inOneChunk(text), buildReader(format), linesOfRequests));
+        for await (const _ of readPlants(inOneChunk(text), buildReader(format)));
       } finally {
         clearImmediate(turn)
       }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { linesOfRequests } from '../../src/transfer/lines.ts'
 import { buildReader, readPlants } from '../../src/transfer/read.ts'
 
 // Imported by its URL, because the types of a browser are not those of this program.
@@ -34,7 +33,7 @@ describe('the check of a CSV file', () => {
       const chunks = (async function* () {
         yield Buffer.from(text)
       })()
-      for await (const entries of readPlants(chunks, buildReader('csv'), linesOfRequests)) {
+      for await (const entries of readPlants(chunks, buildReader('csv'))) {
         for (const entry of entries) {
           if (entry.plant !== undefined) ids.push(entry.plant.id)
           else refused.push(entry.line)

@@ -8,8 +8,6 @@ export const maxWaitingOnConnection = 1_000
 export const maxWaiting = 8_000
 /** How long a closing connection lingers, so that its client can read the last answer. */
 const lingerMs = 500
-/** How long a half-closed client may wait for a read. */
-const halfClosedMs = 1_000
 
 const state = Symbol('the requests on this connection')
 
@@ -17,11 +15,7 @@ const state = Symbol('the requests on this connection')
  * A connection with its requests. They are kept on the socket: a map would cost three look-ups for
  * each request.
  */
-export type ClientSocket = Socket & {
-  [state]?: Requests
-  /** Node's own. It calls `onIncoming` for each request that it has parsed. */
-  parser?: { onIncoming: () => number } | null
-}
+export type ClientSocket = Socket & { [state]?: Requests }
 
 interface Requests {
   /** The response to the last request that was passed on. */
@@ -29,28 +23,28 @@ interface Requests {
   /** Responses to the requests that wait for those before them. */
   waiting: ServerResponse[]
   isRefused: boolean
+  /** The place of the last request, or of the connection, in the order in which all came. */
+  lastAt: number
 }
 
 export interface RequestListeners {
-  /** A request came on an idle connection. */
+  /** A request came, and those before it on its connection were answered. */
   onRequest(response: ServerResponse): void
-  /** A request has waited on its connection until those before it were answered. */
-  onPipelined(response: ServerResponse): void
-  /** Too many requests wait on a connection: no more of them are parsed. */
+  /** Too many requests wait on a connection: no more of them are taken. */
   onOverflow(socket: ClientSocket): void
 }
 
+let requestCount = 0
+
 /** Passes on the requests of each connection one at a time, in the order in which they came. */
-export function buildConnections({ onRequest, onPipelined, onOverflow }: RequestListeners) {
+export function buildConnections({ onRequest, onOverflow }: RequestListeners) {
   let waitingOnAll = 0
 
   // One at a time, so that a pipelined request sees the effects of the one before it, and a client
   // that does not read has one answer in memory, not many.
   function wait(socket: ClientSocket, requests: Requests, response: ServerResponse): void {
+    if (requests.isRefused) return
     if (requests.waiting.length === maxWaitingOnConnection || waitingOnAll === maxWaiting) {
-      // As after an upgrade, Node parses no more of the bytes that it has. Each request that waits
-      // takes about 2 KB.
-      if (socket.parser) socket.parser.onIncoming = () => 2
       onOverflow(socket)
       return
     }
@@ -75,11 +69,12 @@ export function buildConnections({ onRequest, onPipelined, onOverflow }: Request
     requests.current = response
     if (requests.waiting.length > 0) response.once('close', () => next(socket, requests))
     else socket.resume()
-    onPipelined(response)
+    onRequest(response)
   }
 
   return ({ socket }: IncomingMessage, response: ServerResponse): void => {
     const requests = requestsOf(socket)
+    requests.lastAt = ++requestCount
     if (lastOf(requests) === undefined) {
       requests.current = response
       onRequest(response)
@@ -88,8 +83,13 @@ export function buildConnections({ onRequest, onPipelined, onOverflow }: Request
 }
 
 function requestsOf(socket: ClientSocket): Requests {
-  socket[state] ??= { current: undefined, waiting: [], isRefused: false }
+  socket[state] ??= { current: undefined, waiting: [], isRefused: false, lastAt: ++requestCount }
   return socket[state]
+}
+
+/** Notes when a connection came, so that one without a request can be the longest idle. */
+export function noteConnection(socket: ClientSocket): void {
+  requestsOf(socket)
 }
 
 /** The response to the last request of a connection; undefined if it was sent or broken off. */
@@ -102,12 +102,6 @@ function isOpen(response: ServerResponse | undefined): response is ServerRespons
   return response !== undefined && !response.writableFinished && !response.destroyed
 }
 
-/** The open response of a connection, if there is one. */
-function findOpenResponse(socket: ClientSocket): ServerResponse | undefined {
-  const { current } = requestsOf(socket)
-  return isOpen(current) ? current : undefined
-}
-
 /** Calls `run` when every request on a connection has been answered, or at once if none is open. */
 export function afterRequests(socket: ClientSocket, run: () => void): void {
   const last = lastOf(requestsOf(socket))
@@ -115,10 +109,25 @@ export function afterRequests(socket: ClientSocket, run: () => void): void {
   else last.once('close', run)
 }
 
+/** Closes the connection that has been idle longest, of those without an open request. */
+export function closeIdlest(sockets: Iterable<ClientSocket>): boolean {
+  let idlest: ClientSocket | undefined
+  let leastAt = Infinity
+  for (const socket of sockets) {
+    const requests = requestsOf(socket)
+    if (requests.lastAt >= leastAt || socket.destroyed || lastOf(requests) !== undefined) continue
+    idlest = socket
+    leastAt = requests.lastAt
+  }
+  idlest?.destroy()
+  return idlest !== undefined
+}
+
 /**
- * Answers malformed bytes and closes the connection. They came after the last request, which is
- * answered first, or in its body. Then the request answers for itself if it is reading its body;
- * otherwise this is its answer, unless it already has one.
+ * Answers malformed bytes and closes the connection. They are one of these:
+ * - bytes after the last request: it is answered first;
+ * - a part of a body that is being read: its request answers with the failure;
+ * - a part of a body that nobody reads: this is the answer to its request, unless it has one.
  */
 export function refuse(
   socket: ClientSocket,
@@ -131,7 +140,6 @@ export function refuse(
   requests.isRefused = true
   const last = lastOf(requests) ?? requests.current
   if (last !== undefined && isReadingBody(last)) {
-    closeAfter(last)
     last.req.emit('error', failure)
     return
   }
@@ -161,42 +169,19 @@ export function close(socket: Socket): void {
   socket.once('close', () => clearTimeout(cut))
 }
 
-/** Closes the connection after this answer. */
-export function closeAfter(response: ServerResponse): void {
-  response.shouldKeepAlive = false
-}
-
 /**
  * Cuts a connection. To an HTTP/1.0 client, the end of the connection is the end of the answer. So
  * an incomplete answer ends with a reset, which cannot be mistaken for a complete one.
  */
 export function breakOff(socket: ClientSocket): void {
   if (socket.destroyed) return
-  const open = findOpenResponse(socket)
-  if (open?.headersSent && open.req.httpVersion === '1.0') socket.resetAndDestroy()
+  const { current } = requestsOf(socket)
+  const isIncomplete = isOpen(current) && current.headersSent
+  if (isIncomplete && current.req.httpVersion === '1.0') socket.resetAndDestroy()
   else socket.destroy()
 }
 
-/**
- * Answers half-closed clients (RFC 9112, 9.6). A client that has left looks the same until
- * something is sent to it, so reads that take longer than `halfClosedMs` are dropped.
- */
+/** Answers clients that have ended their side of the connection (RFC 9112, 9.6). */
 export function answerHalfClosed(server: Server): void {
   Object.assign(server, { httpAllowHalfOpen: true })
-  server.on('connection', (socket: ClientSocket) => socket.on('end', () => watch(socket)))
-}
-
-function watch(socket: ClientSocket): void {
-  const open = findOpenResponse(socket)
-  if (open === undefined) return
-  const check = () => {
-    if (findOpenResponse(socket) === open && mayBeDropped(open)) socket.destroy()
-    else watch(socket)
-  }
-  setTimeout(check, halfClosedMs).unref()
-}
-
-/** Whether this is a read, or the request lost a part of its body. */
-function mayBeDropped({ headersSent, req }: ServerResponse): boolean {
-  return !req.complete || (!headersSent && (req.method === 'GET' || req.method === 'HEAD'))
 }

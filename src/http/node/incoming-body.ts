@@ -1,20 +1,28 @@
-import type { IncomingMessage, Server } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { Failure } from '../../contract/errors.ts'
 import { limits } from '../../contract/limits.ts'
 import { afterRequests, close } from './connection.ts'
 
-const passOnJoined = Symbol('passes on the chunks that were joined')
+const collected = Symbol('what has come of the body')
 
 /** Node's own: its parser pushes each chunk of a body, and null at its end. */
 type Incoming = IncomingMessage & {
   push?: (chunk: Buffer | null) => boolean
   _dumpAndCloseReadable?: () => void
-  [passOnJoined]?: () => void
+  [collected]?: Collected | undefined
+}
+
+/** The bytes of a body that nobody has asked for yet. */
+interface Collected {
+  pieces: Buffer[]
+  bytes: number
+  chunks: number
 }
 
 export interface BodyListener {
-  onChunk(chunk: Buffer): void
+  /** Returns whether to read on. If not, resume the socket of the request later. */
+  onChunk(chunk: Buffer): boolean
   onEnd(): void
   /** The body is malformed, or its connection ended before it did. */
   onLost(failure: Failure): void
@@ -22,11 +30,6 @@ export interface BodyListener {
 
 export function bodyEndedEarly(): Failure {
   return new Failure(40000, 'The connection ended before the body did.')
-}
-
-/** Listens for the loss of a body: its bytes are malformed or too slow, or the connection ended. */
-export function onLostBody(request: IncomingMessage, onLost: (failure: Failure) => void): void {
-  request.on('error', (error) => onLost(error instanceof Failure ? error : bodyEndedEarly()))
 }
 
 /** Whether the client waits for `100 Continue` before it sends the body. */
@@ -53,155 +56,122 @@ export function tooManyChunks(): Failure {
   )
 }
 
-/** While this much waits for a reader, nothing more is read from the connection. */
-const maxJoinedBytes = 64 * 1024
+/** This many pieces are joined into one, because a buffer of one byte takes 400 bytes. */
 const maxPieces = 100
 
-/** Prepares for the body of a request that may have to wait for its turn. */
-export function receiveBody(request: Incoming): void {
+/**
+ * Collects the body of a request that may have to wait at the gate. Chunks are taken directly from
+ * the parser: through Node's stream, with its events and ticks, they would take a tenth of the CPU
+ * time of a create. Beyond the size of a body, nothing more is read until somebody listens.
+ */
+export function collectBody(request: Incoming): void {
   if (hasNoBody(request)) return
-  if (request.method === 'GET' || request.method === 'HEAD') discardRest(request)
-  else if (request.headers['transfer-encoding'] !== undefined) joinChunks(request)
-}
-
-/** Joins chunks until they are read. In Node's stream, a chunk of one byte takes 400 bytes. */
-function joinChunks(request: Incoming): void {
-  let pieces: Buffer[] = []
-  let bytes = 0
-  request[passOnJoined] = () => {
-    Reflect.deleteProperty(request, passOnJoined)
-    Reflect.deleteProperty(request, 'push')
-    if (bytes > 0) request.push?.(Buffer.concat(pieces))
-  }
+  const body: Collected = { pieces: [], bytes: 0, chunks: 0 }
+  request[collected] = body
   request.push = (chunk) => {
-    if (chunk === null) {
-      beginReading(request)
-      return request.push?.(null) ?? true
-    }
-    pieces.push(chunk)
-    bytes += chunk.length
-    if (pieces.length === maxPieces) pieces = [Buffer.concat(pieces)]
-    return bytes < maxJoinedBytes
+    if (chunk === null) return true
+    body.pieces.push(chunk)
+    body.bytes += chunk.length
+    body.chunks++
+    if (body.pieces.length === maxPieces) body.pieces = [Buffer.concat(body.pieces)]
+    return body.bytes <= limits.bodyBytes && !isTooFine(body.chunks, body.bytes)
   }
 }
 
-/** Hands the body of a request over to its stream. */
-export function beginReading(request: Incoming): void {
-  request[passOnJoined]?.()
-}
-
-/** Passes on the chunks of a body, paced together with all other bodies. */
+/** Passes on the chunks of a body: those that have come, then the others as they come. */
 export function listenToBody(request: Incoming, { onChunk, onEnd, onLost }: BodyListener): void {
-  let count = 0
-  onLostBody(request, onLost)
-  beginReading(request)
-  const early: Buffer[] = []
-  while (request.readableLength > 0) early.push(request.read())
-  // Chunks are taken directly from the parser: through the stream, with its events and ticks, they
-  // would take a tenth of the CPU time of a create.
+  const body = request[collected] as Collected
+  request.on('error', (error) => onLost(error instanceof Failure ? error : bodyEndedEarly()))
   request.push = (chunk) => {
-    if (chunk === null) {
-      endPace(request.socket)
-      request._dumpAndCloseReadable?.()
-      onEnd()
-      return true
-    }
-    onChunk(chunk)
-    return mayReadOn(request.socket, chunk, ++count)
+    if (chunk !== null) return onChunk(chunk)
+    request[collected] = undefined
+    request._dumpAndCloseReadable?.()
+    onEnd()
+    return true
   }
+  const { pieces, chunks, bytes } = body
+  if (isTooFine(chunks, bytes)) {
+    onLost(tooManyChunks())
+    return
+  }
+  body.pieces = []
   let mayGoOn = true
-  for (const chunk of early) mayGoOn = request.push(chunk)
+  for (const piece of pieces) mayGoOn = request.push(piece)
   if (request.complete) request.push(null)
-  else if (!mayGoOn) request.socket.pause()
+  // It was paused when this much had come.
+  else if (mayGoOn && bytes > limits.bodyBytes) request.socket.resume()
 }
 
-/** Discards the body of a request that is answered without reading it. */
-export function discardUnread(request: Incoming): void {
-  if (request.complete || hasNoBody(request)) return
-  if (request.readableFlowing === null) discardRest(request)
-}
-
-/** Discards the rest of a body, paced like all others. Node would read it as fast as it comes. */
+/**
+ * Discards the rest of a body: many clients read the answer only once they have sent all of it. One
+ * in too many chunks ends the connection, and so does one that takes longer than a request may.
+ */
 export function discardRest(request: Incoming): void {
-  const { socket } = request
-  let count = 0
-  let bytes = 0
-  request.removeAllListeners('data')
-  request.resume()
+  const body = request[collected]
+  if (body === undefined) return
+  request[collected] = undefined
+  const socket: PacedSocket = request.socket
+  const giveUp = () => afterRequests(socket, () => close(socket))
+  let { chunks, bytes } = body
+  if (isTooFine(chunks, bytes)) giveUp()
+  if (request.complete) {
+    request._dumpAndCloseReadable?.()
+    return
+  }
   request.push = (chunk) => {
     if (chunk === null) {
-      endPace(socket)
       // The stream must see the end, because Node closes the request after that.
       Reflect.deleteProperty(request, 'push')
       return request.push?.(null) ?? true
     }
     bytes += chunk.length
-    if (!isTooFine(++count, bytes)) return mayReadOn(socket, chunk, count)
-    request.push = () => false
-    afterRequests(socket, () => close(socket))
-    return false
+    if (isTooFine(++chunks, bytes)) {
+      request.push = () => false
+      giveUp()
+      return false
+    }
+    return bytes <= freeBytes || (socket[pace]?.(socket) ?? true)
   }
+  request.resume()
 }
 
-/** A chunk of this size means that more waits to be read. Most bodies are far smaller. */
-const largeChunkBytes = 32 * 1024
-/** A body in more chunks than this is paced, however small they are. */
-const freeChunks = 16
-/** How many such chunks are read in one turn of the event loop, over all connections. */
+/** So much of a body is discarded at once: most of those that nobody reads are far smaller. */
+const freeBytes = 64 * 1024
+/** How many chunks are discarded in one turn of the event loop, over all connections. */
 const chunksPerTurn = 8
 
-const pace = Symbol('the pace of the bodies that this server reads')
+const pace = Symbol('the pace at which bodies are discarded')
 
-type PacedSocket = Socket & { [pace]?: Pace }
-
-/** The pace at which one server reads the bodies of all connections. */
-interface Pace {
-  /** How many such chunks this turn has read. */
-  chunks: number
-  /** The connections whose bodies wait for a later turn. */
-  readonly paused: Set<Socket>
-}
-
-/** Lets the bodies of the connections of a server share a pace. */
-export function paceBodies(server: Server): void {
-  const shared: Pace = { chunks: 0, paused: new Set() }
-  server.on('connection', (socket: PacedSocket) => {
-    socket[pace] = shared
-  })
-}
-
-function paceOf(socket: PacedSocket): Pace {
-  return socket[pace] as Pace
-}
+type PacedSocket = Socket & { [pace]?: (socket: Socket) => boolean }
 
 /**
- * Returns whether to read on after a chunk, the `count`-th of its body. Otherwise the caller pauses
- * the connection, which is resumed in a later turn. libuv would read up to 2 MiB from each one
- * before any other request gets its turn.
+ * Returns the function that lets a new connection of a server share the pace at which bodies are
+ * discarded. libuv would read 2 MiB from each connection before any other request gets its turn.
  */
-function mayReadOn(socket: Socket, chunk: Buffer, count: number): boolean {
-  if (chunk.length < largeChunkBytes && count <= freeChunks) return true
-  const shared = paceOf(socket)
-  if (shared.chunks === 0) setImmediate(beginTurn, shared)
-  shared.chunks++
-  if (shared.chunks <= chunksPerTurn) return true
-  shared.paused.add(socket)
-  return false
-}
+export function buildPace(): (socket: PacedSocket) => void {
+  const paused = new Set<Socket>()
+  let chunks = 0
 
-/** Stops pacing a connection whose body is complete: from then on, others pause and resume it. */
-function endPace(socket: Socket): void {
-  paceOf(socket).paused.delete(socket)
-}
-
-function beginTurn(shared: Pace): void {
-  const { paused } = shared
-  const resumed = paused.values().take(chunksPerTurn).toArray()
-  for (const socket of resumed) {
-    paused.delete(socket)
-    socket.resume()
+  function beginTurn(): void {
+    const resumed = paused.values().take(chunksPerTurn).toArray()
+    for (const socket of resumed) {
+      paused.delete(socket)
+      socket.resume()
+    }
+    // They count before their bytes come, so that others leave room for them.
+    chunks = resumed.length
+    if (chunks > 0) setImmediate(beginTurn)
   }
-  // They count before their bytes come, so that others leave room for them.
-  shared.chunks = resumed.length
-  if (resumed.length > 0) setImmediate(beginTurn, shared)
+
+  /** Whether to read on. Otherwise the connection is paused, and resumed in a later turn. */
+  function mayReadOn(socket: Socket): boolean {
+    if (chunks === 0) setImmediate(beginTurn)
+    if (++chunks <= chunksPerTurn) return true
+    paused.add(socket)
+    return false
+  }
+
+  return (socket) => {
+    socket[pace] = mayReadOn
+  }
 }

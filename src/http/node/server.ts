@@ -8,14 +8,16 @@ import {
   buildConnections,
   type ClientSocket,
   close,
+  closeIdlest,
+  noteConnection,
   refuse,
 } from './connection.ts'
+import { countFreeDescriptors } from './descriptors.ts'
 import { drain, type Grace } from './drain.ts'
-import { paceBodies, receiveBody } from './incoming-body.ts'
-import { hasLongBody } from './long-body.ts'
+import { buildGate, type GateRules } from './gate.ts'
+import { buildPace, collectBody } from './incoming-body.ts'
 import { createServer } from './node-http.ts'
-import { countUnread, toTokenKey } from './sending.ts'
-import { buildTurns } from './turns.ts'
+import { buildAnswers } from './sending.ts'
 
 export interface NodeServer {
   /** It does not listen yet. */
@@ -25,13 +27,16 @@ export interface NodeServer {
   drain(grace: Grace): Promise<number>
 }
 
-export interface ConnectionHandlers {
-  /** The key by which requests take turns. Those without a key come first. */
-  toKey(request: IncomingMessage): string | undefined
-  /** Answers a request. Those before it on its connection have been answered. */
-  onRequest(request: IncomingMessage, response: ServerResponse): void
+export interface ConnectionHandlers extends GateRules {
+  /**
+   * Answers a request. Those before it on its connection have been answered. `leave` is called once
+   * the answer is made; a late request has waited for too long.
+   */
+  onRequest(response: ServerResponse, leave: () => void, isLate: boolean): void
   /** Makes the raw answer to bytes that are not a complete request. The connection then closes. */
   toRefusal(failure: Failure, socket: ClientSocket): string
+  /** Whether a body with time limits of its own is being received. */
+  hasLongBody(socket: Socket): boolean
   /** Called when a connection was closed because too many are open. */
   onDrop(): void
 }
@@ -50,13 +55,24 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     // A request without a body needs no stream for it.
     optimizeEmptyRequests: true,
   })
-  server.maxConnections = limits.connections
   server.maxHeadersCount = limits.headerFields
   server.timeout = timeouts.stallTimeoutMs
+  const maxConnections = Math.min(limits.connections, countFreeDescriptors())
   const sockets = new Set<Socket>()
   const open = { sockets, lastClosedAt: -Infinity }
+  const shareAnswers = buildAnswers(timeouts.keepAliveTimeoutMs)
+  const sharePace = buildPace()
   server.on('connection', (socket) => {
+    // A new client takes the place of the one that has been idle longest.
+    if (sockets.size >= maxConnections && !closeIdlest(sockets)) {
+      handlers.onDrop()
+      socket.destroy()
+      return
+    }
     sockets.add(socket)
+    noteConnection(socket)
+    shareAnswers(socket)
+    sharePace(socket)
     // Node would cut the connection after its last answer, and a client that is still sending would
     // lose that answer.
     socket.destroySoon = () => close(socket)
@@ -72,27 +88,16 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   }
 
   // A request after a closing answer is not executed: it could not be answered (RFC 9112, 9.6).
-  function begin(response: ServerResponse): void {
-    if (response.req.socket.writable) handlers.onRequest(response.req, response)
-  }
-
-  paceBodies(server)
-  const mustRead = countUnread(server)
-  const addToQueue = buildTurns(server, handlers.toKey, mustRead, begin)
+  const addToGate = buildGate(server, handlers, (response, leave, isLate) => {
+    if (response.req.socket.writable) handlers.onRequest(response, leave, isLate)
+    else leave()
+  })
   const passOn = buildConnections({
-    // A write has a body, which Node passes on right after the request, and its answer comes with
-    // those of its batch: it is cheap to begin, and expensive to hold back.
-    onRequest(response) {
-      const { method, headers } = response.req
-      const isRead = method === 'GET' || method === 'HEAD'
-      if (isRead || mustRead(toTokenKey(headers))) addToQueue(response)
-      else begin(response)
-    },
-    onPipelined: addToQueue,
+    onRequest: addToGate,
     onOverflow: (socket) => refuseBytes(socket, tooManyWaiting()),
   })
   const receive = (request: IncomingMessage, response: ServerResponse) => {
-    receiveBody(request)
+    collectBody(request)
     passOn(request, response)
   }
   server.on('request', receive)
@@ -109,14 +114,13 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   server.on('clientError', (error: ClientError, socket: ClientSocket) => {
     if (error.code === 'ECONNRESET') socket.destroy()
     // Node's time limit on a request does not apply to a long body.
-    else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && hasLongBody(socket)) return
+    else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && handlers.hasLongBody(socket)) return
     else refuseBytes(socket, toClientFailure(error, timeouts))
   })
   // A client that waits for its answer may be silent. One that is idle, or does not read, is cut.
   server.on('timeout', (socket: ClientSocket) => {
     if (socket.timeout !== server.timeout || socket.writableLength > 0) breakOff(socket)
   })
-  server.on('drop', handlers.onDrop)
   return {
     server,
     countConnections: () => sockets.size,
@@ -129,6 +133,9 @@ interface ClientError extends NodeJS.ErrnoException {
   readonly rawPacket?: Buffer
 }
 
+/** Node parses nothing after an error. */
+const lastAnswer = { headers: { Connection: 'close' } }
+
 /** The failure with which an error of Node's parser is answered. */
 function toClientFailure(error: ClientError, timeouts: Timeouts): Failure {
   const { code = '' } = error
@@ -137,21 +144,23 @@ function toClientFailure(error: ClientError, timeouts: Timeouts): Failure {
     return new Failure(
       40800,
       `The headers must be complete within ${seconds[0]} s, the whole request within ${seconds[1]} s.`,
+      lastAnswer,
     )
   }
   if (code === 'HPE_HEADER_OVERFLOW') {
     return new Failure(
       43100,
       `The headers must have at most ${limits.headerBytes} bytes and ${limits.headerFields} fields.`,
+      lastAnswer,
     )
   }
   if (code === 'HPE_INVALID_VERSION' && !hasKnownVersion(error.rawPacket)) {
-    return new Failure(50500, 'The request must be HTTP/1.1 or HTTP/1.0.')
+    return new Failure(50500, 'The request must be HTTP/1.1 or HTTP/1.0.', lastAnswer)
   }
   if (code === 'HPE_INVALID_EOF_STATE') {
-    return new Failure(40000, 'The connection ended before the request did.')
+    return new Failure(40000, 'The connection ended before the request did.', lastAnswer)
   }
-  return new Failure(40000, 'The request is not well-formed HTTP.')
+  return new Failure(40000, 'The request is not well-formed HTTP.', lastAnswer)
 }
 
 /** Node also complains about a valid version when no line break follows it. */

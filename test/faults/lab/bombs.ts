@@ -104,22 +104,22 @@ const bodies: [title: string, answer: Bomb['answer'], toBody: () => string | Buf
   ['an id of 1e999999999', 40003, () => '{"id":1e999999999,"name":"x"}'],
   ['an id of -1e-999999999', 40003, () => '{"id":-1e-999999999,"name":"x"}'],
   ['an id of 0e999999999', 200, () => '{"id":0e999999999,"name":"x"}'],
-  ['an id of a million digits', 40003, () => fillId('', '9')],
-  ['an id of a million decimals', 40003, () => fillId('1.', '9')],
-  ['an id of a million decimal zeros', 200, () => fillId('1.', '0')],
-  ['an id that ends in a million zeros', 40003, () => fillId('1', '0')],
-  ['an id that begins with a million zeros', 40001, () => fillId('', '0')],
-  ['an id of a million decimal zeros and a one', 40003, () => fillId('0.', '0', '1')],
-  ['an exponent of a million digits', 40003, () => fillId('1e', '9')],
-  ['a negative exponent of a million digits', 40003, () => fillId('1e-', '9')],
-  ['an exponent of a million zeros', 200, () => fillId('1e', '0')],
-  ['a million minus signs', 40001, () => fillId('', '-', '1')],
+  ['an id of thousands of digits', 40003, () => fillId('', '9')],
+  ['an id of thousands of decimals', 40003, () => fillId('1.', '9')],
+  ['an id of thousands of decimal zeros', 200, () => fillId('1.', '0')],
+  ['an id that ends in thousands of zeros', 40003, () => fillId('1', '0')],
+  ['an id that begins with thousands of zeros', 40001, () => fillId('', '0')],
+  ['an id of thousands of decimal zeros and a one', 40003, () => fillId('0.', '0', '1')],
+  ['an exponent of thousands of digits', 40003, () => fillId('1e', '9')],
+  ['a negative exponent of thousands of digits', 40003, () => fillId('1e-', '9')],
+  ['an exponent of thousands of zeros', 200, () => fillId('1e', '0')],
+  ['thousands of minus signs', 40001, () => fillId('', '-', '1')],
   ['ignored numbers', 200, () => fillArray('1')],
   ['ignored exponents', 200, () => fillArray('1e999999999')],
-  ['an ignored number of a million digits', 200, () => fillIgnored('', '9', '')],
+  ['an ignored number of thousands of digits', 200, () => fillIgnored('', '9', '')],
   ['ignored words', 200, () => fillArray('null')],
   // Strings
-  ['a name of a megabyte', 200, () => fillName('x')],
+  ['a name that fills the body', 200, () => fillName('x')],
   ['a name of quotes', 200, () => fillName('\\"')],
   ['a name of backslashes', 200, () => fillName('\\\\')],
   ['a name of line breaks', 200, () => fillName('\\n')],
@@ -144,7 +144,7 @@ const bodies: [title: string, answer: Bomb['answer'], toBody: () => string | Buf
   ['zero bytes', 40001, () => Buffer.alloc(max)],
 ]
 
-/** Bodies of up to 1 MiB that are costly for common parsers. */
+/** Bodies of up to the largest size that are costly for common parsers. */
 export const bombs: readonly Bomb[] = bodies.map(([title, answer, toBody]) => {
   return { title, answer, toBody: () => Buffer.from(toBody()) }
 })

@@ -62,7 +62,7 @@ const replaces: Scenario[] = [
   refused(
     41300,
     'a replace whose body is too large',
-    put('/plants/51', `{"name":"${'x'.repeat(1024 * 1024)}"}`),
+    put('/plants/51', `{"name":"${'x'.repeat(8_192)}"}`),
   ),
   refused(
     41500,
@@ -95,7 +95,7 @@ const deletes: Scenario[] = [
     }),
   ),
   refused(41300, 'a delete with a body that is too large', {
-    ...del('/plants/404', { 'Content-Length': '2097152' }),
+    ...del('/plants/404', { 'Content-Length': '8193' }),
     body: '',
   }),
   refused(41200, 'a delete of a former state', del('/plants/51', { 'If-Match': '"1"' })),

@@ -5,9 +5,9 @@ import { answered, refused, type Scenario, upload } from './scenario.ts'
 
 const gzip = { 'Content-Encoding': 'gzip' }
 const nothing = '"replaced":0,"skipped":0,"conflicts":0,"invalid":0,"refused":[],"refusedInAll":0}'
-const longName = 'x'.repeat(1024 * 1024)
+const longName = 'x'.repeat(8_256)
 
-/** A head, and two plants of exactly 1 MiB each. */
+/** A head, and two plants in the longest lines. */
 const ndjsonLines = [
   '',
   `{"id":85,"name":"${longName.slice(19)}"}`,
@@ -59,10 +59,12 @@ const taken: Scenario[] = [
 ]
 
 const everyFormat: Scenario[] = formatNames.flatMap((format) => {
-  const start = format === 'csv' ? 'id,name\n83,a\n' : '{"id":83,"name":"a"}\n'
+  const plant = format === 'csv' ? '83,a\n' : '{"id":83,"name":"a"}\n'
   const long = format === 'csv' ? `84,${longName}\n` : `{"id":84,"name":"${longName}"}\n`
   const [head, first, second] = format === 'csv' ? csvLines : ndjsonLines
   const longest = `${head}${first}\r\n${second}`
+  const start = `${head}${plant}`
+  const beside = `${head}${long}${plant}`
   return [
     ...['', ' \r\n\t\n', '\ufeff', '\ufeff\r\n'].map((body) =>
       refused(40002, `${format} that is blank: ${JSON.stringify(body)}`, upload(format, body)),
@@ -89,8 +91,8 @@ const everyFormat: Scenario[] = formatNames.flatMap((format) => {
     }),
     refused(40005, `${format} with an unknown rule`, upload(format, start, {}, '?on-conflict=x')),
     refused(40005, `${format} with two rules`, upload(format, start, {}, doubleRule)),
-    refused(41300, `${format} with a line that is too long`, upload(format, start + long), {
-      body: /Line \d is longer than 1048576 bytes\. Imported before that: \d stored.* Lines after \d/,
+    answered(`${format} with a line that is too long`, upload(format, beside), {
+      body: /^{"lines":2,.*"invalid":1,"refused":\[{"line":\d,"error":41300,"message":"The line is longer than 8256 bytes\."}\]/,
     }),
     ...[
       { 'Content-Type': 'application/json' },
@@ -116,6 +118,11 @@ const everyFormat: Scenario[] = formatNames.flatMap((format) => {
       40000,
       `half a gzipped ${format}`,
       upload(format, gzipSync(start).subarray(0, 30), gzip),
+    ),
+    refused(
+      41300,
+      `${format} that expands to far more than its size`,
+      upload(format, gzipSync(start + ' '.repeat(3_000_000)), gzip),
     ),
     refused(40000, `${format} that is not gzip`, upload(format, start, gzip)),
   ]

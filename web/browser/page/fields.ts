@@ -4,7 +4,7 @@ import { int64Range, isStorable, toPathId } from '../../../src/contract/values.t
 import { element } from '../dom/element.ts'
 import { buildField, buildTextField } from '../dom/field.ts'
 
-const maxMiB = limits.bodyBytes / 1024 ** 2
+const maxKiB = limits.bodyBytes / 1024
 
 /**
  * Builds the fields, empty or with a plant, whose id then stays. What was typed into them stays
@@ -55,7 +55,7 @@ export function buildPlantFields(plant: StoredPlant | undefined) {
       const isTagged = texts.tag !== '' || empty.checked
       const read = { id: value, name: texts.name, ...(isTagged && { tag: texts.tag }) }
       if (!isTooLarge(read)) return read
-      name.refuse(`This is too long: a plant may have at most ${maxMiB} MiB of text.`)
+      name.refuse(`This is too long: a plant may have at most ${maxKiB} KiB of text.`)
       name.control.focus()
       return undefined
     },

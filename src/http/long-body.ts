@@ -1,17 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { Failure } from '../../contract/errors.ts'
-import { limits, type Timeouts } from '../../contract/limits.ts'
+import { Failure } from '../contract/errors.ts'
+import { limits, type Timeouts } from '../contract/limits.ts'
 import {
   awaitsContinue,
-  beginReading,
   bodyEndedEarly,
   discardRest,
   hasNoBody,
   isTooFine,
-  onLostBody,
+  listenToBody,
   tooManyChunks,
-} from './incoming-body.ts'
+} from './node/incoming-body.ts'
 
 /** A body of any length, read as it comes. */
 export interface LongBody {
@@ -73,7 +72,7 @@ export function openLongBody(
         held = []
         heldBytes = 0
         bytesInTime += chunk.length
-        request.resume()
+        if (!request.complete) socket.resume()
         yield chunk
       } else if (ending === 'whole') return
       else if (ending !== undefined) throw ending
@@ -98,21 +97,24 @@ export function openLongBody(
   if (ending === undefined) {
     let count = 0
     receiving.add(socket)
-    beginReading(request)
-    request.on('data', (chunk: Buffer) => {
-      if (ending !== undefined) return
-      bytes += chunk.length
-      if (isTooFine(++count, bytes)) return finish(tooManyChunks())
-      held.push(chunk)
-      heldBytes += chunk.length
-      if (heldBytes >= maxHeldBytes) request.pause()
-      wake()
+    listenToBody(request, {
+      onChunk(chunk) {
+        if (ending !== undefined) return true
+        bytes += chunk.length
+        if (isTooFine(++count, bytes)) finish(tooManyChunks())
+        else {
+          held.push(chunk)
+          heldBytes += chunk.length
+          wake()
+        }
+        return heldBytes < maxHeldBytes
+      },
+      onEnd() {
+        receiving.delete(socket)
+        finish('whole')
+      },
+      onLost: finish,
     })
-    request.on('end', () => {
-      receiving.delete(socket)
-      finish('whole')
-    })
-    onLostBody(request, finish)
   }
   response.once('close', () => {
     clearTimeout(deadline)

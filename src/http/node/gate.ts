@@ -1,0 +1,177 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { nextTick } from 'node:process'
+import { limits } from '../../contract/limits.ts'
+
+/*
+ * The gate: every request of any method passes through it before it begins.
+ *
+ * - A write begins at once if nothing else waits and this turn of the event loop has begun requests
+ *   for less than `turnMs`. Every other request waits for the end of the turn at least. Node
+ *   accepts one connection in a turn, and beyond 1,024 ready sockets libuv polls again within a
+ *   turn, so a turn has to be short.
+ * - Callers take turns: one request of each, in order. A caller is a verified token; all requests
+ *   without one, or with a token that is not known yet, are one caller. The text of a header proves
+ *   nothing, so it is not a caller.
+ * - A caller has at most `limits.underWay` begun and not yet answered. The rest of its requests
+ *   wait here and not in the queues of the store, which are served by arrival.
+ * - Health checks come first.
+ *
+ * One request of each connection can wait here, so the gate holds at most as many requests as there
+ * are connections. `isLate` tells a request that has waited for too long to be worth beginning.
+ */
+
+/** How long requests are begun in one turn of the event loop. The rest waits for the next one. */
+const turnMs = 2
+/** How many requests are begun before the work that they have left to promises is done. */
+const unfinishedInARow = 8
+/** How many health checks a turn begins before all other requests. */
+const healthPerTurn = 16
+/** While connections come in, one in a turn, only every eighth turn begins requests. */
+const acceptedInARow = 8
+
+/** Decides over requests that it knows nothing else about. */
+export interface GateRules {
+  /** The caller of a request; undefined for a health check. */
+  toCaller(request: IncomingMessage): string | undefined
+  /** How much of `limits.underWay` the request takes. */
+  toWeight(request: IncomingMessage): number
+}
+
+/** Begins a request. `leave` is called when its answer is made: it may be called again. */
+export type Begin = (response: ServerResponse, leave: () => void, isLate: boolean) => void
+
+interface Waiting {
+  readonly response: ServerResponse
+  readonly since: number
+}
+
+interface Caller {
+  readonly id: string
+  readonly waiting: Waiting[]
+  underWay: number
+}
+
+const stay = () => {}
+
+/** Builds the gate of a server. Returns the function that adds a request. */
+export function buildGate(
+  server: Server,
+  { toCaller, toWeight }: GateRules,
+  begin: Begin,
+): (response: ServerResponse) => void {
+  const callers = new Map<string, Caller>()
+  /** The callers that have requests waiting and may begin one, in the order of their turns. */
+  const ready = new Set<Caller>()
+  const health: ServerResponse[] = []
+  let isScheduled = false
+  let hasAccepted = false
+  let accepted = 0
+  let turnEndsAt = 0
+
+  server.on('connection', () => {
+    hasAccepted = true
+    schedule()
+  })
+
+  function schedule(): void {
+    if (isScheduled) return
+    isScheduled = true
+    setImmediate(beginTurn)
+  }
+
+  function beginTurn(): void {
+    isScheduled = false
+    if (health.length > 0) {
+      for (const response of health.splice(0, healthPerTurn)) begin(response, stay, false)
+    }
+    accepted = hasAccepted ? accepted + 1 : 0
+    hasAccepted = false
+    turnEndsAt = 0
+    if (accepted % acceptedInARow > 0) schedule()
+    else continueTurn()
+  }
+
+  /** Whether this turn has time left. A turn begins with its first request. */
+  function hasTime(): boolean {
+    const now = performance.now()
+    if (turnEndsAt === 0) turnEndsAt = now + turnMs
+    return now < turnEndsAt
+  }
+
+  function continueTurn(): void {
+    let unfinished = 0
+    while (ready.size > 0 && hasTime()) {
+      const response = beginNext()
+      // They have left work to promises. A tick that a microtask schedules comes after all of it.
+      if (!response.writableEnded && ++unfinished === unfinishedInARow) {
+        queueMicrotask(() => nextTick(continueTurn))
+        return
+      }
+    }
+    if (ready.size + health.length > 0) schedule()
+    else turnEndsAt = 0
+  }
+
+  /** Begins the first request of the first caller, and moves that caller to the end. */
+  function beginNext(): ServerResponse {
+    const [caller] = ready as unknown as [Caller]
+    const { response, since } = caller.waiting.shift() as Waiting
+    ready.delete(caller)
+    enter(caller, response, performance.now() - since > limits.gateWaitMs)
+    if (mayBegin(caller)) ready.add(caller)
+    return response
+  }
+
+  function mayBegin({ waiting, underWay }: Caller): boolean {
+    return waiting.length > 0 && underWay < limits.underWay
+  }
+
+  function enter(caller: Caller, response: ServerResponse, isLate: boolean): void {
+    const weight = toWeight(response.req)
+    let isInside = true
+    caller.underWay += weight
+    begin(
+      response,
+      () => {
+        if (!isInside) return
+        isInside = false
+        caller.underWay -= weight
+        if (mayBegin(caller)) {
+          ready.add(caller)
+          schedule()
+        } else if (caller.underWay + caller.waiting.length === 0) callers.delete(caller.id)
+      },
+      isLate,
+    )
+  }
+
+  function findCaller(id: string): Caller {
+    const known = callers.get(id)
+    if (known !== undefined) return known
+    const caller = { id, waiting: [], underWay: 0 }
+    callers.set(id, caller)
+    return caller
+  }
+
+  return (response) => {
+    const id = toCaller(response.req)
+    if (id === undefined) health.push(response)
+    else {
+      const caller = findCaller(id)
+      const { method } = response.req
+      // A write is cheap to begin, and expensive to hold back: its body follows at once. Reads are
+      // cheaper together.
+      const isWrite = method !== 'GET' && method !== 'HEAD'
+      const isFirst = ready.size === 0 && accepted === 0 && caller.underWay < limits.underWay
+      if (isWrite && isFirst && hasTime()) {
+        enter(caller, response, false)
+        // The turn ends when the event loop has come around.
+        if (!isScheduled) schedule()
+        return
+      }
+      caller.waiting.push({ response, since: performance.now() })
+      if (mayBegin(caller)) ready.add(caller)
+    }
+    schedule()
+  }
+}
