@@ -292,6 +292,8 @@ describe('the table', { skip: browserMissing }, () => {
         const { page, requests, errors } = visited
         await page.getByRole('button', { name: 'Add plant' }).click()
         const form = dialog(page, 'Add plant')
+        const isProposed = async () => (await form.getByLabel('Id').inputValue()) !== ''
+        await waitUntil(isProposed, 'an id is proposed, which is then replaced')
         await save(form, { id, name: 'x' })
         await form.getByRole('alert').getByText('must be an integer').waitFor()
         await form.getByRole('button', { name: 'Cancel' }).click()
