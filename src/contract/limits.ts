@@ -22,6 +22,8 @@ export const limits = {
   /** What one caller has begun and not yet answered; a page of plants or changes counts more. */
   underWay: 256,
   pageWeight: 16,
+  /** How long requests are begun in a turn of the event loop. The rest waits for the next one. */
+  turnMs: 2,
   /** How long a request may wait at the gate. */
   gateWaitMs: 5_000,
   /** How long an idempotency key is kept, and how many of them a token may use in that time. */

@@ -6,7 +6,7 @@ import { limits } from '../../contract/limits.ts'
  * The gate: every request of any method passes through it before it begins.
  *
  * - A write begins at once if nothing else waits and this turn of the event loop has begun requests
- *   for less than `turnMs`. Every other request waits for the end of the turn at least. Node
+ *   for less than `limits.turnMs`. Every other request waits for the end of the turn at least. Node
  *   accepts one connection in a turn, and beyond 1,024 ready sockets libuv polls again within a
  *   turn, so a turn has to be short.
  * - Callers take turns: one request of each, in order. A caller is a verified token; all requests
@@ -20,8 +20,6 @@ import { limits } from '../../contract/limits.ts'
  * are connections. `isLate` tells a request that has waited for too long to be worth beginning.
  */
 
-/** How long requests are begun in one turn of the event loop. The rest waits for the next one. */
-const turnMs = 2
 /** How many requests are begun before the work that they have left to promises is done. */
 const unfinishedInARow = 8
 /** How many health checks a turn begins before all other requests. */
@@ -86,22 +84,24 @@ export function buildGate(
     }
     accepted = hasAccepted ? accepted + 1 : 0
     hasAccepted = false
-    turnEndsAt = 0
+    turnEndsAt = performance.now() + limits.turnMs
     if (accepted % acceptedInARow > 0) schedule()
     else continueTurn()
   }
 
-  /** Whether this turn has time left. A turn begins with its first request. */
+  /** Whether this turn has time left, which begins with the first request. */
   function hasTime(): boolean {
     const now = performance.now()
-    if (turnEndsAt === 0) turnEndsAt = now + turnMs
+    if (turnEndsAt === 0) turnEndsAt = now + limits.turnMs
     return now < turnEndsAt
   }
 
+  /** Begins requests that have waited: one at least, so that each turn makes progress. */
   function continueTurn(): void {
     let unfinished = 0
-    while (ready.size > 0 && hasTime()) {
+    while (ready.size > 0) {
       const response = beginNext()
+      if (!hasTime()) break
       // They have left work to promises. A tick that a microtask schedules comes after all of it.
       if (!response.writableEnded && ++unfinished === unfinishedInARow) {
         queueMicrotask(() => nextTick(continueTurn))
