@@ -91,9 +91,10 @@ export const parameters = {
   name: {
     in: 'query',
     description:
-      'Returns only plants whose name contains this text, in upper or lower case. No character ' +
-      'has a special meaning. An empty value (`name=`) finds every plant. A request examines a ' +
-      'limited number of plants: a page may be short or empty while `Link` leads to the next one.',
+      'Returns only plants whose name contains this text, in upper or lower case: both are ' +
+      'compared in upper case. No character has a special meaning. An empty value (`name=`) ' +
+      'finds every plant. A request examines a limited number of plants: a page may be short or ' +
+      'empty while `Link` leads to the next one.',
     schema: { type: 'string', maxLength: maxSearchedCharacters, pattern: storablePattern },
   },
   order: {

@@ -14,7 +14,7 @@ export function toFirstId(after: bigint | undefined, order: Order): bigint | und
 }
 
 export interface SearchQuery extends ListQuery {
-  /** A text that the name contains, ignoring case. */
+  /** A text that the name contains, both in upper case. */
   readonly name: string
 }
 
@@ -46,41 +46,32 @@ export async function searchPlants(store: Store, query: SearchQuery): Promise<Fi
 }
 
 /**
- * Builds a test whether a name contains a text. Knuth-Morris-Pratt is linear, whereas `includes`
- * takes seconds on hostile input.
+ * Builds a test whether a name contains a text, both in upper case. Knuth-Morris-Pratt is linear,
+ * whereas `includes` takes seconds on hostile input.
  */
 export function buildMatcher(text: string): (name: string) => boolean {
-  const lowerText = text.toLowerCase()
-  const { length } = lowerText
-  const sought = Uint16Array.from({ length }, (_, at) => toUnit(lowerText, at))
+  const sought = text.toUpperCase()
+  const { length } = sought
   // For each number of matched units, how many remain matched after a mismatch.
   const fallbacks = new Uint16Array(length + 1)
   for (let at = 1, matched = 0; at < length; at++) {
-    matched = advance(matched, sought[at] as number)
+    matched = advance(matched, sought.charCodeAt(at))
     fallbacks[at + 1] = matched
   }
 
   function advance(before: number, unit: number): number {
     let matched = before
-    while (matched > 0 && sought[matched] !== unit) matched = fallbacks[matched] as number
-    return sought[matched] === unit ? matched + 1 : matched
+    while (matched > 0 && sought.charCodeAt(matched) !== unit)
+      matched = fallbacks[matched] as number
+    return sought.charCodeAt(matched) === unit ? matched + 1 : matched
   }
 
   return (name) => {
-    const lowerName = name.toLowerCase()
+    const upperName = name.toUpperCase()
     let matched = 0
-    for (let at = 0; at < lowerName.length && matched < length; at++) {
-      matched = advance(matched, toUnit(lowerName, at))
+    for (let at = 0; at < upperName.length && matched < length; at++) {
+      matched = advance(matched, upperName.charCodeAt(at))
     }
     return matched === length
   }
-}
-
-const sigma = 0x3c3
-const finalSigma = 0x3c2
-
-/** A unit of lower-case text. Lower case depends on the context only for sigma. */
-function toUnit(lower: string, at: number): number {
-  const unit = lower.charCodeAt(at)
-  return unit === finalSigma ? sigma : unit
 }

@@ -241,12 +241,8 @@ function isEqual(one: Query, other: Query): boolean {
   return one.tag === other.tag && one.name === other.name && one.order === other.order
 }
 
+/** Compares names as the service does. */
 function isListed(plant: StoredPlant, { tag, name }: Query): boolean {
   if (tag !== undefined && plant.tag !== tag) return false
-  return name === undefined || toComparable(plant.name).includes(toComparable(name))
-}
-
-/** Names are compared as the service does: in lower case, and both forms of sigma are one. */
-function toComparable(text: string): string {
-  return text.toLowerCase().replaceAll('ς', 'σ')
+  return name === undefined || plant.name.toUpperCase().includes(name.toUpperCase())
 }
