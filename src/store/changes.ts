@@ -20,10 +20,6 @@ export interface KeyUse extends CreateKey {
 
 /** The rows of the store inside one transaction. Each engine implements it. */
 export interface Rows {
-  /**
-   * The plant with this id. On PostgreSQL its long texts may be cut: `noteNeeded` in
-   * postgres/writes.ts says how much of them each kind of change needs.
-   */
   find(id: bigint): VersionedPlant | undefined
   /** Adds the plant unless its id is taken. */
   insert(plant: VersionedPlant): boolean

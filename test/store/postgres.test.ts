@@ -121,7 +121,7 @@ describe('a PostgreSQL that goes away', () => {
   it('leaves no outcome open of a write that was not sent', async () => {
     const { url, proxy, store } = await openBehindProxy()
     await postgres.block(url)
-    const writes = Array.from({ length: 100 }, (_, index) =>
+    const writes = Array.from({ length: 1_100 }, (_, index) =>
       store.createPlantOnce({ id: BigInt(index), name: '' }, { tokenId: 'tok', key: `${index}` }),
     )
     const outcomes = Promise.allSettled(writes)
@@ -130,8 +130,8 @@ describe('a PostgreSQL that goes away', () => {
     const numbers = (await outcomes).map((one) =>
       one.status === 'rejected' ? one.reason.number : 0,
     )
-    // A transaction has at most 64 of them.
-    assert.deepEqual(numbers, [...Array(64).fill(50400), ...Array(36).fill(50301)])
+    // Two batches of 512 are sent.
+    assert.deepEqual(numbers, [...Array(1_024).fill(50400), ...Array(76).fill(50301)])
   })
 
   it('does not end the process in the middle of a transaction', async () => {

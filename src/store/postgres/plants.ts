@@ -1,6 +1,6 @@
 import { limits } from '../../contract/limits.ts'
 import type { StoredPlant } from '../../contract/shapes.ts'
-import { buildRecorder, type JournalRow } from '../../journal/row.ts'
+import { type JournalRow, toLine, toRow } from '../../journal/row.ts'
 import type { Create, KeyUse, Rows } from '../changes.ts'
 import { toVersioned } from '../plant-writes.ts'
 import type { CreateKey, VersionedPlant } from '../store.ts'
@@ -74,20 +74,15 @@ function selectPlants(condition = 'TRUE'): string {
 
 /**
  * Inserts plants and, if the journal is on, their row of the journal: all of them, or none if any
- * id is taken. Returns the ids that are taken. Plants that need several rows are 'too large', and
- * none is inserted.
+ * id is taken. Returns the ids that are taken.
  */
 export async function insertAllOrNone(
   sql: Sql,
   creates: readonly Pick<Create, 'plant' | 'tokenId'>[],
-): Promise<bigint[] | 'too large'> {
+): Promise<bigint[]> {
+  if (creates.length === 0) return []
   const plants = creates.map(({ plant }) => plant)
-  const recorder = buildRecorder()
-  for (const { plant, tokenId } of creates) recorder.record('c', tokenId, plant)
-  const rows = recorder.take()
-  const [row] = rows
-  if (row === undefined) return []
-  if (rows.length > 1) return 'too large'
+  const row = toRow(creates.map(({ plant, tokenId }) => toLine('c', tokenId, plant)))
   try {
     if (await insertAll(sql, plants, row)) return []
     const taken = await findTaken(sql, plants)
@@ -128,19 +123,11 @@ async function insertAll(
   return (await runWithPlants(sql, insertionOfAll, plants, values)).count === 1
 }
 
-/** Selects only ids, because plants may be large. */
 async function findTaken(sql: Sql, plants: readonly VersionedPlant[]): Promise<bigint[]> {
   const ids = plants.map(({ id }) => id)
   const rows = await sql<{ id: string }[]>`
     SELECT id FROM plant_store.plants WHERE id = ANY(${ids}::bigint[])`
   return rows.map(({ id }) => BigInt(id))
-}
-
-/** What changes may touch. */
-export interface Needed {
-  /** The plants, and how many characters of their texts are needed. */
-  readonly plants: ReadonlyMap<bigint, number>
-  readonly keys: CreateKey[]
 }
 
 /** Rows that are locked and read, changed in memory, and then written back together. */
@@ -149,23 +136,17 @@ export interface LoadedRows extends Rows {
   save(sql: Sql, journalRows: readonly JournalRow[]): Promise<void>
 }
 
-/** The beginning of a text, as many characters as `$2` has for its id; all of a short text. */
-function toBeginning(text: 'name' | 'tag'): string {
-  return `CASE WHEN pg_catalog.octet_length(${text}) <= 1000 THEN ${text} ELSE
-    pg_catalog.substr(${text}, 1, ($2::integer[])[pg_catalog.array_position($1::bigint[], id)]) END`
-}
-
 const selection = `
-  SELECT id, ${toBeginning('name')} AS name, ${toBeginning('tag')} AS tag, version
+  SELECT id, name, tag, version
   FROM plant_store.plants WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE`
 
-/**
- * Locks the plants with these ids, in the same order in every process, and reads the keys. Plants
- * may be many and large, so it reads only the needed number of characters of their texts.
- */
-export async function loadRows(sql: Sql, { plants: needed, keys }: Needed): Promise<LoadedRows> {
-  const values = [[...needed.keys()], [...needed.values()]]
-  const plantRows = await sql.texts<VersionedRow>(selection, values)
+/** Locks the plants with these ids, in the same order in every process, and reads the keys. */
+export async function loadRows(
+  sql: Sql,
+  ids: ReadonlySet<bigint>,
+  keys: CreateKey[],
+): Promise<LoadedRows> {
+  const plantRows = await sql.texts<VersionedRow>(selection, [[...ids]])
   const keyRows = keys.length === 0 ? [] : await selectKeys(sql, keys)
   const before = toPlantsById(plantRows)
   const plants = new Map(before)

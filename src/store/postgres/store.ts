@@ -26,7 +26,7 @@ import { lookUpConnections, type Session, writerCount } from './session.ts'
 import { openSnapshot } from './snapshot.ts'
 import type { Sql } from './sql.ts'
 import { tokenStatements } from './tokens.ts'
-import { attemptWrite, type PostgresWrite, sendWrites, takeSendable } from './writes.ts'
+import { attemptWrite, type PostgresWrite, sendWrites } from './writes.ts'
 
 const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: writerCount }
 /** Gets that arrive together share a query, and a few queries are in flight at a time. */
@@ -95,21 +95,13 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
 
   async function sendBatch(writer: Sql, batch: PostgresWrite[]) {
     // The callers of abandoned writes were told that nothing was stored.
-    const live = batch.filter(({ state }) => state !== 'given up')
-    const sent = takeSendable(live)
-    const next = live[sent.length]
+    const sent = batch.filter(({ state }) => state !== 'given up')
     for (const write of sent) write.state = 'sent'
-    const done = next === undefined ? batch : batch.slice(0, batch.indexOf(next))
     const warningsBefore = writer.warnings()
-    try {
-      const outcomes = await attemptWrite(() => sendWrites(writer, sent))
-      journal.wake()
-      if (writer.warnings() !== warningsBefore) throw unconfirmed()
-      return done.map((write) => outcomes.get(write))
-    } catch (error) {
-      // The others were not sent, so they are queued again.
-      return done.map(() => error)
-    }
+    const outcomes = await attemptWrite(() => sendWrites(writer, sent))
+    journal.wake()
+    if (writer.warnings() !== warningsBefore) throw unconfirmed()
+    return batch.map((write) => outcomes.get(write))
   }
 
   function write<One extends Change>(change: One, bytes = rowBytes): Promise<Outcome<One>> {

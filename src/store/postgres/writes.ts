@@ -16,15 +16,6 @@ export interface PostgresWrite<One extends Change = Change> extends Batched {
 
 type Outcomes = Map<PostgresWrite, unknown>
 
-const largestInteger = 2 ** 31 - 1
-/** How many changes to plants that must be read share a batch: each plant may be 1 MiB. */
-const mostRead = 64
-
-/** The first writes of a batch, as many as may be sent together. */
-export function takeSendable(writes: PostgresWrite[]): PostgresWrite[] {
-  return writes.every(isCreate) ? writes : writes.slice(0, mostRead)
-}
-
 /** Sends a batch in the cheapest way that its changes allow. */
 export function sendWrites(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
   if (writes.every(isCreate)) return createAll(sql, writes)
@@ -54,7 +45,6 @@ async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Out
   for (;;) {
     const creates = [...firsts.values()].map(({ change }) => change)
     const taken = await insertAllOrNone(sql, creates)
-    if (taken === 'too large') return runAll(sql, writes)
     if (taken.length === 0) break
     for (const id of taken) firsts.delete(id)
   }
@@ -66,23 +56,22 @@ async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Out
   )
 }
 
-/** Sends an import as one statement, if it is not large and no id is taken or repeated. */
+/** Sends an import as one statement, if no id is taken or repeated. */
 async function importAll(sql: Sql, write: PostgresWrite<Import>): Promise<Outcomes> {
   const { plants, tokenId } = write.change
   if (new Set(plants.map(({ id }) => id)).size < plants.length) return runAll(sql, [write])
   const creates = plants.map((plant) => ({ plant, tokenId }))
   const taken = await insertAllOrNone(sql, creates)
-  if (taken === 'too large' || taken.length > 0) return runAll(sql, [write])
+  if (taken.length > 0) return runAll(sql, [write])
   return new Map([[write, plants.map((): ImportOutcome => 'stored')]])
 }
 
 /** Applies any writes: locks and reads the rows, changes them in memory, and writes them back. */
 function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
   return inTransaction(sql, async () => {
-    const plants = new Map<bigint, number>()
-    for (const { change } of writes) noteNeeded(plants, change)
+    const ids = new Set(writes.flatMap(({ change }) => toIds(change)))
     const keys = writes.flatMap(({ change }) => ('key' in change ? change.key : []))
-    const rows = await loadRows(sql, { plants, keys })
+    const rows = await loadRows(sql, ids, keys)
     const recorder = recordChanges(rows)
     const outcomes = new Map(writes.map((write) => [write, recorder.apply(write.change)]))
     await rows.save(sql, recorder.take())
@@ -90,19 +79,9 @@ function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
   })
 }
 
-/**
- * Notes the ids that a change may touch, and how much of their texts it needs: a delete needs all
- * of it for the journal, an import enough to compare it with its own, the others nothing.
- */
-function noteNeeded(needed: Map<bigint, number>, change: Change): void {
-  const add = (id: bigint, chars: number) => needed.set(id, Math.max(needed.get(id) ?? 1, chars))
-  if (change.kind === 'delete') add(change.id, largestInteger)
-  else if ('plant' in change) add(change.plant.id, 1)
-  else {
-    for (const { id, name, tag = '' } of change.plants) {
-      add(id, Math.max(name.length, tag.length) + 1)
-    }
-  }
+function toIds(change: Change): bigint[] {
+  if (change.kind === 'delete') return [change.id]
+  return 'plant' in change ? [change.plant.id] : change.plants.map(({ id }) => id)
 }
 
 /** Processes that write the same ids conflict repeatedly before each has succeeded. */

@@ -7,6 +7,7 @@ import type { Engine } from '../../support/engines.ts'
 const smallest = -(2n ** 63n)
 const largest = 2n ** 63n - 1n
 const all = { after: undefined, tag: undefined }
+const toId = ({ id }: { readonly id: bigint }) => id
 
 /** A store lists plants in pages. */
 export function testLists(engine: Engine): void {
@@ -65,6 +66,25 @@ export function testLists(engine: Engine): void {
         assert.deepEqual([last.plants[0]?.id, last.plants.length, last.isWhole], [4n, 1, false])
       })
     }
+
+    it('has every plant of a long page once, in either order and by tag', async () => {
+      const other = await engine.open(await engine.newUrl())
+      const ids = Array.from({ length: 300 }, (_, index) => BigInt(index))
+      await other.importPlants(
+        ids.map((id) => ({ id, name: 'x', tag: id % 2n === 0n ? 'even' : 'odd' })),
+        'keep',
+      )
+      for (const tag of [undefined, 'even']) {
+        const wanted = ids.filter((id) => tag === undefined || id % 2n === 0n)
+        for (const limit of [128, 129, 256, 300, 1_000]) {
+          const up = await other.listPlants({ after: undefined, tag, limit })
+          assert.deepEqual(up.plants.map(toId), wanted.slice(0, limit))
+          const down = await other.listPlants({ after: undefined, tag, limit, order: 'desc' })
+          assert.deepEqual(down.plants.map(toId), wanted.toReversed().slice(0, limit))
+          assert.ok(up.isWhole && down.isWhole)
+        }
+      }
+    })
 
     it('examines a bounded number of plants in a search, and goes on after the last', async () => {
       const other = await engine.open(await engine.newUrl())
