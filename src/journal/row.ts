@@ -4,9 +4,9 @@ import type { StoredPlant } from '../contract/shapes.ts'
 import { type Cursor, type Position, toPositions } from './position.ts'
 
 /**
- * A row of the journal: the changes of one commit, one line for each. A commit of large plants has
- * several rows. The nonce distinguishes two rows with the same `seq`, such as one from before
- * a restore and one from after it.
+ * A row of the journal: the changes of one commit, one line for each. Releases before 2.0.0 wrote
+ * several rows for a commit of more than 1 MiB. The nonce distinguishes two rows with the same
+ * `seq`, such as one from before a restore and one from after it.
  *
  * A line is the kind of the change, the id of the token, the id of the plant, its name and its tag,
  * separated by tabs; name and tag are JSON, which has no raw tab and no raw line end. A plant
@@ -70,49 +70,28 @@ export function toRow(lines: readonly string[]): JournalRow {
   return { at: Date.now(), nonce: newNonce(), count: lines.length, changes: lines.join('\n') }
 }
 
-/** Collects the effects of a commit as rows of the journal. */
+/** Collects the effects of a commit as a row of the journal. */
 export interface Recorder {
   record(kind: Kind, tokenId: string | undefined, plant: StoredPlant): void
-  /** How many characters were recorded since the last `take`. */
-  recorded(): number
-  /** Returns the rows recorded since the last `take`. */
-  take(): JournalRow[]
-  /** Drops the rows recorded since the last `take`. */
+  /** Returns the row of what was recorded since the last `take`, unless that is nothing. */
+  take(): JournalRow | undefined
+  /** Drops what was recorded since the last `take`. */
   discard(): void
 }
 
 export function buildRecorder(): Recorder {
   let lines: string[] = []
-  let full: JournalRow[] = []
-  let recorded = 0
-
-  function closeRow(): void {
-    if (lines.length > 0) full.push(toRow(lines))
-    lines = []
-  }
-
-  function discard(): void {
-    lines = []
-    full = []
-    recorded = 0
-  }
 
   return {
-    record(kind, tokenId, plant) {
-      const line = toLine(kind, tokenId, plant)
-      lines.push(line)
-      recorded += line.length
-      // Splits large commits, so that a page of events needs about one row.
-      if (recorded > limits.pageBytes * (full.length + 1)) closeRow()
-    },
-    recorded: () => recorded,
+    record: (kind, tokenId, plant) => void lines.push(toLine(kind, tokenId, plant)),
     take() {
-      closeRow()
-      const taken = full
-      discard()
-      return taken
+      const row = lines.length > 0 ? toRow(lines) : undefined
+      lines = []
+      return row
     },
-    discard,
+    discard() {
+      lines = []
+    },
   }
 }
 

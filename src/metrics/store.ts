@@ -6,12 +6,11 @@ import { type Metric, toCounter, toGauge, toHistogram } from './metric.ts'
 
 /** The measures of a store as metrics. The names are the same for every engine. */
 export function toStoreMetrics(measures: StoreMeasures): Metric[] {
-  const { isUp, queuedWrites, queuedBytes, batchItems, batchSeconds } = measures
+  const { isUp, queuedWrites, batchItems, batchSeconds } = measures
   const { commitSeconds, fsyncSeconds } = measures
   return [
     toGauge('plant_store_store_up', 'Whether the store can be reached.', isUp ? 1 : 0, 'min'),
     toGauge('plant_store_write_queue_changes', 'Writes that wait for a batch.', queuedWrites),
-    toGauge('plant_store_write_queue_bytes', 'Memory that waiting writes hold.', queuedBytes),
     toHistogram('plant_store_batch_changes', 'Writes that share a transaction.', [
       [{}, batchItems],
     ]),

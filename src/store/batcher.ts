@@ -2,28 +2,19 @@ import { overloaded } from '../contract/errors.ts'
 import type { BatcherMeasures } from './measures.ts'
 import { buildHistogram, observe, secondsBounds } from './measures.ts'
 
-/** An item that waits for its batch, and the memory that it holds. */
-export interface Batched {
-  readonly bytes: number
-}
-
 export interface BatcherBounds {
   readonly batchItems: number
-  readonly batchBytes: number
   readonly queueItems: number
-  readonly queueBytes: number
   readonly batchesInFlight: number
 }
 
-/** A disk writes about one batch at a time. The queue holds about a tenth of a second of work. */
-export const defaultBounds = {
-  batchItems: 512,
-  batchBytes: 8 * 1024 * 1024,
-  queueItems: 2_000,
-  queueBytes: 64 * 1024 * 1024,
-}
+/**
+ * A disk writes about one batch at a time. The queue holds about a tenth of a second of work. A
+ * plant has at most 8 KiB, so 2,000 of them are 16 MiB.
+ */
+export const defaultBounds = { batchItems: 512, queueItems: 2_000 }
 
-export interface Batcher<Item extends Batched> {
+export interface Batcher<Item> {
   /** Resolves with the outcome of the item when its batch has run. */
   submit<Outcome>(item: Item): Promise<Outcome>
   /**
@@ -48,15 +39,13 @@ interface Waiting<Item> {
 /**
  * Collects the items that arrive while the event loop or a batch is busy into one batch, so that
  * writes share an fsync and look-ups share a query. `run` returns one outcome for each item, in
- * order, or for the first ones only: the others come into the next batch. An outcome that is an
- * error fails its item. When `run` fails, every item of that batch fails, and no other.
+ * order. When it fails, every item of that batch fails, and no other.
  */
-export function buildBatcher<Item extends Batched>(
+export function buildBatcher<Item>(
   run: (items: Item[]) => unknown[] | Promise<unknown[]>,
   bounds: BatcherBounds,
 ): Batcher<Item> {
-  let queue: Waiting<Item>[] = []
-  let queuedBytes = 0
+  const queue: Waiting<Item>[] = []
   const batchItems = buildHistogram(itemsBounds)
   const batchSeconds = buildHistogram(secondsBounds)
   // Not a set: V8 chains its outgrown tables, which would keep finished batches in memory.
@@ -71,13 +60,12 @@ export function buildBatcher<Item extends Batched>(
         return
       }
       queue.push({ item, resolve, reject })
-      queuedBytes += item.bytes
       scheduleFlush()
     })
   }
 
   function isFull(): boolean {
-    return queue.length >= bounds.queueItems || queuedBytes >= bounds.queueBytes
+    return queue.length >= bounds.queueItems
   }
 
   function scheduleFlush(): void {
@@ -89,7 +77,7 @@ export function buildBatcher<Item extends Batched>(
 
   function flush(): void {
     isFlushScheduled = false
-    const batch = takeBatch()
+    const batch = queue.splice(0, bounds.batchItems)
     const startedAt = performance.now()
     batches.push(batch)
     let outcomes: unknown[] | Promise<unknown[]>
@@ -109,46 +97,20 @@ export function buildBatcher<Item extends Batched>(
     scheduleFlush()
   }
 
-  function takeBatch(): Waiting<Item>[] {
-    let items = 0
-    let bytes = 0
-    for (const { item } of queue) {
-      // The first item always fits.
-      if (items > 0 && bytes + item.bytes > bounds.batchBytes) break
-      items++
-      bytes += item.bytes
-      if (items === bounds.batchItems) break
-    }
-    queuedBytes -= bytes
-    if (items === queue.length) {
-      const batch = queue
-      queue = []
-      return batch
-    }
-    return queue.splice(0, items)
-  }
-
   function succeed(batch: Waiting<Item>[], outcomes: unknown[], startedAt: number): void {
-    outcomes.forEach((outcome, index) => {
-      if (outcome instanceof Error) batch[index]?.reject(outcome)
-      else batch[index]?.resolve(outcome as never)
+    batch.forEach(({ resolve }, index) => {
+      resolve(outcomes[index] as never)
     })
-    if (outcomes.length < batch.length) queueAgain(batch.slice(outcomes.length))
-    finish(batch, outcomes.length, startedAt)
-  }
-
-  function queueAgain(items: Waiting<Item>[]): void {
-    queue = [...items, ...queue]
-    for (const { item } of items) queuedBytes += item.bytes
+    finish(batch, startedAt)
   }
 
   function fail(batch: Waiting<Item>[], error: unknown, startedAt: number): void {
     for (const { reject } of batch) reject(error)
-    finish(batch, batch.length, startedAt)
+    finish(batch, startedAt)
   }
 
-  function finish(batch: Waiting<Item>[], items: number, startedAt: number): void {
-    observe(batchItems, items)
+  function finish(batch: Waiting<Item>[], startedAt: number): void {
+    observe(batchItems, batch.length)
     observe(batchSeconds, (performance.now() - startedAt) / 1000)
     batches.splice(batches.indexOf(batch), 1)
     scheduleFlush()
@@ -171,7 +133,7 @@ export function buildBatcher<Item extends Batched>(
   }
 
   function measure(): BatcherMeasures {
-    return { queuedItems: queue.length, queuedBytes, batchItems, batchSeconds }
+    return { queuedItems: queue.length, batchItems, batchSeconds }
   }
 
   return { submit, giveUp, isFull, drain, measure }

@@ -1,7 +1,6 @@
 /** The current queue of a batcher, and every batch so far. */
 export interface BatcherMeasures {
   readonly queuedItems: number
-  readonly queuedBytes: number
   readonly batchItems: Histogram
   readonly batchSeconds: Histogram
 }

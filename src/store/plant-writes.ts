@@ -1,5 +1,5 @@
 import { hash, randomFillSync } from 'node:crypto'
-import type { NewPlant, Plant } from '../contract/shapes.ts'
+import type { NewPlant } from '../contract/shapes.ts'
 import type { Change, Outcome } from './changes.ts'
 import type { Store, Version, VersionedPlant } from './store.ts'
 
@@ -8,30 +8,26 @@ type PlantWrites = Pick<
   'createPlant' | 'createPlantOnce' | 'replacePlant' | 'deletePlant' | 'importPlants'
 >
 
-/** Queues a change, which holds this much memory while it waits. */
-type Write = <One extends Change>(change: One, bytes?: number) => Promise<Outcome<One>>
+/** Queues a change. */
+type Write = <One extends Change>(change: One) => Promise<Outcome<One>>
 
 /** The writes of plants for both engines. Each becomes a change with a new version. */
 export function buildPlantWrites(write: Write, newVersion: () => Version): PlantWrites {
   const toNew = (plant: NewPlant) => toVersioned(plant, newVersion())
 
   return {
-    createPlant: (plant, tokenId) =>
-      write({ kind: 'create', plant: toNew(plant), tokenId }, toHeldBytes(plant)),
+    createPlant: (plant, tokenId) => write({ kind: 'create', plant: toNew(plant), tokenId }),
     createPlantOnce(plant, key) {
       const use = { key, fingerprint: toFingerprint(plant), usedAt: Date.now() }
       const { tokenId } = key
-      return write(
-        { kind: 'create once', plant: toNew(plant), ...use, tokenId },
-        toHeldBytes(plant),
-      )
+      return write({ kind: 'create once', plant: toNew(plant), ...use, tokenId })
     },
     replacePlant: (plant, condition, tokenId) =>
-      write({ kind: 'replace', plant: toNew(plant), condition, tokenId }, toHeldBytes(plant)),
+      write({ kind: 'replace', plant: toNew(plant), condition, tokenId }),
     deletePlant: (id, condition, tokenId) => write({ kind: 'delete', id, condition, tokenId }),
     importPlants(plants, onConflict, tokenId) {
       const versioned = plants.map((plant) => ({ version: newVersion(), ...plant }))
-      return write({ kind: 'import', plants: versioned, onConflict, tokenId }, sumBytes(plants))
+      return write({ kind: 'import', plants: versioned, onConflict, tokenId })
     },
   }
 }
@@ -57,16 +53,4 @@ export function randomVersion(): Version {
 /** A plant with its version. Object spread would take five times as long. */
 export function toVersioned({ id, name, tag }: NewPlant, version: Version): VersionedPlant {
   return tag === undefined ? { id, name, version } : { id, name, tag, version }
-}
-
-/** The memory that a row holds in addition to the text of its plant. */
-export const rowBytes = 64
-
-/** How much memory a plant holds while it waits. */
-function toHeldBytes({ name, tag = '' }: Plant): number {
-  return rowBytes + 2 * (name.length + tag.length)
-}
-
-function sumBytes(plants: readonly Plant[]): number {
-  return plants.reduce((sum, plant) => sum + toHeldBytes(plant), 0)
 }

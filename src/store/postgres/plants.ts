@@ -132,8 +132,8 @@ async function findTaken(sql: Sql, plants: readonly VersionedPlant[]): Promise<b
 
 /** Rows that are locked and read, changed in memory, and then written back together. */
 export interface LoadedRows extends Rows {
-  /** Writes the rows, those of the journal last. */
-  save(sql: Sql, journalRows: readonly JournalRow[]): Promise<void>
+  /** Writes the rows, that of the journal last. */
+  save(sql: Sql, journalRow: JournalRow | undefined): Promise<void>
 }
 
 const selection = `
@@ -170,7 +170,7 @@ export async function loadRows(
       newUses.push(use)
     },
 
-    async save(connection, journalRows) {
+    async save(connection, journalRow) {
       // A plant that was created and deleted again is also inserted, to lock its id.
       const inserted = [...created].map(([id, plant]) => plants.get(id) ?? plant)
       const updated = [...plants.values()].filter(
@@ -182,7 +182,7 @@ export async function loadRows(
         updatePlants(connection, updated),
         removePlants(connection, removed),
         insertKeys(connection, newUses),
-        ...journalRows.map((row) => writeRow(connection, row)),
+        journalRow && writeRow(connection, journalRow),
       ])
       // Waits for all, because a statement after the ROLLBACK would commit on its own.
       for (const outcome of saved) if (outcome.status === 'rejected') throw outcome.reason

@@ -1,7 +1,7 @@
-import { type Batched, type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
+import { type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
 import type { Change, Outcome } from '../changes.ts'
 import { unconfirmed, unreachable } from '../failures.ts'
-import { buildPlantWrites, randomVersion, rowBytes } from '../plant-writes.ts'
+import { buildPlantWrites, randomVersion } from '../plant-writes.ts'
 import { limitSnapshots } from '../snapshots.ts'
 import type { BatcherMeasures, Store, StoreMeasures, Version, VersionedPlant } from '../store.ts'
 import { buildWatch } from '../watch.ts'
@@ -43,7 +43,7 @@ export interface PostgresOptions extends Partial<BatcherBounds> {
   readonly newVersion?: () => Version
 }
 
-interface LookUp extends Batched {
+interface LookUp {
   readonly id: bigint
   readonly arrivedAt: number
 }
@@ -104,10 +104,10 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     return batch.map((write) => outcomes.get(write))
   }
 
-  function write<One extends Change>(change: One, bytes = rowBytes): Promise<Outcome<One>> {
+  function write<One extends Change>(change: One): Promise<Outcome<One>> {
     if (primary.session() === undefined) return Promise.reject(unreachable())
     checkTimer ??= setInterval(giveUpLate, checkMs)
-    return writes.submit({ change, bytes, arrivedAt: performance.now(), state: 'waiting' })
+    return writes.submit({ change, arrivedAt: performance.now(), state: 'waiting' })
   }
 
   /** One shared timer: a timer and a promise per write would add a tenth to a create. */
@@ -138,7 +138,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
 
   return {
     ...buildPlantWrites(write, newVersion),
-    getPlant: (id) => lookUps.submit({ id, bytes: rowBytes, arrivedAt: performance.now() }),
+    getPlant: (id) => lookUps.submit({ id, arrivedAt: performance.now() }),
     listPlants: (query) => read('pages', (sql) => listPlants(sql, query)),
     openSnapshot: limitSnapshots(async () => openSnapshot(requireSession(), answerTimeoutMs)),
 

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Batched } from '../batcher.ts'
 import { type Change, type Create, type Import, recordChanges } from '../changes.ts'
 import type { ImportOutcome } from '../store.ts'
 import { isConflict, toWriteFailure } from './failures.ts'
@@ -7,7 +6,7 @@ import { insertAllOrNone, loadRows } from './plants.ts'
 import { inTransaction, type Sql } from './sql.ts'
 
 /** A write that waits for its batch. */
-export interface PostgresWrite<One extends Change = Change> extends Batched {
+export interface PostgresWrite<One extends Change = Change> {
   readonly change: One
   readonly arrivedAt: number
   /** A write whose caller has timed out must not be sent any more. */

@@ -1,7 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
-import { buildPlantWrites, randomVersion, rowBytes } from '../plant-writes.ts'
-import type { Taken } from '../receivers.ts'
+import { buildPlantWrites, randomVersion } from '../plant-writes.ts'
 import { limitSnapshots } from '../snapshots.ts'
 import type { Journaling, Store, StoreMeasures, Version } from '../store.ts'
 import { buildWatch } from '../watch.ts'
@@ -52,18 +51,12 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   const batcher = buildBatcher(writer.commit, { ...bounds, ...overrides })
 
   /** Queues a function that runs inside the transaction of its batch. */
-  function write<Outcome>(
-    run: () => Outcome,
-    { bytes = rowBytes, isRepeatable = false } = {},
-  ): Promise<Outcome> {
-    return batcher.submit({ run, bytes, isRepeatable, arrivedAt: performance.now() })
+  function write<Outcome>(run: () => Outcome, isRepeatable = false): Promise<Outcome> {
+    return batcher.submit({ run, isRepeatable, arrivedAt: performance.now() })
   }
 
   return {
-    ...buildPlantWrites(
-      (change, bytes) => write(() => writer.applyChange(change), { bytes }),
-      newVersion,
-    ),
+    ...buildPlantWrites((change) => write(() => writer.applyChange(change)), newVersion),
     getPlant: (id) => read(() => plants.rows.find(id)),
     listPlants: async (query) => read(() => plants.list(query)),
     openSnapshot: limitSnapshots(async () => read(openSnapshot)),
@@ -97,13 +90,8 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
         return write(() => receivers.writes.claimLeases(owner, leaseMs, now))
       },
       release: (owner) => write(() => receivers.writes.releaseLeases(owner)),
-      take: (owner, taken) =>
-        write(() => receivers.writes.takeDeliveries(owner, taken), {
-          bytes: countBytes(taken),
-          isRepeatable: true,
-        }),
-      save: (owner, saved) =>
-        write(() => receivers.writes.saveOutcomes(owner, saved), { isRepeatable: true }),
+      take: (owner, taken) => write(() => receivers.writes.takeDeliveries(owner, taken), true),
+      save: (owner, saved) => write(() => receivers.writes.saveOutcomes(owner, saved), true),
       listDeliveries: async (...asked) => read(() => receivers.listDeliveries(...asked)),
       findBody: async (id, position) => read(() => receivers.findBody(id, position)),
       listBacklogs: async () => read(receivers.listBacklogs),
@@ -126,11 +114,6 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
       db.close()
     },
   }
-}
-
-/** The memory that deliveries hold while they wait for their batch. */
-function countBytes({ deliveries }: Taken): number {
-  return deliveries.reduce((sum, { body }) => sum + rowBytes + body.length, rowBytes)
 }
 
 /** The sizes of the database and of its WAL. A database in memory has none. */

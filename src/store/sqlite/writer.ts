@@ -1,7 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JournalRow } from '../../journal/row.ts'
-import type { Batched } from '../batcher.ts'
 import { apply, type Change, type Outcome, type Rows, recordChanges } from '../changes.ts'
 import { diskFailed, diskFull, locked } from '../failures.ts'
 import { buildHistogram, observe, type StoreMeasures, secondsBounds } from '../measures.ts'
@@ -11,7 +10,7 @@ import { isBusy, isIoError, isOutOfSpace, toCommitFailure, toRefusal } from './f
 import type { buildJournalStatements } from './journal.ts'
 
 /** A write that waits for its batch. */
-export interface SqliteWrite extends Batched {
+export interface SqliteWrite {
   /** Runs its statements inside the transaction of the batch, and returns the outcome. */
   readonly run: () => unknown
   /**
@@ -26,7 +25,7 @@ export interface SqliteWrite extends Batched {
 export interface Writer {
   /**
    * Returns one outcome for each write, in order. They are on disk then, unless all of them are
-   * repeatable. If the writes turn out to be large, it commits only the first ones.
+   * repeatable.
    */
   commit(batch: readonly SqliteWrite[]): unknown[] | Promise<unknown[]>
   /** Applies a change of plants inside the transaction of a batch, and notes it for the journal. */
@@ -43,8 +42,6 @@ interface WriterOptions {
 
 /** The pause between two attempts to get a lock that another process holds. */
 const lockRetryMs = 2
-/** Deletes write the deleted plant to the journal, so they can exceed their estimated size. */
-const maxRecorded = 4 * 1024 * 1024
 
 export function buildWriter(
   db: DatabaseSync,
@@ -118,17 +115,14 @@ export function buildWriter(
   function run(batch: readonly SqliteWrite[]): unknown[] {
     let toFailure = toRefusal
     const startedAt = performance.now()
-    const outcomes: unknown[] = []
-    let recorded: JournalRow[]
+    let outcomes: unknown[]
+    let recorded: JournalRow | undefined
     try {
       // Another process may have switched the journal on or off since the last commit.
       isJournalOn = journal.isOn()
-      for (const write of batch) {
-        outcomes.push(write.run())
-        if (recorder.recorded() > maxRecorded) break
-      }
+      outcomes = batch.map((write) => write.run())
       recorded = recorder.take()
-      for (const row of recorded) journal.add(row)
+      if (recorded !== undefined) journal.add(recorded)
       toFailure = toCommitFailure
       const syncedFrom = performance.now()
       end.run()
@@ -140,7 +134,7 @@ export function buildWriter(
       rollBack()
       throw toFailure(error)
     }
-    if (recorded.length > 0) onJournaled()
+    if (recorded !== undefined) onJournaled()
     return outcomes
   }
 

@@ -16,19 +16,6 @@ export function testFaults(engine: Engine, shared: Shared): void {
       assert.equal(typeof (await shared.store.createPlant({ id: 500n, name: '' })), 'bigint')
     })
 
-    it('refuses writes when the queue holds too many bytes', async () => {
-      const url = await engine.newUrl()
-      const bounded = await engine.open(url, { queueBytes: 1_000_000, batchBytes: 1 })
-      const release = await engine.block(url)
-      const name = 'x'.repeat(200_000)
-      const outcomes = Promise.allSettled(
-        Array.from({ length: 9 }, (_, id) => bounded.createPlant({ id: BigInt(id), name })),
-      )
-      await release()
-      const numbers = (await outcomes).map(numberOf)
-      assert.ok(numbers.includes(50300) && numbers.includes(undefined), String(numbers))
-    })
-
     const faults: [StoreFault, number][] = [
       ['disk full', 50700],
       ['not confirmed', 50400],
