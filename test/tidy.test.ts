@@ -23,7 +23,7 @@ const confined: [what: string, pattern: RegExp, where: RegExp][] = [
   ['HTTP requests and responses', /\b(IncomingMessage|ServerResponse)\b/, /^src\/http\//],
   [
     'private parts of the HTTP server of Node.js',
-    /\b(writeQueueSize|_dumpAndCloseReadable|onIncoming|httpAllowHalfOpen|shouldKeepAlive)\b/,
+    /\b(writeQueueSize|_dumpAndCloseReadable|_header|onIncoming|httpAllowHalfOpen|shouldKeepAlive)\b/,
     /^src\/http\/node\//,
   ],
   ['SQL', /\b(SELECT|INSERT INTO|PRAGMA|BEGIN)\b/, /^src\/store\//],

@@ -9,7 +9,7 @@ import {
   isTooFine,
   listenToBody,
   tooManyChunks,
-} from './node/incoming-body.ts'
+} from './node/messages.ts'
 
 /** Reads a body in JSON of this media type as text. Its headers are checked before it is read. */
 export function readJson(

@@ -11,7 +11,7 @@ import {
   joinFields,
   recordAnswer,
 } from './exchange.ts'
-import { countUnread } from './node/sending.ts'
+import { countUnread } from './unread.ts'
 
 /** The streams of a process. */
 export interface EventStreams {

@@ -12,8 +12,8 @@ import type { Counters } from '../metrics/requests.ts'
 import { observe } from '../store/measures.ts'
 import { takesGzip } from './negotiation.ts'
 import { breakOff } from './node/connection.ts'
-import { discardRest } from './node/incoming-body.ts'
-import { sendWhole } from './node/sending.ts'
+import { discardRest, sendWhole } from './node/messages.ts'
+import { countUnread } from './unread.ts'
 
 /** A request and its answer. */
 export interface Exchange {
@@ -77,8 +77,10 @@ export function send(
     fields.push('Content-Type', contentType, 'Content-Length', String(bytes))
   }
   discardRest(request)
-  if (typeof body === 'string') sendWhole(response, status, fields, body, bytes)
-  else response.writeHead(status, fields).end(body)
+  if (typeof body === 'string') {
+    sendWhole(response, status, fields, body, bytes)
+    if (request.socket.writableLength > 0) countUnread(response, bytes)
+  } else response.writeHead(status, fields).end(body)
   recordAnswer(exchange, status, bytes)
 }
 

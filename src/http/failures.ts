@@ -1,10 +1,11 @@
 import { type ErrorNumber, Failure, toStatus } from '../contract/errors.ts'
 import { jsonContentType } from '../contract/formats.ts'
 import { contentTypeOptions } from '../contract/headers.ts'
-import { limits } from '../contract/limits.ts'
+import { limits, type Timeouts } from '../contract/limits.ts'
 import type { ErrorBody } from '../contract/shapes.ts'
 import { type Exchange, send } from './exchange.ts'
 import { STATUS_CODES } from './node/node-http.ts'
+import type { ClientError } from './node/server.ts'
 
 const challenge = 'Bearer realm="plant-store"'
 
@@ -78,4 +79,39 @@ export function insufficientScope(scope: string): Failure {
   return new Failure(40300, `The token lacks the scope ${scope}.`, {
     headers: { 'WWW-Authenticate': `${challenge}, error="insufficient_scope", scope="${scope}"` },
   })
+}
+
+/** Node parses nothing after an error. */
+const lastAnswer = { headers: { Connection: 'close' } }
+
+/** The failure with which an error of Node's parser is answered. */
+export function toClientFailure(error: ClientError, timeouts: Timeouts): Failure {
+  const { code = '' } = error
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    const seconds = [timeouts.headersTimeoutMs, timeouts.requestTimeoutMs].map((ms) => ms / 1000)
+    return new Failure(
+      40800,
+      `The headers must be complete within ${seconds[0]} s, the whole request within ${seconds[1]} s.`,
+      lastAnswer,
+    )
+  }
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    return new Failure(
+      43100,
+      `The headers must have at most ${limits.headerBytes} bytes and ${limits.headerFields} fields.`,
+      lastAnswer,
+    )
+  }
+  if (code === 'HPE_INVALID_VERSION' && !hasKnownVersion(error.rawPacket)) {
+    return new Failure(50500, 'The request must be HTTP/1.1 or HTTP/1.0.', lastAnswer)
+  }
+  if (code === 'HPE_INVALID_EOF_STATE') {
+    return new Failure(40000, 'The connection ended before the request did.', lastAnswer)
+  }
+  return new Failure(40000, 'The request is not well-formed HTTP.', lastAnswer)
+}
+
+/** Node also complains about a valid version when no line break follows it. */
+function hasKnownVersion(packet: Buffer | undefined): boolean {
+  return / HTTP\/1\.[01][^\d\r]/.test(packet?.toString('latin1') ?? '')
 }

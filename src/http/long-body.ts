@@ -10,7 +10,7 @@ import {
   isTooFine,
   listenToBody,
   tooManyChunks,
-} from './node/incoming-body.ts'
+} from './node/messages.ts'
 
 /** A body of any length, read as it comes. */
 export interface LongBody {

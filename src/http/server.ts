@@ -10,9 +10,11 @@ import type { Metrics } from '../metrics/metrics.ts'
 import type { Counters } from '../metrics/requests.ts'
 import type { Store } from '../store/store.ts'
 import type { TokenVerifier } from '../tokens/verify.ts'
+import { countFreeDescriptors } from './descriptors.ts'
 import { buildEventStreams } from './event-streams.ts'
 import { addField, countAnswer, type Exchange, recordAnswer } from './exchange.ts'
-import { sendFailure, shuttingDown, toFailure, toRawAnswer } from './failures.ts'
+import { sendFailure, shuttingDown, toClientFailure, toFailure, toRawAnswer } from './failures.ts'
+import { buildGate } from './gate.ts'
 import { buildHandlers } from './handlers.ts'
 import { buildImports } from './imports.ts'
 import { hasLongBody } from './long-body.ts'
@@ -73,6 +75,11 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
   /** Answers a request. Those before it on its connection have been answered. */
   function begin(response: ServerResponse, leave: () => void, isLate: boolean): void {
     const request = response.req
+    // After a closing answer it is not executed: it could not be answered (RFC 9112, 9.6).
+    if (!request.socket.writable) {
+      leave()
+      return
+    }
     const url = toOriginForm(request.url ?? '')
     const path = toPath(url)
     const found = path === undefined ? undefined : findRoute(path, request.method ?? '')
@@ -149,10 +156,12 @@ export function buildServer(parts: ServerParts): Omit<NodeServer, 'countConnecti
     return tokens.findId(toToken(headers.authorization)) ?? ''
   }
 
+  const gate = buildGate({ toCaller, toWeight }, begin)
   const { server, drain, countConnections } = buildNodeServer(timeouts, {
-    toCaller,
-    toWeight,
-    onRequest: begin,
+    maxConnections: Math.min(limits.connections, countFreeDescriptors()),
+    onConnection: gate.noteConnection,
+    onRequest: gate.add,
+    toFailure: (error) => toClientFailure(error, timeouts),
     toRefusal,
     hasLongBody,
     onDrop: metrics.countDrop,

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { before, describe, it, type TestContext } from 'node:test'
 import { collect } from '../faults/lab/answer-stream.ts'
+import { stopClock } from '../support/clock.ts'
 import { lowerLimit } from '../support/limits.ts'
 import { parseMetrics } from '../support/metrics.ts'
 import { json, startService, type TestService, toCreate } from '../support/service.ts'
@@ -234,6 +235,30 @@ describe('when every connection is taken', () => {
     await waitUntil(() => closed.length > 1, 'another is closed')
     assert.deepEqual(closed, ['silent', 'last'])
     assert.deepEqual([used.closed, creating.closed, next.closed], [false, false, false])
+  })
+
+  it('one that has never sent a request is closed first, unless it is new', async (test) => {
+    const service = await startSmall(test)
+    const clock = stopClock(test)
+    const closed: string[] = []
+    const note = (name: string, socket: Socket) => socket.once('close', () => closed.push(name))
+    const openSilent = async (name: string) => {
+      const socket = openSocket(service.url).resume()
+      await once(note(name, socket), 'connect')
+    }
+    const openUsed = async (name: string) => {
+      note(name, await connectWith(service, health))
+      clock.advance(1_000)
+    }
+    await openUsed('first')
+    await openSilent('silent')
+    await openUsed('second')
+    await openUsed('third')
+    await waitUntil(() => closed.length > 0, 'one is closed')
+    await openSilent('new')
+    await connectWith(service, health)
+    await waitUntil(() => closed.length > 2, 'two more are closed')
+    assert.deepEqual(closed, ['silent', 'first', 'second'])
   })
 
   it('one with an open request is not closed, however long it takes', async (test) => {

@@ -284,19 +284,6 @@ describe('answers that are not read', () => {
   })
 })
 
-describe('two services in one process', () => {
-  it('cut nobody for answers that clients of the other do not read', async (t) => {
-    lowerLimit(t, 'unreadBytes', 30_000_000)
-    const services = [await startService(memory), await startService(memory)]
-    const held: Socket[] = []
-    for (const service of services) {
-      await service.store.createPlant({ id: 1n, name: '\u0001'.repeat(1_000_000) })
-      held.push(...(await holdAnswers(service, 4)))
-    }
-    assert.deepEqual(await Promise.all(held.map(isCut)), Array(8).fill(false))
-  })
-})
-
 describe('answers that were read', () => {
   it('take no room any more: a client gets as many as it reads', async (t) => {
     lowerLimit(t, 'unreadBytes', 16_000_000)

@@ -5,14 +5,15 @@ import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { type Exchange, joinFields } from '../../src/http/exchange.ts'
-import { buildAnswers, sendWhole } from '../../src/http/node/sending.ts'
+import { openConnection } from '../../src/http/node/connection.ts'
+import { sendWhole } from '../../src/http/node/messages.ts'
 
 const fields = ['X-Request-Id', 'abc-1', 'ETag', '"1"', 'Content-Type', 'application/json']
 
 /** What a server sends for these bytes until it closes the connection. */
 async function exchange(listener: RequestListener, sent: string): Promise<string> {
   const server = createServer(listener).on('checkContinue', listener).listen(0, '127.0.0.1')
-  server.on('connection', buildAnswers(server.keepAliveTimeout))
+  server.on('connection', (socket) => openConnection(socket, server.keepAliveTimeout))
   await once(server, 'listening')
   const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
   socket.end(sent)

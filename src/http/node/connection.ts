@@ -1,5 +1,5 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import { nextTick } from 'node:process'
 import type { Failure } from '../../contract/errors.ts'
 
@@ -8,6 +8,8 @@ export const maxWaitingOnConnection = 1_000
 export const maxWaiting = 8_000
 /** How long a closing connection lingers, so that its client can read the last answer. */
 const lingerMs = 500
+/** How long the first request of a connection may be on its way when its place is needed. */
+export const firstByteMs = 500
 
 const state = Symbol('the requests on this connection')
 
@@ -23,8 +25,10 @@ interface Requests {
   /** Responses to the requests that wait for those before them. */
   waiting: ServerResponse[]
   isRefused: boolean
-  /** The place of the last request, or of the connection, in the order in which all came. */
+  /** When the last request came; before the first one, when the connection came. */
   lastAt: number
+  /** How long it is kept while it is idle, as clients are told. */
+  readonly idleSeconds: number
 }
 
 export interface RequestListeners {
@@ -33,8 +37,6 @@ export interface RequestListeners {
   /** Too many requests wait on a connection: no more of them are taken. */
   onOverflow(socket: ClientSocket): void
 }
-
-let requestCount = 0
 
 /** Passes on the requests of each connection one at a time, in the order in which they came. */
 export function buildConnections({ onRequest, onOverflow }: RequestListeners) {
@@ -74,7 +76,7 @@ export function buildConnections({ onRequest, onOverflow }: RequestListeners) {
 
   return ({ socket }: IncomingMessage, response: ServerResponse): void => {
     const requests = requestsOf(socket)
-    requests.lastAt = ++requestCount
+    requests.lastAt = performance.now()
     if (lastOf(requests) === undefined) {
       requests.current = response
       onRequest(response)
@@ -82,14 +84,31 @@ export function buildConnections({ onRequest, onOverflow }: RequestListeners) {
   }
 }
 
-function requestsOf(socket: ClientSocket): Requests {
-  socket[state] ??= { current: undefined, waiting: [], isRefused: false, lastAt: ++requestCount }
-  return socket[state]
+/** Prepares a new connection. */
+export function openConnection(socket: ClientSocket, keepAliveTimeoutMs: number): void {
+  socket[state] = {
+    current: undefined,
+    waiting: [],
+    isRefused: false,
+    lastAt: performance.now(),
+    idleSeconds: Math.floor(keepAliveTimeoutMs / 1000),
+  }
+  // Node would cut the connection after its last answer, and a client that is still sending would
+  // lose that answer.
+  socket.destroySoon = () => close(socket)
+  // Node calls this when the client has ended its side, which still waits for its answers then.
+  socket.end = () => {
+    afterRequests(socket, () => close(socket))
+    return socket
+  }
 }
 
-/** Notes when a connection came, so that one without a request can be the longest idle. */
-export function noteConnection(socket: ClientSocket): void {
-  requestsOf(socket)
+function requestsOf(socket: ClientSocket): Requests {
+  return socket[state] as Requests
+}
+
+export function idleSecondsOf(socket: ClientSocket): number {
+  return requestsOf(socket).idleSeconds
 }
 
 /** The response to the last request of a connection; undefined if it was sent or broken off. */
@@ -109,15 +128,21 @@ export function afterRequests(socket: ClientSocket, run: () => void): void {
   else last.once('close', run)
 }
 
-/** Closes the connection that has been idle longest, of those without an open request. */
+/**
+ * Closes the connection that has been idle longest, of those without an open request. Connections
+ * that have never carried one come first, unless it may still be on its way.
+ */
 export function closeIdlest(sockets: Iterable<ClientSocket>): boolean {
+  const silentSince = performance.now() - firstByteMs
   let idlest: ClientSocket | undefined
   let leastAt = Infinity
   for (const socket of sockets) {
     const requests = requestsOf(socket)
-    if (requests.lastAt >= leastAt || socket.destroyed || lastOf(requests) !== undefined) continue
+    const isSilent = requests.current === undefined && requests.lastAt < silentSince
+    const at = isSilent ? -Infinity : requests.lastAt
+    if (at >= leastAt || socket.destroyed || lastOf(requests) !== undefined) continue
     idlest = socket
-    leastAt = requests.lastAt
+    leastAt = at
   }
   idlest?.destroy()
   return idlest !== undefined
@@ -164,7 +189,7 @@ function isReadingBody({ headersSent, req }: ServerResponse): boolean {
 
 /** Ends our side of a connection, and cuts it if the client does not end the other. */
 export function close(socket: Socket): void {
-  socket.end()
+  Reflect.apply(Socket.prototype.end, socket, [])
   const cut = setTimeout(() => socket.destroy(), lingerMs).unref()
   socket.once('close', () => clearTimeout(cut))
 }
@@ -179,9 +204,4 @@ export function breakOff(socket: ClientSocket): void {
   const isIncomplete = isOpen(current) && current.headersSent
   if (isIncomplete && current.req.httpVersion === '1.0') socket.resetAndDestroy()
   else socket.destroy()
-}
-
-/** Answers clients that have ended their side of the connection (RFC 9112, 9.6). */
-export function answerHalfClosed(server: Server): void {
-  Object.assign(server, { httpAllowHalfOpen: true })
 }

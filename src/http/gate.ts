@@ -1,6 +1,6 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { nextTick } from 'node:process'
-import { limits } from '../../contract/limits.ts'
+import { limits } from '../contract/limits.ts'
 
 /*
  * The gate: every request of any method passes through it before it begins.
@@ -51,12 +51,13 @@ interface Caller {
 
 const stay = () => {}
 
-/** Builds the gate of a server. Returns the function that adds a request. */
-export function buildGate(
-  server: Server,
-  { toCaller, toWeight }: GateRules,
-  begin: Begin,
-): (response: ServerResponse) => void {
+export interface Gate {
+  add(response: ServerResponse): void
+  /** Tells that a connection has come in. */
+  noteConnection(): void
+}
+
+export function buildGate({ toCaller, toWeight }: GateRules, begin: Begin): Gate {
   const callers = new Map<string, Caller>()
   /** The callers that have requests waiting and may begin one, in the order of their turns. */
   const ready = new Set<Caller>()
@@ -66,10 +67,10 @@ export function buildGate(
   let accepted = 0
   let turnEndsAt = 0
 
-  server.on('connection', () => {
+  function noteConnection(): void {
     hasAccepted = true
     schedule()
-  })
+  }
 
   function schedule(): void {
     if (isScheduled) return
@@ -153,7 +154,7 @@ export function buildGate(
     return caller
   }
 
-  return (response) => {
+  function add(response: ServerResponse): void {
     const id = toCaller(response.req)
     if (id === undefined) health.push(response)
     else {
@@ -174,4 +175,6 @@ export function buildGate(
     }
     schedule()
   }
+
+  return { add, noteConnection }
 }

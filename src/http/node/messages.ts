@@ -1,8 +1,9 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Failure } from '../../contract/errors.ts'
 import { limits } from '../../contract/limits.ts'
-import { afterRequests, close } from './connection.ts'
+import { afterRequests, close, idleSecondsOf } from './connection.ts'
+import { STATUS_CODES } from './node-http.ts'
 
 const collected = Symbol('what has come of the body')
 
@@ -110,7 +111,7 @@ export function discardRest(request: Incoming): void {
   const body = request[collected]
   if (body === undefined) return
   request[collected] = undefined
-  const socket: PacedSocket = request.socket
+  const { socket } = request
   const giveUp = () => afterRequests(socket, () => close(socket))
   let { chunks, bytes } = body
   if (isTooFine(chunks, bytes)) giveUp()
@@ -130,7 +131,7 @@ export function discardRest(request: Incoming): void {
       giveUp()
       return false
     }
-    return bytes <= freeBytes || (socket[pace]?.(socket) ?? true)
+    return bytes <= freeBytes || mayDiscard(socket)
   }
   request.resume()
 }
@@ -140,38 +141,81 @@ const freeBytes = 64 * 1024
 /** How many chunks are discarded in one turn of the event loop, over all connections. */
 const chunksPerTurn = 8
 
-const pace = Symbol('the pace at which bodies are discarded')
-
-type PacedSocket = Socket & { [pace]?: (socket: Socket) => boolean }
+/** The connections whose bodies are discarded in a later turn. */
+const paused = new Set<Socket>()
+let discarded = 0
 
 /**
- * Returns the function that lets a new connection of a server share the pace at which bodies are
- * discarded. libuv would read 2 MiB from each connection before any other request gets its turn.
+ * Whether to read on. Otherwise the connection is paused, and resumed in a later turn. libuv would
+ * read 2 MiB from each connection before any other request gets its turn.
  */
-export function buildPace(): (socket: PacedSocket) => void {
-  const paused = new Set<Socket>()
-  let chunks = 0
+function mayDiscard(socket: Socket): boolean {
+  if (discarded === 0) setImmediate(resumePaused)
+  if (++discarded <= chunksPerTurn) return true
+  paused.add(socket)
+  return false
+}
 
-  function beginTurn(): void {
-    const resumed = paused.values().take(chunksPerTurn).toArray()
-    for (const socket of resumed) {
-      paused.delete(socket)
-      socket.resume()
-    }
-    // They count before their bytes come, so that others leave room for them.
-    chunks = resumed.length
-    if (chunks > 0) setImmediate(beginTurn)
+function resumePaused(): void {
+  const resumed = paused.values().take(chunksPerTurn).toArray()
+  for (const socket of resumed) {
+    paused.delete(socket)
+    socket.resume()
   }
+  // They count before their bytes come, so that others leave room for them.
+  discarded = resumed.length
+  if (discarded > 0) setImmediate(resumePaused)
+}
 
-  /** Whether to read on. Otherwise the connection is paused, and resumed in a later turn. */
-  function mayReadOn(socket: Socket): boolean {
-    if (chunks === 0) setImmediate(beginTurn)
-    if (++chunks <= chunksPerTurn) return true
-    paused.add(socket)
-    return false
-  }
+/** Node's own: the head of an answer. */
+type OwnHead = ServerResponse & { _header: string }
 
-  return (socket) => {
-    socket[pace] = mayReadOn
+/**
+ * Sends an answer whose body takes this many bytes. Names and values of its header fields
+ * alternate. The caller has checked them.
+ */
+export function sendWhole(
+  response: ServerResponse,
+  status: number,
+  fields: string[],
+  body: string,
+  bytes: number,
+): void {
+  if (isUsual(response, status, fields)) writeHead(response as OwnHead, status, fields)
+  else response.writeHead(status, fields)
+  // ASCII is the same in both, and Latin-1 is written faster.
+  response.end(body, body.length === bytes ? 'latin1' : 'utf8')
+}
+
+/** Whether Node would add nothing but the date and `Connection: keep-alive`. */
+function isUsual(
+  { req: { httpVersion, headers } }: ServerResponse,
+  status: number,
+  fields: readonly string[],
+): boolean {
+  const { connection = 'keep-alive', expect } = headers
+  const isKept = httpVersion === '1.1' && connection === 'keep-alive'
+  return isKept && status < 300 && expect === undefined && !fields.includes('Connection')
+}
+
+/** Writes the head that Node would write. Node takes a twentieth of the time of a get for it. */
+function writeHead(response: OwnHead, status: number, fields: readonly string[]): void {
+  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
+  for (let at = 0; at < fields.length; at += 2) head += `${fields[at]}: ${fields[at + 1]}\r\n`
+  const idleSeconds = idleSecondsOf(response.req.socket)
+  response.statusCode = status
+  response._header = `${head}Date: ${toDate()}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${idleSeconds}\r\n\r\n`
+}
+
+let date = ''
+let dateAt = 0
+
+/** The current date as a header. It is made once a second. */
+function toDate(): string {
+  const second = Math.floor(Date.now() / 1000)
+  if (second !== dateAt) {
+    dateAt = second
+    date = new Date(second * 1000).toUTCString()
   }
+  return date
 }
