@@ -83,7 +83,8 @@ function buildHandle(
   return async (exchange, segment) => {
     const { request, response, url } = exchange
     const { headers } = request
-    const verify = () => authenticate(headers.authorization, tokens)
+    // The issuer may take seconds, and everybody whose token is unknown shares one caller.
+    const verify = () => authenticate(headers.authorization, tokens, exchange.leave)
 
     addField(exchange, 'Cache-Control', cachePolicies.operation)
     const verified = verify()
@@ -151,12 +152,13 @@ const usualScheme = 'Bearer '
 function authenticate(
   authorization: string | undefined,
   tokens: TokenVerifier,
+  onWait: () => void,
 ): Grant | Promise<Grant> {
   const token = toToken(authorization)
   if (token === '') {
     throw new Failure(40100, 'A token is needed: send the header "Authorization: Bearer <token>".')
   }
-  return tokens.verify(token)
+  return tokens.verify(token, onWait)
 }
 
 /** The token in the header `Authorization`; empty if there is none. */

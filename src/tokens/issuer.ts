@@ -17,8 +17,8 @@ import { expired, type Grant } from './grant.ts'
 export interface Issuer {
   /** The grant of a token that is in the cache. */
   find(token: string): Grant | undefined
-  /** Verifies a token. Fails with a `Failure`. */
-  verify(token: string): Promise<Grant>
+  /** Verifies a token. Fails with a `Failure`. Calls `onWait` if keys are being fetched. */
+  verify(token: string, onWait?: () => void): Promise<Grant>
   grants(): Iterable<Grant>
   close(): void
 }
@@ -110,8 +110,9 @@ export async function openIssuer(options: IssuerOptions): Promise<Issuer> {
     if (performance.now() >= dueAt) await keys.reload().catch(() => {})
   }
 
-  async function verify(token: string): Promise<Grant> {
+  async function verify(token: string, onWait?: () => void): Promise<Grant> {
     requireOneSpelling(token)
+    if (keys.reloading) onWait?.()
     const textBefore = keys.reloading ? undefined : keyText
     try {
       const grant = toGrant(await readClaims(token))

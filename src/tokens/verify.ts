@@ -8,8 +8,11 @@ import { expired, type Grant } from './grant.ts'
 import { type Issuer, isJwt } from './issuer.ts'
 
 export interface TokenVerifier {
-  /** Returns the grant from memory, or promises it from the store. Fails with a `Failure`. */
-  verify(token: string): Grant | Promise<Grant>
+  /**
+   * Returns the grant from memory, or promises it from the store or the issuer. Fails with a
+   * `Failure`. Calls `onWait` if it has to wait for keys of the issuer.
+   */
+  verify(token: string, onWait?: () => void): Grant | Promise<Grant>
   /** The id of a token that was verified before; undefined for any other. Costs no query. */
   findId(token: string): string | undefined
   /** Whether a grant is known to be still valid. If not, verify its token again. */
@@ -46,10 +49,10 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
   let trustedUntil = 0
   let notedUntil = Date.now()
 
-  function verify(token: string): Grant | Promise<Grant> {
+  function verify(token: string, onWait?: () => void): Grant | Promise<Grant> {
     const grant =
       issuer?.find(token) ?? (performance.now() < trustedUntil ? grants.get(token) : undefined)
-    return grant === undefined ? lookUp(token) : use(grant)
+    return grant === undefined ? lookUp(token, onWait) : use(grant)
   }
 
   function findId(token: string): string | undefined {
@@ -72,12 +75,12 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
     return grant
   }
 
-  async function lookUp(token: string): Promise<Grant> {
+  async function lookUp(token: string, onWait?: () => void): Promise<Grant> {
     const hash = hashToken(token)
     if (operator && timingSafeEqual(hash, operator.hash)) {
       return remember(token, toGrant(operator.id, scopes, revision))
     }
-    if (issuer && isJwt(token)) return use(await issuer.verify(token))
+    if (issuer && isJwt(token)) return use(await issuer.verify(token, onWait))
     if (!isWellFormed(token)) throw invalid()
     const revisionBefore = revision
     const record = await store.findToken(hash)

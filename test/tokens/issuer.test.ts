@@ -4,6 +4,8 @@ import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type CryptoKey, exportSPKI, importJWK, type JWK } from 'jose'
+import { scopes } from '../../src/contract/scopes.ts'
+import { issueToken } from '../../src/tokens/issue.ts'
 import { type Issuer, openIssuer } from '../../src/tokens/issuer.ts'
 import { type Clock, stopClock } from '../support/clock.ts'
 import { readEvents } from '../support/event-stream.ts'
@@ -368,6 +370,26 @@ describe('the keys of an issuer', () => {
     assert.equal(await numberFor(service, await issuer.sign(first)), 40401)
   })
 
+  it('hold up no other token while they are fetched, however many wait for them', async (t) => {
+    lowerLimit(t, 'underWay', 16)
+    const key = await newKey('ES256')
+    const issuer = await startIssuer([key])
+    issuer.answer = () => true
+    const timeouts = { issuerMs: 3_000 }
+    const service = await startService(memory, { env: issuer.env, timeouts })
+    const wanted = { name: 'other', scopes, lifetimeMs: undefined }
+    const { token } = await issueToken(service.store, wanted)
+    const tokens = Array.from({ length: 100 }, (_, jti) => issuer.sign(key, { jti: `${jti}` }))
+    let refused = 0
+    const waiting = (await Promise.all(tokens)).map(async (one) => {
+      assert.equal(await numberFor(service, one), 50302)
+      refused++
+    })
+    assert.equal(await numberFor(service, token), 40401)
+    assert.equal(refused, 0)
+    await Promise.all(waiting)
+  })
+
   it('are no longer taken after they are withdrawn, not even for tokens seen before', async (t) => {
     const [old, current] = [await newKey('ES256', 'old'), await newKey('ES256', 'current')]
     const issuer = await startIssuer([old, current])
@@ -401,7 +423,7 @@ describe('the keys of an issuer', () => {
     })
     // Some are under way whenever the keys change.
     while (!isRenewed) {
-      await Promise.allSettled(tokens.map(verifier.verify))
+      await Promise.allSettled(tokens.map((token) => verifier.verify(token)))
       await nextTurn()
     }
     await renewing
