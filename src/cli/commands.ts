@@ -177,7 +177,7 @@ function addStoreCommands(program: Command, env: Environment, terminal: Terminal
         .default('fail'),
     )
     .option('--rejects <file>', 'where rejected lines go: as CSV from CSV (standard error)')
-    .option('--dry-run', 'read and check the file, and store nothing')
+    .option('--dry-run', 'report what the import would do, and store nothing')
     .addOption(goneUrlOfImport)
     .option(...createFlag)
     .option(...quietFlag)

@@ -2,29 +2,27 @@ import type { StoreConfig } from '../config.ts'
 import { Failure } from '../contract/errors.ts'
 import type { ConflictRule } from '../contract/parameters.ts'
 import { openStore } from '../store/open.ts'
-import { type Put, putBatches, toBatches } from '../transfer/batches.ts'
+import type { Store } from '../store/store.ts'
+import { openDryRun } from '../transfer/dry-run.ts'
 import { type Entry, UnreadableFile } from '../transfer/entry.ts'
 import { decompress } from '../transfer/gunzip.ts'
-import { toOnConflict, toOutcome } from '../transfer/outcome.ts'
+import { type Imported, importEntries, type Put, putInto } from '../transfer/import.ts'
 import { buildReader, readPlants } from '../transfer/read.ts'
 import {
-  countFailed,
   countLines,
   countRefused,
-  countSettled,
   describeCounts,
   describeFailed,
   describeRest,
-  newTally,
   type Tally,
 } from '../transfer/tally.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { type FileForm, type Input, toForm, withInput } from './files.ts'
 import { tuneHeapForRows } from './memory.ts'
-import { formatNumber, type Progress, startProgress } from './progress.ts'
+import { formatNumber, startProgress } from './progress.ts'
 import { openRejects, requireRejectsFile } from './rejects.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
-import { requireExistingOrNamed, toName } from './stores.ts'
+import { exists, requireExistingOrNamed, toName } from './stores.ts'
 import type { Context } from './terminal.ts'
 
 interface ImportFlags {
@@ -37,6 +35,8 @@ interface ImportFlags {
   readonly quiet?: boolean
 }
 
+const batchEntries = 2_000
+
 /** Imports the plants of a file. The same command continues an import that was interrupted. */
 export async function importPlants(
   file: string,
@@ -46,79 +46,83 @@ export async function importPlants(
   tuneHeapForRows()
   const form = toForm(file, flags)
   const signal = stopOnSignal()
-  await withInput(file, context.terminal, signal, (input) =>
-    importInput({ form, input, signal }, flags, context),
-  )
+  await withInput(file, context.terminal, signal, async (input) => {
+    const startedAt = performance.now()
+    const imported = await importInput(input, form, signal, flags, context)
+    report(imported, signal, startedAt, flags, context)
+  })
 }
 
-/** The file of an import, open, and the signal that stops it. */
-interface Source {
-  readonly form: FileForm
-  readonly input: Input
-  readonly signal: AbortSignal
-}
-
-async function importInput(source: Source, flags: ImportFlags, context: Context): Promise<void> {
-  const { config, terminal } = context
-  const { input, signal } = source
+async function importInput(
+  input: Input,
+  form: FileForm,
+  signal: AbortSignal,
+  flags: ImportFlags,
+  { config, terminal }: Context,
+): Promise<Imported> {
+  const { onConflict: rule } = flags
   if (flags.rejects !== undefined) requireRejectsFile(flags.rejects, input, config.storeLocation)
-  const target = await openTarget(flags, config)
-  const tally = newTally()
-  const startedAt = performance.now()
+  requireExistingOrNamed(config, flags)
+  const target = flags.dryRun ? await openTrial(config, rule) : await openTarget(config, rule)
   const progress = startProgress('import', 'lines', terminal, flags)
-  let failure: unknown
+  const reader = buildReader(form.format, form.delimiter)
+  const entries = readPlants(decompress(input.chunks), reader)
   try {
-    await putPlants(source, target, tally, flags, progress)
-  } catch (error) {
-    // A signal also ends the reading of the file.
-    if (!signal.aborted) failure = toImportFailure(error, tally)
+    const rejects = await openRejects(flags.rejects, form, reader.header, progress)
+    const imported = await importEntries(refuseOtherFormats(entries, form), {
+      put: target.put,
+      rule,
+      signal,
+      batchEntries,
+      header: reader.header,
+      onRefused: (entry, { message }) => rejects.add(entry, message),
+      onSettled: ({ lastLine }) => progress.report(lastLine, input.part()),
+    })
+    // The last rejected lines are written with the end of the file.
+    const unwritten = await rejects.close().catch((error: unknown) => error)
+    return unwritten === undefined ? imported : { error: unwritten, ...imported }
   } finally {
     progress.stop()
     await target.close()
   }
-  const rejected = countRefused(tally)
-  const hasNews =
-    failure === undefined ? signal.aborted || !flags.quiet || rejected > 0 : countLines(tally) > 0
-  if (hasNews) {
-    const soFar = failure === undefined && !signal.aborted ? '' : 'so far '
-    terminal.tell(describeReport(tally, `${soFar}into ${target.name}`, startedAt, flags))
-  }
-  if (failure !== undefined) throw failure
-  throwIfStopped(
-    signal,
-    `Stopped after line ${tally.lastLine}. ${describeFailed(tally)}${howToContinue}`,
-  )
-  if (rejected > 0) throw new CommandFailed(exitCodes.data, '')
 }
 
-/** Puts the plants of the file into the target, and counts their outcomes. */
-async function putPlants(
-  { form, input, signal }: Source,
-  { put }: Target,
-  tally: Tally,
-  flags: ImportFlags,
-  progress: Progress,
-): Promise<void> {
-  const reader = buildReader(form.format, form.delimiter)
-  const entries = readPlants(decompress(input.chunks), reader)
-  const batches = toBatches(refuseOtherFormats(entries, form), batchEntries)
-  const rejects = await openRejects(flags.rejects, form, reader.header, progress)
-  await putBatches(batches, put, signal, {
-    async onSettled(settled, outcomes) {
-      countSettled(tally, settled, outcomes)
-      for (const [index, { refusal }] of outcomes.entries()) {
-        if (refusal !== undefined) await rejects.add(settled[index] as Entry, refusal.message)
-      }
-      progress.report(tally.lastLine, input.part())
+/** Where an import puts its plants. */
+interface Target {
+  readonly put: Put
+  close(): Promise<void>
+}
+
+async function openTarget({ storeLocation }: StoreConfig, rule: ConflictRule): Promise<Target> {
+  const store = await openStore(storeLocation)
+  return { put: putInto(store, rule), close: () => store.close() }
+}
+
+/** The target of a dry run: the store is only read, and is not made where there is none. */
+async function openTrial(config: StoreConfig, rule: ConflictRule): Promise<Target> {
+  const store = await openIfThere(config)
+  const trial = await openDryRun(store, rule)
+  return {
+    put: trial.put,
+    async close() {
+      await trial.close()
+      await store?.close()
     },
-    onFailed: (failed, error) => countFailed(tally, failed, error),
-  }).finally(rejects.close)
+  }
 }
 
-async function openTarget(flags: ImportFlags, config: StoreConfig): Promise<Target> {
-  if (flags.dryRun) return dryTarget
-  requireExistingOrNamed(config, flags)
-  return openStoreTarget(config, flags.onConflict)
+async function openIfThere({ storeLocation }: StoreConfig): Promise<Store | undefined> {
+  if (!exists(storeLocation)) return undefined
+  let isNew = false
+  return openStore(storeLocation, {
+    onNew() {
+      isNew = true
+      throw new Error('there is no store, and a dry run makes none')
+    },
+  }).catch((error) => {
+    if (isNew) return undefined
+    throw error
+  })
 }
 
 /** A file that does not begin with an object is another format: one message, not one per line. */
@@ -144,52 +148,43 @@ function explainFormat(text: string): string {
   return `This is not NDJSON, which has one JSON object per line. ${hint}`
 }
 
-const batchEntries = 2_000
-
-/** Where an import puts its plants. */
-interface Target {
-  /** The store, as messages name it. */
-  readonly name: string
-  readonly put: Put
-  close(): Promise<void>
-}
-
-/** The store of the configuration as the target of an import. */
-async function openStoreTarget(config: StoreConfig, rule: ConflictRule): Promise<Target> {
-  const store = await openStore(config.storeLocation)
-  return {
-    name: toName(config.storeLocation),
-    async put(plants) {
-      const outcomes = await store.importPlants(plants, toOnConflict(rule))
-      return outcomes.map((outcome) => toOutcome(outcome, rule))
-    },
-    close: () => store.close(),
-  }
-}
-
-/** The target of a dry run: takes every plant, and stores none. */
-const dryTarget: Target = {
-  name: 'nothing',
-  put: async (plants) => plants.map(() => ({ kind: 'stored' })),
-  async close() {},
-}
-
-/** The last line of an import: the number of lines with each outcome. */
-function describeReport(
-  tally: Tally,
-  where: string,
+/** Tells what became of the lines, and ends the command with the exit code for that. */
+function report(
+  { tally, report: { ignoredColumns }, error }: Imported,
+  signal: AbortSignal,
   startedAt: number,
-  { dryRun, rejects }: ImportFlags,
-): string {
-  const seconds = (performance.now() - startedAt) / 1000
-  const hasFile = rejects !== undefined && countRefused(tally) > 0
-  const hint = hasFile ? ` The rejected lines are in ${rejects}.` : ''
-  const speed = `(${seconds.toFixed(1)} s, ${formatNumber(Math.round(countLines(tally) / seconds))}/s)`
-  if (dryRun) {
-    const { stored, invalid } = tally.counts
-    return `Checked, and stored nothing: ${formatNumber(stored)} valid, ${formatNumber(invalid)} invalid ${speed}.${hint}`
+  flags: ImportFlags,
+  { config, terminal }: Context,
+): void {
+  const rejected = countRefused(tally)
+  // A signal also ends the reading of the file.
+  const failure = signal.aborted ? undefined : error
+  const isWhole = error === undefined
+  if (ignoredColumns !== undefined && !flags.quiet) {
+    terminal.tell(`Columns that are not stored: ${ignoredColumns.join(', ')}.`)
   }
-  return `Imported ${where}: ${describeCounts(tally)} ${speed}.${hint}`
+  if (
+    failure === undefined ? signal.aborted || !flags.quiet || rejected > 0 : countLines(tally) > 0
+  ) {
+    const where = `${isWhole ? '' : 'so far '}into ${toName(config.storeLocation)}`
+    const did = flags.dryRun
+      ? `Dry run, nothing was stored. Would import ${where}`
+      : `Imported ${where}`
+    const hasFile = flags.rejects !== undefined && rejected > 0
+    const hint = hasFile ? ` The rejected lines are in ${flags.rejects}.` : ''
+    terminal.tell(`${did}: ${describeCounts(tally)} ${describeSpeed(tally, startedAt)}.${hint}`)
+  }
+  if (failure !== undefined) throw toImportFailure(failure, tally)
+  throwIfStopped(
+    signal,
+    `Stopped after line ${tally.lastLine}. ${describeFailed(tally)}${howToContinue}`,
+  )
+  if (rejected > 0) throw new CommandFailed(exitCodes.data, '')
+}
+
+function describeSpeed(tally: Tally, startedAt: number): string {
+  const seconds = (performance.now() - startedAt) / 1000
+  return `(${seconds.toFixed(1)} s, ${formatNumber(Math.round(countLines(tally) / seconds))}/s)`
 }
 
 const howToContinue = 'Run the same command again to continue: stored lines are recognised.'

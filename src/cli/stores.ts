@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type StoreConfig, WrongConfig } from '../config.ts'
 import { examineStore, openStore, type StoreLocation } from '../store/open.ts'
-import { type Snapshot, type Store, type StoreEvents, UnusableStore } from '../store/store.ts'
+import { type Store, type StoreEvents, UnusableStore } from '../store/store.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { isSameFile } from './files.ts'
 import { inMemory, type JsonFlags } from './flags.ts'
@@ -33,19 +33,6 @@ export async function withExistingStore<Value>(
       throw noStore(config)
     },
   })
-}
-
-/** Opens a snapshot of the store, uses it and closes it. */
-export async function withSnapshot<Value>(
-  store: Store,
-  use: (snapshot: Snapshot) => Promise<Value>,
-): Promise<Value> {
-  const snapshot = await store.openSnapshot()
-  try {
-    return await use(snapshot)
-  } finally {
-    await snapshot.close()
-  }
 }
 
 /** Refuses a store in memory: it belongs to one process, and no command can reach it. */

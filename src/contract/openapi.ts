@@ -346,7 +346,7 @@ export function buildComponents() {
   }
 
   function referToParts(shape: ObjectShape | ArrayShape): Json {
-    if (shape.type === 'array') return { items: referToShape(shape.items) }
+    if (shape.type === 'array') return { items: referToMember(shape.items) }
     const properties = Object.entries(shape.properties).map(([name, member]) => [
       name,
       referToMember(member),

@@ -140,12 +140,12 @@ export const operations = {
   },
   importPlantsAsNdjson: {
     ...describeImport('ndjson'),
-    parameters: ['on-conflict'],
+    parameters: ['on-conflict', 'dry-run'],
     failures: [],
   },
   importPlantsAsCsv: {
     ...describeImport('csv'),
-    parameters: ['on-conflict', 'delimiter'],
+    parameters: ['on-conflict', 'dry-run', 'delimiter'],
     // Without a usable header row, no line can be read.
     failures: [40003],
   },

@@ -109,6 +109,11 @@ export const parameters = {
       'reports the line, `skip` keeps it and only counts the line, `replace` replaces it.',
     schema: { type: 'string', enum: conflictRules, default: 'fail' },
   },
+  'dry-run': {
+    in: 'query',
+    description: 'Returns the report that the import would give now, and stores nothing.',
+    schema: { type: 'boolean', default: false },
+  },
   delimiter: {
     in: 'query',
     description:

@@ -11,6 +11,7 @@ interface Described {
 export interface TextShape extends Described {
   readonly type: 'string'
   readonly pattern?: string
+  readonly maxLength?: number
   readonly format?: 'date-time'
   readonly enum?: readonly string[]
   readonly examples?: readonly string[]
@@ -51,7 +52,7 @@ export interface ObjectShape<Member extends MemberShape = MemberShape> extends T
 
 export interface ArrayShape extends Titled {
   readonly type: 'array'
-  readonly items: ObjectShape
+  readonly items: ObjectShape | TextShape
   readonly maxItems: number
 }
 

@@ -156,8 +156,12 @@ export const Events = {
   maxItems: pageLimits.max,
 } as const satisfies ArrayShape
 
-/** How many refused lines a report lists. */
+/** How many refused lines a report lists, and how many characters of each it repeats. */
 export const maxRefused = 1_000
+export const maxRefusedText = 1_000
+
+/** How many columns a report names. */
+export const maxIgnored = 20
 
 /** The largest line number, and therefore the largest count. */
 export const maxLines = 2 ** 31 - 1
@@ -175,7 +179,7 @@ function count<const Description extends string>(description: Description, ...ex
 
 const RefusedLine = {
   type: 'object',
-  required: ['line', 'error', 'message'],
+  required: ['line', 'error', 'message', 'text'],
   properties: {
     line: { ...count('The number of the line; the first is 1.', 3), minimum: 1 },
     id: { ...NewPlant.properties.id, description: 'The id of the plant, if it is known.' },
@@ -183,6 +187,12 @@ const RefusedLine = {
     message: {
       ...ErrorBody.properties.message,
       examples: ['The store has a plant with this id and different content, which was kept.'],
+    },
+    text: {
+      type: 'string',
+      maxLength: maxRefusedText,
+      description: `The record as it is in the file: its first ${maxRefusedText} characters.`,
+      examples: ['3,Monstera'],
     },
   },
   title: 'RefusedLine',
@@ -195,6 +205,14 @@ const RefusedLines = {
   title: 'RefusedLines',
   description: 'The first lines that were not taken, in the order of the file.',
   maxItems: maxRefused,
+} as const satisfies ArrayShape
+
+const IgnoredColumns = {
+  type: 'array',
+  items: { type: 'string', description: 'The name of a column.' },
+  title: 'IgnoredColumns',
+  description: `Columns of a CSV file that are not stored, the first ${maxIgnored}.`,
+  maxItems: maxIgnored,
 } as const satisfies ArrayShape
 
 /** The answer to an import. */
@@ -227,6 +245,8 @@ export const ImportReport = {
       ),
       minimum: 1,
     },
+    header: { type: 'string', description: 'The header row of a CSV file, as it is.' },
+    ignoredColumns: IgnoredColumns,
   },
   title: 'ImportReport',
   description: 'What became of each line. The plants are on disk when the report is sent.',

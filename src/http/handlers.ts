@@ -128,8 +128,8 @@ function buildFileHandlers(store: Store, imports: Imports): Pick<Handlers, Expor
     format: Format,
     delimiter?: string,
   ): Promise<Answer<Import>> {
-    const rule = parameters['on-conflict'] ?? 'fail'
-    const report = await imports.run(body, { format, delimiter, rule, tokenId })
+    const { 'on-conflict': rule = 'fail', 'dry-run': dryRun = false } = parameters
+    const report = await imports.run(body, { format, delimiter, rule, dryRun, tokenId })
     return { status: 200, headers: {}, body: report }
   }
 

@@ -46,6 +46,7 @@ const readers = {
     read: (text) => conflictRules.find((rule) => rule === text),
     expected: 'fail, skip or replace',
   },
+  'dry-run': { read: toBoolean, expected: 'true or false' },
   delimiter: { read: toDelimiter, expected: 'comma, semicolon or tab' },
   spreadsheet: { read: toBoolean, expected: 'true or false' },
   eventLimit: buildLimit(pageLimits.max),

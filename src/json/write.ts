@@ -22,8 +22,8 @@ export function toReportJson(report: ImportReport): string {
   return JSON.stringify({ ...report, refused: report.refused.map(toWritableLine) })
 }
 
-function toWritableLine({ line, id, error, message }: RefusedLine) {
-  return { line, id: id === undefined ? undefined : toWritableId(id), error, message }
+function toWritableLine({ line, id, ...rest }: RefusedLine) {
+  return { line, id: id === undefined ? undefined : toWritableId(id), ...rest }
 }
 
 /** An event as the store has it. */

@@ -44,6 +44,15 @@ export async function openStore(
   return openEngine(location, { ...silent, ...given }, journaling).catch(rethrowFor(location))
 }
 
+/**
+ * Opens an empty store without a journal. It is in memory until it outgrows the cache of SQLite,
+ * and then in a temporary file without a name.
+ */
+export function openScratchStore(): Promise<Store> {
+  const location = { engine: 'sqlite', path: '', label: 'a temporary file', setting: '' } as const
+  return openStore(location, {}, 'off')
+}
+
 /** Loads only the engine in use, so that SQLite does not wait for the driver of PostgreSQL. */
 async function openEngine(
   location: StoreLocation,

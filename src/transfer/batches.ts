@@ -27,8 +27,8 @@ export async function* toBatches(
   if (batch.length > 0) yield batch
 }
 
-/** Stores plants and returns the outcome of each, in order. */
-export type Put = (plants: readonly NewPlant[]) => Promise<Outcome[]>
+/** Puts the plants of a batch somewhere and returns the outcome of each, in order. */
+export type PutBatch = (plants: readonly NewPlant[]) => Promise<Outcome[]>
 
 /** Takes the outcome of each batch, in the order of the file. */
 interface BatchListener {
@@ -49,7 +49,7 @@ interface Batch {
  */
 export async function putBatches(
   batches: AsyncIterable<Entry[]>,
-  put: Put,
+  put: PutBatch,
   signal: AbortSignal,
   listener: BatchListener,
 ): Promise<void> {

@@ -1,5 +1,6 @@
 import { type Fields, parseRecord } from '../contract/csv-record.ts'
 import { delimiters } from '../contract/formats.ts'
+import { maxIgnored } from '../contract/shapes.ts'
 import { type Header, UnreadableFile } from './entry.ts'
 
 /** Where the columns of a plant are; -1 for a tag that the file does not have. */
@@ -49,32 +50,52 @@ export function readHeader(
   }))
   if (tried.some(({ fields }) => fields === 'open')) return 'open'
   const found = tried.find(({ fields }) => isHeader(fields))
-  const { delimiter, fields } = found ?? (tried[0] as (typeof tried)[number])
+  const { delimiter, fields } = found ?? (tried.toSorted(byFields)[0] as Tried)
   if (found === undefined) {
     const used = findOtherDelimiter(
       text,
       tried.map((one) => one.delimiter),
     )
-    if (used !== undefined) throw otherDelimiter(line, used, delimiter)
+    if (used !== undefined) throw otherDelimiter(line, used, tried[0]?.delimiter ?? delimiter)
   }
   if (typeof fields === 'string') return fields
-  return { text, delimiter, columns: toColumns(fields, text, line, delimiter) }
+  const columns = toColumns(fields, text, line, delimiter)
+  return { text, delimiter, columns, ignored: findIgnored(fields) }
+}
+
+/** A header row, split by one of the delimiters. */
+interface Tried {
+  readonly delimiter: string
+  readonly fields: ReturnType<typeof parseRecord>
+}
+
+/** The delimiter that makes the most fields of a line comes first. */
+function byFields(one: Tried, other: Tried): number {
+  const count = ({ fields }: Tried) => (typeof fields === 'string' ? 0 : fields.length)
+  return count(other) - count(one)
+}
+
+/** The name of a column, which may be written in any case and with spaces around it. */
+function toName(field = ''): string {
+  return field.trim().toLowerCase()
 }
 
 function toColumns(fields: Fields, text: string, line: number, delimiter: string): Columns {
-  const indexes = new Map<string, number>()
-  for (const [index, name = ''] of fields.entries()) {
-    // Spreadsheets write columns without a name, too.
-    if (name !== '' && indexes.has(name)) {
-      throw unreadable(line, `The header names the column ${show(name)} twice.`)
-    }
-    indexes.set(name, index)
+  const names = fields.map(toName)
+  const twice = known.find((name) => names.indexOf(name) !== names.lastIndexOf(name))
+  if (twice !== undefined) {
+    throw unreadable(line, `The header names the column ${show(twice)} twice.`)
   }
-  const missing = ['id', 'name'].find((name) => !indexes.has(name))
-  if (missing !== undefined)
-    throw missingColumn([...indexes.keys()], text, line, delimiter, missing)
-  const [id = 0, name = 0, tag = -1] = known.map((column) => indexes.get(column))
+  const missing = ['id', 'name'].filter((name) => !names.includes(name))
+  if (missing.length > 0) throw missingColumns(fields, text, line, delimiter, missing)
+  const [id = 0, name = 0, tag = -1] = known.map((column) => names.indexOf(column))
   return { count: fields.length, id, name, tag }
+}
+
+/** The columns that are not stored. Spreadsheets also write columns without a name. */
+function findIgnored(fields: Fields): string[] {
+  const isIgnored = (field: string) => !['', ...known].includes(toName(field))
+  return fields.flatMap((field = '') => (isIgnored(field) ? field : [])).slice(0, maxIgnored)
 }
 
 function otherDelimiter(line: number, found: string, delimiter: string): UnreadableFile {
@@ -82,27 +103,25 @@ function otherDelimiter(line: number, found: string, delimiter: string): Unreada
   return unreadable(line, `The fields are separated by ${foundName}, not by ${name}.`, found)
 }
 
-/** Says what was found instead of the column, and what to do. */
-function missingColumn(
-  names: readonly string[],
+/** Says what was found instead of the columns, and what to do. */
+function missingColumns(
+  fields: Fields,
   text: string,
   line: number,
   delimiter: string,
-  missing: string,
+  missing: readonly string[],
 ): UnreadableFile {
-  const similar = names.find((name) => name.trim().toLowerCase() === missing)
-  if (similar !== undefined) {
-    const reason = `The header names the column ${show(similar)}: write it as ${show(missing)}.`
-    return unreadable(line, reason)
-  }
-  const example = known.join(delimiter)
-  if (names.some((name) => /^-?\d+$/.test(name))) {
+  if (fields.some((field = '') => /^-?\d+$/.test(field))) {
+    const example = known.join(delimiter)
     const reason = `The first line ${show(text.trimEnd())} is no header: put a line such as ${show(example)} before it, with the columns in their order.`
     return unreadable(line, reason)
   }
+  const shown = fields.slice(0, maxIgnored).map((field = '') => show(field))
+  const found = shown.length < fields.length ? [...shown, '…'] : shown
+  const noun = missing.length === 1 ? 'column' : 'columns'
   return unreadable(
     line,
-    `The header ${show(text.trimEnd())} has no column ${show(missing)}: id and name are required, tag is optional.`,
+    `The header has no ${noun} ${missing.map(show).join(' and ')}. It has: ${found.join(', ')}. Rename the columns: id and name are required, tag is optional.`,
   )
 }
 
@@ -116,7 +135,7 @@ function findOtherDelimiter(text: string, tried: readonly string[]): string | un
 /** Whether fields name an id and a name, in any spelling. */
 function isHeader(fields: ReturnType<typeof parseRecord>): boolean {
   if (typeof fields === 'string') return false
-  const names = fields.map((name = '') => name.trim().toLowerCase())
+  const names = fields.map(toName)
   return names.includes('id') && names.includes('name')
 }
 

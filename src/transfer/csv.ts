@@ -1,5 +1,5 @@
 import { countQuotes, type Fields, parseRecord } from '../contract/csv-record.ts'
-import { int64Range, isStorable, toPathId } from '../contract/values.ts'
+import { isStorable, toPathId } from '../contract/values.ts'
 import { type Columns, type HeaderRow, isBeforeHeader, readHeader } from './csv-header.ts'
 import { type Entry, type Reader, UnreadableFile } from './entry.ts'
 import { type Line, maxLineBytes, type Refusal } from './lines.ts'
@@ -22,6 +22,9 @@ export function buildCsvReader(given?: string): Reader {
   function readLine({ number, text, fault: found }: Line): Entry | undefined {
     const fault = found?.error === 40001 ? notUtf8 : found
     if (open !== undefined) return continueRecord(open, text, fault)
+    if (header === undefined && text.startsWith(zipMark)) {
+      throw new UnreadableFile(40003, number, workbook)
+    }
     if (header === undefined && hasBareReturns(text)) {
       throw new UnreadableFile(40003, number, bareReturns)
     }
@@ -91,7 +94,7 @@ export function buildCsvReader(given?: string): Reader {
     const tag = fields[columns.tag]
     const refuse = (message: string) => ({ ...reject({ error: 40003, message }, line, text), id })
     if (id === undefined) {
-      return refuse(`Column "id" must be an integer ${int64Range}, in digits.`)
+      return refuse(explainId(fields[columns.id]))
     }
     if (name === undefined) return refuse('Column "name" is absent: write "" for an empty name.')
     if (!isStorable(name) || (tag !== undefined && !isStorable(tag))) {
@@ -123,6 +126,13 @@ function explainLines(line: number, text: string): string {
   return ` A quote in line ${line} makes one record of it and ${more} more, through line ${line + more}.`
 }
 
+/** Why a field is no id, for people. */
+function explainId(field = ''): string {
+  return /^-?[1-9]\d*$/.test(field)
+    ? 'The number in column "id" is too large.'
+    : 'Column "id" must be a whole number in digits, such as 42.'
+}
+
 const neverEnds: Refusal = {
   error: 40001,
   message: 'A quoted field starts here and does not end.',
@@ -136,6 +146,10 @@ const unexpectedQuote: Refusal = {
   error: 40001,
   message: 'Unexpected quote: put the whole field in quotes and double the quotes inside.',
 }
+/** How a zip archive begins: a workbook is one. */
+const zipMark = 'PK\u0003\u0004'
+const workbook =
+  'This is a workbook, not CSV. Open it and save it as "CSV UTF-8 (comma delimited)" in Excel, or as "Text CSV" with the character set "Unicode (UTF-8)" in LibreOffice.'
 const bareReturns =
   'The lines end with CR alone. Save the file with LF or CR LF at the end of lines.'
 const noHeader = 'The header row is missing: the first line must name the columns id,name,tag.'

@@ -11,6 +11,8 @@ export type Entry = { readonly line: number; readonly text: string } & (
 export interface Header {
   readonly text: string
   readonly delimiter: string
+  /** Names of columns that are not stored, the first ones. */
+  readonly ignored: readonly string[]
 }
 
 /** Turns the lines of one format into entries. */

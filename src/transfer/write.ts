@@ -1,7 +1,7 @@
 import type { Format } from '../contract/formats.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
 import { toJson } from '../json/write.ts'
-import type { Snapshot } from '../store/store.ts'
+import type { Snapshot, Store } from '../store/store.ts'
 
 /** How a file is written. */
 export interface ExportForm {
@@ -23,6 +23,19 @@ export interface ExportQuery extends ExportForm {
 interface Writer {
   readonly head: string
   toLine(plant: StoredPlant): string
+}
+
+/** Opens a snapshot of the store, uses it and closes it. */
+export async function withSnapshot<Value>(
+  store: Store,
+  use: (snapshot: Snapshot) => Promise<Value>,
+): Promise<Value> {
+  const snapshot = await store.openSnapshot()
+  try {
+    return await use(snapshot)
+  } finally {
+    await snapshot.close()
+  }
 }
 
 /**

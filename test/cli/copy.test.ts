@@ -163,7 +163,7 @@ describe('plant-store copy', () => {
     await run(['token', 'create', '--name', 'b', '--database', from], { folder })
     await query(to, toTrigger('tokens', 'RETURN NULL'))
     const { exitCode, stderr } = await copy(from, to, folder)
-    assert.match(stderr, /^The stores differ: 1 token missing or different\./)
+    assert.match(stderr, /^The stores differ: tokens that are missing or different: 1\./)
     assert.equal(exitCode, 65)
   })
 

@@ -42,18 +42,22 @@ describe('plant-store import separates fields by', () => {
 })
 
 describe('plant-store import --dry-run', () => {
-  it('counts what is valid and what is not, and makes no store', async () => {
+  it('reports what the import then reports, and makes no store', async () => {
     const folder = newFolder()
     const input = `${one}{"id":1}\n${two}`
-    const args = ['import', '-', '--format', 'ndjson', '--dry-run']
-    const { exitCode, stderr } = await run(args, { folder, input })
+    const args = ['import', '-', '--format', 'ndjson', '--create']
+    const { exitCode, stderr } = await run([...args, '--dry-run'], { folder, input })
     assert.match(
       stderr,
-      /^line 2: .*"name" is missing.*\nChecked, and stored nothing: 2 valid, 1 in/,
+      /^line 2: .*"name" is missing.*\nDry run, nothing was stored\. Would import into \S+: 2 stored, 1 invalid \(/,
     )
     assert.equal(exitCode, 65)
     assert.equal(existsSync(join(folder, 'data')), false)
-    assert.equal((await run(args, { folder, input: one })).exitCode, 0)
+    const done = await run(args, { folder, input })
+    assert.match(done.stderr, /^line 2: .*\nImported into \S+: 2 stored, 1 invalid \(/)
+    const again = await run([...args, '--dry-run'], { folder, input: one + two })
+    assert.match(again.stderr, /Would import into \S+: 0 stored, 2 already there \(/)
+    assert.equal(again.exitCode, 0)
   })
 })
 

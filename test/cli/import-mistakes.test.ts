@@ -47,14 +47,14 @@ const mistakes: [
     ['-', '--format', 'csv'],
     'id\n1\n',
     65,
-    /^line 1: The header "id" has no column "name"/,
+    /^line 1: The header has no column "name"\. It has: "id"\. Rename/,
   ],
   ...(
     [
       ['vertical bars', '"id"|"name"\n', /bars, not by commas\. Use: --delimiter '\|'\n$/],
-      ['capitals and tabs', '"Id"\t"Name"\n', /names the column "Id": write it as "id"\.\n$/],
-      ['capitals', 'ID,Name,tag\n', /names the column "ID": write it as "id"\.\n$/],
-      ['spaces', 'id, name\n', /names the column " name": write it as "name"\.\n$/],
+      ['other names', 'Nr;Pflanze\n', /no columns "id" and "name"\. It has: "Nr", "Pflanze"\./],
+      ['a column twice', 'id,name,ID\n', /names the column "id" twice\.\n$/],
+      ['a workbook', 'PK\u0003\u0004\u0014\n', /a workbook, not CSV\. Open it and save it as/],
       [
         'carriage returns alone',
         'id,name,tag\r1,a,b\r',
@@ -156,9 +156,11 @@ describe('plant-store import ends with one clear line for', () => {
       missing.stderr,
       'Cannot read a\\u001b[2J\\u000ab.csv: there is no such file or folder.\n',
     )
-    const input = 'id,name,\u009b31m\u007f,\u009b31m\u007f\n'
-    const twice = await run(['import', '-', '--format', 'csv', '--create'], { folder, input })
-    assert.equal(twice.stderr, 'line 1: The header names the column "\\u009b31m\\u007f" twice.\n')
+    const args = ['import', '-', '--format', 'csv', '--create']
+    const wrong = await run(args, { folder, input: 'id,\u009b31m\u007f\n' })
+    assert.match(wrong.stderr, /^line 1: .* It has: "id", "\\u009b31m\\u007f"\. Rename .*\n$/)
+    const other = await run(args, { folder, input: 'id,name,\u009b31m\u007f\n' })
+    assert.match(other.stderr, /^Columns that are not stored: \\u009b31m\\u007f\.\n/)
   })
 
   it('a disk without space for rejects', {
@@ -213,7 +215,7 @@ describe('plant-store import ends with one clear line for', () => {
     const writer = openSync(path, 'r+')
     writeSync(writer, 'none\n')
     const { exitCode, stderr } = await ended.finally(() => closeSync(writer))
-    assert.match(stderr, /^line 1: The header "none" has no column/)
+    assert.match(stderr, /^line 1: The header has no columns "id" and "name"\. It has: "none"/)
     assert.equal(exitCode, 65)
   })
 

@@ -45,13 +45,16 @@ export type FollowsContract = Require<
     Same<StoredPlant, ResultOf<'getPlant'>>,
     Same<StoredPlant, ResultOf<'replacePlant'>>,
     Same<StoredPlant, ResultOf<'listPlants'>[number]>,
-    // The parts of an import are too small to end early.
+    // The parts of an import are too small to end early, have no header row, and are at hand.
     Same<
       Omit<ImportReport, 'refused'>,
-      Omit<ResultOf<'importPlantsAsNdjson'>, 'refused' | 'endedAtLine'>
+      Omit<
+        ResultOf<'importPlantsAsNdjson'>,
+        'refused' | 'endedAtLine' | 'header' | 'ignoredColumns'
+      >
     >,
     Same<PlantEvent, ResultOf<'listEvents'>[number]>,
-    Same<Refusal, ResultOf<'importPlantsAsNdjson'>['refused'][number]>,
+    Same<Refusal, Omit<ResultOf<'importPlantsAsNdjson'>['refused'][number], 'text'>>,
   ]
 >
 

@@ -18,6 +18,7 @@ const values: Record<ParameterName, string> = {
   order: 'desc',
   'on-conflict': 'skip',
   delimiter: 'tab',
+  'dry-run': 'true',
   spreadsheet: 'true',
   'If-Match': '"another"',
   createIfMatch: '"another"',
@@ -28,8 +29,8 @@ const values: Record<ParameterName, string> = {
 const bodies: Partial<Record<OperationName, string>> = {
   createPlant: '{"id":9,"name":"new"}',
   replacePlant: '{"name":"other"}',
-  importPlantsAsNdjson: '{"id":1,"name":"other"}',
-  importPlantsAsCsv: 'id,name\n1,other',
+  importPlantsAsNdjson: '{"id":1,"name":"other"}\n{"id":9,"name":"new"}',
+  importPlantsAsCsv: 'id,name\n1,other\n9,new',
 }
 
 describe('a parameter of an operation', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { type Put, putBatches, toBatches } from '../../src/transfer/batches.ts'
+import { type PutBatch, putBatches, toBatches } from '../../src/transfer/batches.ts'
 import type { Entry } from '../../src/transfer/entry.ts'
 
 const { signal } = new AbortController()
@@ -16,7 +16,7 @@ async function* toGroups(...groups: Entry[][]): AsyncGenerator<Entry[]> {
 /** A target that answers late, and the order in which its batches began and ended. */
 function newTarget() {
   const events: string[] = []
-  const put: Put = async (plants) => {
+  const put: PutBatch = async (plants) => {
     const ids = plants.map(({ id }) => id).join('+')
     events.push(`begin ${ids}`)
     for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)

@@ -263,7 +263,7 @@ const unreadable: [title: string, Format, content: string | Buffer, message: Reg
     'a header without an id',
     'csv',
     'name,tag\na,b\n',
-    /^line 1: The header "name,tag" has no column "id"/,
+    /^line 1: The header has no column "id"\. It has: "name", "tag"\./,
   ],
   ...[',', ';', '\t'].map((delimiter): (typeof unreadable)[number] => [
     `a header that is too long, with ${JSON.stringify(delimiter)}`,
@@ -275,7 +275,7 @@ const unreadable: [title: string, Format, content: string | Buffer, message: Reg
     'a header in another language',
     'csv',
     'Nummer;Name;Schlagwort\n',
-    /no column "id": id and name are required, tag is optional/,
+    /no column "id"\. It has: "Nummer", "Name", "Schlagwort"\. Rename the columns: id and name/,
   ],
   [
     'UTF-16',

@@ -28,6 +28,9 @@ const keptWalBytes = 16 * 1024 * 1024
 
 const memoryPath = ':memory:'
 
+/** SQLite keeps a database without a name in a temporary file, which it removes. */
+export const scratchPath = ''
+
 export interface ConnectionOptions extends Pick<StoreEvents, 'onMigrated' | 'onNew'> {
   readonly timeoutMs?: number
 }
@@ -35,15 +38,17 @@ export interface ConnectionOptions extends Pick<StoreEvents, 'onMigrated' | 'onN
 /** Opens the file, or creates it, and migrates it. Refuses a file that is not ours. */
 export function openConnection(path: string, options: ConnectionOptions = {}): DatabaseSync {
   try {
-    return path === memoryPath ? openInMemory() : openOnDisk(followLink(path), options)
+    return path === memoryPath || path === scratchPath
+      ? openPrivate(path)
+      : openOnDisk(followLink(path), options)
   } catch (error) {
     throw explainOpening(error, path)
   }
 }
 
-function openInMemory(): DatabaseSync {
-  const db = openDatabase(memoryPath, { readBigInts: true })
-  migrate(db, memoryPath)
+function openPrivate(path: string): DatabaseSync {
+  const db = openDatabase(path, { readBigInts: true })
+  migrate(db, path)
   return db
 }
 

@@ -4,7 +4,7 @@ import { toBytes } from '../../support/wire.ts'
 import { answered, refused, type Scenario, upload } from './scenario.ts'
 
 const gzip = { 'Content-Encoding': 'gzip' }
-const nothing = '"replaced":0,"skipped":0,"conflicts":0,"invalid":0,"refused":[],"refusedInAll":0}'
+const nothing = '"replaced":0,"skipped":0,"conflicts":0,"invalid":0,"refused":[],"refusedInAll":0'
 const longName = 'x'.repeat(8_256)
 
 /** A head, and two plants in the longest lines. */
@@ -20,15 +20,15 @@ const doubleRule = '?on-conflict=fail&on-conflict=fail'
 
 const taken: Scenario[] = [
   answered('an import', upload('ndjson', '{"id":80,"name":"a"}\n{"id":81,"name":"b","tag":""}'), {
-    body: `{"lines":2,"stored":2,"alreadyThere":0,${nothing}`,
+    body: `{"lines":2,"stored":2,"alreadyThere":0,${nothing}}`,
   }),
   answered('the same import', upload('csv', 'tag,id,name\r\n,80,a\r\n"",81,b\r\n'), {
-    body: `{"lines":2,"stored":0,"alreadyThere":2,${nothing}`,
+    body: `{"lines":2,"stored":0,"alreadyThere":2,${nothing},"header":"tag,id,name"}`,
   }),
   answered(
     'a gzipped import with a byte order mark',
     upload('csv', gzipSync('\ufeffid,name\n80,a\n'), { 'Content-Encoding': 'GZip' }),
-    { body: `{"lines":1,"stored":0,"alreadyThere":1,${nothing}` },
+    { body: `{"lines":1,"stored":0,"alreadyThere":1,${nothing},"header":"id,name"}` },
   ),
   answered(
     'an import with a charset',
@@ -38,13 +38,13 @@ const taken: Scenario[] = [
     }),
   ),
   answered('an import of a header row', upload('csv', 'id,name\n'), {
-    body: `{"lines":0,"stored":0,"alreadyThere":0,${nothing}`,
+    body: `{"lines":0,"stored":0,"alreadyThere":0,${nothing},"header":"id,name"}`,
   }),
   answered('an import with lines that hold no plant', upload('ndjson', 'x\n{"id":82}\n[]\n'), {
     body: /^{"lines":3,"stored":0,.*"invalid":3,"refused":\[{"line":1,"error":40001,"message":".*{"line":2,"id":82,"error":40003,.*{"line":3,"error":40003,.*"refusedInAll":3}$/,
   }),
   answered('an import with a conflict', upload('ndjson', '{"id":80,"name":"other"}'), {
-    body: /"conflicts":1,"invalid":0,"refused":\[{"line":1,"id":80,"error":40900,"message":"[^"]*"}\],"refusedInAll":1}$/,
+    body: /"conflicts":1,"invalid":0,"refused":\[{"line":1,"id":80,"error":40900,"message":"[^"]*","text":"{.*}"}\],"refusedInAll":1}$/,
   }),
   answered(
     'an import that skips conflicts',
@@ -92,7 +92,7 @@ const everyFormat: Scenario[] = formatNames.flatMap((format) => {
     refused(40005, `${format} with an unknown rule`, upload(format, start, {}, '?on-conflict=x')),
     refused(40005, `${format} with two rules`, upload(format, start, {}, doubleRule)),
     answered(`${format} with a line that is too long`, upload(format, beside), {
-      body: /^{"lines":2,.*"invalid":1,"refused":\[{"line":\d,"error":41300,"message":"The line is longer than 8256 bytes\."}\]/,
+      body: /^{"lines":2,.*"invalid":1,"refused":\[{"line":\d,"error":41300,"message":"The line is longer than 8256 bytes\.","text":".{900,1100}"}\]/,
     }),
     ...[
       { 'Content-Type': 'application/json' },
@@ -173,5 +173,50 @@ const delimiters: Scenario[] = [
   ),
 ]
 
+/** What a dry run reports, which the import that follows it reports as well. */
+const dryRuns: Scenario[] = (['fail', 'skip', 'replace'] as const).flatMap((rule, index) => {
+  const rows = [`${890 + index},a`, '80,mine', `${890 + index},b`, `${890 + index},a`, 'x,y']
+  const body = `id,name\n${rows.join('\n')}\n`
+  const counts = {
+    fail: '"stored":1,"alreadyThere":1,"replaced":0,"skipped":0,"conflicts":2,"invalid":1,',
+    skip: '"stored":1,"alreadyThere":1,"replaced":0,"skipped":2,"conflicts":0,"invalid":1,',
+    replace: '"stored":1,"alreadyThere":0,"replaced":3,"skipped":0,"conflicts":0,"invalid":1,',
+  }
+  return ['dry-run=true', 'dry-run=true', 'dry-run=false'].map((query) =>
+    answered(
+      `an import with ${query} and on-conflict=${rule}`,
+      upload('csv', body, {}, `?on-conflict=${rule}&${query}`),
+      { body: new RegExp(`^{"lines":5,${counts[rule]}`) },
+    ),
+  )
+})
+
+/** What a report says about the columns of a file, and a refusal about a file that has none. */
+const columns: Scenario[] = [
+  answered('columns in any case', upload('csv', 'ID;Name ; TAG\n80;mine;\n'), {
+    body: /"alreadyThere":1,.*"header":"ID;Name ; TAG"}$/,
+  }),
+  answered('columns that are not stored', upload('csv', 'id,name,,Price,Price\n80,mine,,1,2\n'), {
+    body: /"header":"id,name,,Price,Price","ignoredColumns":\["Price","Price"\]}$/,
+  }),
+  refused(40003, 'a header without our columns', upload('csv', 'Nr;Pflanze\n'), {
+    body: /no columns \\"id\\" and \\"name\\"\. It has: \\"Nr\\", \\"Pflanze\\"\. Rename/,
+  }),
+  refused(40003, 'a workbook', upload('csv', Buffer.from('PK\u0003\u0004\xff\n', 'latin1')), {
+    body: /Line 1: This is a workbook, not CSV\. Open it and save it as \\"CSV UTF-8 /,
+  }),
+  refused(40003, 'a dry run', upload('csv', 'Nr\n', {}, '?dry-run=true'), {
+    body: /This was a dry run: nothing was stored\."}$/,
+  }),
+  refused(40005, 'a dry run of another kind', upload('csv', 'id,name\n', {}, '?dry-run=yes')),
+]
+
 /** Files of plants as bodies. */
-export const imports: Scenario[] = [...taken, ...everyFormat, ...headers, ...delimiters]
+export const imports: Scenario[] = [
+  ...taken,
+  ...everyFormat,
+  ...headers,
+  ...delimiters,
+  ...dryRuns,
+  ...columns,
+]
