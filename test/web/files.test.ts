@@ -240,17 +240,28 @@ describe('files of plants', { skip: browserMissing }, () => {
     await dialog(page, 'Import').getByText('The whole file was checked').waitFor()
   })
 
-  it('exports CSV for spreadsheets, of the tag that is filtered by', async () => {
-    await service.create('{"id":1,"name":"a","tag":"x & y"}')
-    const { page, requests } = await visitPlants(service.url)
-    await page.getByLabel('Filter by tag').fill('x & y')
-    await page.getByText('1 plant with this tag').waitFor()
-    await page.getByLabel('Format').selectOption('CSV for spreadsheets')
-    await page.getByRole('button', { name: 'Export' }).click()
-    await page.getByText('Exported the plants with this tag.').waitFor()
-    const query = 'spreadsheet=true&tag=x+%26+y'
-    assert.ok(requests.includes(`GET ${service.url}/plants.csv?${query}`))
-  })
+  for (const [locale, expected] of [
+    ['en-GB', '\ufeffid,name,tag\n1,a,x & y\n'],
+    ['de-DE', '\ufeffid;name;tag\n1;a;x & y\n'],
+  ] as const) {
+    it(`exports for the spreadsheets of ${locale} unless told otherwise, and says what`, async () => {
+      await service.create('{"id":1,"name":"a","tag":"x & y"}')
+      await service.create('{"id":2,"name":"b"}')
+      const { page } = await visitPlants(service.url, { locale })
+      await page.getByText('Exports all plants', { exact: true }).waitFor()
+      await page.getByLabel('Filter by tag').fill('x & y')
+      await page.getByText('Plants with the tag “x & y”: 1').waitFor()
+      await page.getByText('Exports plants with the tag “x & y”', { exact: true }).waitFor()
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: 'Export' }).click(),
+      ])
+      assert.equal(download.suggestedFilename(), 'plants-for-spreadsheet.csv')
+      assert.equal(readFileSync(await download.path(), 'utf8'), expected)
+      await page.getByLabel('Search by name').fill('a')
+      await page.getByText('Exports plants with the tag “x & y”, not only those found').waitFor()
+    })
+  }
 
   for (const [format, expected] of [
     ['CSV', 'id,name,tag\n1,a,x\n2,b,\n'],
@@ -260,7 +271,7 @@ describe('files of plants', { skip: browserMissing }, () => {
       await service.create('{"id":1,"name":"a","tag":"x"}')
       await service.create('{"id":2,"name":"b"}')
       const { page } = await visitPlants(service.url)
-      await page.getByLabel('Format').selectOption(format)
+      await page.getByLabel('Format').selectOption(`${format}, exact`)
       const [download] = await Promise.all([
         page.waitForEvent('download'),
         page.getByRole('button', { name: 'Export' }).click(),

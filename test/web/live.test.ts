@@ -239,6 +239,10 @@ describe('the page in bad times', { skip: browserMissing }, () => {
       await end(service.store, first.record.id)
       const again = dialog(page, 'Sign in again')
       await again.getByRole('alert').getByText(state).waitFor()
+      const isExpired = state === 'expired'
+      const said = isExpired ? 'The token has expired' : 'The token was refused'
+      await page.getByRole('status').getByText(said, { exact: true }).waitFor()
+      assert.equal(await page.getByText('Connection lost').count(), 0)
       await checkAccessibility(page)
       await again.getByLabel('Token').fill(second.token)
       await again.getByRole('button', { name: 'Sign in' }).click()
@@ -266,7 +270,7 @@ describe('the page in bad times', { skip: browserMissing }, () => {
     const again = dialog(page, 'Sign in again')
     await again.getByLabel('Token').fill(operatorToken)
     await again.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByText('1 plant with this tag').waitFor()
+    await page.getByText('with the tag “t”: 1').waitFor()
     assert.deepEqual(await readRows(page), [['2', 'with', 't']])
     assert.deepEqual(errors, [])
   })
@@ -304,7 +308,7 @@ describe('the page in bad times', { skip: browserMissing }, () => {
     const { page, errors } = await visitPlants(service.url)
     await page.getByText('Live', { exact: true }).waitFor()
     await page.getByLabel('Search by name').fill('fern')
-    await page.getByText('3 plants found').waitFor()
+    await page.getByText('whose name contains “fern”: 3').waitFor()
     const show = (isShown: boolean) =>
       page.evaluate(`
         Object.defineProperty(document, 'hidden', { configurable: true, value: ${!isShown} })
@@ -346,6 +350,25 @@ describe('the page in bad times', { skip: browserMissing }, () => {
     await page.getByRole('cell', { name: 'after', exact: true }).waitFor({ timeout: 60_000 })
     await page.getByText('Live', { exact: true }).waitFor()
     assert.deepEqual(errors, [])
+  })
+
+  it('takes a failure back once the service answers again', async () => {
+    const url = `sqlite:${join(newFolder(), 'plants.db')}`
+    const service = await startService(url)
+    const { page } = await visitPlants(service.url)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await service.close()
+    await page.getByLabel('Search by name').fill('fern')
+    const problem = page.getByText('The service does not answer.')
+    await problem.waitFor({ timeout: 60_000 })
+    await page.getByRole('button', { name: 'Add plant' }).click()
+    const form = dialog(page, 'Add plant')
+    await save(form, { id: '1', name: 'fern' })
+    await form.getByRole('alert').getByText('does not answer').waitFor({ timeout: 60_000 })
+    await startService(url, { env: { PORT: new URL(service.url).port } })
+    await waitUntil(async () => (await problem.count()) === 0, 'both are gone')
+    await form.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('“fern”: 1').waitFor()
   })
 
   it('reads everything anew where another store has taken the place of its own', async () => {

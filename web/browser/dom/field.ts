@@ -9,7 +9,7 @@ let fields = 0
 export function buildField<Control extends HTMLElement>(
   label: string,
   control: Control,
-  note?: string | Node,
+  note?: string | undefined,
 ) {
   const id = `field-${++fields}`
   control.id = id
@@ -41,25 +41,30 @@ export function buildChoice(
 
 /**
  * A field for a text of any kind. It grows with its text. Enter sends the form; Shift and Enter
- * break the line. A browser turns every line break into a line feed, so a text that nobody touched
- * is read as it was given.
+ * break the line. One that offers values has a single line, unless its text has more. A browser
+ * changes line breaks, so a text that nobody touched is read as it was given.
  */
-export function buildTextField(label: string, text: string, note?: Node) {
-  const control = element('textarea', {
-    rows: 1,
-    spellcheck: 'false',
-    autocomplete: 'off',
-    dir: 'auto',
-    keydown: (event: KeyboardEvent) => {
-      // In Safari, the Enter that ends a composition is only known by its code.
-      const isComposing = event.isComposing || event.keyCode === 229
-      if (event.key !== 'Enter' || event.shiftKey || isComposing) return
-      event.preventDefault()
-      control.form?.requestSubmit()
-    },
-  })
+export function buildTextField(
+  label: string,
+  text: string,
+  { list, note }: { list?: string; note?: string | undefined } = {},
+) {
+  const common = { spellcheck: 'false', autocomplete: 'off', dir: 'auto' }
+  const control =
+    list === undefined || /[\r\n]/.test(text)
+      ? element('textarea', { ...common, rows: 1, keydown: sendOnEnter })
+      : element('input', { ...common, list })
   control.value = text
   const given = control.value
   const read = () => (control.value === given ? text : control.value)
-  return { ...buildField(label, control, note), read }
+  return { ...buildField<typeof control>(label, control, note), read }
+}
+
+function sendOnEnter(event: KeyboardEvent): void {
+  // In Safari, the Enter that ends a composition is only known by its code.
+  const isComposing = event.isComposing || event.keyCode === 229
+  if (event.key !== 'Enter' || event.shiftKey || isComposing) return
+  event.preventDefault()
+  const { form } = event.currentTarget as HTMLTextAreaElement
+  form?.requestSubmit()
 }

@@ -4,6 +4,9 @@ import { int64Range, isStorable, toPathId } from '../../../src/contract/values.t
 import { element } from '../dom/element.ts'
 import { buildField, buildTextField } from '../dom/field.ts'
 
+/** The id of the list of tags that are offered. */
+export const tagsId = 'tags'
+
 const maxKiB = limits.bodyBytes / 1024
 
 /**
@@ -23,15 +26,8 @@ export function buildPlantFields(plant: StoredPlant | undefined) {
   let isTouched = false
   const id = buildField('Id', input)
   const name = buildTextField('Name', plant?.name ?? '')
-  const empty = element('input', { type: 'checkbox' })
-  const note = element('label', { class: 'check' }, empty, 'Save it empty (not the same as none)')
-  const tag = buildTextField('Tag', plant?.tag ?? '', note)
-  const update = () => {
-    empty.disabled = tag.control.value !== ''
-  }
-  empty.checked = plant?.tag === ''
-  tag.control.addEventListener('input', update)
-  update()
+  const note = plant?.tag === '' ? 'The tag is empty. It stays so until you enter one.' : undefined
+  const tag = buildTextField('Tag', plant?.tag ?? '', { list: tagsId, note })
 
   return {
     elements: [id.element, name.element, tag.element],
@@ -52,7 +48,8 @@ export function buildPlantFields(plant: StoredPlant | undefined) {
       const refused = [id, name, tag].find(({ control }) => control.ariaInvalid === 'true')
       refused?.control.focus()
       if (refused !== undefined || value === undefined) return undefined
-      const isTagged = texts.tag !== '' || empty.checked
+      // An empty field is no tag, but an empty tag that is stored stays.
+      const isTagged = texts.tag !== '' || plant?.tag === ''
       const read = { id: value, name: texts.name, ...(isTagged && { tag: texts.tag }) }
       if (!isTooLarge(read)) return read
       name.refuse(`This is too long: a plant may have at most ${maxKiB} KiB of text.`)

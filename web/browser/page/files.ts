@@ -6,7 +6,7 @@ import { element } from '../dom/element.ts'
 import { readPath, type Session, toRefusal } from './session.ts'
 
 export type FileFormat = 'ndjson' | 'csv'
-/** A format, or CSV as spreadsheets open it best. */
+/** A format, or CSV as the spreadsheet of this person opens it best. */
 export type ExportFormat = FileFormat | 'spreadsheet'
 
 const mediaTypes: Record<FileFormat, string> = {
@@ -20,14 +20,24 @@ export async function downloadPlants(
   exported: ExportFormat,
   tag: string | undefined,
 ): Promise<void> {
-  const format = exported === 'spreadsheet' ? 'csv' : exported
+  const isForSpreadsheet = exported === 'spreadsheet'
+  const format = isForSpreadsheet ? 'csv' : exported
   const query = new URLSearchParams()
-  if (exported === 'spreadsheet') query.set('spreadsheet', 'true')
+  if (isForSpreadsheet) query.set('spreadsheet', 'true')
+  if (isForSpreadsheet && hasDecimalComma()) query.set('delimiter', 'semicolon')
   if (tag !== undefined) query.set('tag', tag)
   const content = await readPath(session, `/plants.${format}?${query}`, (answer) => answer.blob())
   const href = URL.createObjectURL(content)
-  element('a', { href, download: `plants.${format}` }).click()
+  element('a', {
+    href,
+    download: `plants${isForSpreadsheet ? '-for-spreadsheet' : ''}.${format}`,
+  }).click()
   setTimeout(() => URL.revokeObjectURL(href), 60_000)
+}
+
+/** Spreadsheets separate cells by semicolons where a comma is part of a number. */
+function hasDecimalComma(): boolean {
+  return new Intl.NumberFormat(navigator.language).format(0.5).includes(',')
 }
 
 export interface Upload {

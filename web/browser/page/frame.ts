@@ -1,8 +1,9 @@
+import type { StoredPlant } from '../../../client/index.ts'
 import { expectedSearch, isSearchable, toPathId } from '../../../src/contract/values.ts'
 import { element, fill, icon } from '../dom/element.ts'
 import { buildChoice, buildField } from '../dom/field.ts'
 import { buildButton, buildButtons, buildForm } from '../dom/form.ts'
-import { findIdFault, findTextFault } from './fields.ts'
+import { findIdFault, findTextFault, tagsId } from './fields.ts'
 import type { ExportFormat } from './files.ts'
 import type { ListMessage } from './messages.ts'
 import type { PlantList, Query } from './plant-list.ts'
@@ -13,6 +14,8 @@ const reachTexts = {
   connecting: 'Connecting …',
   open: 'Live',
   lost: 'Connection lost. Reconnecting …',
+  expired: 'The token has expired',
+  refused: 'The token was refused',
   off: 'Live updates are off',
 }
 
@@ -21,6 +24,7 @@ export interface FrameParts {
   onSignOut(): void
   onQuery(change: Partial<Query>): void
   onGoTo(id: bigint): void
+  onMore(): Promise<void>
   onEarlier(): Promise<void>
   onFirst(): Promise<void>
   onAdd(): void
@@ -38,20 +42,24 @@ const typingMs = 250
 /** Builds everything around the list: what can be done, and what is going on. */
 export function buildFrame(parts: FrameParts) {
   const { list } = parts
+  const which = element('p', { class: 'which', role: 'status' })
   const news = element('p', { class: 'news', role: 'status' })
   const done = element('div', { class: 'done', role: 'status' })
   const problem = element('div', { class: 'problem', role: 'alert' })
   const empty = element('div', { class: 'empty' })
   const earlier = element(
     'div',
-    { class: 'earlier' },
+    { class: 'around' },
     buildButton('Show earlier', parts.onEarlier),
     buildButton('Show first', parts.onFirst),
   )
+  const more = buildButton('Show more', parts.onMore)
   const footer = element('p', { class: 'footer' })
   const add = buildButton('Add plant', parts.onAdd, { class: 'primary' })
   const importing = buildButton('Import', parts.onImport)
+  const exported = element('span', { class: 'note' })
   const reach = buildReach()
+  const tags = buildTags()
   const header = element(
     'header',
     element('div', { class: 'brand' }, icon('leaf'), element('h1', 'Plant Store')),
@@ -62,39 +70,53 @@ export function buildFrame(parts: FrameParts) {
   const toolbar = element(
     'div',
     { class: 'toolbar' },
-    buildFilter('Search by name', findNameFault, (name) => parts.onQuery({ name })).element,
-    ...buildTagFilter(parts),
+    buildFilter('Search by name', findNameFault, (name) => parts.onQuery({ name })),
+    buildFilter('Filter by tag', findTagFault, (tag) => parts.onQuery({ tag }), {
+      list: tags.element.id,
+      note: 'The whole tag, exactly',
+    }),
     buildGoTo(parts.onGoTo),
     buildOrder(parts),
-    buildButtons(add, importing, ...buildExport(parts)),
+    buildButtons(add, importing, ...buildExport(parts), exported),
   )
-  const content = [toolbar, problem, news, earlier, list.table.element, empty, footer, done]
+  const state = element('div', { class: 'state' }, which, news)
+  const end = element('div', { class: 'around' }, footer, more)
+  const notices = element('div', { class: 'notices' }, problem, done)
+  const table = list.table.element
 
   return {
-    elements: [header, element('main', ...content)],
+    elements: [
+      header,
+      element('main', toolbar, tags.element, state, earlier, table, empty, end, notices),
+    ],
     allowWriting(mayWrite: boolean): void {
       add.hidden = !mayWrite
       importing.hidden = !mayWrite
-      list.table.refill()
     },
     showList(message: ListMessage): void {
-      earlier.hidden = list.describe().hasTop
+      tags.note(list.describe().rows)
+      earlier.hidden = message.hasTop
+      more.hidden = !message.hasMore
+      const next = element('p', ...message.which)
+      // Screen readers read what is filled in again.
+      if (next.textContent !== which.textContent) fill(which, ...next.childNodes)
       fill(footer, message.footer)
+      fill(exported, ...message.exported)
       empty.hidden = message.empty === undefined
       if (message.empty === undefined) return
       const { title, text } = message.empty
-      fill(empty, icon('leaf'), element('h2', title), element('p', text))
+      fill(empty, icon('leaf'), element('h2', title), element('p', ...text))
     },
     /** Shows a problem with a retry button, or clears it. */
-    showProblem(sentence: string | undefined, again?: () => unknown) {
-      if (sentence === undefined) return fill(problem)
-      fill(problem, element('p', sentence), again && buildButton('Try again', again))
+    showProblem(sentence?: string, again?: () => unknown): void {
+      const text = sentence === undefined ? undefined : element('p', sentence)
+      fill(problem, text, again && buildButton('Try again', again))
     },
     showReach: reach.showReach,
     showStream: reach.showStream,
     /** Says what happened, also to screen readers. */
-    announce(sentence: string, button?: HTMLElement): void {
-      fill(news, sentence, ' ', button)
+    announce(sentence: string): void {
+      list.table.keepInPlace(() => fill(news, sentence))
     },
     /** Says what somebody did here, with a button that undoes it. */
     showDone(sentence: string, undo?: () => unknown): void {
@@ -111,17 +133,18 @@ function buildReach() {
   let stream: StreamState = 'connecting'
   function update(): void {
     const state = isReached ? stream : 'lost'
-    text.dataset.reach = state === 'lost' ? 'no' : 'yes'
-    // Screen readers read what is filled in again.
+    text.dataset.reach = state
     if (text.textContent !== reachTexts[state]) fill(text, reachTexts[state])
   }
   update()
   return {
     element: text,
-    /** Shows whether the service answers. */
-    showReach(next: boolean): void {
+    /** Shows whether the service answers. Returns whether it does so again. */
+    showReach(next: boolean): boolean {
+      const isBack = next && !isReached
       isReached = next
       update()
+      return isBack
     },
     /** Shows whether changes of others appear by themselves. */
     showStream(next: StreamState): void {
@@ -131,19 +154,25 @@ function buildReach() {
   }
 }
 
-function buildTagFilter({ list, onQuery }: FrameParts): HTMLElement[] {
+/** The tags that the page has shown, which fields for tags offer. */
+function buildTags() {
   const tags = new Set<string>()
-  const suggestions = element('datalist', { id: 'tags' })
-  const findFault = (text: string) => findTextFault('tag', text)
-  const filter = buildFilter('Filter by tag', findFault, (tag) => onQuery({ tag }))
-  filter.input.setAttribute('list', 'tags')
-  filter.input.addEventListener('focus', () => {
-    for (const { tag = '' } of list.describe().rows) {
-      if (tags.size < maxTags && tag !== '' && tag.length <= maxTagLength) tags.add(tag)
-    }
-    fill(suggestions, ...[...tags].sort().map((value) => element('option', { value })))
-  })
-  return [filter.element, suggestions]
+  const suggestions = element('datalist', { id: tagsId })
+  return {
+    element: suggestions,
+    note(plants: readonly StoredPlant[]): void {
+      const { size } = tags
+      for (const { tag = '' } of plants) {
+        if (tags.size < maxTags && tag !== '' && tag.length <= maxTagLength) tags.add(tag)
+      }
+      if (tags.size === size) return
+      fill(suggestions, ...[...tags].sort().map((value) => element('option', { value })))
+    },
+  }
+}
+
+function findTagFault(text: string): string | undefined {
+  return findTextFault('tag', text)
 }
 
 function buildOrder({ onQuery }: FrameParts): HTMLElement {
@@ -154,9 +183,9 @@ function buildOrder({ onQuery }: FrameParts): HTMLElement {
 
 function buildExport({ onExport }: FrameParts): HTMLElement[] {
   const format = buildChoice(
-    ['csv', 'CSV'],
-    ['ndjson', 'NDJSON'],
-    ['spreadsheet', 'CSV for spreadsheets'],
+    ['spreadsheet', 'For spreadsheets'],
+    ['csv', 'CSV, exact'],
+    ['ndjson', 'NDJSON, exact'],
   )
   format.ariaLabel = 'Format'
   return [buildButton('Export', () => onExport(format.value as ExportFormat)), format]
@@ -171,9 +200,10 @@ function buildFilter(
   label: string,
   findFault: (text: string) => string | undefined,
   onValue: (text: string | undefined) => void,
-) {
-  const input = element('input', { type: 'text', autocomplete: 'off', spellcheck: 'false' })
-  const field = buildField(label, input)
+  { list, note }: { list?: string; note?: string } = {},
+): HTMLElement {
+  const input = element('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', list })
+  const field = buildField(label, input, note)
   let timer: ReturnType<typeof setTimeout> | undefined
   let applied = ''
   const apply = () => {
@@ -188,7 +218,7 @@ function buildFilter(
     clearTimeout(timer)
     timer = setTimeout(apply, typingMs)
   })
-  return { element: buildForm(apply, field.element), input }
+  return buildForm(apply, field.element)
 }
 
 function buildGoTo(onGoTo: (id: bigint) => void): HTMLElement {

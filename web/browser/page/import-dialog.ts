@@ -8,7 +8,7 @@ import { checkFile, countExisting, type FileCheck } from './file-check.ts'
 import { uploadPlants } from './files.ts'
 import { format, toPlants } from './messages.ts'
 import type { DialogParts } from './plant-dialogs.ts'
-import { isTokenRefused, toSentence } from './sentences.ts'
+import { isTokenRefused, toSentence } from './session.ts'
 
 const rules: Record<OnConflict, string> = {
   fail: 'Keep the stored plant and list it here',

@@ -1,7 +1,6 @@
 import { PlantStoreError } from '../../../client/errors.ts'
-import type { Change } from './changes.ts'
-import { isNumber, isTokenRefused } from './sentences.ts'
-import type { Session } from './session.ts'
+import type { Change } from './plant-list.ts'
+import { isNumber, isTokenRefused, type Session } from './session.ts'
 
 /** How far the changes were shown; no position if the list has to be read first. */
 export interface Place {
@@ -71,5 +70,24 @@ async function collectChanges(parts: LiveParts): Promise<void> {
     }
   } finally {
     clearTimeout(timer)
+  }
+}
+
+/** A bound on the remembered changes: without a stream, nothing removes them. */
+const maxOwn = 1_000
+
+/** Remembers own changes, so that their events are not announced as news. */
+export function buildOwnChanges() {
+  const keys = new Set<string>()
+  const toKey = ({ type, plant: { id, name, tag } }: Change) =>
+    JSON.stringify([type, String(id), name, tag])
+
+  return {
+    note: (change: Change): void => {
+      if (keys.size > maxOwn) keys.clear()
+      keys.add(toKey(change))
+    },
+    /** Whether an event tells of an own change. Each is expected once. */
+    isOwn: (change: Change): boolean => keys.delete(toKey(change)),
   }
 }

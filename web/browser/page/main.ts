@@ -1,5 +1,5 @@
 import { element, fill } from '../dom/element.ts'
-import { isTokenRefused, toSentence } from './sentences.ts'
+import { isTokenRefused, toSentence } from './session.ts'
 import { buildSignIn, buildWelcome } from './sign-in.ts'
 import { openStoreView } from './store-view.ts'
 import {

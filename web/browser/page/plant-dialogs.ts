@@ -3,12 +3,10 @@ import { int64Bounds } from '../../../src/contract/schema.ts'
 import { type Dialog, openDialog } from '../dom/dialog.ts'
 import { element, fill } from '../dom/element.ts'
 import { buildButton, buildButtons, buildForm, whileBusy } from '../dom/form.ts'
-import type { Change } from './changes.ts'
 import { buildPlantFields } from './fields.ts'
-import { showHistory } from './history.ts'
-import { showName, showTag } from './plant-text.ts'
-import { isNumber, isTokenRefused, toSentence } from './sentences.ts'
-import type { Session } from './session.ts'
+import type { Change } from './plant-list.ts'
+import { isNumber, isTokenRefused, type Session, showFailure, toSentence } from './session.ts'
+import { showName, showTag } from './table.ts'
 
 export interface DialogParts {
   session(): Session
@@ -99,10 +97,7 @@ export async function editPlant(parts: DialogParts, found: PlantState): Promise<
     }
   }
 
-  const history = buildButton('What happened', () => void showHistory(parts.session(), id), {
-    class: 'aside',
-  })
-  return openForm({ title: 'Edit plant', ...fields, parts, send, aside: history })
+  return openForm({ title: 'Edit plant', ...fields, parts, send })
 }
 
 /** Stores a plant in place of the state that the tag names, or where there is none. */
@@ -166,13 +161,11 @@ interface FormParts {
   readonly first?: HTMLElement
   readonly parts: DialogParts
   send(form: FormDialog): Promise<Done | undefined>
-  /** Another button. */
-  readonly aside?: HTMLButtonElement
 }
 
 /** Opens a dialog with a form. It shows a refusal and keeps the typed text. */
 async function openForm(wanted: FormParts): Promise<Done | undefined> {
-  const { title, elements, parts, send, aside } = wanted
+  const { title, elements, parts, send } = wanted
   let done: Done | undefined
   let running: Promise<void> | undefined
   const problem = element('div', { class: 'refusal', role: 'alert' })
@@ -185,7 +178,7 @@ async function openForm(wanted: FormParts): Promise<Done | undefined> {
     try {
       done = await attempt()
     } catch (error) {
-      fill(problem, toSentence(error))
+      showFailure(problem, error)
       if (isTokenRefused(error)) parts.onTokenRefused(error)
     }
     if (done !== undefined) dialog.close()
@@ -202,7 +195,7 @@ async function openForm(wanted: FormParts): Promise<Done | undefined> {
     () => run(() => send({ problem, run })),
     ...elements,
     problem,
-    buildButtons(submit, cancel, aside),
+    buildButtons(submit, cancel),
   )
   const dialog = openDialog(title, [form], wanted.first ?? cancel)
   keepTyped(dialog, form, problem)

@@ -1,5 +1,6 @@
 import { PlantStoreError } from '../../../client/errors.ts'
 import { PlantStore } from '../../../client/plant-store.ts'
+import { element, fill } from '../dom/element.ts'
 
 interface Watch {
   /** Learns when a stream of events opens, and when it ends. */
@@ -64,4 +65,40 @@ export function toRefusal(status: number, text: string): PlantStoreError {
   } catch {
     return new PlantStoreError(`The service answered ${status}.`, { status, error: status * 100 })
   }
+}
+
+/** The sentence to show for a failure: the service's own, where it answered. */
+export function toSentence(error: unknown): string {
+  if (!(error instanceof PlantStoreError)) throw error
+  if (error.error !== undefined) return error.message
+  return 'The service does not answer. Nothing that you typed is lost: try again in a moment.'
+}
+
+/** Whether the service refused the token. */
+export function isTokenRefused(error: unknown): boolean {
+  return error instanceof PlantStoreError && error.status === 401
+}
+
+/** Whether the service refused with this number. */
+export function isNumber(error: unknown, number: number): boolean {
+  return error instanceof PlantStoreError && error.error === number
+}
+
+/** Whether the service did not answer at all. */
+export function isUnanswered(error: unknown): boolean {
+  return error instanceof PlantStoreError && error.error === undefined
+}
+
+/** What can be wrong until something else happens. */
+type Cause = 'connection' | 'token'
+
+/** Shows a failure until its cause is gone. */
+export function showFailure(target: Element, error: unknown): void {
+  const cause = isUnanswered(error) ? 'connection' : isTokenRefused(error) ? 'token' : undefined
+  fill(target, element('span', { 'data-cause': cause }, toSentence(error)))
+}
+
+/** Removes the failures that had this cause, which is gone. */
+export function clearFailures(cause: Cause): void {
+  for (const failure of document.querySelectorAll(`[data-cause="${cause}"]`)) failure.remove()
 }

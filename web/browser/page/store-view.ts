@@ -1,12 +1,9 @@
 import { openDialog } from '../dom/dialog.ts'
 import { fill } from '../dom/element.ts'
-import { buildButton } from '../dom/form.ts'
-import { buildOwnChanges, type Change } from './changes.ts'
 import { downloadPlants, type ExportFormat } from './files.ts'
 import { buildFrame } from './frame.ts'
-import { showHistory } from './history.ts'
 import { acceptDrops, importPlants } from './import-dialog.ts'
-import { followChanges, type Place } from './live.ts'
+import { buildOwnChanges, followChanges, type Place } from './live.ts'
 import { describeChanges, describeList } from './messages.ts'
 import {
   addPlant,
@@ -16,9 +13,16 @@ import {
   editPlant,
   undo,
 } from './plant-dialogs.ts'
-import { buildPlantList, type Query } from './plant-list.ts'
-import { isNumber, isTokenRefused, toSentence } from './sentences.ts'
-import { openSession, type Session } from './session.ts'
+import { buildPlantList, type Change, type Query } from './plant-list.ts'
+import {
+  clearFailures,
+  isNumber,
+  isTokenRefused,
+  isUnanswered,
+  openSession,
+  type Session,
+  toSentence,
+} from './session.ts'
 import { buildSignIn } from './sign-in.ts'
 import { keepToken } from './token.ts'
 
@@ -35,6 +39,8 @@ export async function openStoreView(
 ): Promise<void> {
   const own = buildOwnChanges()
   let imports = 0
+  /** Whether something that was asked for has failed because the service did not answer. */
+  let isListAway = false
   let following = new AbortController()
   const place: Place = { position: undefined }
   let session = open(token)
@@ -45,18 +51,14 @@ export async function openStoreView(
       onEdit: (id) => void attempt(() => change(id, editPlant)),
       onDelete: (id) => void attempt(() => change(id, deletePlant)),
     },
-    onChange: () => frame.showList(describeList(list.describe())),
-    onFailure(error, again) {
-      if (meetRefusal(error)) return
-      frame.showProblem(toSentence(error), () => attempt(async () => again()))
-    },
-    onRecovery: () => frame.showProblem(undefined),
+    onChange: () => frame.showList(describeList(list.describe(), session.mayWrite())),
   })
   const frame = buildFrame({
     list,
     onSignOut,
     onQuery: (change) => attempt(() => reopen(change)),
     onGoTo: (id) => attempt(() => goTo(id)),
+    onMore: () => attempt(showMore),
     onEarlier: () => attempt(() => showBefore(list.showEarlier())),
     onFirst: () => attempt(() => showBefore(reopen({}))),
     onAdd: () => void attempt(async () => show(await addPlant(dialogs))),
@@ -71,10 +73,7 @@ export async function openStoreView(
 
   function open(next: string): Session {
     return openSession(next, {
-      onStream(isOpen) {
-        const closed = document.hidden ? 'connecting' : 'lost'
-        frame.showStream(isOpen ? 'open' : closed)
-      },
+      onStream: (isOpen) => frame.showStream(isOpen ? 'open' : 'connecting'),
       onSearched: () => list.noteSearched(),
     })
   }
@@ -84,11 +83,8 @@ export async function openStoreView(
   signal.throwIfAborted()
   frame.allowWriting(session.mayWrite())
   fill(document.body, ...frame.elements)
-  list.fillScreen()
   follow()
-  addEventListener('scroll', list.fillScreen, { passive: true, signal })
   acceptDrops(signal, (file) => session.mayWrite() && importFile(file))
-  addEventListener('resize', list.fillScreen, { signal })
   document.addEventListener('visibilitychange', follow, { signal })
   const pulse = setInterval(feelPulse, pulseMs)
   signal.addEventListener('abort', () => clearInterval(pulse))
@@ -99,7 +95,9 @@ export async function openStoreView(
     const options = { method: 'HEAD', signal: AbortSignal.timeout(pulseMs) }
     const answer = await fetch(`${session.url}/healthz`, options).catch(() => undefined)
     // A proxy answers for a service that does not.
-    frame.showReach(answer?.ok ?? false)
+    if (!frame.showReach(answer?.ok ?? false)) return
+    clearFailures('connection')
+    if (isListAway) void attempt(() => list.refresh())
   }
 
   /** A hidden page follows nothing: all tabs of a browser share six connections to a service. */
@@ -128,11 +126,13 @@ export async function openStoreView(
 
   /** Runs what somebody asked for, and says what went wrong. */
   async function attempt(task: () => Promise<void>): Promise<void> {
-    frame.showProblem(undefined)
+    frame.showProblem()
+    isListAway = false
     try {
       await task()
     } catch (error) {
       if (signal.aborted || meetRefusal(error)) return
+      isListAway = isUnanswered(error)
       frame.showProblem(toSentence(error), () => attempt(task))
     }
   }
@@ -145,6 +145,7 @@ export async function openStoreView(
 
   /** Asks for another token over all that is open, so that nothing is lost. */
   function askForToken(error: unknown): void {
+    frame.showStream(isNumber(error, 40102) ? 'expired' : 'refused')
     if (signal.aborted || document.querySelector('dialog[data-sign-in]')) return
     const signIn = buildSignIn(async (entered) => {
       const next = open(entered)
@@ -156,7 +157,9 @@ export async function openStoreView(
       session = next
       keepToken(entered)
       frame.allowWriting(session.mayWrite())
+      list.redraw()
       dialog.close()
+      clearFailures('token')
       follow()
       // The refused request may have been for rows of the list.
       void attempt(() => list.refresh())
@@ -187,8 +190,7 @@ export async function openStoreView(
     const isWhole = query.tag === undefined && query.name === undefined
     const absent = `No plant ${isWhole ? '' : 'of this list '}has the id ${id}.`
     const nearest = shown && `The ${shown.id < id ? 'previous' : 'next'} one is ${shown.id}.`
-    const history = buildButton('What happened', () => void showHistory(session, id))
-    frame.announce([absent, nearest].join(' '), history)
+    frame.announce(nearest === undefined ? absent : `${absent} ${nearest}`)
   }
 
   async function reopen(change: Partial<Query>): Promise<void> {
@@ -203,10 +205,17 @@ export async function openStoreView(
     frame.announce(`Exported ${exported}.`)
   }
 
+  /** Shows more rows, and gives the focus to the first of them. */
+  async function showMore(): Promise<void> {
+    const { activeElement: button, body } = document
+    const first = await list.showMore()
+    const { activeElement: now } = document
+    if (first !== undefined && (now === button || now === body)) list.table.focus(first.id)
+  }
+
   async function showBefore(loaded: Promise<void>): Promise<void> {
     const { activeElement: button, body } = document
     await loaded
-    list.fillScreen()
     // Both buttons are gone, and the focus with them, unless somebody has moved it.
     const { activeElement: now } = document
     if (list.describe().hasTop && (now === button || now === body)) list.table.focus()

@@ -1,8 +1,6 @@
 import type { StoredPlant } from '../../../client/index.ts'
 import { element, fill, icon } from '../dom/element.ts'
 import { buildButton } from '../dom/form.ts'
-import { shorten } from './plant-text.ts'
-import type { Rows } from './rows.ts'
 
 /** What a row offers to tokens that may write. */
 export interface RowActions {
@@ -10,17 +8,10 @@ export interface RowActions {
   onDelete(id: bigint): void
 }
 
-/** At most this many rows are in the document, some of them above the screen. */
-const maxShown = 300
-const shownBefore = 100
-const step = 50
-
 type Shown = ReadonlyMap<bigint, { readonly plant: StoredPlant; readonly row: HTMLTableRowElement }>
 
-export type Table = ReturnType<typeof buildTable>
-
-/** Builds the table. It shows the rows around the visible part of the page, and no others. */
-export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => boolean) {
+/** Builds the table. */
+export function buildTable(actions: RowActions, mayWrite: () => boolean) {
   const body = element('tbody', {
     animationend: ({ target }: AnimationEvent) => (target as Element).removeAttribute('data-mark'),
   })
@@ -29,39 +20,16 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
   const nameHead = element('th', { scope: 'col', class: 'name' }, 'Name')
   const tagHead = element('th', { scope: 'col', class: 'tag' }, 'Tag')
   const head = element('thead', element('tr', idHead, nameHead, tagHead, corner))
-  const table = element('table', { 'aria-label': 'Plants' }, head, body)
-  const wrapper = element('div', { class: 'rows' }, table)
+  const table = element('table', { class: 'rows', 'aria-label': 'Plants' }, head, body)
   let shown: Shown = new Map()
 
-  /** How far the first row is below the head of the page. */
-  const offset = () => wrapper.getBoundingClientRect().top - readLength('--top')
-  /** The index of the first row on the screen. */
-  const firstVisible = () => Math.max(0, Math.floor(-offset() / readLength('--row')))
-
-  /** Shows the rows as they are now. Returns how many are loaded below the screen. */
-  function update(): number {
-    const all = rows.all()
-    const rowPx = readLength('--row')
-    const first = Math.min(firstVisible(), Math.max(0, all.length - 1))
-    const start = Math.max(0, Math.floor(first / step) * step - shownBefore)
-    const end = Math.min(all.length, start + maxShown)
-    showRows(all.slice(start, end), start)
-    const { hasTop, hasEnd, order } = rows.edges()
+  function update(plants: readonly StoredPlant[], order: 'asc' | 'desc'): void {
     idHead.ariaSort = order === 'asc' ? 'ascending' : 'descending'
-    table.ariaRowCount = String(hasTop && hasEnd ? all.length + 1 : -1)
-    wrapper.style.paddingTop = `${start * rowPx}px`
-    wrapper.style.paddingBottom = `${(all.length - end) * rowPx}px`
-    return all.length - first - Math.ceil(innerHeight / rowPx)
-  }
-
-  function showRows(plants: readonly StoredPlant[], start: number): void {
+    corner.hidden = !mayWrite()
     const next = new Map(plants.map((plant) => [plant.id, { plant, row: toRow(plant) }]))
     for (const [id, { row }] of shown) if (!next.has(id)) row.remove()
     let present = body.firstElementChild
-    // The head is the first row.
-    let index = start + 1
     for (const { row } of next.values()) {
-      row.ariaRowIndex = rows.edges().hasTop ? String(++index) : null
       if (row === present) present = present.nextElementSibling
       else body.insertBefore(row, present)
     }
@@ -98,27 +66,31 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
   }
 
   return {
-    element: wrapper,
+    element: table,
     update,
-    /** Rebuilds every row, because another token may have other scopes. */
-    refill(): void {
+    /** Forgets every row, because another token may have other scopes. */
+    clear(): void {
       shown = new Map()
-      corner.hidden = !mayWrite()
       fill(body)
-      update()
     },
-    firstVisible,
-    /** Moves the page by rows, so that what is on the screen stays when rows above it change. */
-    shift(count: number): void {
-      if (count !== 0) scrollBy({ top: count * readLength('--row'), behavior: 'instant' })
+    /**
+     * Runs a change of the page and scrolls, so that the first row on the screen stays where it is.
+     * At the top of the page, everything stays but the rows.
+     */
+    keepInPlace(change: () => void): void {
+      const top = Math.max(0, idHead.getBoundingClientRect().bottom)
+      const visible = [...(scrollY > 0 ? body.rows : [])]
+        .map((row) => ({ row, top: row.getBoundingClientRect().top }))
+        .filter((one) => one.top >= top)
+      change()
+      const kept = visible.find(({ row }) => row.isConnected)
+      if (kept === undefined) return
+      const by = kept.row.getBoundingClientRect().top - kept.top
+      if (by !== 0) scrollBy({ top: by, behavior: 'instant' })
     },
-    /** Scrolls to a row, below the head of the table. */
-    reveal(index: number, align: 'start' | 'nearest'): void {
-      const rowPx = readLength('--row')
-      const top = offset() + index * rowPx
-      const end = top + head.getBoundingClientRect().height + rowPx + readLength('--top')
-      const isVisible = top >= 0 && end <= innerHeight
-      if (align === 'start' || !isVisible) scrollBy({ top, behavior: 'instant' })
+    /** Scrolls to the row of a plant. */
+    reveal(id: bigint, block: 'start' | 'nearest'): void {
+      shown.get(id)?.row.scrollIntoView({ block, behavior: 'instant' })
     },
     /** Marks the row of a plant as changed just now, for as long as the stylesheet says. */
     mark(id: bigint): void {
@@ -133,13 +105,26 @@ export function buildTable(rows: Rows, actions: RowActions, mayWrite: () => bool
   }
 }
 
-/** A length that the stylesheet sets. It depends on the width of the screen. */
-function readLength(name: '--row' | '--top'): number {
-  return Number.parseFloat(getComputedStyle(document.documentElement).getPropertyValue(name))
-}
-
 function toCell(kind: string, text: string, whenEmpty: string): HTMLElement {
   if (text === '') return element('td', { class: `${kind} none` }, `“” ${whenEmpty}`)
-  const shown = shorten(text)
-  return element('td', { class: kind, dir: 'auto', title: shown }, shown)
+  return element('td', { class: kind, dir: 'auto' }, shorten(text))
+}
+
+/** Longer names and tags are cut. */
+const maxShown = 500
+
+export function shorten(text: string): string {
+  return text.length > maxShown ? `${text.slice(0, maxShown).toWellFormed()}…` : text
+}
+
+/** A name in running text. An empty one can be seen. */
+export function showName(name: string): HTMLElement {
+  return element('bdi', shorten(name) || '“” no name')
+}
+
+/** A tag in running text: none, an empty one and any other can be told apart. */
+export function showTag(tag: string | undefined): HTMLElement {
+  return tag === undefined
+    ? element('span', { class: 'none' }, 'no tag')
+    : element('bdi', { class: 'chip' }, shorten(tag) || '“” empty')
 }
