@@ -1,5 +1,5 @@
 /**
- * A hundred receivers that accept connections and read nothing, and large plants: the memory of a
+ * A hundred receivers that accept connections and read nothing, and plants of 8 kB: the memory of a
  * service with a heap of 512 MB while they are created, and after it was killed and started again.
  *
  *   npx node bench/experiments/webhook-crowd.ts
@@ -16,8 +16,8 @@ import { token } from '../requests.ts'
 import { type ForkedService, forkService } from './fork-service.ts'
 
 const receivers = 100
-const creates = 90
-const name = 'x'.repeat(900_000)
+const creates = 1_000
+const name = 'x'.repeat(8_000)
 /** Long enough for every receiver to be tried, with an answer that never comes within 10 s. */
 const watchedMs = 30_000
 

@@ -16,8 +16,8 @@
  *   woken    it was idle when a change was announced; served before all that are behind
  *
  * Backfill. Each turn of the event loop reads one page, for the follower that has waited longest,
- * and gives it to all in the same queue at the same position, until they have taken 1 MiB. So
- * however many are behind, and however far, a request waits for one page.
+ * and gives it to 64 in the same queue at the same position. So however many are behind, and
+ * however far, a request waits for one page.
  *
  * Cutover. A page that reaches the end of the journal sets `end`, unless changes were announced
  * while it was read: they may be missing from it. `wakes` counts the announcements to notice that.
@@ -38,8 +38,8 @@
  * 250 ms. A follower behind gets the error. A stream of events does not wait as long: it ends when
  * its token can no longer be verified, after about 1 s, and its client reconnects.
  *
- * Bounds. A page has 256 changes or 1 MiB. Kept: 16 pages, 4 MiB, and always the newest. One read
- * at a time. The store is watched while there are followers.
+ * Bounds. A page has 256 changes or 1 MiB. The last 8 are kept. One read at a time. The store is
+ * watched while there are followers.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Position, toCursor, toPosition } from './position.ts'
@@ -82,15 +82,12 @@ interface KeptPage {
   readonly reading: Promise<Read>
   /** Once it is read, unless there is none. */
   page?: SharedPage
-  bytes: number
 }
 
 const pageEvents = 256
-const [maxPages, maxBytes] = [16, 4 * 1024 * 1024]
-const bytesPerTurn = 1024 * 1024
-/** The least that a follower counts for in a turn: a small page is written to 64 of them. */
-const minBytesOfTurn = bytesPerTurn / 64
-const eventOverhead = 128
+const maxPages = 8
+/** How many followers get a page in one turn of the event loop. */
+const followersPerTurn = 64
 /** Changes this close together are read together: 5 ms, and up to 5 more for 1,000 followers. */
 const [wakeMs, wakeMsOfFollower] = [5, 0.005]
 
@@ -193,8 +190,7 @@ export function buildReader(store: JournalSource): JournalReader {
     const { position } = first
     const reading = queue === behind ? readOn(position) : read(position)
     const page = await reading.catch(() => undefined)
-    const bytes = page === undefined ? 0 : toSize(page)
-    let room = bytesPerTurn
+    let room = followersPerTurn
     for (const follower of queue) {
       if (follower.position !== position) continue
       if (page === undefined) {
@@ -205,8 +201,7 @@ export function buildReader(store: JournalSource): JournalReader {
         }
       } else if (typeof page === 'string' || page.events.length > 0) {
         takeOut(follower).give(page)
-        room -= Math.max(minBytesOfTurn, bytes)
-        if (room <= 0) return
+        if (--room === 0) return
       } else if (page.end === end) {
         follower.position = end
         enqueue(follower, idle)
@@ -224,7 +219,7 @@ export function buildReader(store: JournalSource): JournalReader {
   function read(after: Position | 'oldest'): Promise<Read> {
     const known = keptPages().find((page) => page.after === after)
     if (known !== undefined) return known.reading
-    const kept: KeptPage = { after, reading: readOnce(after), bytes: 0 }
+    const kept: KeptPage = { after, reading: readOnce(after) }
     pages.push(kept)
     kept.reading.then(
       (page) => keep(kept, page),
@@ -253,14 +248,10 @@ export function buildReader(store: JournalSource): JournalReader {
   }
 
   function keep(kept: KeptPage, page: Read): void {
-    kept.bytes = toSize(page)
-    if (typeof page !== 'string') kept.page = page
     // After a trim, another page is the oldest.
-    if (kept.bytes === 0 || kept.after === 'oldest') drop(kept)
-    let sum = pages.reduce((bytes, one) => bytes + one.bytes, 0)
-    while (pages.length > 1 && (pages.length > maxPages || sum > maxBytes)) {
-      sum -= pages.shift()?.bytes ?? 0
-    }
+    if (typeof page === 'string' || page.events.length === 0 || kept.after === 'oldest') drop(kept)
+    else kept.page = page
+    pages = pages.slice(-maxPages)
   }
 
   function drop(kept: KeptPage): void {
@@ -268,12 +259,6 @@ export function buildReader(store: JournalSource): JournalReader {
   }
 
   return { follow, read }
-}
-
-/** About how much memory a page takes; nothing if it has no changes. */
-function toSize(page: Read): number {
-  if (typeof page === 'string') return 0
-  return page.events.reduce((sum, { plantJson }) => sum + plantJson.length + eventOverhead, 0)
 }
 
 /** The change at a position; undefined if there is none or it has been trimmed. */

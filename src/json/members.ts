@@ -44,7 +44,7 @@ export function toKind(found: Found): string {
 function readValue(text: string, start: number, end: number): Found {
   switch (text[start]) {
     case '"':
-      return readText(text, start, end)
+      return readString(text, start, end)
     case '{':
       return { kind: 'an object' }
     case '[':
@@ -62,14 +62,4 @@ function readValue(text: string, start: number, end: number): Found {
 function readNumber(digits: string): bigint | Misfit {
   const number = toInt64(digits)
   return typeof number === 'bigint' ? number : { kind: 'a number', fault: number }
-}
-
-/** A slice of a longer body would keep all of it in memory. */
-const maxKeptCharacters = 4096
-
-/** The text of a member, copied if the body is long. */
-function readText(text: string, start: number, end: number): string {
-  return text.length > maxKeptCharacters
-    ? JSON.parse(text.slice(start, end))
-    : readString(text, start, end)
 }

@@ -129,11 +129,7 @@ function tooDeep(text: string, at: number): Failure {
   return invalidJson(text, at, `nesting deeper than ${limits.jsonDepth} levels`)
 }
 
-/** Most objects have so few names that a list is faster than a set. */
-const maxFew = 8
-
 function findRepeated(names: readonly string[]): number {
-  if (names.length <= maxFew) return names.findIndex((name, index) => names.indexOf(name) < index)
   const seen = new Set<string>()
   return names.findIndex((name) => seen.size === seen.add(name).size)
 }

@@ -52,20 +52,12 @@ export interface Delivery extends Attempted {
   readonly type: WebhookType
   readonly at: number
   readonly plantId: bigint
-  /** The size of its body. */
-  readonly bytes: number
-}
-
-/** A change of the journal that a receiver wants. */
-export interface NewDelivery extends Pick<Delivery, 'position' | 'type' | 'at' | 'plantId'> {
   /** The plant as JSON. */
   readonly body: string
 }
 
-/** A delivery that an operator adds. */
-export interface AddedDelivery extends Omit<Delivery, 'bytes'> {
-  readonly body: string
-}
+/** A change of the journal that a receiver wants. */
+export type NewDelivery = Pick<Delivery, 'position' | 'type' | 'at' | 'plantId' | 'body'>
 
 /** The deliveries from a page of the journal that was read for a receiver. */
 export interface Taken extends Claim {
@@ -109,9 +101,8 @@ export type ReceiverChange =
   | { readonly kind: 'set secrets'; readonly secrets: Secrets }
 
 export const maxReceivers = 100
-/** The failures kept for a receiver, by number and by size. The oldest are dropped first. */
+/** How many failures are kept for a receiver. The oldest are dropped first. */
 export const maxFailures = 10_000
-export const maxFailureBytes = 16 * 1024 * 1024
 
 /**
  * Receivers of webhooks and their deliveries. One process at a time holds the lease of a receiver,
@@ -144,11 +135,10 @@ export interface ReceiverStore {
 
   /** The waiting or the failed deliveries of a receiver, in journal order. */
   listDeliveries(id: string, state: 'waiting' | 'failed', limit?: number): Promise<Delivery[]>
-  findBody(id: string, position: string): Promise<string | undefined>
   /** The backlog of each receiver that has one. */
   listBacklogs(): Promise<Backlog[]>
   /** Makes every failure due again, or the one at a position. Returns how many there were. */
   retryFailures(id: string, dueAt: number, position?: string): Promise<number>
   /** Adds a delivery. One at the same position gets its state and keeps its body. */
-  addDelivery(id: string, delivery: AddedDelivery): Promise<'added' | 'unknown'>
+  addDelivery(id: string, delivery: Delivery): Promise<'added' | 'unknown'>
 }

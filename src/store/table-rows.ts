@@ -16,7 +16,7 @@ type Stored<Row> = {
 export type TokenRow = Stored<ReturnType<typeof toTokenRow>>
 export type ReceiverRow = Stored<ReturnType<typeof toReceiverRow>>
 
-/** A row of the table of deliveries, with the size of its body. */
+/** A row of the table of deliveries. */
 export interface DeliveryRow {
   readonly position: string
   readonly type: string
@@ -26,7 +26,7 @@ export interface DeliveryRow {
   readonly due_at: Integer | null
   readonly last_status: Integer | null
   readonly last_error: string | null
-  readonly bytes: Integer
+  readonly body: string
 }
 
 export interface BacklogRow {
@@ -125,7 +125,7 @@ export function toDelivery(row: DeliveryRow): Delivery {
     dueAt: toNumber(row.due_at),
     lastStatus: toNumber(row.last_status),
     lastError: row.last_error ?? undefined,
-    bytes: Number(row.bytes),
+    body: row.body,
   }
 }
 

@@ -1,7 +1,6 @@
 import type { Claim, NewDelivery, Receiver, ReceiverStore, Taken } from '../store/receivers.ts'
 import { type JournalEvent, type JournalPage, toPlantId } from '../store/store.ts'
-import { type Budget, type Queue, toKnownRow, toNewRow } from './queue.ts'
-import type { SenderSettings } from './settings.ts'
+import { type Queue, toKnownRow, toNewRow } from './queue.ts'
 
 /** Fills the queue of a receiver: with its deliveries in the store, then from the journal. */
 export interface Feed {
@@ -22,12 +21,11 @@ export interface Feed {
 export interface FeedOptions {
   readonly receiver: Receiver
   readonly claim: Claim
-  readonly settings: SenderSettings
   readonly store: Pick<ReceiverStore, 'listDeliveries'>
   readonly readPage: (after: string) => Promise<JournalPage | 'gone' | 'off'>
   readonly queue: Queue
-  /** The bytes of bodies that may wait in memory, over all receivers. */
-  readonly waiting: Budget
+  /** How many rows the queue may have. */
+  readonly maxRows: () => number
   /** Runs a step when no save is in progress: what it reads would be out of date. */
   readonly inTurn: (step: () => Promise<void>) => Promise<void>
 }
@@ -39,8 +37,7 @@ const freePart = 1 / 4
 const gapReason = 'a gap: some changes were no longer kept and have not been sent'
 
 export function openFeed(options: FeedOptions): Feed {
-  const { receiver, claim, settings, queue, store, readPage } = options
-  const { keptDeliveries: maxRows, keptBytes: maxBytes } = settings
+  const { receiver, claim, queue, maxRows, store, readPage } = options
   const types = new Set<string>(receiver.types)
   /** The position after which the journal is read. */
   let after = receiver.progress.position
@@ -69,19 +66,19 @@ export function openFeed(options: FeedOptions): Feed {
   }
 
   function hasRoom(): boolean {
-    const { rows, bytes, busy } = queue.counts
-    if (rows >= maxRows || bytes >= maxBytes) return false
+    const { rows, busy } = queue.counts
     const isIdle = busy === 0 && queue.peek() === undefined
-    return isIdle || (rows <= maxRows * (1 - freePart) && bytes <= maxBytes * (1 - freePart))
+    return isIdle ? rows < maxRows() : rows <= maxRows() * (1 - freePart)
   }
 
   async function load(): Promise<void> {
     isStale = false
     try {
-      const found = await store.listDeliveries(claim.id, 'waiting', maxRows + 1)
-      hasMore = found.length > maxRows
+      const limit = maxRows()
+      const found = await store.listDeliveries(claim.id, 'waiting', limit + 1)
+      hasMore = found.length > limit
       const now = Date.now()
-      queue.reset(found.slice(0, maxRows).map((delivery) => toKnownRow(delivery, now)))
+      queue.reset(found.slice(0, limit).map((delivery) => toKnownRow(delivery, now)))
     } catch (error) {
       isStale = true
       throw error
@@ -102,15 +99,13 @@ export function openFeed(options: FeedOptions): Feed {
   function choose(page: JournalPage, begin: string, gap: string | undefined): Taken | undefined {
     const deliveries: NewDelivery[] = []
     const left = new Set(ahead)
-    let { rows, bytes } = queue.counts
+    let { rows } = queue.counts
     let position = begin
     for (const event of page.events) {
       const isKnown = left.delete(event.position) || queue.has(event.position)
       if (types.has(event.type) && !isKnown) {
-        if (rows >= maxRows || bytes >= maxBytes) break
+        if (rows++ >= maxRows()) break
         deliveries.push(toNewDelivery(event))
-        rows++
-        bytes += event.plantJson.length
       }
       position = event.position
     }
@@ -147,11 +142,7 @@ export function openFeed(options: FeedOptions): Feed {
       mayRead = true
       savedPosition = taken.position
       moveTo(taken)
-      for (const delivery of taken.deliveries) {
-        const row = toNewRow(delivery)
-        if (options.waiting.take(row.bytes)) row.body = delivery.body
-        queue.add(row)
-      }
+      for (const delivery of taken.deliveries) queue.add(toNewRow(delivery))
     },
     takePosition,
     wake() {

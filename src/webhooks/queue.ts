@@ -7,9 +7,7 @@ export interface Row {
   readonly position: string
   readonly plantId: bigint
   readonly type: WebhookType
-  readonly bytes: number
-  /** Undefined where only the store has it. */
-  body: string | undefined
+  readonly body: string
   attempts: number
   /** When the next attempt is due: in wall-clock time, and by `performance.now()`. */
   dueAt: number | undefined
@@ -37,31 +35,25 @@ export interface Queue {
   putBack(row: Row): void
   /** Removes a busy row. The next of its plant may be sent. */
   remove(row: Row): void
-  /** How many rows there are, how many of them are busy, and how large they are together. */
-  readonly counts: { readonly rows: number; readonly busy: number; readonly bytes: number }
-  /** Drops all rows. */
+  /** How many rows there are, and how many of them are busy. */
+  readonly counts: { readonly rows: number; readonly busy: number }
+  /** Sends nothing more. */
   close(): void
 }
 
-/** `onReady` is called when a row becomes due, `onDrop` when one leaves the queue. */
-export interface QueueOptions {
-  readonly onReady: () => void
-  readonly onDrop: (row: Row) => void
-}
-
-export function openQueue({ onReady, onDrop }: QueueOptions): Queue {
+/** Opens a queue. `onReady` is called when a row becomes due. */
+export function openQueue(onReady: () => void): Queue {
   const rows = new Map<string, Row>()
   const byPlant = new Map<bigint, Row[]>()
   let ready: Row[] = []
   const delayed = new Set<Row>()
-  const counts = { rows: 0, busy: 0, bytes: 0 }
+  const counts = { rows: 0, busy: 0 }
   let timer: NodeJS.Timeout | undefined
   let timerAt = Infinity
 
   function add(row: Row): void {
     rows.set(row.position, row)
     counts.rows++
-    counts.bytes += row.bytes
     const ofPlant = byPlant.get(row.plantId)
     if (ofPlant !== undefined) ofPlant.push(row)
     else {
@@ -96,8 +88,6 @@ export function openQueue({ onReady, onDrop }: QueueOptions): Queue {
   function forget(row: Row): void {
     rows.delete(row.position)
     counts.rows--
-    counts.bytes -= row.bytes
-    onDrop(row)
   }
 
   function clear(): void {
@@ -141,15 +131,11 @@ export function openQueue({ onReady, onDrop }: QueueOptions): Queue {
       else schedule(next)
     },
     counts,
-    close() {
-      clear()
-      for (const row of rows.values()) forget(row)
-    },
+    close: clear,
   }
 }
 
 const unsent = {
-  body: undefined,
   attempts: 0,
   readyAt: 0,
   lastStatus: undefined,
@@ -158,9 +144,9 @@ const unsent = {
   isDone: false,
 }
 
-/** The row of a change that was taken from the journal, without its body. */
-export function toNewRow({ position, plantId, type, at, body }: NewDelivery): Row {
-  return { ...unsent, position, plantId, type, bytes: Buffer.byteLength(body), dueAt: at }
+/** The row of a change that was taken from the journal. */
+export function toNewRow({ at, ...delivery }: NewDelivery): Row {
+  return { ...unsent, ...delivery, dueAt: at }
 }
 
 /**
@@ -171,31 +157,4 @@ export function toKnownRow(delivery: Delivery, now: number): Row {
   const { attempts, dueAt = 0 } = delivery
   const delayMs = attempts === 0 ? 0 : Math.min(Math.max(dueAt - now, 0), maxRetryAfterMs * 1.2)
   return { ...unsent, ...delivery, readyAt: delayMs === 0 ? 0 : performance.now() + delayMs }
-}
-
-/** A bound on the bytes of bodies over all receivers. */
-export interface Budget {
-  /** Takes bytes, if enough are left. After a refusal, `onFree` is called once some come back. */
-  take(bytes: number): boolean
-  give(bytes: number): void
-}
-
-/** Builds a budget. Bodies up to `freeBytes` always fit, so that large ones do not delay them. */
-export function buildBudget(maxBytes: number, freeBytes: number, onFree: () => void): Budget {
-  let used = 0
-  let isRefused = false
-
-  return {
-    take(bytes) {
-      const fits = bytes <= freeBytes || used + bytes <= maxBytes
-      if (fits) used += bytes
-      else isRefused = true
-      return fits
-    },
-    give(bytes) {
-      used -= bytes
-      if (isRefused) onFree()
-      isRefused = false
-    },
-  }
 }

@@ -5,7 +5,6 @@ import type { JournalReader } from '../journal/reader.ts'
 import type { Claim, Receiver } from '../store/receivers.ts'
 import type { Store } from '../store/store.ts'
 import { buildLeases } from './leases.ts'
-import { buildBudget } from './queue.ts'
 import { defaultSettings, type SenderSettings } from './settings.ts'
 import type { Worker } from './worker.ts'
 
@@ -26,8 +25,6 @@ export interface SenderOptions {
 const wakeMs = 5
 /** How many workers are filled at a time: each may read a page of 1 MiB. */
 const fillsAtOnce = 8
-/** Bodies up to this size are sent however much is in flight. */
-const smallBytes = 16 * 1024
 
 /**
  * Opens the sender. It polls the revision of the receivers: that is all it does without any. With
@@ -37,8 +34,6 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
   const settings = { ...defaultSettings, ...options.settings }
   const owner = randomUUID()
   const onError = (err: unknown) => logger.debug({ err }, 'webhooks: the store failed')
-  const waiting = buildBudget(settings.waitingBytes, 0, () => {})
-  const inFlight = buildBudget(settings.inFlightBytes, smallBytes, () => setImmediate(pumpAll))
   const leases = buildLeases({
     store: store.receivers,
     owner,
@@ -76,9 +71,8 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
       settings,
       store: store.receivers,
       readPage: reader.read,
+      maxRows,
       logger,
-      waiting,
-      inFlight,
       isHeld: leases.isHeld,
       onLost: () => leases.drop(worker),
       onRefused: () => leases.reopen(worker),
@@ -86,6 +80,12 @@ export function openSender({ store, reader, logger, ...options }: SenderOptions)
       onError,
     })
     return worker
+  }
+
+  /** Receivers share `keptInAll`, so that 100 of them with 8 KiB each hold 128 MiB at most. */
+  function maxRows(): number {
+    const share = Math.floor(settings.keptInAll / Math.max(leases.workers.size, 1))
+    return Math.min(settings.keptDeliveries, share)
   }
 
   function fill(worker: Worker): void {

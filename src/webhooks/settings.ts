@@ -11,12 +11,9 @@ export interface SenderSettings extends RetryPolicy {
   readonly pollMs: number
   /** How long a shutdown waits for requests in flight. */
   readonly closeMs: number
-  /** The journal is not read while this many deliveries to a receiver wait, or this many bytes. */
+  /** How many deliveries wait in memory: for a receiver, and for all receivers together. */
   readonly keptDeliveries: number
-  readonly keptBytes: number
-  /** The bytes in flight to all receivers, and the bytes of bodies that wait in memory. */
-  readonly inFlightBytes: number
-  readonly waitingBytes: number
+  readonly keptInAll: number
 }
 
 export const defaultSettings: SenderSettings = {
@@ -28,9 +25,7 @@ export const defaultSettings: SenderSettings = {
   pollMs: 400,
   closeMs: 3_000,
   keptDeliveries: 1_000,
-  keptBytes: 4 * 1024 * 1024,
-  inFlightBytes: 64 * 1024 * 1024,
-  waitingBytes: 32 * 1024 * 1024,
+  keptInAll: 16_000,
 }
 
 /** How many deliveries to one receiver may be in flight, or ended and not yet saved. */

@@ -11,8 +11,8 @@ import type {
 } from '../store/receivers.ts'
 import { deliver } from './delivery.ts'
 import { type FeedOptions, openFeed } from './feed.ts'
-import { type Budget, openQueue, type Row } from './queue.ts'
-import { judge, type Outcome, type Verdict } from './schedule.ts'
+import { openQueue, type Row } from './queue.ts'
+import { judge, type Outcome, type RetryPolicy, type Verdict } from './schedule.ts'
 import { maxInFlight, retryMs } from './settings.ts'
 import type { Transport } from './transport.ts'
 
@@ -38,11 +38,10 @@ export interface Worker extends Claim {
 
 export interface WorkerOptions extends Omit<FeedOptions, 'store' | 'queue' | 'inTurn'> {
   readonly transport: Transport
-  readonly store: Pick<ReceiverStore, 'listDeliveries' | 'findBody' | 'take' | 'save'>
+  readonly settings: RetryPolicy
+  readonly store: Pick<ReceiverStore, 'listDeliveries' | 'take' | 'save'>
   readonly owner: string
   readonly logger: Pick<Logger, 'debug' | 'info' | 'warn'>
-  /** The bytes of bodies that may be in flight, over all receivers. */
-  readonly inFlight: Budget
   /** Whether the lease is still valid. */
   readonly isHeld: () => boolean
   /** Called if the store says that it is not. */
@@ -59,7 +58,7 @@ const soonMs = 3
 
 export function openWorker(options: WorkerOptions): Worker {
   const { receiver, claim, owner, transport, settings, store, isHeld, onError } = options
-  const queue = openQueue({ onReady: pump, onDrop: takeBody })
+  const queue = openQueue(pump)
   const feed = openFeed({ ...options, queue, inTurn })
   const report = buildReport(receiver, options.logger)
   const onIdle: (() => void)[] = []
@@ -79,9 +78,7 @@ export function openWorker(options: WorkerOptions): Worker {
   function pump(): void {
     if (isStopped()) return
     // Bounds the deliveries that a crash would repeat.
-    while (queue.counts.busy < maxInFlight && isHeld()) {
-      const row = queue.peek()
-      if (row === undefined || !options.inFlight.take(row.bytes)) break
+    while (queue.counts.busy < maxInFlight && queue.peek() !== undefined && isHeld()) {
       void send(queue.next())
     }
     if (feed.hasDemand()) options.onDemand()
@@ -122,37 +119,14 @@ export function openWorker(options: WorkerOptions): Worker {
     pump()
   }
 
-  /** The body of a row that leaves the queue, if it is in memory. */
-  function takeBody(row: Row): string | undefined {
-    const { body } = row
-    if (body !== undefined) options.waiting.give(row.bytes)
-    row.body = undefined
-    return body
-  }
-
   async function send(row: Row): Promise<void> {
     inFlight++
-    try {
-      const outcome = await attempt(row)
-      if (!isClosed) settle(row, outcome)
-    } catch (error) {
-      onError(error)
-      row.readyAt = performance.now() + retryMs
-      if (!isClosed) queue.putBack(row)
-    }
+    const message = { id: row.position, event: row.type, body: row.body }
+    const outcome = await deliver(transport, secrets, message, isHeld)
+    if (!isClosed) settle(row, outcome)
     inFlight--
-    options.inFlight.give(row.bytes)
     if (inFlight === 0) for (const resolve of onIdle.splice(0)) resolve()
     pump()
-  }
-
-  /** Sends a row once. */
-  async function attempt(row: Row): Promise<Outcome> {
-    const body = takeBody(row) ?? (await store.findBody(claim.id, row.position))
-    // If the store lacks the row, a crash has undone its take, or the receiver was removed. Both
-    // close this worker soon. Until then, later changes of the plant wait.
-    if (body === undefined || isClosed) throw new Error('the delivery is not in the store')
-    return deliver(transport, secrets, { id: row.position, event: row.type, body }, isHeld)
   }
 
   function settle(row: Row, outcome: Outcome): void {

@@ -242,7 +242,8 @@ describe('plant-store webhook', () => {
     const { id } = await addOne()
     const position = String(page.events[0]?.position)
     assert.deepEqual(await json('resend', id, position), { resent: 1 })
-    assert.equal(await store.receivers.findBody(id, position), '{"id":1,"name":"plant 1"}')
+    const [resent] = await store.receivers.listDeliveries(id, 'waiting')
+    assert.equal(resent?.body, '{"id":1,"name":"plant 1"}')
     await store.createPlant({ id: 3n, name: 'x' })
     while (!(await store.trimJournal(Date.now() + 1_000)));
     const { exitCode, stderr } = await webhook('resend', id, String(page.events[1]?.position))

@@ -37,7 +37,6 @@ export const receiverStatements: Statement[] = [
   [/WITH held AS .*added AS/s, take],
   [/WITH held AS .*gone AS/s, save],
   [/WHERE receiver_id = \$1 AND \(due_at IS NULL\) = \$2\s+ORDER BY place/, listDeliveries],
-  [/SELECT body FROM plant_store\.deliveries/, findBody],
   [/UPDATE plant_store\.deliveries SET due_at = \$1, attempts = 0/, retryFailures],
   // No run has more failures than are kept.
   [/DELETE FROM plant_store\.deliveries WHERE receiver_id = \$1 AND due_at IS NULL/, () => []],
@@ -175,12 +174,6 @@ function listDeliveries({ values: [id, isFailed, limit], tables }: Call): Rows {
     .filter((row) => row.receiver_id === id && (row.due_at === null) === isFailed)
     .sort((one, other) => (one.place < other.place ? -1 : 1))
     .slice(0, limit === null ? undefined : Number(limit))
-    .map((row) => ({ ...row, bytes: row.body.length }))
-}
-
-function findBody({ values: [id, place], tables }: Call): Rows {
-  const row = tables.deliveries.get(`${id} ${place}`)
-  return row === undefined ? [] : [{ body: row.body }]
 }
 
 function retryFailures({ values: [dueAt, id], tables, write }: Call): Rows {

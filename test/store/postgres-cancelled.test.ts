@@ -64,7 +64,6 @@ const lookUps: [what: string, select: Select][] = [
   ['the receivers', (store) => store.receivers.list()],
   ['the revision of the receivers', (store) => store.receivers.revision()],
   ['the deliveries', (store) => store.receivers.listDeliveries('whk_1', 'waiting')],
-  ['the body of a delivery', (store) => store.receivers.findBody('whk_1', 'p1')],
   ['what waits for each receiver', (store) => store.receivers.listBacklogs()],
   ['the sizes of the tables', async (store) => (await store.measure()).sizes.length],
 ]

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, it } from 'node:test'
-import { maxFailureBytes, maxFailures, maxReceivers } from '../../src/store/receivers.ts'
+import { maxFailures, maxReceivers } from '../../src/store/receivers.ts'
 import type { Store } from '../../src/store/store.ts'
 import { engines } from '../support/engines.ts'
 import { newDelivery, newReceiver, newSaved, newTaken } from '../support/receiver-record.ts'
@@ -212,17 +212,13 @@ for (const engine of engines) {
         found,
         deliveries.map(({ position, type, at, plantId, body }) => ({
           ...{ position, type, at, plantId, attempts: 0, dueAt: at },
-          ...{ lastStatus: undefined, lastError: undefined, bytes: Buffer.byteLength(body) },
+          ...{ lastStatus: undefined, lastError: undefined, body },
         })),
       )
       assert.deepEqual(
         await store.receivers.listDeliveries('whk_1', 'waiting', 2),
         found.slice(0, 2),
       )
-      for (const { position, body } of deliveries) {
-        assert.equal(await store.receivers.findBody('whk_1', position), body)
-      }
-      assert.equal(await store.receivers.findBody('whk_1', toPosition('1-1')), undefined)
       assert.deepEqual(await store.receivers.listBacklogs(), [
         { id: 'whk_1', changes: 7, position: positions[0], at: 5 },
       ])
@@ -252,7 +248,7 @@ for (const engine of engines) {
           ['p3', 0],
         ],
       )
-      const { type, at, plantId, bytes, ...state } = waiting[0] ?? assert.fail()
+      const { type, at, plantId, body, ...state } = waiting[0] ?? assert.fail()
       assert.deepEqual(state, failed[0])
       const [given] = await store.receivers.listDeliveries('whk_1', 'failed')
       assert.deepEqual([given?.position, given?.attempts], ['p4', 11])
@@ -292,24 +288,6 @@ for (const engine of engines) {
       const [, second] = await store.receivers.listDeliveries('whk_1', 'waiting')
       assert.deepEqual([second?.attempts, second?.dueAt], [0, 77])
       assert.equal(await store.receivers.retryFailures('whk_1', 77), 0)
-    })
-
-    it('forgets the oldest failures beyond their bytes', async () => {
-      await store.receivers.add(newReceiver())
-      const claim = await claimOne()
-      const body = 'x'.repeat(maxFailureBytes / 8)
-      const deliveries = Array.from({ length: 10 }, (_, index) =>
-        newDelivery({ position: toPosition(`${index + 1}-1`), body }),
-      )
-      await store.receivers.take('one', newTaken({ ...claim, deliveries }))
-      const failed = deliveries.slice(1).map((one) => ({ ...one, dueAt: undefined }))
-      await store.receivers.save('one', newSaved({ ...claim, failed }))
-      const found = await store.receivers.listDeliveries('whk_1', 'failed')
-      assert.deepEqual(
-        found.map(({ position }) => position),
-        deliveries.slice(2).map(({ position }) => position),
-      )
-      assert.equal((await store.receivers.listDeliveries('whk_1', 'waiting')).length, 1)
     })
 
     it('adds a delivery by hand, once for each position', async () => {

@@ -1,4 +1,4 @@
-import type { AddedDelivery, Progress, Receiver, Saved, Taken } from '../../src/store/receivers.ts'
+import type { Delivery, Progress, Receiver, Saved, Taken } from '../../src/store/receivers.ts'
 
 const nothingSent: Progress = {
   position: 'start',
@@ -36,9 +36,7 @@ export function newSaved(members: Partial<Saved> & Pick<Saved, 'id' | 'epoch'>):
 }
 
 /** A delivery that waits. */
-export function newDelivery(
-  members: Partial<AddedDelivery> = {},
-): AddedDelivery & { body: string } {
+export function newDelivery(members: Partial<Delivery> = {}): Delivery {
   return {
     position: 'p1',
     type: 'plant.created',
@@ -48,7 +46,7 @@ export function newDelivery(
     dueAt: 1_000,
     lastStatus: 500,
     lastError: 'answered 500',
+    body: '{"id":7,"name":"Aloe","tag":"x"}',
     ...members,
-    body: members.body ?? '{"id":7,"name":"Aloe","tag":"x"}',
   }
 }

@@ -179,25 +179,5 @@ for (const engine of engines) {
       await store.receivers.retryFailures(id, Date.now())
       await receiver.waitFor(1)
     })
-
-    it('asks for the body of a change again, but not at once', async () => {
-      const { store } = await openStores(engine)
-      const receiver = await openTestReceiver()
-      await add(store, receiver.url)
-      let isAway = true
-      let failures = 0
-      const findBody: Store['receivers']['findBody'] = async (...asked) => {
-        if (!isAway) return store.receivers.findBody(...asked)
-        failures++
-        throw new Error('a failed read')
-      }
-      start({ ...store, receivers: { ...store.receivers, findBody } }, { waitingBytes: 0 })
-      await store.createPlant({ id: 1n, name: 'x' })
-      await waitUntil(() => failures > 0, 'the body is asked for')
-      for (let turn = 0; turn < 1_000; turn++) await new Promise(setImmediate)
-      assert.ok(failures < 50, String(failures))
-      isAway = false
-      await receiver.waitFor(1)
-    })
   })
 }

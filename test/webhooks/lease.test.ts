@@ -194,30 +194,6 @@ for (const engine of engines) {
       await receiver.waitFor(2)
     })
 
-    it('is lost while the body of a retry is read: the retry is not sent', async () => {
-      const { store } = stores
-      const receiver = await openTestReceiver()
-      await add(store, receiver.url)
-      receiver.answer = () => 500
-      const reading = Promise.withResolvers<void>()
-      const read = Promise.withResolvers<void>()
-      releaseAfterTest(() => read.resolve())
-      const lease = startTakeable(store, {
-        async findBody(...asked) {
-          const body = await store.receivers.findBody(...asked)
-          reading.resolve()
-          await read.promise
-          return body
-        },
-      })
-      await store.createPlant({ id: 31n, name: 'sent once by this process' })
-      await reading.promise
-      await lease.take()
-      read.resolve()
-      for (let turn = 0; turn < 100; turn++) await receiver.answerOther()
-      assert.equal(receiver.received.length, 1)
-    })
-
     it('is lost when a save is refused: what was not saved is sent again', async () => {
       const { store } = stores
       const receiver = await openTestReceiver()

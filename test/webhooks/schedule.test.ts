@@ -64,7 +64,7 @@ describe('the next attempt of a delivery in the store', () => {
     type: 'plant.created',
     at: 0,
     plantId: 1n,
-    bytes: 1,
+    body: '{}',
     lastStatus: undefined,
     lastError: undefined,
   } as const

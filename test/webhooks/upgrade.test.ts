@@ -91,12 +91,8 @@ for (const { name, expected, newUrl } of oldJournals) {
       assert.deepEqual(found?.progress.ahead, [])
       const failures = await store.receivers.listDeliveries('whk_1', 'failed')
       assert.deepEqual(
-        failures.map(({ position, attempts }) => [position, attempts]),
-        failed.map(({ position }) => [position, 3]),
-      )
-      assert.equal(
-        await store.receivers.findBody('whk_1', failed[0]?.position ?? ''),
-        failed[0]?.plant,
+        failures.map(({ position, attempts, body }) => [position, attempts, body]),
+        failed.map(({ position, plant }) => [position, 3, plant]),
       )
     })
   })

@@ -1,6 +1,5 @@
 import { toOrder } from '../../journal/position.ts'
 import {
-  maxFailureBytes,
   maxFailures,
   maxReceivers,
   type ReceiverChange,
@@ -107,20 +106,11 @@ export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
     listDeliveries: (id, state, limit) =>
       read(async (sql) => {
         const rows = await sql<DeliveryRow[]>`
-          SELECT position, type, at, plant_id, attempts, due_at, last_status, last_error,
-            pg_catalog.octet_length(body) AS bytes
+          SELECT position, type, at, plant_id, attempts, due_at, last_status, last_error, body
           FROM plant_store.deliveries
           WHERE receiver_id = ${id} AND (due_at IS NULL) = ${state === 'failed'}
           ORDER BY place LIMIT ${limit ?? null}`
         return rows.map(toDelivery)
-      }),
-
-    findBody: (id, position) =>
-      read(async (sql) => {
-        const [row] = await sql<{ body: string }[]>`
-          SELECT body FROM plant_store.deliveries
-          WHERE receiver_id = ${id} AND place = ${toOrder(position)}`
-        return row?.body
       }),
 
     listBacklogs: () =>
@@ -239,12 +229,8 @@ async function save(sql: Sql, owner: string, saved: Saved): Promise<boolean> {
 async function forgetFailures(sql: Sql, id: string): Promise<void> {
   await sql`
     DELETE FROM plant_store.deliveries WHERE receiver_id = ${id} AND due_at IS NULL AND place <= (
-      SELECT pg_catalog.max(place) FROM (
-        SELECT place, pg_catalog.count(*) OVER newer AS count,
-          pg_catalog.sum(pg_catalog.octet_length(body)) OVER newer AS bytes
-        FROM plant_store.deliveries WHERE receiver_id = ${id} AND due_at IS NULL
-        WINDOW newer AS (ORDER BY place DESC ROWS UNBOUNDED PRECEDING)) AS failures
-      WHERE count > ${maxFailures} OR bytes > ${maxFailureBytes})`
+      SELECT place FROM plant_store.deliveries WHERE receiver_id = ${id} AND due_at IS NULL
+      ORDER BY place DESC LIMIT 1 OFFSET ${maxFailures})`
 }
 
 async function change(sql: Sql, id: string, one: ReceiverChange): Promise<'changed' | 'unknown'> {

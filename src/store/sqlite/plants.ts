@@ -8,8 +8,6 @@ import type { ListQuery, PlantPage, VersionedPlant } from '../store.ts'
 /** Rows are arrays, because in the binding the names of columns cost more than their values. */
 type PlantRow = [id: bigint, name: string, tag: string | null, version: bigint]
 type KeyRow = [fingerprint: Uint8Array, version: bigint, usedAt: bigint]
-/** A plant that exceeds its share of the page, without its texts. */
-type SparseRow = [id: bigint, name: string | null, tag: string | null, version: bigint]
 
 /** A page with the versions of its plants. */
 export interface VersionedPage extends PlantPage {
@@ -17,13 +15,10 @@ export interface VersionedPage extends PlantPage {
 }
 
 const columns = 'id, name, tag, version'
-/** The columns, without texts longer than `?1` bytes. SQLite knows the length without reading. */
-const sparseColumns = `id,
-  iif(octet_length(name) + ifnull(octet_length(tag), 0) <= ?1, name, NULL),
-  iif(octet_length(tag) <= ?1, tag, NULL),
-  version`
-const ascending = { fromId: 'id >= ?2', byId: 'ORDER BY id' }
-const descending = { fromId: 'id <= ?2', byId: 'ORDER BY id DESC' }
+const ascending = { fromId: 'id >= ?1', byId: 'ORDER BY id' }
+const descending = { fromId: 'id <= ?1', byId: 'ORDER BY id DESC' }
+/** A page is read this many plants at a time: plants of older releases may be large. */
+const plantsPerRead = 128
 /** The keys deleted in one step: few enough not to delay requests. */
 const keysPerStep = 500
 
@@ -57,8 +52,8 @@ export function buildPlantStatements(db: DatabaseSync) {
   )
   const remove = db.prepare('DELETE FROM plants WHERE id = ?')
   const lists = {
-    asc: { byId: buildList(db, ascending), byTag: buildList(db, ascending, hasTag('?4')) },
-    desc: { byId: buildList(db, descending), byTag: buildList(db, descending, hasTag('?4')) },
+    asc: { byId: prepareList(db, ascending), byTag: prepareList(db, ascending, hasTag('?3')) },
+    desc: { byId: prepareList(db, descending), byTag: prepareList(db, descending, hasTag('?3')) },
   }
   const count = db.prepare('SELECT count(*) AS count FROM plants')
   const countByTag = db.prepare(`SELECT count(*) AS count FROM plants WHERE ${hasTag('?1')}`)
@@ -107,11 +102,26 @@ export function buildPlantStatements(db: DatabaseSync) {
   return {
     rows,
 
+    /** Reads a page of 1 MiB at most, but at least one plant. */
     list({ after, tag, order = 'asc', limit }: ListQuery): VersionedPage {
-      const from = toFirstId(after, order)
-      if (from === undefined) return { plants: [], isWhole: true }
       const { byId, byTag } = lists[order]
-      return tag === undefined ? byId(from, limit) : byTag(from, limit, toIndexKey(tag))
+      const plants: VersionedPlant[] = []
+      let bytes = 0
+      let from = toFirstId(after, order)
+      while (from !== undefined && plants.length < limit) {
+        const wanted = Math.min(limit - plants.length, plantsPerRead)
+        const rows =
+          tag === undefined ? byId.all(from, wanted) : byTag.all(from, wanted, toIndexKey(tag))
+        for (const row of rows as unknown as PlantRow[]) {
+          const plant = toPlant(row)
+          bytes += Buffer.byteLength(plant.name)
+          if (plant.tag !== undefined) bytes += Buffer.byteLength(plant.tag)
+          if (bytes > limits.pageBytes && plants.length > 0) return { plants, isWhole: false }
+          plants.push(plant)
+        }
+        from = rows.length < wanted ? undefined : toFirstId(plants.at(-1)?.id, order)
+      }
+      return { plants, isWhole: true }
     },
 
     count(tag: string | undefined): number {
@@ -125,37 +135,11 @@ export function buildPlantStatements(db: DatabaseSync) {
   }
 }
 
-/** Reads pages of the plants that meet a condition: `?2` is the first id, `?4` the key of a tag. */
-function buildList(db: DatabaseSync, { fromId, byId }: typeof ascending, condition = 'TRUE') {
+/** A list of the plants that meet a condition: from the id `?1` on, at most `?2` of them. */
+function prepareList(db: DatabaseSync, { fromId, byId }: typeof ascending, condition = 'TRUE') {
   // SQLite plans a statement again whenever a parameter that is a limit is set, but not a sum.
-  const rest = `FROM plants WHERE ${condition} AND ${fromId} ${byId} LIMIT ?3 + 0`
-  const selectSparse = prepareRows(db, `SELECT ${sparseColumns} ${rest}`)
-  const select = prepareRows(db, `SELECT ${columns} ${rest}`)
-
-  return (from: bigint, limit: number, ...others: (string | Buffer)[]): VersionedPage => {
-    // Reading all rows at once is fast, and the page fits if no plant exceeds its share.
-    const rows = selectSparse.all(Math.floor(limits.pageBytes / limit), from, limit, ...others)
-    return (rows as unknown as SparseRow[]).every(isComplete)
-      ? { plants: (rows as unknown as PlantRow[]).map(toPlant), isWhole: true }
-      : readBeginning(select.iterate(0, from, limit, ...others) as Iterable<unknown>)
-  }
-}
-
-function isComplete([, name]: SparseRow): boolean {
-  return name !== null
-}
-
-/** The beginning of a page, up to 1 MiB. */
-function readBeginning(rows: Iterable<unknown>): VersionedPage {
-  const plants: VersionedPlant[] = []
-  let bytes = 0
-  for (const row of rows) {
-    const plant = toPlant(row as PlantRow)
-    bytes += Buffer.byteLength(plant.name) + Buffer.byteLength(plant.tag ?? '')
-    if (plants.length > 0 && bytes > limits.pageBytes) return { plants, isWhole: false }
-    plants.push(plant)
-  }
-  return { plants, isWhole: true }
+  const rest = `FROM plants WHERE ${condition} AND ${fromId} ${byId} LIMIT ?2 + 0`
+  return prepareRows(db, `SELECT ${columns} ${rest}`)
 }
 
 /** Prepares a statement whose rows come as arrays. */

@@ -1,12 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { toOrder } from '../../journal/position.ts'
 import {
-  type AddedDelivery,
   type Attempted,
   type Backlog,
   type Claim,
   type Delivery,
-  maxFailureBytes,
   maxFailures,
   maxReceivers,
   type NewDelivery,
@@ -129,7 +127,7 @@ export function buildReceiverStatements(db: DatabaseSync) {
       return deliveries.retryFailures(id, dueAt, position)
     },
 
-    addDelivery(id: string, delivery: AddedDelivery): 'added' | 'unknown' {
+    addDelivery(id: string, delivery: Delivery): 'added' | 'unknown' {
       if (selectOne.get(id) === undefined) return 'unknown'
       bumpRevision.run()
       deliveries.add(id, delivery)
@@ -142,7 +140,6 @@ export function buildReceiverStatements(db: DatabaseSync) {
     list: (): Receiver[] => (selectAll.all() as unknown as ReceiverRow[]).map(toReceiver),
     revision: (): bigint => (selectRevision.get() as { revision: bigint }).revision,
     listDeliveries: deliveries.list,
-    findBody: deliveries.findBody,
     listBacklogs: deliveries.listBacklogs,
   }
 }
@@ -164,11 +161,8 @@ function buildDeliveryStatements(db: DatabaseSync) {
   const deleteOne = db.prepare('DELETE FROM deliveries WHERE receiver_id = ? AND place = ?')
   const forgetFailures = db.prepare(
     `DELETE FROM deliveries WHERE receiver_id = :id AND due_at IS NULL AND place <= (
-       SELECT max(place) FROM (
-         SELECT place, count(*) OVER newer AS count, sum(octet_length(body)) OVER newer AS bytes
-         FROM deliveries WHERE receiver_id = :id AND due_at IS NULL
-         WINDOW newer AS (ORDER BY place DESC ROWS UNBOUNDED PRECEDING))
-       WHERE count > ${maxFailures} OR bytes > ${maxFailureBytes})`,
+       SELECT place FROM deliveries WHERE receiver_id = :id AND due_at IS NULL
+       ORDER BY place DESC LIMIT 1 OFFSET ${maxFailures})`,
   )
   const select = {
     waiting: selectWhere('due_at IS NOT NULL'),
@@ -178,7 +172,6 @@ function buildDeliveryStatements(db: DatabaseSync) {
     `UPDATE deliveries SET due_at = ?1, attempts = 0
      WHERE receiver_id = ?2 AND due_at IS NULL AND (?3 IS NULL OR place = ?3)`,
   )
-  const selectBody = db.prepare('SELECT body FROM deliveries WHERE receiver_id = ? AND place = ?')
   // With min(), SQLite takes the other columns from the row that has the minimum.
   const selectBacklogs = db.prepare(
     `SELECT receiver_id, count(*) AS changes, min(place), position, at FROM deliveries
@@ -187,7 +180,7 @@ function buildDeliveryStatements(db: DatabaseSync) {
 
   function selectWhere(condition: string) {
     return db.prepare(
-      `SELECT ${deliveryColumns}, octet_length(body) AS bytes FROM deliveries
+      `SELECT ${deliveryColumns}, body FROM deliveries
        WHERE receiver_id = ? AND ${condition} ORDER BY place LIMIT ?`,
     )
   }
@@ -198,7 +191,7 @@ function buildDeliveryStatements(db: DatabaseSync) {
       insert.run(id, toOrder(position), position, type, at, plantId, 0, at, null, null, body)
     },
 
-    add(id: string, delivery: AddedDelivery): void {
+    add(id: string, delivery: Delivery): void {
       const { position, type, at, plantId, attempts, body } = delivery
       const { dueAt = null, lastStatus = null, lastError = null } = delivery
       const state = [attempts, dueAt, lastStatus, lastError] as const
@@ -221,11 +214,6 @@ function buildDeliveryStatements(db: DatabaseSync) {
 
     list(id: string, state: 'waiting' | 'failed', limit = -1): Delivery[] {
       return (select[state].all(id, limit) as unknown as DeliveryRow[]).map(toDelivery)
-    },
-
-    findBody(id: string, position: string): string | undefined {
-      const row = selectBody.get(id, toOrder(position)) as { body: string } | undefined
-      return row?.body
     },
 
     listBacklogs(): Backlog[] {

@@ -93,7 +93,6 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
       take: (owner, taken) => write(() => receivers.writes.takeDeliveries(owner, taken), true),
       save: (owner, saved) => write(() => receivers.writes.saveOutcomes(owner, saved), true),
       listDeliveries: async (...asked) => read(() => receivers.listDeliveries(...asked)),
-      findBody: async (id, position) => read(() => receivers.findBody(id, position)),
       listBacklogs: async () => read(receivers.listBacklogs),
       retryFailures: (...args) => write(() => receivers.writes.retryFailures(...args)),
       addDelivery: (id, delivery) => write(() => receivers.writes.addDelivery(id, delivery)),
