@@ -93,6 +93,16 @@ describe('the architecture', () => {
     assert.deepEqual(long, [])
   })
 
+  it('uses only documented parts of pg', () => {
+    const hidden =
+      /\bclient\.(connection|_\w+)|\b(getStartupConf|submittedNamedStatements|parsedStatements|handle(DataRow|CopyData))\b/
+    const isOfPg = (file: string) => file.startsWith('src/store/postgres/')
+    assert.deepEqual(
+      files.filter((file) => isOfPg(file) && hidden.test(read(file))),
+      [],
+    )
+  })
+
   it('has comments that end before column 100', () => {
     const long = files.flatMap((file) =>
       read(file)

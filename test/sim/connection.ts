@@ -7,6 +7,7 @@ import type { Connection } from '../../src/store/postgres/connection.ts'
 import { Lost, withTimeout } from '../../src/store/postgres/failures.ts'
 import { type Sql, toStatement, type Value } from '../../src/store/postgres/sql.ts'
 import { type Rows, server } from './postgres.ts'
+import { requirePrimary } from './schema.ts'
 import { type Actor, world } from './world.ts'
 
 const connectTimeoutMs = 2_000
@@ -101,8 +102,4 @@ export async function openConnection(
     },
     destroy,
   }
-}
-
-export async function requirePrimary(sql: Sql): Promise<void> {
-  await sql`SELECT pg_catalog.pg_is_in_recovery() AS is_standby`
 }

@@ -271,7 +271,7 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     const address = toAddress(url)
     const [host] = address.hosts
     assert.ok(host)
-    const connection = await openServerConnection(address, host, { tls: undefined, settings: {} })
+    const connection = await openServerConnection(address, host, { isPipelined: true })
     releaseAfterTest(connection.destroy)
     return connection.sql
   }

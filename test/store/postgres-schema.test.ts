@@ -379,7 +379,7 @@ async function openPlants() {
   await (await open(url)).close()
   const address = toAddress(url)
   const [at] = address.hosts as [Host]
-  const { sql, end } = await openConnection(address, at, { tls: undefined, settings: {} })
+  const { sql, end } = await openConnection(address, at, { isPipelined: true })
 
   async function countReads(): Promise<number> {
     const [row] = await sql`SELECT seq_tup_read + idx_tup_fetch AS rows

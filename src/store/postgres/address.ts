@@ -9,38 +9,6 @@ export const encryptions = {
   'verify-ca': ['tls'],
   'verify-full': ['tls'],
 } as const satisfies Record<string, readonly ('none' | 'tls')[]>
-export type TlsMode = keyof typeof encryptions
-
-/** How to encrypt, in the words of libpq: `sslmode`, `sslrootcert`, `sslcert`, `sslkey`. */
-export interface TlsSettings {
-  readonly mode: TlsMode
-  /** The file with the trusted authorities, or `system` for those that the machine trusts. */
-  readonly rootCertificate: string | undefined
-  readonly certificate: string | undefined
-  readonly key: string | undefined
-}
-
-/** Where one server listens. A host with a slash is the folder of its Unix socket. */
-export interface Host {
-  readonly host: string
-  readonly port: number
-}
-
-/** The servers of DATABASE_URL, and how to talk to them. */
-export interface Address {
-  readonly hosts: readonly Host[]
-  readonly user: string | undefined
-  readonly password: string | undefined
-  readonly database: string | undefined
-  readonly tls: TlsSettings
-  /** Whether the password is bound to the TLS connection, where the server offers that. */
-  readonly bindsChannel: boolean
-  /** How long connecting to one server may take. */
-  readonly connectTimeoutMs: number
-  readonly isPrepared: boolean
-  /** Settings that are sent with every connection. */
-  readonly settings: Readonly<Record<string, string>>
-}
 
 /**
  * The accepted parameters with their values: any text, one of a list, or a whole number up to a
@@ -61,10 +29,23 @@ const accepted = {
   options: 'any',
 } as const satisfies Record<string, 'any' | readonly string[] | number>
 type Name = keyof typeof accepted
-type Parameters = Readonly<Partial<Record<Name, string>>>
+/** Parameters as they are written. */
+export type Parameters = Readonly<Partial<Record<Name, string>>>
 
-/** The parts of an address, as they are written, and the hosts that they name. */
-type AddressParts = NonNullable<ReturnType<typeof splitAddress>>
+/** Where one server listens. A host with a slash is the folder of its Unix socket. */
+export interface Host {
+  readonly host: string
+  readonly port: number
+}
+
+/** The servers of DATABASE_URL, and how to talk to them. */
+export interface Address {
+  readonly hosts: readonly Host[]
+  readonly user: string | undefined
+  readonly password: string | undefined
+  readonly database: string | undefined
+  readonly parameters: Parameters & { readonly sslmode: keyof typeof encryptions }
+}
 
 const addressPattern = new RegExp(
   [
@@ -79,7 +60,6 @@ const hostPattern = /^(?:(?<name>[\w.-]+)|\[(?<ipv6>[0-9A-Fa-f:.]+)\])(?::(?<por
 /** A host in a parameter: the folder of a Unix socket, or a name or address. */
 const parameterPattern = /^(?:\/[^\0]*|[\w.:-]+)$/
 const defaultPort = '5432'
-const defaultConnectTimeoutMs = 2_000
 
 /** Splits an address of PostgreSQL; undefined if it is not one. Only its hosts are checked. */
 export function splitAddress(url: string) {
@@ -110,13 +90,9 @@ function readHosts(query: string): (Host | undefined)[] {
   })
 }
 
-export function isUnixSocket({ host }: Host): boolean {
-  return host.startsWith('/')
-}
-
-/** The file of a Unix socket, which the server names after its port. */
-export function toSocketPath({ host, port }: Host): string {
-  return `${host}/.s.PGSQL.${port}`
+/** The file of a Unix socket, which the server names after its port; undefined for other hosts. */
+export function toSocketPath({ host, port }: Host): string | undefined {
+  return host.startsWith('/') ? `${host}/.s.PGSQL.${port}` : undefined
 }
 
 /** The address with a password, unless it has one. */
@@ -137,46 +113,36 @@ export function toAddress(url: string): Address {
         'or postgres:///DATABASE?host=FOLDER for a Unix socket.',
     )
   }
-  const parameters = readParameters(parts.query)
-  const { sslrootcert, sslcert, sslkey, application_name, options } = parameters
-  const { connect_timeout, channel_binding = 'disable' } = parameters
-  const defaultMode = sslrootcert === 'system' ? 'verify-full' : 'prefer'
-  const mode = (parameters.sslmode ?? defaultMode) as TlsMode
-  const contradiction = findContradiction(parts, parameters, mode)
+  const written = readParameters(parts.query)
+  const sslmode = written.sslmode ?? (written.sslrootcert === 'system' ? 'verify-full' : 'prefer')
+  const parameters = { ...written, sslmode: sslmode as keyof typeof encryptions }
+  const contradiction = findContradiction(parts.authority, parameters)
   if (contradiction !== undefined) throw new UnusableStore(`DATABASE_URL has ${contradiction}`)
   return {
     hosts: parts.hosts,
     user: decode(parts.user) || undefined,
     password: decode(parts.password) || undefined,
     database: decode(parts.database) || undefined,
-    tls: { mode, rootCertificate: sslrootcert, certificate: sslcert, key: sslkey },
-    bindsChannel: channel_binding !== 'disable',
-    connectTimeoutMs: connect_timeout ? Number(connect_timeout) * 1_000 : defaultConnectTimeoutMs,
-    isPrepared: parameters.prepare !== 'false',
-    settings: {
-      ...(application_name !== undefined && { application_name }),
-      ...(options !== undefined && { options }),
-    },
+    parameters,
   }
 }
 
 /** Says which parameters contradict each other, or would be unsafe to ignore. */
 function findContradiction(
-  { authority }: AddressParts,
-  { host, port, channel_binding, sslrootcert, sslcert, sslkey }: Parameters,
-  mode: TlsMode,
+  authority: string,
+  { host, port, sslmode, channel_binding, sslrootcert, sslcert, sslkey }: Address['parameters'],
 ): string | undefined {
-  const isAlwaysEncrypted = ['require', 'verify-ca', 'verify-full'].includes(mode)
+  const isAlwaysEncrypted = !(encryptions[sslmode] as readonly string[]).includes('none')
   if (authority !== '' && host !== undefined) return 'a host and the parameter host: leave one out.'
   if (authority !== '' && port !== undefined)
     return 'a host and the parameter port: write HOST:PORT instead.'
   if (channel_binding === 'require' && !isAlwaysEncrypted)
     return 'channel_binding=require, which needs sslmode=require, verify-ca or verify-full.'
-  if (sslrootcert === 'system' && mode !== 'verify-full')
+  if (sslrootcert === 'system' && sslmode !== 'verify-full')
     return 'sslrootcert=system, which needs sslmode=verify-full: those authorities sign for any server, so the name must be checked as well.'
   if (sslrootcert !== undefined && !isAlwaysEncrypted)
-    return `sslrootcert, but sslmode=${mode} checks no certificate: set sslmode=verify-full.`
-  if (sslrootcert === undefined && mode === 'verify-ca')
+    return `sslrootcert, but sslmode=${sslmode} checks no certificate: set sslmode=verify-full.`
+  if (sslrootcert === undefined && sslmode === 'verify-ca')
     return 'sslmode=verify-ca, which needs sslrootcert, the file with the authority to trust.'
   if ((sslcert === undefined) !== (sslkey === undefined))
     return 'only one of sslcert and sslkey: set both, or neither.'
@@ -187,38 +153,30 @@ function findContradiction(
 function readParameters(query: string): Parameters {
   const parameters: Partial<Record<Name, string>> = {}
   for (const [name, value] of decodeQuery(query)) {
-    if (!isName(name)) {
-      const shown = /^\w{1,40}$/.test(name) ? name : 'without a proper name'
-      const names = Object.keys(accepted).join(', ')
-      throw new UnusableStore(
-        `DATABASE_URL has an unknown parameter ${shown}: it may have ${names}.`,
-      )
-    }
-    if (parameters[name] !== undefined) {
-      throw new UnusableStore(`DATABASE_URL has the parameter ${name} twice: leave one out.`)
-    }
-    const mistake = findMistake(accepted[name], value)
-    if (mistake !== undefined) {
-      throw new UnusableStore(`The parameter ${name} of DATABASE_URL ${mistake}.`)
-    }
-    parameters[name] = value
+    const mistake = findMistake(name, value, parameters)
+    if (mistake !== undefined) throw new UnusableStore(mistake)
+    parameters[name as Name] = value
   }
   return parameters
 }
 
-function findMistake(values: (typeof accepted)[Name], value: string): string | undefined {
-  if (value === '') return 'is empty'
+function findMistake(name: string, value: string, before: Parameters): string | undefined {
+  if (!Object.hasOwn(accepted, name)) {
+    const shown = /^\w{1,40}$/.test(name) ? name : 'without a proper name'
+    const names = Object.keys(accepted).join(', ')
+    return `DATABASE_URL has an unknown parameter ${shown}: it may have ${names}.`
+  }
+  const values: 'any' | readonly string[] | number = accepted[name as Name]
+  if (Object.hasOwn(before, name))
+    return `DATABASE_URL has the parameter ${name} twice: leave one out.`
+  const subject = `The parameter ${name} of DATABASE_URL`
+  if (value === '') return `${subject} is empty.`
   if (typeof values === 'number') {
     const isAccepted = /^\d{1,9}$/.test(value) && Number(value) >= 1 && Number(value) <= values
-    return isAccepted ? undefined : `must be a whole number from 1 to ${values}`
+    return isAccepted ? undefined : `${subject} must be a whole number from 1 to ${values}.`
   }
-  const list: readonly string[] = values === 'any' ? [value] : values
-  if (list.includes(value)) return undefined
-  return `must be ${list.join(', ').replace(/, ([^,]*)$/, ' or $1')}`
-}
-
-function isName(name: string): name is Name {
-  return Object.hasOwn(accepted, name)
+  if (values === 'any' || values.includes(value)) return undefined
+  return `${subject} must be ${values.join(', ').replace(/, ([^,]*)$/, ' or $1')}.`
 }
 
 /** A plus sign stands for itself, as for libpq: file names may contain one. */

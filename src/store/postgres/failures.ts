@@ -1,6 +1,6 @@
 import { diskFull, unconfirmed, unreachable } from '../failures.ts'
 import { UnreachableStore, UnusableStore } from '../store.ts'
-import { type Host, isUnixSocket, toSocketPath } from './address.ts'
+import { type Host, toSocketPath } from './address.ts'
 
 /** The connection is lost or abandoned. A statement that was sent may have been executed. */
 export class Lost extends Error {
@@ -89,7 +89,7 @@ export function toUnusable(error: unknown, hosts: readonly Host[]): UnusableStor
     const message = toFinalMessage(reason)
     if (message !== undefined) return new UnusableStore(message, { cause: error })
   }
-  const names = hosts.map(toName).join(', ')
+  const names = hosts.map((at) => toSocketPath(at) ?? `${at.host}:${at.port}`).join(', ')
   if (reasons.every((reason) => codeOf(reason) === standby)) {
     const message = `No server of DATABASE_URL (${names}) is a primary: all are standbys.`
     return new UnreachableStore(message, { cause: error })
@@ -100,10 +100,6 @@ export function toUnusable(error: unknown, hosts: readonly Host[]): UnusableStor
       'Check the address, and that it is PostgreSQL.',
     { cause: error },
   )
-}
-
-function toName(at: Host): string {
-  return isUnixSocket(at) ? toSocketPath(at) : `${at.host}:${at.port}`
 }
 
 function toFinalMessage(reason: unknown): string | undefined {

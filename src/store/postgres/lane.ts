@@ -1,7 +1,7 @@
 import { overloaded } from '../../contract/errors.ts'
 import { unreachable } from '../failures.ts'
 import type { Connection } from './connection.ts'
-import { timedOut } from './failures.ts'
+import { withTimeout } from './failures.ts'
 import type { Query, Sql } from './sql.ts'
 
 /** A few connections for one kind of statements, with a bounded queue. */
@@ -20,30 +20,25 @@ export interface LaneOptions {
   /** How many tasks may be in flight on one connection. Transactions need 1. */
   readonly depth: number
   /**
-   * What happens to a connection on which a task is late. A connection for reads is destroyed, and
-   * the reads behind the late one are sent again. A connection for writes waits for the answer: a
-   * write is never cancelled.
+   * What happens to a connection on which a task is late. One for reads is destroyed, and the reads
+   * behind the late one are sent again. One for writes waits for the answer: a write is never
+   * cancelled.
    */
   readonly whenLate: 'destroy' | 'wait'
 }
 
-interface Task {
-  readonly statements: Statements<unknown>
-  readonly settle: { resolve(value: never): void; reject(reason: unknown): void }
-  readonly endsAt: number
-  /** When it was sent. */
-  sentAt: number
-}
-
 /** A connection with its tasks in flight, the oldest first. */
-interface PooledConnection {
+interface Pooled {
   readonly connection: Connection
   readonly tasks: Task[]
 }
 
+interface Task {
+  readonly pooled: Pooled
+  readonly sentAt: number
+}
+
 const queueItems = 1_000
-/** How often the deadlines of tasks are checked. */
-const checkMs = 50
 /** No task is sent behind one that has been in flight for this long. */
 const slowMs = 10
 
@@ -55,117 +50,107 @@ export function toQuery(lane: Lane, timeoutMs: number): Query {
 
 /** Builds a lane. Connections are opened on demand. */
 export function buildLane({ open, connections, depth, whenLate }: LaneOptions): Lane {
-  let pool: PooledConnection[] = []
-  let queue: Task[] = []
+  const pool = new Set<Pooled>()
+  /** In the order of their arrival. */
+  const queue = new Set<PromiseWithResolvers<Task>>()
   let openCount = 0
   let isClosed = false
-  let checkTimer: NodeJS.Timeout | undefined
 
-  function run<Value>(statements: Statements<Value>, timeoutMs: number) {
-    return new Promise<Value>((resolve, reject) => {
+  async function run<Value>(statements: Statements<Value>, timeoutMs: number): Promise<Value> {
+    const endsAt = performance.now() + timeoutMs
+    for (;;) {
       if (isClosed) throw unreachable()
-      if (queue.length >= queueItems) throw overloaded('read_queue')
-      const endsAt = performance.now() + timeoutMs
-      queue.push({ statements, settle: { resolve, reject }, endsAt, sentAt: 0 })
-      checkTimer ??= setInterval(check, checkMs).unref()
-      startNext()
-    })
-  }
-
-  /** Sends tasks while a connection can take one, and opens another if all are busy. */
-  function startNext(): void {
-    const now = performance.now()
-    let isBusy = false
-    for (let task = queue[0]; task !== undefined; task = queue[0]) {
-      const pooled = findLeastBusy(now)
-      isBusy = pooled === undefined || pooled.tasks.length > 0
-      if (pooled === undefined) break
-      queue.shift()
-      void start(pooled, task, now)
+      const task = begin() ?? (await wait(endsAt - performance.now()))
+      let isAnswered = false
+      const answer = statements(task.pooled.connection.sql).finally(() => {
+        isAnswered = true
+        finish(task)
+      })
+      try {
+        return await withTimeout(answer, endsAt - performance.now())
+      } catch (error) {
+        const isBehindLate = isAnswered && !pool.has(task.pooled)
+        if (!isBehindLate) throw error
+      } finally {
+        if (!isAnswered && whenLate === 'destroy') discard(task.pooled)
+      }
     }
-    if (isBusy && !isClosed && openCount < connections) void openAnother()
   }
 
-  /** The connection with the fewest tasks among those that can take another. */
-  function findLeastBusy(now: number): PooledConnection | undefined {
+  /** Begins a task on the connection with the fewest, if one can take it. */
+  function begin(): Task | undefined {
+    const sentAt = performance.now()
     // Until all connections are open, each takes one task: the next one may be idle.
-    const maxTasks = pool.length < connections ? 1 : depth
-    let found: PooledConnection | undefined
+    const most = pool.size < connections ? 1 : depth
+    let found: Pooled | undefined
     for (const pooled of pool) {
-      const { tasks } = pooled
-      const [oldest] = tasks
-      if (tasks.length >= maxTasks) continue
-      if (oldest !== undefined && now - oldest.sentAt > slowMs) continue
-      if (found === undefined || tasks.length < found.tasks.length) found = pooled
+      const [oldest] = pooled.tasks
+      const isBusy = oldest !== undefined && sentAt - oldest.sentAt > slowMs
+      if (isBusy || pooled.tasks.length >= most) continue
+      if (found === undefined || pooled.tasks.length < found.tasks.length) found = pooled
     }
-    return found
+    if (found === undefined) return undefined
+    const task = { pooled: found, sentAt }
+    found.tasks.push(task)
+    return task
   }
 
-  async function start(
-    { connection, tasks }: PooledConnection,
-    task: Task,
-    now: number,
-  ): Promise<void> {
-    task.sentAt = now
-    tasks.push(task)
-    try {
-      const value = await task.statements(connection.sql)
-      if (tasks.includes(task)) task.settle.resolve(value as never)
-    } catch (error) {
-      if (tasks.includes(task)) task.settle.reject(error)
+  function finish(task: Task): void {
+    const { tasks } = task.pooled
+    tasks.splice(tasks.indexOf(task), 1)
+    beginNext()
+  }
+
+  function beginNext(): void {
+    for (const waiting of queue) {
+      const task = begin()
+      if (task === undefined) return
+      queue.delete(waiting)
+      waiting.resolve(task)
     }
-    const index = tasks.indexOf(task)
-    if (index === -1) return
-    tasks.splice(index, 1)
-    startNext()
+  }
+
+  function wait(timeoutMs: number): Promise<Task> {
+    if (queue.size >= queueItems) throw overloaded('read_queue')
+    if (openCount < connections) void openAnother()
+    const waiting = Promise.withResolvers<Task>()
+    queue.add(waiting)
+    // What was not sent cannot have been executed.
+    const timer = setTimeout(() => waiting.reject(unreachable()), timeoutMs)
+    return waiting.promise.finally(() => {
+      clearTimeout(timer)
+      queue.delete(waiting)
+    })
   }
 
   async function openAnother(): Promise<void> {
     openCount++
     try {
-      pool.push({ connection: await open(), tasks: [] })
-      startNext()
+      pool.add({ connection: await open(), tasks: [] })
+      beginNext()
     } catch (error) {
       openCount--
-      if (openCount === 0) refuse(unreachable(error))
+      if (openCount === 0) refuseAll(unreachable(error))
     }
   }
 
-  /** Rejects late tasks. */
-  function check(): void {
-    const now = performance.now()
-    const isLate = ({ endsAt }: Task) => now >= endsAt
-    for (const { settle } of queue.filter(isLate)) settle.reject(unreachable())
-    queue = queue.filter((task) => !isLate(task))
-    for (const pooled of pool.filter(({ tasks }) => tasks.some(isLate))) {
-      // These were sent and may have been executed; those in the queue were not.
-      for (const { settle } of pooled.tasks.filter(isLate)) settle.reject(timedOut())
-      if (whenLate === 'destroy') abandon(pooled, isLate)
-    }
-    if (queue.length > 0 || pool.some(({ tasks }) => tasks.length > 0)) return
-    clearInterval(checkTimer)
-    checkTimer = undefined
-  }
-
-  function abandon(pooled: PooledConnection, isLate: (task: Task) => boolean): void {
-    pool = pool.filter((other) => other !== pooled)
+  function discard(pooled: Pooled): void {
+    // Of two late tasks, the first has discarded it.
+    if (!pool.delete(pooled)) return
     openCount--
-    queue = [...pooled.tasks.splice(0).filter((task) => !isLate(task)), ...queue]
     pooled.connection.destroy()
-    if (isClosed) refuse(unreachable())
-    startNext()
+    if (queue.size > 0) void openAnother()
   }
 
-  function refuse(reason: unknown): void {
-    for (const task of queue) task.settle.reject(reason)
-    queue = []
+  function refuseAll(reason: unknown): void {
+    for (const waiting of queue) waiting.reject(reason)
   }
 
   return {
     run,
     close() {
       isClosed = true
-      refuse(unreachable())
+      refuseAll(unreachable())
     },
   }
 }

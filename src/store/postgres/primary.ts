@@ -43,44 +43,42 @@ export async function openPrimary(
   let current: Session | undefined
   let isClosed = false
 
+  /** Tries all hosts again and again until one of them is the primary, or a retry is of no use. */
+  async function find(mayRetry: (error: unknown) => boolean): Promise<Session> {
+    for (;;) {
+      try {
+        return await openSession(address, answerTimeoutMs)
+      } catch (error) {
+        if (!mayRetry(error)) throw error
+        await sleep(retryMs)
+      }
+    }
+  }
+
   function adopt(session: Session): void {
     current = session
     void session.lost.then((reason) => {
       current = undefined
       events.onLost(reason)
       void session.end(farewellMs)
-      void reconnect()
+      find(() => !isClosed).then(
+        (next) => {
+          if (isClosed) return next.end(0)
+          adopt(next)
+          events.onFound()
+        },
+        () => {},
+      )
     })
   }
 
-  async function reconnect(): Promise<void> {
-    while (!isClosed) {
-      try {
-        const session = await openSession(address, answerTimeoutMs)
-        if (isClosed) return await session.end(0)
-        adopt(session)
-        return events.onFound()
-      } catch {
-        await sleep(retryMs, undefined, { ref: false })
-      }
-    }
-  }
-
-  async function start(): Promise<Session> {
-    const deadline = performance.now() + startTimeoutMs
-    for (;;) {
-      try {
-        return await openSession(address, answerTimeoutMs)
-      } catch (error) {
-        const unusable = toUnusable(error, hosts)
-        const mayWait = unusable instanceof UnreachableStore && performance.now() <= deadline
-        if (!mayWait) throw unusable
-        await sleep(retryMs)
-      }
-    }
-  }
-
-  const first = await start()
+  const deadline = performance.now() + startTimeoutMs
+  const first = await find(
+    (error) =>
+      toUnusable(error, hosts) instanceof UnreachableStore && performance.now() <= deadline,
+  ).catch((error) => {
+    throw toUnusable(error, hosts)
+  })
   adopt(first)
   try {
     const [writer] = first.writers as [Sql]

@@ -1,6 +1,6 @@
 import { newJournalId } from '../../journal/row.ts'
 import { type Migration, UnusableStore } from '../store.ts'
-import { codeOf } from './failures.ts'
+import { codeOf, Lost, standby } from './failures.ts'
 import { isSequenceBehind, raiseSequence } from './journal.ts'
 import { migrations } from './migrations.ts'
 import { inTransaction, type Sql } from './sql.ts'
@@ -8,6 +8,37 @@ import { inTransaction, type Sql } from './sql.ts'
 export const oldestServer = 150_000
 /** The advisory lock under which one process migrates while the others wait: "plst". */
 const migrationLock = 0x706c7374
+
+interface ServerState {
+  readonly is_standby: boolean
+  readonly readonly: string
+  readonly schemas: string
+}
+
+/**
+ * Throws unless the server is a primary that accepts writes, with `pg_catalog` first in its search
+ * path.
+ */
+export async function requirePrimary(sql: Sql): Promise<void> {
+  const [{ is_standby, readonly, schemas }] = await sql<[ServerState]>`
+    SELECT pg_catalog.pg_is_in_recovery() AS is_standby,
+      pg_catalog.current_setting('transaction_read_only') AS readonly,
+      pg_catalog.current_schemas(TRUE)::pg_catalog.text AS schemas`
+  if (is_standby) throw new Lost(standby)
+  if (readonly === 'on') {
+    throw new UnusableStore(
+      'PostgreSQL makes the transactions of the user of DATABASE_URL read-only: ' +
+        'reset default_transaction_read_only (ALTER ROLE, ALTER DATABASE or ALTER SYSTEM).',
+    )
+  }
+  // PostgreSQL never looks up functions and operators in the temporary schema.
+  if (/^\{(pg_temp_\d+,)?pg_catalog[,}]/.test(schemas)) return
+  throw new UnusableStore(
+    'The search_path of the user of DATABASE_URL names pg_catalog after another schema, so that ' +
+      'functions of other users could be called: ' +
+      'take pg_catalog out of it (ALTER ROLE … SET search_path).',
+  )
+}
 
 interface Server {
   readonly version: string

@@ -1,8 +1,9 @@
 import { unreachable } from '../failures.ts'
-import { type Address, encryptions, type Host, isUnixSocket } from './address.ts'
-import { type Connection, openConnection, requirePrimary, type Terms } from './connection.ts'
+import { type Address, encryptions, type Host, toSocketPath } from './address.ts'
+import { type Connection, openConnection, type Terms } from './connection.ts'
 import { codeOf, type Lost, TlsFailure, withTimeout } from './failures.ts'
 import { buildLane, type Lane } from './lane.ts'
+import { requirePrimary } from './schema.ts'
 import type { Sql } from './sql.ts'
 import { readTlsOptions } from './tls.ts'
 
@@ -46,22 +47,23 @@ export async function openSession(address: Address, answerTimeoutMs: number): Pr
   return session
 }
 
-/** The settings for each kind of connection. */
-type Settings = Readonly<Record<'dedicated' | 'writes' | 'reads', Terms['settings']>>
+/** What is sent with each kind of connection. */
+type Options = Readonly<Record<'dedicated' | 'writes' | 'reads', Terms['options']>>
 
 /** Opens a session on the first terms that both sides agree to. */
 async function openAt(at: Host, address: Address, answerTimeoutMs: number): Promise<Session> {
+  const { parameters } = address
   let refusal: unknown
   // As in libpq, a Unix socket is not encrypted.
-  for (const encryption of encryptions[isUnixSocket(at) ? 'disable' : address.tls.mode]) {
-    const tls = encryption === 'tls' ? await readTlsOptions(address.tls) : undefined
-    for (const settings of toSettings(address, answerTimeoutMs)) {
+  for (const encryption of encryptions[toSocketPath(at) ? 'disable' : parameters.sslmode]) {
+    const tls = encryption === 'tls' ? await readTlsOptions(parameters) : undefined
+    for (const options of toOptions(parameters.options, answerTimeoutMs)) {
       try {
-        return await openOnTerms(address, at, tls, settings)
+        return await openOnTerms(address, at, tls, options)
       } catch (error) {
         refusal = error
-        // PgBouncer and older servers refuse settings that they do not know.
-        if (['08P01', '42704'].includes(codeOf(error))) continue
+        // Poolers and older servers refuse settings that they do not know.
+        if (['08P01', '0A000', '42704'].includes(codeOf(error))) continue
         // The server may refuse connections with this encryption, or without it.
         if (error instanceof TlsFailure || codeOf(error) === '28000') break
         throw error
@@ -91,22 +93,26 @@ const assumed = {
  * pooler, our statements are safe as long as `pg_catalog` comes first, which every connection
  * checks.
  */
-function toSettings(address: Address, answerTimeoutMs: number): Settings[] {
-  const bare = { application_name: 'plant-store', ...address.settings }
-  const dedicated = { ...bare, ...assumed }
+function toOptions(given: string | undefined, answerTimeoutMs: number): Options[] {
   // Cached plans made while the table was small would keep a sequential scan after it grew. Before
   // PostgreSQL 18 the penalty for sequential scans also triggers JIT, so JIT is off.
   const plans = { enable_seqscan: 'off', jit: 'off' }
   // A process that is suspended or cut off inside a transaction would keep its locks. Followers of
   // every process wait for the one on the sequence of the journal.
   const hung = { idle_in_transaction_session_timeout: String(answerTimeoutMs) }
-  const writes = { ...dedicated, ...plans, ...hung }
+  const writes = { ...assumed, ...plans, ...hung }
   // PostgreSQL would plan each page anew for its LIMIT, a quarter of the server's time for a page.
   const planOnce = { plan_cache_mode: 'force_generic_plan' }
   const reads = { ...writes, ...planOnce, statement_timeout: String(answerTimeoutMs) }
+  // Of two values for one setting, the server takes the last.
+  const add = (settings: Readonly<Record<string, string>>) =>
+    Object.entries(settings).reduce(
+      (before, [name, value]) => `${before} -c ${name}=${value.replaceAll(' ', '\\ ')}`,
+      given ?? '',
+    )
   return [
-    { dedicated, writes, reads },
-    { dedicated: bare, writes: bare, reads: bare },
+    { dedicated: add(assumed), writes: add(writes), reads: add(reads) },
+    { dedicated: given, writes: given, reads: given },
   ]
 }
 
@@ -114,7 +120,7 @@ async function openOnTerms(
   address: Address,
   at: Host,
   tls: Terms['tls'],
-  settings: Settings,
+  options: Options,
 ): Promise<Session> {
   const connections = new Set<Connection>()
   const { promise: lost, resolve } = Promise.withResolvers<unknown>()
@@ -126,12 +132,12 @@ async function openOnTerms(
   let isOver = false
   let heartbeatTimer: NodeJS.Timeout | undefined
 
-  async function open(kind: keyof Settings): Promise<Connection> {
+  async function open(kind: keyof Options): Promise<Connection> {
     const onClosed = (reason: Lost | undefined) => {
       connections.delete(connection)
       if (reason !== undefined && kind !== 'dedicated') lose(reason)
     }
-    const terms = { tls, settings: settings[kind] }
+    const terms = { tls, options: options[kind], isPipelined: kind !== 'dedicated' }
     const connection = await openConnection(address, at, terms, onClosed)
     connections.add(connection)
     if (!isOver) return connection

@@ -1,3 +1,4 @@
+import { unreachable } from '../failures.ts'
 import type { PlantQuery, Snapshot, VersionedPlant } from '../store.ts'
 import { Lost, toReadFailure, withTimeout } from './failures.ts'
 import { countPlants } from './pages.ts'
@@ -36,11 +37,24 @@ export async function openSnapshot(session: Session, answerTimeoutMs: number): P
     if (tag !== undefined) {
       await readSoon(sql`SELECT pg_catalog.set_config(${tagSetting}, ${tag}, TRUE)`)
     }
+    const rows = connection.copy(`COPY (${toSelect(query)}) TO STDOUT`).setEncoding('utf8')
+    const pieces: AsyncIterator<string> = rows[Symbol.asyncIterator]()
+    let rest = ''
+    let isDone = false
     try {
-      const pieces = connection.copy(`COPY (${toSelect(query)}) TO STDOUT`, answerTimeoutMs)
-      for await (const piece of pieces) yield toPlants(piece)
+      for (;;) {
+        const { value, done } = await withTimeout(pieces.next(), answerTimeoutMs)
+        isDone = done === true
+        if (isDone) return
+        const text = rest + value
+        const end = text.lastIndexOf('\n') + 1
+        rest = text.slice(end)
+        if (end > 0) yield toPlants(text.slice(0, end))
+      }
     } catch (error) {
-      throw toReadFailure(error)
+      throw unreachable(error)
+    } finally {
+      if (!isDone) connection.destroy()
     }
   }
 
