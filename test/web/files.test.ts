@@ -42,7 +42,7 @@ describe('files of plants', { skip: browserMissing }, () => {
       await page.getByRole('button', { name: 'Import' }).click()
       if (name === 'plants.csv') await checkAccessibility(page)
       await choose(page, name, content)
-      await dialog(page, 'Import').getByText('2 plants can be imported').waitFor()
+      await dialog(page, 'Import').getByText('2 new').waitFor()
       if (name === 'plants.csv') await checkAccessibility(page)
       assert.equal((await service.call({ path: '/plants' })).body, '[]')
       await start(page)
@@ -59,11 +59,13 @@ describe('files of plants', { skip: browserMissing }, () => {
     const { page, errors } = await visitPlants(service.url)
     await page.getByRole('button', { name: 'Import' }).click()
     await choose(page, 'plants.ndjson', plants)
+    await dialog(page, 'Import').getByText('2 new').waitFor()
     await page.route('**/plants.ndjson*', (route) => route.fulfill({ body: '<h1>Sign in</h1>' }), {
       times: 1,
     })
     await start(page)
     await dialog(page, 'Import').getByRole('alert').getByText('was interrupted').waitFor()
+    await choose(page, 'plants.ndjson', plants)
     await start(page)
     await dialog(page, 'Import').getByText('2 stored').waitFor()
     assert.deepEqual(errors, [])
@@ -80,46 +82,174 @@ describe('files of plants', { skip: browserMissing }, () => {
     await page.getByRole('cell', { name: '9007199254740993', exact: true }).waitFor()
   })
 
-  it('reports each line that was refused, and what was stored', async () => {
+  it('says before and after an import what becomes of each line, by the same report', async () => {
+    await service.create('{"id":1,"name":"kept"}')
+    await service.create('{"id":2,"name":"same"}')
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Import' }).click()
+    const rows = [
+      'ID;Name;Tag;Preis;Lagerort',
+      '1;other;;;',
+      '2;same;;;',
+      '3;new;x;4,50;A',
+      'x;y;;;',
+    ]
+    await choose(page, 'sheet.csv', rows.join('\r\n'))
+    const report = dialog(page, 'Import')
+    await report.getByText('Nothing is stored yet.').waitFor()
+    const [planned, reasons] = [await readItems(page), await readRefused(page)]
+    assert.deepEqual(planned, [
+      '1 new',
+      '1 already there',
+      '1 different: the stored plants stay',
+      '1 refused',
+    ])
+    assert.match(reasons[0] ?? '', /^Line 2, plant 1: .* 1;other;;;$/)
+    assert.match(reasons[1] ?? '', /^Line 5: Column "id" must be a whole number.* x;y;;;$/)
+    await report.getByText('Columns that are not stored: Preis, Lagerort.').waitFor()
+    await checkAccessibility(page)
+    assert.equal((await service.call({ path: '/plants/3' })).status, 404)
+    await start(page)
+    await report.getByText('The import of sheet.csv is done:').waitFor()
+    assert.equal((await readItems(page))[0], '1 stored')
+    assert.deepEqual(await readRefused(page), reasons)
+    await report.getByText('Columns that are not stored: Preis, Lagerort.').waitFor()
+    await checkAccessibility(page)
+    assert.equal(
+      (await service.call({ path: '/plants/3' })).body,
+      '{"id":3,"name":"new","tag":"x"}',
+    )
+    assert.deepEqual(errors, [])
+  })
+
+  it('checks again by another rule for ids that exist', async () => {
     await service.create('{"id":1,"name":"kept"}')
     const { page } = await visitPlants(service.url)
     await page.getByRole('button', { name: 'Import' }).click()
-    await choose(
-      page,
-      'x.ndjson',
-      '{"id":1,"name":"other"}\n{"id":3}\nno JSON\n{"id":4,"name":"d"}\n',
-    )
     const report = dialog(page, 'Import')
-    await report.getByText('2 plants can be imported, and 2 lines will be refused.').waitFor()
-    await report.getByText('1 of these ids exist already.').waitFor()
-    await report.getByText('Line 2: The name is missing.').waitFor()
-    await start(page)
-    await report.getByText('1 stored, 3 refused').waitFor()
-    await report.getByText(/Line 2.*"name"/).waitFor()
-    await report.getByText(/Line 3/).waitFor()
-    await checkAccessibility(page)
-    await report.getByLabel('already').selectOption({ label: 'Replace the stored plant' })
     await choose(page, 'x.ndjson', '{"id":1,"name":"other"}\n')
-    await report.getByText('The stored plants are replaced.').waitFor()
+    await report.getByText('1 different: the stored plants stay').waitFor()
+    await report.getByText('There is nothing to import.').waitFor()
+    const button = report.getByRole('button', { name: 'Start import' })
+    assert.equal(await button.isDisabled(), true)
+    await report.getByLabel('already').selectOption({ label: 'Replace the stored plant' })
+    await report.getByText('1 different, to be replaced').waitFor()
     await start(page)
     await report.getByText('1 replaced').waitFor()
+    assert.equal((await service.call({ path: '/plants/1' })).body, '{"id":1,"name":"other"}')
+  })
+
+  it('gives the refused lines as a file that can be mended and imported', async () => {
+    await service.create('{"id":1,"name":"kept"}')
+    const { page, errors } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Import' }).click()
+    const long = 'l'.repeat(1_500)
+    const rows = [
+      'Preis, netto;id;name',
+      '1;1;other',
+      '2;x;"two\nlines"',
+      `3;y;${long}`,
+      '4;5;good',
+    ]
+    const lines = Array.from({ length: 30 }, (_, index) => `5;z${index};c`)
+    await choose(page, 'sheet.csv', [...rows, ...lines].join('\n'))
+    const report = dialog(page, 'Import')
+    await report.getByText('And 13 lines more.').waitFor()
+    assert.equal((await readRefused(page)).length, 20)
+    await report.getByText('Without 1 line: too long, or too many.').waitFor()
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      report.getByRole('button', { name: 'Download refused lines' }).click(),
+    ])
+    assert.equal(download.suggestedFilename(), 'refused-lines.csv')
+    const text = readFileSync(await download.path(), 'utf8')
+    const [header, first, second, third] = text.split('\n')
+    assert.equal(header, '\ufeffPreis, netto;id;name;reason')
+    assert.match(first ?? '', /^1;1;other;"The store has a plant with this id.*"$/)
+    assert.equal(second, '2;x;"two')
+    assert.match(third ?? '', /^lines";"Column ""id"" must be a whole number.*"$/)
+    assert.ok(!text.includes('lll'), 'a line that was cut is not in the file')
+    await choose(page, 'refused-lines.csv', text.replace('2;x;', '2;7;'))
+    await report.getByText('1 new').waitFor()
+    await report.getByText('Columns that are not stored: Preis, netto, reason.').waitFor()
+    await start(page)
+    await report.getByText('1 stored').waitFor()
+    const { body } = await service.call({ path: '/plants/7' })
+    assert.equal(body, '{"id":7,"name":"two\\nlines"}')
+    assert.deepEqual(errors, [])
+  })
+
+  it('gives refused lines of NDJSON as they were', async () => {
+    const { page } = await visitPlants(service.url)
+    await page.getByRole('button', { name: 'Import' }).click()
+    await choose(page, 'x.ndjson', '{"id":1}\n{"id":4,"name":"d"}\nno JSON\n')
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      dialog(page, 'Import').getByRole('button', { name: 'Download refused lines' }).click(),
+    ])
+    assert.equal(download.suggestedFilename(), 'refused-lines.ndjson')
+    assert.equal(readFileSync(await download.path(), 'utf8'), '{"id":1}\nno JSON\n')
   })
 
   const wrong: [name: string, content: string | Buffer, sentence: RegExp][] = [
-    ['empty.csv', '', /The file is empty/],
-    ['plants.json', '[{"id":1,"name":"a"}]', /JSON array/],
-    ['picture.png', Buffer.from([0x89, 0x50, 0x4e, 0x47]), /neither NDJSON nor CSV/],
-    ['no-gzip.ndjson.gz', 'no gzip', /not gzip/],
-    ['no-header.csv', 'a,b\nc,d\n', /first line must name the columns/],
-    ['twice.csv', 'id,id,name\n1,1,a\n', /first line must name the columns, each once/],
+    ['no-gzip.ndjson.gz', 'no gzip', /gzip/],
+    [
+      'other.csv',
+      'Nr;Bezeichnung\n1;a\n',
+      /no columns "id" and "name". It has: "Nr", "Bezeichnung"/,
+    ],
+    ['no-header.csv', '1,a\n2,b\n', /is no header/],
+    ['twice.csv', 'id,ID,name\n1,1,a\n', /names the column "id" twice/],
     ['windows.csv', Buffer.from('id;name\n1;B\xfcro\n', 'latin1'), /CSV UTF-8/],
+    ['sheet.xlsx', Buffer.from('PK\u0003\u0004\u0014\u0000', 'latin1'), /This is a workbook/],
   ]
   for (const [name, content, sentence] of wrong) {
     it(`says what is wrong with ${name}`, async () => {
       const { page, errors } = await visitPlants(service.url)
       await page.getByRole('button', { name: 'Import' }).click()
       await choose(page, name, content)
-      await dialog(page, 'Import').getByRole('alert').getByText(sentence).waitFor()
+      const report = dialog(page, 'Import')
+      await report.getByText(sentence).first().waitFor()
+      assert.equal(await report.getByRole('button', { name: 'Start import' }).isDisabled(), true)
+      assert.deepEqual(errors, [])
+    })
+  }
+
+  for (const [name, content, sentence] of [
+    ['empty.csv', '', 'The file is empty.'],
+    ['header.csv', 'id,name\n', 'There is nothing to import.'],
+  ] as const) {
+    it(`starts no import of ${name}, which has no plants`, async () => {
+      const { page } = await visitPlants(service.url)
+      await page.getByRole('button', { name: 'Import' }).click()
+      await choose(page, name, content)
+      const report = dialog(page, 'Import')
+      await report.getByText(sentence).waitFor()
+      assert.equal(await report.getByRole('button', { name: 'Start import' }).isDisabled(), true)
+    })
+  }
+
+  for (const step of ['check', 'import'] as const) {
+    it(`shows how much is sent in the ${step}, which can be canceled`, async () => {
+      const { page, errors } = await visitPlants(service.url)
+      await page.getByRole('button', { name: 'Import' }).click()
+      const report = dialog(page, 'Import')
+      if (step === 'import') {
+        await choose(page, 'x.ndjson', plants)
+        await report.getByText('2 new').waitFor()
+      }
+      await page.route('**/plants.ndjson*', () => {})
+      if (step === 'import') await start(page)
+      else await choose(page, 'x.ndjson', plants)
+      await report.getByRole('progressbar', { name: 'Sent' }).waitFor()
+      await report.getByRole('button', { name: 'Cancel' }).click()
+      await report.getByRole('alert').getByText(`The ${step} was canceled.`).waitFor()
+      assert.equal(await report.getByRole('progressbar').isVisible(), false)
+      assert.equal((await service.call({ path: '/plants' })).body, '[]')
+      await page.unrouteAll()
+      await choose(page, 'x.ndjson', plants)
+      await start(page)
+      await report.getByText('2 stored').waitFor()
       assert.deepEqual(errors, [])
     })
   }
@@ -134,110 +264,39 @@ describe('files of plants', { skip: browserMissing }, () => {
     await dialog(page, 'Import').getByText('1 stored').waitFor()
   })
 
-  const spreadsheets: [kind: string, content: string, ids: number][] = [
-    ['semicolons', '\ufeffid;name;tag\r\n1;"Ficus; ""tall""";\r\n2;"two\r\nlines";x\r\n', 2],
-    ['tabs', 'sep=\t\r\nid\tname\r\n1\tFicus\r\n', 1],
-  ]
-  for (const [kind, content, count] of spreadsheets) {
-    it(`checks CSV with ${kind}, and says which lines will be refused`, async () => {
-      const { page, errors } = await visitPlants(service.url)
-      await page.getByRole('button', { name: 'Import' }).click()
-      await choose(
-        page,
-        kind === 'tabs' ? 'sheet.tsv' : 'sheet.csv',
-        `${content}007${kind === 'tabs' ? '\t' : ';x;'}`,
-      )
-      const report = dialog(page, 'Import')
-      await report.getByText(`CSV with ${kind}`).waitFor()
-      const counted = count === 1 ? '1 plant' : `${count} plants`
-      await report.getByText(`${counted} can be imported, and 1 line will be refused.`).waitFor()
-      await report.getByText(`Line ${kind === 'tabs' ? 4 : 5}: The id must be`).waitFor()
-      assert.deepEqual(errors, [])
-    })
-  }
-
   it('imports the files that spreadsheets write in English, French and German', async () => {
     const { page, errors } = await visitPlants(service.url)
     await page.getByRole('button', { name: 'Import' }).click()
     const report = dialog(page, 'Import')
     for (const [index, name] of readable.entries()) {
       await choose(page, name, readFileSync(toPath(name)))
-      await report.getByText(`${name}: CSV with`).waitFor()
-      await report.getByText('4 plants can be imported.').waitFor()
+      if (index > 0) {
+        await report.getByText(`${name} has:`).waitFor()
+        await report.getByText('4 already there').waitFor()
+        continue
+      }
+      await report.getByText('4 new').waitFor()
       await start(page)
-      const outcome = index === 0 ? '4 stored.' : '0 stored, 4 already there.'
-      await report.getByText(`${name}: ${outcome}`).waitFor()
+      await report.getByText('4 stored').waitFor()
     }
     const { body } = await service.call({ path: '/plants' })
     assert.equal(body, `[${sheet.join(',')}]`)
     await choose(page, foreign, readFileSync(toPath(foreign)))
-    await report.getByRole('alert').getByText('CSV UTF-8').waitFor()
+    await report.getByText('CSV UTF-8').first().waitFor()
     assert.deepEqual(errors, [])
   })
 
-  it('checks the beginning of a long file, and writes large numbers with separators', async () => {
+  it('checks every line of a long file, and writes large numbers with separators', async () => {
     const lines = Array.from({ length: 2_500 }, (_, index) => `{"id":${index},"name":"x"}\n`)
     const other = await startService('sqlite::memory:')
     const { page } = await visitPlants(other.url)
     await page.getByRole('button', { name: 'Import' }).click()
-    await choose(page, 'long.ndjson.gz', gzipSync(lines.join('')))
+    await choose(page, 'long.ndjson.gz', gzipSync(`${lines.join('')}no JSON`))
     const report = dialog(page, 'Import')
-    await report.getByText('The first 1,000 lines were checked').waitFor()
-    await report.getByText('The rest is checked while it is imported.').waitFor()
+    await report.getByText('2,500 new').waitFor()
+    await report.getByText('Line 2,501:').waitFor()
     await start(page)
     await report.getByText('2,500 stored').waitFor()
-  })
-
-  it('judges no line that it has read in part, wherever the file has blank lines', async () => {
-    const { page } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Import' }).click()
-    const lines = Array.from(
-      { length: 150 },
-      (_, id) => `{"id":${id},"name":"${'x'.repeat(8_000)}"}`,
-    )
-    await choose(page, 'long.ndjson', ['', ...lines].join('\n'))
-    const report = dialog(page, 'Import')
-    await report.getByText('The rest is checked while it is imported.').waitFor()
-    assert.equal(await report.getByText('will be refused').count(), 0)
-  })
-
-  it('checks the lines after one with a wrong quote, as the service reads them', async () => {
-    const { page } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Import' }).click()
-    const rows = ['', '', 'id,name', '1,a', '2,5" pot', '3,"two', 'lines"x', '4,b', '5,"c']
-    await choose(page, 'quotes.csv', `${rows.join('\n')}\n6,never read\n`)
-    const report = dialog(page, 'Import')
-    await report.getByText('2 plants can be imported, and 3 lines will be refused.').waitFor()
-    const faults = await report.getByRole('listitem').allTextContents()
-    assert.deepEqual(
-      faults.map((fault) => fault.slice(0, 7)),
-      ['Line 5:', 'Line 6:', 'Line 9:'],
-    )
-    await start(page)
-    await report.getByText('2 stored, 3 refused.').waitFor()
-    const refused = await report.getByRole('listitem').allTextContents()
-    assert.deepEqual(
-      refused.map((fault) => fault.slice(0, 7)),
-      ['Line 5:', 'Line 6:', 'Line 9:'],
-    )
-  })
-
-  it('imports a gzipped file of several members, of which browsers unzip the first', async () => {
-    const { page } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Import' }).click()
-    const members = ['{"id":1,"name":"a"}\n', '{"id":2,"name":"b"}\n'].map((text) => gzipSync(text))
-    await choose(page, 'plants.ndjson.gz', Buffer.concat(members))
-    await dialog(page, 'Import').getByText('The rest is checked while it is imported.').waitFor()
-    await start(page)
-    await dialog(page, 'Import').getByText('2 stored').waitFor()
-  })
-
-  it('says that it has checked a whole file of 1,000 lines', async () => {
-    const { page } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Import' }).click()
-    const lines = Array.from({ length: 1_000 }, (_, id) => `{"id":${id},"name":"x"}\n`)
-    await choose(page, 'page.ndjson', lines.join(''))
-    await dialog(page, 'Import').getByText('The whole file was checked').waitFor()
   })
 
   for (const [locale, expected] of [
@@ -281,3 +340,12 @@ describe('files of plants', { skip: browserMissing }, () => {
     })
   }
 })
+
+/** What the report counts. */
+function readItems(page: Page): Promise<string[]> {
+  return dialog(page, 'Import').locator('ul:not(.refused) > li').allTextContents()
+}
+
+function readRefused(page: Page): Promise<string[]> {
+  return dialog(page, 'Import').locator('.refused > li').allTextContents()
+}

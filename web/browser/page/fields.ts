@@ -1,6 +1,6 @@
 import type { StoredPlant } from '../../../client/index.ts'
 import { limits } from '../../../src/contract/limits.ts'
-import { int64Range, isStorable, toPathId } from '../../../src/contract/values.ts'
+import { isStorable, toPathId } from '../../../src/contract/values.ts'
 import { element } from '../dom/element.ts'
 import { buildField, buildTextField } from '../dom/field.ts'
 
@@ -73,7 +73,7 @@ export function findIdFault(text: string): string | undefined {
   if (!isNumberLike.test(text)) return 'The id must be an integer: digits only, such as 42.'
   return hasLeadingZero.test(text)
     ? 'The id must be an integer without leading zeros, such as 42.'
-    : `The id must be an integer ${int64Range}.`
+    : 'The id must be an integer with fewer digits.'
 }
 
 /** The mistake in a name or a tag, which may be any text that every engine can store. */

@@ -4,11 +4,10 @@ import { openDialog } from '../dom/dialog.ts'
 import { element, fill } from '../dom/element.ts'
 import { buildChoice, buildField } from '../dom/field.ts'
 import { buildButton, buildButtons } from '../dom/form.ts'
-import { checkFile, countExisting, type FileCheck } from './file-check.ts'
-import { uploadPlants } from './files.ts'
-import { format, toPlants } from './messages.ts'
+import { type FileFormat, findFormat, saveFile, uploadPlants } from './files.ts'
+import { format } from './messages.ts'
 import type { DialogParts } from './plant-dialogs.ts'
-import { isTokenRefused, toSentence } from './session.ts'
+import { isTokenRefused, showFailure } from './session.ts'
 
 const rules: Record<OnConflict, string> = {
   fail: 'Keep the stored plant and list it here',
@@ -16,25 +15,40 @@ const rules: Record<OnConflict, string> = {
   replace: 'Replace the stored plant',
 }
 
-/** What becomes of the plants that the store has already. */
-const effects: Record<OnConflict, string> = {
-  fail: 'The stored plants stay as they are, and are listed here.',
-  skip: 'The stored plants stay as they are.',
-  replace: 'The stored plants are replaced.',
+/** What becomes of lines: what the import would do, and what it has done. */
+const outcomes = [
+  ['stored', 'new', 'stored'],
+  ['alreadyThere', 'already there', 'already there'],
+  ['replaced', 'different, to be replaced', 'replaced'],
+  ['skipped', 'different: the stored plants stay', 'different: the stored plants stayed'],
+  ['conflicts', 'different: the stored plants stay', 'different: the stored plants stayed'],
+  ['invalid', 'refused', 'refused'],
+] as const
+
+type Step = 'check' | 'import'
+
+const words = {
+  check: {
+    rest: 'All sent: checking the rest …',
+    canceled: 'The check was canceled. Nothing is stored.',
+    title: (file: Node) => ['Nothing is stored yet. ', file, ' has:'],
+  },
+  import: {
+    rest: 'All sent: storing the rest …',
+    canceled: 'The import was canceled. What it stored before stays: import the file again.',
+    title: (file: Node) => ['The import of ', file, ' is done:'],
+  },
 }
 
-/** The most refused lines that a check lists. */
-const maxFaults = 20
+/** The most refused lines that are listed. */
+const maxListed = 20
 
-/** Opens the dialog that checks a file, and imports it on demand. Resolves when it is closed. */
+/** Opens the dialog that has a file checked, and imported on demand. Resolves when it is closed. */
 export async function importPlants(parts: DialogParts, dropped?: File): Promise<void> {
-  const life = new AbortController()
-  const { signal } = life
-  let chosen: { readonly file: File; readonly check: FileCheck } | undefined
-  let choices = 0
+  let run = new AbortController()
+  let chosen: { readonly file: File; readonly format: FileFormat } | undefined
   const rule = buildField('If an id already exists', buildChoice(...Object.entries(rules)))
-  const onConflict = () => rule.control.value as OnConflict
-  rule.control.addEventListener('change', () => fill(effect, effects[onConflict()]))
+  rule.control.addEventListener('change', () => void send('check'))
   const file = buildField(
     'File',
     element('input', {
@@ -48,67 +62,63 @@ export async function importPlants(parts: DialogParts, dropped?: File): Promise<
     }),
     'CSV, as spreadsheets write it, or NDJSON, also gzipped. Choose a file, or drop it here.',
   )
-  const preview = element('div', { role: 'status' })
-  const effect = element('span', effects.fail)
-  const progress = element('progress', { max: 1, value: 0, 'aria-label': 'Sent', hidden: true })
-  const outcome = element('div', { role: 'status' })
-  const start = buildButton('Start import', send, { class: 'primary', disabled: true })
+  const progress = element('progress', { max: 1, 'aria-label': 'Sent' })
+  const outcome = element('div', { class: 'stack', role: 'status' })
+  const problem = element('div', { class: 'refusal', role: 'alert' })
+  const start = buildButton('Start import', () => send('import'), { class: 'primary' })
+  const cancel = buildButton('Cancel', () => run.abort())
   const close = buildButton('Close', () => dialog.close())
 
-  /** Checks a file. Nothing is stored before somebody presses the button. */
-  async function choose(next: File | undefined): Promise<void> {
-    if (next === undefined || start.ariaBusy === 'true') return
-    const choice = ++choices
-    chosen = undefined
-    start.disabled = true
-    fill(outcome)
-    fill(preview)
-    file.refuse(undefined)
-    try {
-      const check = await checkFile(next)
-      if ('fault' in check) return choice === choices ? file.refuse(check.fault) : undefined
-      const existing = await countExisting(parts.session().client, check.ids, signal)
-      if (choice !== choices || signal.aborted) return
-      chosen = { file: next, check }
-      start.disabled = false
-      fill(preview, ...describeCheck(next, check, existing, effect))
-    } catch (error) {
-      if (!signal.aborted) refuse(error)
-    }
+  function showRunning(isRunning: boolean): void {
+    progress.hidden = !isRunning
+    cancel.hidden = !isRunning
+    rule.control.disabled = isRunning
+    file.control.disabled = isRunning
   }
 
-  async function send(): Promise<void> {
+  async function choose(next: File | undefined): Promise<void> {
+    if (next === undefined || !cancel.hidden) return
+    fill(outcome)
+    start.disabled = true
+    if (next.size === 0) return fill(problem, 'The file is empty.')
+    chosen = { file: next, format: await findFormat(next) }
+    await send('check')
+  }
+
+  /** Sends the file: first for the report that its import would give, then to import it. */
+  async function send(step: Step): Promise<void> {
     if (chosen === undefined) return
-    const { file: sent, check } = chosen
+    run = new AbortController()
+    const { signal } = run
+    const { rest, canceled } = words[step]
     const onProgress = (share: number) => {
       progress.value = share
-      const text = share < 1 ? `${Math.floor(share * 100)} % sent` : 'All sent: storing the rest …'
-      fill(outcome, text)
+      fill(outcome, share < 1 ? `${Math.floor(share * 100)} % sent` : rest)
     }
+    start.disabled = true
+    fill(problem)
     onProgress(0)
-    progress.hidden = false
+    showRunning(true)
     try {
-      const { format } = check
-      const upload = { file: sent, format, onConflict: onConflict(), onProgress, signal }
-      fill(outcome, ...describeReport(sent.name, await uploadPlants(parts.session(), upload)))
-      fill(preview)
-      start.disabled = true
+      const wanted = { ...chosen, onConflict: rule.control.value, isDryRun: step === 'check' }
+      const report = await uploadPlants(parts.session(), { ...wanted, onProgress, signal })
+      start.disabled = step === 'import' || report.stored + report.replaced === 0
+      fill(outcome, ...describeReport(chosen.file, report, step))
     } catch (error) {
       fill(outcome)
-      refuse(error)
+      if (signal.aborted) fill(problem, canceled)
+      else showFailure(problem, error)
+      if (isTokenRefused(error)) parts.onTokenRefused(error)
     } finally {
-      progress.hidden = true
+      showRunning(false)
     }
   }
 
-  function refuse(error: unknown): void {
-    file.refuse(toSentence(error))
-    if (isTokenRefused(error)) parts.onTokenRefused(error)
-  }
-
-  const content = [rule.element, file.element, preview, progress, outcome]
+  start.disabled = true
+  showRunning(false)
+  const content = [rule.element, file.element, progress, outcome, problem]
   const dialog = openDialog('Import', [
-    element('div', { class: 'stack' }, ...content, buildButtons(start, close)),
+    element('div', { class: 'stack' }, ...content, buildButtons(start, cancel, close)),
   ])
   dialog.element.addEventListener('drop', (event) => {
     event.preventDefault()
@@ -117,34 +127,50 @@ export async function importPlants(parts: DialogParts, dropped?: File): Promise<
   })
   void choose(dropped)
   await dialog.closed
-  life.abort()
+  run.abort()
 }
 
-/** What the import will do. */
-function describeCheck(
-  { name, size }: File,
-  { kind, isWhole, ids, faults }: FileCheck,
-  existing: { readonly count: number; readonly isExact: boolean },
-  effect: HTMLElement,
-): HTMLElement[] {
-  const lines = ids.length + faults.length
-  const checked = isWhole
-    ? 'The whole file was checked'
-    : `The first ${format(lines)} lines were checked`
-  const sentences = [
-    `${kind}, ${format(Math.ceil(size / 1024))} KB. ${checked}, and nothing is stored yet: `,
-    `${toPlants(ids.length)} can be imported`,
-    faults.length > 0 ? `, and ${toLines(faults.length)} will be refused.` : '.',
-    isWhole ? '' : ' The rest is checked while it is imported.',
+/** A report in words: what the import would do, or what it has done. */
+function describeReport(file: File, report: ImportReport, step: Step): HTMLElement[] {
+  const { refused, refusedInAll, endedAtLine, ignoredColumns = [] } = report
+  const name = element('strong', element('bdi', file.name))
+  const counts = outcomes
+    .filter(([key]) => report[key] > 0)
+    .map(([key, planned, done]) => `${format(report[key])} ${step === 'check' ? planned : done}`)
+  const isVain = report.stored + report.replaced === 0
+  const notes = [
+    isVain && step === 'check' && 'There is nothing to import.',
+    ignoredColumns.length > 0 && `Columns that are not stored: ${ignoredColumns.join(', ')}.`,
+    endedAtLine !== undefined &&
+      `Lines after ${format(endedAtLine)} were not read, because too many were refused.`,
   ]
-  const { count, isExact } = existing
-  const found = isExact ? format(count) : `At least ${format(count)}`
   return [
-    element('p', element('strong', element('bdi', name)), ': ', ...sentences),
-    count === 0
-      ? element('p', 'None of these ids was found in the store. ', isExact ? '' : effect)
-      : element('p', `${found} of these ids exist already. `, effect),
-    ...buildList(faults.slice(0, maxFaults).map(toLine)),
+    element('p', ...words[step].title(name)),
+    element('ul', ...(counts.length > 0 ? counts : ['no plants']).map((one) => element('li', one))),
+    ...notes.flatMap((note) => (note === false ? [] : element('p', note))),
+    ...describeRefused(report, refusedInAll - Math.min(refused.length, maxListed)),
+  ]
+}
+
+function describeRefused(report: ImportReport, others: number): HTMLElement[] {
+  const { refused, header } = report
+  if (refused.length === 0) return []
+  const lines = refused.slice(0, maxListed).map(({ line, id, message, text }) => {
+    const place = `Line ${format(line)}${id === undefined ? '' : `, plant ${id}`}: `
+    return element('li', place, message, ' ', element('code', element('bdi', text)))
+  })
+  // A line that was cut could be imported as it is.
+  const whole = refused.filter(({ text }) => text.length < maxWhole)
+  const missing = report.refusedInAll - whole.length
+  const download = buildButton('Download refused lines', () => {
+    const name = header === undefined ? 'refused-lines.ndjson' : 'refused-lines.csv'
+    saveFile(name, new Blob([toFile(whole, header)]))
+  })
+  const absent = missing > 0 ? `Without ${toLines(missing)}: too long, or too many.` : ''
+  return [
+    element('ul', { class: 'refused', tabindex: 0 }, ...lines),
+    element('p', others > 0 ? `And ${toLines(others)} more.` : ''),
+    element('p', download, ' ', absent),
   ]
 }
 
@@ -152,37 +178,26 @@ function toLines(count: number): string {
   return count === 1 ? '1 line' : `${format(count)} lines`
 }
 
-function toLine({ line, id, message }: { line: number; id?: bigint; message: string }): string {
-  return `Line ${format(line)}${id === undefined ? '' : `, plant ${id}`}: ${message}`
+/** Longer texts of refused lines may have been cut. */
+const maxWhole = 999
+
+/** The refused lines as they were; in CSV with their header, and the reason in a last column. */
+function toFile(refused: ImportReport['refused'], header: string | undefined): string {
+  if (header === undefined) return refused.map(({ text }) => `${text}\n`).join('')
+  const delimiter = findDelimiter(header)
+  const rows = refused.map(
+    ({ text, message }) => `${text}${delimiter}"${message.replaceAll('"', '""')}"\n`,
+  )
+  return `\ufeff${header}${delimiter}reason\n${rows.join('')}`
 }
 
-function buildList(items: readonly string[]): HTMLElement[] {
-  if (items.length === 0) return []
-  const listed = items.map((item) => element('li', item))
-  return [element('ul', { class: 'refused', tabindex: 0 }, ...listed)]
-}
-
-function describeReport(name: string, report: ImportReport): HTMLElement[] {
-  const { stored, alreadyThere, replaced, skipped, refused, refusedInAll, endedAtLine } = report
-  const parts = Object.entries({
-    stored,
-    'already there': alreadyThere,
-    replaced,
-    skipped,
-    refused: refusedInAll,
-  })
-    .filter(([name, count]) => count > 0 || name === 'stored')
-    .map(([name, count]) => `${format(count)} ${name}`)
-  const end =
-    endedAtLine === undefined
-      ? ''
-      : ` The import ended at line ${format(endedAtLine)}, because too many lines were refused.`
-  const more = refusedInAll - refused.length
-  return [
-    element('p', element('bdi', name), `: ${parts.join(', ')}.${end}`),
-    ...buildList(refused.map(toLine)),
-    ...(more > 0 ? [element('p', { class: 'note' }, `And ${format(more)} more.`)] : []),
-  ]
+/** The delimiter with which a header that the service has read names an id and a name. */
+function findDelimiter(header: string): string {
+  const separates = (delimiter: string) => {
+    const names = header.split(delimiter).map((name) => name.replaceAll('"', '').trim())
+    return ['id', 'name'].every((name) => names.some((one) => one.toLowerCase() === name))
+  }
+  return [',', ';', '\t'].find(separates) ?? ','
 }
 
 /** Imports a file that somebody drops anywhere on the page. */
