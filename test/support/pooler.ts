@@ -24,8 +24,8 @@ export async function openPooler(host: string, port: number): Promise<Pooler> {
     add(client).once('data', function judge(message: Buffer) {
       if (message.readInt32BE(4) === tlsRequest) {
         client.once('data', judge).write('N')
-      } else if (message.includes('\0search_path\0')) {
-        client.end(toError('08P01', 'unsupported startup parameter: search_path'))
+      } else if (message.includes('search_path=')) {
+        client.end(toError('08P01', 'unsupported startup parameter in options: search_path'))
       } else {
         const upstream = add(connect(port, host))
         upstream.write(message)
