@@ -8,6 +8,7 @@ import { WrongConfig } from '../config.ts'
 import { explainErrno } from '../errno.ts'
 import { backUp as copyDatabase } from '../store/sqlite/backup.ts'
 import type { FileSummary } from '../store/store.ts'
+import type { Call, Printed } from './command.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import {
   describeStop,
@@ -21,7 +22,7 @@ import {
 import { type Progress, startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { requireExisting, requireOtherFile, requireSqlite } from './stores.ts'
-import type { Context, Terminal } from './terminal.ts'
+import type { Terminal } from './terminal.ts'
 
 const useItsTools =
   'PostgreSQL has its own backup tools: use pg_dump --schema=plant_store, or pg_basebackup with a WAL archive. See docs/operating.md.'
@@ -35,16 +36,14 @@ interface Job {
 }
 
 interface BackupFlags {
-  readonly quiet?: boolean
-  readonly keep?: string
+  readonly quiet: boolean | undefined
+  readonly keep: number | undefined
 }
 
 /** Copies the store into one file, a folder or to standard output, while others may use it. */
-export async function backUp(
-  path: string,
-  flags: BackupFlags,
-  { config, terminal }: Context,
-): Promise<void> {
+export async function backUp(call: Call<BackupFlags, 'location'>): Promise<Printed> {
+  const { flags, config, terminal } = call
+  const [path = ''] = call.args
   requireExisting(config)
   const database = requireSqlite(config.storeLocation, useItsTools)
   const folder = flags.keep === undefined ? undefined : openBackupFolder(path, flags.keep, database)
@@ -69,12 +68,10 @@ export async function backUp(
     })
     .finally(progress.stop)
   const pruned = await folder?.prune()
-  if (flags.quiet) return
   const name = isStandard ? 'standard output' : file
-  terminal.tell(
-    `Backed up: ${toCount(plants, 'plants')} and ${toCount(tokens, 'tokens')} in ${name}, checked.`,
-  )
-  if (pruned) terminal.tell(`Removed: ${toCount(pruned, 'older backups')}.`)
+  const removed = pruned ? [`Removed: ${toCount(pruned, 'older backups')}.`] : []
+  const done = `Backed up: ${toCount(plants, 'plants')} and ${toCount(tokens, 'tokens')} in ${name}, checked.`
+  return { remarks: flags.quiet ? [] : [done, ...removed] }
 }
 
 function copyPlain(draft: string, { path, file, progress, signal }: Job) {
@@ -121,18 +118,13 @@ interface BackupFolder {
   prune(): Promise<number>
 }
 
-const maxKept = 10_000
 const time = String.raw`\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z`
 
 /**
  * Opens a folder of backups, which carry the name of the store and their time. Other files are
  * never touched, and neither are drafts: another process may be writing them.
  */
-function openBackupFolder(folder: string, keep: string, database: string): BackupFolder {
-  const kept = /^\d{1,5}$/.test(keep) ? Number(keep) : 0
-  if (kept < 1 || kept > maxKept) {
-    throw new WrongConfig([`--keep must be a number of backups from 1 to ${maxKept}.`])
-  }
+function openBackupFolder(folder: string, kept: number, database: string): BackupFolder {
   requireFolder(folder)
   const stem = basename(database, extname(database))
   const own = new RegExp(`^${RegExp.escape(stem)}-${time}\\.db\\.gz$`)

@@ -1,267 +1,320 @@
-import { type Command, Option } from 'commander'
+import { requireUrl } from '../config.ts'
+import { formatNames } from '../contract/formats.ts'
+import { conflictRules } from '../contract/parameters.ts'
+import { plantScopes, scopes } from '../contract/scopes.ts'
+import { webhookTypes } from '../contract/webhooks.ts'
+import { type Call, type Command, command, type Printed } from './command.ts'
 import {
-  type Config,
-  type Environment,
-  type Flags,
-  readConfig,
-  readStoreConfig,
-  requireUrl,
-  type StoreConfig,
-} from '../config.ts'
-import type { CopyFlags } from './copy.ts'
-import {
-  createFlag,
-  databaseFlag,
-  environmentHelp,
+  duration,
+  expiry,
+  type Flag,
+  flag,
   inMemory,
-  jsonFlag,
-  passwordHelp,
-  quietFlag,
-  servedDatabaseFlag,
+  names,
+  numberFrom,
+  plantId,
+  processId,
+  required,
+  text,
+  toggle,
+  tokenName,
 } from './flags.ts'
-import { addGoneCommands, goneUrlOfImport } from './gone.ts'
-import type { Context, Terminal } from './terminal.ts'
+import { goneUrlOfImport } from './gone.ts'
 
-/**
- * Adds every command. The code of each is loaded when it is called, so that small commands start
- * without the HTTP server.
- */
-export function addCommands(program: Command, env: Environment, terminal: Terminal): void {
-  program
-    .description('A plant store over HTTP with JSON.')
-    .version(terminal.version)
-    .configureHelp({ sortOptions: true })
-  addServiceCommands(program, env, terminal)
-  addTokenCommands(program, env, terminal)
-  addWebhookCommands(program, env, terminal)
-  addStoreCommands(program, env, terminal)
-  addGoneCommands(program)
-  addHelp(program)
+const json = toggle('--json', 'print JSON')
+const create = toggle('--create', 'make the store where there is none')
+const quiet = toggle('--quiet', 'show no progress')
+const demo: Flag<boolean | undefined> = {
+  form: '--demo',
+  about: 'serve a dozen plants from memory, to try or to test against',
+  tune: (option) => option.implies({ database: inMemory }).conflicts('mustExist'),
+}
+const format = flag('--format <name>', 'ndjson or csv, if the name of the file does not say', {
+  expected: `be ${formatNames.join(' or ')}`,
+  read: (given) => formatNames.find((name) => name === given),
+})
+const onConflict: Flag<(typeof conflictRules)[number]> = {
+  form: '--on-conflict <rule>',
+  about: 'for an id whose plant has different content',
+  tune: (option) => option.choices(conflictRules).default('fail'),
 }
 
-/** The help of any command. Commander's own shows the help of a group for its commands. */
-function addHelp(program: Command): void {
-  program
-    .helpCommand(false)
-    .command('help')
-    .description('show the help of a command')
-    .argument('[command...]', 'the command, such as token create')
-    .action((names: readonly string[]) => {
-      let found: Command | undefined = program
-      for (const name of names) found = found?.commands.find((one) => one.name() === name)
-      if (found === undefined) program.error(`error: unknown command '${names.join(' ')}'`)
-      else found.help()
-    })
+/** How to keep a password out of the list of processes. */
+const passwordHelp = `
+Other users can see the arguments of a command. Leave the password out of
+postgres://USER@HOST/… and set PGPASSWORD, or PGPASSFILE with lines of
+host:port:database:user:password.`
+
+/** Settings of `serve` that have no flag. */
+const environmentHelp = `
+Environment variables without a flag:
+  PLANT_STORE_TOKEN  an additional token of your choice: 20 or more visible
+                     ASCII characters; PLANT_STORE_TOKEN_FILE names its file
+  AUTH_ISSUER        an OpenID provider whose JSON Web Tokens are accepted, for
+                     AUTH_AUDIENCE
+  PGPASSWORD         the password for a postgres:// address without one;
+                     PGPASSFILE names a file
+  PUBLIC_URL         the address that clients use; without it, Location and Link
+                     are relative
+  CORS_ORIGIN        origins that may call from a browser: * (all) or a list
+  TRUST_PROXY        number of trusted proxies in front, for client addresses in
+                     the log (0)
+  RATE_LIMIT         requests that a token may make, such as 600/m (no limit)
+  JOURNAL_KEEP       how long changes can be read at /events, such as 12h, or
+                     off (7d)
+  JOURNAL_MAX        how large the journal of changes may become, such as 512MiB
+                     (1GiB)
+  LOG_LEVEL          fatal, error, warn, info, debug, trace or silent (info)`
+
+/** Commands with a common first word. */
+export const groups: Readonly<Record<string, string>> = {
+  token: 'create, list, revoke and prune tokens',
+  webhook: 'send changes to other services',
 }
 
-function addServiceCommands(program: Command, env: Environment, terminal: Terminal): void {
-  const addServing = addTo(program, env, terminal, needsService)
-  const add = addTo(program, env, terminal, needsNothing)
+const tokens = () => import('./tokens.ts')
+const webhooks = () => import('./webhooks.ts')
 
-  addServing('serve', async () => (await import('./serve.ts')).serve)
-    .description('run the service')
-    .option('--port <number>', 'port to listen on, 0 for a free one (PORT, 3000)')
-    .option('--host <name>', 'address to listen on (HOST, 127.0.0.1)')
-    .option('--workers <number>', 'processes that share the port; PostgreSQL only (WORKERS, 1)')
-    .option('--must-exist', 'fail if there is no store, instead of making one')
-    .addOption(
-      new Option('--demo', 'serve a dozen plants from memory, to try or to test against')
-        .implies({ database: inMemory })
-        .conflicts('mustExist'),
-    )
-    .option(
-      '--until-stdin-ends',
-      'stop when standard input ends, as it does when the parent process dies',
-    )
-    .addHelpText('after', environmentHelp)
+/** A command about one receiver. */
+function forReceiver(
+  about: string,
+  load: () => Promise<(call: Call) => Promise<Printed>>,
+  args = {},
+): Command {
+  const all = { '<id>': 'the id that "webhook list" shows', ...args }
+  return command({ about, args: all, flags: { json }, needs: 'store', load })
+}
 
-  add('ready', async () => (await import('./ready.ts')).askReadiness)
-    .description('ask a running service whether it is ready; exits with 0 or 1')
-    .option('--url <address>', 'its address (from HOST and PORT)')
-    .option('--wait <time>', 'how long to wait for that, such as 30s (0s)')
-    .option('--pid <id>', 'its process: stop waiting once it has ended')
-
-  program
-    .command('openapi')
-    .description('print the OpenAPI document')
-    .option('--url <address>', 'address of the service, for the document', '/')
-    .action(async ({ url }: { url: string }) => {
-      const baseUrl = url.startsWith('/') ? url : requireUrl('--url', url)
+/** Every command, by its name. */
+export const commands: Readonly<Record<string, Command>> = {
+  serve: command({
+    about: 'run the service',
+    flags: {
+      port: text('--port <number>', 'port to listen on, 0 for a free one (PORT, 3000)'),
+      host: text('--host <name>', 'address to listen on (HOST, 127.0.0.1)'),
+      workers: text(
+        '--workers <number>',
+        'processes that share the port; PostgreSQL only (WORKERS, 1)',
+      ),
+      mustExist: toggle('--must-exist', 'fail if there is no store, instead of making one'),
+      demo,
+      untilStdinEnds: toggle(
+        '--until-stdin-ends',
+        'stop when standard input ends, as it does when the parent process dies',
+      ),
+    },
+    needs: 'service',
+    help: environmentHelp,
+    load: async () => (await import('./serve.ts')).serve,
+  }),
+  ready: command({
+    about: 'ask a running service whether it is ready; exits with 0 or 1',
+    flags: {
+      url: text('--url <address>', 'its address (from HOST and PORT)'),
+      wait: flag('--wait <time>', 'how long to wait for that, such as 30s (0s)', duration('30s')),
+      pid: flag('--pid <id>', 'its process: stop waiting once it has ended', processId),
+    },
+    needs: 'nothing',
+    load: async () => (await import('./ready.ts')).askReadiness,
+  }),
+  openapi: command({
+    about: 'print the OpenAPI document',
+    flags: { url: text('--url <address>', 'address of the service, for the document (/)') },
+    needs: 'nothing',
+    load: async () => {
       const { printOpenApi } = await import('../contract/openapi.ts')
-      await terminal.print(printOpenApi({ baseUrl }))
-    })
-}
-
-function addTokenCommands(program: Command, env: Environment, terminal: Terminal): void {
-  const token = program.command('token').description('create, list, revoke and prune tokens')
-  const add = addTo(token, env, terminal, needsStore)
-
-  add('create', async () => (await import('./tokens.ts')).createToken)
-    .description('make a token and print it, once')
-    .requiredOption('--name <name>', 'whose token it is')
-    .option('--scope <scopes>', 'what it may do (plants:read,plants:write)')
-    .option('--expires <time>', 'how long it is valid, such as 12h, 90d, 1y or 2030-01-31 (no end)')
-    .option(...createFlag)
-    .option(...jsonFlag)
-
-  add('list', async () => (await import('./tokens.ts')).listTokens)
-    .description('list every token, without its secret')
-    .option(...jsonFlag)
-
-  add('revoke', async () => (await import('./tokens.ts')).revokeToken)
-    .description('stop a token from working')
-    .argument('<id>', 'the id that "token list" shows, or the token itself; - for standard input')
-    .option(...jsonFlag)
-
-  add('prune', async () => (await import('./tokens.ts')).pruneTokens)
-    .description('forget the tokens that are expired or revoked')
-    .option(...jsonFlag)
-}
-
-function addWebhookCommands(program: Command, env: Environment, terminal: Terminal): void {
-  const webhook = program.command('webhook').description('send changes to other services')
-  const add = addTo(webhook, env, terminal, needsStore)
-
-  add('add', async () => (await import('./webhooks.ts')).addReceiver)
-    .description('add a receiver and print its signing secret, once')
-    .argument('<url>', 'where to send changes: http or https, without a password')
-    .option('--types <types>', 'plant.created, plant.replaced, plant.deleted (plant.created)')
-    .option('--from <position>', 'a position in the journal, or latest (latest)')
-    .option(...createFlag)
-    .option(...jsonFlag)
-
-  add('list', async () => (await import('./receivers.ts')).listReceivers)
-    .description('list every receiver, its progress and its last failure')
-    .option(...jsonFlag)
-
-  addForOne('failures', 'list the changes that a receiver did not take', (all) => all.listFailures)
-  addForOne(
-    'resend',
+      return async ({ flags: { url = '/' } }) => {
+        const baseUrl = url.startsWith('/') ? url : requireUrl('--url', url)
+        return { text: printOpenApi({ baseUrl }) }
+      }
+    },
+  }),
+  'token create': command({
+    about: 'make a token and print it, once',
+    flags: {
+      name: required(flag('--name <name>', 'whose token it is', tokenName)),
+      scope: flag('--scope <scopes>', `what it may do (${plantScopes.join(',')})`, names(scopes)),
+      expires: flag(
+        '--expires <time>',
+        'how long it is valid, such as 12h, 90d, 1y or 2030-01-31 (no end)',
+        expiry,
+      ),
+      create,
+      json,
+    },
+    needs: 'new store',
+    load: async () => (await tokens()).createToken,
+  }),
+  'token list': command({
+    about: 'list every token, without its secret',
+    flags: { json },
+    needs: 'store',
+    load: async () => (await tokens()).listTokens,
+  }),
+  'token revoke': command({
+    about: 'stop a token from working',
+    args: {
+      '<id>': 'the id that "token list" shows, or the token itself; - for standard input',
+    },
+    flags: { json },
+    needs: 'store',
+    load: async () => (await tokens()).revokeToken,
+  }),
+  'token prune': command({
+    about: 'forget the tokens that are expired or revoked',
+    flags: { json },
+    needs: 'store',
+    load: async () => (await tokens()).pruneTokens,
+  }),
+  'webhook add': command({
+    about: 'add a receiver and print its signing secret, once',
+    args: { '<url>': 'where to send changes: http or https, without a password' },
+    flags: {
+      types: flag(
+        '--types <types>',
+        'plant.created, plant.replaced, plant.deleted (plant.created)',
+        names(webhookTypes),
+      ),
+      from: text('--from <position>', 'a position in the journal, or latest (latest)'),
+      create,
+      json,
+    },
+    needs: 'new store',
+    load: async () => (await webhooks()).addReceiver,
+  }),
+  'webhook list': command({
+    about: 'list every receiver, its progress and its last failure',
+    flags: { json },
+    needs: 'store',
+    load: async () => (await import('./receivers.ts')).listReceivers,
+  }),
+  'webhook failures': forReceiver(
+    'list the changes that a receiver did not take',
+    async () => (await webhooks()).listFailures,
+  ),
+  'webhook resend': forReceiver(
     'send every failure again, or one change of the journal',
-    (all) => all.resend,
-  ).argument('[position]', 'the position of a change that is still kept (all failures)')
-  addForOne('test', 'send a signed sample, and print what came back', (all) => all.testReceiver)
-  addForOne(
-    'rotate',
+    async () => (await webhooks()).resend,
+    { '[position]': 'the position of a change that is still kept (all failures)' },
+  ),
+  'webhook test': forReceiver(
+    'send a signed sample, and print what came back',
+    async () => (await webhooks()).testReceiver,
+  ),
+  'webhook rotate': forReceiver(
     'make a new secret and print it, once; the old one signs as well for 24 h',
-    (all) => all.rotateSecret,
-  )
-  addForOne('pause', 'send nothing more until the receiver is resumed', (all) => all.pauseReceiver)
-  addForOne('resume', 'continue where a paused receiver stopped', (all) => all.resumeReceiver)
-  addForOne('remove', 'remove a receiver and its pending deliveries', (all) => all.removeReceiver)
-
-  /** Adds a command about one receiver. */
-  function addForOne<Given extends readonly unknown[]>(
-    name: string,
-    description: string,
-    choose: (all: typeof import('./webhooks.ts')) => Run<Given, StoreConfig>,
-  ): Command {
-    return add(name, async () => choose(await import('./webhooks.ts')))
-      .description(description)
-      .argument('<id>', 'the id that "webhook list" shows')
-      .option(...jsonFlag)
-  }
-}
-
-function addStoreCommands(program: Command, env: Environment, terminal: Terminal): void {
-  const add = addTo(program, env, terminal, needsStore)
-
-  add('import', async () => (await import('./import.ts')).importPlants)
-    .description('import the plants of a file into the store')
-    .argument('<file>', 'NDJSON, CSV or TSV, gzipped or not; - for standard input')
-    .option('--format <name>', 'ndjson or csv, if the name of the file does not say')
-    .option('--delimiter <name>', 'comma, semicolon, tab or a character (as the header shows)')
-    .addOption(
-      new Option('--on-conflict <rule>', 'for an id whose plant has different content')
-        .choices(['fail', 'skip', 'replace'])
-        .default('fail'),
-    )
-    .option('--rejects <file>', 'where rejected lines go: as CSV from CSV (standard error)')
-    .option('--dry-run', 'report what the import would do, and store nothing')
-    .addOption(goneUrlOfImport)
-    .option(...createFlag)
-    .option(...quietFlag)
-
-  add('export', async () => (await import('./export.ts')).exportPlants)
-    .description('write every plant to a file or to standard output')
-    .argument('[file]', 'the file; a name that ends in .gz is gzipped', '-')
-    .option('--format <name>', 'ndjson or csv, if the name of the file does not say (ndjson)')
-    .option('--delimiter <name>', 'comma, semicolon or tab, for CSV (comma; tab in .tsv)')
-    .option('--spreadsheet', 'CSV to open in a spreadsheet, which runs no formula; not for import')
-    .option('--tag <tag>', 'only plants with this tag')
-    .option(...quietFlag)
-
-  add('backup', async () => (await import('./backup.ts')).backUp)
-    .description('copy the store into one file, while the service runs')
-    .argument('<file>', 'a new file; with .gz at its end it is gzipped; - for standard output')
-    .option('--keep <number>', 'make it in the folder <file>, and keep only this many there')
-    .option(...quietFlag)
-
-  add('restore', async () => (await import('./restore.ts')).restoreBackup)
-    .description('make a store from a backup, where there is none')
-    .argument('<file>', 'a file that "backup" made, gzipped or not; - for standard input')
-    .option(...quietFlag)
-
-  add('check', async () => (await import('./stores.ts')).checkStore)
-    .description('check the store and say what to do; exits with 1 if it finds a problem')
-    .option(...jsonFlag)
-
-  add('log', async () => (await import('./log.ts')).showLog)
-    .description('show which token changed which plant, from the journal')
-    .option('--plant <id>', 'only changes of this plant')
-    .option('--token <id>', 'only changes by this token, as "token list" shows it')
-    .option('--since <time>', 'only changes of the last 30m, 2h, 7d and so on')
-    .option('--limit <number>', 'only the last changes, this many (all)')
-    .option('--follow', 'keep printing changes as they are made, until Ctrl-C')
-    .option(...jsonFlag)
-
-  program
-    .command('copy')
-    .description('copy a store, tokens included, into another one, and compare them')
-    .requiredOption('--from <url>', 'sqlite:PATH or postgres://…')
-    .requiredOption('--to <url>', 'sqlite:PATH or postgres://…')
-    .option(...quietFlag)
-    .addHelpText('after', passwordHelp)
-    .action(async (flags: CopyFlags) => {
-      const { copyStore } = await import('./copy.ts')
-      await copyStore(flags, env, terminal)
-    })
-}
-
-/** A command takes its arguments and flags, and the context. */
-export type Run<Given extends readonly unknown[], Settings> = (
-  ...all: [...Given, context: Context<Settings>]
-) => Promise<void>
-
-/** The settings that a command needs. It reads no others: a mistake in them does not matter. */
-interface Needs<Settings> {
-  readonly read: (flags: Flags, env: Environment) => Settings
-  readonly flag?: readonly [flag: string, text: string]
-}
-
-const needsNothing: Needs<undefined> = { read: () => undefined }
-const needsStore: Needs<StoreConfig> = { read: readStoreConfig, flag: databaseFlag }
-const needsService: Needs<Config> = { read: readConfig, flag: servedDatabaseFlag }
-
-/** Adds commands to a group, all with the same needs. */
-function addTo<Settings>(
-  group: Command,
-  env: Environment,
-  terminal: Terminal,
-  needs: Needs<Settings>,
-) {
-  return <Given extends readonly unknown[]>(
-    name: string,
-    load: () => Promise<Run<Given, Settings>>,
-  ) => {
-    const command = group.command(name)
-    if (needs.flag !== undefined) command.option(...needs.flag)
-    return command.action(async (...given: unknown[]) => {
-      // Commander adds the command itself after the arguments and the flags.
-      const own = given.slice(0, -1)
-      const run = await load()
-      const config = needs.read(own.at(-1) as Flags, env)
-      await run(...(own as unknown as Given), { config, env, terminal })
-    })
-  }
+    async () => (await webhooks()).rotateSecret,
+  ),
+  'webhook pause': forReceiver(
+    'send nothing more until the receiver is resumed',
+    async () => (await webhooks()).pauseReceiver,
+  ),
+  'webhook resume': forReceiver(
+    'continue where a paused receiver stopped',
+    async () => (await webhooks()).resumeReceiver,
+  ),
+  'webhook remove': forReceiver(
+    'remove a receiver and its pending deliveries',
+    async () => (await webhooks()).removeReceiver,
+  ),
+  import: command({
+    about: 'import the plants of a file into the store',
+    args: { '<file>': 'NDJSON, CSV or TSV, gzipped or not; - for standard input' },
+    flags: {
+      format,
+      delimiter: text(
+        '--delimiter <name>',
+        'comma, semicolon, tab or a character (as the header shows)',
+      ),
+      onConflict,
+      rejects: text(
+        '--rejects <file>',
+        'where rejected lines go: as CSV from CSV (standard error)',
+      ),
+      dryRun: toggle('--dry-run', 'report what the import would do, and store nothing'),
+      url: goneUrlOfImport,
+      create,
+      quiet,
+    },
+    needs: 'location',
+    load: async () => (await import('./import.ts')).importPlants,
+  }),
+  export: command({
+    about: 'write every plant to a file or to standard output',
+    args: { '[file]': 'the file; a name that ends in .gz is gzipped (-)' },
+    flags: {
+      format,
+      delimiter: text(
+        '--delimiter <name>',
+        'comma, semicolon or tab, for CSV (comma; tab in .tsv)',
+      ),
+      spreadsheet: toggle(
+        '--spreadsheet',
+        'CSV to open in a spreadsheet, which runs no formula; not for import',
+      ),
+      tag: text('--tag <tag>', 'only plants with this tag'),
+      quiet,
+    },
+    needs: 'store',
+    load: async () => (await import('./export.ts')).exportPlants,
+  }),
+  backup: command({
+    about: 'copy the store into one file, while the service runs',
+    args: { '<file>': 'a new file; with .gz at its end it is gzipped; - for standard output' },
+    flags: {
+      keep: flag(
+        '--keep <number>',
+        'make it in the folder <file>, and keep only this many there',
+        numberFrom(1, 10_000, ' of backups'),
+      ),
+      quiet,
+    },
+    needs: 'location',
+    load: async () => (await import('./backup.ts')).backUp,
+  }),
+  restore: command({
+    about: 'make a store from a backup, where there is none',
+    args: { '<file>': 'a file that "backup" made, gzipped or not; - for standard input' },
+    flags: { quiet },
+    needs: 'location',
+    load: async () => (await import('./restore.ts')).restoreBackup,
+  }),
+  check: command({
+    about: 'check the store and say what to do; exits with 1 if it finds a problem',
+    flags: { json },
+    needs: 'location',
+    load: async () => (await import('./stores.ts')).checkStore,
+  }),
+  log: command({
+    about: 'show which token changed which plant, from the journal',
+    flags: {
+      plant: flag('--plant <id>', 'only changes of this plant', plantId),
+      token: text('--token <id>', 'only changes by this token, as "token list" shows it'),
+      since: flag(
+        '--since <time>',
+        'only changes of the last 30m, 2h, 7d and so on',
+        duration('2h'),
+      ),
+      limit: flag(
+        '--limit <number>',
+        'only the last changes, this many (all)',
+        numberFrom(1, 100_000),
+      ),
+      follow: toggle('--follow', 'keep printing changes as they are made, until Ctrl-C'),
+      json,
+    },
+    needs: 'store',
+    load: async () => (await import('./log.ts')).showLog,
+  }),
+  copy: command({
+    about: 'copy a store, tokens included, into another one, and compare them',
+    flags: {
+      from: required(text('--from <url>', 'sqlite:PATH or postgres://…')),
+      to: required(text('--to <url>', 'sqlite:PATH or postgres://…')),
+      quiet,
+    },
+    needs: 'nothing',
+    help: passwordHelp,
+    load: async () => (await import('./copy.ts')).copyStore,
+  }),
 }

@@ -3,26 +3,23 @@ import { Failure } from '../contract/errors.ts'
 import { locateStore } from '../store/locate.ts'
 import type { StoreLocation } from '../store/open.ts'
 import { CopyRefused, copyStore as copyPlantsAndTokens } from '../transfer/copy.ts'
+import type { Call, Printed } from './command.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { tuneHeap } from './memory.ts'
 import { startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { exists, isSameStore, requirePersistent, toName, withStore } from './stores.ts'
-import type { Terminal } from './terminal.ts'
 
-export interface CopyFlags {
+interface CopyFlags {
   readonly from: string
   readonly to: string
-  readonly quiet?: boolean
+  readonly quiet: boolean | undefined
 }
 
 /** Copies a store, tokens included, to another location and compares both. */
-export async function copyStore(
-  flags: CopyFlags,
-  env: Environment,
-  terminal: Terminal,
-): Promise<void> {
+export async function copyStore(call: Call<CopyFlags, 'nothing'>): Promise<Printed> {
   tuneHeap()
+  const { flags, env, terminal } = call
   const { from, to } = toCopyLocations(flags, env)
   const signal = stopOnSignal()
   const progress = startProgress('copy', 'plants', terminal, flags)
@@ -47,10 +44,9 @@ export async function copyStore(
       throw toCopyFailure(error)
     })
     .finally(progress.stop)
-  if (flags.quiet) return
-  terminal.tell(
-    `Copied: ${toCount(plants, 'plants')} and the tokens; both stores have the checksum ${checksum}.`,
-  )
+  return {
+    note: `Copied: ${toCount(plants, 'plants')} and the tokens; both stores have the checksum ${checksum}.`,
+  }
 }
 
 const howToContinue = 'Run the same command again to continue: copied plants are recognised.'

@@ -8,29 +8,33 @@ import { delimiters } from '../contract/formats.ts'
 import { isStorable } from '../contract/values.ts'
 import type { Snapshot } from '../store/store.ts'
 import { type ExportForm, withSnapshot, writePlants } from '../transfer/write.ts'
+import type { Call, Printed } from './command.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import { describeStop, makeFile, standardStream, toForm, writeOut } from './files.ts'
+import {
+  describeStop,
+  type FormFlags,
+  makeFile,
+  standardStream,
+  toForm,
+  writeOut,
+} from './files.ts'
 import { tuneHeap } from './memory.ts'
 import { startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
-import { requireOtherFile, withExistingStore } from './stores.ts'
-import { type Context, toPrintableLines } from './terminal.ts'
+import { requireOtherFile } from './stores.ts'
+import { toPrintableLines } from './terminal.ts'
 
-interface ExportFlags {
-  readonly format?: string
-  readonly delimiter?: string
-  readonly spreadsheet?: boolean
-  readonly tag?: string
-  readonly quiet?: boolean
+interface ExportFlags extends FormFlags {
+  readonly spreadsheet: boolean | undefined
+  readonly tag: string | undefined
+  readonly quiet: boolean | undefined
 }
 
 /** Writes the plants of one moment to a file or to standard output. */
-export async function exportPlants(
-  file: string,
-  flags: ExportFlags,
-  { config, terminal }: Context,
-): Promise<void> {
+export async function exportPlants(call: Call<ExportFlags>): Promise<Printed> {
   tuneHeap()
+  const { store, flags, config, terminal } = call
+  const [file = standardStream] = call.args
   const isStandard = file === standardStream
   const form = toExportForm(isStandard ? 'standard.ndjson' : file, flags)
   if (flags.tag !== undefined && !isStorable(flags.tag)) {
@@ -62,7 +66,7 @@ export async function exportPlants(
   }
 
   try {
-    await withExistingStore(config, (store) => withSnapshot(store, write))
+    await withSnapshot(store, write)
   } catch (error) {
     throwIfStopped(signal, describeStop(file))
     if (!(error instanceof Failure)) throw error
@@ -70,9 +74,8 @@ export async function exportPlants(
   } finally {
     progress.stop()
   }
-  if (flags.quiet) return
   const seconds = (performance.now() - startedAt) / 1000
-  terminal.tell(`Exported: ${toCount(count, 'plants')} (${seconds.toFixed(1)} s).`)
+  return { note: `Exported: ${toCount(count, 'plants')} (${seconds.toFixed(1)} s).` }
 }
 
 /** The form given by the flags, or else by the extension of the file. */

@@ -133,14 +133,14 @@ export interface FileForm {
   readonly delimiter: string | undefined
 }
 
-interface FormFlags {
-  readonly format?: string
-  readonly delimiter?: string
+export interface FormFlags {
+  readonly format: Format | undefined
+  readonly delimiter: string | undefined
 }
 
 /** The form given by the flags, or else by the extension of the file. */
 export function toForm(path: string, { format: given, delimiter }: FormFlags): FileForm {
-  const format = toFormat(path, given)
+  const format = given ?? toFormat(path)
   if (delimiter === undefined) return { format, delimiter }
   if (format !== 'csv') throw new WrongConfig(['--delimiter is for CSV only.'])
   return { format, delimiter: toDelimiter(delimiter) }
@@ -158,17 +158,13 @@ function toDelimiter(text: string): string {
 
 const aliases: Record<Format, string> = { ndjson: 'jsonl', csv: 'tsv' }
 
-/** The format given by the flag, or else by the extension of the file. */
-function toFormat(path: string, given: string | undefined): Format {
-  const name = given ?? /\.(\w+)(?:\.gz)?$/.exec(path.toLowerCase())?.[1]
-  const format = formatNames.find(
-    (known) => known === name || (given === undefined && aliases[known] === name),
-  )
+/** The format by the extension of a file. */
+function toFormat(path: string): Format {
+  const name = /\.(\w+)(?:\.gz)?$/.exec(path.toLowerCase())?.[1]
+  const format = formatNames.find((known) => known === name || aliases[known] === name)
   if (format !== undefined) return format
   throw new WrongConfig([
-    given === undefined
-      ? `The name ${path} does not show the format: add --format ${formatNames.join(' or ')}.`
-      : `--format must be ${formatNames.join(' or ')}.`,
+    `The name ${path} does not show the format: add --format ${formatNames.join(' or ')}.`,
   ])
 }
 

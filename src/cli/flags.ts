@@ -1,61 +1,140 @@
-/** Flags that several commands have, as the arguments of commander's `option`. */
-export const databaseFlag = [
-  '--database <url>',
-  'sqlite:PATH or postgres://… (DATABASE_URL, sqlite:data/plant-store.db)',
-] as const
-
-/** Only the service can use a store in memory. */
-export const servedDatabaseFlag = [
-  '--database <url>',
-  'sqlite:PATH, sqlite::memory: or postgres://… (DATABASE_URL, sqlite:data/plant-store.db)',
-] as const
+import type { Option } from 'commander'
+import { WrongConfig } from '../config.ts'
+import { toMs } from '../contract/durations.ts'
+import { toPathId } from '../contract/values.ts'
+import { butNot } from '../contract/wrong-value.ts'
 
 /** The address of a store in memory. */
 export const inMemory = 'sqlite::memory:'
 
-export const createFlag = ['--create', 'make the store where there is none'] as const
-
-export const quietFlag = ['--quiet', 'show no progress'] as const
-
-export const jsonFlag = ['--json', 'print JSON'] as const
-
-export interface JsonFlags {
-  readonly json?: boolean
+/** Reads the text of a flag; undefined if it is not what is expected. */
+interface Kind<Value> {
+  readonly expected: string
+  read(text: string): Value | undefined
 }
 
-/** The names in a list with commas, in the order of all names; undefined if one is unknown. */
-export function pickNames<Name extends string>(
-  list: string,
-  all: readonly Name[],
-): Name[] | undefined {
-  const wanted = list.split(',').map((part) => part.trim())
-  const isKnown = wanted.every((name) => (all as readonly string[]).includes(name))
-  return isKnown ? all.filter((name) => wanted.includes(name)) : undefined
+/** A flag of a command, whose value the command gets. */
+export interface Flag<Value> {
+  /** The flag as the help shows it, such as `--name <name>`. */
+  readonly form: string
+  readonly about: string
+  readonly kind?: Kind<Value>
+  readonly isRequired?: boolean
+  /** Settings of commander that few flags need. */
+  readonly tune?: (option: Option) => Option
 }
 
-/** How to keep a password out of the list of processes. */
-export const passwordHelp = `
-Other users can see the arguments of a command. Leave the password out of
-postgres://USER@HOST/… and set PGPASSWORD, or PGPASSFILE with lines of
-host:port:database:user:password.`
+export type Flags = Readonly<Record<string, Flag<unknown>>>
 
-/** Settings of `serve` that have no flag. */
-export const environmentHelp = `
-Environment variables without a flag:
-  PLANT_STORE_TOKEN  an additional token of your choice: 20 or more visible
-                     ASCII characters; PLANT_STORE_TOKEN_FILE names its file
-  AUTH_ISSUER        an OpenID provider whose JSON Web Tokens are accepted, for
-                     AUTH_AUDIENCE
-  PGPASSWORD         the password for a postgres:// address without one;
-                     PGPASSFILE names a file
-  PUBLIC_URL         the address that clients use; without it, Location and Link
-                     are relative
-  CORS_ORIGIN        origins that may call from a browser: * (all) or a list
-  TRUST_PROXY        number of trusted proxies in front, for client addresses in
-                     the log (0)
-  RATE_LIMIT         requests that a token may make, such as 600/m (no limit)
-  JOURNAL_KEEP       how long changes can be read at /events, such as 12h, or
-                     off (7d)
-  JOURNAL_MAX        how large the journal of changes may become, such as 512MiB
-                     (1GiB)
-  LOG_LEVEL          fatal, error, warn, info, debug, trace or silent (info)`
+/** The values of flags, which are undefined or false where they are not given. */
+export type ValuesOf<Table extends Flags> = {
+  readonly [Name in keyof Table]: Table[Name] extends Flag<infer Value> ? Value : never
+}
+
+/** A flag with a value of some kind. */
+export function flag<Value>(
+  form: string,
+  about: string,
+  kind: Kind<Value>,
+): Flag<Value | undefined> {
+  return { form, about, kind }
+}
+
+/** A flag with any text. */
+export function text(form: string, about: string): Flag<string | undefined> {
+  return { form, about }
+}
+
+export function required<Value>(optional: Flag<Value | undefined>): Flag<Value> {
+  return { ...(optional as Flag<Value>), isRequired: true }
+}
+
+export function toggle(form: string, about: string): Flag<boolean | undefined> {
+  return { form, about }
+}
+
+/** The values of the flags that were given. Throws every mistake at once. */
+export function readFlags(flags: Flags, given: Readonly<Record<string, unknown>>) {
+  const mistakes: string[] = []
+  const values = Object.entries(given).map(([name, text]) => {
+    const { form = '', kind } = flags[name] ?? {}
+    if (kind === undefined || typeof text !== 'string') return [name, text]
+    const value = kind.read(text)
+    if (value === undefined) {
+      mistakes.push(`${form.replace(/ .*/, '')} must ${kind.expected}${butNot(text)}.`)
+    }
+    return [name, value]
+  })
+  if (mistakes.length > 0) throw new WrongConfig(mistakes)
+  return Object.fromEntries(values)
+}
+
+/** One or more of these names, separated by commas, in the order of all of them. */
+export function names<Name extends string>(all: readonly Name[]): Kind<Name[]> {
+  return {
+    expected: `be one or more of ${all.join(', ')}, separated by commas`,
+    read(text) {
+      const wanted = text.split(',').map((part) => part.trim())
+      const isKnown = wanted.every((name) => (all as readonly string[]).includes(name))
+      return isKnown ? all.filter((name) => wanted.includes(name)) : undefined
+    },
+  }
+}
+
+export function numberFrom(min: number, max: number, of = ''): Kind<number> {
+  return {
+    expected: `be a number${of} from ${min} to ${max}`,
+    read(text) {
+      const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
+      return number >= min && number <= max ? number : undefined
+    },
+  }
+}
+
+export function duration(example: string): Kind<number> {
+  return { expected: `be a number of s, m, h or d, such as ${example}`, read: toMs }
+}
+
+export const plantId: Kind<bigint> = { expected: 'be the id of a plant', read: toPathId }
+
+export const processId: Kind<number> = {
+  expected: 'be the id of a process',
+  read: (text) => (/^[1-9]\d{0,9}$/.test(text) ? Number(text) : undefined),
+}
+
+const maxNameLength = 200
+
+export const tokenName: Kind<string> = {
+  expected: `have 1 to ${maxNameLength} printable characters`,
+  read: (text) => (/^\P{C}+$/u.test(text) && text.length <= maxNameLength ? text : undefined),
+}
+
+/** When a token expires: after a time such as 90d or 1y, or at the start of a day in UTC. */
+export const expiry: Kind<string> = {
+  expected: 'be a number of s, m, h, d or y such as 90d, or a future date such as 2030-01-31',
+  read: (text) => (toExpiry(text, Date.now()) === undefined ? undefined : text),
+}
+
+/** The last millisecond that a date can be, in JavaScript and in RFC 3339. */
+const endOfTime = Date.UTC(9999, 11, 31)
+
+export function toExpiry(text: string, now: number): number | undefined {
+  const time = toTimeAfter(text, now) ?? toDay(text)
+  return time !== undefined && time > now && time <= endOfTime ? time : undefined
+}
+
+function toTimeAfter(text: string, now: number): number | undefined {
+  if (!/^[1-9]\d{0,4}[smhdy]$/.test(text)) return undefined
+  const ms = toMs(text)
+  if (ms !== undefined) return now + ms
+  const date = new Date(now)
+  return date.setUTCFullYear(date.getUTCFullYear() + Number.parseInt(text, 10))
+}
+
+function toDay(text: string): number | undefined {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return undefined
+  const time = Date.parse(text)
+  // A day like 2030-02-31 would become another one.
+  const isReal = !Number.isNaN(time) && new Date(time).toISOString().startsWith(text)
+  return isReal ? time : undefined
+}

@@ -16,40 +16,37 @@ import {
   describeRest,
   type Tally,
 } from '../transfer/tally.ts'
+import type { Call, Printed } from './command.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import { type FileForm, type Input, toForm, withInput } from './files.ts'
+import { type FileForm, type FormFlags, type Input, toForm, withInput } from './files.ts'
 import { tuneHeapForRows } from './memory.ts'
 import { formatNumber, startProgress } from './progress.ts'
 import { openRejects, requireRejectsFile } from './rejects.ts'
-import { stopOnSignal, throwIfStopped } from './signals.ts'
+import { stopOnSignal, toStopped } from './signals.ts'
 import { exists, requireExistingOrNamed, toName } from './stores.ts'
-import type { Context } from './terminal.ts'
 
-interface ImportFlags {
-  readonly format?: string
-  readonly delimiter?: string
+interface ImportFlags extends FormFlags {
   readonly onConflict: ConflictRule
-  readonly rejects?: string
-  readonly create?: boolean
-  readonly dryRun?: boolean
-  readonly quiet?: boolean
+  readonly rejects: string | undefined
+  readonly create: boolean | undefined
+  readonly dryRun: boolean | undefined
+  readonly quiet: boolean | undefined
 }
+
+type ImportCall = Call<ImportFlags, 'location'>
 
 const batchEntries = 2_000
 
 /** Imports the plants of a file. The same command continues an import that was interrupted. */
-export async function importPlants(
-  file: string,
-  flags: ImportFlags,
-  context: Context,
-): Promise<void> {
+export async function importPlants(call: ImportCall): Promise<Printed> {
   tuneHeapForRows()
-  const form = toForm(file, flags)
+  const [file = ''] = call.args
+  const form = toForm(file, call.flags)
   const signal = stopOnSignal()
-  await withInput(file, context.terminal, signal, async (input) => {
+  return withInput(file, call.terminal, signal, async (input) => {
     const startedAt = performance.now()
-    const imported = await importInput(input, form, signal, flags, context)
-    report(imported, signal, startedAt, flags, context)
+    const imported = await importInput(input, form, signal, call)
+    return toPrinted(imported, signal, startedAt, call)
   })
 }
 
@@ -57,8 +54,7 @@ async function importInput(
   input: Input,
   form: FileForm,
   signal: AbortSignal,
-  flags: ImportFlags,
-  { config, terminal }: Context,
+  { flags, config, terminal }: ImportCall,
 ): Promise<Imported> {
   const { onConflict: rule } = flags
   if (flags.rejects !== undefined) requireRejectsFile(flags.rejects, input, config.storeLocation)
@@ -148,38 +144,36 @@ function explainFormat(text: string): string {
   return `This is not NDJSON, which has one JSON object per line. ${hint}`
 }
 
-/** Tells what became of the lines, and ends the command with the exit code for that. */
-function report(
+/** What became of the lines, and how the command ends. */
+function toPrinted(
   { tally, report: { ignoredColumns }, error }: Imported,
   signal: AbortSignal,
   startedAt: number,
-  flags: ImportFlags,
-  { config, terminal }: Context,
-): void {
+  { flags, config }: ImportCall,
+): Printed {
   const rejected = countRefused(tally)
   // A signal also ends the reading of the file.
-  const failure = signal.aborted ? undefined : error
-  const isWhole = error === undefined
-  if (ignoredColumns !== undefined && !flags.quiet) {
-    terminal.tell(`Columns that are not stored: ${ignoredColumns.join(', ')}.`)
+  const failure = signal.aborted ? toStop(signal, tally) : error && toImportFailure(error, tally)
+  const isFailed = error !== undefined && !signal.aborted
+  const hasNews = isFailed ? countLines(tally) > 0 : signal.aborted || !flags.quiet || rejected > 0
+  const ignored = ignoredColumns?.join(', ')
+  const where = `${error === undefined ? '' : 'so far '}into ${toName(config.storeLocation)}`
+  const did = flags.dryRun ? 'Dry run, nothing was stored. Would import' : 'Imported'
+  const hasFile = flags.rejects !== undefined && rejected > 0
+  const hint = hasFile ? ` The rejected lines are in ${flags.rejects}.` : ''
+  const counts = `${describeCounts(tally)} ${describeSpeed(tally, startedAt)}`
+  return {
+    remarks: [
+      ...(ignored && !flags.quiet ? [`Columns that are not stored: ${ignored}.`] : []),
+      ...(hasNews ? [`${did} ${where}: ${counts}.${hint}`] : []),
+    ],
+    failure: failure ?? (rejected > 0 ? new CommandFailed(exitCodes.data, '') : undefined),
   }
-  if (
-    failure === undefined ? signal.aborted || !flags.quiet || rejected > 0 : countLines(tally) > 0
-  ) {
-    const where = `${isWhole ? '' : 'so far '}into ${toName(config.storeLocation)}`
-    const did = flags.dryRun
-      ? `Dry run, nothing was stored. Would import ${where}`
-      : `Imported ${where}`
-    const hasFile = flags.rejects !== undefined && rejected > 0
-    const hint = hasFile ? ` The rejected lines are in ${flags.rejects}.` : ''
-    terminal.tell(`${did}: ${describeCounts(tally)} ${describeSpeed(tally, startedAt)}.${hint}`)
-  }
-  if (failure !== undefined) throw toImportFailure(failure, tally)
-  throwIfStopped(
-    signal,
-    `Stopped after line ${tally.lastLine}. ${describeFailed(tally)}${howToContinue}`,
-  )
-  if (rejected > 0) throw new CommandFailed(exitCodes.data, '')
+}
+
+function toStop(signal: AbortSignal, tally: Tally): CommandFailed {
+  const rest = `${describeFailed(tally)}${howToContinue}`
+  return toStopped(signal, `Stopped after line ${tally.lastLine}. ${rest}`)
 }
 
 function describeSpeed(tally: Tally, startedAt: number): string {

@@ -1,71 +1,62 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { untilAborted } from '../../client/request.ts'
 import { WrongConfig } from '../config.ts'
-import { toMs } from '../contract/durations.ts'
-import { toPathId } from '../contract/values.ts'
-import { butNot } from '../contract/wrong-value.ts'
 import { buildReader, type JournalReader, type Read } from '../journal/reader.ts'
 import { type JournalEvent, type Position, type Store, toPlant } from '../store/store.ts'
 import { isSubjectId } from '../tokens/issuer.ts'
-import type { JsonFlags } from './flags.ts'
+import type { Call, Printed } from './command.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
-import { withExistingStore } from './stores.ts'
-import { type Context, type Terminal, toPrintable } from './terminal.ts'
+import { type Terminal, toPrintable } from './terminal.ts'
 
-interface LogFlags extends JsonFlags {
-  readonly plant?: string
-  readonly token?: string
-  readonly since?: string
-  readonly limit?: string
-  readonly follow?: boolean
-}
-
-/** Which changes are shown. */
-interface Filter {
-  readonly plantId: bigint | undefined
-  readonly tokenId: string | undefined
-  readonly since: number
+/** Which changes are shown, and how. */
+interface LogFlags {
+  readonly plant: bigint | undefined
+  readonly token: string | undefined
+  /** Only changes of the last milliseconds. */
+  readonly since: number | undefined
   /** How many of the changes so far are shown, the last ones; all of them unless given. */
   readonly limit: number | undefined
+  readonly follow: boolean | undefined
+  readonly json: boolean | undefined
 }
 
-/** The lines of this many changes fit into memory. */
-const maxLimit = 100_000
-
 /** Shows who changed which plant, from the journal. With `--follow`, also what comes. */
-export async function showLog(flags: LogFlags, { config, terminal }: Context): Promise<void> {
-  const filter = toFilter(flags, Date.now())
+export async function showLog({ store, flags, terminal }: Call<LogFlags>): Promise<Printed> {
+  const { since = Infinity, limit = Infinity } = flags
+  const filter = { ...flags, since: Date.now() - since }
   const signal = flags.follow ? stopOnSignal() : undefined
-  await withExistingStore(config, async (store) => {
-    let names = await readTokenNames(store)
-    const write = flags.json ? toJsonLine : toLine
-    const { limit = Infinity } = filter
-    let held: string[] | undefined = []
-    let found = 0
-    const print = async (lines: readonly string[]) => {
-      if (lines.length > 0) await untilAborted(terminal.print(lines.join('')), signal)
-    }
-    const show = async (events: readonly JournalEvent[]) => {
-      const shown = events.filter((event) => isWanted(event, filter))
-      if (shown.some(({ tokenId }) => isUnknown(tokenId, names)))
-        names = await readTokenNames(store)
-      const lines = shown.map((event) => `${write(event, names)}\n`)
-      found += lines.length
-      if (held === undefined || limit === Infinity) return print(lines)
-      held.push(...lines)
-      if (held.length > 2 * limit) held = held.slice(-limit)
-    }
-    const showHeld = async () => {
-      await print(held?.slice(-limit) ?? [])
-      held = undefined
-      if (found === 0 && signal === undefined) terminal.tell('No changes found.')
-    }
+  let names = await readTokenNames(store)
+  const write = flags.json ? toJsonLine : toLine
+  let held: string[] | undefined = []
+  let found = 0
+
+  async function print(lines: readonly string[]): Promise<void> {
+    if (lines.length > 0) await untilAborted(terminal.print(lines.join('')), signal)
+  }
+
+  async function show(events: readonly JournalEvent[]): Promise<void> {
+    const shown = events.filter((event) => isWanted(event, filter))
+    if (shown.some(({ tokenId }) => isUnknown(tokenId, names))) names = await readTokenNames(store)
+    const lines = shown.map((event) => `${write(event, names)}\n`)
+    found += lines.length
+    if (held === undefined || limit === Infinity) return print(lines)
+    held.push(...lines)
+    if (held.length > 2 * limit) held = held.slice(-limit)
+  }
+
+  async function showHeld(): Promise<void> {
+    await print(held?.slice(-limit) ?? [])
+    held = undefined
+  }
+
+  try {
     await readAll(buildReader(store), { show, showHeld, terminal, signal })
-  }).catch((error: unknown) => {
+  } catch (error) {
     // Nobody reads standard output.
     if (signal !== undefined) throwIfStopped(signal, 'Stopped.')
     throw error
-  })
+  }
+  return found === 0 && signal === undefined ? { note: 'No changes found.' } : {}
 }
 
 interface Reading {
@@ -111,31 +102,13 @@ async function readAll(reader: JournalReader, reading: Reading): Promise<void> {
   }
 }
 
-function toFilter({ plant, token, since, limit }: LogFlags, now: number): Filter {
-  const mistakes: string[] = []
-  const plantId = plant === undefined ? undefined : toPathId(plant)
-  if (plant !== undefined && plantId === undefined)
-    mistakes.push(`--plant must be the id of a plant${butNot(plant)}.`)
-  const ago = since === undefined ? undefined : toMs(since)
-  if (since !== undefined && ago === undefined) {
-    mistakes.push(`--since must be a number of s, m, h or d, such as 2h${butNot(since)}.`)
-  }
-  const isLimit = limit === undefined || (/^[1-9]\d{0,5}$/.test(limit) && Number(limit) <= maxLimit)
-  if (!isLimit) mistakes.push(`--limit must be a number from 1 to ${maxLimit}${butNot(limit)}.`)
-  if (mistakes.length > 0) throw new WrongConfig(mistakes)
-  return {
-    plantId,
-    tokenId: token,
-    since: ago === undefined ? 0 : now - ago,
-    limit: limit === undefined ? undefined : Number(limit),
-  }
-}
+type Filter = Pick<LogFlags, 'plant' | 'token'> & { readonly since: number }
 
-function isWanted(event: JournalEvent, filter: Filter): boolean {
+function isWanted(event: JournalEvent, { plant, token, since }: Filter): boolean {
   const { at, tokenId } = event
-  if (at < filter.since) return false
-  if (filter.plantId !== undefined && toPlant(event).id !== filter.plantId) return false
-  return filter.tokenId === undefined || tokenId === filter.tokenId
+  if (at < since) return false
+  if (plant !== undefined && toPlant(event).id !== plant) return false
+  return token === undefined || tokenId === token
 }
 
 function toLine(event: JournalEvent, names: TokenNames): string {

@@ -1,15 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Environment, readListenConfig, requireUrl, WrongConfig } from '../config.ts'
-import { toMs } from '../contract/durations.ts'
-import { butNot } from '../contract/wrong-value.ts'
+import { type Environment, readListenConfig, requireUrl } from '../config.ts'
 import { toUrl } from '../service.ts'
+import type { Call, Printed } from './command.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import type { Context } from './terminal.ts'
 
 interface ReadyFlags {
-  readonly url?: string
-  readonly wait?: string
-  readonly pid?: string
+  readonly url: string | undefined
+  readonly wait: number | undefined
+  readonly pid: number | undefined
 }
 
 /** How long the service may take to answer, and the pause before it is asked again. */
@@ -17,20 +15,19 @@ const answerTimeoutMs = 5_000
 const pauseMs = 100
 
 /** Asks a running service whether it is ready, for containers and units. Ends with 0 or 1. */
-export async function askReadiness(
-  flags: ReadyFlags,
-  { env, terminal }: Context<undefined>,
-): Promise<void> {
-  const url = flags.url === undefined ? toOwnUrl(env) : requireUrl('--url', flags.url)
-  const deadline = performance.now() + toWaitMs(flags.wait ?? '0s')
-  const pid = toPid(flags.pid)
+export async function askReadiness({
+  flags: { url: given, wait = 0, pid },
+  env,
+}: Call<ReadyFlags, 'nothing'>): Promise<Printed> {
+  const url = given === undefined ? toOwnUrl(env) : requireUrl('--url', given)
+  const deadline = performance.now() + wait
   for (;;) {
     const problem = await ask(`${url}/readyz`)
-    if (problem === undefined) return
+    if (problem === undefined) return {}
     const hasEnded = pid !== undefined && !isRunning(pid)
     if (hasEnded || performance.now() >= deadline) {
-      terminal.tell(`${url} is not ready: ${hasEnded ? `process ${pid} has ended` : problem}.`)
-      throw new CommandFailed(exitCodes.notOk, '')
+      const reason = hasEnded ? `process ${pid} has ended` : problem
+      throw new CommandFailed(exitCodes.notOk, `${url} is not ready: ${reason}.`)
     }
     await sleep(pauseMs)
   }
@@ -61,20 +58,6 @@ function ask(url: string): Promise<string | undefined> {
   })
   // HOST may be no part of a URL: an address with a zone, for example.
   return asked.catch(({ message }: Error) => message)
-}
-
-function toWaitMs(text: string): number {
-  const waitMs = toMs(text)
-  if (waitMs === undefined) {
-    throw new WrongConfig([`--wait must be a number of s, m, h or d, such as 30s${butNot(text)}.`])
-  }
-  return waitMs
-}
-
-function toPid(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  if (!/^[1-9]\d{0,9}$/.test(text)) throw new WrongConfig(['--pid must be the id of a process.'])
-  return Number(text)
 }
 
 /** A process of another user may not be signalled, but it exists. */

@@ -1,30 +1,24 @@
-import { type StoreConfig, WrongConfig } from '../config.ts'
+import { WrongConfig } from '../config.ts'
 import type { Receiver } from '../store/receivers.ts'
 import type { Position, Store } from '../store/store.ts'
-import type { JsonFlags } from './flags.ts'
-import { toName, withExistingStore } from './stores.ts'
-import { type Context, toPrintable, toTable } from './terminal.ts'
+import type { Call, Printed } from './command.ts'
+import { toPrintable, toTable } from './terminal.ts'
 import { toTime } from './tokens.ts'
 
 /** The width of the table. Longer lines are cut. */
 const columns = 100
 
 /** Lists every receiver: all that is known of it, never its secrets. */
-export async function listReceivers(
-  flags: JsonFlags,
-  { config, terminal }: Context,
-): Promise<void> {
-  await withReceivers(config, async (store) => {
-    const now = Date.now()
-    const views: ReceiverView[] = []
-    for (const receiver of await store.receivers.list()) {
-      views.push(toReceiverView(receiver, await countBehind(store, receiver, now)))
-    }
-    if (flags.json) await terminal.print(`${JSON.stringify(views, null, 2)}\n`)
-    else if (views.length === 0)
-      terminal.tell('There is no receiver yet. Add one: plant-store webhook add URL')
-    else await terminal.print(toReceiverTable(views))
-  })
+export async function listReceivers({ store }: Call): Promise<Printed> {
+  requireJournal(await store.newestPosition())
+  const now = Date.now()
+  const views: ReceiverView[] = []
+  for (const receiver of await store.receivers.list()) {
+    views.push(toReceiverView(receiver, await countBehind(store, receiver, now)))
+  }
+  if (views.length > 0) return { json: views, text: toReceiverTable(views) }
+  const note = 'There is no receiver yet. Add one: plant-store webhook add URL'
+  return { json: views, note }
 }
 
 /** A table, with the long values on lines of their own below each row. */
@@ -39,7 +33,7 @@ function toReceiverTable(views: readonly ReceiverView[]): string {
   ])
   const [title = '', ...lines] = toTable([titles, ...rows])
   const blocks = views.map((view, index) => [lines[index] ?? '', ...toDetails(view)])
-  return `${[title, ...blocks.flat()].map(shorten).join('\n')}\n`
+  return [title, ...blocks.flat()].map(shorten).join('\n')
 }
 
 function toDetails({ url, types, position, reason, lastFailure }: ReceiverView): string[] {
@@ -121,36 +115,6 @@ export async function countBehind(
   }
   const seconds = changes === 0 ? 0 : Math.max(0, Math.round((now - oldestAt) / 1000))
   return { changes: Math.min(changes, maxCounted), seconds }
-}
-
-/** Opens a store that exists and writes a journal, and uses it. */
-function withReceivers<Value>(
-  config: StoreConfig,
-  use: (store: Store) => Promise<Value>,
-): Promise<Value> {
-  return withExistingStore(config, async (store) => {
-    requireJournal(await store.newestPosition())
-    return use(store)
-  })
-}
-
-/** Opens the store, finds a receiver in it, and uses both. */
-export async function withReceiver<Value>(
-  id: string,
-  config: StoreConfig,
-  use: (receiver: Receiver, store: Store) => Promise<Value>,
-): Promise<Value> {
-  return withReceivers(config, async (store) => {
-    const receiver = (await store.receivers.list()).find((one) => one.id === id)
-    if (receiver === undefined) throw unknownReceiver(id, config)
-    return use(receiver, store)
-  })
-}
-
-export function unknownReceiver(id: string, { storeLocation }: StoreConfig): WrongConfig {
-  return new WrongConfig([
-    `No receiver in ${toName(storeLocation)} has the id ${id}. See: plant-store webhook list`,
-  ])
 }
 
 /** Refuses a store that writes no journal. Returns the position in it. */

@@ -11,6 +11,7 @@ import {
 import { makeFolder } from '../store/sqlite/folder.ts'
 import type { FileSummary } from '../store/store.ts'
 import { decompress, isDamagedGzip } from '../transfer/gunzip.ts'
+import type { Call, Printed } from './command.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import {
   describeStop,
@@ -23,7 +24,6 @@ import {
 import { type Progress, startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { requirePersistent, requireSqlite } from './stores.ts'
-import type { Context } from './terminal.ts'
 
 const bytesPerMebibyte = 1024 * 1024
 const useCopy =
@@ -31,10 +31,11 @@ const useCopy =
 
 /** Makes a store from a backup, gzipped or not, where there is none. */
 export async function restoreBackup(
-  file: string,
-  flags: { readonly quiet?: boolean },
-  { config: { storeLocation }, terminal }: Context,
-): Promise<void> {
+  call: Call<{ readonly quiet: boolean | undefined }, 'location'>,
+): Promise<Printed> {
+  const { flags, terminal } = call
+  const { storeLocation } = call.config
+  const [file = ''] = call.args
   requirePersistent(storeLocation)
   const path = requireSqlite(storeLocation, useCopy)
   const signal = stopOnSignal()
@@ -50,10 +51,9 @@ export async function restoreBackup(
       throw toRestoreFailure(error, file === standardStream ? 'Standard input' : file)
     })
     .finally(progress.stop)
-  if (flags.quiet) return
-  terminal.tell(
-    `Restored: ${toCount(plants, 'plants')} and ${toCount(tokens, 'tokens')} in ${storeLocation.label}, checked.`,
-  )
+  return {
+    note: `Restored: ${toCount(plants, 'plants')} and ${toCount(tokens, 'tokens')} in ${storeLocation.label}, checked.`,
+  }
 }
 
 async function* readWithProgress(input: Input, progress: Progress): AsyncGenerator<Buffer> {

@@ -5,35 +5,33 @@ import { connect } from 'node:net'
 import type { Readable } from 'node:stream'
 import { styleText } from 'node:util'
 import { type Logger, pino } from 'pino'
-import { type Config, type Flags, WrongConfig } from '../config.ts'
+import { type Config, WrongConfig } from '../config.ts'
 import { openService, type ServiceOptions, toStoreEvents } from '../service.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
 import { firstTokenRequest, issueFirstToken, issueToken } from '../tokens/issue.ts'
+import { type Call, type Printed, print } from './command.ts'
 import { inMemory } from './flags.ts'
 import { tuneHeap } from './memory.ts'
 import { waitForStop } from './signals.ts'
 import { noStore, requireExisting, withStore } from './stores.ts'
-import {
-  type Context,
-  type ErrorStream,
-  printOrUndo,
-  toPrintable,
-  toPrintableLines,
-} from './terminal.ts'
+import { type ErrorStream, toPrintable, toPrintableLines } from './terminal.ts'
 import { describeStart, mayPrintToken, type Started, toListenUrl } from './welcome.ts'
 import { disconnectWorker, isWorker, joinWorkers, startWorkers } from './workers.ts'
 
-interface ServeFlags extends Pick<Flags, 'workers'> {
-  readonly mustExist?: boolean
+interface ServeFlags {
+  readonly workers: string | undefined
+  readonly mustExist: boolean | undefined
   /** A store in memory with some plants. */
-  readonly demo?: boolean
-  readonly untilStdinEnds?: boolean
+  readonly demo: boolean | undefined
+  readonly untilStdinEnds: boolean | undefined
 }
 
+type ServeCall = Call<ServeFlags, 'service'>
+
 /** Runs the service until a signal, or the end of its input if that is wanted, stops it. */
-export async function serve(flags: ServeFlags, context: Context<Config>): Promise<void> {
-  const { config, terminal } = context
+export async function serve(call: ServeCall): Promise<Printed> {
+  const { config, terminal, flags } = call
   tuneHeap()
   requireServable(flags, config)
   const { mustExist = false, demo = false, untilStdinEnds = false } = flags
@@ -43,7 +41,7 @@ export async function serve(flags: ServeFlags, context: Context<Config>): Promis
   const announce: Announce = async (store, url) => {
     const { label } = config.storeLocation
     if (isNewStore) logger.info({ store: label }, 'made a new, empty store: there was none')
-    await announceStart(store, { url, isNewStore, demo }, context)
+    await announceStart(store, { url, isNewStore, demo }, call)
   }
 
   function onNewStore(): void {
@@ -61,6 +59,7 @@ export async function serve(flags: ServeFlags, context: Context<Config>): Promis
     const options = { config, logger, version, onNewStore, ...store }
     await serveAlone(options, announce, input)
   } else await serveTogether(config, logger, announce, onNewStore, input)
+  return {}
 }
 
 /** Refuses flags that do not suit the store. */
@@ -142,7 +141,7 @@ async function serveTogether(
 async function announceStart(
   store: Store,
   { demo, ...started }: Omit<Started, 'firstToken'> & { readonly demo: boolean },
-  { config, terminal }: Context<Config>,
+  { config, terminal }: ServeCall,
 ): Promise<void> {
   const describe = (firstToken: string | undefined) =>
     describeStart({ ...started, firstToken }, config, terminal)
@@ -153,7 +152,8 @@ async function announceStart(
   const issue = () => (demo ? issueToken(store, firstTokenRequest) : issueFirstToken(store))
   const first = needsToken ? await issue() : undefined
   if (first === undefined) return terminal.print(describe(undefined))
-  await printOrUndo(terminal, describe(first.token), () => store.deleteTokens([first.record.id]))
+  const undo = () => store.deleteTokens([first.record.id])
+  await print({ text: describe(first.token), undo }, {}, terminal)
 }
 
 /** Their ids leave 1 free for the plant that the printed command stores. */

@@ -47,14 +47,18 @@ export function stopOnSignal(): AbortSignal {
 
 /** Ends a command that was stopped by a signal, with the exit code of that signal. */
 export function throwIfStopped(signal: AbortSignal, message: string): void {
-  if (!signal.aborted) return
+  if (signal.aborted) throw toStopped(signal, message)
+}
+
+/** The end of a command that was stopped by a signal. */
+export function toStopped(signal: AbortSignal, message: string): CommandFailed {
   const exitCode = codes[signal.reason as StopSignal]
   // A named pipe that waits for its other end cannot be cancelled and would keep the process alive.
   setTimeout(() => {
     process.removeAllListeners(signal.reason)
     process.kill(process.pid, signal.reason)
   }, cleanUpMs).unref()
-  throw new CommandFailed(exitCode, message)
+  return new CommandFailed(exitCode, message)
 }
 
 function onSignal(receiveFirst: (signal: StopSignal) => void): void {

@@ -3,10 +3,11 @@ import { resolve } from 'node:path'
 import { type StoreConfig, WrongConfig } from '../config.ts'
 import { examineStore, openStore, type StoreLocation } from '../store/open.ts'
 import { type Store, type StoreEvents, UnusableStore } from '../store/store.ts'
+import type { Call, Printed } from './command.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { isSameFile } from './files.ts'
-import { inMemory, type JsonFlags } from './flags.ts'
-import { type Context, toPrintable } from './terminal.ts'
+import { inMemory } from './flags.ts'
+import { toPrintable } from './terminal.ts'
 
 /** Opens a store, uses it and closes it. */
 export async function withStore<Value>(
@@ -20,19 +21,6 @@ export async function withStore<Value>(
   } finally {
     await store.close()
   }
-}
-
-/** The same for the store of the configuration, which must exist. */
-export async function withExistingStore<Value>(
-  config: StoreConfig,
-  use: (store: Store) => Promise<Value>,
-): Promise<Value> {
-  requireExisting(config)
-  return withStore(config.storeLocation, use, {
-    onNew() {
-      throw noStore(config)
-    },
-  })
 }
 
 /** Refuses a store in memory: it belongs to one process, and no command can reach it. */
@@ -118,13 +106,14 @@ export function isFileOfStore(path: string, location: StoreLocation): boolean {
 }
 
 /** Examines a store, and says what to do. Ends with 1 where there is something to do. */
-export async function checkStore(flags: JsonFlags, { config, terminal }: Context): Promise<void> {
+export async function checkStore({ config }: Call<unknown, 'location'>): Promise<Printed> {
   requireExisting(config)
-  const findings = await examineStore(config.storeLocation)
-  const lines = findings.map(
+  const json = await examineStore(config.storeLocation)
+  const lines = json.map(
     ({ subject, state, message }) =>
       `${state.padEnd(6)} ${subject.padEnd(12)} ${toPrintable(message)}`,
   )
-  await terminal.print(`${flags.json ? JSON.stringify(findings, null, 2) : lines.join('\n')}\n`)
-  if (findings.some(({ state }) => state === 'to do')) throw new CommandFailed(exitCodes.notOk, '')
+  const hasWork = json.some(({ state }) => state === 'to do')
+  const failure = hasWork ? new CommandFailed(exitCodes.notOk, '') : undefined
+  return { json, text: lines.join('\n'), failure }
 }

@@ -1,5 +1,4 @@
 import type { Readable, Writable } from 'node:stream'
-import type { Environment, StoreConfig } from '../config.ts'
 import { explainErrno } from '../errno.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 
@@ -19,13 +18,6 @@ export interface Terminal {
   tell(line: string): void
   /** Standard error itself, for the log and the progress bar. */
   readonly errors: ErrorStream
-}
-
-/** What a command gets besides its own arguments and flags: only the settings that it needs. */
-export interface Context<Settings = StoreConfig> {
-  readonly config: Settings
-  readonly env: Environment
-  readonly terminal: Terminal
 }
 
 export type InputStream = Readable & { readonly fd: number }
@@ -90,18 +82,4 @@ export function toPrintable(text: string): string {
 /** The same for several lines. */
 export function toPrintableLines(text: string): string {
   return text.split('\n').map(toPrintable).join('\n')
-}
-
-/** Prints a text with a secret. If that fails, nobody has seen the secret, and it is undone. */
-export async function printOrUndo(
-  { print }: Terminal,
-  text: string,
-  undo: () => Promise<unknown>,
-): Promise<void> {
-  try {
-    await print(text)
-  } catch (error) {
-    await undo()
-    throw error
-  }
 }

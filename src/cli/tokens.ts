@@ -1,105 +1,46 @@
 import { type StoreConfig, WrongConfig } from '../config.ts'
-import { toMs } from '../contract/durations.ts'
-import { plantScopes, scopes } from '../contract/scopes.ts'
-import { butNot } from '../contract/wrong-value.ts'
+import { plantScopes, type Scope } from '../contract/scopes.ts'
 import type { Store, TokenRecord } from '../store/store.ts'
 import { hashToken, isWellFormed, tokenPrefix } from '../tokens/format.ts'
-import { issueToken, type TokenRequest } from '../tokens/issue.ts'
+import { issueToken } from '../tokens/issue.ts'
+import type { Call, Printed } from './command.ts'
 import { standardStream } from './files.ts'
-import { type JsonFlags, pickNames } from './flags.ts'
+import { toExpiry } from './flags.ts'
 import { toCount } from './progress.ts'
-import { requireExistingOrNamed, toName, withExistingStore, withStore } from './stores.ts'
-import { type Context, type InputStream, printOrUndo, toPrintable, toTable } from './terminal.ts'
+import { toName } from './stores.ts'
+import { type InputStream, toPrintable, toTable } from './terminal.ts'
 
-const maxNameLength = 200
-
-interface CreateFlags extends JsonFlags {
+interface NewToken {
   readonly name: string
-  readonly scope?: string
-  readonly expires?: string
-  readonly create?: boolean
+  readonly scope: Scope[] | undefined
+  readonly expires: string | undefined
 }
 
 /** Makes a token and prints it alone on standard output, so that `TOKEN=$(…)` works. */
-export async function createToken(
-  flags: CreateFlags,
-  { config, terminal }: Context,
-): Promise<void> {
+export async function createToken(call: Call<NewToken, 'new store'>): Promise<Printed> {
+  const { store, flags, config } = call
   const now = Date.now()
-  const request = toRequest(flags, now)
-  requireExistingOrNamed(config, flags)
-  await withStore(config.storeLocation, async (store) => {
-    const { token, record } = await issueToken(store, request, now)
-    const text = flags.json ? JSON.stringify({ token, ...toView(record) }, null, 2) : token
-    await printOrUndo(terminal, `${text}\n`, () => store.deleteTokens([record.id]))
-    const noun = record.scopes.length === 1 ? 'scope' : 'scopes'
-    const end = record.expiresAt ? `expires at ${toTime(record.expiresAt)}` : 'does not expire'
-    terminal.tell(
-      `Token ${record.id} ("${record.name}") has the ${noun} ${record.scopes.join(', ')} and ${end}. It is shown only once. Store: ${toName(config.storeLocation)}`,
-    )
-  })
-}
-
-function toRequest({ name, scope, expires }: CreateFlags, now: number): TokenRequest {
-  const mistakes: string[] = []
-  if (name.length === 0 || name.length > maxNameLength || /\p{C}/u.test(name)) {
-    mistakes.push(`--name must have 1 to ${maxNameLength} printable characters.`)
-  }
-  const wanted = scope === undefined ? plantScopes : pickNames(scope, scopes)
-  if (wanted === undefined) {
-    mistakes.push(
-      `--scope must be one or more of ${scopes.join(', ')}, separated by commas${butNot(`${scope}`)}.`,
-    )
-  }
+  const { name, scope: scopes = plantScopes, expires } = flags
   const expiresAt = expires === undefined ? undefined : toExpiry(expires, now)
-  if (expires !== undefined && expiresAt === undefined) {
-    mistakes.push(`--expires must be ${expectedExpiry}${butNot(expires)}.`)
-  }
-  if (mistakes.length > 0) throw new WrongConfig(mistakes)
+  const lifetimeMs = expiresAt === undefined ? undefined : expiresAt - now
+  const { token, record } = await issueToken(store, { name, scopes, lifetimeMs }, now)
+  const noun = record.scopes.length === 1 ? 'scope' : 'scopes'
+  const end = record.expiresAt ? `expires at ${toTime(record.expiresAt)}` : 'does not expire'
+  const remark = `Token ${record.id} ("${record.name}") has the ${noun} ${record.scopes.join(', ')} and ${end}. It is shown only once. Store: ${toName(config.storeLocation)}`
   return {
-    name,
-    scopes: wanted ?? [],
-    lifetimeMs: expiresAt === undefined ? undefined : expiresAt - now,
+    text: token,
+    json: { token, ...toView(record) },
+    undo: () => store.deleteTokens([record.id]),
+    remarks: [remark],
   }
-}
-
-/** The last millisecond that a date can be, in JavaScript and in RFC 3339. */
-const endOfTime = Date.UTC(9999, 11, 31)
-
-const expectedExpiry =
-  'a number of s, m, h, d or y such as 90d, or a future date such as 2030-01-31'
-
-/** When a token expires: after a time such as 90d or 1y, or at the start of a day in UTC. */
-export function toExpiry(text: string, now: number): number | undefined {
-  const time = toTimeAfter(text, now) ?? toDay(text)
-  return time !== undefined && time > now && time <= endOfTime ? time : undefined
-}
-
-function toTimeAfter(text: string, now: number): number | undefined {
-  if (!/^[1-9]\d{0,4}[smhdy]$/.test(text)) return undefined
-  const ms = toMs(text)
-  if (ms !== undefined) return now + ms
-  const date = new Date(now)
-  return date.setUTCFullYear(date.getUTCFullYear() + Number.parseInt(text, 10))
-}
-
-function toDay(text: string): number | undefined {
-  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return undefined
-  const time = Date.parse(text)
-  // A day like 2030-02-31 would become another one.
-  const isReal = !Number.isNaN(time) && new Date(time).toISOString().startsWith(text)
-  return isReal ? time : undefined
 }
 
 /** Lists every token: all that is known of it, never the token itself. */
-export async function listTokens(flags: JsonFlags, { config, terminal }: Context): Promise<void> {
-  await withExistingStore(config, async (store) => {
-    const views = (await store.listTokens()).map(toView)
-    if (flags.json) await terminal.print(`${JSON.stringify(views, null, 2)}\n`)
-    else if (views.length === 0)
-      terminal.tell('There is no token yet. Make one: plant-store token create --name NAME')
-    else await terminal.print(toTokenTable(views))
-  })
+export async function listTokens({ store }: Call): Promise<Printed> {
+  const views = (await store.listTokens()).map(toView)
+  if (views.length > 0) return { json: views, text: toTokenTable(views) }
+  const note = 'There is no token yet. Make one: plant-store token create --name NAME'
+  return { json: views, note }
 }
 
 function toTokenTable(views: readonly TokenView[]): string {
@@ -114,28 +55,22 @@ function toTokenTable(views: readonly TokenView[]): string {
     view.expiresAt ?? 'never',
     view.lastUsedAt ?? 'never',
   ])
-  return `${toTable([titles, ...rows]).join('\n')}\n`
+  return toTable([titles, ...rows]).join('\n')
 }
 
 /** Longer than any id or token. */
 const maxInputCharacters = 1_000
 
 /** Revokes a token, named by its id or by the token itself. Every process refuses it within 1 s. */
-export async function revokeToken(
-  argument: string,
-  flags: JsonFlags,
-  { config, terminal }: Context,
-): Promise<void> {
-  await withExistingStore(config, async (store) => {
-    const given = argument === standardStream ? await readLine(terminal.input) : argument
-    const id = await findId(store, given, config)
-    const outcome = await store.revokeToken(id, Date.now())
-    // Anything else may be a PLANT_STORE_TOKEN or a JSON Web Token.
-    const isId = /^tok_\w+$/.test(given)
-    if (outcome === 'unknown') throw unknownToken(isId ? `the id ${given}` : 'this value', config)
-    if (flags.json) await terminal.print(`${JSON.stringify({ id, outcome })}\n`)
-    else terminal.tell(`Token ${id} was ${outcome}.`)
-  })
+export async function revokeToken({ args, store, config, terminal }: Call): Promise<Printed> {
+  const [argument = ''] = args
+  const given = argument === standardStream ? await readLine(terminal.input) : argument
+  const id = await findId(store, given, config)
+  const outcome = await store.revokeToken(id, Date.now())
+  // Anything else may be a PLANT_STORE_TOKEN or a JSON Web Token.
+  const isId = /^tok_\w+$/.test(given)
+  if (outcome === 'unknown') throw unknownToken(isId ? `the id ${given}` : 'this value', config)
+  return { json: { id, outcome }, note: `Token ${id} was ${outcome}.` }
 }
 
 /** The id of a token. A token itself is never repeated in a message. */
@@ -172,19 +107,15 @@ async function readLine(input: InputStream): Promise<string> {
 const stepTokens = 1_000
 
 /** Deletes the tokens that are expired or revoked, which no request can use. */
-export async function pruneTokens(flags: JsonFlags, { config, terminal }: Context): Promise<void> {
-  await withExistingStore(config, async (store) => {
-    const ids = (await store.listTokens())
-      .map(toView)
-      .filter(({ state }) => state !== 'active')
-      .map(({ id }) => id)
-    let pruned = 0
-    for (let start = 0; start < ids.length; start += stepTokens) {
-      pruned += await store.deleteTokens(ids.slice(start, start + stepTokens))
-    }
-    if (flags.json) await terminal.print(`${JSON.stringify({ pruned })}\n`)
-    else terminal.tell(`Forgot ${toCount(pruned, 'tokens')} of ${toName(config.storeLocation)}.`)
-  })
+export async function pruneTokens({ store, config }: Call): Promise<Printed> {
+  const views = (await store.listTokens()).map(toView)
+  const ids = views.filter(({ state }) => state !== 'active').map(({ id }) => id)
+  let pruned = 0
+  for (let start = 0; start < ids.length; start += stepTokens) {
+    pruned += await store.deleteTokens(ids.slice(start, start + stepTokens))
+  }
+  const note = `Forgot ${toCount(pruned, 'tokens')} of ${toName(config.storeLocation)}.`
+  return { json: { pruned }, note }
 }
 
 /** A token as `--json` shows it: never the token itself. */

@@ -110,7 +110,7 @@ describe('plant-store backup --keep', () => {
     ...['0', '-1', '1.5', '10001', 'all', ''].map((count): [string, string[], RegExp] => [
       `--keep ${count}`,
       ['kept', `--keep=${count}`],
-      /^--keep must be a number of backups from 1 to 10000\.\n$/,
+      /^--keep must be a number of backups from 1 to 10000, not ".*"\.\n$/,
     ]),
     [
       'a folder that is not there',

@@ -120,7 +120,9 @@ describe('plant-store export', () => {
     ['--delimiter must be comma, semicolon or tab.', 'p.csv', '--delimiter', '|'],
   ] as const) {
     it(`refuses ${args.join(' ')}`, async () => {
-      const { exitCode, stderr } = await run(['export', ...args], { folder: newFolder() })
+      const folder = newFolder()
+      await run(['token', 'create', '--name', 'a', '--create'], { folder })
+      const { exitCode, stderr } = await run(['export', ...args], { folder })
       assert.equal(stderr, `${message}\n`)
       assert.equal(exitCode, 78)
     })

@@ -70,7 +70,7 @@ describe('plant-store ready', () => {
     assert.match(running.stderr, /^http:\/\/127\.0\.0\.1:9 is not ready: (?!process).+\.\n$/)
     for (const pid of ['0', '-1', 'x', '']) {
       const { exitCode, stderr } = await run([...asked.slice(0, -1), `--pid=${pid}`], { folder })
-      assert.equal(stderr, '--pid must be the id of a process.\n')
+      assert.equal(stderr, `--pid must be the id of a process, not "${pid}".\n`)
       assert.equal(exitCode, 78)
     }
   })

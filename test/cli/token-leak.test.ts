@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { toExpiry } from '../../src/cli/tokens.ts'
+import { toExpiry } from '../../src/cli/flags.ts'
 import { newToken } from '../../src/tokens/format.ts'
 import { run } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
