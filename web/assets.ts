@@ -28,6 +28,20 @@ const contentTypes: Record<string, string> = {
   '.json': 'application/json',
 }
 
+/** What the head of each page has beside that of all pages. */
+const heads: Record<string, readonly string[]> = {
+  'page.html': [
+    '<title>Plant Store</title>',
+    '<script type="module" src="assets/page.js"></script>',
+  ],
+  'reference.html': [
+    '<title>Plant Store: reference</title>',
+    '<link rel="stylesheet" href="assets/reference.css">',
+    '<link rel="preload" as="fetch" crossorigin href="assets/openapi.txt" id="document">',
+    '<script type="module" src="assets/reference.js"></script>',
+  ],
+}
+
 /** Where the executable keeps these files. */
 export const embeddedFolder = 'web/'
 
@@ -58,10 +72,10 @@ export function buildAssets(): ReadonlyMap<string, Asset> {
     const hashed = name.replace(extension, `-${toHash(text)}${extension}`)
     return { name, asset: toAsset(`assets/${hashed}`, text) }
   })
-  const pages = ['page.html', 'reference.html'].map((name) => {
+  const pages = Object.entries(heads).map(([name, head]) => {
     const text = linked.reduce(
       (html, { name, asset }) => html.replaceAll(`assets/${name}`, asset.name),
-      readFile('frame.html').replace('<!-- head -->', () => readFile(name).trim()),
+      readFile('frame.html').replace('<!-- head -->', () => head.join('\n')),
     )
     return toAsset(name, text)
   })

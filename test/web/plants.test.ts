@@ -433,11 +433,18 @@ describe('the table', { skip: browserMissing }, () => {
     })
   }
 
-  it('has enough contrast in the dark', async () => {
-    const { page } = await visitPlants(service.url, { colorScheme: 'dark' })
-    await page.getByRole('cell', { name: 'Ficus' }).waitFor()
-    await checkAccessibility(page)
-  })
+  for (const options of [{ colorScheme: 'dark' }, { forcedColors: 'active' }] as const) {
+    it(`can be read with ${JSON.stringify(options)}, and so can the reference`, async () => {
+      const { page } = await visitPlants(service.url, options)
+      await page.getByRole('cell', { name: 'Ficus' }).waitFor()
+      await checkAccessibility(page)
+      await page.getByRole('button', { name: 'Import' }).click()
+      await checkAccessibility(page)
+      const reference = await visit(`${service.url}/docs`, options)
+      await reference.page.getByRole('heading', { name: 'Create a plant', exact: true }).waitFor()
+      await checkAccessibility(reference.page)
+    })
+  }
 })
 
 /** What is wider than the screen or its own box. */

@@ -1,8 +1,7 @@
 import type { StoredPlant } from '../../../client/index.ts'
 import { limits } from '../../../src/contract/limits.ts'
 import { isStorable, toPathId } from '../../../src/contract/values.ts'
-import { element } from '../dom/element.ts'
-import { buildField, buildTextField } from '../dom/field.ts'
+import { buildField, buildTextField, element } from '../dom.ts'
 
 /** The id of the list of tags that are offered. */
 export const tagsId = 'tags'

@@ -1,8 +1,19 @@
 import { PlantStoreError } from '../../../client/errors.ts'
+import type { OnConflict } from '../../../client/index.ts'
 import { parse } from '../../../client/json.ts'
 import type { ImportReport } from '../../../src/contract/shapes.ts'
-import { element } from '../dom/element.ts'
-import { readPath, type Session, toRefusal } from './session.ts'
+import {
+  buildButton,
+  buildButtons,
+  buildChoice,
+  buildField,
+  element,
+  fill,
+  openDialog,
+} from '../dom.ts'
+import { format } from './messages.ts'
+import type { DialogParts } from './plant-dialogs.ts'
+import { isTokenRefused, type Session, showFailure, toRefusal } from './session.ts'
 
 export type FileFormat = 'ndjson' | 'csv'
 /** A format, or CSV as the spreadsheet of this person opens it best. */
@@ -25,7 +36,16 @@ export async function downloadPlants(
   if (isForSpreadsheet) query.set('spreadsheet', 'true')
   if (isForSpreadsheet && hasDecimalComma()) query.set('delimiter', 'semicolon')
   if (tag !== undefined) query.set('tag', tag)
-  const content = await readPath(session, `/plants.${format}?${query}`, (answer) => answer.blob())
+  const headers = { Authorization: `Bearer ${session.token}` }
+  let content: Blob
+  try {
+    const response = await fetch(`${session.url}/plants.${format}?${query}`, { headers })
+    if (!response.ok) throw toRefusal(response.status, await response.text())
+    content = await response.blob()
+  } catch (cause) {
+    if (cause instanceof PlantStoreError) throw cause
+    throw new PlantStoreError('The connection was lost.', { cause })
+  }
   saveFile(`plants${isForSpreadsheet ? '-for-spreadsheet' : ''}.${format}`, content)
 }
 
@@ -90,4 +110,209 @@ export function uploadPlants({ url, token }: Session, upload: Upload): Promise<I
   request.addEventListener('abort', lose)
   request.send(file)
   return promise
+}
+
+const rules: Record<OnConflict, string> = {
+  fail: 'Keep the stored plant and list it here',
+  skip: 'Keep the stored plant',
+  replace: 'Replace the stored plant',
+}
+
+/** What becomes of lines: what the import would do, and what it has done. */
+const outcomes = [
+  ['stored', 'new', 'stored'],
+  ['alreadyThere', 'already there', 'already there'],
+  ['replaced', 'different, to be replaced', 'replaced'],
+  ['skipped', 'different: the stored plants stay', 'different: the stored plants stayed'],
+  ['conflicts', 'different: the stored plants stay', 'different: the stored plants stayed'],
+  ['invalid', 'refused', 'refused'],
+] as const
+
+type Step = 'check' | 'import'
+
+const words = {
+  check: {
+    rest: 'All sent: checking the rest …',
+    canceled: 'The check was canceled. Nothing is stored.',
+    title: (file: Node) => ['Nothing is stored yet. ', file, ' has:'],
+  },
+  import: {
+    rest: 'All sent: storing the rest …',
+    canceled: 'The import was canceled. What it stored before stays: import the file again.',
+    title: (file: Node) => ['The import of ', file, ' is done:'],
+  },
+}
+
+/** The most refused lines that are listed. */
+const maxListed = 20
+
+/** Opens the dialog that has a file checked, and imported on demand. Resolves when it is closed. */
+export async function importPlants(parts: DialogParts, dropped?: File): Promise<void> {
+  let run = new AbortController()
+  let chosen: { readonly file: File; readonly format: FileFormat } | undefined
+  const rule = buildField('If an id already exists', buildChoice(...Object.entries(rules)))
+  rule.control.addEventListener('change', () => void send('check'))
+  const file = buildField(
+    'File',
+    element('input', {
+      type: 'file',
+      accept: '.ndjson,.jsonl,.csv,.tsv,.gz,.json,.txt',
+      change: () => void choose(file.control.files?.[0]),
+      // The same file can be chosen once more.
+      click: () => {
+        file.control.value = ''
+      },
+    }),
+    'CSV, as spreadsheets write it, or NDJSON, also gzipped. Choose a file, or drop it here.',
+  )
+  const progress = element('progress', { max: 1, 'aria-label': 'Sent' })
+  const outcome = element('div', { class: 'stack', role: 'status' })
+  const problem = element('div', { class: 'refusal', role: 'alert' })
+  const start = buildButton('Start import', () => send('import'), { class: 'primary' })
+  const cancel = buildButton('Cancel', () => run.abort())
+  const close = buildButton('Close', () => dialog.close())
+
+  function showRunning(isRunning: boolean): void {
+    progress.hidden = !isRunning
+    cancel.hidden = !isRunning
+    rule.control.disabled = isRunning
+    file.control.disabled = isRunning
+  }
+
+  async function choose(next: File | undefined): Promise<void> {
+    if (next === undefined || !cancel.hidden) return
+    fill(outcome)
+    start.disabled = true
+    if (next.size === 0) return fill(problem, 'The file is empty.')
+    chosen = { file: next, format: await findFormat(next) }
+    await send('check')
+  }
+
+  /** Sends the file: first for the report that its import would give, then to import it. */
+  async function send(step: Step): Promise<void> {
+    if (chosen === undefined) return
+    run = new AbortController()
+    const { signal } = run
+    const { rest, canceled } = words[step]
+    const onProgress = (share: number) => {
+      progress.value = share
+      fill(outcome, share < 1 ? `${Math.floor(share * 100)} % sent` : rest)
+    }
+    start.disabled = true
+    fill(problem)
+    onProgress(0)
+    showRunning(true)
+    try {
+      const wanted = { ...chosen, onConflict: rule.control.value, isDryRun: step === 'check' }
+      const report = await uploadPlants(parts.session(), { ...wanted, onProgress, signal })
+      start.disabled = step === 'import' || report.stored + report.replaced === 0
+      fill(outcome, ...describeReport(chosen.file, report, step))
+    } catch (error) {
+      fill(outcome)
+      if (signal.aborted) fill(problem, canceled)
+      else showFailure(problem, error)
+      if (isTokenRefused(error)) parts.onTokenRefused(error)
+    } finally {
+      showRunning(false)
+    }
+  }
+
+  start.disabled = true
+  showRunning(false)
+  const content = [rule.element, file.element, progress, outcome, problem]
+  const dialog = openDialog('Import', [
+    element('div', { class: 'stack' }, ...content, buildButtons(start, cancel, close)),
+  ])
+  dialog.element.addEventListener('drop', (event) => {
+    event.preventDefault()
+    event.stopPropagation()
+    void choose(event.dataTransfer?.files[0])
+  })
+  void choose(dropped)
+  await dialog.closed
+  run.abort()
+}
+
+/** A report in words: what the import would do, or what it has done. */
+function describeReport(file: File, report: ImportReport, step: Step): HTMLElement[] {
+  const { refused, refusedInAll, endedAtLine, ignoredColumns = [] } = report
+  const name = element('strong', element('bdi', file.name))
+  const counts = outcomes
+    .filter(([key]) => report[key] > 0)
+    .map(([key, planned, done]) => `${format(report[key])} ${step === 'check' ? planned : done}`)
+  const isVain = report.stored + report.replaced === 0
+  const notes = [
+    isVain && step === 'check' && 'There is nothing to import.',
+    ignoredColumns.length > 0 && `Columns that are not stored: ${ignoredColumns.join(', ')}.`,
+    endedAtLine !== undefined &&
+      `Lines after ${format(endedAtLine)} were not read, because too many were refused.`,
+  ]
+  return [
+    element('p', ...words[step].title(name)),
+    element('ul', ...(counts.length > 0 ? counts : ['no plants']).map((one) => element('li', one))),
+    ...notes.flatMap((note) => (note === false ? [] : element('p', note))),
+    ...describeRefused(report, refusedInAll - Math.min(refused.length, maxListed)),
+  ]
+}
+
+function describeRefused(report: ImportReport, others: number): HTMLElement[] {
+  const { refused, header } = report
+  if (refused.length === 0) return []
+  const lines = refused.slice(0, maxListed).map(({ line, id, message, text }) => {
+    const place = `Line ${format(line)}${id === undefined ? '' : `, plant ${id}`}: `
+    return element('li', place, message, ' ', element('code', element('bdi', text)))
+  })
+  // A line that was cut could be imported as it is.
+  const whole = refused.filter(({ text }) => text.length < maxWhole)
+  const missing = report.refusedInAll - whole.length
+  const download = buildButton('Download refused lines', () => {
+    const name = header === undefined ? 'refused-lines.ndjson' : 'refused-lines.csv'
+    saveFile(name, new Blob([toFile(whole, header)]))
+  })
+  const absent = missing > 0 ? `Without ${toLines(missing)}: too long, or too many.` : ''
+  return [
+    element('ul', { class: 'refused', tabindex: 0 }, ...lines),
+    element('p', others > 0 ? `And ${toLines(others)} more.` : ''),
+    element('p', download, ' ', absent),
+  ]
+}
+
+function toLines(count: number): string {
+  return count === 1 ? '1 line' : `${format(count)} lines`
+}
+
+/** Longer texts of refused lines may have been cut. */
+const maxWhole = 999
+
+/** The refused lines as they were; in CSV with their header, and the reason in a last column. */
+function toFile(refused: ImportReport['refused'], header: string | undefined): string {
+  if (header === undefined) return refused.map(({ text }) => `${text}\n`).join('')
+  const delimiter = findDelimiter(header)
+  const rows = refused.map(
+    ({ text, message }) => `${text}${delimiter}"${message.replaceAll('"', '""')}"\n`,
+  )
+  return `\ufeff${header}${delimiter}reason\n${rows.join('')}`
+}
+
+/** The delimiter with which a header that the service has read names an id and a name. */
+function findDelimiter(header: string): string {
+  const separates = (delimiter: string) => {
+    const names = header.split(delimiter).map((name) => name.replaceAll('"', '').trim())
+    return ['id', 'name'].every((name) => names.some((one) => one.toLowerCase() === name))
+  }
+  return [',', ';', '\t'].find(separates) ?? ','
+}
+
+/** Imports a file that somebody drops anywhere on the page. */
+export function acceptDrops(signal: AbortSignal, onFile: (file: File) => void): void {
+  addEventListener('dragover', (event) => event.preventDefault(), { signal })
+  addEventListener(
+    'drop',
+    (event) => {
+      event.preventDefault()
+      const [file] = event.dataTransfer?.files ?? []
+      if (file !== undefined) onFile(file)
+    },
+    { signal },
+  )
 }

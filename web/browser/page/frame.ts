@@ -1,8 +1,15 @@
 import type { StoredPlant } from '../../../client/index.ts'
 import { expectedSearch, isSearchable, toPathId } from '../../../src/contract/values.ts'
-import { element, fill, icon } from '../dom/element.ts'
-import { buildChoice, buildField } from '../dom/field.ts'
-import { buildButton, buildButtons, buildForm } from '../dom/form.ts'
+import {
+  buildButton,
+  buildButtons,
+  buildChoice,
+  buildField,
+  buildForm,
+  element,
+  fill,
+  icon,
+} from '../dom.ts'
 import { findIdFault, findTextFault, tagsId } from './fields.ts'
 import type { ExportFormat } from './files.ts'
 import type { ListMessage } from './messages.ts'

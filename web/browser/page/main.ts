@@ -1,4 +1,4 @@
-import { element, fill } from '../dom/element.ts'
+import { element, fill } from '../dom.ts'
 import { isTokenRefused, toSentence } from './session.ts'
 import { buildSignIn, buildWelcome } from './sign-in.ts'
 import { openStoreView } from './store-view.ts'

@@ -1,4 +1,4 @@
-import { type Child, element } from '../dom/element.ts'
+import { type Child, element } from '../dom.ts'
 import type { Change, ListState, Query } from './plant-list.ts'
 import { shorten } from './table.ts'
 

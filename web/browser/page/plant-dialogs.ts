@@ -1,8 +1,15 @@
 import type { PlantState, PlantStore, StoredPlant } from '../../../client/index.ts'
 import { int64Bounds } from '../../../src/contract/schema.ts'
-import { type Dialog, openDialog } from '../dom/dialog.ts'
-import { element, fill } from '../dom/element.ts'
-import { buildButton, buildButtons, buildForm, whileBusy } from '../dom/form.ts'
+import {
+  buildButton,
+  buildButtons,
+  buildForm,
+  type Dialog,
+  element,
+  fill,
+  openDialog,
+  whileBusy,
+} from '../dom.ts'
 import { buildPlantFields } from './fields.ts'
 import type { Change } from './plant-list.ts'
 import { isNumber, isTokenRefused, type Session, showFailure, toSentence } from './session.ts'

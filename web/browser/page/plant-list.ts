@@ -53,15 +53,9 @@ export function buildPlantList(parts: PlantListParts) {
 
   /** The index of the row with this id, or of the first row after its place. */
   function indexOf(id: bigint): number {
-    let low = 0
-    let high = rows.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      const found = (rows[middle] as StoredPlant).id
-      if (query.order === 'asc' ? found < id : found > id) low = middle + 1
-      else high = middle
-    }
-    return low
+    const isAsc = query.order === 'asc'
+    const index = rows.findIndex((row) => (isAsc ? row.id >= id : row.id <= id))
+    return index === -1 ? rows.length : index
   }
 
   /** The id after which a list begins with this one. */

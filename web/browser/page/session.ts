@@ -1,6 +1,6 @@
 import { PlantStoreError } from '../../../client/errors.ts'
 import { PlantStore } from '../../../client/plant-store.ts'
-import { element, fill } from '../dom/element.ts'
+import { element, fill } from '../dom.ts'
 
 interface Watch {
   /** Learns when a stream of events opens, and when it ends. */
@@ -36,24 +36,6 @@ export function openSession(token: string, { onStream, onSearched }: Watch) {
     url,
     /** Whether the token may write. Known after the first list. */
     mayWrite: (): boolean => scopes.includes('plants:write'),
-  }
-}
-
-/** Reads what the client has no call for. Rejects as the client does. */
-export async function readPath<Content>(
-  { url, token }: Session,
-  path: string,
-  read: (response: Response) => Promise<Content>,
-  signal: AbortSignal | null = null,
-): Promise<Content> {
-  try {
-    const headers = { Authorization: `Bearer ${token}` }
-    const response = await fetch(url + path, { headers, signal })
-    if (!response.ok) throw toRefusal(response.status, await response.text())
-    return await read(response)
-  } catch (cause) {
-    if (cause instanceof PlantStoreError) throw cause
-    throw new PlantStoreError('The connection was lost.', { cause })
   }
 }
 

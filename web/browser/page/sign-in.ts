@@ -1,6 +1,4 @@
-import { element, icon } from '../dom/element.ts'
-import { buildField } from '../dom/field.ts'
-import { buildForm, whileBusy } from '../dom/form.ts'
+import { buildField, buildForm, element, icon, whileBusy } from '../dom.ts'
 import { findTokenFault } from './token.ts'
 
 type SignIn = ReturnType<typeof buildSignIn>

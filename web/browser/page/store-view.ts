@@ -1,8 +1,6 @@
-import { openDialog } from '../dom/dialog.ts'
-import { fill } from '../dom/element.ts'
-import { downloadPlants, type ExportFormat } from './files.ts'
+import { fill, openDialog } from '../dom.ts'
+import { acceptDrops, downloadPlants, type ExportFormat, importPlants } from './files.ts'
 import { buildFrame } from './frame.ts'
-import { acceptDrops, importPlants } from './import-dialog.ts'
 import { buildOwnChanges, followChanges, type Place } from './live.ts'
 import { describeChanges, describeList } from './messages.ts'
 import {

@@ -1,6 +1,5 @@
 import type { StoredPlant } from '../../../client/index.ts'
-import { element, fill, icon } from '../dom/element.ts'
-import { buildButton } from '../dom/form.ts'
+import { buildButton, element, fill, icon } from '../dom.ts'
 
 /** What a row offers to tokens that may write. */
 export interface RowActions {

@@ -84,9 +84,9 @@ export interface ListedOperation extends ApiOperation {
 
 /** Parses the document. A number that JavaScript would round is kept as its digits. */
 export function parseDocument(text: string): ApiDocument {
-  return JSON.parse(text, (_, value, context) =>
-    typeof value === 'number' && !Number.isSafeInteger(value) ? (context?.source ?? value) : value,
-  ) as ApiDocument
+  const keepDigits = (_: string, value: unknown, context?: { readonly source?: string }) =>
+    typeof value === 'number' && !Number.isSafeInteger(value) ? (context?.source ?? value) : value
+  return JSON.parse(text, keepDigits) as ApiDocument
 }
 
 /** The operations of a document, in its order: by path, then by method. */

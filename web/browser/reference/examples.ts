@@ -1,4 +1,13 @@
-import type { Typed } from './inputs.ts'
+/** What somebody typed into the form of an operation. */
+export interface Typed {
+  /** The path with its query. */
+  readonly path: string
+  /** The header fields without the token. */
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly body: string | undefined
+  /** The values of the parameters that are sent, by name. */
+  readonly values: Readonly<Record<string, string>>
+}
 
 /** A request as somebody typed it. */
 export interface TypedRequest extends Typed {

@@ -1,5 +1,4 @@
-import { element, fill, icon } from '../dom/element.ts'
-import { buildField } from '../dom/field.ts'
+import { buildField, element, fill, icon } from '../dom.ts'
 import { keepToken, recallToken, takeTokenFromAddress } from '../page/token.ts'
 import {
   type ApiDocument,
@@ -11,8 +10,7 @@ import {
   type Resolve,
 } from './document.ts'
 import { buildErrors, buildOperation } from './operation.ts'
-import { toBlocks, toCode, toInline } from './rich-text.ts'
-import { buildHeaders, buildShapes } from './schemas.ts'
+import { buildHeaders, buildShapes, toBlocks, toCode, toInline } from './schemas.ts'
 import { buildSample, buildTryIt } from './try-it.ts'
 
 const given = takeTokenFromAddress()

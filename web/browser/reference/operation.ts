@@ -1,4 +1,4 @@
-import { element } from '../dom/element.ts'
+import { element } from '../dom.ts'
 import type {
   ApiContents,
   ApiDocument,
@@ -9,8 +9,7 @@ import type {
   Reference,
   Resolve,
 } from './document.ts'
-import { toBlocks } from './rich-text.ts'
-import { linkToSchema, toEntry } from './schemas.ts'
+import { linkToSchema, toBlocks, toEntry } from './schemas.ts'
 
 /** The section of an operation: what it takes and everything that it can answer, with its call. */
 export function buildOperation(

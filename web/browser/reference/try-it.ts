@@ -1,12 +1,116 @@
-import { element, fill } from '../dom/element.ts'
-import { buildChoice } from '../dom/field.ts'
-import { buildButton, buildButtons, buildForm, whileBusy } from '../dom/form.ts'
+import {
+  buildButton,
+  buildButtons,
+  buildChoice,
+  buildField,
+  buildForm,
+  element,
+  fill,
+  whileBusy,
+} from '../dom.ts'
 import { findTokenFault } from '../page/token.ts'
-import { showAnswer } from './answer.ts'
-import { type ApiResponse, type ListedOperation, listExamples, type Resolve } from './document.ts'
-import { examples, type TypedRequest } from './examples.ts'
-import { buildInputs } from './inputs.ts'
-import { toCode } from './rich-text.ts'
+import {
+  type ApiParameter,
+  type ApiResponse,
+  type ListedOperation,
+  listExamples,
+  type Resolve,
+} from './document.ts'
+import { examples, type Typed, type TypedRequest } from './examples.ts'
+import { toCode } from './schemas.ts'
+
+function buildInputs(
+  operation: ListedOperation,
+  bodies: ReadonlyMap<string, string>,
+  answers: readonly string[],
+) {
+  const parameters = operation.parameters.map(buildInput)
+  const required = parameters.filter(({ isRequired }) => isRequired)
+  const optional = parameters.filter(({ isRequired }) => !isRequired)
+  const types = [...bodies.keys()]
+  const accept = answers.length > 1 ? buildField('Accept', buildChoice(...answers)) : undefined
+  const type = types.length > 1 ? buildField('Content-Type', buildChoice(...types)) : undefined
+  const body = bodies.size === 0 ? undefined : buildField('Body', buildBody(bodies))
+  type?.control.addEventListener('change', () => {
+    if (body !== undefined) body.control.value = bodies.get(type.control.value) ?? ''
+  })
+
+  return {
+    elements: [
+      ...required.map((parameter) => parameter.element),
+      ...[type, body].flatMap((field) => field?.element ?? []),
+      ...buildOptional([...optional, ...(accept === undefined ? [] : [accept])]),
+    ],
+    read(): Typed {
+      const sent = parameters.filter((parameter) => parameter.isSent())
+      const of = (place: ApiParameter['in']) =>
+        sent
+          .filter((parameter) => parameter.in === place)
+          .map(({ name, value }) => [name, value()] as const)
+      const path = of('path').reduce(
+        (text, [name, value]) => text.replace(`{${name}}`, encode(value)),
+        operation.path,
+      )
+      const query = of('query').map(([name, value]) => `${name}=${encode(value)}`)
+      const contentType = type?.control.value ?? types[0]
+      return {
+        path: query.length === 0 ? path : `${path}?${query.join('&')}`,
+        headers: [
+          ...(accept === undefined ? [] : [['Accept', accept.control.value] as const]),
+          ...(contentType === undefined ? [] : [['Content-Type', contentType] as const]),
+          ...of('header'),
+        ],
+        body: body?.control.value,
+        values: Object.fromEntries(sent.map(({ name, value }) => [name, value()])),
+      }
+    },
+    /** What cannot be sent at all. Everything else is sent as typed, to show its refusal. */
+    findFault(): string | undefined {
+      for (const { name, value, in: place, isSent } of parameters) {
+        if (place === 'path' && value() === '') return `Enter a value for ${name}.`
+        if (place === 'header' && isSent() && !/^[\t -~\u0080-\u00ff]*$/.test(value())) {
+          return `The header ${name} cannot carry these characters.`
+        }
+      }
+      return undefined
+    },
+  }
+}
+
+function encode(text: string): string {
+  return encodeURIComponent(text.toWellFormed())
+}
+
+function buildInput({ name, in: place, required = false, example }: ApiParameter) {
+  const input = element('input', {
+    autocomplete: 'off',
+    spellcheck: 'false',
+    value: required ? String(example ?? '') : '',
+  })
+  return {
+    name,
+    in: place,
+    isRequired: required,
+    element: buildField(`${name} (${place})`, input).element,
+    value: () => input.value,
+    isSent: () => required || input.value !== '',
+  }
+}
+
+/** Folds away what most requests do without. */
+function buildOptional(fields: readonly { readonly element: HTMLElement }[]): HTMLElement[] {
+  if (fields.length === 0) return []
+  const summary = element('summary', 'Optional parameters')
+  return [element('details', summary, ...fields.map((field) => field.element))]
+}
+
+function buildBody(bodies: ReadonlyMap<string, string>): HTMLTextAreaElement {
+  const text = [...bodies.values()][0] ?? ''
+  const rows = Math.max(2, text.split('\n').length)
+  const area = element('textarea', { class: 'code', rows, spellcheck: 'false' })
+  area.value = text
+  return area
+}
 
 /** Builds the form of an operation: its inputs, ready examples, and the answer as it came. */
 export function buildTryIt(
@@ -83,4 +187,68 @@ export function buildTryIt(
 /** An example of a body, with a title. */
 export function buildSample(title: string, text: string): HTMLElement[] {
   return [element('p', { class: 'note' }, title), toCode(title, text)]
+}
+
+/** A longer body is cut. */
+const maxShownBytes = 1024 * 1024
+
+/** Sends a request and shows its answer as it comes: status, headers and body, every digit. */
+async function showAnswer(
+  target: HTMLElement,
+  url: string,
+  init: RequestInit & { readonly signal: AbortSignal },
+): Promise<void> {
+  const startedAt = performance.now()
+  let response: Response
+  try {
+    // Not through the client, which would hide what is on the wire.
+    response = await fetch(url, { ...init, cache: 'no-store', redirect: 'manual' })
+  } catch {
+    const reason = init.signal.aborted ? 'Stopped.' : 'The service does not answer.'
+    return fill(target, element('p', { class: 'refusal' }, reason))
+  }
+  const tookMs = Math.round(performance.now() - startedAt)
+  const code = element('code')
+  const note = element('p', { class: 'note' })
+  const fields = [...response.headers].map((field) => field.join(': ')).join('\n')
+  fill(
+    target,
+    element(
+      'p',
+      { class: 'status', 'data-ok': response.ok },
+      `${response.status} ${response.statusText}`,
+      element('span', { class: 'note' }, ` ${tookMs} ms`),
+    ),
+    toCode('Headers of the answer', fields),
+    toCode('Body of the answer', code),
+    note,
+  )
+  await showBody(response, code, note, init.signal)
+}
+
+async function showBody(
+  { body }: Response,
+  code: HTMLElement,
+  note: HTMLElement,
+  signal: AbortSignal,
+): Promise<void> {
+  if (body === null) return
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  let shownBytes = 0
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) break
+      code.append(decoder.decode(value, { stream: true }))
+      shownBytes += value.byteLength
+      if (shownBytes > maxShownBytes) {
+        fill(note, 'The rest is not shown.')
+        await reader.cancel()
+        return
+      }
+    }
+  } catch {
+    fill(note, signal.aborted ? 'Stopped.' : 'The connection was lost.')
+  }
 }
