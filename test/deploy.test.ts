@@ -241,8 +241,7 @@ for (const proxy of proxies) {
     it('allows a hundred connections from one address, and others from another', async () => {
       const { ports, certificate, call } = await startBehind(proxy)
       const follow = () => openStream({ tls: ports.tls, certificate, from: '127.0.0.2' })
-      const statuses = await Promise.all(Array.from({ length: 100 }, follow))
-      assert.deepEqual(new Set(statuses), new Set(['200']))
+      for (let opened = 0; opened < 100; opened++) assert.equal(await follow(), '200')
       assert.match(await follow(), /^(429|refused)$/)
       const created = await call('/plants', 'POST', '{"id":1,"name":"Fern"}')
       assert.equal(created.status, 200)

@@ -129,13 +129,14 @@ describe('a body that is not as long as it says', () => {
     ]
   for (const [title, sent, next, errors] of cases) {
     it(`gets ${errors} and leaves nothing behind: ${title}`, async () => {
-      const timeouts = { headersTimeoutMs: 200, requestTimeoutMs: 400 }
+      const isEndless = typeof next === 'object'
+      const timeouts = isEndless ? {} : { headersTimeoutMs: 200, requestTimeoutMs: 400 }
       const service = await startService('sqlite::memory:', { timeouts })
       const socket = openSocket(service.url)
       const received = text(socket)
       socket.write(sent)
       if (next === 'end') socket.end()
-      const sending = typeof next === 'object' && setInterval(() => socket.write(next.again), 1)
+      const sending = isEndless && setInterval(() => socket.write(next.again), 1)
       if (sending) releaseAfterTest(() => clearInterval(sending))
       const found = (await received).matchAll(/(?<="error":)\d+/g)
       assert.deepEqual([...found].map(Number), errors)
