@@ -5,10 +5,10 @@ import { limits } from '../contract/limits.ts'
 /*
  * The gate: every request of any method passes through it before it begins.
  *
- * - A write begins at once if nothing else waits and this turn of the event loop has begun requests
- *   for less than `limits.turnMs`. Every other request waits for the end of the turn at least. Node
- *   accepts one connection in a turn, and beyond 1,024 ready sockets libuv polls again within a
- *   turn, so a turn has to be short.
+ * - A write of a verified token begins at once if nothing else waits and this turn of the event
+ *   loop has begun requests for less than `limits.turnMs`. Every other request waits for the end of
+ *   the turn at least. Node accepts one connection in a turn, and beyond 1,024 ready sockets libuv
+ *   polls again within a turn, so a turn has to be short.
  * - Callers take turns: one request of each, in order. A caller is a verified token; all requests
  *   without one, or with a token that is not known yet, are one caller. The text of a header proves
  *   nothing, so it is not a caller.
@@ -164,7 +164,7 @@ export function buildGate({ toCaller, toWeight }: GateRules, begin: Begin): Gate
       // cheaper together.
       const isWrite = method !== 'GET' && method !== 'HEAD'
       const isFirst = ready.size === 0 && accepted === 0 && caller.underWay < limits.underWay
-      if (isWrite && isFirst && hasTime()) {
+      if (isWrite && isFirst && id !== '' && hasTime()) {
         enter(caller, response, false)
         // The turn ends when the event loop has come around.
         if (!isScheduled) schedule()
