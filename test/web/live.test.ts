@@ -136,6 +136,8 @@ describe('changes of others', { skip: browserMissing }, () => {
       assert.equal(await form.getByLabel('Name').inputValue(), 'mine')
       await form.getByRole('button', { name: choice }).click()
       await form.waitFor({ state: 'detached' })
+      const said = choice === 'Use theirs' ? 'Plant 10 stays as it is.' : 'Plant 10 saved.'
+      await page.getByText(said, { exact: true }).waitFor()
       assert.equal((await service.call({ path: '/plants/10' })).body, expected)
     }
     assert.deepEqual(errors, [])

@@ -244,7 +244,9 @@ export async function openStoreView(
     if (done === undefined) return
     await showState(done)
     const isOwn = done.now !== done.before
-    const outcome = done.now !== undefined ? 'saved' : isOwn ? 'deleted' : 'was already gone'
+    const [own, others] =
+      done.now === undefined ? ['deleted', 'was already gone'] : ['saved', 'stays as it is']
+    const outcome = isOwn ? own : others
     frame.showDone(
       `Plant ${done.id} ${outcome}.`,
       isOwn ? () => attempt(() => takeBack(done)) : undefined,
