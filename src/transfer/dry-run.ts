@@ -26,12 +26,11 @@ export async function openDryRun(
     async put(plants) {
       for (let first = 0; store !== undefined && first < plants.length; first += lookUps) {
         const asked = plants.slice(first, first + lookUps)
-        const found = await Promise.all(asked.map(({ id }) => store.getPlant(id)))
-        // What an earlier line has replaced stays replaced.
-        await scratch.importPlants(
-          found.filter((plant) => plant !== undefined),
-          'keep',
+        const found = (await Promise.all(asked.map(({ id }) => store.getPlant(id)))).filter(
+          (plant) => plant !== undefined,
         )
+        // What an earlier line has replaced stays replaced.
+        if (found.length > 0) await scratch.importPlants(found, 'keep')
       }
       return put(plants)
     },

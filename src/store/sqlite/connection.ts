@@ -30,6 +30,7 @@ const memoryPath = ':memory:'
 
 /** SQLite keeps a database without a name in a temporary file, which it removes. */
 export const scratchPath = ''
+const scratchKib = 16_000
 
 export interface ConnectionOptions extends Pick<StoreEvents, 'onMigrated' | 'onNew'> {
   readonly timeoutMs?: number
@@ -48,6 +49,8 @@ export function openConnection(path: string, options: ConnectionOptions = {}): D
 
 function openPrivate(path: string): DatabaseSync {
   const db = openDatabase(path, { readBigInts: true })
+  // A temporary file needs no log on the disk, and a larger cache halves the time of a dry run.
+  db.exec(`PRAGMA journal_mode = MEMORY; PRAGMA cache_size = -${scratchKib}`)
   migrate(db, path)
   return db
 }
