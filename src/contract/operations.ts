@@ -214,11 +214,10 @@ function describeImport<const Name extends Format>(format: Name) {
     scope: 'plants:write',
     summary: `Import plants as ${names[format]}`,
     description:
-      'Stores the plants of a file of any length, which may be gzipped (`Content-Encoding: ' +
-      'gzip`). An import is not one transaction: lines that were read before a failure stay, and ' +
-      'the same file sent again finds them there. A line that is refused is listed in the report ' +
-      'and does not end the import, unless there are 100,000. At most 4 imports run at a time, 2 of ' +
-      'a token (50300), each for at most 10 minutes.',
+      'Stores the plants of a file of any length, gzipped or not (`Content-Encoding: gzip`). This ' +
+      'is not one transaction: what was read before a failure stays, and the same file sent again ' +
+      'finds it there. The report lists refused lines; 100,000 of them end the import. At most 4 ' +
+      'imports run at a time, 2 of a token (50300), for 10 minutes each.',
     body: { ...formats[format], format },
     successes: {
       200: {
