@@ -36,7 +36,7 @@ export const receiverStatements: Statement[] = [
   [/^UPDATE plant_store\.receivers SET lease_owner = NULL/, release],
   [/WITH held AS .*added AS/s, take],
   [/WITH held AS .*gone AS/s, save],
-  [/WHERE receiver_id = \$1 AND \(due_at IS NULL\) = \$2\s+ORDER BY place/, listDeliveries],
+  [/WHERE receiver_id = \$1 AND due_at IS (NOT )?NULL\s+ORDER BY place LIMIT \$2$/, listDeliveries],
   [/UPDATE plant_store\.deliveries SET due_at = \$1, attempts = 0/, retryFailures],
   // No run has more failures than are kept.
   [/DELETE FROM plant_store\.deliveries WHERE receiver_id = \$1 AND due_at IS NULL/, () => []],
@@ -169,11 +169,12 @@ function save(call: Call): Rows {
   return [{ held: '1' }]
 }
 
-function listDeliveries({ values: [id, isFailed, limit], tables }: Call): Rows {
+function listDeliveries({ text, values: [id, limit], tables }: Call): Rows {
+  const isFailed = !text.includes('due_at IS NOT NULL')
   return [...tables.deliveries.values()]
     .filter((row) => row.receiver_id === id && (row.due_at === null) === isFailed)
     .sort((one, other) => (one.place < other.place ? -1 : 1))
-    .slice(0, limit === null ? undefined : Number(limit))
+    .slice(0, Number(limit))
 }
 
 function retryFailures({ values: [dueAt, id], tables, write }: Call): Rows {

@@ -73,7 +73,7 @@ const statements: Statement[] = [
   [/LEFT JOIN LATERAL/, selectPage],
   [/LIMIT 1\) AS last ON seq >= since/, selectEnd],
   [/SELECT pg_catalog\.max\(seq\) AS last FROM plant_store\.journal$/, selectLast],
-  [/SELECT seq, at, pg_catalog\.octet_length\(changes\) AS bytes, count/, selectOldest],
+  [/SELECT seq, at, octet_length\(changes\) AS bytes, count/, selectOldest],
   [/DELETE FROM plant_store\.journal WHERE seq <= \$1/, deleteRows],
 
   ...receiverStatements,
@@ -159,7 +159,7 @@ function deleteRows({ values: [upTo], tables, write }: Call): Rows {
   world().note(`server: rows up to ${upTo} are deleted`)
   server().truth.noteDeleted(deleted)
   write(({ journal }) => ({ journal: journal.filter((row) => !isOld(row)) }))
-  return [{ changes: deleted.length }]
+  return deleted.map(({ count }) => ({ count }))
 }
 
 function toText(value: number | undefined): string | null {

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../../contract/limits.ts'
-import { rowOverhead, rowsPerStretch, type Stretch } from '../../journal/bound.ts'
 import {
   type Cursor,
   isReached,
@@ -17,7 +16,6 @@ import {
   type Reading,
   readRow,
 } from '../../journal/row.ts'
-import { planDrop, planTrim, rowsPerTrim, type TrimRow } from '../../journal/trim.ts'
 import { unsettled } from '../failures.ts'
 import { UnusableStore } from '../store.ts'
 import { codeOf } from './failures.ts'
@@ -297,45 +295,4 @@ export async function lastRow(sql: Query): Promise<string | null> {
   const [row] = await sql<[{ last: string | null }]>`
     SELECT pg_catalog.max(seq) AS last FROM plant_store.journal`
   return row.last
-}
-
-/** Deletes some rows from before this time. Returns whether none are left. */
-export async function trimJournal(sql: Sql, before: number): Promise<boolean> {
-  const { upTo, isDone } = planTrim(await selectOldest(sql), before)
-  await deleteUpTo(sql, upTo)
-  return isDone
-}
-
-/** Deletes some of the oldest rows regardless of age. Returns how many changes they had. */
-export async function dropChanges(sql: Sql, first: number, bytes: number): Promise<number> {
-  // Counts what is deleted here: another process may drop the same rows at the same moment.
-  return deleteUpTo(sql, planDrop(await selectOldest(sql), first, bytes).upTo)
-}
-
-async function selectOldest(sql: Sql): Promise<TrimRow[]> {
-  const rows = await sql<{ seq: string; at: string; bytes: number; count: number }[]>`
-    SELECT seq, at, pg_catalog.octet_length(changes) AS bytes, count FROM plant_store.journal
-    ORDER BY seq LIMIT ${rowsPerTrim}`
-  return rows.map(({ seq, at, bytes, count }) => [Number(seq), Number(at), bytes, count])
-}
-
-/** Returns how many changes the deleted rows had. */
-async function deleteUpTo(sql: Sql, seq: number | undefined): Promise<number> {
-  if (seq === undefined) return 0
-  const [row] = await sql<[{ changes: string | null }]>`
-    WITH deleted AS (DELETE FROM plant_store.journal WHERE seq <= ${seq}::bigint RETURNING count)
-    SELECT pg_catalog.sum(count) AS changes FROM deleted`
-  return Number(row.changes)
-}
-
-/** Measures rows with `after < seq <= upTo`. The server does not read their texts for it. */
-export async function measureJournal(sql: Sql, after: number, upTo: number): Promise<Stretch> {
-  const [row] = await sql<[Record<keyof Stretch, string>]>`
-    SELECT pg_catalog.count(*) AS rows, coalesce(pg_catalog.sum(bytes), 0) AS bytes,
-      coalesce(pg_catalog.min(seq), 0) AS first, coalesce(pg_catalog.max(seq), 0) AS last
-    FROM (SELECT seq, pg_catalog.octet_length(changes) + ${rowOverhead} AS bytes
-      FROM plant_store.journal WHERE seq > ${after}::bigint AND seq <= ${upTo}::bigint
-      ORDER BY seq LIMIT ${rowsPerStretch}) AS stretch`
-  const { rows, bytes, first, last } = row
-  return { rows: Number(rows), bytes: Number(bytes), first: Number(first), last: Number(last) }
 }

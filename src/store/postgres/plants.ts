@@ -19,8 +19,6 @@ type VersionedRow = PlantRow<[version: string]>
 
 type KeyRow = Omit<KeyUse, 'version' | 'usedAt'> & { readonly version: string; usedAt: string }
 
-const keysPerStep = 500
-
 /** The plants that exist among these ids. */
 export async function findPlants(
   sql: Sql,
@@ -29,14 +27,6 @@ export async function findPlants(
   const statement = `
     SELECT id, name, tag, version FROM plant_store.plants WHERE id = ANY($1::bigint[])`
   return toPlantsById(await sql.texts<VersionedRow>(statement, [ids]))
-}
-
-export async function forgetKeys(sql: Sql, usedBefore: number): Promise<boolean> {
-  const rows = await sql`
-    DELETE FROM plant_store.keys WHERE (token_id, key) IN (
-      SELECT token_id, key FROM plant_store.keys WHERE used_at < ${usedBefore}
-      ORDER BY used_at LIMIT ${keysPerStep} FOR UPDATE SKIP LOCKED) RETURNING 1`
-  return rows.length < keysPerStep
 }
 
 const uniqueViolation = '23505'

@@ -1,73 +1,23 @@
 import { toOrder } from '../../journal/position.ts'
-import {
-  maxFailures,
-  maxReceivers,
-  type ReceiverChange,
-  type ReceiverStore,
-  type Saved,
-  type Taken,
-} from '../receivers.ts'
-import {
-  type BacklogRow,
-  type DeliveryRow,
-  type ReceiverRow,
-  toBacklog,
-  toDelivery,
-  toReceiver,
-  toReceiverRow,
-} from '../table-rows.ts'
-import { insertRow, inTransaction, type Sql } from './sql.ts'
+import { forgetFailures, type LeasedWork } from '../receiver-steps.ts'
+import type { Saved, Taken } from '../receivers.ts'
+import type { Sql } from './sql.ts'
+import { runSteps } from './steps.ts'
 
 type Run = <Value>(statements: (sql: Sql) => Promise<Value>) => Promise<Value>
 
 /**
- * Builds the part of the store for receivers, given a way to read and one to write. Each session
- * writes on one connection. A new one may be to a server that has lost the last takes and saves,
- * which are not synced. So it has no leases: its first claim gets new epochs, with which their
- * holder reads its receivers and deliveries again.
+ * Claims leases, and takes and saves deliveries, with one statement each: a process that is stopped
+ * between two statements would hold locks, and hundreds of rows would be as many round trips.
+ *
+ * Each session writes on one connection. A new one may be to a server that has lost the last takes
+ * and saves, which are not synced. So it has no leases: its first claim gets new epochs, with which
+ * their holder reads its receivers and deliveries again.
  */
-export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
+export function buildLeasedWork(write: Run): LeasedWork {
   const claimedOn = new WeakSet<Sql>()
-  const transact = <Value>(run: (sql: Sql) => Promise<Value>) =>
-    write((sql) => inTransaction(sql, () => run(sql)))
 
   return {
-    add: (receiver) =>
-      transact(async (sql) => {
-        // This locks the row, so that of two concurrent adds the second counts the first.
-        await bumpRevision(sql)
-        const [row] = await sql<[{ count: string }]>`
-          SELECT pg_catalog.count(*) AS count FROM plant_store.receivers`
-        if (Number(row.count) >= maxReceivers) return 'too many'
-        await insertRow(sql, 'receivers', toReceiverRow(receiver))
-        return 'added'
-      }),
-
-    list: () =>
-      read(async (sql) => {
-        const rows = await sql<ReceiverRow[]>`
-          SELECT * FROM plant_store.receivers ORDER BY created_at, id COLLATE pg_catalog."C"`
-        return rows.map(toReceiver)
-      }),
-
-    change: (id, one) => transact((sql) => change(sql, id, one)),
-
-    remove: (id) =>
-      transact(async (sql) => {
-        const { count } = await sql`DELETE FROM plant_store.receivers WHERE id = ${id}`
-        if (count === 0) return 'unknown'
-        await sql`DELETE FROM plant_store.deliveries WHERE receiver_id = ${id}`
-        await bumpRevision(sql)
-        return 'removed'
-      }),
-
-    revision: () =>
-      read(async (sql) => {
-        const [row] = await sql<[{ revision: string }]>`
-          SELECT revision FROM plant_store.receiver_revision`
-        return BigInt(row.revision)
-      }),
-
     // Uses the clock of the database, which all processes share. A lease that ends too far in the
     // future was claimed before that clock was set back. Only leases of others are skipped while
     // their row is locked: one of its own that is missing would count as lost. An epoch is at least
@@ -95,64 +45,8 @@ export function buildReceiverStore(read: Run, write: Run): ReceiverStore {
         return rows.map(({ id, lease_epoch }) => ({ id, epoch: Number(lease_epoch) }))
       }),
 
-    release: (owner) =>
-      write(async (sql) => {
-        await sql`UPDATE plant_store.receivers SET lease_owner = NULL WHERE lease_owner = ${owner}`
-      }),
-
     take: (owner, taken) => write(async (sql) => claimedOn.has(sql) && take(sql, owner, taken)),
     save: (owner, saved) => write(async (sql) => claimedOn.has(sql) && save(sql, owner, saved)),
-
-    listDeliveries: (id, state, limit) =>
-      read(async (sql) => {
-        const rows = await sql<DeliveryRow[]>`
-          SELECT position, type, at, plant_id, attempts, due_at, last_status, last_error, body
-          FROM plant_store.deliveries
-          WHERE receiver_id = ${id} AND (due_at IS NULL) = ${state === 'failed'}
-          ORDER BY place LIMIT ${limit ?? null}`
-        return rows.map(toDelivery)
-      }),
-
-    listBacklogs: () =>
-      read(async (sql) => {
-        const rows = await sql<BacklogRow[]>`
-          SELECT receiver_id, pg_catalog.count(*) AS changes,
-            (pg_catalog.array_agg(position ORDER BY place))[1] AS position, pg_catalog.min(at) AS at
-          FROM plant_store.deliveries WHERE due_at IS NOT NULL GROUP BY receiver_id`
-        return rows.map(toBacklog)
-      }),
-
-    retryFailures: (id, dueAt, position) =>
-      transact(async (sql) => {
-        const place = position === undefined ? null : toOrder(position)
-        const { count } = await sql`
-          UPDATE plant_store.deliveries SET due_at = ${dueAt}, attempts = 0
-          WHERE receiver_id = ${id} AND due_at IS NULL
-            AND (${place}::text IS NULL OR place = ${place})`
-        await bumpRevision(sql)
-        return count
-      }),
-
-    addDelivery: (id, delivery) =>
-      transact(async (sql) => {
-        const { position, type, at, plantId, attempts, body } = delivery
-        const { dueAt = null, lastStatus = null, lastError = null } = delivery
-        // Locks out a concurrent removal of the receiver: no delivery outlives it.
-        const { count } = await sql`
-          WITH receiver AS (
-            SELECT id FROM plant_store.receivers WHERE id = ${id} FOR KEY SHARE)
-          INSERT INTO plant_store.deliveries (receiver_id, place, position, type, at, plant_id,
-            attempts, due_at, last_status, last_error, body)
-          SELECT id, ${toOrder(position)}, ${position}, ${type}, ${at}::bigint, ${plantId}::bigint,
-            ${attempts}::integer, ${dueAt}::bigint, ${lastStatus}::integer, ${lastError}, ${body}
-          FROM receiver
-          ON CONFLICT (receiver_id, place) DO UPDATE SET attempts = excluded.attempts,
-            due_at = excluded.due_at, last_status = excluded.last_status,
-            last_error = excluded.last_error`
-        if (count === 0) return 'unknown'
-        await bumpRevision(sql)
-        return 'added'
-      }),
   }
 }
 
@@ -222,38 +116,7 @@ async function save(sql: Sql, owner: string, saved: Saved): Promise<boolean> {
       WHERE receiver_id = held.id AND deliveries.place = new.place)
     SELECT pg_catalog.count(*) AS held FROM held`
   const isHeld = row.held === '1'
-  if (isHeld && failed.some(({ dueAt }) => dueAt === undefined)) await forgetFailures(sql, id)
+  if (isHeld && failed.some(({ dueAt }) => dueAt === undefined))
+    await runSteps(sql, forgetFailures(id))
   return isHeld
-}
-
-async function forgetFailures(sql: Sql, id: string): Promise<void> {
-  await sql`
-    DELETE FROM plant_store.deliveries WHERE receiver_id = ${id} AND due_at IS NULL AND place <= (
-      SELECT place FROM plant_store.deliveries WHERE receiver_id = ${id} AND due_at IS NULL
-      ORDER BY place DESC LIMIT 1 OFFSET ${maxFailures})`
-}
-
-async function change(sql: Sql, id: string, one: ReceiverChange): Promise<'changed' | 'unknown'> {
-  const { count } = await runChange(sql, id, one)
-  if (count === 0) return 'unknown'
-  await bumpRevision(sql)
-  return 'changed'
-}
-
-function runChange(sql: Sql, id: string, one: ReceiverChange) {
-  if (one.kind === 'pause') {
-    return sql`UPDATE plant_store.receivers SET state = 'paused', reason = ${one.reason}
-      WHERE id = ${id}`
-  }
-  if (one.kind === 'resume') {
-    return sql`UPDATE plant_store.receivers SET state = 'active', reason = NULL,
-      failing_since = NULL WHERE id = ${id}`
-  }
-  const { current, previous = null, previousUntil = null } = one.secrets
-  return sql`UPDATE plant_store.receivers SET secret = ${current}, previous_secret = ${previous},
-    previous_until = ${previousUntil} WHERE id = ${id}`
-}
-
-async function bumpRevision(sql: Sql): Promise<void> {
-  await sql`UPDATE plant_store.receiver_revision SET revision = revision + 1`
 }

@@ -1,9 +1,10 @@
 import { unreachable } from '../failures.ts'
 import type { PlantQuery, Snapshot, VersionedPlant } from '../store.ts'
+import { listTokens } from '../token-steps.ts'
 import { Lost, toReadFailure, withTimeout } from './failures.ts'
 import { countPlants } from './pages.ts'
 import type { Session } from './session.ts'
-import { tokenStatements } from './tokens.ts'
+import { runSteps } from './steps.ts'
 
 /**
  * Opens a transaction on a dedicated connection, which sees the store as of its first statement. If
@@ -71,7 +72,7 @@ export async function openSnapshot(session: Session, answerTimeoutMs: number): P
   return {
     countPlants: (tag) => read(countPlants(sql, tag)),
     walkPlants,
-    listTokens: () => readSoon(tokenStatements.list(sql)),
+    listTokens: () => readSoon(runSteps(sql, listTokens())),
     close: () => connection.end(0),
   }
 }

@@ -60,20 +60,6 @@ export function toStatementName(text: string): string {
   return name
 }
 
-/** Inserts one row into a table of the store. The columns of a table must always be the same. */
-export async function insertRow(
-  sql: Sql,
-  table: string,
-  row: Readonly<Record<string, Value>>,
-): Promise<void> {
-  const columns = Object.keys(row)
-  const places = columns.map((_, index) => `$${index + 1}`)
-  await sql.run(
-    `INSERT INTO plant_store.${table} (${columns.join(', ')}) VALUES (${places.join(', ')})`,
-    Object.values(row),
-  )
-}
-
 /** Runs statements in one transaction. Nobody else may use the connection meanwhile. */
 export async function inTransaction<Value>(sql: Sql, run: () => Promise<Value>): Promise<Value> {
   await sql`BEGIN`

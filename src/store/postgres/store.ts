@@ -1,31 +1,26 @@
 import { type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
 import type { Change, Outcome } from '../changes.ts'
 import { unconfirmed, unreachable } from '../failures.ts'
+import { buildJournalUpkeep } from '../journal-steps.ts'
 import { buildPlantWrites, randomVersion } from '../plant-writes.ts'
+import { buildReceiverStore } from '../receiver-steps.ts'
 import { limitSnapshots } from '../snapshots.ts'
+import type { Run } from '../steps.ts'
 import type { BatcherMeasures, Store, StoreMeasures, Version, VersionedPlant } from '../store.ts'
+import { buildTokenStore } from '../token-steps.ts'
 import { buildWatch } from '../watch.ts'
 import { toReadFailure, withTimeout } from './failures.ts'
 import { buildHorizon } from './horizon.ts'
-import {
-  dropChanges,
-  journalEnd,
-  lastRow,
-  measureJournal,
-  newestPosition,
-  readJournal,
-  shareRuns,
-  trimJournal,
-} from './journal.ts'
+import { journalEnd, lastRow, newestPosition, readJournal, shareRuns } from './journal.ts'
 import { toQuery } from './lane.ts'
 import { listPlants } from './pages.ts'
-import { findPlants, forgetKeys } from './plants.ts'
+import { findPlants } from './plants.ts'
 import type { Primary } from './primary.ts'
-import { buildReceiverStore } from './receivers.ts'
+import { buildLeasedWork } from './receivers.ts'
 import { lookUpConnections, type Session, writerCount } from './session.ts'
 import { openSnapshot } from './snapshot.ts'
-import type { Sql } from './sql.ts'
-import { tokenStatements } from './tokens.ts'
+import { inTransaction, type Sql } from './sql.ts'
+import { runSteps } from './steps.ts'
 import { attemptWrite, type PostgresWrite, sendWrites } from './writes.ts'
 
 const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: writerCount }
@@ -136,33 +131,25 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     return attemptWrite(() => chores.run(runConfirmed, answerTimeoutMs))
   }
 
+  const readSteps: Run = (operation) => read('lookUps', (sql) => runSteps(sql, operation()))
+  const writeSteps: Run = (operation) =>
+    writeAlone((sql) => inTransaction(sql, () => runSteps(sql, operation())))
+
   return {
     ...buildPlantWrites(write, newVersion),
     getPlant: (id) => lookUps.submit({ id, arrivedAt: performance.now() }),
     listPlants: (query) => read('pages', (sql) => listPlants(sql, query)),
     openSnapshot: limitSnapshots(async () => openSnapshot(requireSession(), answerTimeoutMs)),
 
-    forgetKeys: (usedBefore) => writeAlone((sql) => forgetKeys(sql, usedBefore)),
-
     readJournal: journal.read,
     journalEnd: journal.end,
     newestPosition: () => read('pages', newestPosition),
     watchJournal: journal.watch,
     journalSession: primary.session,
-    trimJournal: (before) => writeAlone((sql) => trimJournal(sql, before)),
-    measureJournal: (after, upTo) => read('pages', (sql) => measureJournal(sql, after, upTo)),
-    dropChanges: (first, bytes) => writeAlone((sql) => dropChanges(sql, first, bytes)),
 
-    addToken: (token) => writeAlone((sql) => tokenStatements.add(sql, token)),
-    addFirstToken: (token) => writeAlone((sql) => tokenStatements.addFirst(sql, token)),
-    findToken: (hash) => read('lookUps', (sql) => tokenStatements.find(sql, hash)),
-    listTokens: () => read('lookUps', tokenStatements.list),
-    revokeToken: (id, at) => writeAlone((sql) => tokenStatements.revoke(sql, id, at)),
-    deleteTokens: (ids) => writeAlone((sql) => tokenStatements.delete(sql, ids)),
-    noteTokenUses: (uses) => writeAlone((sql) => tokenStatements.noteUses(sql, uses)),
-    tokenRevision: () => read('lookUps', tokenStatements.revision),
-
-    receivers: buildReceiverStore((run) => read('lookUps', run), writeAlone),
+    ...buildJournalUpkeep(readSteps, writeSteps),
+    ...buildTokenStore(readSteps, writeSteps),
+    receivers: buildReceiverStore(readSteps, writeSteps, buildLeasedWork(writeAlone)),
     isFull: writes.isFull,
     measure: () => measureStore(primary.session(), writes.measure()),
 

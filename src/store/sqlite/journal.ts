@@ -1,5 +1,4 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { rowOverhead, rowsPerStretch, type Stretch } from '../../journal/bound.ts'
 import {
   type Cursor,
   isReached,
@@ -16,14 +15,12 @@ import {
   type Reading,
   readRow,
 } from '../../journal/row.ts'
-import { planDrop, planTrim, rowsPerTrim, type TrimRow } from '../../journal/trim.ts'
 import { writeAtOpening } from './connection.ts'
 import { prepareRows } from './plants.ts'
 
 type IdRow = [id: string | null, since: bigint]
 type EndRow = [seq: bigint, nonce: bigint, count: bigint]
 type ContentRow = [...EndRow, at: bigint, changes: string]
-type StretchRow = [rows: bigint, bytes: bigint, first: bigint, last: bigint]
 
 /** The statements on the journal. Those that write run inside the transaction of a batch. */
 export function buildJournalStatements(db: DatabaseSync) {
@@ -39,18 +36,6 @@ export function buildJournalStatements(db: DatabaseSync) {
     `SELECT seq, nonce, count, at, iif(seq = ?1 AND count = ?2, '', changes) FROM journal
      WHERE seq >= ?1 ORDER BY seq`,
   )
-  const selectOldest = prepareRows(
-    db,
-    `SELECT seq, at, octet_length(changes), count FROM journal ORDER BY seq LIMIT ${rowsPerTrim}`,
-  )
-  // The length is taken in the subquery, where SQLite does not read the text for it.
-  const measure = prepareRows(
-    db,
-    `SELECT count(*), coalesce(sum(bytes), 0), coalesce(min(seq), 0), coalesce(max(seq), 0) FROM (
-       SELECT seq, octet_length(changes) + ${rowOverhead} AS bytes FROM journal
-       WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ${rowsPerStretch})`,
-  )
-  const trim = db.prepare('DELETE FROM journal WHERE seq <= ?')
 
   function add({ at, nonce, count, changes }: JournalRow): number {
     return Number(insert.run(at, nonce, count, changes).lastInsertRowid)
@@ -58,11 +43,6 @@ export function buildJournalStatements(db: DatabaseSync) {
 
   function identity(): IdRow {
     return selectId.get() as unknown as IdRow
-  }
-
-  function oldest(): TrimRow[] {
-    const rows = selectOldest.all() as unknown as bigint[][]
-    return rows.map((row) => row.map(Number) as unknown as TrimRow)
   }
 
   function isOn(): boolean {
@@ -121,26 +101,6 @@ export function buildJournalStatements(db: DatabaseSync) {
       const row = (selectEnd.get() as unknown as EndRow).map(Number)
       const [seq, nonce, index] = row as [number, number, number]
       return toPosition({ journalId: id, seq, nonce, index })
-    },
-
-    /** Deletes some rows from before this time. Returns whether none are left. */
-    trim(before: number): boolean {
-      const { upTo, isDone } = planTrim(oldest(), before)
-      if (upTo !== undefined) trim.run(upTo)
-      return isDone
-    },
-
-    /** Deletes some of the oldest rows, whatever their age. Returns how many changes they had. */
-    drop(first: number, bytes: number): number {
-      const { upTo, changes } = planDrop(oldest(), first, bytes)
-      if (upTo !== undefined) trim.run(upTo)
-      return changes
-    },
-
-    measure(after: number, upTo: number): Stretch {
-      const row = measure.get(after, upTo) as unknown as StretchRow
-      const [rows, bytes, first, last] = row.map(Number) as [number, number, number, number]
-      return { rows, bytes, first, last }
     },
   }
 }

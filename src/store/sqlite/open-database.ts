@@ -13,11 +13,6 @@ export function openDatabase(path: string | URL, options: DatabaseSyncOptions = 
   return db
 }
 
-/** Named parameters for these columns: `id, name` becomes `:id, :name`. */
-export function toParameters(columns: string): string {
-  return columns.replaceAll(/\w+/g, ':$&')
-}
-
 /** The value of a pragma, or the first value of the rows that it returns. */
 export function readPragma(db: DatabaseSync, pragma: string): SQLOutputValue | undefined {
   return Object.values(db.prepare(`PRAGMA ${pragma}`).get() ?? {})[0]

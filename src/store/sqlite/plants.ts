@@ -19,8 +19,6 @@ const ascending = { fromId: 'id >= ?1', byId: 'ORDER BY id' }
 const descending = { fromId: 'id <= ?1', byId: 'ORDER BY id DESC' }
 /** A page is read this many plants at a time: plants of older releases may be large. */
 const plantsPerRead = 128
-/** The keys deleted in one step: few enough not to delay requests. */
-const keysPerStep = 500
 
 /** Longer tags are indexed by their hash, so that a look-up reads no more than this of a tag. */
 export const maxIndexedBytes = 100
@@ -63,10 +61,6 @@ export function buildPlantStatements(db: DatabaseSync) {
   )
   const putKey = db.prepare(
     'INSERT OR REPLACE INTO keys (token_id, key, fingerprint, version, used_at) VALUES (?, ?, ?, ?, ?)',
-  )
-  const forgetKeys = db.prepare(
-    `DELETE FROM keys WHERE (token_id, key) IN
-     (SELECT token_id, key FROM keys WHERE used_at < ? ORDER BY used_at LIMIT ${keysPerStep})`,
   )
 
   const rows: Rows = {
@@ -127,10 +121,6 @@ export function buildPlantStatements(db: DatabaseSync) {
     count(tag: string | undefined): number {
       const row = tag === undefined ? count.get() : countByTag.get(toIndexKey(tag))
       return Number(row?.count)
-    },
-
-    forgetKeys(usedBefore: number): boolean {
-      return forgetKeys.run(usedBefore).changes < BigInt(keysPerStep)
     },
   }
 }

@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
 import { walTooLarge } from '../failures.ts'
 import type { Snapshot } from '../store.ts'
+import { listTokens } from '../token-steps.ts'
 import { read } from './failures.ts'
 import { readSize } from './file.ts'
 import { openDatabase } from './open-database.ts'
 import { buildPlantStatements } from './plants.ts'
-import { buildTokenStatements } from './tokens.ts'
+import { buildStepRunner } from './steps.ts'
 
 /**
  * SQLite cannot reset the WAL while a snapshot reads from it, so it grows with the writes during
@@ -83,7 +84,7 @@ function openSnapshot(db: DatabaseSync): EndableSnapshot {
     throw error
   }
   const plants = buildPlantStatements(reader)
-  const tokens = buildTokenStatements(reader)
+  const runSteps = buildStepRunner(reader)
   let endedBy: Error | undefined
 
   async function readOpen<Value>(run: () => Value): Promise<Value> {
@@ -109,7 +110,7 @@ function openSnapshot(db: DatabaseSync): EndableSnapshot {
         last = page.plants.at(-1)?.id
       }
     },
-    listTokens: () => readOpen(tokens.list),
+    listTokens: () => readOpen(() => runSteps(listTokens())),
     isOpen: () => reader.isOpen,
     end(reason) {
       endedBy = reason

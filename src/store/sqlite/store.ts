@@ -1,16 +1,20 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
+import { buildJournalUpkeep } from '../journal-steps.ts'
 import { buildPlantWrites, randomVersion } from '../plant-writes.ts'
+import { buildReceiverStore, type LeasedWork } from '../receiver-steps.ts'
 import { limitSnapshots } from '../snapshots.ts'
+import type { Run } from '../steps.ts'
 import type { Journaling, Store, StoreMeasures, Version } from '../store.ts'
+import { buildTokenStore } from '../token-steps.ts'
 import { buildWatch } from '../watch.ts'
 import { read } from './failures.ts'
 import { readSize } from './file.ts'
 import { buildJournalStatements, setJournaling } from './journal.ts'
 import { buildPlantStatements } from './plants.ts'
-import { buildReceiverStatements } from './receivers.ts'
+import { claimLeases, saveOutcomes, takeDeliveries } from './receivers.ts'
 import { buildSnapshotOpener, defaultWalBounds, type WalBounds } from './snapshot.ts'
-import { buildTokenStatements } from './tokens.ts'
+import { buildStepRunner } from './steps.ts'
 import { buildWriter } from './writer.ts'
 
 const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: 1 }
@@ -38,8 +42,7 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
   } = options
   const selectSchema = db.prepare('PRAGMA schema_version')
   const plants = buildPlantStatements(db)
-  const tokens = buildTokenStatements(db)
-  const receivers = buildReceiverStatements(db)
+  const runSteps = buildStepRunner(db)
   const journal = buildJournalStatements(db)
   setJournaling(db, journal, journaling)
   const openSnapshot = buildSnapshotOpener(db, wal)
@@ -55,49 +58,31 @@ export function buildSqliteStore(db: DatabaseSync, options: SqliteStoreOptions =
     return batcher.submit({ run, isRepeatable, arrivedAt: performance.now() })
   }
 
+  const readSteps: Run = async (operation) => read(() => runSteps(operation()))
+  const writeSteps: Run = (operation) => write(() => runSteps(operation()))
+
+  const leasedWork: LeasedWork = {
+    claim(owner, leaseMs) {
+      const now = Date.now()
+      return writeSteps(() => claimLeases(owner, leaseMs, now))
+    },
+    take: (owner, taken) => write(() => runSteps(takeDeliveries(owner, taken)), true),
+    save: (owner, saved) => write(() => runSteps(saveOutcomes(owner, saved)), true),
+  }
+
   return {
     ...buildPlantWrites((change) => write(() => writer.applyChange(change)), newVersion),
     getPlant: (id) => read(() => plants.rows.find(id)),
     listPlants: async (query) => read(() => plants.list(query)),
     openSnapshot: limitSnapshots(async () => read(openSnapshot)),
-    forgetKeys: (usedBefore) => write(() => plants.forgetKeys(usedBefore)),
 
     readJournal: async (after, limit) => read(() => journal.read(after, limit)),
     journalEnd: async () => read(journal.end),
     newestPosition: async () => read(journal.end),
     watchJournal: watch.add,
-    trimJournal: (before) => write(() => journal.trim(before)),
-    measureJournal: async (after, upTo) => read(() => journal.measure(after, upTo)),
-    dropChanges: (first, bytes) => write(() => journal.drop(first, bytes)),
-
-    addToken: (token) => write(() => tokens.writes.addToken(token)),
-    addFirstToken: (token) => write(() => tokens.writes.addFirstToken(token)),
-    findToken: async (hash) => read(() => tokens.find(hash)),
-    listTokens: async () => read(tokens.list),
-    revokeToken: (id, at) => write(() => tokens.writes.revokeToken(id, at)),
-    deleteTokens: (ids) => write(() => tokens.writes.deleteTokens(ids)),
-    noteTokenUses: (uses) => write(() => tokens.writes.noteTokenUses(uses)),
-    tokenRevision: async () => read(tokens.revision),
-
-    receivers: {
-      add: (receiver) => write(() => receivers.writes.addReceiver(receiver)),
-      list: async () => read(receivers.list),
-      change: (id, change) => write(() => receivers.writes.changeReceiver(id, change)),
-      remove: (id) => write(() => receivers.writes.removeReceiver(id)),
-      revision: async () => read(receivers.revision),
-      claim(owner, leaseMs) {
-        const now = Date.now()
-        return write(() => receivers.writes.claimLeases(owner, leaseMs, now))
-      },
-      release: (owner) => write(() => receivers.writes.releaseLeases(owner)),
-      take: (owner, taken) => write(() => receivers.writes.takeDeliveries(owner, taken), true),
-      save: (owner, saved) => write(() => receivers.writes.saveOutcomes(owner, saved), true),
-      listDeliveries: async (...asked) => read(() => receivers.listDeliveries(...asked)),
-      listBacklogs: async () => read(receivers.listBacklogs),
-      retryFailures: (...args) => write(() => receivers.writes.retryFailures(...args)),
-      addDelivery: (id, delivery) => write(() => receivers.writes.addDelivery(id, delivery)),
-    },
-
+    ...buildJournalUpkeep(readSteps, writeSteps),
+    ...buildTokenStore(readSteps, writeSteps),
+    receivers: buildReceiverStore(readSteps, writeSteps, leasedWork),
     isFull: batcher.isFull,
 
     ping: async () => read(() => void selectSchema.get()),
