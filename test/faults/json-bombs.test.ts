@@ -54,11 +54,11 @@ describe('a JSON bomb', () => {
     assert.ok(grown < allowedMib, `${grown} MiB`)
   })
 
-  it('is judged with a heap of 64 MB, in which nothing but the plants is kept', async () => {
+  it('is judged with a heap of 64 MB', async () => {
     const program = join(import.meta.dirname, 'lab', 'judge-bombs.ts')
     const args = ['--max-old-space-size=64', program]
     const { stdout } = await promisify(execFile)(process.execPath, args)
-    assert.equal(stdout, `${bombs.length} bombs, 200 plants\n`)
+    assert.equal(stdout, `${bombs.length} bombs\n`)
   })
 })
 
