@@ -51,14 +51,19 @@ function* addFirst(token: TokenRecord): Steps<'added' | 'not first'> {
   return 'added'
 }
 
+/** By name: a newer release may add columns while this one goes on serving requests. */
+const columns =
+  'id, hash, name, scopes, created_at, expires_at, revoked_at, last_used_at, last_four'
+const selection = `SELECT ${columns} FROM plant_store.tokens`
+
 function* find(hash: Buffer): Steps<TokenRecord | undefined> {
-  const [row] = yield sql`SELECT * FROM plant_store.tokens WHERE hash = ${hash}`
+  const [row] = yield { text: `${selection} WHERE hash = $1`, values: [hash] }
   return row && toToken(row)
 }
 
 /** The oldest first. */
 export function* listTokens(): Steps<TokenRecord[]> {
-  const rows = yield sql`SELECT * FROM plant_store.tokens`
+  const rows = yield { text: selection, values: [] }
   const tokens = rows.map(toToken)
   return tokens.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
 }
@@ -70,8 +75,10 @@ function* revoke(id: string, at: number): Steps<'revoked' | 'revoked before' | '
     yield* raiseRevision()
     return 'revoked'
   }
-  const [row] = yield sql`SELECT id FROM plant_store.tokens WHERE id = ${id}`
-  return row === undefined ? 'unknown' : 'revoked before'
+  // A write, so that its commit waits for the standby that may not have the first one yet.
+  const { count: found } = yield sql`
+    UPDATE plant_store.tokens SET revoked_at = revoked_at WHERE id = ${id}`
+  return found === 0 ? 'unknown' : 'revoked before'
 }
 
 function* remove(ids: readonly string[]): Steps<number> {
