@@ -19,8 +19,8 @@ import { openStore, type StoreLocation, toStoreLocation } from '../src/store/ope
 import { issueToken } from '../src/tokens/issue.ts'
 import { newKey, startIssuer } from '../test/support/issuer.ts'
 import { type Attack, attacks, bearer, control, json, type Tokens } from './attacker.ts'
-import { type ForkedService, forkService } from './experiments/fork-service.ts'
 import { median } from './figures.ts'
+import { type ForkedService, forkService } from './fork-service.ts'
 import { token as ownToken } from './requests.ts'
 import { toTable } from './section.ts'
 

@@ -1,9 +1,9 @@
 /** A service under test, which tells its parent its port, its memory and its CPU time over IPC. */
 import { pino } from 'pino'
-import { tuneHeap } from '../../src/cli/memory.ts'
-import { readConfig } from '../../src/config.ts'
-import { openService } from '../../src/service.ts'
-import { token } from '../requests.ts'
+import { tuneHeap } from '../src/cli/memory.ts'
+import { readConfig } from '../src/config.ts'
+import { openService } from '../src/service.ts'
+import { token } from './requests.ts'
 
 // As `serve` does.
 tuneHeap()

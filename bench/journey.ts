@@ -2,14 +2,14 @@
  * The files of `src` that a warm create, get and list pass through, with the functions that ran, by
  * V8's precise coverage.
  *
- *   npx node bench/experiments/journey.ts sqlite
- *   npx node bench/experiments/journey.ts postgres
+ *   npx node bench/journey.ts sqlite
+ *   npx node bench/journey.ts postgres
  */
 import { Session } from 'node:inspector/promises'
-import { startPlantStore } from '../../src/testing.ts'
-import { newCluster, query, startServer } from '../../test/support/postgres.ts'
+import { startPlantStore } from '../src/testing.ts'
+import { newCluster, query, startServer } from '../test/support/postgres.ts'
 
-const root = new URL('../../src/', import.meta.url).href
+const root = new URL('../src/', import.meta.url).href
 const server = process.argv[2] === 'postgres' ? await startServer(await newCluster()) : undefined
 if (server) await query(server.toUrl('postgres'), 'CREATE DATABASE plants')
 const service = await startPlantStore({ database: server?.toUrl('plants') })
