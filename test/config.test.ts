@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { readConfig, WrongConfig } from '../src/config.ts'
@@ -213,4 +213,45 @@ describe('the configuration', () => {
       )
     })
   }
+})
+
+describe('the table of settings in docs/running.md', () => {
+  const page = readFileSync(join(import.meta.dirname, '../docs/running.md'), 'utf8')
+  const [, section = ''] = /^## Settings\n(.+?)^## /ms.exec(page) ?? []
+  const rows = [...section.matchAll(/^\| (.+?) \| (.*?) ?\| .+ \|$/gm)].map(
+    ([, names = '', fallback = '']) => ({
+      names: [...names.matchAll(/`([A-Z_]+)`/g)].map(([, name = '']) => name),
+      fallback: fallback.replaceAll('`', ''),
+    }),
+  )
+
+  it('has every variable that the service reads, and no other', () => {
+    // The driver of PostgreSQL reads PGPASSFILE. JOURNAL_STREAM is set by systemd, not by people.
+    const readNames = new Set(['PGPASSFILE'])
+    const values: Record<string, string> = { DATABASE_URL: 'postgres://me@db.example/plants' }
+    const env = new Proxy(values, {
+      get(target, name) {
+        readNames.add(String(name))
+        return target[String(name)]
+      },
+    })
+    readConfig({}, env)
+    readNames.delete('JOURNAL_STREAM')
+    assert.deepEqual(rows.flatMap(({ names }) => names).sort(), [...readNames].sort())
+  })
+
+  it('has defaults that change nothing when they are set', () => {
+    const defaults = rows.filter(
+      ({ names: [name = ''], fallback }) => !fallback.startsWith('none') && /^[A-Z]/.test(name),
+    )
+    assert.ok(defaults.length > 6)
+    for (const {
+      names: [name = ''],
+      fallback,
+    } of defaults) {
+      const { isStoreNamed: _, ...config } = readConfig({}, { [name]: fallback })
+      const { isStoreNamed: __, ...unset } = readConfig({}, {})
+      assert.deepEqual(config, unset, name)
+    }
+  })
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, realpathSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, globSync, readFileSync, realpathSync, symlinkSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { start } from './support/command.ts'
@@ -75,6 +75,53 @@ describe('docs/ARCHITECTURE.md', () => {
     )
   })
 })
+
+describe('the pages', () => {
+  const pages = globSync('{*,client/*,docs/**/*,src/**/*,.github/**/*}.md', { cwd: root })
+  const findLinks = (page: string) =>
+    [...readPage(page).matchAll(/\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)/g)].map(
+      ([, path = '', anchor]) => ({
+        file: path === '' ? page : join(dirname(page), path),
+        anchor,
+        link: `${page}: ${path}#${anchor}`,
+      }),
+    )
+
+  it('link to files and headings that are there', () => {
+    const links = pages.flatMap(findLinks)
+    assert.ok(links.length > 100)
+    const isThere = ({ file, anchor }: (typeof links)[number]) =>
+      existsSync(join(root, file)) &&
+      (anchor === undefined || toAnchors(readPage(file)).includes(anchor))
+    assert.deepEqual(
+      links.filter((link) => !isThere(link)).map(({ link }) => link),
+      [],
+    )
+  })
+
+  it('are all reached from the README', () => {
+    const reached = new Set(['README.md'])
+    for (const page of reached)
+      if (page.endsWith('.md')) for (const { file } of findLinks(page)) reached.add(file)
+    const docs = pages.filter((page) => /^docs\/[^/]+$/.test(page))
+    assert.deepEqual(
+      docs.filter((page) => !reached.has(page)),
+      [],
+    )
+  })
+})
+
+/** The anchors of the headings of a page, as forges make them. */
+function toAnchors(text: string): string[] {
+  const headings = text.replaceAll(/^```[\s\S]*?^```$/gm, '').matchAll(/^#+ (.+)$/gm)
+  return [...headings].map(([, heading = '']) =>
+    heading
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+}
 
 /** `npx` in a checkout runs the checkout's own commands; here it has another folder to run in. */
 const prelude = `

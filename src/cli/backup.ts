@@ -25,7 +25,7 @@ import { requireExisting, requireOtherFile, requireSqlite } from './stores.ts'
 import type { Terminal } from './terminal.ts'
 
 const useItsTools =
-  'PostgreSQL has its own backup tools: use pg_dump --schema=plant_store, or pg_basebackup with a WAL archive. See docs/operating.md.'
+  'PostgreSQL has its own backup tools: use pg_dump --schema=plant_store, or pg_basebackup with a WAL archive. See docs/running.md.'
 
 /** A backup that is being made, of the database at `path`. */
 interface Job {

@@ -87,14 +87,16 @@ describe('plant-store help', () => {
     })
   }
 
-  it('names every variable of the settings, and a store in memory for serve alone', async () => {
-    const docs = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8')
-    const [, settings = ''] = /^## Settings\n(.+?)^- /ms.exec(docs) ?? []
+  it('names every flag and variable of the settings, and a store in memory for serve alone', async () => {
+    const docs = readFileSync(new URL('../../docs/running.md', import.meta.url), 'utf8')
+    const [, settings = ''] = /^## Settings\n(.+?)^## /ms.exec(docs) ?? []
     const names = settings.match(/^\| `[^|]+/gm)?.flatMap((cell) => cell.match(/[A-Z_]{4,}/g))
     assert.ok(names !== undefined && names.length > 15, `${names}`)
     const { stdout } = await run(['help', 'serve'], { folder })
     for (const name of [...names, 'sqlite::memory:'])
       assert.ok(stdout.includes(`${name}`), `${name}`)
+    const flags = stdout.match(/(?<=^ {2})--[\w-]+/gm)?.toSorted()
+    assert.deepEqual(settings.match(/--[\w-]+(?=`\))/g)?.toSorted(), flags)
     const listing = await run(['help', 'export'], { folder })
     assert.doesNotMatch(listing.stdout, /memory/)
   })

@@ -27,7 +27,7 @@ function findReason(): string | false {
   return status === 0 ? false : `Go cannot build Litestream: ${stderr}`
 }
 
-/** Writes the configuration of docs/operating.md, with a folder as the replica. */
+/** Writes the configuration of docs/running.md, with a folder as the replica. */
 export function configure(database: string): string {
   const config = join(newFolder(), 'litestream.yml')
   const replica = join(newFolder(), 'replica')

@@ -10,7 +10,7 @@ import { configure, end, litestreamMissing, replicate, restore } from './litestr
 
 const creates = 20_000
 const clients = 32
-/** What docs/operating.md promises: changes older than this are in the replica. */
+/** What docs/running.md promises: changes older than this are in the replica. */
 const lagMs = 3_000
 const maxLogBytes = 64 * 1024 * 1024
 

@@ -17,22 +17,21 @@ describe('the metrics', () => {
   })
 
   it('are all in the docs, which list no others', () => {
-    const listed =
-      read('docs/operating.md').match(/^\| `(?:plant_store|process|nodejs)_.*$/gm) ?? []
+    const listed = read('docs/watching.md').match(/^\| `(?:plant_store|process|nodejs)_.*$/gm) ?? []
     const cells = listed.map((line) => line.split('|')[1] ?? '')
     const documented = new Set(cells.flatMap((cell) => cell.match(metricName) ?? []))
     assert.deepEqual([...documented].sort(), [...names].sort())
   })
 
   it('name every reason of a refusal in the docs', () => {
-    const [row = ''] = read('docs/operating.md').match(/^\| `plant_store_refusals_total`.*$/m) ?? []
+    const [row = ''] = read('docs/watching.md').match(/^\| `plant_store_refusals_total`.*$/m) ?? []
     const unnamed = refusalReasons.filter((reason) => !row.includes(`\`${reason}\``))
     assert.deepEqual(unnamed, [])
   })
 
   it('have alerts, each with what to do about it', () => {
     const alerts = [...read('deploy/alerts.yml').matchAll(/alert: (\w+)/g)].map(([, name]) => name)
-    const rows = [...read('docs/operating.md').matchAll(/^\| .*?`PlantStore.* \|/gm)]
+    const rows = [...read('docs/watching.md').matchAll(/^\| .*?`PlantStore.* \|/gm)]
     assert.deepEqual(
       rows.flatMap(([row]) => row.split(' | ')[0]?.match(/PlantStore\w+/g) ?? []),
       alerts,
