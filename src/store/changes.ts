@@ -79,11 +79,7 @@ export function apply<One extends Change>(rows: Rows, change: One): Outcome<One>
   return applyOne(rows, change as never) as Outcome<One>
 }
 
-/**
- * The effect of each kind of change on the rows, defined once for both engines. Only plain creates
- * and lone imports have a second definition, on PostgreSQL: one statement with the same outcomes
- * (`createAll` and `importAll` in postgres/writes.ts).
- */
+/** The effect of each kind of change on the rows, defined once for both engines. */
 const appliers = {
   create(rows: Rows, { plant }: Create): Version | 'exists' {
     return rows.insert(plant) ? plant.version : 'exists'

@@ -11,7 +11,7 @@ import { run } from '../support/command.ts'
 import { findServer } from '../support/databases.ts'
 import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
-import { findFreePort, password, query } from '../support/postgres.ts'
+import { findFreePort, openClient, password, query } from '../support/postgres.ts'
 import { openProxy } from '../support/proxy.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { startService } from '../support/service.ts'
@@ -343,6 +343,39 @@ describe('a PostgreSQL that hesitates', () => {
       ])
       assert.equal(outcomes.filter((outcome) => outcome === 'exists').length, 50)
     }
+  })
+
+  it('commits two batches with the same keys in different orders, each key once', async () => {
+    const url = await postgres.newUrl()
+    const [one, two] = [await open(url), await open(url)]
+    const create = (store: Store, id: bigint) =>
+      store.createPlantOnce({ id, name: '' }, { tokenId: 'tok', key: `${id}` })
+    for (let round = 0; round < 20; round++) {
+      const ids = Array.from({ length: 50 }, (_, index) => BigInt(round * 50 + index))
+      const outcomes = await Promise.all([
+        ...ids.map((id) => create(one, id)),
+        ...ids.toReversed().map((id) => create(two, id)),
+      ])
+      const replays = outcomes.map((one) => (typeof one === 'string' ? one : one.isReplay))
+      assert.deepEqual(replays.toSorted(), [...Array(50).fill(false), ...Array(50).fill(true)])
+    }
+  })
+
+  it('answers creates beside locked plants, with a key or without, taken or not', async () => {
+    const url = await postgres.newUrl()
+    const store = await open(url)
+    const create = (id: bigint) => store.createPlant({ id, name: '' })
+    const createOnce = (id: bigint) =>
+      store.createPlantOnce({ id, name: '' }, { tokenId: 'tok', key: `${id}` })
+    const [, first] = await Promise.all([create(1n), createOnce(2n)])
+    const client = await openClient(url)
+    releaseAfterTest(() => client.end())
+    await client.query('BEGIN; SELECT FROM plant_store.plants FOR UPDATE')
+    const outcomes = await Promise.all([create(1n), createOnce(2n), createOnce(3n), create(4n)])
+    assert.equal(outcomes[0], 'exists')
+    assert.deepEqual(outcomes[1], { ...(first as object), isReplay: true })
+    assert.equal((outcomes[2] as { isReplay?: boolean }).isReplay, false)
+    assert.equal(typeof outcomes[3], 'bigint')
   })
 })
 

@@ -1,7 +1,7 @@
 import { limits } from '../../contract/limits.ts'
 import type { StoredPlant } from '../../contract/shapes.ts'
-import { type JournalRow, toLine, toRow } from '../../journal/row.ts'
-import type { Create, KeyUse, Rows } from '../changes.ts'
+import type { JournalRow } from '../../journal/row.ts'
+import type { KeyUse, Rows } from '../changes.ts'
 import { toVersioned } from '../plant-writes.ts'
 import type { CreateKey, VersionedPlant } from '../store.ts'
 import { codeOf, StaleRows } from './failures.ts'
@@ -62,87 +62,47 @@ function selectPlants(condition = 'TRUE'): string {
     WHERE ${condition} ORDER BY id`
 }
 
-/**
- * Inserts plants and, if the journal is on, their row of the journal: all of them, or none if any
- * id is taken. Returns the ids that are taken.
- */
-export async function insertAllOrNone(
-  sql: Sql,
-  creates: readonly Pick<Create, 'plant' | 'tokenId'>[],
-): Promise<bigint[]> {
-  if (creates.length === 0) return []
-  const plants = creates.map(({ plant }) => plant)
-  const row = toRow(creates.map(({ plant, tokenId }) => toLine('c', tokenId, plant)))
-  try {
-    if (await insertAll(sql, plants, row)) return []
-    const taken = await findTaken(sql, plants)
-    // Another transaction has deleted those plants meanwhile.
-    if (taken.length === 0) throw new StaleRows()
-    return taken
-  } catch (error) {
-    // Another transaction took an id after the statement had checked.
-    throw codeOf(error) === uniqueViolation ? new StaleRows() : error
-  }
-}
-
-/**
- * One statement, which commits by itself. Checking the ids first is cheaper than ON CONFLICT, which
- * writes each row to the WAL twice. The `seq` of the journal row is drawn after the last plant is
- * inserted (see `Horizon`).
- */
-const insertionOfAll = `
-  WITH inserted AS (
-    INSERT INTO plant_store.plants (id, name, tag, version)
-    ${selectPlants('NOT EXISTS (SELECT FROM plant_store.plants WHERE id = ANY($1::bigint[]))')}
-    RETURNING 1
-  ), last AS (SELECT FROM inserted OFFSET $7::integer - 1), journaled AS (
-    INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
-    SELECT pg_catalog.nextval('plant_store.journal_seq'), $5::bigint, $6::integer, $7::integer,
-      $8::text
-    FROM last WHERE (SELECT id IS NOT NULL FROM plant_store.journal_life)
-  )
-  SELECT FROM last`
-
-/** Returns whether the plants were inserted. */
-async function insertAll(
-  sql: Sql,
-  plants: readonly VersionedPlant[],
-  { at, nonce, count, changes }: JournalRow,
-): Promise<boolean> {
-  const values = [at, nonce, count, changes]
-  return (await runWithPlants(sql, insertionOfAll, plants, values)).count === 1
-}
-
-async function findTaken(sql: Sql, plants: readonly VersionedPlant[]): Promise<bigint[]> {
-  const ids = plants.map(({ id }) => id)
-  const rows = await sql<{ id: string }[]>`
-    SELECT id FROM plant_store.plants WHERE id = ANY(${ids}::bigint[])`
-  return rows.map(({ id }) => BigInt(id))
-}
-
-/** Rows that are locked and read, changed in memory, and then written back together. */
+/** Rows that are changed in memory, and then written together. */
 export interface LoadedRows extends Rows {
-  /** Writes the rows, that of the journal last. */
+  /**
+   * Writes the new plants and keys, and the row of the journal, with a statement that commits by
+   * itself. Returns false, and writes nothing, if an id or a key is taken.
+   */
+  insertAll(sql: Sql, journalRow: JournalRow): Promise<boolean>
+  /** Writes every change, inside a transaction that has locked the plants, the journal last. */
   save(sql: Sql, journalRow: JournalRow | undefined): Promise<void>
 }
 
-const selection = `
-  SELECT id, name, tag, version
-  FROM plant_store.plants WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE`
+/** As if nothing was there. */
+export const loadNothing = async () => buildRows(new Map(), [])
+/** The ids of the plants, without their texts, and the keys. */
+export const loadIds = buildLoad(
+  `SELECT id, '', NULL, 0 FROM plant_store.plants WHERE id = ANY($1::bigint[])`,
+)
+/** The plants, locked in the same order in every process, and the keys. */
+export const loadLocked = buildLoad(
+  `SELECT id, name, tag, version
+   FROM plant_store.plants WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE`,
+)
 
-/** Locks the plants with these ids, in the same order in every process, and reads the keys. */
-export async function loadRows(
-  sql: Sql,
-  ids: ReadonlySet<bigint>,
-  keys: CreateKey[],
-): Promise<LoadedRows> {
-  const plantRows = await sql.texts<VersionedRow>(selection, [[...ids]])
-  const keyRows = keys.length === 0 ? [] : await selectKeys(sql, keys)
-  const before = toPlantsById(plantRows)
+function buildLoad(selection: string) {
+  return async (sql: Sql, ids: ReadonlySet<bigint>, keys: readonly CreateKey[]) => {
+    const plants = await sql.texts<VersionedRow>(selection, [[...ids]])
+    const uses = keys.length === 0 ? [] : await selectKeys(sql, keys)
+    return buildRows(toPlantsById(plants), uses.map(toKeyUse))
+  }
+}
+
+function buildRows(
+  before: ReadonlyMap<bigint, VersionedPlant>,
+  usesBefore: readonly KeyUse[],
+): LoadedRows {
   const plants = new Map(before)
-  const uses = new Map(keyRows.map(toKeyUse).map((use) => [toName(use), use]))
+  const uses = new Map(usesBefore.map((use) => [toName(use), use]))
   const newUses: KeyUse[] = []
   const created = new Map<bigint, VersionedPlant>()
+  // A plant that was created and deleted again is also inserted, to lock its id.
+  const listCreated = () => [...created].map(([id, plant]) => plants.get(id) ?? plant)
 
   return {
     find: (id) => plants.get(id),
@@ -160,15 +120,15 @@ export async function loadRows(
       newUses.push(use)
     },
 
+    insertAll: (sql, journalRow) => insertAll(sql, listCreated(), newUses, journalRow),
+
     async save(connection, journalRow) {
-      // A plant that was created and deleted again is also inserted, to lock its id.
-      const inserted = [...created].map(([id, plant]) => plants.get(id) ?? plant)
       const updated = [...plants.values()].filter(
         (plant) => before.has(plant.id) && plant !== before.get(plant.id),
       )
       const removed = [...before.keys(), ...created.keys()].filter((id) => !plants.has(id))
       const saved = await Promise.allSettled([
-        insertPlants(connection, inserted),
+        insertPlants(connection, listCreated()),
         updatePlants(connection, updated),
         removePlants(connection, removed),
         insertKeys(connection, newUses),
@@ -180,12 +140,69 @@ export async function loadRows(
   }
 }
 
-function selectKeys(sql: Sql, keys: CreateKey[]): Promise<KeyRow[]> {
+/**
+ * One statement, which commits by itself. Checking the ids first is cheaper than ON CONFLICT, which
+ * writes each row to the WAL twice. The `seq` of the journal row is drawn after every other row is
+ * inserted (see `Horizon`).
+ */
+function toInsertion(areFree = '', used = '', areUsed = ''): string {
+  return `
+    WITH inserted AS (
+      INSERT INTO plant_store.plants (id, name, tag, version)
+      ${selectPlants(`${noPlantIsThere} ${areFree}`)}
+      RETURNING 1
+    ), last AS (
+      SELECT FROM inserted OFFSET pg_catalog.cardinality($1::bigint[]) - 1
+    ) ${used}, journaled AS (
+      INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
+      SELECT pg_catalog.nextval('plant_store.journal_seq'), $5::bigint, $6::integer, $7::integer,
+        $8::text
+      FROM last WHERE (SELECT id IS NOT NULL FROM plant_store.journal_life) ${areUsed}
+    )
+    SELECT FROM last`
+}
+
+const noPlantIsThere = 'NOT EXISTS (SELECT FROM plant_store.plants WHERE id = ANY($1::bigint[]))'
+const insertionOfPlants = toInsertion()
+const insertionWithKeys = toInsertion(
+  `AND NOT EXISTS (SELECT FROM plant_store.keys
+    WHERE (token_id, key) IN (SELECT * FROM unnest($9::text[], $10::text[])))`,
+  `, used AS (
+      INSERT INTO plant_store.keys (token_id, key, fingerprint, version, used_at)
+      SELECT uses.* FROM last, unnest($9::text[], $10::text[], $11::bytea[], $12::bigint[],
+        $13::bigint[]) AS uses
+      RETURNING 1
+    )`,
+  'AND (SELECT pg_catalog.count(*) FROM used) > 0',
+)
+
+/** Returns whether the rows were inserted. */
+async function insertAll(
+  sql: Sql,
+  plants: readonly VersionedPlant[],
+  uses: readonly KeyUse[],
+  { at, nonce, count, changes }: JournalRow,
+): Promise<boolean> {
+  const row = [at, nonce, count, changes]
+  try {
+    const { count: inserted } = await (uses.length === 0
+      ? runWithPlants(sql, insertionOfPlants, plants, row)
+      : runWithPlants(sql, insertionWithKeys, plants, [...row, ...toColumns(uses)]))
+    return inserted === 1
+  } catch (error) {
+    // Another transaction took an id or a key after the statement had checked.
+    if (codeOf(error) === uniqueViolation) return false
+    throw error
+  }
+}
+
+function selectKeys(sql: Sql, keys: readonly CreateKey[]): Promise<KeyRow[]> {
   const tokenIds = keys.map(({ tokenId }) => tokenId)
   const names = keys.map(({ key }) => key)
   return sql<KeyRow[]>`
     SELECT token_id AS "tokenId", key, fingerprint, version, used_at AS "usedAt"
-    FROM plant_store.keys WHERE (token_id, key) IN (SELECT * FROM unnest(${tokenIds}::text[], ${names}::text[]))`
+    FROM plant_store.keys
+    WHERE (token_id, key) IN (SELECT * FROM unnest(${tokenIds}::text[], ${names}::text[]))`
 }
 
 const insertion = `
@@ -214,12 +231,7 @@ async function removePlants(sql: Sql, ids: bigint[]): Promise<void> {
 
 async function insertKeys(sql: Sql, uses: KeyUse[]): Promise<void> {
   if (uses.length === 0) return
-  const sorted = uses.toSorted((a, b) => (toName(a) < toName(b) ? -1 : 1))
-  const tokenIds = sorted.map(({ tokenId }) => tokenId)
-  const keys = sorted.map(({ key }) => key)
-  const fingerprints = sorted.map(({ fingerprint }) => fingerprint)
-  const versions = sorted.map(({ version }) => version)
-  const times = sorted.map(({ usedAt }) => usedAt)
+  const [tokenIds, keys, fingerprints, versions, times] = toColumns(uses)
   const rows = await sql`
     INSERT INTO plant_store.keys (token_id, key, fingerprint, version, used_at)
     SELECT * FROM unnest(${tokenIds}::text[], ${keys}::text[], ${fingerprints}::bytea[],
@@ -228,6 +240,18 @@ async function insertKeys(sql: Sql, uses: KeyUse[]): Promise<void> {
       fingerprint = excluded.fingerprint, version = excluded.version, used_at = excluded.used_at
     WHERE keys.used_at <= excluded.used_at - ${limits.keyLifetimeMs}::bigint RETURNING 1`
   if (rows.length !== uses.length) throw new StaleRows()
+}
+
+/** An array for each column. They are sorted, so that two batches never deadlock. */
+function toColumns(uses: readonly KeyUse[]) {
+  const sorted = uses.toSorted((a, b) => (toName(a) < toName(b) ? -1 : 1))
+  return [
+    sorted.map(({ tokenId }) => tokenId),
+    sorted.map(({ key }) => key),
+    sorted.map(({ fingerprint }) => fingerprint),
+    sorted.map(({ version }) => version),
+    sorted.map(({ usedAt }) => usedAt),
+  ] as const
 }
 
 function toName({ tokenId, key }: CreateKey): string {

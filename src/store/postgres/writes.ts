@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Change, type Create, type Import, recordChanges } from '../changes.ts'
-import type { ImportOutcome } from '../store.ts'
+import { type Change, type Rows, recordChanges } from '../changes.ts'
 import { isConflict, toWriteFailure } from './failures.ts'
-import { insertAllOrNone, loadRows } from './plants.ts'
+import { loadIds, loadLocked, loadNothing } from './plants.ts'
 import { inTransaction, type Sql } from './sql.ts'
 
 /** A write that waits for its batch. */
-export interface PostgresWrite<One extends Change = Change> {
-  readonly change: One
+export interface PostgresWrite {
+  readonly change: Change
   readonly arrivedAt: number
   /** A write whose caller has timed out must not be sent any more. */
   state: 'waiting' | 'sent' | 'given up'
@@ -15,67 +14,43 @@ export interface PostgresWrite<One extends Change = Change> {
 
 type Outcomes = Map<PostgresWrite, unknown>
 
-/** Sends a batch in the cheapest way that its changes allow. */
-export function sendWrites(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
-  if (writes.every(isCreate)) return createAll(sql, writes)
-  const [write] = writes
-  const isAlone = writes.length === 1 && write !== undefined
-  return isAlone && isImport(write) ? importAll(sql, write) : runAll(sql, writes)
-}
-
-function isCreate(write: PostgresWrite): write is PostgresWrite<Create> {
-  return write.change.kind === 'create'
-}
-
-function isImport(write: PostgresWrite): write is PostgresWrite<Import> {
-  return write.change.kind === 'import'
-}
-
 /**
- * Sends plain creates as one statement, and retries without those whose ids are taken. Of several
- * creates with one id the first wins.
+ * Sends a batch of creates as one statement: first as if no id and no key were taken, then without
+ * those that are. Any other batch, and one that still does not fit, becomes a transaction: it locks
+ * and reads the rows, changes them in memory, and writes them back.
  */
-async function createAll(sql: Sql, writes: PostgresWrite<Create>[]): Promise<Outcomes> {
-  const firsts = new Map<bigint, PostgresWrite<Create>>()
-  for (const write of writes) {
-    const { id } = write.change.plant
-    if (!firsts.has(id)) firsts.set(id, write)
+export async function sendWrites(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
+  const changes = writes.map(({ change }) => change)
+  const ids = new Set(changes.flatMap(toIds))
+  const keys = changes.flatMap((change) => ('key' in change ? change.key : []))
+  for (const load of listLoads(changes)) {
+    const rows = await load(sql, ids, keys)
+    const { outcomes, journalRow } = applyAll(rows, writes)
+    if (journalRow === undefined || (await rows.insertAll(sql, journalRow))) return outcomes
   }
-  for (;;) {
-    const creates = [...firsts.values()].map(({ change }) => change)
-    const taken = await insertAllOrNone(sql, creates)
-    if (taken.length === 0) break
-    for (const id of taken) firsts.delete(id)
-  }
-  return new Map(
-    writes.map((write) => {
-      const { id, version } = write.change.plant
-      return [write, firsts.get(id) === write ? version : 'exists']
-    }),
-  )
-}
-
-/** Sends an import as one statement, if no id is taken or repeated. */
-async function importAll(sql: Sql, write: PostgresWrite<Import>): Promise<Outcomes> {
-  const { plants, tokenId } = write.change
-  if (new Set(plants.map(({ id }) => id)).size < plants.length) return runAll(sql, [write])
-  const creates = plants.map((plant) => ({ plant, tokenId }))
-  const taken = await insertAllOrNone(sql, creates)
-  if (taken.length > 0) return runAll(sql, [write])
-  return new Map([[write, plants.map((): ImportOutcome => 'stored')]])
-}
-
-/** Applies any writes: locks and reads the rows, changes them in memory, and writes them back. */
-function runAll(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
   return inTransaction(sql, async () => {
-    const ids = new Set(writes.flatMap(({ change }) => toIds(change)))
-    const keys = writes.flatMap(({ change }) => ('key' in change ? change.key : []))
-    const rows = await loadRows(sql, ids, keys)
-    const recorder = recordChanges(rows)
-    const outcomes = new Map(writes.map((write) => [write, recorder.apply(write.change)]))
-    await rows.save(sql, recorder.take())
+    const rows = await loadLocked(sql, ids, keys)
+    const { outcomes, journalRow } = applyAll(rows, writes)
+    await rows.save(sql, journalRow)
     return outcomes
   })
+}
+
+const creates: ReadonlySet<Change['kind']> = new Set(['create', 'create once'])
+const additions = creates.union(new Set(['import'] as const))
+
+/** What to insert a batch beside, in turn. */
+function listLoads(changes: readonly Change[]) {
+  const kinds = new Set(changes.map(({ kind }) => kind))
+  if (kinds.isSubsetOf(creates)) return [loadNothing, loadIds]
+  // An import compares its plants with those that are there: their ids do not suffice.
+  return kinds.isSubsetOf(additions) ? [loadNothing] : []
+}
+
+function applyAll(rows: Rows, writes: PostgresWrite[]) {
+  const recorder = recordChanges(rows)
+  const outcomes: Outcomes = new Map(writes.map((write) => [write, recorder.apply(write.change)]))
+  return { outcomes, journalRow: recorder.take() }
 }
 
 function toIds(change: Change): bigint[] {
