@@ -1,6 +1,6 @@
 import type { Config, Environment, StoreConfig } from '../config.ts'
 import type { Store } from '../store/store.ts'
-import type { Flags, ValuesOf } from './flags.ts'
+import { type Flags, text, type ValuesOf } from './flags.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
@@ -63,7 +63,25 @@ export interface Command<Table extends Flags = Flags, What extends Need = Need> 
 export function command<Table extends Flags, What extends Need>(
   declared: Command<Table, What>,
 ): Command {
-  return declared as unknown as Command
+  const { needs, flags } = declared
+  return { ...declared, flags: { ...databaseFlags[needs], ...flags } } as unknown as Command
+}
+
+const defaultStore = '(DATABASE_URL, sqlite:data/plant-store.db)'
+const database = text('--database <url>', `sqlite:PATH or postgres://… ${defaultStore}`)
+
+/** The flag that names the store. Only the service can use one in memory. */
+const databaseFlags: Record<Need, Flags> = {
+  nothing: {},
+  location: { database },
+  store: { database },
+  'new store': { database },
+  service: {
+    database: text(
+      '--database <url>',
+      `sqlite:PATH, sqlite::memory: or postgres://… ${defaultStore}`,
+    ),
+  },
 }
 
 /** The values of flags that are the same for all commands, and any others. */
@@ -71,6 +89,7 @@ export interface CommonValues {
   readonly json?: boolean
   readonly quiet?: boolean
   readonly create?: boolean
+  readonly demo?: boolean
   readonly database?: string
 }
 

@@ -7,11 +7,10 @@ import { type Call, type Command, command, type Printed } from './command.ts'
 import {
   duration,
   expiry,
-  type Flag,
   flag,
-  inMemory,
   names,
   numberFrom,
+  oneOf,
   plantId,
   processId,
   required,
@@ -24,20 +23,11 @@ import { goneUrlOfImport } from './gone.ts'
 const json = toggle('--json', 'print JSON')
 const create = toggle('--create', 'make the store where there is none')
 const quiet = toggle('--quiet', 'show no progress')
-const demo: Flag<boolean | undefined> = {
-  form: '--demo',
-  about: 'serve a dozen plants from memory, to try or to test against',
-  tune: (option) => option.implies({ database: inMemory }).conflicts('mustExist'),
-}
-const format = flag('--format <name>', 'ndjson or csv, if the name of the file does not say', {
-  expected: `be ${formatNames.join(' or ')}`,
-  read: (given) => formatNames.find((name) => name === given),
-})
-const onConflict: Flag<(typeof conflictRules)[number]> = {
-  form: '--on-conflict <rule>',
-  about: 'for an id whose plant has different content',
-  tune: (option) => option.choices(conflictRules).default('fail'),
-}
+const format = flag(
+  '--format <name>',
+  'ndjson or csv, if the name of the file does not say',
+  oneOf(formatNames),
+)
 
 /** How to keep a password out of the list of processes. */
 const passwordHelp = `
@@ -66,11 +56,12 @@ Environment variables without a flag:
                      (1GiB)
   LOG_LEVEL          fatal, error, warn, info, debug, trace or silent (info)`
 
-/** Commands with a common first word. */
-export const groups: Readonly<Record<string, string>> = {
-  token: 'create, list, revoke and prune tokens',
-  webhook: 'send changes to other services',
-}
+/** What the commands with a common first word are for, and all of them. */
+export const groups: ReadonlyMap<string, string> = new Map([
+  ['', 'A plant store over HTTP with JSON.'],
+  ['token', 'create, list, revoke and prune tokens'],
+  ['webhook', 'send changes to other services'],
+])
 
 const tokens = () => import('./tokens.ts')
 const webhooks = () => import('./webhooks.ts')
@@ -85,8 +76,7 @@ function forReceiver(
   return command({ about, args: all, flags: { json }, needs: 'store', load })
 }
 
-/** Every command, by its name. */
-export const commands: Readonly<Record<string, Command>> = {
+const table: Readonly<Record<string, Command>> = {
   serve: command({
     about: 'run the service',
     flags: {
@@ -97,7 +87,7 @@ export const commands: Readonly<Record<string, Command>> = {
         'processes that share the port; PostgreSQL only (WORKERS, 1)',
       ),
       mustExist: toggle('--must-exist', 'fail if there is no store, instead of making one'),
-      demo,
+      demo: toggle('--demo', 'serve a dozen plants from memory, to try or to test against'),
       untilStdinEnds: toggle(
         '--until-stdin-ends',
         'stop when standard input ends, as it does when the parent process dies',
@@ -226,7 +216,11 @@ export const commands: Readonly<Record<string, Command>> = {
         '--delimiter <name>',
         'comma, semicolon, tab or a character (as the header shows)',
       ),
-      onConflict,
+      onConflict: flag(
+        '--on-conflict <rule>',
+        'for an id whose plant has different content: fail, skip or replace (fail)',
+        oneOf(conflictRules),
+      ),
       rejects: text(
         '--rejects <file>',
         'where rejected lines go: as CSV from CSV (standard error)',
@@ -318,3 +312,6 @@ export const commands: Readonly<Record<string, Command>> = {
     load: async () => (await import('./copy.ts')).copyStore,
   }),
 }
+
+/** Every command, by its name. */
+export const commands: ReadonlyMap<string, Command> = new Map(Object.entries(table))

@@ -1,8 +1,5 @@
-import type { Option } from 'commander'
-import { WrongConfig } from '../config.ts'
 import { toMs } from '../contract/durations.ts'
 import { toPathId } from '../contract/values.ts'
-import { butNot } from '../contract/wrong-value.ts'
 
 /** The address of a store in memory. */
 export const inMemory = 'sqlite::memory:'
@@ -20,8 +17,8 @@ export interface Flag<Value> {
   readonly about: string
   readonly kind?: Kind<Value>
   readonly isRequired?: boolean
-  /** Settings of commander that few flags need. */
-  readonly tune?: (option: Option) => Option
+  /** What to use instead of a flag that only releases before 2.0.0 have. The help omits it. */
+  readonly gone?: string
 }
 
 export type Flags = Readonly<Record<string, Flag<unknown>>>
@@ -53,20 +50,17 @@ export function toggle(form: string, about: string): Flag<boolean | undefined> {
   return { form, about }
 }
 
-/** The values of the flags that were given. Throws every mistake at once. */
-export function readFlags(flags: Flags, given: Readonly<Record<string, unknown>>) {
-  const mistakes: string[] = []
-  const values = Object.entries(given).map(([name, text]) => {
-    const { form = '', kind } = flags[name] ?? {}
-    if (kind === undefined || typeof text !== 'string') return [name, text]
-    const value = kind.read(text)
-    if (value === undefined) {
-      mistakes.push(`${form.replace(/ .*/, '')} must ${kind.expected}${butNot(text)}.`)
-    }
-    return [name, value]
-  })
-  if (mistakes.length > 0) throw new WrongConfig(mistakes)
-  return Object.fromEntries(values)
+/** The name of a flag without its dashes and its value. */
+export function toLongName({ form }: Flag<unknown>): string {
+  return form.replace(/^--| .*/g, '')
+}
+
+/** One of these names. */
+export function oneOf<Name extends string>(all: readonly Name[]): Kind<Name> {
+  return {
+    expected: `be ${all.slice(0, -1).join(', ')} or ${all.at(-1)}`,
+    read: (text) => all.find((name) => name === text),
+  }
 }
 
 /** One or more of these names, separated by commas, in the order of all of them. */

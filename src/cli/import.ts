@@ -26,7 +26,7 @@ import { stopOnSignal, toStopped } from './signals.ts'
 import { exists, requireExistingOrNamed, toName } from './stores.ts'
 
 interface ImportFlags extends FormFlags {
-  readonly onConflict: ConflictRule
+  readonly onConflict: ConflictRule | undefined
   readonly rejects: string | undefined
   readonly create: boolean | undefined
   readonly dryRun: boolean | undefined
@@ -56,7 +56,7 @@ async function importInput(
   signal: AbortSignal,
   { flags, config, terminal }: ImportCall,
 ): Promise<Imported> {
-  const { onConflict: rule } = flags
+  const { onConflict: rule = 'fail' } = flags
   if (flags.rejects !== undefined) requireRejectsFile(flags.rejects, input, config.storeLocation)
   requireExistingOrNamed(config, flags)
   const target = flags.dryRun ? await openTrial(config, rule) : await openTarget(config, rule)

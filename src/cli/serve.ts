@@ -65,6 +65,7 @@ export async function serve(call: ServeCall): Promise<Printed> {
 /** Refuses flags that do not suit the store. */
 function requireServable({ workers, mustExist, demo }: ServeFlags, config: Config): void {
   const { label, engine, setting } = config.storeLocation
+  if (demo && mustExist) throw new WrongConfig(['--demo makes a store: leave --must-exist out.'])
   if (demo && label !== inMemory) {
     throw new WrongConfig(['--demo keeps its plants in memory: leave --database out.'])
   }

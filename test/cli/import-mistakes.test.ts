@@ -39,8 +39,8 @@ const mistakes: [
     'an unknown rule for conflicts',
     ['-', '--on-conflict', 'merge'],
     '',
-    64,
-    /Allowed choices are fail, skip, replace\. See: /,
+    78,
+    /^--on-conflict must be fail, skip or replace, not "merge"\.\n$/,
   ],
   [
     'a missing column',

@@ -351,6 +351,21 @@ describe('plant-store', () => {
       "Required option '--name <name>' not specified. See: plant-store token create --help",
     ],
     [['import'], "Missing required argument 'file'. See: plant-store import --help"],
+    [['check', 'a'], 'Too many arguments: expected 0 but got 1. See: plant-store check --help'],
+    [['copy', '--from'], "Option '--from <url>' needs a value. See: plant-store copy --help"],
+    [
+      ['export', '--tag', '--quiet'],
+      "Option '--tag <tag>' needs a value. See: plant-store export --help",
+    ],
+    [['check', '--json=1'], "Option '--json' takes no value. See: plant-store check --help"],
+    [['tokn'], "Unknown command 'tokn' (Did you mean token?). See: plant-store --help"],
+    [
+      ['token', 'creat'],
+      "Unknown command 'creat' (Did you mean create?). See: plant-store token --help",
+    ],
+    [['--quiet', 'check'], "Unknown option '--quiet'. See: plant-store --help"],
+    [['token', '--url=s3cret'], 'Unknown option. See: plant-store token --help'],
+    [['constructor'], "Unknown command 'constructor'. See: plant-store --help"],
   ]
   for (const [args, line] of misused) {
     it(`answers a mistake with one line, a hint and 64: ${args.join(' ')}`, async () => {
@@ -360,6 +375,11 @@ describe('plant-store', () => {
       assert.equal(exitCode, 64)
     })
   }
+
+  it('shows its help on standard error if it is given no command', async () => {
+    const { stdout: help } = await run(['--help'], { folder })
+    assert.deepEqual(await run([], { folder }), { exitCode: 64, stdout: '', stderr: help })
+  })
 
   it('prints the document that is committed', async () => {
     const { stdout } = await run(['openapi'], { folder })
