@@ -7,9 +7,8 @@ import { explainOpening, openTimeoutMs, readVersion } from './connection.ts'
 import { setSynchronous } from './durability.ts'
 import { isFull, isNotADatabase, isSqliteError } from './failures.ts'
 import { followLink, identifyFile } from './file.ts'
-import { migrations } from './migrations.ts'
+import { findTrigger, migrations } from './migrations.ts'
 import { openDatabase, readPragma } from './open-database.ts'
-import { findTampering } from './own-schema.ts'
 
 /** The pages copied in one step: 8 MiB. */
 const pagesPerStep = 2_000
@@ -133,14 +132,13 @@ function check(path: string): FileSummary {
   url.searchParams.set('immutable', '1')
   const db = openDatabase(url, { readOnly: true })
   try {
-    const version = Number(readPragma(db, 'user_version'))
-    if (version > migrations.length) {
+    if (Number(readPragma(db, 'user_version')) > migrations.length) {
       throw new UnusableBackup('was written by a newer release. Restore it with that release.')
     }
     // Before the integrity check, which evaluates expressions from the schema.
-    const tampering = findTampering(db, version)
-    if (tampering !== undefined) {
-      throw new UnusableBackup(`has ${tampering}. Restore another backup.`)
+    const trigger = findTrigger(db)
+    if (trigger !== undefined) {
+      throw new UnusableBackup(`has ${trigger}. Restore another backup.`)
     }
     const integrity = readPragma(db, 'integrity_check(1)')
     if (integrity !== 'ok') throw damaged(integrity)

@@ -5,9 +5,8 @@ import { type Migration, type StoreEvents, UnusableStore } from '../store.ts'
 import { setSynchronous } from './durability.ts'
 import { explainSqlite, isNotADatabase, isSqliteError } from './failures.ts'
 import { applicationId, followLink, foreignFile, isNewFile, prepareFile } from './file.ts'
-import { migrations, runMigrations } from './migrations.ts'
+import { findTrigger, migrations, runMigrations } from './migrations.ts'
 import { openDatabase, readPragma } from './open-database.ts'
-import { findTampering } from './own-schema.ts'
 
 /** Older releases can corrupt a WAL that two connections use. */
 const oldestSqlite = [3, 51, 3]
@@ -116,10 +115,7 @@ function useWal(db: DatabaseSync, path: string): void {
   )
 }
 
-/**
- * The version of the schema. Refuses the schema of a newer release, and one that somebody has
- * changed, such as with a trigger on our tables.
- */
+/** The version of the schema. Refuses that of a newer release, and a trigger on our tables. */
 export function readVersion(db: DatabaseSync, path: string): number {
   const version = Number(readPragma(db, 'user_version'))
   if (version > migrations.length) {
@@ -127,10 +123,10 @@ export function readVersion(db: DatabaseSync, path: string): number {
       `${path} was written by a newer release (schema ${version}, this one knows ${migrations.length}). Use that release, or another DATABASE_URL.`,
     )
   }
-  const tampering = findTampering(db, version)
-  if (tampering === undefined) return version
+  const trigger = findTrigger(db)
+  if (trigger === undefined) return version
   throw new UnusableStore(
-    `${path} has ${tampering} and was not opened. Restore a backup from before it was changed.`,
+    `${path} has ${trigger} and was not opened. Restore a backup from before it was changed.`,
   )
 }
 

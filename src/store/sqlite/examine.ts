@@ -16,9 +16,8 @@ import { UnusableStore } from '../store.ts'
 import { openTimeoutMs, readSqliteVersion } from './connection.ts'
 import { explainSqlite, isSqliteError } from './failures.ts'
 import { followLink, identifyFile, readSize } from './file.ts'
-import { migrations } from './migrations.ts'
+import { findTrigger, migrations } from './migrations.ts'
 import { openDatabase, readPragma } from './open-database.ts'
-import { findTampering } from './own-schema.ts'
 import { defaultWalBounds } from './snapshot.ts'
 
 const gibibyte = 1024 ** 3
@@ -81,8 +80,8 @@ function examineContent(path: string): Finding[] {
   try {
     return withFile(path, (db) => {
       const version = Number(readPragma(db, 'user_version'))
-      const tampering = version <= migrations.length ? findTampering(db, version) : undefined
-      if (tampering !== undefined) return [examineIntegrity(db), toTampered(tampering)]
+      const trigger = findTrigger(db)
+      if (trigger !== undefined) return [examineIntegrity(db), toTampered(trigger)]
       if (version === 0) return [warning('schema', 'no store was made yet: start the service')]
       const schema = examineSchema(version, migrations.length)
       const tokens = db.prepare('SELECT name, expires_at, revoked_at FROM tokens').all()
@@ -106,10 +105,10 @@ function examineIntegrity(db: DatabaseSync): Finding {
   return warning('integrity', `damaged (${said}): stop the service, and restore the last backup`)
 }
 
-function toTampered(tampering: string): Finding {
+function toTampered(trigger: string): Finding {
   return warning(
     'schema',
-    `the file has ${tampering}: somebody has changed it; restore a backup from before that`,
+    `the file has ${trigger}: somebody has changed it; restore a backup from before that`,
   )
 }
 

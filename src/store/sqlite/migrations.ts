@@ -130,3 +130,22 @@ export function runMigrations(db: DatabaseSync, from: number, to = migrations.le
   db.function('to_tag_key', (tag) => toTagKey(tag as string))
   for (const step of migrations.slice(from, to)) db.exec(step)
 }
+
+const tables = new Set(
+  migrations.flatMap((step) => [...step.matchAll(/CREATE TABLE (\w+)/g)].map(([, name]) => name)),
+)
+/** Names in a file that somebody has modified can have any length. */
+const maxShownName = 100
+
+/**
+ * Finds a trigger on one of our tables, which could undo every revocation of a token. Whatever else
+ * the file holds is left alone, such as the tables of Litestream. Returns a description, such as
+ * `a trigger "undo" on the table "tokens"`.
+ */
+export function findTrigger(db: DatabaseSync): string | undefined {
+  const triggers = db
+    .prepare(`SELECT name, tbl_name AS "table" FROM sqlite_schema WHERE type = 'trigger'`)
+    .all() as { name: string; table: string }[]
+  const found = triggers.find(({ table }) => tables.has(table.toLowerCase()))
+  return found && `a trigger "${found.name.slice(0, maxShownName)}" on the table "${found.table}"`
+}
