@@ -109,6 +109,17 @@ describe('the pages', () => {
       [],
     )
   })
+
+  it('have pictures in which every arrow joins two boxes', () => {
+    const pictures = pages.flatMap((page) =>
+      [...readPage(page).matchAll(/^```mermaid\n([\s\S]*?)^```$/gm)].map(([, text = '']) => ({
+        page,
+        lines: text.trimEnd().split('\n'),
+      })),
+    )
+    assert.ok(pictures.length >= 5)
+    for (const { page, lines } of pictures) checkPicture(page, lines)
+  })
 })
 
 /** The anchors of the headings of a page, as forges make them. */
@@ -121,6 +132,45 @@ function toAnchors(text: string): string[] {
       .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
       .replaceAll(' ', '-'),
   )
+}
+
+/** The part of Mermaid that our pictures use: a first line, boxes, and arrows between boxes. */
+const grammars = [
+  {
+    kind: /^flowchart (LR|TB)$/,
+    box: /^ *(?:subgraph )?(\w+)\[\(?"[^"]+"\)?\]$/,
+    arrow: /^ *(\w+(?: & \w+)*) (?:-->|-\.->|<-->)(?:\|"[^"]+"\|)? (\w+(?: & \w+)*)$/,
+    rest: /^ *(end|direction (LR|TB))$/,
+  },
+  {
+    kind: /^sequenceDiagram$/,
+    box: /^ *participant (\w+) as [^;]+$/,
+    arrow: /^ *(\w+)(?:->>|-->>)(\w+): [^;]+$/,
+    rest: /^ *(Note (over|right of) \w+(,\w+)?: [^;]+|loop [^;]+|end)$/,
+  },
+  {
+    kind: /^stateDiagram-v2$/,
+    box: /^ *state "[^"]+" as (\w+)$/,
+    arrow: /^ *(\w+|\[\*\]) --> (\w+|\[\*\])(?:: [^;:]+)?$/,
+    rest: /^ *direction (LR|TB)$/,
+  },
+]
+
+function checkPicture(page: string, [first = '', ...lines]: string[]): void {
+  const grammar = grammars.find(({ kind }) => kind.test(first))
+  assert.ok(grammar, `${page}: ${first}`)
+  const { box, arrow, rest } = grammar
+  const boxes = new Set(['[*]'])
+  for (const line of lines) {
+    const [, name] = box.exec(line) ?? []
+    if (name !== undefined) boxes.add(name)
+    else assert.ok(arrow.test(line) || rest.test(line), `${page}: ${line}`)
+  }
+  for (const line of lines) {
+    const [, from = '[*]', to = '[*]'] = arrow.exec(line) ?? []
+    for (const name of `${from} & ${to}`.split(' & '))
+      assert.ok(boxes.has(name), `${page}: ${name} in ${line}`)
+  }
 }
 
 /** `npx` in a checkout runs the checkout's own commands; here it has another folder to run in. */
