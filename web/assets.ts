@@ -28,20 +28,6 @@ const contentTypes: Record<string, string> = {
   '.json': 'application/json',
 }
 
-/** What the head of each page has beside that of all pages. */
-const heads: Record<string, readonly string[]> = {
-  'page.html': [
-    '<title>Plant Store</title>',
-    '<script type="module" src="assets/page.js"></script>',
-  ],
-  'reference.html': [
-    '<title>Plant Store: reference</title>',
-    '<link rel="stylesheet" href="assets/reference.css">',
-    '<link rel="preload" as="fetch" crossorigin href="assets/openapi.txt" id="document">',
-    '<script type="module" src="assets/reference.js"></script>',
-  ],
-}
-
 /** Where the executable keeps these files. */
 export const embeddedFolder = 'web/'
 
@@ -72,12 +58,12 @@ export function buildAssets(): ReadonlyMap<string, Asset> {
     const hashed = name.replace(extension, `-${toHash(text)}${extension}`)
     return { name, asset: toAsset(`assets/${hashed}`, text) }
   })
-  const pages = Object.entries(heads).map(([name, head]) => {
+  const pages = ['page.html', 'reference.html'].map((page) => {
     const text = linked.reduce(
       (html, { name, asset }) => html.replaceAll(`assets/${name}`, asset.name),
-      readFile('frame.html').replace('<!-- head -->', () => head.join('\n')),
+      readFile(page),
     )
-    return toAsset(name, text)
+    return toAsset(page, text)
   })
   return new Map(
     [...linked.map(({ asset }) => asset), ...pages].map((asset) => [asset.name, asset]),
@@ -105,9 +91,9 @@ function readFile(name: string): string {
 }
 
 /** A checkout has the source of these modules; a release has them compiled. */
-function joinBrowserModules(folder: string): string {
+function joinBrowserModules(name: string): string {
   const extension = extname(import.meta.url)
-  const entry = new URL(`browser/${folder}/main${extension}`, import.meta.url)
+  const entry = new URL(`browser/${name}/${name}${extension}`, import.meta.url)
   return joinModules(entry, (url) => {
     const text = readFileSync(url, 'utf8')
     return extension === '.ts' ? stripTypes(text) : text

@@ -18,7 +18,7 @@ describe('the files of the web pages', () => {
     const names = new Set(assets.map(({ name }) => name))
     for (const { name, bytes } of assets.filter((asset) => asset.name.endsWith('.html'))) {
       const text = String(bytes)
-      const linked = [...text.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, link = '']) => link)
+      const linked = [...text.matchAll(/(?:href|src)="([^"#]+)"/g)].map(([, link = '']) => link)
       assert.notDeepEqual(linked, [], name)
       assert.deepEqual(
         linked.filter((link) => !names.has(link)),

@@ -1,4 +1,4 @@
-/** The parts of an OpenAPI document that the reference shows. */
+/** What the reference shows of an OpenAPI document. */
 export interface ApiDocument {
   readonly info: { readonly title: string; readonly version: string; readonly description: string }
   readonly tags: readonly { readonly name: string; readonly description: string }[]
@@ -6,7 +6,6 @@ export interface ApiDocument {
   readonly webhooks?: ApiPaths
   readonly components: {
     readonly schemas: Readonly<Record<string, ApiSchema>>
-    readonly parameters: Readonly<Record<string, ApiParameter>>
     readonly headers: Readonly<Record<string, ApiHeader>>
     readonly responses: Readonly<Record<string, ApiResponse>>
   }
@@ -14,9 +13,9 @@ export interface ApiDocument {
 
 type ApiPaths = Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>
 
-export interface Reference {
-  readonly $ref: string
-  /** Replaces the description of what it refers to. */
+/** A part of the document, or a reference to one, with a description of its own. */
+interface ApiPart {
+  readonly $ref?: string
   readonly description?: string
 }
 
@@ -27,9 +26,15 @@ interface ApiOperation {
   readonly tags: readonly string[]
   /** Empty if no token is needed. */
   readonly security?: readonly object[]
-  readonly parameters?: readonly (ApiParameter | Reference)[]
+  readonly parameters?: readonly ApiParameter[]
   readonly requestBody?: { readonly content: ApiContents }
-  readonly responses: Readonly<Record<string, ApiResponse | Reference>>
+  readonly responses: Readonly<Record<string, ApiResponse>>
+}
+
+export interface ApiHeader extends ApiPart {
+  readonly required?: boolean
+  readonly schema: ApiSchema
+  readonly example?: unknown
 }
 
 export interface ApiParameter extends ApiHeader {
@@ -37,34 +42,22 @@ export interface ApiParameter extends ApiHeader {
   readonly in: 'path' | 'query' | 'header'
 }
 
-/** Bodies, by media type. */
-export type ApiContents = Readonly<Record<string, ApiContent>>
-
-interface ApiContent {
-  readonly schema: ApiSchema | Reference
-  readonly example?: unknown
-}
-
-export interface ApiResponse {
-  readonly description: string
-  readonly headers?: Readonly<Record<string, ApiHeader | Reference>>
+export interface ApiResponse extends ApiPart {
+  readonly headers?: Readonly<Record<string, ApiHeader>>
   readonly content?: ApiContents
 }
 
-export interface ApiHeader {
-  readonly description: string
-  readonly required?: boolean
-  readonly schema: ApiSchema
-  readonly example?: unknown
-}
+/** Bodies, by media type. */
+export type ApiContents = Readonly<
+  Record<string, { readonly schema: ApiSchema; readonly example?: unknown }>
+>
 
-export interface ApiSchema {
+export interface ApiSchema extends ApiPart {
   readonly type?: string
   readonly format?: string
-  readonly description?: string
   readonly required?: readonly string[]
-  readonly properties?: Readonly<Record<string, ApiSchema | Reference>>
-  readonly items?: ApiSchema | Reference
+  readonly properties?: Readonly<Record<string, ApiSchema>>
+  readonly items?: ApiSchema
   readonly enum?: readonly unknown[]
   readonly const?: unknown
   readonly default?: unknown
@@ -94,7 +87,7 @@ export function listOperations(paths: ApiPaths, resolve: Resolve): ListedOperati
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
       ...operation,
-      parameters: (operation.parameters ?? []).map((one) => resolve<ApiParameter>(one)),
+      parameters: (operation.parameters ?? []).map(resolve),
       path,
       method: method.toUpperCase(),
     })),
@@ -114,10 +107,10 @@ function toText(example: unknown): string {
 
 /** Finds what a reference refers to. */
 export function buildResolve({ components }: ApiDocument) {
-  return <Value extends object>(value: Value | Reference): Value => {
-    if (!('$ref' in value)) return value
-    const [, , kind = '', name = ''] = value.$ref.split('/')
-    return (components as unknown as Record<string, Record<string, Value>>)[kind]?.[name] as Value
+  return <Part extends ApiPart>(part: Part): Part => {
+    const [, , kind = '', name = ''] = part.$ref?.split('/') ?? []
+    const parts = components as unknown as Record<string, Record<string, Part>>
+    return parts[kind]?.[name] ?? part
   }
 }
 

@@ -9,15 +9,9 @@ import {
   whileBusy,
 } from '../dom.ts'
 import { findTokenFault } from '../page/token.ts'
-import {
-  type ApiParameter,
-  type ApiResponse,
-  type ListedOperation,
-  listExamples,
-  type Resolve,
-} from './document.ts'
+import { type ApiParameter, type ListedOperation, listExamples, type Resolve } from './document.ts'
 import { examples, type Typed, type TypedRequest } from './examples.ts'
-import { toCode } from './schemas.ts'
+import { toCode } from './sections.ts'
 
 function buildInputs(
   operation: ListedOperation,
@@ -118,7 +112,7 @@ export function buildTryIt(
   resolve: Resolve,
   token: () => string,
 ): HTMLElement {
-  const [success] = Object.values(operation.responses).map((one) => resolve<ApiResponse>(one))
+  const [success] = Object.values(operation.responses).map((one) => resolve(one))
   const answers = listExamples(success?.content)
   const bodies = listExamples(operation.requestBody?.content)
   const inputs = buildInputs(operation, bodies, [...answers.keys()])

@@ -9,8 +9,14 @@ import {
   parseDocument,
   type Resolve,
 } from './document.ts'
-import { buildErrors, buildOperation } from './operation.ts'
-import { buildHeaders, buildShapes, toBlocks, toCode, toInline } from './schemas.ts'
+import {
+  buildErrors,
+  buildHeaders,
+  buildOperation,
+  buildShapes,
+  toBlocks,
+  toCode,
+} from './sections.ts'
 import { buildSample, buildTryIt } from './try-it.ts'
 
 const given = takeTokenFromAddress()
@@ -131,49 +137,14 @@ function toOperationLink({ operationId, method, summary }: ListedOperation): HTM
   return toLink(operationId, element('span', summary), ' ', shown)
 }
 
-/** The first steps: what a program needs before it looks up single operations. */
-function buildGuide(token: HTMLElement): HTMLElement[] {
+/** The first steps, as the file of this page has them, with the field for the token. */
+function buildGuide(token: HTMLElement): Node[] {
+  const { content } = document.querySelector('template') as HTMLTemplateElement
   const url = new URL('.', location.href).href.replace(/\/$/, '')
-  const plant = '{"id":1,"name":"Monstera deliciosa","tag":"indoor"}'
-  return [
-    element('h3', 'Get a token'),
-    ...toBlocks(
-      'Every request for plants carries a token. The service prints one at its first start. For ' +
-        'another one, run `npx plant-store token create --name me` on the machine that runs the ' +
-        'service. Enter it here to try the operations of this page:',
-    ),
-    token,
-    element('h3', 'Store a plant'),
-    toCode(
-      'Store a plant',
-      `curl '${url}/plants' \\
-  -H "Authorization: Bearer $TOKEN" \\
-  -H 'Content-Type: application/json' \\
-  --data '${plant}'`,
-    ),
-    element('p', 'A 200 means that the plant is on disk.'),
-    element('h3', 'Handle errors'),
-    element(
-      'p',
-      ...toInline(
-        'Every other answer than 2xx and 3xx has a body such as ' +
-          '`{"error":40401,"message":"No plant has the id 7."}`. Programs switch on `error`, people ' +
-          'read `message`. ',
-      ),
-      element('a', { href: '#errors' }, 'All errors'),
-    ),
-    element('h3', 'List all plants'),
-    ...toBlocks(
-      '`GET /plants` returns 100 plants, or up to 1,000 with `limit`. While more follow, the header ' +
-        '`Link` has the URL of the next page: `</plants?limit=100&after=100>; rel="next"`.',
-    ),
-    element('h3', 'Follow changes'),
-    toCode(
-      'Follow changes',
-      `curl --no-buffer '${url}/events?after=latest' \\
-  -H "Authorization: Bearer $TOKEN" \\
-  -H 'Accept: text/event-stream'`,
-    ),
-    ...toBlocks('This prints every change from now on. Without `Accept` it returns pages in JSON.'),
-  ]
+  for (const code of content.querySelectorAll('pre')) {
+    const title = code.previousElementSibling?.textContent ?? ''
+    code.replaceWith(toCode(title, code.textContent.replace('https://plants.example', url)))
+  }
+  content.getElementById('token')?.replaceWith(token)
+  return [...content.children]
 }
