@@ -1,6 +1,6 @@
 import type { StoredPlant } from '../../../client/index.ts'
 import { limits } from '../../../src/contract/limits.ts'
-import { isStorable, toPathId } from '../../../src/contract/values.ts'
+import { toPathId } from '../../../src/contract/values.ts'
 import { buildField, buildTextField, element } from '../dom.ts'
 
 /** The id of the list of tags that are offered. */
@@ -40,16 +40,15 @@ export function buildPlantFields(plant: StoredPlant | undefined) {
     /** The plant as typed, or undefined: then the fields say what is wrong. */
     read(): StoredPlant | undefined {
       const value = toPathId(input.value)
-      const texts = { name: name.read(), tag: tag.read() }
       id.refuse(findIdFault(input.value))
-      name.refuse(findTextFault('name', texts.name))
-      tag.refuse(findTextFault('tag', texts.tag))
-      const refused = [id, name, tag].find(({ control }) => control.ariaInvalid === 'true')
-      refused?.control.focus()
-      if (refused !== undefined || value === undefined) return undefined
+      name.refuse(undefined)
+      if (value === undefined) {
+        input.focus()
+        return undefined
+      }
       // An empty field is no tag, but an empty tag that is stored stays.
-      const isTagged = texts.tag !== '' || plant?.tag === ''
-      const read = { id: value, name: texts.name, ...(isTagged && { tag: texts.tag }) }
+      const isTagged = tag.read() !== '' || plant?.tag === ''
+      const read = { id: value, name: name.read(), ...(isTagged && { tag: tag.read() }) }
       if (!isTooLarge(read)) return read
       name.refuse(`This is too long: a plant may have at most ${maxKiB} KiB of text.`)
       name.control.focus()
@@ -63,22 +62,10 @@ export function buildPlantFields(plant: StoredPlant | undefined) {
   }
 }
 
-const isNumberLike = /^-?\d+$/
-const hasLeadingZero = /^-0|^0./
-
 /** The mistake in an id, if one shows without asking the service. */
 export function findIdFault(text: string): string | undefined {
   if (toPathId(text) !== undefined) return undefined
-  if (!isNumberLike.test(text)) return 'The id must be an integer: digits only, such as 42.'
-  return hasLeadingZero.test(text)
-    ? 'The id must be an integer without leading zeros, such as 42.'
-    : 'The id must be an integer with fewer digits.'
-}
-
-/** The mistake in a name or a tag, which may be any text that every engine can store. */
-export function findTextFault(kind: string, text: string): string | undefined {
-  if (isStorable(text)) return undefined
-  return `The ${kind} must not contain NUL characters or halves of characters.`
+  return 'The id must be an integer of at most 19 digits, such as 42, without zeros in front.'
 }
 
 function isTooLarge(plant: StoredPlant): boolean {

@@ -1,6 +1,7 @@
 import { PlantStoreError } from '../../../client/errors.ts'
 import type { OnConflict } from '../../../client/index.ts'
 import { parse } from '../../../client/json.ts'
+import { toFailure } from '../../../client/request.ts'
 import type { ImportReport } from '../../../src/contract/shapes.ts'
 import {
   buildButton,
@@ -13,7 +14,7 @@ import {
 } from '../dom.ts'
 import { format } from './messages.ts'
 import type { DialogParts } from './plant-dialogs.ts'
-import { isTokenRefused, type Session, showFailure, toRefusal } from './session.ts'
+import { isTokenRefused, type Session, showFailure } from './session.ts'
 
 export type FileFormat = 'ndjson' | 'csv'
 /** A format, or CSV as the spreadsheet of this person opens it best. */
@@ -37,14 +38,17 @@ export async function downloadPlants(
   if (isForSpreadsheet && hasDecimalComma()) query.set('delimiter', 'semicolon')
   if (tag !== undefined) query.set('tag', tag)
   const headers = { Authorization: `Bearer ${session.token}` }
+  let response: Response
   let content: Blob
   try {
-    const response = await fetch(`${session.url}/plants.${format}?${query}`, { headers })
-    if (!response.ok) throw toRefusal(response.status, await response.text())
+    response = await fetch(`${session.url}/plants.${format}?${query}`, { headers })
     content = await response.blob()
   } catch (cause) {
-    if (cause instanceof PlantStoreError) throw cause
     throw new PlantStoreError('The connection was lost.', { cause })
+  }
+  if (!response.ok) {
+    const { status, headers } = response
+    throw toFailure({ status, headers, text: await content.text() })
   }
   saveFile(`plants${isForSpreadsheet ? '-for-spreadsheet' : ''}.${format}`, content)
 }
@@ -98,7 +102,9 @@ export function uploadPlants({ url, token }: Session, upload: Upload): Promise<I
   const lose = (cause: unknown) => reject(new PlantStoreError(message, { error: 0, cause }))
   request.addEventListener('load', () => {
     const { status, responseText } = request
-    if (status !== 200) return reject(toRefusal(status, responseText))
+    if (status !== 200) {
+      return reject(toFailure({ status, headers: new Headers(), text: responseText }))
+    }
     try {
       resolve(parse(responseText, ({ refused }: ImportReport) => refused))
     } catch (cause) {

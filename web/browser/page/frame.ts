@@ -1,5 +1,5 @@
 import type { StoredPlant } from '../../../client/index.ts'
-import { expectedSearch, isSearchable, toPathId } from '../../../src/contract/values.ts'
+import { expectedSearch, isSearchable, isStorable, toPathId } from '../../../src/contract/values.ts'
 import {
   buildButton,
   buildButtons,
@@ -10,7 +10,7 @@ import {
   fill,
   icon,
 } from '../dom.ts'
-import { findIdFault, findTextFault, tagsId } from './fields.ts'
+import { findIdFault, tagsId } from './fields.ts'
 import type { ExportFormat } from './files.ts'
 import type { ListMessage } from './messages.ts'
 import type { PlantList, Query } from './plant-list.ts'
@@ -179,7 +179,7 @@ function buildTags() {
 }
 
 function findTagFault(text: string): string | undefined {
-  return findTextFault('tag', text)
+  return isStorable(text) ? undefined : 'No tag contains NUL characters or halves of characters.'
 }
 
 function buildOrder({ onQuery }: FrameParts): HTMLElement {

@@ -72,22 +72,3 @@ async function collectChanges(parts: LiveParts): Promise<void> {
     clearTimeout(timer)
   }
 }
-
-/** A bound on the remembered changes: without a stream, nothing removes them. */
-const maxOwn = 1_000
-
-/** Remembers own changes, so that their events are not announced as news. */
-export function buildOwnChanges() {
-  const keys = new Set<string>()
-  const toKey = ({ type, plant: { id, name, tag } }: Change) =>
-    JSON.stringify([type, String(id), name, tag])
-
-  return {
-    note: (change: Change): void => {
-      if (keys.size > maxOwn) keys.clear()
-      keys.add(toKey(change))
-    },
-    /** Whether an event tells of an own change. Each is expected once. */
-    isOwn: (change: Change): boolean => keys.delete(toKey(change)),
-  }
-}

@@ -11,14 +11,11 @@ import {
   whileBusy,
 } from '../dom.ts'
 import { buildPlantFields } from './fields.ts'
-import type { Change } from './plant-list.ts'
 import { isNumber, isTokenRefused, type Session, showFailure, toSentence } from './session.ts'
 import { showName, showTag } from './table.ts'
 
 export interface DialogParts {
   session(): Session
-  /** Announces an own change before it is sent: the stream may tell of it before its answer. */
-  expect(change: Change): void
   /** The token was refused: asks for another one over the dialog, which stays as it is. */
   onTokenRefused(error: unknown): void
 }
@@ -33,15 +30,11 @@ export interface Done {
   readonly etag?: string
 }
 
-/** Makes a change, or resolves to undefined after it has said why not. */
-type Attempt = () => Promise<Done | undefined>
-
 /** A dialog with a form. */
 interface FormDialog {
   /** Where the dialog says what is wrong, other than beside a field. */
   readonly problem: HTMLElement
-  /** Runs an attempt, unless one is running, and shows its failure. Closes the dialog after it. */
-  run(attempt: Attempt): Promise<void>
+  close(done: Done): void
 }
 
 /** Asks for a new plant and stores it. Resolves to undefined if nobody wanted it. */
@@ -51,7 +44,6 @@ export async function addPlant(parts: DialogParts): Promise<Done | undefined> {
   const send = async () => {
     const plant = fields.read()
     if (plant === undefined) return undefined
-    parts.expect({ type: 'plant.created', plant })
     try {
       const { etag } = await parts.session().client.create(plant)
       return { id: plant.id, before: undefined, now: plant, etag }
@@ -97,9 +89,8 @@ export async function editPlant(parts: DialogParts, found: PlantState): Promise<
       if (!isNumber(error, 41200)) throw error
       const theirs = await parts.session().client.get(id)
       before = theirs
-      const useMine = () => form.run(() => send(form))
-      const useTheirs = () => form.run(async () => ({ id, before: theirs, now: theirs }))
-      fill(form.problem, ...buildVersions({ mine, theirs, useMine, useTheirs }))
+      const useTheirs = () => form.close({ id, before: theirs, now: theirs })
+      fill(form.problem, ...buildVersions(mine, theirs, useTheirs))
       return undefined
     }
   }
@@ -110,8 +101,6 @@ export async function editPlant(parts: DialogParts, found: PlantState): Promise<
 /** Stores a plant in place of the state that the tag names, or where there is none. */
 function replace(parts: DialogParts, plant: StoredPlant, etag: string | undefined) {
   const condition = etag === undefined ? { ifNoneMatch: '*' } : { ifMatch: etag }
-  const type = etag === undefined ? 'plant.created' : 'plant.replaced'
-  parts.expect({ type, plant })
   return parts.session().client.replace(plant.id, plant, condition)
 }
 
@@ -119,7 +108,6 @@ function replace(parts: DialogParts, plant: StoredPlant, etag: string | undefine
 export async function undo(parts: DialogParts, { id, before, now, etag }: Done): Promise<void> {
   if (before !== undefined) await replace(parts, before, etag)
   else if (now !== undefined && etag !== undefined) {
-    parts.expect({ type: 'plant.deleted', plant: now })
     await parts.session().client.delete(id, { ifMatch: etag })
   }
 }
@@ -140,7 +128,6 @@ export async function deletePlant(
   const send = async ({ problem }: FormDialog) => {
     let isOwn = false
     try {
-      parts.expect({ type: 'plant.deleted', plant })
       isOwn = await parts.session().client.delete(id, { ifMatch: plant.etag })
     } catch (error) {
       if (!isNumber(error, 41200)) throw error
@@ -180,26 +167,28 @@ async function openForm(wanted: FormParts): Promise<Done | undefined> {
   const submit = element('button', { type: 'submit', class: kind }, label)
   const cancel = buildButton('Cancel', () => dialog.close())
 
-  async function attemptNow(attempt: Attempt): Promise<void> {
+  function close(made: Done): void {
+    done = made
+    dialog.close()
+  }
+
+  async function attempt(): Promise<void> {
     fill(problem)
     try {
-      done = await attempt()
+      const made = await send({ problem, close })
+      if (made !== undefined) close(made)
     } catch (error) {
       showFailure(problem, error)
       if (isTokenRefused(error)) parts.onTokenRefused(error)
     }
-    if (done !== undefined) dialog.close()
   }
 
-  function run(attempt: Attempt): Promise<void> {
-    return whileBusy(submit, () => {
-      running = attemptNow(attempt)
-      return running
-    })
+  const run = () => {
+    running = attempt()
+    return running
   }
-
   const form = buildForm(
-    () => run(() => send({ problem, run })),
+    () => whileBusy(submit, run),
     ...elements,
     problem,
     buildButtons(submit, cancel),
@@ -227,20 +216,19 @@ function keepTyped(dialog: Dialog, form: HTMLFormElement, problem: HTMLElement):
   })
 }
 
-interface Conflict {
-  readonly mine: StoredPlant
-  /** As it is stored now; undefined if somebody deleted it. */
-  readonly theirs: StoredPlant | undefined
-  useMine(): Promise<void>
-  useTheirs(): Promise<void>
-}
-
-/** Shows both versions of a plant side by side, with a button for each. */
-function buildVersions({ mine, theirs, useMine, useTheirs }: Conflict): readonly HTMLElement[] {
+/**
+ * Shows both versions of a plant side by side, with a button for each: to send the form again, and
+ * to leave the plant as it is stored now. It is undefined if somebody deleted it.
+ */
+function buildVersions(
+  mine: StoredPlant,
+  theirs: StoredPlant | undefined,
+  useTheirs: () => void,
+): readonly HTMLElement[] {
   const verb = theirs === undefined ? 'deleted' : 'changed'
   const text = `Somebody has ${verb} this plant in the meantime. Nothing was saved yet.`
   const versions = [
-    buildVersion('Yours', mine, buildButton('Overwrite with mine', useMine)),
+    buildVersion('Yours', mine, element('button', { type: 'submit' }, 'Overwrite with mine')),
     buildVersion('Theirs', theirs, buildButton('Use theirs', useTheirs)),
   ]
   return [element('p', text), element('div', { class: 'versions' }, ...versions)]

@@ -39,16 +39,6 @@ export function openSession(token: string, { onStream, onSearched }: Watch) {
   }
 }
 
-/** The failure that an answer reports. */
-export function toRefusal(status: number, text: string): PlantStoreError {
-  try {
-    const { error, message } = JSON.parse(text)
-    return new PlantStoreError(message, { status, error })
-  } catch {
-    return new PlantStoreError(`The service answered ${status}.`, { status, error: status * 100 })
-  }
-}
-
 /** The sentence to show for a failure: the service's own, where it answered. */
 export function toSentence(error: unknown): string {
   if (!(error instanceof PlantStoreError)) throw error

@@ -1,7 +1,7 @@
 import { fill, openDialog } from '../dom.ts'
 import { acceptDrops, downloadPlants, type ExportFormat, importPlants } from './files.ts'
 import { buildFrame } from './frame.ts'
-import { buildOwnChanges, followChanges, type Place } from './live.ts'
+import { followChanges, type Place } from './live.ts'
 import { describeChanges, describeList } from './messages.ts'
 import {
   addPlant,
@@ -35,8 +35,8 @@ export async function openStoreView(
   token: string,
   { signal, onSignOut }: { readonly signal: AbortSignal; onSignOut(): void },
 ): Promise<void> {
-  const own = buildOwnChanges()
-  let imports = 0
+  /** How many tasks change plants here: what the stream tells meanwhile may be their own work. */
+  let changing = 0
   /** Whether something that was asked for has failed because the service did not answer. */
   let isListAway = false
   let following = new AbortController()
@@ -46,8 +46,8 @@ export async function openStoreView(
     client: () => session.client,
     mayWrite: () => session.mayWrite(),
     actions: {
-      onEdit: (id) => void attempt(() => change(id, editPlant)),
-      onDelete: (id) => void attempt(() => change(id, deletePlant)),
+      onEdit: (id) => void change(() => askFor(id, editPlant)),
+      onDelete: (id) => void change(() => askFor(id, deletePlant)),
     },
     onChange: () => frame.showList(describeList(list.describe(), session.mayWrite())),
   })
@@ -59,13 +59,12 @@ export async function openStoreView(
     onMore: () => attempt(showMore),
     onEarlier: () => attempt(() => showBefore(list.showEarlier())),
     onFirst: () => attempt(() => showBefore(reopen({}))),
-    onAdd: () => void attempt(async () => show(await addPlant(dialogs))),
+    onAdd: () => void change(async () => show(await addPlant(dialogs))),
     onImport: importFile,
     onExport: (format) => attempt(() => exportTo(format)),
   })
   const dialogs: DialogParts = {
     session: () => session,
-    expect: own.note,
     onTokenRefused: askForToken,
   }
 
@@ -115,11 +114,11 @@ export async function openStoreView(
   }
 
   function showChanges(changes: readonly Change[]): void {
-    const others = new Set(changes.filter((change) => !own.isOwn(change)))
-    const seen = list.apply(changes)
-    const news = seen.filter((change) => others.has(change) && imports === 0)
+    // Those that were made here are in the list already.
+    const news = list.apply(changes)
+    if (changing > 0 || news.length === 0) return
     for (const { plant } of news) list.table.mark(plant.id)
-    if (news.length > 0) frame.announce(describeChanges(news))
+    frame.announce(describeChanges(news))
   }
 
   /** Runs what somebody asked for, and says what went wrong. */
@@ -133,6 +132,13 @@ export async function openStoreView(
       isListAway = isUnanswered(error)
       frame.showProblem(toSentence(error), () => attempt(task))
     }
+  }
+
+  /** Runs a task that changes plants. */
+  async function change(task: () => Promise<void>): Promise<void> {
+    changing++
+    await attempt(task)
+    changing--
   }
 
   function meetRefusal(error: unknown): boolean {
@@ -221,16 +227,14 @@ export async function openStoreView(
 
   function importFile(file?: File): void {
     if (document.querySelector('dialog') !== null) return
-    imports++
-    void importPlants(dialogs, file).then(async () => {
+    void change(async () => {
+      await importPlants(dialogs, file)
       await attempt(() => list.refresh())
-      setTimeout(() => {
-        imports--
-      }, quietMs)
+      await new Promise((resolve) => setTimeout(resolve, quietMs))
     })
   }
 
-  async function change(id: bigint, ask: typeof editPlant | typeof deletePlant): Promise<void> {
+  async function askFor(id: bigint, ask: typeof editPlant | typeof deletePlant): Promise<void> {
     const found = await session.client.get(id)
     // Somebody has clicked twice, or opened another dialog meanwhile.
     if (document.querySelector('dialog') !== null) return
@@ -249,7 +253,7 @@ export async function openStoreView(
     const outcome = isOwn ? own : others
     frame.showDone(
       `Plant ${done.id} ${outcome}.`,
-      isOwn ? () => attempt(() => takeBack(done)) : undefined,
+      isOwn ? () => change(() => takeBack(done)) : undefined,
     )
   }
 
