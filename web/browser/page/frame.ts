@@ -11,9 +11,9 @@ import {
   icon,
 } from '../dom.ts'
 import { findIdFault, tagsId } from './fields.ts'
-import type { ExportFormat } from './files.ts'
-import type { ListMessage } from './messages.ts'
-import type { PlantList, Query } from './plant-list.ts'
+import type { PlantList, Query } from './list.ts'
+import type { ExportFormat } from './plant-files.ts'
+import type { ListMessage } from './wording.ts'
 
 type StreamState = keyof typeof reachTexts
 

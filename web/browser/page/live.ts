@@ -1,6 +1,6 @@
 import { PlantStoreError } from '../../../client/errors.ts'
-import type { Change } from './plant-list.ts'
-import { isNumber, isTokenRefused, type Session } from './session.ts'
+import type { Change } from './list.ts'
+import { isNumber, isTokenRefused, type Session } from './token-session.ts'
 
 /** How far the changes were shown; no position if the list has to be read first. */
 export interface Place {

@@ -1,5 +1,4 @@
 import { element, fill } from '../dom.ts'
-import { isTokenRefused, toSentence } from './session.ts'
 import { buildSignIn, buildWelcome } from './sign-in.ts'
 import { openStoreView } from './store-view.ts'
 import {
@@ -9,6 +8,7 @@ import {
   recallToken,
   takeTokenFromAddress,
 } from './token.ts'
+import { isTokenRefused, toSentence } from './token-session.ts'
 
 let life = new AbortController()
 

@@ -11,8 +11,8 @@ import {
   whileBusy,
 } from '../dom.ts'
 import { buildPlantFields } from './fields.ts'
-import { isNumber, isTokenRefused, type Session, showFailure, toSentence } from './session.ts'
 import { showName, showTag } from './table.ts'
+import { isNumber, isTokenRefused, type Session, showFailure, toSentence } from './token-session.ts'
 
 export interface DialogParts {
   session(): Session

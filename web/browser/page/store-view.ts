@@ -1,8 +1,7 @@
 import { fill, openDialog } from '../dom.ts'
-import { acceptDrops, downloadPlants, type ExportFormat, importPlants } from './files.ts'
 import { buildFrame } from './frame.ts'
+import { buildPlantList, type Change, type Query } from './list.ts'
 import { followChanges, type Place } from './live.ts'
-import { describeChanges, describeList } from './messages.ts'
 import {
   addPlant,
   type DialogParts,
@@ -11,7 +10,9 @@ import {
   editPlant,
   undo,
 } from './plant-dialogs.ts'
-import { buildPlantList, type Change, type Query } from './plant-list.ts'
+import { acceptDrops, downloadPlants, type ExportFormat, importPlants } from './plant-files.ts'
+import { buildSignIn } from './sign-in.ts'
+import { keepToken } from './token.ts'
 import {
   clearFailures,
   isNumber,
@@ -20,9 +21,8 @@ import {
   openSession,
   type Session,
   toSentence,
-} from './session.ts'
-import { buildSignIn } from './sign-in.ts'
-import { keepToken } from './token.ts'
+} from './token-session.ts'
+import { describeChanges, describeList } from './wording.ts'
 
 /** How long changes after an import count as its own. */
 const quietMs = 2_000

@@ -12,9 +12,9 @@ import {
   fill,
   openDialog,
 } from '../dom.ts'
-import { format } from './messages.ts'
 import type { DialogParts } from './plant-dialogs.ts'
-import { isTokenRefused, type Session, showFailure } from './session.ts'
+import { isTokenRefused, type Session, showFailure } from './token-session.ts'
+import { format } from './wording.ts'
 
 export type FileFormat = 'ndjson' | 'csv'
 /** A format, or CSV as the spreadsheet of this person opens it best. */

@@ -1,5 +1,5 @@
 import { type Child, element } from '../dom.ts'
-import type { Change, ListState, Query } from './plant-list.ts'
+import type { Change, ListState, Query } from './list.ts'
 import { shorten } from './table.ts'
 
 export const format = new Intl.NumberFormat('en').format
