@@ -27,14 +27,19 @@ export type Row = Readonly<Record<string, unknown>>
 /** One entry for each template in the code. */
 const texts = new WeakMap<TemplateStringsArray, string>()
 
-/** A statement with a parameter for each value. */
-export function sql(parts: TemplateStringsArray, ...values: Value[]): Statement {
+/** The text of a statement from its template, with a parameter between any two parts. */
+export function toStatement(parts: TemplateStringsArray): string {
   let text = texts.get(parts)
   if (text === undefined) {
     text = parts.reduce((before, part, index) => `${before}$${index}${part}`)
     texts.set(parts, text)
   }
-  return { text, values }
+  return text
+}
+
+/** A statement with a parameter for each value. */
+export function sql(parts: TemplateStringsArray, ...values: Value[]): Statement {
+  return { text: toStatement(parts), values }
 }
 
 /** The number of a column that may be NULL. */

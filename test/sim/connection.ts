@@ -5,7 +5,8 @@
  */
 import type { Connection } from '../../src/store/postgres/connection.ts'
 import { Lost, withTimeout } from '../../src/store/postgres/failures.ts'
-import { type Sql, toStatement, type Value } from '../../src/store/postgres/sql.ts'
+import type { Sql, Value } from '../../src/store/postgres/sql.ts'
+import { toStatement } from '../../src/store/steps.ts'
 import { type Rows, server } from './postgres.ts'
 import { requirePrimary } from './schema.ts'
 import { type Actor, world } from './world.ts'

@@ -5,17 +5,11 @@ import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 import pgpass from 'pgpass'
+import { toStatement } from '../steps.ts'
 import { type Address, type Host, toSocketPath } from './address.ts'
 import { codeOf, Lost, withTimeout } from './failures.ts'
 import { requirePrimary } from './schema.ts'
-import {
-  type Result,
-  type Sql,
-  type Texts,
-  toStatement,
-  toStatementName,
-  type Value,
-} from './sql.ts'
+import { type Result, type Sql, type Texts, toStatementName, type Value } from './sql.ts'
 import { encrypt } from './tls.ts'
 
 /**

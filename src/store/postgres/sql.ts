@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { Row } from '../steps.ts'
 import { Lost } from './failures.ts'
 
 /** Runs a statement with its values as parameters. */
@@ -30,22 +31,8 @@ type Plain = string | number | bigint | boolean | Uint8Array | null
 /** The value of a parameter. 64-bit integers are sent and received as text. */
 export type Value = Plain | readonly Plain[]
 
-type Row = Readonly<Record<string, unknown>>
-
-/** One entry for each template in the code. */
-const texts = new WeakMap<TemplateStringsArray, string>()
 /** One entry for each statement in the code. */
 const names = new Map<string, string>()
-
-/** The text of a statement from its template, with a parameter between any two parts. */
-export function toStatement(parts: TemplateStringsArray): string {
-  let text = texts.get(parts)
-  if (text === undefined) {
-    text = parts.reduce((before, part, index) => `${before}$${index}${part}`)
-    texts.set(parts, text)
-  }
-  return text
-}
 
 /**
  * The name of a prepared statement: a hash of its text. Behind a pooler another process may have
