@@ -16,7 +16,8 @@ const id = {
   format: 'int64',
   ...int64Bounds,
   description:
-    'Identification number of the plant: any 64-bit signed integer, exact to the last digit.',
+    'Identification number of the plant: any 64-bit signed integer, exact to the last digit. ' +
+    'JavaScript numbers round it beyond 2^53.',
   examples: [1],
 } as const satisfies IntegerShape
 
