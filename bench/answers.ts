@@ -1,48 +1,61 @@
-/** Takes the bytes that a connection received; returns whether they complete the answer. */
-export type AnswerReader = (connection: object, buffer: Buffer, bytes: number) => boolean
+/** Takes the bytes that a connection received; returns how many answers they complete. */
+export type AnswerReader = (connection: object, buffer: Buffer, bytes: number) => number
 
 const headEnd = '\r\n\r\n'
 const statusAt = 'HTTP/1.1 '.length
 
 /**
- * Builds a reader for the answers to one kind of request. A single chunk with the right status and
- * the length of the previous answer is taken as complete; everything else is parsed as HTTP.
+ * Builds a reader for the answers to one kind of request. Bytes that are as long as one or more
+ * answers of the usual length, with the right status in each, are taken as complete; everything
+ * else is parsed as HTTP.
  */
 export function buildAnswerReader(status: number, fail: (reason: string) => never): AnswerReader {
   const [first = 0, second = 0, third = 0] = Buffer.from(String(status))
   const pending = new WeakMap<object, Buffer>()
-  let usualLength = -1
+  let usualLength = Number.POSITIVE_INFINITY
   let pendingCount = 0
 
-  function hasStatus(answer: Buffer): boolean {
-    return (
-      answer[statusAt] === first &&
-      answer[statusAt + 1] === second &&
-      answer[statusAt + 2] === third
-    )
+  function hasStatus(answer: Buffer, start: number): boolean {
+    const at = start + statusAt
+    return answer[at] === first && answer[at + 1] === second && answer[at + 2] === third
+  }
+
+  function isUsual(buffer: Buffer, bytes: number): boolean {
+    if (bytes % usualLength !== 0) return false
+    for (let start = 0; start < bytes; start += usualLength) {
+      if (!hasStatus(buffer, start)) return false
+    }
+    return true
   }
 
   return (connection, buffer, bytes) => {
     const before = pendingCount > 0 ? pending.get(connection) : undefined
-    if (before === undefined && bytes === usualLength && hasStatus(buffer)) return true
-    const part = buffer.subarray(0, bytes)
-    const answer = before === undefined ? part : Buffer.concat([before, part])
-    const length = findLength(answer)
-    if (length !== undefined && answer.length >= length) {
-      if (!hasStatus(answer) || answer.length > length) fail(`not ${status}: ${answer.toString()}`)
-      if (before !== undefined) pendingCount--
+    if (before === undefined && isUsual(buffer, bytes)) return bytes / usualLength
+    let rest = buffer.subarray(0, bytes)
+    if (before !== undefined) {
+      rest = Buffer.concat([before, rest])
       pending.delete(connection)
-      usualLength = length
-      return true
+      pendingCount--
     }
-    if (before === undefined) pendingCount++
-    pending.set(connection, before === undefined ? Buffer.from(part) : answer)
-    return false
+    let complete = 0
+    while (rest.length > 0) {
+      const length = findLength(rest)
+      if (length === undefined || rest.length < length) break
+      if (!hasStatus(rest, 0)) fail(`not ${status}: ${rest.toString()}`)
+      usualLength = length
+      rest = rest.subarray(length)
+      complete++
+    }
+    if (rest.length > 0) {
+      pending.set(connection, Buffer.from(rest))
+      pendingCount++
+    }
+    return complete
   }
 }
 
 /** The length of the whole answer, once enough of it has arrived to tell. */
-export function findLength(answer: Buffer): number | undefined {
+function findLength(answer: Buffer): number | undefined {
   const end = answer.indexOf(headEnd)
   if (end < 0) return undefined
   const head = answer.toString('latin1', 0, end).toLowerCase()

@@ -17,9 +17,9 @@ export interface Attack {
   readonly toBytes: (at: number, tokens: Tokens) => string
   /**
    * What comes next: the same after each answer, or nothing; `unread` never reads, `endless` sends
-   * as fast as it can, `trickle` a byte at a time.
+   * as fast as it can, `trickle` a few chunks of a byte at a time.
    */
-  readonly next: 'again' | 'nothing' | 'unread' | 'endless' | 'trickle'
+  readonly next: 'again' | 'nothing' | 'unread' | 'endless' | 'endless chunks' | 'trickle'
   /** How many connections it has, unless that is varied. */
   readonly connections?: number
   /** Whether more connections come in all the time, which send nothing. */
@@ -37,6 +37,7 @@ function toRequest(line: string, headers: Record<string, string> = {}, body?: st
 
 export const bearer = (token: string) => ({ Authorization: `Bearer ${token}` })
 export const json = { 'Content-Type': 'application/json' }
+const long = { ...json, 'Content-Length': '8192' }
 const chunked = { 'Transfer-Encoding': 'chunked' }
 const stored = (line: string, headers = {}, body?: string) => {
   return (_: number, tokens: Tokens) =>
@@ -64,11 +65,16 @@ export const attacks: readonly Attack[] = [
     next: 'again',
     isVaried: true,
   },
+  { title: 'preflights', toBytes: anonymous('OPTIONS /plants'), next: 'again', isVaried: true },
   {
-    title: 'preflights',
-    toBytes: anonymous('OPTIONS /plants'),
+    title: 'a connection for each request',
+    toBytes: anonymous('GET /healthz', { Connection: 'close' }),
     next: 'again',
-    isVaried: true,
+  },
+  {
+    title: 'upgrades',
+    toBytes: anonymous('GET /healthz', { Connection: 'Upgrade', Upgrade: 'foo' }),
+    next: 'again',
   },
   {
     title: 'invented tokens',
@@ -123,6 +129,16 @@ export const attacks: readonly Attack[] = [
     next: 'again',
   },
   {
+    title: 'accepted types of semicolons',
+    toBytes: stored('GET /events', { Accept: `text/event-stream${';'.repeat(14_000)}` }),
+    next: 'again',
+  },
+  {
+    title: 'bodies that stop',
+    toBytes: (_, { stored }) => `${toRequest('PUT /plants/1', { ...bearer(stored), ...long })}{`,
+    next: 'nothing',
+  },
+  {
     title: 'bodies that never end',
     toBytes: anonymous('POST /plants', { ...json, 'Content-Length': '1000000000000' }),
     next: 'endless',
@@ -131,6 +147,24 @@ export const attacks: readonly Attack[] = [
     title: 'bodies in chunks of one byte',
     toBytes: stored('POST /plants', { ...json, ...chunked }),
     next: 'trickle',
+  },
+  {
+    title: 'imports in chunks of one byte',
+    toBytes: stored('POST /plants.ndjson', { 'Content-Type': 'application/x-ndjson', ...chunked }),
+    next: 'endless chunks',
+    connections: 4,
+  },
+  {
+    title: 'lists that are not read',
+    toBytes: (_, { stored }) => toRequest('GET /plants?limit=1000', bearer(stored)).repeat(20),
+    next: 'unread',
+  },
+  { title: 'exports that are not read', toBytes: stored('GET /plants.ndjson'), next: 'unread' },
+  {
+    title: 'events that are not read',
+    toBytes: stored('GET /events', { Accept: 'text/event-stream' }),
+    next: 'unread',
+    connections: 200,
   },
   {
     title: 'pipelined requests, not read',
@@ -183,6 +217,7 @@ async function runAttack(attack: Attack, port: number, count: number, tokens: To
 }
 
 const largePiece = Buffer.alloc(64 * 1024, 'x')
+const manyChunks = '1\r\nx\r\n'.repeat(10_000)
 const smallChunks = '1\r\nx\r\n'.repeat(10)
 
 /** Opens a connection, and another one when it is closed, unless nothing follows its bytes. */
@@ -194,9 +229,10 @@ function attackOn(port: number, next: Attack['next'], bytes: Buffer): Socket {
       // A long answer comes in several parts.
       if (part.toString('latin1', 0, 8) === 'HTTP/1.1') socket.write(bytes)
     })
-  } else if (next === 'endless') {
+  } else if (next.startsWith('endless')) {
+    const piece = next === 'endless' ? largePiece : manyChunks
     const writeOn = () => {
-      while (socket.writable && socket.write(largePiece));
+      while (socket.writable && socket.write(piece));
     }
     socket.resume().on('drain', writeOn).once('connect', writeOn)
   } else if (next === 'trickle') {

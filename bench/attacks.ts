@@ -8,9 +8,7 @@
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { Agent, request } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,10 +17,12 @@ import { openStore, type StoreLocation, toStoreLocation } from '../src/store/ope
 import { issueToken } from '../src/tokens/issue.ts'
 import { newKey, startIssuer } from '../test/support/issuer.ts'
 import { type Attack, attacks, bearer, control, json, type Tokens } from './attacker.ts'
+import { readRss } from './cpu.ts'
 import { median } from './figures.ts'
-import { type ForkedService, forkService } from './fork-service.ts'
+import { openLab, type Server } from './lab.ts'
 import { token as ownToken } from './requests.ts'
 import { toTable } from './section.ts'
+import { servePlantStore } from './serve.ts'
 
 const counts = [500, 1_500, 5_000]
 /** Wanted of each median: this multiple of the control, or this time; and of the memory. */
@@ -40,15 +40,15 @@ async function measureAll(): Promise<void> {
     options: { long: { type: 'boolean' }, only: { type: 'string', default: '' } },
   })
   const forMs = values.long ? 10_000 : 700
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'))
-  const url = `sqlite:${join(folder, 'plants.db')}`
+  const lab = openLab('short', () => {})
+  const url = `sqlite:${join(lab.folder, 'plants.db')}`
   const key = await newKey('ES256')
   const issuer = await startIssuer([key])
   const tokens = {
     stored: await issueStored(url),
     web: await Promise.all(Array.from({ length: 100 }, (_, jti) => issuer.sign(key, { jti }))),
   }
-  const service = await forkService(url, process.execArgv, issuer.env)
+  const service = await servePlantStore(lab, url, { env: issuer.env })
   const lines = Array.from({ length: plants }, (_, id) => `{"id":${id},"name":"${'x'.repeat(60)}"}`)
   await send(service.port, 'POST', '/plants.ndjson', {
     type: 'application/x-ndjson',
@@ -74,8 +74,7 @@ async function measureAll(): Promise<void> {
   console.log(toTable(head, rows))
   console.log('Medians in ms of a client with a valid token; memory of the service in MB.')
   console.log(missed === 0 ? 'Everything as wanted.' : `Missed: ${missed}`)
-  service.kill()
-  rmSync(folder, { recursive: true })
+  await lab.close()
   process.exit(missed === 0 ? 0 : 1)
 }
 
@@ -94,7 +93,7 @@ interface Found {
 }
 
 async function measureBeside(
-  service: ForkedService,
+  service: Server,
   attack: Attack,
   count: number,
   tokens: Tokens,
@@ -106,7 +105,7 @@ async function measureBeside(
   await once(child, 'message')
   await sleep(settleMs)
   const times = await measureClient(service.port, forMs)
-  const mb = await service.read('rssMb')
+  const mb = readRss(service.pid)
   await end(child)
   // The service closes the connections of the attack.
   await send(service.port, 'GET', '/healthz')

@@ -1,10 +1,12 @@
 /**
- * Compares this checkout with another one: CPU time per request and throughput of create, get and
- * list over 64 connections. Both services run at the same time, on the same Node.js unless another
- * one is named, and are driven in turn in short slices. About two minutes for 60 rounds.
+ * Compares this checkout with another one: CPU time per request and throughput, over 64 and 1,000
+ * connections, and over 64 with 4 requests at once on each. Both services run at the same time, on
+ * the same Node.js unless another one is named, and are driven in turn in short slices. About five
+ * minutes for 60 rounds.
  *
  *   npx node bench/compare.ts --before <checkout> [--rounds 60] [--engine sqlite|postgres]
- *     [--after-env NAME=value]... [--workload create|get|list]... [--before-node <program>]
+ *     [--load <connections>[x<requests at once>]]... [--workload create|large|get|list]...
+ *     [--after-env NAME=value]... [--before-node <program>]
  */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -14,36 +16,38 @@ import { isGeneratorBound, median, quantile, toRatios } from './figures.ts'
 import { type Lab, openLab } from './lab.ts'
 import { seedCount, token, toRequests } from './requests.ts'
 import { toTable, toText } from './section.ts'
-import { alternate, type Measure, type Series, type Subject, warmUp } from './slices.ts'
+import { alternate, type Measure, type Plan, type Series, type Subject, warmUp } from './slices.ts'
 import { seed, stopSystems } from './systems.ts'
 
 const sides = ['before', 'after'] as const
-const workloads = ['create', 'get', 'list'] as const
-const connections = 64
+const workloads = ['create', 'large', 'get', 'list'] as const
+const usualLoads = ['64', '1000', '64x4']
+const loadPattern = /^(\d+)(?:x(\d+))?$/
 /** V8 compiles the code that all workloads share for 20,000 requests and more, however slow. */
-const warmUps = { create: { requests: 30_000 }, get: { forMs: 300 }, list: { forMs: 300 } }
+const warmUps = { create: { requests: 30_000 }, other: { forMs: 300 } }
 /** Two processes of one program differ by some per cent, so each is started this often. */
 const starts = 6
-const maxRounds = 1_000
 /** With more than this share of the cores in use elsewhere, ratios vary by several per cent. */
 const maxOtherShare = 0.1
 
 type Side = (typeof sides)[number]
+type Load = Pick<Plan, 'connections'> & { readonly pipelined: number; readonly name: string }
 
 interface Options {
   readonly folders: Readonly<Record<Side, string>>
   readonly rounds: number
   readonly engine: string
   readonly workloads: readonly (typeof workloads)[number][]
+  readonly loads: readonly Load[]
   /** Settings of this checkout alone, which the other may not know. */
   readonly afterEnv: Readonly<Record<string, string>>
   /** The Node.js that the other checkout runs on. */
   readonly beforeNode: string
 }
 
-/** One workload during one start: the same rounds of both checkouts. */
+/** One workload under one load during one start: the same rounds of both checkouts. */
 interface Pair {
-  readonly workload: (typeof workloads)[number]
+  readonly name: string
   readonly before: Series
   readonly after: Series
 }
@@ -69,18 +73,18 @@ function readOptions(): Options {
   for (const needed of ['bin/plant-store.js', 'node_modules']) {
     if (!existsSync(join(folders.before, needed))) refuse(`${folders.before} has no ${needed}.`)
   }
-  if (!Number.isInteger(rounds) || rounds < starts || rounds > maxRounds) {
-    refuse(`--rounds takes a whole number from ${starts} to ${maxRounds}, not ${values.rounds}.`)
-  }
+  if (!(rounds >= starts)) refuse(`--rounds takes a number from ${starts} on.`)
   if (values.engine !== 'sqlite' && values.engine !== 'postgres') {
     refuse(`--engine takes sqlite or postgres, not ${values.engine}.`)
   }
   const wanted: readonly string[] = values.workload ?? workloads
   const chosen = workloads.filter((name) => wanted.includes(name))
   if (chosen.length < wanted.length) refuse(`--workload takes ${workloads.join(', ')}, each once.`)
+  const loads = values.load.map(toLoad)
   const afterEnv = Object.fromEntries(values['after-env'].map(toSetting))
   const beforeNode = values['before-node']
-  return { folders, rounds, engine: values.engine, workloads: chosen, afterEnv, beforeNode }
+  const { engine } = values
+  return { folders, rounds, engine, workloads: chosen, loads, afterEnv, beforeNode }
 }
 
 function parseArguments() {
@@ -89,6 +93,7 @@ function parseArguments() {
     rounds: { type: 'string', default: '60' },
     engine: { type: 'string', default: 'sqlite' },
     workload: { type: 'string', multiple: true },
+    load: { type: 'string', multiple: true, default: usualLoads },
     'after-env': { type: 'string', multiple: true, default: [] as string[] },
     'before-node': { type: 'string', default: process.execPath },
   } as const
@@ -97,6 +102,12 @@ function parseArguments() {
   } catch (error) {
     return refuse((error as Error).message)
   }
+}
+
+function toLoad(name: string): Load {
+  const [, connections, pipelined = '1'] = loadPattern.exec(name) ?? []
+  if (connections === undefined) refuse('--load takes connections, as 64, or 64x4.')
+  return { name, connections: Number(connections), pipelined: Number(pipelined) }
 }
 
 function toSetting(text: string): [string, string] {
@@ -117,12 +128,15 @@ async function measureStart(lab: Lab, start: number): Promise<Pair[]> {
     subjects.push(await startSubject(lab, side, `${side}_${start}`))
   }
   const found: Pair[] = []
-  for (const workload of options.workloads) {
-    await warmUp(lab, subjects, { workload, connections, ...warmUps[workload] })
-    const rounds = Math.ceil(options.rounds / starts)
-    const series = await alternate(lab, subjects, { workload, connections, rounds })
-    const [before, after] = sides.map((side) => series.find(({ system }) => system === side))
-    if (before && after) found.push({ workload, before, after })
+  const rounds = Math.ceil(options.rounds / starts)
+  for (const [at, { name, ...load }] of options.loads.entries()) {
+    for (const workload of options.workloads) {
+      const warm = workload === 'create' && at === 0 ? warmUps.create : warmUps.other
+      await warmUp(lab, subjects, { workload, ...load, ...warm })
+      const series = await alternate(lab, subjects, { workload, rounds, ...load })
+      const [before, after] = sides.map((side) => series.find(({ system }) => system === side))
+      if (before && after) found.push({ name: `${workload}, ${name}`, before, after })
+    }
   }
   await stopSystems(lab, subjects)
   return found
@@ -138,7 +152,7 @@ async function startSubject(lab: Lab, name: Side, store: string): Promise<Subjec
   const server = await lab.serve({ args, env, program })
   const database = isSqlite ? [] : [Number((await lab.findPostgres()).process.pid)]
   const pids = [server.pid, ...database]
-  const subject = { name, server, pids, requests: toRequests(seedCount, 200) }
+  const subject = { name, server, pids, requests: toRequests(seedCount) }
   await seed(lab, subject)
   return subject
 }
@@ -153,9 +167,9 @@ function describe(all: readonly Pair[]): string {
     'starts',
     'throughput ratio',
     'rounds',
-    'starts',
   ]
-  const rows = options.workloads.map((name) => describeWorkload(name, all))
+  const names = new Set(all.map(({ name }) => name))
+  const rows = [...names].map((name) => describeWorkload(name, all))
   const shares = all.flatMap(({ before, after }) => [...before.otherShare, ...after.otherShare])
   const busy = median(shares)
   const warning = busy > maxOtherShare ? ' Too many for an exact result: run this again.' : ''
@@ -169,9 +183,9 @@ function describe(all: readonly Pair[]): string {
 }
 
 function describeWorkload(name: string, all: readonly Pair[]): string[] {
-  const own = all.filter(({ workload }) => workload === name)
+  const own = all.filter((one) => one.name === name)
   const [cpu, ...cpuSpread] = describeRatio(own, 'cpuUs')
-  const [rate, ...rateSpread] = describeRatio(own, 'perSecond')
+  const [rate, rateSpread] = describeRatio(own, 'perSecond')
   const isBound = own.some(
     ({ before, after }) => isGeneratorBound(before) || isGeneratorBound(after),
   )
@@ -182,7 +196,7 @@ function describeWorkload(name: string, all: readonly Pair[]): string[] {
     cpu,
     ...cpuSpread,
     isBound ? 'generator-bound' : rate,
-    ...rateSpread,
+    rateSpread,
   ]
 }
 

@@ -8,17 +8,17 @@
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { Agent, get, request } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { openStore, type StoreLocation, toStoreLocation } from '../src/store/open.ts'
 import { issueToken } from '../src/tokens/issue.ts'
+import { cpuBetween, readCpu, readRss } from './cpu.ts'
 import { quantile } from './figures.ts'
-import { type ForkedService, forkService } from './fork-service.ts'
+import { openLab, type Server } from './lab.ts'
 import { token } from './requests.ts'
+import { servePlantStore } from './serve.ts'
 
 /** A token may have a quarter of all streams. */
 const tokensNeeded = 4
@@ -56,17 +56,16 @@ async function measureAll(): Promise<void> {
       behind: { type: 'string', default: '1000000' },
     },
   })
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-followers-'))
-  const url = `sqlite:${join(folder, 'plants.db')}`
+  const lab = openLab('short', () => {})
+  const url = `sqlite:${join(lab.folder, 'plants.db')}`
   const tokens = await fill(url, Number(values.behind))
-  const service = await forkService(url)
+  const service = await servePlantStore(lab, url)
   const [count, rate] = [Number(values.followers), Number(values.rate)]
   console.log(`${count} followers, ${rate} changes/s`)
   console.log(await measureFollowers(service, tokens, { count, rate, seconds: +values.seconds }))
   console.log(`creates in ms, alone and beside ${late.followers}, ${values.behind} changes behind`)
   console.log(await measureBehind(service, tokens))
-  service.kill()
-  rmSync(folder, { recursive: true })
+  await lab.close()
   process.exit()
 }
 
@@ -84,23 +83,23 @@ async function fill(url: string, count: number): Promise<string[]> {
 }
 
 async function measureFollowers(
-  service: ForkedService,
+  service: Server,
   tokens: readonly string[],
   { count, rate, seconds }: { count: number; rate: number; seconds: number },
 ) {
-  const rssBefore = await service.read('rssMb')
+  const rssBefore = readRss(service.pid)
   const { child, ask } = await startFollowers(service, tokens, count, '/events?after=latest')
   // In the first second, the processes compile their code.
   await createAtRate(service.port, rate, 1)
   await sleep(1_000)
   await ask()
-  const [cpuBefore, startedAt] = [await service.read('cpuUs'), performance.now()]
+  const [cpuBefore, startedAt] = [readCpu([service.pid]), performance.now()]
   await createAtRate(service.port, rate, seconds)
-  const elapsedUs = (performance.now() - startedAt) * 1_000
-  const cores = ((await service.read('cpuUs')) - cpuBefore) / elapsedUs
+  const cpuMs = cpuBetween(cpuBefore, readCpu([service.pid]))
+  const cores = cpuMs / (performance.now() - startedAt)
   await sleep(2_000)
   const { delaysMs, ...received } = await ask()
-  const rssMb = (await service.read('rssMb')) - rssBefore
+  const rssMb = readRss(service.pid) - rssBefore
   child.kill()
   return {
     changes: rate * (1 + seconds),
@@ -112,7 +111,7 @@ async function measureFollowers(
   }
 }
 
-async function measureBehind(service: ForkedService, tokens: readonly string[]) {
+async function measureBehind(service: Server, tokens: readonly string[]) {
   const { rate, seconds, followers } = late
   const alone = await createAtRate(service.port, rate, seconds)
   const { child } = await startFollowers(service, tokens, followers, '/events')
@@ -124,7 +123,7 @@ async function measureBehind(service: ForkedService, tokens: readonly string[]) 
 }
 
 async function startFollowers(
-  { port }: ForkedService,
+  { port }: Server,
   tokens: readonly string[],
   count: number,
   path: string,

@@ -1,5 +1,5 @@
 /**
- * The load generator: each of its kept connections sends its next request after an answer.
+ * The load generator: each of its kept connections sends its next requests after the answers.
  * It runs as its own process, so that its cost is known and small.
  */
 import { connect, type Socket } from 'node:net'
@@ -11,6 +11,8 @@ export interface Load {
   readonly port: number
   readonly connections: number
   readonly cycle: readonly Pattern[]
+  /** How many requests a connection has on their way at once, 1 if not given. */
+  readonly pipelined?: number
   readonly forMs?: number
   readonly requests?: number
 }
@@ -29,8 +31,10 @@ export interface LoadResult {
 interface Connection {
   readonly socket: Socket
   sentAt: number
+  /** The kind of the requests that wait for an answer, and their number. */
   template: Template | undefined
-  onAnswer: (template: Template) => void
+  waiting: number
+  onAnswers: (template: Template, count: number) => void
 }
 
 /** A request that lacks only its id. */
@@ -55,7 +59,7 @@ const templates = new Map<string, Template>()
 const counters = new Map<string, number>()
 
 async function drive(load: Load): Promise<LoadResult> {
-  const { port, connections: count, cycle, forMs, requests } = load
+  const { port, connections: count, cycle, pipelined = 1, forMs, requests } = load
   const pool = await openConnections(port, count)
   const turns = cycle.map((pattern) => findTemplate(port, pattern))
   const maxRequests = requests ?? maxLatencies
@@ -73,16 +77,25 @@ async function drive(load: Load): Promise<LoadResult> {
   }, maxSilenceMs)
   await new Promise<void>((resolve) => {
     const send = (connection: Connection) => {
-      const template = turns[sent++ % turns.length] as Template
+      const template = turns[sent % turns.length] as Template
+      let text = ''
+      for (let more = 0; more < pipelined; more++) {
+        text += template.parts.join(String(template.nextId()))
+      }
+      sent += pipelined
       connection.template = template
+      connection.waiting = pipelined
       connection.sentAt = now
-      connection.socket.write(template.parts.join(String(template.nextId())), 'latin1')
+      connection.socket.write(text, 'latin1')
     }
     for (const connection of pool) {
-      connection.onAnswer = ({ isRead }) => {
+      connection.onAnswers = ({ isRead }, complete) => {
         now = performance.now()
-        latencies[answered++] = now - connection.sentAt
-        if (isRead) readLatencies[reads++] = now - connection.sentAt
+        for (let more = 0; more < complete; more++) {
+          latencies[answered++] = now - connection.sentAt
+          if (isRead) readLatencies[reads++] = now - connection.sentAt
+        }
+        if (connection.template !== undefined) return
         if (now < endsAt && sent < maxRequests) send(connection)
         else if (answered === sent) resolve()
       }
@@ -120,7 +133,13 @@ function openConnection(port: number): Promise<Connection> {
   return new Promise((resolve) => {
     const onread = { buffer: readBuffer, callback: receive }
     const socket = connect({ port, host: '127.0.0.1', noDelay: true, onread })
-    const connection: Connection = { socket, sentAt: 0, template: undefined, onAnswer: () => {} }
+    const connection: Connection = {
+      socket,
+      sentAt: 0,
+      template: undefined,
+      waiting: 0,
+      onAnswers: () => {},
+    }
     socket.on('connect', () => resolve(connection))
     socket.on('error', (error) => fail(`port ${port}: ${error.message}`))
     socket.on('close', () => leave(port, connection))
@@ -129,10 +148,11 @@ function openConnection(port: number): Promise<Connection> {
     function receive(bytes: number, buffer: Uint8Array): boolean {
       const { template } = connection
       if (template === undefined) fail(`port ${port} sent an answer without a request`)
-      if (template.reader(connection, buffer as Buffer, bytes)) {
-        connection.template = undefined
-        connection.onAnswer(template)
-      }
+      const complete = template.reader(connection, buffer as Buffer, bytes)
+      if (complete > connection.waiting) fail(`port ${port} sent an answer without a request`)
+      connection.waiting -= complete
+      if (connection.waiting === 0) connection.template = undefined
+      if (complete > 0) connection.onAnswers(template, complete)
       return true
     }
   })

@@ -52,6 +52,7 @@ export interface Server {
 }
 
 const maxBuffersMb = 4_096
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 export function openLab(form: Form, progress: Lab['progress'], pocketbase?: string): Lab {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'))
@@ -64,12 +65,7 @@ export function openLab(form: Form, progress: Lab['progress'], pocketbase?: stri
   // Its channel closes after its last message, which may tell why it ends.
   generator.on('disconnect', () => reply?.reject(new Error('The load generator has ended.')))
   process.on('exit', kill)
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(signal, () => {
-      console.error(`Ended by ${signal}, before there was a result.`)
-      process.exit(1)
-    })
-  }
+  for (const signal of signals) process.on(signal, end)
 
   async function serve(options: Program): Promise<Server> {
     const { args, port: knownPort, env = {}, program = process.execPath } = options
@@ -120,6 +116,11 @@ export function openLab(form: Form, progress: Lab['progress'], pocketbase?: stri
     return answer as Reply
   }
 
+  function end(signal: string): never {
+    console.error(`Ended by ${signal}, before there was a result.`)
+    process.exit(1)
+  }
+
   function kill(): void {
     generator.kill()
     for (const child of children) child.kill('SIGKILL')
@@ -139,6 +140,8 @@ export function openLab(form: Form, progress: Lab['progress'], pocketbase?: stri
     drive: (load) => ask(load),
     forget: (port) => ask({ forget: port }),
     async close() {
+      process.off('exit', kill)
+      for (const signal of signals) process.off(signal, end)
       kill()
       for (const server of servers) await server.stop()
     },

@@ -1,10 +1,14 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import type { Form } from './lab.ts'
-import { type Findings, judge, type Target, toTable, toText } from './section.ts'
+import { plotFigures } from './plot.ts'
+import { type Figure, type Findings, judge, type Target, toTable, toText } from './section.ts'
+
+/** The findings of each section that was measured, by its name. */
+export type Found = ReadonlyMap<string, Findings>
 
 /** The results of a run, for programs. */
-export interface Report {
+interface Report {
   readonly form: Form
   readonly machine: string
   readonly sections: Readonly<Record<string, unknown>>
@@ -14,45 +18,66 @@ export interface Report {
 const preface = `# Benchmark tables
 
 \`npm run bench -- --full\` writes this page; [performance.md](../performance.md) explains it.`
+/** What a run writes into performance.md stands between these lines. */
+const [begin, end] = ['<!-- begin of measured figures -->', '<!-- end of measured figures -->']
 
-export function buildReport(form: Form, findings: ReadonlyMap<string, Findings>): Report {
-  const targets = [...findings.values()].flatMap((found) => found.targets)
+export function buildReport(form: Form, found: Found): Report {
   return {
     form,
     machine: describeMachine(),
-    sections: Object.fromEntries([...findings].map(([name, { values }]) => [name, values])),
-    targets: targets.map((target) => ({ ...target, verdict: judge(target) })),
+    sections: Object.fromEntries([...found].map(([name, { values }]) => [name, values])),
+    targets: toTargets(found).map((target) => ({ ...target, verdict: judge(target) })),
   }
 }
 
 /** The same results for people. */
-export function toMarkdown(form: Form, findings: ReadonlyMap<string, Findings>): string {
-  const parts = [...findings.values()].map(({ title, text, plots = {} }) =>
-    [`## ${title}`, ...Object.keys(plots).map(toImage), text].join('\n\n'),
-  )
-  const targets = [...findings.values()].flatMap((found) => found.targets)
-  const head = `The ${form} form, on ${describeMachine()}.`
-  const table = targets.length > 0 ? [`## Targets\n\n${describeTargets(targets)}`] : []
-  return [head, ...table, ...parts].join('\n\n')
+export function toMarkdown(form: Form, found: Found): string {
+  const parts = [...found.values()].map(({ title, text }) => `## ${title}\n\n${text}`)
+  const figures = toFigures(found)
+  return [
+    `The ${form} form, on ${describeMachine()}.`,
+    ...(figures.length > 0 ? [describeFigures(figures)] : []),
+    `## Targets\n\n${describeTargets(toTargets(found))}`,
+    ...parts,
+  ].join('\n\n')
 }
 
-/** Writes the tables and the plots into docs/performance/. The prose beside it is never touched. */
+/** Writes the tables, the plot, and the first table of performance.md. */
 export function writeDocs(
-  markdown: string,
-  findings: ReadonlyMap<string, Findings>,
-  folder = new URL('../docs/performance/', import.meta.url),
+  form: Form,
+  found: Found,
+  docs = new URL('../docs/', import.meta.url),
 ): void {
+  const folder = new URL('performance/', docs)
   mkdirSync(folder, { recursive: true })
-  writeFileSync(new URL('tables.md', folder), `${preface}\n\n${markdown}\n`)
-  for (const { plots = {} } of findings.values()) {
-    for (const [name, svg] of Object.entries(plots)) {
-      writeFileSync(new URL(`${name}.svg`, folder), svg)
-    }
-  }
+  writeFileSync(new URL('tables.md', folder), `${preface}\n\n${toMarkdown(form, found)}\n`)
+  const figures = toFigures(found)
+  writeFileSync(new URL('figures.svg', folder), plotFigures('Plant Store and its peers', figures))
+  const page = new URL('performance.md', docs)
+  const [before, , after] = readFileSync(page, 'utf8').split(
+    new RegExp(`(?<=${begin}\n)(.*)(?=${end})`, 's'),
+  )
+  if (after === undefined) throw new Error(`performance.md has no place for the figures: ${begin}`)
+  const machine = `Measured on ${describeMachine()}.`
+  writeFileSync(page, `${before}\n${describeFigures(figures)}\n\n${machine}\n\n${after}`)
 }
 
-function toImage(name: string): string {
-  return `![${name.replaceAll('-', ' ')}](${name}.svg)`
+function toFigures(found: Found): Figure[] {
+  return [...found.values()].flatMap(({ figures = [] }) => figures)
+}
+
+function toTargets(found: Found): Target[] {
+  return [...found.values()].flatMap(({ targets }) => targets)
+}
+
+/** A row for each system. */
+function describeFigures(figures: readonly Figure[]): string {
+  const systems = new Set(figures.flatMap(({ values }) => Object.keys(values)))
+  const rows = [...systems].map((system) => [
+    system,
+    ...figures.map(({ values }) => (system in values ? toText(values[system] ?? 0) : '–')),
+  ])
+  return toTable(['', ...figures.map(({ title }) => title)], rows)
 }
 
 function describeTargets(targets: readonly Target[]): string {

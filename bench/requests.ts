@@ -18,20 +18,25 @@ export interface Requests {
   readonly list: Pattern
 }
 
-export type Operation = keyof Requests
-export type Workload = Operation | 'mixed'
+export const operations = ['create', 'get', 'list'] as const
+export type Operation = (typeof operations)[number]
+/** `large` creates plants of 7 kB; four of five requests of `mixed` are gets, one is a create. */
+export type Workload = Operation | 'large' | 'mixed'
 
 // Ids have nine digits, so that requests, and nearly all answers, of one kind have one length.
 export const firstSeedId = 100_000_000
 const firstNewId = 500_000_000
+const firstLargeId = 700_000_000
 export const seedCount = 1_000
 export const pageSize = 100
 
 export const token = 'a-token-for-the-benchmark'
-export const plantBody = '{"id":{id},"name":"Monstera deliciosa","tag":"indoor"}'
+const name = 'Monstera deliciosa'
+export const plantBody = `{"id":{id},"name":"${name}","tag":"indoor"}`
+const largeName = name.padEnd(7_000, ' and more')
 
 /** The requests of Plant Store, for a store with this many seeded plants. */
-export function toRequests(stored: number, createStatus: number): Requests {
+export function toRequests(stored: number, createStatus = 200): Requests {
   return {
     create: {
       method: 'POST',
@@ -63,7 +68,13 @@ export function toSeeds(create: Pattern): Pattern {
 /** The requests of a workload, in the order in which they are sent. */
 export function toCycle({ create, get, list }: Requests, workload: Workload): Pattern[] {
   if (workload === 'mixed') return [get, get, get, get, create]
+  if (workload === 'large') return [toLarge(create)]
   return [{ create, get, list }[workload]]
+}
+
+function toLarge(create: Pattern): Pattern {
+  const body = create.body?.replace(name, largeName) ?? ''
+  return { ...create, body, ids: { kind: 'next', first: firstLargeId } }
 }
 
 /** The path of the next page, from the `Link` of the last; undefined if that was the last page. */

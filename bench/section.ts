@@ -10,14 +10,19 @@ export interface Target {
   readonly refused?: string
 }
 
+/** One of the figures of the first table and of the plot: a value for each system that has it. */
+export interface Figure {
+  readonly title: string
+  readonly values: Readonly<Record<string, number>>
+}
+
 /** The results of one section: Markdown for people, values for programs. */
 export interface Findings {
   readonly title: string
   readonly text: string
   readonly values: unknown
   readonly targets: readonly Target[]
-  /** SVG plots by file name. */
-  readonly plots?: Readonly<Record<string, string>>
+  readonly figures?: readonly Figure[]
 }
 
 export interface Section {

@@ -28,11 +28,6 @@ export function servePlantStore(
   return lab.serve({ args, env: { ...env, ...toSettings(url) } })
 }
 
-/** Starts Plant Store without a journal. */
-export function serveUnjournaled(lab: Lab, url: string): Promise<Server> {
-  return servePlantStore(lab, url, { env: { JOURNAL_KEEP: 'off' } })
-}
-
 /** Starts the baseline on the engine that the URL names. */
 export function serveBaseline(
   lab: Lab,
@@ -40,13 +35,8 @@ export function serveBaseline(
   { env = {} }: ProcessOptions = {},
 ): Promise<Server> {
   const engine = url.startsWith('sqlite:') ? 'sqlite' : 'postgres'
-  const program = toPath(`systems/baseline-${engine}.ts`)
+  const program = toPath(`systems/baseline-${engine}.js`)
   return lab.serve({ args: [program, url.replace(/^sqlite:/, '')], env })
-}
-
-/** Starts Fastify with one route, which start times are compared with. */
-export function serveBareFastify(lab: Lab): Promise<Server> {
-  return lab.serve({ args: [toPath('systems/bare-fastify.ts')] })
 }
 
 function toSettings(url: string): Record<string, string> {

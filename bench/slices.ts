@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os'
 import { cpuBetween, readCpu, readMachine, readRss } from './cpu.ts'
 import type { Load } from './generator.ts'
 import type { Lab } from './lab.ts'
-import { type Pattern, toCycle, type Workload } from './requests.ts'
+import { toCycle, type Workload } from './requests.ts'
 import type { System } from './systems.ts'
 
 /** The measures of a slice, in the order of the tables. */
@@ -14,8 +14,7 @@ export interface Series {
   readonly system: string
   readonly rounds: Readonly<Record<Measure, number[]>>
   readonly readP99Ms: number[]
-  /** The generator's CPU time per request, and the shares of a core that both sides used. */
-  readonly generatorCpuUs: number[]
+  /** The shares of a core that both sides used. */
   readonly generatorShare: number[]
   readonly systemShare: number[]
   /** The share of all cores that unrelated processes used. */
@@ -26,6 +25,7 @@ export interface Plan {
   readonly workload: Workload
   readonly connections: number
   readonly rounds: number
+  readonly pipelined?: number
   readonly sliceMs?: number
 }
 
@@ -43,8 +43,9 @@ const warmShare = 0.25
 export async function alternate(
   lab: Lab,
   subjects: readonly Subject[],
-  { workload, connections, rounds, sliceMs = defaultSliceMs }: Plan,
+  { rounds, ...plan }: Plan,
 ): Promise<Series[]> {
+  const { workload, connections, pipelined = 1, sliceMs = defaultSliceMs } = plan
   const series = subjects.map(({ name }) => newSeries(name))
   for (let round = 0; round < rounds; round++) {
     lab.progress(`${workload}, ${connections} connections: round ${round + 1} of ${rounds}`)
@@ -52,7 +53,12 @@ export async function alternate(
       const index = (round + turn) % subjects.length
       const subject = subjects[index] as Subject
       const cycle = toCycle(subject.requests, workload)
-      await measureSlice(lab, subject, { cycle, connections, sliceMs }, series[index] as Series)
+      await measureSlice(
+        lab,
+        subject,
+        { cycle, connections, pipelined, forMs: sliceMs },
+        series[index] as Series,
+      )
     }
   }
   return series
@@ -64,7 +70,10 @@ export function toWarmMs(index: number, warmMs: number): number {
 }
 
 /** A workload, for a time or up to a number of requests. */
-type WarmUp = { readonly workload: Workload } & Pick<Load, 'connections' | 'forMs' | 'requests'>
+type WarmUp = { readonly workload: Workload } & Pick<
+  Load,
+  'connections' | 'pipelined' | 'forMs' | 'requests'
+>
 
 /** Runs a workload until the code of the systems is compiled. */
 export async function warmUp(
@@ -81,15 +90,15 @@ export async function warmUp(
 async function measureSlice(
   lab: Lab,
   { server, pids }: Subject,
-  load: { cycle: readonly Pattern[]; connections: number; sliceMs: number },
+  own: Omit<Load, 'port'> & { readonly forMs: number },
   series: Series,
 ): Promise<void> {
-  const { cycle, connections, sliceMs } = load
   const { port, pid } = server
-  await lab.drive({ port, cycle, connections, forMs: sliceMs * warmShare })
+  const load = { port, ...own }
+  await lab.drive({ ...load, forMs: own.forMs * warmShare })
   const before = readCpu(pids)
   const machineBefore = readMachine()
-  const result = await lab.drive({ port, cycle, connections, forMs: sliceMs })
+  const result = await lab.drive(load)
   const systemMs = cpuBetween(before, readCpu(pids))
   const machineMs = readMachine() - machineBefore
   const { requests, elapsedMs, cpuMs } = result
@@ -100,7 +109,6 @@ async function measureSlice(
   series.readP99Ms.push(result.readP99Ms)
   rounds.cpuUs.push((systemMs / requests) * 1_000)
   rounds.rssMb.push(readRss(pid))
-  series.generatorCpuUs.push((cpuMs / requests) * 1_000)
   series.generatorShare.push(cpuMs / elapsedMs)
   series.systemShare.push(systemMs / elapsedMs)
   series.otherShare.push((machineMs - systemMs - cpuMs) / (elapsedMs * availableParallelism()))
@@ -111,7 +119,6 @@ function newSeries(system: string): Series {
     system,
     rounds: { perSecond: [], p50Ms: [], p99Ms: [], cpuUs: [], rssMb: [] },
     readP99Ms: [],
-    generatorCpuUs: [],
     generatorShare: [],
     systemShare: [],
     otherShare: [],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdtempDisposableSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdtempDisposableSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,10 +9,10 @@ import { pathToFileURL } from 'node:url'
 import { buildAnswerReader } from '../bench/answers.ts'
 import { isGeneratorBound, median, ratio, toSpread } from '../bench/figures.ts'
 import { openLab } from '../bench/lab.ts'
-import { toMarkdown, writeDocs } from '../bench/report.ts'
+import { writeDocs } from '../bench/report.ts'
 import { toNextPath } from '../bench/requests.ts'
 import { judge } from '../bench/section.ts'
-import { describeComparisons } from '../bench/sections/throughput-tables.ts'
+import { describeComparison } from '../bench/sections/throughput.ts'
 import type { Series } from '../bench/slices.ts'
 
 const plain = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}'
@@ -28,7 +28,6 @@ function newSeries(perSecond: number[], [generator, system]: [number, number]): 
     system: 'echo',
     rounds,
     readP99Ms: [],
-    generatorCpuUs: [],
     generatorShare: [generator],
     systemShare: [system],
     otherShare: [0.02],
@@ -43,16 +42,29 @@ describe('the load generator of the benchmark', () => {
         const connection = {}
         const parts = [answer.slice(0, cut), answer.slice(cut)].map((text) => Buffer.from(text))
         const ends = parts.map((part) => read(connection, part, part.length))
-        assert.deepEqual(ends, [false, true])
-        assert.equal(read(connection, Buffer.from(answer), answer.length), true)
+        assert.deepEqual(ends, [0, 1])
+        assert.equal(read(connection, Buffer.from(answer), answer.length), 1)
       }
     })
   }
 
+  it('counts the answers to requests sent at once, however they are split', () => {
+    const bytes = Buffer.from(plain.repeat(4))
+    for (let cut = 1; cut < bytes.length; cut++) {
+      const read = buildAnswerReader(200, fail)
+      const connection = {}
+      const parts = [bytes.subarray(0, cut), bytes.subarray(cut), bytes]
+      const [first = 0, second = 0, whole] = parts.map((part) =>
+        read(connection, part, part.length),
+      )
+      assert.deepEqual([first, first + second, whole], [Math.floor(cut / plain.length), 4, 4])
+    }
+  })
+
   it('ends the run at an answer with another status, even one of the usual length', () => {
     const read = buildAnswerReader(200, fail)
     const wrong = plain.replace('200 OK', '503 No')
-    assert.equal(read({}, Buffer.from(plain), plain.length), true)
+    assert.equal(read({}, Buffer.from(plain), plain.length), 1)
     assert.throws(() => read({}, Buffer.from(wrong), wrong.length), /not 200: HTTP\/1.1 503/)
   })
 
@@ -115,7 +127,7 @@ describe('the figures of the benchmark', () => {
     const bound = newSeries([10], [0.97, 0.7])
     assert.equal(isGeneratorBound(bound), true)
     assert.equal(isGeneratorBound(newSeries([], [0.97, 1])), false)
-    const text = describeComparisons([{ workload: 'create', connections: 64, series: [bound] }])
+    const text = describeComparison({ workload: 'create', connections: 64, series: [bound] })
     assert.match(text, /\| bare echo \| +10\.0 \| generator-bound \|/)
     const target = { title: '', value: 2, bound: { min: 1 } }
     assert.equal(judge(target), 'reached')
@@ -125,17 +137,33 @@ describe('the figures of the benchmark', () => {
 })
 
 describe('the report of the benchmark', () => {
-  it('writes its tables and plots to one folder, and links the plots', () => {
+  it('writes its tables and plot, and the first table of the page beside them', () => {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'plant-store-bench-'))
     const target = { title: 'speed', value: 1.36, bound: { max: 1.5 } }
-    const section = { title: 'Speed', text: 'fast', values: [], targets: [target] }
-    const findings = new Map([['speed', { ...section, plots: { curve: '<svg/>' } }]])
-    const url = pathToFileURL(`${folder.path}/`)
-    writeDocs(toMarkdown('short', findings), findings, url)
-    assert.deepEqual(readdirSync(folder.path).sort(), ['curve.svg', 'tables.md'])
-    const page = readFileSync(join(folder.path, 'tables.md'), 'utf8')
-    assert.match(page, /^# Benchmark tables\n/)
-    assert.match(page, /\| speed \| +1\.36 \| +≤ 1\.5 \| reached \|/)
-    assert.match(page, /!\[curve\]\(curve\.svg\)\n\nfast\n$/)
+    const figures = [
+      { title: 'creates/s', values: { ours: 20_000, theirs: 5_000 } },
+      { title: 'start, ms', values: { ours: 99.5 } },
+    ]
+    const section = { title: 'Speed', text: 'fast', values: [], targets: [target], figures }
+    const page = join(folder.path, 'performance.md')
+    const [before, after] = [
+      '# Performance\n\n<!-- begin',
+      'end of measured figures -->\n\nprose\n',
+    ]
+    writeFileSync(page, `${before} of measured figures -->\nold\n<!-- ${after}`)
+    for (const _ of ['once', 'again']) {
+      writeDocs('short', new Map([['speed', section]]), pathToFileURL(`${folder.path}/`))
+    }
+    const text = readFileSync(page, 'utf8')
+    assert.ok(text.startsWith(before) && text.endsWith(after) && !text.includes('old'))
+    assert.equal(text.split('| ours   |    20,000 |      99.5 |').length, 2)
+    assert.match(text, /\| theirs \| +5,000 \| +– \|/)
+    const written = join(folder.path, 'performance')
+    assert.deepEqual(readdirSync(written).sort(), ['figures.svg', 'tables.md'])
+    assert.match(readFileSync(join(written, 'figures.svg'), 'utf8'), />theirs<.*\n.*\n.*>5,000</)
+    const tables = readFileSync(join(written, 'tables.md'), 'utf8')
+    assert.match(tables, /^# Benchmark tables\n/)
+    assert.match(tables, /\| speed \| +1\.36 \| +≤ 1\.5 \| reached \|/)
+    assert.match(tables, /## Speed\n\nfast\n$/)
   })
 })

@@ -1,5 +1,4 @@
 /** Memory of the service after many creates and a walk through all plants, twice. */
-import { Agent, get } from 'node:http'
 import { join } from 'node:path'
 import { readRss } from '../cpu.ts'
 import type { Lab, Server } from '../lab.ts'
@@ -10,7 +9,7 @@ import { stopSystems } from '../systems.ts'
 
 const counts = { short: 50_000, full: 400_000 }
 const nodeOptions = ['--max-old-space-size=96', '--max-semi-space-size=8']
-const maxMb = 150
+const maxMb = 125
 const maxGrowthMb = 20
 
 export const memory: Section = { name: 'memory', measure }
@@ -60,25 +59,16 @@ async function measure(lab: Lab): Promise<Findings> {
 
 async function fillAndWalk(lab: Lab, { port, pid }: Server, count: number): Promise<number> {
   lab.progress(`memory: ${count.toLocaleString('en')} creates`)
-  const { create } = toRequests(seedCount, 200)
+  const { create } = toRequests(seedCount)
   await lab.drive({ port, connections: 64, cycle: [create], requests: count })
   lab.progress('memory: a walk through all plants')
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  let path: string | undefined = '/plants'
-  while (path !== undefined) path = await readPage(port, path, agent)
-  agent.destroy()
-  return readRss(pid)
-}
-
-/** Reads a page; returns the path of the next one. */
-function readPage(port: number, path: string, agent: Agent): Promise<string | undefined> {
   const headers = { Authorization: `Bearer ${token}` }
-  return new Promise((resolve, reject) => {
-    get({ port, host: '127.0.0.1', path, agent, headers }, (answer) => {
-      answer.resume().on('end', () => {
-        if (answer.statusCode === 200) resolve(toNextPath(answer.headers.link))
-        else reject(new Error(`${path}: ${answer.statusCode}`))
-      })
-    }).on('error', reject)
-  })
+  let path: string | undefined = '/plants'
+  while (path !== undefined) {
+    const answer: Response = await fetch(`http://127.0.0.1:${port}${path}`, { headers })
+    if (!answer.ok) throw new Error(`${path}: ${answer.status}`)
+    await answer.arrayBuffer()
+    path = toNextPath(answer.headers.get('link') ?? undefined)
+  }
+  return readRss(pid)
 }

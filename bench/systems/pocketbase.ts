@@ -56,7 +56,7 @@ export async function startPocketBase(lab: Lab, program: string) {
 
 /** An id is a text there, and a page is named by a filter, as ours is by `after`. */
 function toOwnRequests(): Requests {
-  const { create, get, list } = toRequests(seedCount, 200)
+  const { create, get, list } = toRequests(seedCount)
   const records = '/api/collections/plants/records'
   const filter = `filter=(id%3E'{id}')&sort=id&skipTotal=1&perPage=${pageSize}`
   return {

@@ -1,6 +1,6 @@
 /** The baseline on PostgreSQL: one INSERT per request, over a pool of ten connections. */
 import postgres from 'postgres'
-import { type Plant, serveBaseline } from './baseline-app.ts'
+import { serveBaseline } from './baseline-app.js'
 
 const [url = ''] = process.argv.slice(2)
 const bigint = { to: 20, from: [20], parse: Number, serialize: String }
@@ -14,9 +14,9 @@ await serveBaseline({
     return count === 1
   },
   async find(id) {
-    const [plant] = await sql<Plant[]>`SELECT id, name, tag FROM plants WHERE id = ${id}`
+    const [plant] = await sql`SELECT id, name, tag FROM plants WHERE id = ${id}`
     return plant
   },
-  list: (after, limit) => sql<Plant[]>`
+  list: (after, limit) => sql`
     SELECT id, name, tag FROM plants WHERE id > ${after} ORDER BY id LIMIT ${limit}`,
 })

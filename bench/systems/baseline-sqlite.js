@@ -1,6 +1,6 @@
 /** The baseline on SQLite: one synced commit per request. */
 import { DatabaseSync } from 'node:sqlite'
-import { type Plant, serveBaseline } from './baseline-app.ts'
+import { serveBaseline } from './baseline-app.js'
 
 const uniqueViolation = 1_555
 
@@ -18,10 +18,10 @@ await serveBaseline({
       insert.run(id, name, tag)
       return true
     } catch (error) {
-      if ((error as { errcode?: number }).errcode === uniqueViolation) return false
+      if (error.errcode === uniqueViolation) return false
       throw error
     }
   },
-  find: (id) => find.get(id) as Plant | undefined,
-  list: (after, limit) => list.all(after, limit) as unknown as Plant[],
+  find: (id) => find.get(id),
+  list: (after, limit) => list.all(after, limit),
 })
