@@ -25,8 +25,8 @@ import { testEvent, webhookAnswers, webhookHeaders, webhooks } from './webhooks.
 const introduction = `A plant store over HTTP with JSON bodies.
 
 - A 200 to a create means that the plant is on disk. The body has no id: the client chose it.
-- An \`id\` is any int64, exact to the last digit everywhere. \`JSON.parse\` of JavaScript, and so
-  generated TypeScript clients, round it beyond 2^53 in silence: read it as a bigint.
+- An \`id\` is any int64, exact to the last digit everywhere. \`JSON.parse\` and generated
+  TypeScript clients round it beyond 2^53: read it as a bigint.
 - Every response that is neither 2xx nor 3xx has an \`Error\` body. Its \`error\` is the HTTP status
   times 100 plus a detail.
 - Every state of a plant has an \`ETag\`. \`If-Match\` and \`If-None-Match\` make a request depend
