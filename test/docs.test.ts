@@ -99,6 +99,13 @@ describe('the pages', () => {
     )
   })
 
+  it('tell a decision in at most 40 lines', () => {
+    const long = pages
+      .filter((page) => page.startsWith('docs/decisions/'))
+      .filter((page) => readPage(page).trimEnd().split('\n').length > 40)
+    assert.deepEqual(long, [])
+  })
+
   it('are all reached from the README', () => {
     const reached = new Set(['README.md'])
     for (const page of reached)
