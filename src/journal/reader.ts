@@ -9,37 +9,24 @@
  * restore) or 'off' (another process has switched the journal off). The reader saves nothing: after
  * a kill, a follower returns with the end of the last page that it has used.
  *
- * States. A follower that uses a page is in no queue. One that asks for a page is in one of three:
+ * Behind, live. A follower is behind until it gets the last page, and live from then on. It waits
+ * without reading if nothing was announced since that page was read: `wakes` tells. The store
+ * announces changes, and `wakeMs` later (5 ms, 10 with 1,000 followers) all who wait read again.
  *
- *   behind   its position is not known to be the end; a turn of the event loop serves one
- *   idle     its position is `end`, so it is live; it waits without reading
- *   woken    it was idle when a change was announced; served before all that are behind
- *
- * Backfill. Each turn of the event loop reads one page, for the follower that has waited longest,
- * and gives it to 64 in the same queue at the same position. So however many are behind, and
- * however far, a request waits for one page.
- *
- * Cutover. A page that reaches the end of the journal sets `end`, unless changes were announced
- * while it was read: they may be missing from it. `wakes` counts the announcements to notice that.
- *
- * Streaming. The store announces a change. `wakeMs` later (5 ms, 10 with 1,000 followers), `end` is
- * forgotten and all idle followers are woken: one read serves them all, in as many turns as they
- * need. Changes that are announced meanwhile wait until no follower is woken, and are read
- * together. The sender of webhooks watches the store itself and has a delay of its own, also 5 ms.
+ * Pace. Reads for those behind stand in line, and each has a turn of the event loop. A live
+ * follower reads at once. 64 followers get a page in a turn. So a request waits for few of them,
+ * however many there are, and however far behind.
  *
  * Sharing. Followers at one position get the same page, with the bytes that the first one has made
  * of it. The last few pages are kept for those that come a little later: a page never changes, and
- * stays valid after its rows are trimmed. But a failover may undo its changes: with another session
- * of the store, all are dropped. A follower behind whose position is within one of them gets its
- * rest, and so comes to the positions of others. The sender of webhooks, which has a pace of its
- * own, shares these pages through `read`.
+ * stays valid after its rows are trimmed. But a failover may undo its changes, so a page counts
+ * only in the session of the store that it was read in. A follower behind whose position is within
+ * a page gets its rest, and so comes to the positions of others. The sender of webhooks, which
+ * loops at a pace of its own, shares these pages through `read`.
  *
- * Failures. While the store is away, live followers wait: a read that failed is repeated every
+ * Failures. While the store is away, live followers wait: a read that failed is repeated after
  * 250 ms. A follower behind gets the error. A stream of events does not wait as long: it ends when
  * its token can no longer be verified, after about 1 s, and its client reconnects.
- *
- * Bounds. A page has 256 changes or 1 MiB. The last 8 are kept. One read at a time. The store is
- * watched while there are followers.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Position, toCursor, toPosition } from './position.ts'
@@ -68,197 +55,185 @@ export interface JournalSource {
   journalSession?(): unknown
 }
 
-interface Follower {
-  position: Position | 'oldest'
-  /** Undefined while it uses a page. */
-  queue: Set<Follower> | undefined
-  /** Gives it a page, or nothing when it has left. */
-  give(read: Read | undefined): void
-  fail(error: unknown): void
+/** What a read has found, and how often those who wait had been woken when it began. */
+interface Found {
+  readonly read: Read
+  readonly wakes: number
 }
 
-interface KeptPage {
+/** A page that is being read, or is kept. */
+interface Reading {
   readonly after: Position | 'oldest'
-  readonly reading: Promise<Read>
-  /** Once it is read, unless there is none. */
+  readonly wakes: number
+  readonly found: Promise<Found>
+  /** Once it is kept. */
   page?: SharedPage
 }
 
 const pageEvents = 256
-const maxPages = 8
+const maxKept = 8
 /** How many followers get a page in one turn of the event loop. */
 const followersPerTurn = 64
 /** Changes this close together are read together: 5 ms, and up to 5 more for 1,000 followers. */
 const [wakeMs, wakeMsOfFollower] = [5, 0.005]
-
-/** When the followers that wait for a change are woken again after a read has failed. */
+/** When live followers read again after a read has failed. */
 const retryMs = 250
 
 export function buildReader(store: JournalSource): JournalReader {
   /** The last pages, and those that are being read. */
-  let pages: KeptPage[] = []
+  let readings: Reading[] = []
   let session: unknown
-  /** The three queues. */
-  const idle = new Set<Follower>()
-  const woken = new Set<Follower>()
-  const behind = new Set<Follower>()
-  let end: Position | undefined
+  /** The reads that stand in line, by position, and the end of the line. */
+  const inLine = new Map<Position | 'oldest', Promise<Found>>()
+  let lineEnd: Promise<unknown> = Promise.resolve()
+  let turn = Promise.resolve()
+  let placesInTurn = followersPerTurn
   let followers = 0
-  let stopWatching: (() => void) | undefined
-  let wakeTimer: NodeJS.Timeout | undefined
+  const waiting = new Set<() => void>()
   let wakes = 0
-  let isServing = false
+  let wakeTimer: NodeJS.Timeout | undefined
+  let stopWatching = () => {}
 
   async function* follow(after: Position | 'oldest', signal: AbortSignal) {
-    const follower: Follower = { position: after, queue: undefined, give() {}, fail() {} }
-    const leave = () => takeOut(follower).give(undefined)
+    let isLive = false
+    /** What `wakes` was when nothing more was there. */
+    let wakesAtEnd: number | undefined
+    let resume = () => {}
+    const leave = () => resume()
     signal.addEventListener('abort', leave)
     if (followers++ === 0) watch()
     try {
       while (!signal.aborted) {
-        const page = await new Promise<Read | undefined>((resolve, reject) => {
-          follower.give = resolve
-          follower.fail = reject
-          enqueue(follower, follower.position === end ? idle : behind)
+        if (wakesAtEnd === wakes) {
+          await new Promise<void>((resolve) => {
+            resume = resolve
+            waiting.add(resolve)
+          })
+          continue
+        }
+        const reading: Promise<Found> = isLive ? share(after) : shareInLine(after)
+        const found = await reading.catch((error): undefined => {
+          if (!isLive && !signal.aborted) throw error
         })
-        if (page === undefined) return
-        yield page
-        if (typeof page === 'string') return
-        follower.position = page.end
+        if (found === undefined) {
+          wakesAtEnd = wakes
+          wakeIn(retryMs)
+          continue
+        }
+        const { read } = found
+        if (typeof read === 'string') return void (yield read)
+        isLive = read.isLast
+        wakesAtEnd = isLive ? found.wakes : undefined
+        if (read.events.length === 0) continue
+        await takeTurn()
+        if (signal.aborted) return
+        yield read
+        after = read.end
       }
     } finally {
       signal.removeEventListener('abort', leave)
+      waiting.delete(resume)
       if (--followers === 0) rest()
     }
   }
 
   function watch(): void {
-    forgetEnd()
-    stopWatching = store.watchJournal(announce)
+    // While nobody followed, nothing was announced.
+    wakes++
+    stopWatching = store.watchJournal(() => wakeIn(wakeMs + followers * wakeMsOfFollower))
   }
 
   function rest(): void {
-    stopWatching?.()
+    stopWatching()
     clearTimeout(wakeTimer)
-    stopWatching = undefined
     wakeTimer = undefined
-    pages = []
+    readings = []
   }
 
-  function announce(): void {
-    wakeTimer ??= setTimeout(wake, wakeMs + followers * wakeMsOfFollower).unref()
+  function wakeIn(delayMs: number): void {
+    wakeTimer ??= setTimeout(wake, delayMs).unref()
   }
 
   function wake(): void {
     wakeTimer = undefined
-    if (woken.size > 0) announce()
-    else {
-      forgetEnd()
-      for (const follower of idle) enqueue(follower, woken)
-    }
-  }
-
-  function forgetEnd(): void {
     wakes++
-    end = undefined
+    for (const resume of waiting) resume()
+    waiting.clear()
   }
 
-  function enqueue(follower: Follower, queue: Set<Follower>): void {
-    takeOut(follower).queue = queue.add(follower)
-    if (queue !== idle && !isServing) void serve()
-  }
-
-  function takeOut(follower: Follower): Follower {
-    follower.queue?.delete(follower)
-    follower.queue = undefined
-    return follower
-  }
-
-  async function serve(): Promise<void> {
-    isServing = true
-    while (woken.size + behind.size > 0) {
-      await nextTurn()
-      await serveFirst(woken.size > 0 ? woken : behind)
+  /** Resolves in this turn of the event loop for some followers, in a later one for others. */
+  function takeTurn(): Promise<void> {
+    if (placesInTurn-- === 0) {
+      turn = turn.then(() => nextTurn())
+      placesInTurn = followersPerTurn - 1
     }
-    isServing = false
+    return turn
   }
 
-  /** One turn of the event loop: a page for the first of a queue, and others at its position. */
-  async function serveFirst(queue: Set<Follower>): Promise<void> {
-    const [first] = queue
-    if (first === undefined) return
-    const { position } = first
-    const reading = queue === behind ? readOn(position) : read(position)
-    const page = await reading.catch(() => undefined)
-    let room = followersPerTurn
-    for (const follower of queue) {
-      if (follower.position !== position) continue
-      if (page === undefined) {
-        if (queue === behind) reading.catch(takeOut(follower).fail)
-        else {
-          enqueue(follower, idle)
-          wakeTimer ??= setTimeout(wake, retryMs).unref()
-        }
-      } else if (typeof page === 'string' || page.events.length > 0) {
-        takeOut(follower).give(page)
-        if (--room === 0) return
-      } else if (page.end === end) {
-        follower.position = end
-        enqueue(follower, idle)
-      }
-    }
-  }
-
-  function keptPages(): readonly KeptPage[] {
-    const current = store.journalSession?.()
-    if (current !== session) pages = []
-    session = current
-    return pages
-  }
-
-  function read(after: Position | 'oldest'): Promise<Read> {
-    const known = keptPages().find((page) => page.after === after)
-    if (known !== undefined) return known.reading
-    const kept: KeptPage = { after, reading: readOnce(after) }
-    pages.push(kept)
-    kept.reading.then(
-      (page) => keep(kept, page),
-      () => drop(kept),
+  /** The page after a position: one that is kept or being read, or else it is read now. */
+  function share(after: Position | 'oldest'): Promise<Found> {
+    const known = sharedReadings().find((one) => one.after === after)
+    if (known !== undefined) return known.found
+    const wakesBefore = wakes
+    const found = store
+      .readJournal(after, pageEvents)
+      .then((read) => ({ read, wakes: wakesBefore }))
+    const reading: Reading = { after, wakes, found }
+    readings.push(reading)
+    found.then(
+      ({ read }) => keep(reading, read),
+      () => drop(reading),
     )
-    return kept.reading
+    return found
+  }
+
+  function sharedReadings(): readonly Reading[] {
+    const current = store.journalSession?.()
+    if (current !== session) readings = []
+    session = current
+    return readings
+  }
+
+  function keep(reading: Reading, read: Read): void {
+    // After a trim, another page is the oldest.
+    if (typeof read === 'string' || read.events.length === 0 || reading.after === 'oldest') {
+      drop(reading)
+    } else {
+      reading.page = read
+      readings = readings.slice(-maxKept)
+    }
+  }
+
+  function drop(reading: Reading): void {
+    readings = readings.filter((one) => one !== reading)
+  }
+
+  /** The same for a follower behind, which stands in line with the others that are. */
+  function shareInLine(after: Position | 'oldest'): Promise<Found> {
+    const known = inLine.get(after)
+    if (known !== undefined) return known
+    const found = lineEnd.then(nextTurn).then(() => {
+      inLine.delete(after)
+      return findRest(after) ?? share(after)
+    })
+    inLine.set(after, found)
+    lineEnd = found.catch(() => {})
+    return found
   }
 
   /** The rest of a kept page, if the position is within one. From its end on, followers share. */
-  async function readOn(after: Position | 'oldest'): Promise<Read> {
-    for (const { page } of keptPages()) {
+  function findRest(after: Position | 'oldest'): Found | undefined {
+    for (const { page, wakes: wakesBefore } of sharedReadings()) {
       if (page === undefined) continue
+      const { end, isLast } = page
       const events = page.events.slice(page.events.findIndex((one) => one.position === after) + 1)
       const isWithin = events.length > 0 && events.length < page.events.length
-      if (isWithin) return { begin: after, end: page.end, isLast: page.isLast, events }
+      if (isWithin) return { read: { begin: after, events, end, isLast }, wakes: wakesBefore }
     }
-    return read(after)
+    return undefined
   }
 
-  async function readOnce(after: Position | 'oldest'): Promise<Read> {
-    const wakesBefore = wakes
-    const page = await store.readJournal(after, pageEvents)
-    const isEnd = typeof page !== 'string' && page.isLast
-    if (isEnd && stopWatching !== undefined && wakes === wakesBefore) end = page.end
-    return page
-  }
-
-  function keep(kept: KeptPage, page: Read): void {
-    // After a trim, another page is the oldest.
-    if (typeof page === 'string' || page.events.length === 0 || kept.after === 'oldest') drop(kept)
-    else kept.page = page
-    pages = pages.slice(-maxPages)
-  }
-
-  function drop(kept: KeptPage): void {
-    pages = pages.filter((one) => one !== kept)
-  }
-
-  return { follow, read }
+  return { follow, read: async (after) => (await share(after)).read }
 }
 
 /** The change at a position; undefined if there is none or it has been trimmed. */

@@ -44,7 +44,7 @@ for (const engine of engines) {
     const open = async () => engine.open(await engine.newUrl())
     const positions = (events: readonly JournalEvent[]) => events.map(({ position }) => position)
 
-    it('reads at most one page in a turn of the event loop, however many are behind', async () => {
+    it('reads one page in a turn of the event loop, however many are behind', async () => {
       const store = await open()
       await createMany(store, 1, 3_000)
       const all = await readAll(store, 1_000)
@@ -62,9 +62,11 @@ for (const engine of engines) {
       setImmediate(countTurn)
       const reader = buildReader({
         ...store,
-        readJournal(...asked) {
-          reads++
-          return store.readJournal(...asked)
+        async readJournal(...asked) {
+          const page = await store.readJournal(...asked)
+          // Followers that have caught up look for more at once, and find nothing.
+          if (typeof page === 'object' && page.events.length > 0) reads++
+          return page
         },
       })
       // More than a page apart, so none can share one.
