@@ -1,16 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '../../src/contract/limits.ts'
 import { type Cursor, toCursor, toPosition } from '../../src/journal/position.ts'
 import { findEvent } from '../../src/journal/reader.ts'
-import {
-  type JournalEvent,
-  type JournalPage,
-  type Position,
-  type Store,
-  toPlant,
-} from '../../src/store/store.ts'
+import { type JournalEvent, type Position, type Store, toPlant } from '../../src/store/store.ts'
 import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -25,24 +18,6 @@ function toText(event: JournalEvent): string {
   const { type, tokenId } = event
   const plant = toPlant(event)
   return [type, plant.id, plant.name, plant.tag ?? '-', tokenId ?? '-'].join(' ')
-}
-
-/** The store that the changes, made to an empty one, lead to. */
-function replay(events: readonly JournalEvent[]): Map<bigint, string> {
-  const plants = new Map<bigint, string>()
-  for (const event of events) {
-    const { type } = event
-    const plant = toPlant(event)
-    if ((type === 'plant.created') === plants.has(plant.id)) assert.fail(`${type} of ${plant.id}`)
-    if (type === 'plant.deleted') plants.delete(plant.id)
-    else plants.set(plant.id, `${plant.name} ${plant.tag}`)
-  }
-  return plants
-}
-
-async function readPlants(store: Store): Promise<Map<bigint, string>> {
-  const { plants } = await store.listPlants({ after: undefined, tag: undefined, limit: 1_000 })
-  return new Map(plants.map(({ id, name, tag }) => [id, `${name} ${tag}`]))
 }
 
 async function countBatches(store: Store): Promise<number> {
@@ -369,59 +344,6 @@ for (const engine of engines) {
       await other.createPlant({ id: 2n, name: 'of another' })
       await waitUntil(() => wakes > before, 'the change of another is noticed')
       assert.equal((await readPage(store)).events.length, 2)
-    })
-
-    it('is the same sequence for all, and leads to what the store holds', async () => {
-      const url = await engine.newUrl()
-      const stores = [await engine.open(url), await engine.open(url), await engine.open(url)]
-      const [first] = stores as [Store]
-      let isWriting = true
-
-      async function follow(store: Store): Promise<JournalEvent[]> {
-        const events: JournalEvent[] = []
-        let from: Position | 'oldest' = 'oldest'
-        for (;;) {
-          const isLast = !isWriting
-          const page: JournalPage = await readPage(store, from, 50)
-          events.push(...page.events)
-          from = page.end
-          if (isLast && page.events.length === 0) return events
-          // A page that is at hand leaves no turn to the writers.
-          await nextTurn()
-        }
-      }
-
-      async function write(store: Store, seed: number): Promise<number> {
-        let changes = 0
-        for (let round = 0; round < 40; round++) {
-          const writes = Array.from({ length: 4 }, async (_, index) => {
-            const number = seed * 7 + round * 3 + index
-            const plant = { id: BigInt(number % 11), name: `${seed} ${round} ${index}` }
-            const kind = (number * 13 + round) % 4
-            if (kind < 2) return typeof (await store.createPlant(plant)) === 'bigint'
-            if (kind === 2) return (await store.deletePlant(plant.id, anyState)) === 'deleted'
-            return typeof (await store.replacePlant(plant, anyState)) === 'object'
-          })
-          changes += (await Promise.all(writes)).filter(Boolean).length
-        }
-        return changes
-      }
-
-      const followers = stores.map(follow)
-      const changes = await Promise.all(stores.map(write))
-      isWriting = false
-      const [one, ...others] = await Promise.all(followers)
-      assert.ok(one)
-      for (const events of others) assert.deepEqual(events, one)
-      assert.equal(
-        one.length,
-        changes.reduce((sum, count) => sum + count),
-      )
-      assert.deepEqual(
-        [...replay(one)].sort(([a], [b]) => Number(a - b)),
-        [...(await readPlants(first))],
-      )
-      assert.deepEqual(await readAll(first, 1_000), one)
     })
   })
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { chmodSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
@@ -171,17 +171,5 @@ describe('tags of a megabyte', () => {
       .prepare("SELECT sum(pgsize) AS bytes FROM dbstat WHERE name = 'plants_by_tag'")
       .get() as { bytes: bigint }
     assert.ok(row.bytes <= 8192n, `${row.bytes} bytes`)
-  })
-})
-
-describe('a database file that other users may read', () => {
-  it('becomes private when it is opened', () => {
-    const path = join(newFolder(), 'plants.db')
-    openConnection(path).close()
-    chmodSync(path, 0o644)
-    using db = openConnection(path)
-    assert.equal(statSync(path).mode & 0o777, 0o600)
-    assert.equal(statSync(`${path}-wal`).mode & 0o777, 0o600)
-    assert.ok(db instanceof DatabaseSync)
   })
 })

@@ -29,23 +29,29 @@ import { waitUntil } from '../support/wait.ts'
 import { oldFile } from './old-stores.ts'
 
 describe('a SQLite file', () => {
-  it('is made with its folder, and only its owner may read it', () => {
-    const path = join(newFolder(), 'a', 'b', 'plants.db')
-    using _ = openConnection(path)
-    for (const suffix of ['', '-wal', '-shm']) {
-      assert.equal(statSync(path + suffix).mode & 0o777, 0o600, suffix)
-    }
-    assert.equal(statSync(join(path, '..')).mode & 0o777, 0o700)
-  })
-
-  it('is closed to others though somebody has made it as an empty file', () => {
-    const path = join(newFolder(), 'plants.db')
-    writeFileSync(path, '', { mode: 0o644 })
-    using _ = openConnection(path)
-    for (const suffix of ['', '-wal', '-shm']) {
-      assert.equal(statSync(path + suffix).mode & 0o777, 0o600, suffix)
-    }
-  })
+  const beginnings: [title: string, prepare: (path: string) => void][] = [
+    ['is made with its folder', () => {}],
+    ['is empty, and others may read it', (path) => writeFileSync(path, '', { mode: 0o644 })],
+    [
+      'was opened before, and others may read it',
+      (path) => {
+        openConnection(path).close()
+        chmodSync(path, 0o644)
+      },
+    ],
+  ]
+  for (const [title, prepare] of beginnings) {
+    it(`is private, with its log, when it ${title}`, () => {
+      const path = join(newFolder(), 'a', 'b', 'plants.db')
+      if (prepare.length > 0) mkdirSync(join(path, '..'), { recursive: true, mode: 0o700 })
+      prepare(path)
+      using _ = openConnection(path)
+      for (const suffix of ['', '-wal', '-shm']) {
+        assert.equal(statSync(path + suffix).mode & 0o777, 0o600, suffix)
+      }
+      assert.equal(statSync(join(path, '..')).mode & 0o777, 0o700)
+    })
+  }
 
   it('gives back the space that an older release has kept for a full disk', () => {
     const path = join(newFolder(), 'plants.db')
@@ -167,38 +173,46 @@ describe('a file that cannot be the store', () => {
     assert.equal(existsSync(`${path}-wal`), false)
   }
 
-  it('is refused when it is not a database, and stays as it is', () => {
-    const path = join(newFolder(), 'notes.txt')
-    writeFileSync(path, 'Water the plants.\n')
-    refuses(path, /is not a database of Plant Store/)
-  })
-
-  it('is refused when it is a database of another program, and stays as it is', () => {
-    const path = join(newFolder(), 'other.db')
-    using other = new DatabaseSync(path)
-    other.exec('CREATE TABLE plants (id INTEGER PRIMARY KEY)')
-    other.close()
-    refuses(path, /is not a database of Plant Store/)
-  })
-
-  it('is refused when it is a damaged database of Plant Store', () => {
-    const path = join(newFolder(), 'plants.db')
-    openConnection(path).close()
-    const bytes = readFileSync(path)
-    bytes.fill(0xff, 100, 4_096)
-    writeFileSync(path, bytes)
-    refuses(path, /is not a database of Plant Store|Cannot open the database/)
-  })
-
-  it('is refused with both schema numbers when a newer release wrote it', () => {
-    const path = join(newFolder(), 'plants.db')
-    using db = openConnection(path)
-    db.exec(`PRAGMA user_version = ${migrations.length + 1}`)
-    db.close()
-    refuses(
-      path,
+  const noDatabase = /is not a database of Plant Store/
+  const cases: [title: string, write: (path: string) => void, message: RegExp][] = [
+    ['not a database', (path) => writeFileSync(path, 'Water the plants.\n'), noDatabase],
+    [
+      'a database of another program',
+      (path) => {
+        using other = new DatabaseSync(path)
+        other.exec('CREATE TABLE plants (id INTEGER PRIMARY KEY)')
+      },
+      noDatabase,
+    ],
+    [
+      'a damaged database of Plant Store',
+      (path) => {
+        openConnection(path).close()
+        writeFileSync(path, readFileSync(path).fill(0xff, 100, 4_096))
+      },
+      /is not a database of Plant Store|Cannot open the database/,
+    ],
+    [
+      'written by a newer release',
+      (path) => {
+        using db = openConnection(path)
+        db.exec(`PRAGMA user_version = ${migrations.length + 1}`)
+      },
       new RegExp(`schema ${migrations.length + 1}, this one knows ${migrations.length}`),
-    )
+    ],
+    ['a folder', (path) => mkdirSync(path), /Cannot open the database/],
+  ]
+  for (const [title, write, message] of cases) {
+    it(`is refused when it is ${title}, and stays as it is`, () => {
+      const path = join(newFolder(), 'plants.db')
+      write(path)
+      refuses(path, message)
+    })
+  }
+
+  it('is refused when its path is too long for SQLite, with a hint', () => {
+    const path = join(newFolder(), 'a'.repeat(200), 'b'.repeat(200), 'c'.repeat(200))
+    refuses(path, /Cannot open the database .*: .*the length of the path/)
   })
 
   it('is refused when another process holds its lock and it has to be brought up to date', () => {
@@ -210,15 +224,6 @@ describe('a file that cannot be the store', () => {
       () => openConnection(path, { timeoutMs: 50 }),
       (error) => error instanceof UnusableStore && /database is locked/.test(error.message),
     )
-  })
-
-  it('is refused when it is a folder', () => {
-    refuses(newFolder(), /Cannot open the database/)
-  })
-
-  it('is refused when its path is too long for SQLite, with a hint', () => {
-    const path = join(newFolder(), 'a'.repeat(200), 'b'.repeat(200), 'c'.repeat(200))
-    refuses(path, /Cannot open the database .*: .*the length of the path/)
   })
 
   it('is refused when its name is too long for the files beside it, and leaves none', () => {
