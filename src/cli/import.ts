@@ -72,7 +72,7 @@ async function importInput(
       batchEntries,
       header: reader.header,
       onRefused: (entry, { message }) => rejects.add(entry, message),
-      onSettled: ({ lastLine }) => progress.report(lastLine, input.part()),
+      onBatch: ({ lastLine }) => progress.report(lastLine, input.part()),
     })
     // The last rejected lines are written with the end of the file.
     const unwritten = await rejects.close().catch((error: unknown) => error)

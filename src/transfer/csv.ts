@@ -1,8 +1,8 @@
 import { countQuotes, type Fields, parseRecord } from '../contract/csv-record.ts'
 import { isStorable, toPathId } from '../contract/values.ts'
 import { type Columns, type HeaderRow, isBeforeHeader, readHeader } from './csv-header.ts'
-import { type Entry, type Reader, UnreadableFile } from './entry.ts'
-import { type Line, maxLineBytes, type Refusal } from './lines.ts'
+import { type Entry, type Line, type Reader, type Refusal, UnreadableFile } from './entry.ts'
+import { maxLineBytes } from './lines.ts'
 
 /** The lines of a record whose quoted field has not ended yet. */
 interface OpenRecord {

@@ -1,6 +1,18 @@
 import type { ErrorNumber } from '../contract/errors.ts'
 import type { NewPlant } from '../contract/shapes.ts'
-import type { Line, Refusal } from './lines.ts'
+
+/** Why a line was not imported: the error that a request with this plant would have got. */
+export interface Refusal {
+  readonly error: ErrorNumber
+  readonly message: string
+}
+
+/** A line of a file. An unusable line has a fault, and only the beginning of its text. */
+export interface Line {
+  readonly number: number
+  readonly text: string
+  readonly fault?: Refusal
+}
 
 /** One record of a file, of one or more lines: its plant, or the reason why it has none. */
 export type Entry = { readonly line: number; readonly text: string } & (

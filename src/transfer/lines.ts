@@ -1,19 +1,8 @@
 import { isUtf8 } from 'node:buffer'
-import { type ErrorNumber, Failure } from '../contract/errors.ts'
+import { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
 import { maxLines } from '../contract/shapes.ts'
-
-/** Why a line was not imported: the error that a request with this plant would have got. */
-export interface Refusal {
-  readonly error: ErrorNumber
-  readonly message: string
-}
-/** A line of a file. An unusable line has a fault, and only the beginning of its text. */
-export interface Line {
-  readonly number: number
-  readonly text: string
-  readonly fault?: Refusal
-}
+import type { Line, Refusal } from './entry.ts'
 
 /** A request body plus an id, which PUT has in its path. A longer line is refused. */
 export const maxLineBytes = limits.bodyBytes + 64
@@ -25,75 +14,46 @@ const carriageReturn = 0x0d
 /** Splits bytes into lines without their newlines. It buffers at most the longest line. */
 export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Line[]> {
   let number = 0
-  let pieces: Buffer[] = []
-  let heldBytes = 0
-  let isTooLong = false
-  const tooLong = `The line is longer than ${maxLineBytes} bytes.`
+  /** The beginning of a line that has not ended yet. */
+  let rest = Buffer.alloc(0)
 
-  function hold(piece: Buffer): void {
-    if (isTooLong) return
-    pieces.push(piece)
-    heldBytes += piece.length
-    // The carriage return of a newline does not count.
-    if (heldBytes > maxLineBytes + 1) markTooLong()
+  function toLines(block: Buffer): Line[] {
+    const bytes = number === 0 ? skipMark(block) : block
+    const first = bytes.indexOf(newline)
+    const firstBytes = first === -1 ? bytes.length : first
+    // Only the first line of a block began in an earlier piece, so no other one can be too long.
+    if (firstBytes <= maxLineBytes && isUtf8(bytes)) {
+      const texts = bytes.toString('utf8').split('\n')
+      return texts.map((text) => ({ number: ++number, text }))
+    }
+    return split(bytes).map((line) => toLine(++number, line))
   }
 
-  function markTooLong(): void {
-    isTooLong = true
-    pieces = [Buffer.from(Buffer.concat(pieces).subarray(0, shownBytes))]
-  }
-
-  /** Checks the length of the buffered line, which is complete. */
-  function endLine(): void {
-    if (heldBytes === maxLineBytes + 1 && pieces.at(-1)?.at(-1) !== carriageReturn) markTooLong()
-  }
-
-  function requireFewLines(): void {
+  for await (const piece of inPieces(chunks)) {
+    const bytes = Buffer.concat([rest, piece])
+    const last = bytes.lastIndexOf(newline)
+    // A longer beginning would change nothing: the line is too long already.
+    rest = bytes.subarray(last + 1, last + 1 + maxLineBytes + 2)
+    if (last === -1) continue
+    yield toLines(bytes.subarray(0, last))
     if (number > maxLines) throw new Failure(41300, `The body has more than ${maxLines} lines.`)
   }
-
-  function takeHeld(): Line {
-    const held = Buffer.concat(pieces)
-    const bytes = number === 0 ? skipMark(held) : held
-    const line = isTooLong ? toFaulty(++number, bytes, 41300, tooLong) : toLine(bytes)
-    pieces = []
-    heldBytes = 0
-    isTooLong = false
-    return line
-  }
-
-  function toLine(bytes: Buffer): Line {
-    return isUtf8(bytes)
-      ? { number: ++number, text: bytes.toString('utf8') }
-      : toFaulty(++number, bytes, 40001, 'The line is not UTF-8.')
-  }
-
-  /** Decodes all lines that are complete within a chunk at once. Nearly all lines are. */
-  function decode(block: Buffer): Line[] {
-    if (!isUtf8(block)) return split(block).map(toLine)
-    const texts = block.toString('utf8').split('\n')
-    return texts.map((text) => ({ number: ++number, text }))
-  }
-
-  for await (const chunk of inPieces(chunks)) {
-    const first = chunk.indexOf(newline)
-    if (first === -1) {
-      hold(chunk)
-      continue
-    }
-    hold(chunk.subarray(0, first))
-    endLine()
-    const lines = [takeHeld()]
-    const last = chunk.lastIndexOf(newline)
-    if (last > first) for (const line of decode(chunk.subarray(first + 1, last))) lines.push(line)
-    if (last + 1 < chunk.length) hold(Buffer.from(chunk.subarray(last + 1)))
-    yield lines
-    requireFewLines()
-  }
-  if (heldBytes === 0) return
-  endLine()
-  yield [takeHeld()]
+  if (rest.length > 0) yield toLines(rest)
 }
+
+function toLine(number: number, bytes: Buffer): Line {
+  // The carriage return of a newline does not count.
+  const length = bytes.at(-1) === carriageReturn ? bytes.length - 1 : bytes.length
+  const fault = length > maxLineBytes ? tooLong : isUtf8(bytes) ? undefined : notUtf8
+  if (fault === undefined) return { number, text: bytes.toString('utf8') }
+  return { number, text: bytes.toString('utf8', 0, shownBytes), fault }
+}
+
+const tooLong: Refusal = {
+  error: 41300,
+  message: `The line is longer than ${maxLineBytes} bytes.`,
+}
+const notUtf8: Refusal = { error: 40001, message: 'The line is not UTF-8.' }
 
 /** Pieces are small, because all lines of a piece are read in one turn of the event loop. */
 const maxPieceBytes = 4 * 1024
@@ -115,10 +75,6 @@ export const byteOrderMark = Buffer.from('\ufeff')
 export function skipMark(bytes: Buffer): Buffer {
   const isMarked = bytes.subarray(0, byteOrderMark.length).equals(byteOrderMark)
   return isMarked ? bytes.subarray(byteOrderMark.length) : bytes
-}
-
-function toFaulty(number: number, bytes: Buffer, error: Refusal['error'], message: string): Line {
-  return { number, text: bytes.toString('utf8', 0, shownBytes), fault: { error, message } }
 }
 
 function split(block: Buffer): Buffer[] {

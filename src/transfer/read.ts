@@ -4,9 +4,9 @@ import type { Format } from '../contract/formats.ts'
 import { NewPlant } from '../contract/shapes.ts'
 import { buildShapeReader } from '../json/shape.ts'
 import { buildCsvReader } from './csv.ts'
-import { type Entry, type Reader, UnreadableFile } from './entry.ts'
+import { type Entry, type Line, type Reader, UnreadableFile } from './entry.ts'
 import { isDamagedGzip } from './gunzip.ts'
-import { type Line, readLines } from './lines.ts'
+import { readLines } from './lines.ts'
 
 /** Builds the reader of a format. Without a delimiter, the header row of CSV shows it. */
 export function buildReader(format: Format, delimiter?: string): Reader {

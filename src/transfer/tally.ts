@@ -1,6 +1,28 @@
 import { Failure } from '../contract/errors.ts'
-import type { Entry } from './entry.ts'
-import type { Outcome } from './outcome.ts'
+import type { ConflictRule } from '../contract/parameters.ts'
+import type { ImportOutcome } from '../store/store.ts'
+import type { Entry, Refusal } from './entry.ts'
+
+/** The outcome of an entry. A refusal says why it was not taken. */
+export interface Outcome {
+  readonly kind: 'stored' | 'alreadyThere' | 'replaced' | 'skipped' | 'conflicts' | 'invalid'
+  readonly refusal?: Refusal
+}
+
+/** The outcome of a plant under a conflict rule. */
+export function toOutcome(outcome: ImportOutcome, rule: ConflictRule): Outcome {
+  if (outcome === 'already there') return { kind: 'alreadyThere' }
+  if (outcome !== 'conflict') return { kind: outcome }
+  return rule === 'skip' ? { kind: 'skipped' } : conflict
+}
+
+const conflict: Outcome = {
+  kind: 'conflicts',
+  refusal: {
+    error: 40900,
+    message: 'The store has a plant with this id and different content, which was kept.',
+  },
+}
 
 /** The outcomes of an import so far. They are accurate at any moment, however it ends. */
 export interface Tally {
@@ -25,7 +47,7 @@ export function newTally(): Tally {
   }
 }
 
-export function countSettled(
+export function countStored(
   tally: Tally,
   entries: readonly Entry[],
   outcomes: readonly Outcome[],
