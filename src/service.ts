@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { defaultTimeouts, limits, type Timeouts } from './contract/limits.ts'
+import { buildHttpServer } from './http/http-server.ts'
 import type { Grace } from './http/node/drain.ts'
-import { buildServer } from './http/server.ts'
 import { boundJournal, type JournalBound } from './journal/bound.ts'
 import { buildReader } from './journal/reader.ts'
 import { trimOld } from './journal/trim.ts'
@@ -103,22 +103,10 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
   }
 
   try {
-    const { port, host, publicUrl, allowedOrigins, rateLimit, trustedProxies, journalKeepMs } =
-      config
+    const { port, host, journalKeepMs } = config
     const reader = buildReader(store)
-    const { server, drain } = buildServer({
-      store,
-      reader,
-      tokens,
-      metrics,
-      logger,
-      publicUrl,
-      allowedOrigins,
-      rateLimit,
-      trustedProxies,
-      timeouts,
-      isJournaled: journalKeepMs !== 'off',
-    })
+    const parts = { store, reader, tokens, metrics, logger, timeouts, settings: config }
+    const { server, drain } = buildHttpServer(parts)
     await once(server.listen({ port, host }), 'listening')
     const sender =
       journalKeepMs === 'off'

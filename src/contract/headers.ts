@@ -1,3 +1,5 @@
+import type { ErrorStatus } from './errors.ts'
+
 interface Header {
   readonly description: string
   readonly schema: Readonly<Record<string, unknown>>
@@ -137,6 +139,53 @@ export const headers = {
 } as const satisfies Record<string, Header>
 
 export type HeaderName = keyof typeof headers
+
+/** The headers that answers carry: always, or sometimes. */
+export type Carried = Readonly<Partial<Record<HeaderName, 'required' | 'optional'>>>
+
+/** The headers of every answer. The optional ones are those of CORS. */
+const headersOfAny: Carried = {
+  'X-Request-Id': 'required',
+  'X-Content-Type-Options': 'required',
+  Vary: 'optional',
+  'Access-Control-Allow-Origin': 'optional',
+  'Access-Control-Expose-Headers': 'optional',
+}
+export const headersOfHealth: Carried = { ...headersOfAny, 'Cache-Control': 'required' }
+export const headersOfOperation: Carried = {
+  ...headersOfHealth,
+  RateLimit: 'optional',
+  'RateLimit-Policy': 'optional',
+}
+/** Of a status that an operation answers, and that is answered before one is reached, too. */
+const headersOfEither: Carried = { ...headersOfOperation, 'Cache-Control': 'optional' }
+const ofToken: Carried = { ...headersOfOperation, 'WWW-Authenticate': 'required' }
+const ofRate: Carried = { RateLimit: 'required', 'RateLimit-Policy': 'required' }
+
+/** The response of each status of a failure: its name in the document, and its headers. */
+export const failureResponses: Record<ErrorStatus, readonly [name: string, carried: Carried]> = {
+  400: ['BadRequest', { ...headersOfEither, 'WWW-Authenticate': 'optional' }],
+  401: ['Unauthorized', ofToken],
+  403: ['Forbidden', ofToken],
+  404: ['NotFound', headersOfEither],
+  405: ['MethodNotAllowed', headersOfAny],
+  408: ['RequestTimeout', headersOfEither],
+  409: ['Conflict', headersOfOperation],
+  410: ['Gone', headersOfOperation],
+  412: ['PreconditionFailed', headersOfOperation],
+  413: ['ContentTooLarge', headersOfOperation],
+  414: ['UriTooLong', headersOfAny],
+  415: ['UnsupportedMediaType', headersOfOperation],
+  417: ['ExpectationFailed', headersOfAny],
+  422: ['UnprocessableContent', headersOfOperation],
+  429: ['TooManyRequests', { ...headersOfOperation, ...ofRate, 'Retry-After': 'required' }],
+  431: ['HeadersTooLarge', headersOfAny],
+  500: ['InternalServerError', headersOfOperation],
+  503: ['ServiceUnavailable', { ...headersOfEither, 'Retry-After': 'required' }],
+  504: ['GatewayTimeout', headersOfOperation],
+  505: ['HttpVersionNotSupported', headersOfAny],
+  507: ['InsufficientStorage', headersOfOperation],
+}
 
 /** The request headers that a page of another origin may send. */
 export const corsRequestHeaders = [

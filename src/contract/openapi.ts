@@ -1,13 +1,15 @@
-import {
-  type CarriedHeaders,
-  headersOfFailures,
-  headersOfSuccess,
-  type Subject,
-} from './carried-headers.ts'
 import { type ErrorNumber, type ErrorStatus, errorNumbers, errors, toStatus } from './errors.ts'
-import { failuresOf, failuresOfCheck } from './failures.ts'
-import { type HeaderName, headers } from './headers.ts'
 import {
+  type Carried,
+  failureResponses,
+  type HeaderName,
+  headers,
+  headersOfHealth,
+  headersOfOperation,
+} from './headers.ts'
+import {
+  failuresOf,
+  failuresOfCheck,
   type HealthCheck,
   type JsonBody,
   json,
@@ -15,8 +17,7 @@ import {
   type Success,
   type TextBody,
 } from './operation.ts'
-import { operations } from './operations.ts'
-import { healthChecks } from './pages.ts'
+import { healthChecks, operations } from './operations.ts'
 import { idParameter, type ParameterName, parameters, toRequestName } from './parameters.ts'
 import type { AnyShape, ArrayShape, ObjectShape } from './schema.ts'
 import { ErrorBody } from './shapes.ts'
@@ -180,7 +181,10 @@ function describeOperation(
       ...Object.fromEntries(
         Object.entries(successes).map(([status, success]) => [
           status,
-          { ...buildSuccess(components, 'operation', success), ...buildLinks(operation, success) },
+          {
+            ...buildSuccess(components, headersOfOperation, success),
+            ...buildLinks(operation, success),
+          },
         ]),
       ),
       ...buildFailures(components, failuresOf(operation)),
@@ -200,7 +204,7 @@ function describeCheck(components: Components, operationId: string, check: Healt
       ...Object.fromEntries(
         Object.entries(successes).map(([status, success]) => [
           status,
-          buildSuccess(components, 'health', success),
+          buildSuccess(components, headersOfHealth, success),
         ]),
       ),
       ...buildFailures(components, failuresOfCheck(check)),
@@ -218,37 +222,16 @@ function buildLinks({ path }: Operation, { headers }: Success): Json {
   return { links: Object.fromEntries(links) }
 }
 
-/** The names of responses, by status. */
-const statusNames: Record<ErrorStatus, string> = {
-  400: 'BadRequest',
-  401: 'Unauthorized',
-  403: 'Forbidden',
-  404: 'NotFound',
-  405: 'MethodNotAllowed',
-  408: 'RequestTimeout',
-  409: 'Conflict',
-  410: 'Gone',
-  412: 'PreconditionFailed',
-  413: 'ContentTooLarge',
-  414: 'UriTooLong',
-  415: 'UnsupportedMediaType',
-  417: 'ExpectationFailed',
-  422: 'UnprocessableContent',
-  429: 'TooManyRequests',
-  431: 'HeadersTooLarge',
-  500: 'InternalServerError',
-  503: 'ServiceUnavailable',
-  504: 'GatewayTimeout',
-  505: 'HttpVersionNotSupported',
-  507: 'InsufficientStorage',
-}
-
 function buildSuccess(
   components: Components,
-  subject: Subject,
+  usual: Carried,
   { description, headers, optionalHeaders = [], body, alternatives = [] }: Success,
 ): Json {
-  const carried = headersOfSuccess(subject, { always: headers, sometimes: optionalHeaders })
+  const own = [
+    ...optionalHeaders.map((name) => [name, 'optional']),
+    ...headers.map((name) => [name, 'required']),
+  ]
+  const carried: Carried = { ...usual, ...Object.fromEntries(own) }
   const bodies = body === undefined ? [] : [body, ...alternatives]
   const content = bodies.map((one) => [one.mediaType, buildContent(components, one)])
   return {
@@ -287,8 +270,9 @@ function buildFailures(components: Components, numbers: readonly ErrorNumber[]):
   return Object.fromEntries(
     [...byStatus].map(([status, own]) => {
       const all = errorNumbers.filter((number) => toStatus(number) === status)
-      const name = statusNames[String(status) as ErrorStatus]
-      const response = components.refer('responses', name, () => buildFailure(components, all))
+      const [name, carried] = failureResponses[String(status) as ErrorStatus]
+      const build = () => buildFailure(components, all, carried)
+      const response = components.refer('responses', name, build)
       if (all.length === own.length) return [status, response]
       return [status, { ...response, description: `Unexpected error: ${own.join(', ')}.` }]
     }),
@@ -298,6 +282,7 @@ function buildFailures(components: Components, numbers: readonly ErrorNumber[]):
 function buildFailure(
   { referToHeaders, referToShape }: Components,
   numbers: readonly ErrorNumber[],
+  carried: Carried,
 ): Json {
   const examples = numbers.map((number) => [
     number,
@@ -305,7 +290,7 @@ function buildFailure(
   ])
   return {
     description: numbers.map((number) => `${number}: ${errors[number]}`).join('\n\n'),
-    headers: referToHeaders(headersOfFailures(numbers)),
+    headers: referToHeaders(carried),
     content: {
       'application/json': {
         schema: referToShape(ErrorBody),
@@ -328,7 +313,6 @@ export function buildComponents() {
     Json
   >
   const shapes = new Map<string, ObjectShape | ArrayShape>()
-  const forms = new Map<HeaderName, HeaderForm>()
 
   function refer(kind: Kind, name: string, build: () => Json): Json {
     collected[kind][name] ??= toJson(build())
@@ -360,17 +344,19 @@ export function buildComponents() {
     return member.type === 'array' ? { ...member, ...referToParts(member) } : member
   }
 
-  function referToHeaders({ always, sometimes }: CarriedHeaders): Json {
-    const required = always.map((name) => [name, referToHeader(name, 'Required')])
-    const optional = sometimes.map((name) => [name, referToHeader(name, 'Optional')])
-    return Object.fromEntries([...required, ...optional])
+  function referToHeaders(carried: Carried): Json {
+    const names = Object.keys(carried) as HeaderName[]
+    return Object.fromEntries(names.map((name) => [name, referToHeader(name, carried[name])]))
   }
 
   /** The form of a header that comes first has its plain name, the other one a suffix. */
-  function referToHeader(name: HeaderName, form: HeaderForm): Json {
-    const plain = forms.get(name) ?? form
-    forms.set(name, plain)
-    return refer('headers', plain === form ? name : `${name}-${form}`, () => toHeader(name, form))
+  function referToHeader(name: HeaderName, form: Carried[HeaderName]): Json {
+    const { description, schema, example } = headers[name]
+    const required = form === 'required' && { required: true }
+    const known = collected.headers[name] as Json | undefined
+    const isOther = known !== undefined && 'required' in known !== (form === 'required')
+    const header = { description, ...required, schema, example }
+    return refer('headers', isOther ? `${name}-${form}` : name, () => header)
   }
 
   function referToParameter(name: ParameterName): Json {
@@ -381,12 +367,6 @@ export function buildComponents() {
 }
 
 type Kind = 'schemas' | 'parameters' | 'headers' | 'responses'
-type HeaderForm = 'Required' | 'Optional'
-
-function toHeader(name: HeaderName, form: HeaderForm): Json {
-  const { description, schema, example } = headers[name]
-  return { description, ...(form === 'Required' && { required: true }), schema, example }
-}
 
 function isSame(one: ObjectShape | ArrayShape, other: ObjectShape | ArrayShape): boolean {
   return JSON.stringify(toJson(one)) === JSON.stringify(toJson(other))

@@ -11,12 +11,10 @@ import {
   tooManyChunks,
 } from './node/messages.ts'
 
-/** Reads a body in JSON of this media type as text. Its headers are checked before it is read. */
-export function readJson(
-  request: IncomingMessage,
-  response: ServerResponse,
-  mediaType: string,
-): Promise<string> {
+const mediaType = 'application/json'
+
+/** Reads a body in JSON as text. Its headers are checked before it is read. */
+export function readJson(request: IncomingMessage, response: ServerResponse): Promise<string> {
   const { headers } = request
   const type = headers['content-type']
   if (type !== undefined && !isMediaType(type, mediaType)) throw otherMediaType(mediaType)

@@ -5,18 +5,18 @@ import type { JournalReader, SharedPage } from '../journal/reader.ts'
 import { toEventJson } from '../json/write.ts'
 import type { JournalEvent, Position } from '../store/store.ts'
 import {
-  type EventStream,
+  type BodyStream,
+  countUnread,
   type Exchange,
   type Headers,
   joinFields,
   recordAnswer,
-} from './exchange.ts'
-import { countUnread } from './unread.ts'
+} from './answer.ts'
 
 /** The streams of a process. */
 export interface EventStreams {
   /** A stream of the changes after a position. Sending it fails if there are too many. */
-  from(begin: Position): EventStream
+  from(begin: Position): BodyStream
   /** Ends every stream, and every new one right after its beginning. */
   endAll(): void
 }
@@ -175,7 +175,10 @@ export function buildEventStreams(reader: JournalReader, timeouts: Timeouts): Ev
   }
 
   return {
-    from: (begin) => ({ sendTo: (...call) => sendFrom(begin, ...call) }),
+    from:
+      (begin) =>
+      (...call) =>
+        sendFrom(begin, ...call),
     endAll() {
       isEnding = true
       for (const stream of streams) stream.end()

@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { nextTick } from 'node:process'
 import { limits } from '../contract/limits.ts'
+import type { TokenVerifier } from '../tokens/verify.ts'
+import { toToken } from './request-parameters.ts'
 
 /*
  * The gate: every request of any method passes through it before it begins.
@@ -27,14 +29,6 @@ const healthPerTurn = 16
 /** While connections come in, one in a turn, only every eighth turn begins requests. */
 const acceptedInARow = 8
 
-/** Decides over requests that it knows nothing else about. */
-export interface GateRules {
-  /** The caller of a request; undefined for a health check. */
-  toCaller(request: IncomingMessage): string | undefined
-  /** How much of `limits.underWay` the request takes. */
-  toWeight(request: IncomingMessage): number
-}
-
 /** Begins a request. `leave` is called when its answer is made: it may be called again. */
 export type Begin = (response: ServerResponse, leave: () => void, isLate: boolean) => void
 
@@ -57,7 +51,8 @@ export interface Gate {
   noteConnection(): void
 }
 
-export function buildGate({ toCaller, toWeight }: GateRules, begin: Begin): Gate {
+/** Builds the gate. The tokens tell which ones were verified before. */
+export function buildGate(tokens: Pick<TokenVerifier, 'findId'>, begin: Begin): Gate {
   const callers = new Map<string, Caller>()
   /** The callers that have requests waiting and may begin one, in the order of their turns. */
   const ready = new Set<Caller>()
@@ -66,6 +61,12 @@ export function buildGate({ toCaller, toWeight }: GateRules, begin: Begin): Gate
   let hasAccepted = false
   let accepted = 0
   let turnEndsAt = 0
+
+  /** The id of the verified token. Everybody else is one caller. Health checks never wait. */
+  function toCaller({ url, headers }: IncomingMessage): string | undefined {
+    if (url === '/healthz' || url === '/readyz') return undefined
+    return tokens.findId(toToken(headers)) ?? ''
+  }
 
   function noteConnection(): void {
     hasAccepted = true
@@ -177,4 +178,13 @@ export function buildGate({ toCaller, toWeight }: GateRules, begin: Begin): Gate
   }
 
   return { add, noteConnection }
+}
+
+/**
+ * How much of `limits.underWay` a request takes. A page of plants, however its path is spelled,
+ * counts as many others.
+ */
+function toWeight({ method, url = '' }: IncomingMessage): number {
+  const isRead = method === 'GET' || method === 'HEAD'
+  return isRead && !/^\/(?:plants\/|events)/.test(url) ? limits.pageWeight : 1
 }

@@ -5,7 +5,7 @@ import { limits } from '../contract/limits.ts'
  * `Accept` names the other type and covers the default only by a wildcard.
  */
 export function toPreferred(accept: string | undefined, mediaTypes: readonly string[]): string {
-  const usual = mediaTypes[0] ?? ''
+  const [usual = ''] = mediaTypes
   if (accept === undefined || accept === '*/*' || accept === usual) return usual
   const ranges = parseList(accept)
   let best = usual

@@ -1,27 +1,17 @@
 import type { Asset } from '../../web/assets.ts'
+import { Failure } from '../contract/errors.ts'
 import { cachePolicies } from '../contract/headers.ts'
-import { healthChecks, type PageName, pagePaths } from '../contract/pages.ts'
+import type { PageName } from '../contract/operations.ts'
 import type { Health } from '../contract/shapes.ts'
-import type { Store } from '../store/store.ts'
-import { addField, type Exchange, type Headers, send } from './exchange.ts'
-import { shuttingDown } from './failures.ts'
+import { type Exchange, type Headers, send } from './answer.ts'
+import type { App } from './app.ts'
 import { takesGzip } from './negotiation.ts'
-import { type Entry, nothingAt } from './routes.ts'
 
-/** The state of the service that the readiness check reports. */
-export interface ServiceState {
-  /** Whether it is shutting down. Answers then close their connections. */
-  isDraining: boolean
-}
+/** Answers a request for a page. The name is the last segment of a path that ends in one. */
+export type Page = (exchange: Exchange, name: string) => void | Promise<void>
 
-interface PageParts {
-  readonly store: Store
-  readonly state: ServiceState
-  readonly publicUrl: string | undefined
-}
-
-/** The pages that need no token, with the functions that answer them. */
-export function buildPages({ store, state, publicUrl = '/' }: PageParts): Entry[] {
+/** The pages that need no token. */
+export function buildPages(app: App): Record<PageName, Page> {
   const healthy: Health = { status: 'ok' }
   let assets: ReadonlyMap<string, Asset> | undefined
   let document: Asset | undefined
@@ -31,25 +21,26 @@ export function buildPages({ store, state, publicUrl = '/' }: PageParts): Entry[
     // They are built at the first request. If that fails, the next request tries again.
     assets ??= loadAssets()
     const asset = assets.get(name)
-    if (asset === undefined) throw nothingAt(exchange.url)
+    if (asset === undefined) throw nothingThere()
     sendFile(exchange, asset, headers)
   }
 
-  const answers: Record<PageName, (exchange: Exchange, name: string) => void | Promise<void>> = {
+  return {
     getHealth(exchange) {
       send(exchange, 200, {}, JSON.stringify(healthy))
     },
 
     async getReadiness(exchange) {
-      if (state.isDraining) throw shuttingDown()
-      await store.ping()
+      if (app.isDraining) throw shuttingDown()
+      await app.store.ping()
       send(exchange, 200, {}, JSON.stringify(healthy))
     },
 
     async getOpenApi(exchange) {
       const { toAsset } = await import('../../web/assets.ts')
       const { buildOpenApi } = await import('../contract/openapi.ts')
-      document ??= toAsset('openapi.json', JSON.stringify(buildOpenApi({ baseUrl: publicUrl })))
+      const { publicUrl: baseUrl = '/' } = app.settings
+      document ??= toAsset('openapi.json', JSON.stringify(buildOpenApi({ baseUrl })))
       sendFile(exchange, document, documentHeaders)
     },
 
@@ -57,17 +48,15 @@ export function buildPages({ store, state, publicUrl = '/' }: PageParts): Entry[
     getDocs: (exchange) => sendAsset(exchange, 'reference.html', pageHeaders),
     getAsset: (exchange, name) => sendAsset(exchange, `assets/${name}`, assetHeaders),
   }
+}
 
-  return (Object.keys(answers) as PageName[]).map((name) => ({
-    name,
-    method: 'GET',
-    path: pagePaths[name],
-    isServedUnderLoad: true,
-    async handle(exchange, segment) {
-      if (name in healthChecks) addField(exchange, 'Cache-Control', cachePolicies.health)
-      await answers[name](exchange, segment)
-    },
-  }))
+export function shuttingDown(advice = ''): Failure {
+  return new Failure(50300, `The service is shutting down.${advice}`, { reason: 'shutdown' })
+}
+
+/** Nothing exists at this path. */
+export function nothingThere(hint = 'See /docs.'): Failure {
+  return new Failure(40400, `There is nothing at this path. ${hint}`)
 }
 
 /**

@@ -1,9 +1,16 @@
 import type { IncomingMessage } from 'node:http'
 import { Failure } from '../contract/errors.ts'
-import { corsRequestHeaders, corsResponseHeaders, preflightSeconds } from '../contract/headers.ts'
-import { limits } from '../contract/limits.ts'
-import { addField, type Exchange } from './exchange.ts'
-import { authorizationTwice, malformed } from './failures.ts'
+import { jsonContentType } from '../contract/formats.ts'
+import {
+  contentTypeOptions,
+  corsRequestHeaders,
+  corsResponseHeaders,
+  preflightSeconds,
+} from '../contract/headers.ts'
+import { limits, type Timeouts } from '../contract/limits.ts'
+import { addField, type Exchange, toChallenge, toFailureAnswer } from './answer.ts'
+import { STATUS_CODES } from './node/node-http.ts'
+import type { ClientError } from './node/node-server.ts'
 
 const hostPattern = /^(?:[\w.~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/
 /** Visible ASCII without the characters that a URL must escape. */
@@ -11,17 +18,18 @@ const targetPattern = /^[!$-;=?-[\]_a-z~]*$/
 const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i
 
 /** Finds protocol errors that Node lets pass. They are judged before the request itself. */
-export function findProtocolFault({ request, url }: Exchange): Failure | undefined {
+export function findProtocolFault(exchange: Exchange): Failure | undefined {
+  const { request, url } = exchange
   return (
     findVersionFault(request) ??
     findTargetFault(request, url) ??
     findHostFault(request) ??
-    findHeaderFault(request)
+    findHeaderFault(request) ??
+    findEscapeFault(exchange)
   )
 }
 
-/** Finds the fault of a URL that has no path because its escapes are broken. */
-export function findEscapeFault(url: string, path: string | undefined): Failure | undefined {
+function findEscapeFault({ url, path }: Exchange): Failure | undefined {
   if (path !== undefined) return undefined
   const isBroken = /%(?![0-9a-f]{2})/i.test(url)
   return malformed(
@@ -64,7 +72,9 @@ function findHostFault({ headers, rawHeaders, httpVersion }: IncomingMessage): F
 function findHeaderFault(request: IncomingMessage): Failure | undefined {
   const { headers, rawHeaders } = request
   const { authorization, expect } = headers
-  if (isGivenTwice(rawHeaders, 'authorization', authorization)) return authorizationTwice()
+  if (isGivenTwice(rawHeaders, 'authorization', authorization)) {
+    return malformed('The header Authorization is given twice.', toChallenge('invalid_request'))
+  }
   if (isGivenTwice(rawHeaders, 'content-type', headers['content-type'])) {
     return malformed('The header Content-Type is given twice.')
   }
@@ -106,6 +116,18 @@ export function toOriginForm(target: string): string {
   return rest.startsWith('/') ? rest : `/${rest}`
 }
 
+/** The decoded path of a URL; undefined if an escape is broken. */
+export function toPath(url: string): string | undefined {
+  const end = url.indexOf('?')
+  const path = end === -1 ? url : url.slice(0, end)
+  if (!path.includes('%')) return path
+  try {
+    return decodeURI(path)
+  } catch {
+    return undefined
+  }
+}
+
 function toAuthority(target: string): string | undefined {
   return target.startsWith('/') ? undefined : absoluteForm.exec(target)?.[1]
 }
@@ -129,4 +151,60 @@ export function toPreflightHeaders(methods: string): Record<string, string> {
     'Access-Control-Allow-Headers': corsRequestHeaders,
     'Access-Control-Max-Age': String(preflightSeconds),
   }
+}
+
+/** The framing of the request is broken. */
+function malformed(message: string, headers: Record<string, string> = {}): Failure {
+  return new Failure(40000, message, { headers })
+}
+
+/** Node parses nothing after an error. */
+const lastAnswer = { headers: { Connection: 'close' } }
+
+/** The failure with which an error of Node's parser is answered. */
+export function toClientFailure(error: ClientError, timeouts: Timeouts): Failure {
+  const { code = '' } = error
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    const seconds = [timeouts.headersTimeoutMs, timeouts.requestTimeoutMs].map((ms) => ms / 1000)
+    return new Failure(
+      40800,
+      `The headers must be complete within ${seconds[0]} s, the whole request within ${seconds[1]} s.`,
+      lastAnswer,
+    )
+  }
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    return new Failure(
+      43100,
+      `The headers must have at most ${limits.headerBytes} bytes and ${limits.headerFields} fields.`,
+      lastAnswer,
+    )
+  }
+  if (code === 'HPE_INVALID_VERSION' && !hasKnownVersion(error.rawPacket)) {
+    return new Failure(50500, 'The request must be HTTP/1.1 or HTTP/1.0.', lastAnswer)
+  }
+  if (code === 'HPE_INVALID_EOF_STATE') {
+    return new Failure(40000, 'The connection ended before the request did.', lastAnswer)
+  }
+  return new Failure(40000, 'The request is not well-formed HTTP.', lastAnswer)
+}
+
+/** Node also complains about a valid version when no line break follows it. */
+function hasKnownVersion(packet: Buffer | undefined): boolean {
+  return / HTTP\/1\.[01][^\d\r]/.test(packet?.toString('latin1') ?? '')
+}
+
+/** A failure as raw HTTP, for a connection that has no request to answer. */
+export function toRawAnswer(failure: Failure, requestId: string): string {
+  const { status, headers, body } = toFailureAnswer(failure)
+  const fields = {
+    ...headers,
+    'Content-Type': jsonContentType,
+    'X-Request-Id': requestId,
+    'X-Content-Type-Options': contentTypeOptions,
+    Date: new Date().toUTCString(),
+    Connection: 'close',
+    'Content-Length': Buffer.byteLength(body),
+  }
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
 }

@@ -1,5 +1,5 @@
 import { Failure } from '../contract/errors.ts'
-import { addField, type Exchange } from './exchange.ts'
+import { addField, type Exchange } from './answer.ts'
 
 /** How many requests a token may make in a window of time. */
 export interface RateLimit {
@@ -11,6 +11,8 @@ interface Window {
   readonly endsAt: number
   used: number
 }
+
+export type TokenCount = ReturnType<typeof buildTokenCount>
 
 /** Counts by token, in this process. A window begins with the first request in it. */
 export function buildTokenCount(windowMs: number) {

@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Logger } from 'pino'
 import type { ErrorNumber, Failure } from '../contract/errors.ts'
-import type { Exchange } from './exchange.ts'
-import { type FoundRoute, toPath } from './routes.ts'
+import type { Exchange } from './answer.ts'
 
 /** Every request fails with one of these while the store is full or unreachable, or the issuer. */
 const lastingFaults: readonly ErrorNumber[] = [50301, 50302, 50400, 50700]
@@ -12,14 +11,10 @@ const ended = `has not occurred for ${faultEndsMs / 1000} s`
 /** A path that the contract does not know is logged up to this length. */
 const maxPathLength = 200
 
-export interface RequestLogOptions {
-  readonly logger: Logger
-  /** The number of trusted proxies in front (`X-Forwarded-For`). */
-  readonly trustedProxies: number
-}
+export type RequestLog = ReturnType<typeof openRequestLog>
 
 /** Opens the log: each request at `debug`, server faults at `error`, a lasting one only once. */
-export function openRequestLog({ logger, trustedProxies }: RequestLogOptions) {
+export function openRequestLog(logger: Logger, trustedProxies: number) {
   const faults = openFaultLog(logger)
 
   function toClient({ headers, socket }: IncomingMessage): string | undefined {
@@ -34,11 +29,11 @@ export function openRequestLog({ logger, trustedProxies }: RequestLogOptions) {
     hasRequests: logger.isLevelEnabled('debug'),
 
     /** Logs a request once its answer has ended. */
-    begin(exchange: Exchange, found: FoundRoute | undefined): void {
-      const { id: requestId, request, response, url, startedAt } = exchange
+    begin(exchange: Exchange): void {
+      const { id: requestId, request, response, route, startedAt } = exchange
       response.once('close', () => {
         const { tokenId, error } = exchange
-        const path = found?.route.path ?? toShown(toPath(url))
+        const path = route ?? toShown(exchange.path)
         const status = response.headersSent ? response.statusCode : undefined
         const ms = Math.round((performance.now() - startedAt) * 1000) / 1000
         const client = toClient(request)

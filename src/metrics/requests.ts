@@ -4,9 +4,8 @@ import {
   refusalReasons,
   toStatus,
 } from '../contract/errors.ts'
-import { failuresOf, failuresOfCheck, protocolFailures } from '../contract/failures.ts'
-import { operations } from '../contract/operations.ts'
-import { healthChecks, pagePaths } from '../contract/pages.ts'
+import { failuresOf, failuresOfCheck, protocolFailures } from '../contract/operation.ts'
+import { healthChecks, operations, pagePaths } from '../contract/operations.ts'
 import { buildHistogram, bytesBounds, type Histogram, secondsBounds } from '../store/measures.ts'
 import { type Metric, toCounter, toGauge, toHistogram } from './metric.ts'
 

@@ -5,7 +5,7 @@ import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { errors } from '../../src/contract/errors.ts'
 import { buildComponents, printOpenApi } from '../../src/contract/openapi.ts'
 import { Plant, StoredPlants } from '../../src/contract/shapes.ts'
-import { methodsByPath } from '../../src/http/routes.ts'
+import { methodsByPath } from '../../src/http/router.ts'
 
 const committed = readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8')
 const document = JSON.parse(committed)

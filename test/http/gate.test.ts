@@ -18,7 +18,7 @@ describe('the gate', () => {
   ] as const) {
     it(title, async () => {
       const begun: ServerResponse[] = []
-      const gate = buildGate({ toCaller: () => caller, toWeight: () => 1 }, (response, leave) => {
+      const gate = buildGate({ findId: () => caller || undefined }, (response, leave) => {
         begun.push(response)
         leave()
       })

@@ -2,8 +2,9 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Logger, pino } from 'pino'
+import { readConfig } from '../../../src/config.ts'
 import { defaultTimeouts } from '../../../src/contract/limits.ts'
-import { buildServer } from '../../../src/http/server.ts'
+import { buildHttpServer } from '../../../src/http/http-server.ts'
 import { buildReader } from '../../../src/journal/reader.ts'
 import { toUrl } from '../../../src/service.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -26,18 +27,14 @@ export async function openWrongApp(store: Store, spoil: SpoilApp): Promise<Wrong
   const log: string[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => log.push(line) })
   const tokens = await openTokenVerifier({ store, operatorToken: token, onError() {} })
-  const { server } = buildServer({
+  const { server } = buildHttpServer({
     store,
     reader: buildReader(store),
     tokens,
     metrics: openTestMetrics(store),
     logger,
-    publicUrl: undefined,
-    allowedOrigins: '*',
-    rateLimit: undefined,
-    trustedProxies: 0,
     timeouts: defaultTimeouts,
-    isJournaled: true,
+    settings: readConfig({}, {}),
   })
   spoil(server, logger, store)
   await once(server.listen(0, '127.0.0.1'), 'listening')

@@ -1,4 +1,4 @@
-import { methodsByPath } from '../../../src/http/routes.ts'
+import { methodsByPath } from '../../../src/http/router.ts'
 import { authorized } from '../../support/service.ts'
 import {
   answered,

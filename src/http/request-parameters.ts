@@ -193,3 +193,13 @@ export function toETag(version: bigint): string {
 function toVersion(value: string): bigint | undefined {
   return /^(?:0|[1-9a-f][0-9a-f]{0,15})$/.test(value) ? BigInt(`0x${value}`) : undefined
 }
+
+const scheme = 'bearer '
+const usualScheme = 'Bearer '
+
+/** The token in the header `Authorization`; empty if there is none. */
+export function toToken({ authorization = '' }: IncomingHttpHeaders): string {
+  const given = authorization.slice(0, scheme.length)
+  const isBearer = given === usualScheme || given.toLowerCase() === scheme
+  return isBearer ? authorization.slice(scheme.length).trim() : ''
+}

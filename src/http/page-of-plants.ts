@@ -1,12 +1,8 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
-import { formats } from '../contract/formats.ts'
 import { limits } from '../contract/limits.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
 import { toJson } from '../json/write.ts'
 import { type SearchQuery, searchPlants } from '../store/lists.ts'
 import type { ListQuery, Store } from '../store/store.ts'
-import { type ExportQuery, writePlants } from '../transfer/write.ts'
-import type { StreamedBody } from './exchange.ts'
 
 /** One page of plants. */
 interface Listing {
@@ -54,26 +50,4 @@ function takePage(plants: readonly StoredPlant[], limit: number): StoredPlant[] 
     return bytes > limits.pageBytes
   })
   return end === -1 ? page : page.slice(0, Math.max(end, 1))
-}
-
-/** Opens an export: every plant that the query finds, as of this moment. */
-export async function openExport(
-  store: Store,
-  tokenId: string,
-  query: ExportQuery,
-): Promise<StreamedBody> {
-  const snapshot = await store.openSnapshot(tokenId)
-  return {
-    contentType: formats[query.format].contentType,
-    pieces: inTurns(writePlants(snapshot, query)),
-    close: snapshot.close,
-  }
-}
-
-/** Yields to other requests between two pieces, however fast the client reads. */
-async function* inTurns(pieces: AsyncIterable<string>): AsyncGenerator<string> {
-  for await (const piece of pieces) {
-    yield piece
-    await nextTurn()
-  }
 }

@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto'
+import type { Failure } from '../contract/errors.ts'
+import { limits } from '../contract/limits.ts'
+import { countAnswer } from './answer.ts'
+import type { App, Parts } from './app.ts'
+import { countFreeDescriptors } from './descriptors.ts'
+import { buildEventStreams } from './event-streams.ts'
+import { hasLongBody } from './file-upload.ts'
+import { buildGate } from './gate.ts'
+import { buildImports } from './imports.ts'
+import { buildNodeServer, type NodeServer } from './node/node-server.ts'
+import { shuttingDown } from './pages.ts'
+import { toClientFailure, toRawAnswer } from './protocol.ts'
+import { buildTokenCount } from './rate-limit.ts'
+import { openRequestLog } from './request-log.ts'
+import { buildRouter } from './router.ts'
+
+/** Builds the HTTP server of the service. It does not listen yet. */
+export function buildHttpServer(parts: Parts): Omit<NodeServer, 'countConnections'> {
+  const { store, tokens, metrics, timeouts } = parts
+  const app: App = {
+    ...parts,
+    imports: buildImports(store),
+    streams: buildEventStreams(parts.reader, timeouts),
+    log: openRequestLog(parts.logger, parts.settings.trustedProxies),
+    countKey: buildTokenCount(limits.keyLifetimeMs),
+    newRequestId: buildRequestIds(),
+    isDraining: false,
+  }
+  const unrouted = metrics.countersOf()
+
+  /** The answer to bytes that are no request. */
+  function toRefusal(failure: Failure, address: string | undefined): string {
+    const id = app.newRequestId()
+    app.log.refuse(id, address, failure)
+    metrics.countRefusal(failure)
+    unrouted.begun++
+    countAnswer(unrouted, failure.number, 0, 0)
+    return toRawAnswer(failure, id)
+  }
+
+  const gate = buildGate(tokens, buildRouter(app))
+  const { server, drain, countConnections } = buildNodeServer(timeouts, {
+    maxConnections: Math.min(limits.connections, countFreeDescriptors()),
+    onConnection: gate.noteConnection,
+    onRequest: gate.add,
+    toFailure: (error) => toClientFailure(error, timeouts),
+    toRefusal: (failure, { remoteAddress }) => toRefusal(failure, remoteAddress),
+    hasLongBody,
+    onDrop: metrics.countDrop,
+  })
+  metrics.watchConnections(countConnections)
+  return {
+    server,
+    async drain(grace) {
+      app.isDraining = true
+      app.streams.endAll()
+      const endImports = () => app.imports.endAll(shuttingDown(' Send the file again.'))
+      const timer = setTimeout(endImports, timeouts.shutdownMs * importShareOfShutdown)
+      const cut = await drain(grace)
+      clearTimeout(timer)
+      app.log.close()
+      return cut
+    },
+  }
+}
+
+/** Imports that take longer than this part of a shutdown are ended, in time to be answered. */
+const importShareOfShutdown = 0.5
+
+/** Request ids are unique across restarts and processes: a random start, then a count. */
+function buildRequestIds(): () => string {
+  const start = randomBytes(6).toString('base64url')
+  let count = 0
+  return () => `${start}-${(++count).toString(36)}`
+}

@@ -1,0 +1,348 @@
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import { Failure, overloaded } from '../contract/errors.ts'
+import { cachePolicies, contentTypeOptions } from '../contract/headers.ts'
+import type { Operation } from '../contract/operation.ts'
+import { healthChecks, type OperationName, operations, pagePaths } from '../contract/operations.ts'
+import type { BodyShape } from '../contract/schema.ts'
+import type { NewPlant, Plant } from '../contract/shapes.ts'
+import { int64Range, toPathId } from '../contract/values.ts'
+import { buildShapeReader } from '../json/shape.ts'
+import type { Counters } from '../metrics/requests.ts'
+import {
+  addField,
+  type Exchange,
+  recordAnswer,
+  send,
+  sendFailure,
+  toChallenge,
+  toFailure,
+} from './answer.ts'
+import type { App } from './app.ts'
+import { discardBody, readJson } from './body.ts'
+import { type FileUpload, openFileUpload } from './file-upload.ts'
+import { type Call, handlers } from './handlers.ts'
+import { toPreferred } from './negotiation.ts'
+import { bodyEndedEarly } from './node/messages.ts'
+import { buildPages, nothingThere, type Page } from './pages.ts'
+import {
+  allowOrigin,
+  findProtocolFault,
+  isLastRequest,
+  toOriginForm,
+  toPath,
+  toPreflightHeaders,
+} from './protocol.ts'
+import { buildRateLimit } from './rate-limit.ts'
+import { buildParameterReader, toToken } from './request-parameters.ts'
+
+/** A path of the contract. */
+interface Route {
+  readonly path: string
+  /** The part of the path before the id, or the name, if it ends in one. */
+  readonly prefix: string | undefined
+  /** By method. */
+  readonly endpoints: ReadonlyMap<string, Endpoint>
+  /** Whether it is served even while the service is overloaded. */
+  readonly isServedUnderLoad: boolean
+}
+
+/** A method of a path: a page, or an operation of the contract. */
+type Endpoint = (PageEndpoint | ReturnType<typeof toEndpoint>) & { readonly counters: Counters }
+
+interface PageEndpoint {
+  readonly name: string
+  readonly method: string
+  readonly path: string
+  readonly isServedUnderLoad: boolean
+  /** The `Cache-Control` of all its answers; otherwise each has its own, if any. */
+  readonly caching: string | undefined
+  readonly page: Page
+}
+
+/** The route of a request. */
+export interface Found {
+  readonly route: Route
+  /** Undefined for a method that the contract does not know here. */
+  readonly endpoint: Endpoint | undefined
+  /** The id, or the name, at the end of the path. */
+  readonly segment: string
+}
+
+/** Builds the function that answers requests. */
+export function buildRouter(app: App) {
+  const { store, tokens, metrics, log, settings, timeouts } = app
+  const findRoute = buildRoutes(app)
+  const unrouted = metrics.countersOf()
+  const countRequest = settings.rateLimit && buildRateLimit(settings.rateLimit)
+
+  /** The order of these lines is the order of judgement that the contract promises. */
+  async function answer(
+    exchange: Exchange,
+    found: Found | undefined,
+    isLate: boolean,
+  ): Promise<void> {
+    const { request, response, url, leave } = exchange
+    const { headers } = request
+    // HTTP itself: 400, 414, 417, 505
+    const fault = findProtocolFault(exchange)
+    if (fault !== undefined) throw fault
+    // overload: 503
+    if ((isLate || store.isFull()) && !found?.route.isServedUnderLoad) {
+      throw overloaded(isLate ? 'gate' : 'write_queue')
+    }
+    // the path and the method: 404, 405
+    const { endpoint, segment = '' } = found ?? {}
+    if (endpoint === undefined) return answerWithoutEndpoint(exchange)
+    const isJournalOff = settings.journalKeepMs === 'off'
+    if (isJournalOff && endpoint.name === 'listEvents') throw journalOff()
+    if (endpoint.caching !== undefined) addField(exchange, 'Cache-Control', endpoint.caching)
+    if ('page' in endpoint) return await endpoint.page(exchange, segment)
+    // the token: 401. The issuer may take seconds, and unknown tokens share one caller.
+    const verify = () => tokens.verify(requireToken(headers), leave)
+    const verified = verify()
+    const grant = verified instanceof Promise ? await verified : verified
+    const { tokenId, scopes } = grant
+    exchange.tokenId = tokenId
+    // its scope, and its rate: 403, 429. It is counted first: a 403 has the remaining quota, too.
+    const { operation, mediaTypes } = endpoint
+    const overLimit = countRequest?.(tokenId, exchange)
+    if (!scopes.has(operation.scope)) throw insufficientScope(operation.scope)
+    if (overLimit !== undefined) throw overLimit
+    // the id in the path, the query, the headers: 400
+    const id = endpoint.hasId ? requireId(segment) : undefined
+    const parameters = endpoint.readParameters(url, headers)
+    if (operation.method === 'PUT') refuseRange(headers)
+    // the body, by its media type, its size, its JSON, its shape: 415, 413, 400
+    const isWrite = operation.method !== 'GET'
+    // The client may have left while its token was looked up: no event would end its body then.
+    if (isWrite && response.destroyed) throw bodyEndedEarly()
+    let plant: NewPlant | undefined
+    let file: FileUpload | undefined
+    if (endpoint.readPlant) plant = endpoint.readPlant(await readJson(request, response), id)
+    else if (endpoint.file) file = openFileUpload(exchange, endpoint.file, timeouts, verify)
+    else if (isWrite) await discardBody(request, response)
+    // the token again: one that was revoked or expired while the body arrived writes nothing
+    if (isWrite && !tokens.isCurrent(grant)) await verify()
+    // what is stored, by the handler: 404, 409, 410, 412, 422
+    const mediaType = mediaTypes.length > 1 ? toPreferred(headers.accept, mediaTypes) : ''
+    const call = { app, id, plant, file, parameters, tokenId, scopes, mediaType } as Call
+    const answering = endpoint.handler(call)
+    const made = answering instanceof Promise ? await answering : answering
+    leave()
+    if (typeof made.body === 'function') await made.body(exchange, made.headers, verify)
+    else send(exchange, made.status, made.headers, made.body, made.contentType)
+  }
+
+  function toExchange(response: ServerResponse, leave: () => void): [Exchange, Found | undefined] {
+    const request = response.req
+    const url = toOriginForm(request.url ?? '')
+    const path = toPath(url)
+    const found = path === undefined ? undefined : findRoute(path, request.method ?? '')
+    const id = app.newRequestId()
+    const exchange: Exchange = {
+      id,
+      request,
+      response,
+      url,
+      path,
+      route: found?.route.path,
+      fields: ['X-Request-Id', id, 'X-Content-Type-Options', contentTypeOptions],
+      tokenId: undefined,
+      error: undefined,
+      startedAt: performance.now(),
+      counters: found?.endpoint?.counters ?? unrouted,
+      leave,
+    }
+    if (app.isDraining || isLastRequest(request)) addField(exchange, 'Connection', 'close')
+    // Every answer carries these headers, whatever becomes of the request.
+    allowOrigin(exchange, settings.allowedOrigins)
+    return [exchange, found]
+  }
+
+  function fail(exchange: Exchange, error: unknown): void {
+    const failure = toFailure(error)
+    log.fail(exchange, failure)
+    // A part of the answer is sent. Only a cut connection can tell the client that it failed.
+    if (exchange.response.headersSent) {
+      exchange.response.destroy()
+      exchange.error = failure.number
+      recordAnswer(exchange, exchange.response.statusCode, 0)
+    } else {
+      metrics.countRefusal(failure)
+      sendFailure(exchange, failure)
+    }
+  }
+
+  /** Answers a request. Those before it on its connection have been answered. */
+  return (response: ServerResponse, leave: () => void, isLate: boolean): void => {
+    // After a closing answer it is not executed: it could not be answered (RFC 9112, 9.6).
+    if (!response.req.socket.writable) {
+      leave()
+      return
+    }
+    const [exchange, found] = toExchange(response, leave)
+    exchange.counters.begun++
+    if (log.hasRequests) log.begin(exchange)
+    answer(exchange, found, isLate).catch((error: unknown) => fail(exchange, error))
+  }
+}
+
+/** The methods that each path supports: HEAD comes with GET, OPTIONS with every path. */
+export const methodsByPath: ReadonlyMap<string, readonly string[]> = collectMethods()
+const everyMethod = [...new Set([...methodsByPath.values()].flat())].sort().join(', ')
+
+function collectMethods(): Map<string, string[]> {
+  const pages = Object.values(pagePaths).map((path) => ({ path, method: 'GET' }))
+  const byPath = Map.groupBy([...Object.values(operations), ...pages], ({ path }) => path)
+  return new Map(
+    [...byPath].map(([path, known]) => {
+      const methods = known.map(({ method }) => method)
+      const head = methods.includes('GET') ? ['HEAD'] : []
+      return [path, [...methods, ...head, 'OPTIONS'].sort()]
+    }),
+  )
+}
+
+/** Builds the look-up of routes: undefined for a path that the contract does not know. */
+function buildRoutes(app: App) {
+  const names = Object.keys(operations) as OperationName[]
+  const endpoints = [...names.map(toEndpoint), ...toPageEndpoints(app)].map(
+    (endpoint): Endpoint => ({ ...endpoint, counters: app.metrics.countersOf(endpoint.name) }),
+  )
+  const byPath = Map.groupBy(endpoints, ({ path }) => path)
+  const all = [...byPath].map(([path, known]) => toRoute(path, known))
+  // A path without an id wins over one with it: `/plants/export` is not a plant.
+  const routes = [
+    ...all.filter((one) => one.prefix === undefined),
+    ...all.filter((one) => one.prefix),
+  ]
+
+  // A few comparisons. A map would intern every requested path in V8's string table.
+  return (path: string, method: string): Found | undefined => {
+    for (const route of routes) {
+      const segment = findSegment(route, path)
+      if (segment === undefined) continue
+      return { route, endpoint: route.endpoints.get(method), segment }
+    }
+    return undefined
+  }
+}
+
+function toRoute(path: string, known: readonly Endpoint[]): Route {
+  const endpoints = new Map(known.map((endpoint) => [endpoint.method, endpoint]))
+  const get = endpoints.get('GET')
+  if (get !== undefined) endpoints.set('HEAD', get)
+  const isServedUnderLoad = known.every((endpoint) => endpoint.isServedUnderLoad)
+  return { path, prefix: toPrefix(path), endpoints, isServedUnderLoad }
+}
+
+function toPrefix(path: string): string | undefined {
+  const [prefix, rest] = path.split('{')
+  if (rest === undefined) return undefined
+  if (/^\w+}$/.test(rest)) return prefix
+  throw new Error(`The id must be the last segment of ${path}.`)
+}
+
+/** The last segment of a path of this route, empty if it ends in none; undefined for others. */
+function findSegment({ path, prefix }: Route, asked: string): string | undefined {
+  if (prefix === undefined) return asked === path ? '' : undefined
+  if (!asked.startsWith(prefix) || asked.includes('/', prefix.length)) return undefined
+  return asked.slice(prefix.length) || undefined
+}
+
+function toPageEndpoints(app: App): PageEndpoint[] {
+  return Object.entries(buildPages(app)).map(([name, page]) => ({
+    name,
+    method: 'GET',
+    path: pagePaths[name as keyof typeof pagePaths],
+    isServedUnderLoad: true,
+    caching: name in healthChecks ? cachePolicies.health : undefined,
+    page,
+  }))
+}
+
+function toEndpoint(name: OperationName) {
+  const operation: Operation = operations[name]
+  const { method, path, body, isServedUnderLoad = false } = operation
+  const success = operation.successes[200]
+  const bodies = success?.body ? [success.body, ...(success.alternatives ?? [])] : []
+  const hasId = path.includes('{id}')
+  return {
+    name,
+    method,
+    path,
+    isServedUnderLoad,
+    caching: cachePolicies.operation,
+    operation,
+    handler: handlers[name],
+    hasId,
+    readParameters: buildParameterReader(operation.parameters),
+    readPlant: body && 'shape' in body ? buildPlantReader(body.shape, hasId) : undefined,
+    file: body && 'format' in body ? body : undefined,
+    /** The media types of its success, the usual one first. */
+    mediaTypes: bodies.map(({ mediaType }) => mediaType),
+  }
+}
+
+/** Builds the reader of a plant. The id in the path is its id; the body may repeat it. */
+function buildPlantReader(shape: BodyShape, hasId: boolean) {
+  const read = buildShapeReader(shape, hasId ? ['id'] : [])
+  return (text: string, pathId: bigint | undefined): NewPlant => {
+    const { id = pathId as bigint, name, tag } = read(text) as Partial<NewPlant> & Plant
+    if (pathId !== undefined && id !== pathId) {
+      throw new Failure(40003, 'The member "id" must be the id in the path, or be left out.')
+    }
+    return tag === undefined ? { id, name } : { id, name, tag }
+  }
+}
+
+function requireId(segment: string): bigint {
+  const id = toPathId(segment)
+  if (id !== undefined) return id
+  throw new Failure(40004, `The id in the path must be an integer ${int64Range}, in digits.`)
+}
+
+function refuseRange(headers: IncomingHttpHeaders): void {
+  if (headers['content-range'] === undefined) return
+  throw new Failure(
+    40005,
+    'The header Content-Range is not allowed: PUT replaces the whole plant. Send all of it.',
+  )
+}
+
+/** Answers requests without an endpoint: OPTIONS, an unknown method, an unknown path. */
+function answerWithoutEndpoint(exchange: Exchange): void {
+  const { request, url, path = '', route = '' } = exchange
+  const { method, headers } = request
+  const isPreflight = headers['access-control-request-method'] !== undefined
+  // The preflight of an unknown path passes, so that a browser shows our 404, not a CORS error.
+  const isAnywhere = url === '*' || (method === 'OPTIONS' && isPreflight)
+  const allow = methodsByPath.get(route)?.join(', ')
+  const methods = allow ?? (isAnywhere ? everyMethod : undefined)
+  if (methods === undefined) {
+    const isKnown = path.endsWith('/') && methodsByPath.has(path.slice(0, -1))
+    throw isKnown ? nothingThere('Leave out the slash at the end.') : nothingThere()
+  }
+  if (method !== 'OPTIONS') {
+    const message = `The method ${method} is not known here. Allowed: ${methods}.`
+    throw new Failure(40500, message, { headers: { Allow: methods } })
+  }
+  send(exchange, 204, { Allow: methods, ...(isPreflight && toPreflightHeaders(methods)) })
+}
+
+function journalOff(): Failure {
+  return new Failure(40400, 'The journal is off (JOURNAL_KEEP), so there are no events.')
+}
+
+/** The token of a request. Tokens elsewhere are ignored. */
+function requireToken(headers: IncomingHttpHeaders): string {
+  const token = toToken(headers)
+  if (token !== '') return token
+  throw new Failure(40100, 'A token is needed: send the header "Authorization: Bearer <token>".')
+}
+
+function insufficientScope(scope: string): Failure {
+  return new Failure(40300, `The token lacks the scope ${scope}.`, {
+    headers: toChallenge('insufficient_scope', scope),
+  })
+}
