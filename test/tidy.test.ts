@@ -130,7 +130,7 @@ describe('the README', () => {
     const readme = readFileSync(join(root, 'README.md'), 'utf8')
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
     const shown = readme.match(/(?<=Plant Store |plant-store-)\d+\.\d+\.\d+[-.\w]*?(?=\s|\.tgz)/g)
-    assert.deepEqual(shown, [version, version])
+    assert.deepEqual(shown, [version])
   })
 })
 

@@ -24,7 +24,7 @@ describe('the metrics', () => {
   })
 
   it('name every reason of a refusal in the docs', () => {
-    const [row = ''] = read('docs/watching.md').match(/^\| `plant_store_refusals_total`.*$/m) ?? []
+    const [row = ''] = read('docs/watching.md').match(/^\| `plant_store_refusals_total.*$/m) ?? []
     const unnamed = refusalReasons.filter((reason) => !row.includes(`\`${reason}\``))
     assert.deepEqual(unnamed, [])
   })
