@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { untilAborted } from '../../client/request.ts'
 import { WrongConfig } from '../config.ts'
-import { buildReader, type JournalReader, type Read } from '../journal/reader.ts'
+import { buildReader, type Read } from '../journal/reader.ts'
 import { type JournalEvent, type Position, type Store, toPlant } from '../store/store.ts'
 import { isSubjectId } from '../tokens/issuer.ts'
 import type { Call, Printed } from './command.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
-import { type Terminal, toPrintable } from './terminal.ts'
+import { toPrintable } from './terminal.ts'
 
 /** Which changes are shown, and how. */
 interface LogFlags {
@@ -27,30 +27,30 @@ export async function showLog({ store, flags, terminal }: Call<LogFlags>): Promi
   const signal = flags.follow ? stopOnSignal() : undefined
   let names = await readTokenNames(store)
   const write = flags.json ? toJsonLine : toLine
-  let held: string[] | undefined = []
+  /** With a limit, the last lines so far, until all changes so far were read. */
+  let held: string[] | undefined = limit === Infinity ? undefined : []
   let found = 0
+
+  async function toLines(events: readonly JournalEvent[]): Promise<string[]> {
+    const shown = events.filter((event) => isWanted(event, filter))
+    if (shown.some(({ tokenId }) => isUnknown(tokenId, names))) names = await readTokenNames(store)
+    found += shown.length
+    return shown.map((event) => `${write(event, names)}\n`)
+  }
 
   async function print(lines: readonly string[]): Promise<void> {
     if (lines.length > 0) await untilAborted(terminal.print(lines.join('')), signal)
   }
 
-  async function show(events: readonly JournalEvent[]): Promise<void> {
-    const shown = events.filter((event) => isWanted(event, filter))
-    if (shown.some(({ tokenId }) => isUnknown(tokenId, names))) names = await readTokenNames(store)
-    const lines = shown.map((event) => `${write(event, names)}\n`)
-    found += lines.length
-    if (held === undefined || limit === Infinity) return print(lines)
-    held.push(...lines)
-    if (held.length > 2 * limit) held = held.slice(-limit)
-  }
-
-  async function showHeld(): Promise<void> {
-    await print(held?.slice(-limit) ?? [])
-    held = undefined
-  }
-
   try {
-    await readAll(buildReader(store), { show, showHeld, terminal, signal })
+    for await (const changes of readChanges(store, signal)) {
+      if (changes === 'gone') terminal.tell('Some changes in between are no longer kept.')
+      else if (changes === 'all so far') {
+        await print(held ?? [])
+        held = undefined
+      } else if (held === undefined) await print(await toLines(changes))
+      else held = [...held, ...(await toLines(changes))].slice(-limit)
+    }
   } catch (error) {
     // Nobody reads standard output.
     if (signal !== undefined) throwIfStopped(signal, 'Stopped.')
@@ -59,43 +59,35 @@ export async function showLog({ store, flags, terminal }: Call<LogFlags>): Promi
   return found === 0 && signal === undefined ? { note: 'No changes found.' } : {}
 }
 
-interface Reading {
-  readonly show: (events: readonly JournalEvent[]) => Promise<void>
-  /** Called when all changes so far were shown. */
-  readonly showHeld: () => Promise<void>
-  readonly terminal: Terminal
-  readonly signal: AbortSignal | undefined
-}
+type Changes = readonly JournalEvent[] | 'all so far' | 'gone'
 
-/** Shows the changes so far; with a signal, also those that come before it aborts. */
-async function readAll(reader: JournalReader, reading: Reading): Promise<void> {
-  const { show, showHeld, terminal, signal } = reading
+/** The changes so far; with a signal, also those that come before it aborts. */
+async function* readChanges(
+  store: Store,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Changes, void, void> {
+  const reader = buildReader(store)
   let after: Position | 'oldest' = 'oldest'
 
-  async function showPage(page: Read): Promise<void> {
+  function toChanges(page: Read): Changes {
     if (page === 'off') throw journalIsOff()
-    if (page === 'gone') {
-      terminal.tell('Some changes in between are no longer kept.')
-      after = 'oldest'
-    } else {
-      await show(page.events)
-      after = page.end
-    }
+    after = page === 'gone' ? 'oldest' : page.end
+    return page === 'gone' ? page : page.events
   }
 
   // Neither watching a store nor waiting for a signal keeps a process alive.
   const alive = setInterval(() => {}, 60_000)
   try {
-    let page: Read
+    let changes: Changes
     do {
-      page = await reader.read(after)
-      await showPage(page)
+      changes = toChanges(await reader.read(after))
+      yield changes
       // Otherwise a long journal on SQLite that goes to a file would keep signals waiting.
       await nextTurn()
-    } while (!signal?.aborted && (typeof page === 'string' || page.events.length > 0))
-    await showHeld()
+    } while (!signal?.aborted && changes.length > 0)
+    yield 'all so far'
     while (signal?.aborted === false) {
-      for await (const next of reader.follow(after, signal)) await showPage(next)
+      for await (const page of reader.follow(after, signal)) yield toChanges(page)
     }
   } finally {
     clearInterval(alive)
