@@ -64,7 +64,7 @@ export const groups: ReadonlyMap<string, string> = new Map([
 ])
 
 const tokens = () => import('./tokens.ts')
-const webhooks = () => import('./webhooks.ts')
+const webhooks = () => import('./webhook-receivers.ts')
 
 /** A command about one receiver. */
 function forReceiver(
@@ -176,7 +176,7 @@ const table: Readonly<Record<string, Command>> = {
     about: 'list every receiver, its progress and its last failure',
     flags: { json },
     needs: 'store',
-    load: async () => (await import('./receivers.ts')).listReceivers,
+    load: async () => (await webhooks()).listReceivers,
   }),
   'webhook failures': forReceiver(
     'list the changes that a receiver did not take',
@@ -231,7 +231,7 @@ const table: Readonly<Record<string, Command>> = {
       quiet,
     },
     needs: 'location',
-    load: async () => (await import('./import.ts')).importPlants,
+    load: async () => (await import('./import-plants.ts')).importPlants,
   }),
   export: command({
     about: 'write every plant to a file or to standard output',
@@ -250,7 +250,7 @@ const table: Readonly<Record<string, Command>> = {
       quiet,
     },
     needs: 'store',
-    load: async () => (await import('./export.ts')).exportPlants,
+    load: async () => (await import('./export-plants.ts')).exportPlants,
   }),
   backup: command({
     about: 'copy the store into one file, while the service runs',
@@ -264,14 +264,14 @@ const table: Readonly<Record<string, Command>> = {
       quiet,
     },
     needs: 'location',
-    load: async () => (await import('./backup.ts')).backUp,
+    load: async () => (await import('./backups.ts')).backUp,
   }),
   restore: command({
     about: 'make a store from a backup, where there is none',
     args: { '<file>': 'a file that "backup" made, gzipped or not; - for standard input' },
     flags: { quiet },
     needs: 'location',
-    load: async () => (await import('./restore.ts')).restoreBackup,
+    load: async () => (await import('./backups.ts')).restoreBackup,
   }),
   check: command({
     about: 'check the store and say what to do; exits with 1 if it finds a problem',
@@ -309,7 +309,7 @@ const table: Readonly<Record<string, Command>> = {
     },
     needs: 'nothing',
     help: passwordHelp,
-    load: async () => (await import('./copy.ts')).copyStore,
+    load: async () => (await import('./copy-store.ts')).copyStore,
   }),
 }
 

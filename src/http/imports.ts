@@ -6,7 +6,7 @@ import type { ConflictRule } from '../contract/parameters.ts'
 import type { ImportReport } from '../contract/shapes.ts'
 import type { Store } from '../store/store.ts'
 import { UnreadableFile } from '../transfer/entry.ts'
-import type { Put } from '../transfer/import.ts'
+import type { Put } from '../transfer/import-entries.ts'
 import { countLines, describeCounts, describeRest, type Tally } from '../transfer/tally.ts'
 import type { FileUpload } from './file-upload.ts'
 
@@ -56,7 +56,7 @@ export function buildImports(store: Store): Imports {
   async function importFile(upload: FileUpload, request: ImportRequest): Promise<ImportReport> {
     const { format, delimiter, rule, dryRun, tokenId } = request
     const { chunks, signal } = upload
-    const { importEntries, putInto } = await import('../transfer/import.ts')
+    const { importEntries, putInto } = await import('../transfer/import-entries.ts')
     const { buildReader, readPlants } = await import('../transfer/read.ts')
     const reader = buildReader(format, delimiter)
     const trial = dryRun

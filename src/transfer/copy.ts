@@ -3,8 +3,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { toJson } from '../json/write.ts'
 import type { Snapshot, Store, TokenRecord, VersionedPlant } from '../store/store.ts'
 import type { Entry } from './entry.ts'
-import { importEntries, putInto } from './import.ts'
-import { withSnapshot } from './write.ts'
+import { withSnapshot } from './export.ts'
+import { importEntries, putInto } from './import-entries.ts'
 
 /** A summary of all plants. Two stores have equal ones if and only if their plants are equal. */
 export interface Summary {

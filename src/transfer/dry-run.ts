@@ -1,7 +1,7 @@
 import type { ConflictRule } from '../contract/parameters.ts'
 import { openScratchStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
-import { type Put, putInto } from './import.ts'
+import { type Put, putInto } from './import-entries.ts'
 
 /** How many plants are looked up at a time: the store serves others meanwhile. */
 const lookUps = 128

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Entry } from '../../src/transfer/entry.ts'
-import { importEntries, type Put } from '../../src/transfer/import.ts'
+import { importEntries, type Put } from '../../src/transfer/import-entries.ts'
 
 const { signal } = new AbortController()
 

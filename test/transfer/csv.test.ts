@@ -3,8 +3,8 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { StoredPlant } from '../../src/contract/shapes.ts'
 import type { Snapshot } from '../../src/store/store.ts'
+import { type ExportForm, writePlants } from '../../src/transfer/export.ts'
 import { buildReader, readPlants } from '../../src/transfer/read.ts'
-import { type ExportForm, writePlants } from '../../src/transfer/write.ts'
 
 const delimiters = [',', ';', '\t']
 

@@ -7,10 +7,10 @@ import type { StoredPlant } from '../../src/contract/shapes.ts'
 import { isStorable } from '../../src/contract/values.ts'
 import type { Snapshot } from '../../src/store/store.ts'
 import type { Entry } from '../../src/transfer/entry.ts'
+import { writePlants } from '../../src/transfer/export.ts'
 import { decompress } from '../../src/transfer/gunzip.ts'
 import { maxLineBytes } from '../../src/transfer/lines.ts'
 import { buildReader, readPlants } from '../../src/transfer/read.ts'
-import { writePlants } from '../../src/transfer/write.ts'
 import { anyCharacter } from '../support/characters.ts'
 
 const text = fc.oneof(

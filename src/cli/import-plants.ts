@@ -6,7 +6,7 @@ import type { Store } from '../store/store.ts'
 import { openDryRun } from '../transfer/dry-run.ts'
 import { type Entry, UnreadableFile } from '../transfer/entry.ts'
 import { decompress } from '../transfer/gunzip.ts'
-import { type Imported, importEntries, type Put, putInto } from '../transfer/import.ts'
+import { type Imported, importEntries, type Put, putInto } from '../transfer/import-entries.ts'
 import { buildReader, readPlants } from '../transfer/read.ts'
 import {
   countLines,

@@ -4,7 +4,7 @@ import { isLoopback } from '../contract/loopback.ts'
 import { testEvent, type WebhookType } from '../contract/webhooks.ts'
 import { findEvent } from '../journal/reader.ts'
 import { type Delivery, maxReceivers, type Receiver } from '../store/receivers.ts'
-import { type Store, toPlantId } from '../store/store.ts'
+import { type Position, type Store, toPlantId } from '../store/store.ts'
 import { deliver } from '../webhooks/delivery.ts'
 import { findUrlMistake, newReceiver, newSecret, rotationMs } from '../webhooks/receiver.ts'
 import { defaultSettings } from '../webhooks/settings.ts'
@@ -12,9 +12,8 @@ import { openTransport } from '../webhooks/transport.ts'
 import type { Call, Printed } from './command.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { toCount } from './progress.ts'
-import { countBehind, requireJournal, toReceiverView } from './receivers.ts'
 import { toName } from './stores.ts'
-import { toTable } from './terminal.ts'
+import { toPrintable, toTable } from './terminal.ts'
 import { toTime } from './tokens.ts'
 
 interface NewReceiver {
@@ -82,26 +81,24 @@ function unknownReceiver(id: string, { storeLocation }: StoreConfig): WrongConfi
 }
 
 /** Stops sending until the receiver is resumed. */
-export async function pauseReceiver(call: Call): Promise<Printed> {
-  const { id } = await findReceiver(call)
+export function pauseReceiver(call: Call): Promise<Printed> {
   const change = { kind: 'pause', reason: 'paused by the operator' } as const
-  return toChanged(call, id, await call.store.receivers.change(id, change), 'paused')
+  return changeReceiver(call, 'paused', (id) => call.store.receivers.change(id, change))
 }
 
 /** Continues where a paused receiver stopped. */
-export async function resumeReceiver(call: Call): Promise<Printed> {
-  const { id } = await findReceiver(call)
-  return toChanged(call, id, await call.store.receivers.change(id, { kind: 'resume' }), 'active')
+export function resumeReceiver(call: Call): Promise<Printed> {
+  return changeReceiver(call, 'active', (id) => call.store.receivers.change(id, { kind: 'resume' }))
 }
 
 /** Removes a receiver and its pending deliveries. */
-export async function removeReceiver(call: Call): Promise<Printed> {
-  const { id } = await findReceiver(call)
-  return toChanged(call, id, await call.store.receivers.remove(id), 'removed')
+export function removeReceiver(call: Call): Promise<Printed> {
+  return changeReceiver(call, 'removed', (id) => call.store.receivers.remove(id))
 }
 
-function toChanged({ config }: Call, id: string, outcome: string, state: string): Printed {
-  if (outcome === 'unknown') throw unknownReceiver(id, config)
+async function changeReceiver(call: Call, state: string, change: (id: string) => Promise<string>) {
+  const { id } = await findReceiver(call)
+  if ((await change(id)) === 'unknown') throw unknownReceiver(id, call.config)
   return { json: { id, state }, note: `Receiver ${id} is ${state}.` }
 }
 
@@ -215,4 +212,124 @@ async function resendEvent(id: string, position: string, store: Store) {
   const plantId = toPlantId(event)
   const first = { attempts: 0, dueAt: Date.now(), lastStatus: undefined, lastError: undefined }
   return store.receivers.addDelivery(id, { position, type, at, plantId, body, ...first })
+}
+
+/** The width of the table. Longer lines are cut. */
+const columns = 100
+
+/** Lists every receiver: all that is known of it, never its secrets. */
+export async function listReceivers({ store }: Call): Promise<Printed> {
+  requireJournal(await store.newestPosition())
+  const now = Date.now()
+  const views: ReceiverView[] = []
+  for (const receiver of await store.receivers.list()) {
+    views.push(toReceiverView(receiver, await countBehind(store, receiver, now)))
+  }
+  if (views.length > 0) return { json: views, text: toReceiverTable(views) }
+  const note = 'There is no receiver yet. Add one: plant-store webhook add URL'
+  return { json: views, note }
+}
+
+/** A table, with the long values on lines of their own below each row. */
+function toReceiverTable(views: readonly ReceiverView[]): string {
+  const titles = ['ID', 'STATE', 'BEHIND', 'LAST SUCCESS', 'LAST FAILURE']
+  const rows = views.map((view) => [
+    view.id,
+    view.state,
+    `${toBehind(view.behind.changes)} (${view.behind.seconds} s)`,
+    view.lastSuccessAt ?? 'never',
+    view.lastFailureAt ?? 'never',
+  ])
+  const [title = '', ...lines] = toTable([titles, ...rows])
+  const blocks = views.map((view, index) => [lines[index] ?? '', ...toDetails(view)])
+  return [title, ...blocks.flat()].map(shorten).join('\n')
+}
+
+function toDetails({ url, types, position, reason, lastFailure }: ReceiverView): string[] {
+  return [
+    `  url       ${url}`,
+    `  types     ${types.join(', ')}`,
+    `  position  ${position}`,
+    ...(reason === null ? [] : [`  reason    ${reason}`]),
+    ...(lastFailure === null ? [] : [`  failure   ${lastFailure}`]),
+  ]
+}
+
+function toBehind(changes: number): string {
+  return changes < maxCounted ? String(changes) : `${maxCounted}+`
+}
+
+function shorten(line: string): string {
+  const shown = toPrintable(line)
+  return shown.length <= columns ? shown : `${shown.slice(0, columns - 1)}…`
+}
+
+/** A receiver as `--json` shows it: never its secrets. */
+function toReceiverView(receiver: Receiver, behind: Behind) {
+  const { id, url, types, state, reason = null, createdAt, progress } = receiver
+  return {
+    id,
+    url,
+    types,
+    state,
+    reason,
+    position: progress.position,
+    behind,
+    createdAt: toTime(createdAt),
+    lastSuccessAt: toTime(progress.lastSuccessAt),
+    lastFailureAt: toTime(progress.lastFailureAt),
+    lastFailure: progress.lastFailure ?? null,
+  }
+}
+
+type ReceiverView = ReturnType<typeof toReceiverView>
+
+/** How many changes are not delivered to a receiver yet, and how old the oldest of them is. */
+interface Behind {
+  readonly changes: number
+  readonly seconds: number
+}
+
+/** Counting stops here: the journal may hold millions. */
+const maxCounted = 100_000
+const pageEvents = 1_000
+
+/** Counts the changes that are not delivered to a receiver yet, up to a bound. */
+async function countBehind(
+  store: Pick<Store, 'readJournal' | 'receivers'>,
+  { id, types, progress }: Receiver,
+  now: number,
+): Promise<Behind> {
+  const backlog = (await store.receivers.listBacklogs()).find((one) => one.id === id)
+  const wanted = new Set<string>(types)
+  const known = new Set(progress.ahead)
+  let changes = backlog?.changes ?? 0
+  let oldestAt = Math.min(now, backlog?.at ?? now)
+  let after: string = progress.position
+  while (changes < maxCounted) {
+    const page = await store.readJournal(after, pageEvents)
+    if (page === 'off') break
+    if (page === 'gone') {
+      if (after === 'oldest') break
+      after = 'oldest'
+      continue
+    }
+    const missing = page.events.filter(
+      ({ type, position }) => wanted.has(type) && !known.has(position),
+    )
+    oldestAt = Math.min(oldestAt, missing[0]?.at ?? now)
+    changes += missing.length
+    if (page.events.length === 0) break
+    after = page.end
+  }
+  const seconds = changes === 0 ? 0 : Math.max(0, Math.round((now - oldestAt) / 1000))
+  return { changes: Math.min(changes, maxCounted), seconds }
+}
+
+/** Refuses a store that writes no journal. Returns the position in it. */
+function requireJournal(position: Position | 'off'): Position {
+  if (position !== 'off') return position
+  throw new WrongConfig([
+    `Webhooks are off, because JOURNAL_KEEP is off. Set it to a time such as 7d and restart the service.`,
+  ])
 }

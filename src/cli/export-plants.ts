@@ -7,7 +7,7 @@ import { Failure } from '../contract/errors.ts'
 import { delimiters } from '../contract/formats.ts'
 import { isStorable } from '../contract/values.ts'
 import type { Snapshot } from '../store/store.ts'
-import { type ExportForm, withSnapshot, writePlants } from '../transfer/write.ts'
+import { type ExportForm, withSnapshot, writePlants } from '../transfer/export.ts'
 import type { Call, Printed } from './command.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import {
