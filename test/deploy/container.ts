@@ -1,7 +1,6 @@
 /**
- * The image, built from a clean clone and run as the Containerfile says: `npm run test:container`.
- * It needs root, podman, podman-compose, crun, netavark, aardvark-dns and debootstrap, and takes ten
- * minutes.
+ * The image, built from a clean clone and run as the Containerfile says. It needs root, podman,
+ * podman-compose, crun, netavark, aardvark-dns and debootstrap, and takes ten minutes.
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -14,17 +13,17 @@ import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { startStack } from './compose.ts'
 import { importDistroless, importNode, importServers } from './images.ts'
-import { must, requireRootAnd } from './needs.ts'
+import { findMissing, must } from './needs.ts'
 import { limits, openPodman, type Podman } from './podman.ts'
 import { startWriter } from './writer.ts'
 
-requireRootAnd('podman', 'podman-compose', 'crun', 'debootstrap', 'nsenter')
+const skip = findMissing('root', 'podman', 'podman-compose', 'crun', 'debootstrap', 'nsenter')
 
 const checkout = join(import.meta.dirname, '..', '..')
 const token = 'a-token-for-the-container'
 const health = ['healthcheck', 'run']
 
-describe('the container image', { concurrency: false }, () => {
+describe('the container image', { skip }, () => {
   let podman: Podman
   let url = ''
   let port = 0

@@ -1,17 +1,11 @@
 import { spawnSync } from 'node:child_process'
 
-/** Ends a run that this machine cannot do, with one line that says what is missing. */
-export function requireRootAnd(...programs: string[]): void {
-  requireAll(['root', ...programs])
-}
-
-export function requireAll(needs: readonly string[]): void {
+/** Why a test that needs these programs, or to be root, is skipped; false if it is not. */
+export function findMissing(...needs: string[]): string | false {
   const missing = needs.filter((name) =>
     name === 'root' ? process.getuid?.() !== 0 : spawnSync('which', [name]).status !== 0,
   )
-  if (missing.length === 0) return
-  console.error(`This test needs ${needs.join(', ')}. Missing: ${missing.join(', ')}.`)
-  process.exit(1)
+  return missing.length > 0 && `missing: ${missing.join(', ')}`
 }
 
 /** Runs a program to its end. Throws what it said if it fails. */

@@ -201,7 +201,7 @@ for (const engine of engines) {
       assert.ok(mirror.seen.length > 20 * rounds)
     })
 
-    const skip = !isLong && engine !== sqlite && 'part of npm run test:faults:long'
+    const skip = !isLong && engine !== sqlite && 'part of FAULTS=long npm run test:faults'
     it('has nothing that a restore undid while it listed the plants', { skip }, async () => {
       const database = await engine.newUrl()
       let service = await startProcess({ database })

@@ -104,7 +104,7 @@ for (const engine of engines) {
       }
     })
 
-    const skip = !isLong && engine !== sqlite && 'part of npm run test:faults:long'
+    const skip = !isLong && engine !== sqlite && 'part of FAULTS=long npm run test:faults'
     it('ends with the same store when the client leaves and sends the file again', {
       skip,
     }, async () => {

@@ -113,7 +113,7 @@ describe('webhooks', () => {
     assert.deepEqual(pick(writes, receiver), { lost: 0, misplaced: 0 })
   })
 
-  const skip = !isLong && 'part of npm run test:faults:long'
+  const skip = !isLong && 'part of FAULTS=long npm run test:faults'
   it('arrive, though PostgreSQL fails over to its synchronous standby', { skip }, async (test) => {
     const pair = await startPair('synchronous')
     const { receiver } = await prepare(pair.url)

@@ -7,7 +7,7 @@ import { startService } from '../support/service.ts'
 import { type Answer, call, type Request } from '../support/wire.ts'
 import { type Condition, type RandomRequest, randomRequest, type State } from './random-requests.ts'
 
-/** The number of requests. `npm run test:faults:long` compares many more. */
+/** The number of requests. `FAULTS=long npm run test:faults` compares many more. */
 const count = scale(250, 20_000)
 const seed = Number(process.env.AGREE_SEED ?? 4)
 

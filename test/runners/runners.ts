@@ -1,4 +1,4 @@
-/** `npm run test:runners`: the test kit of the packed package under Vitest and Jest. */
+/** The test kit of the packed package under Vitest and Jest. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'

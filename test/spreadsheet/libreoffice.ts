@@ -1,19 +1,16 @@
-/**
- * Files to and from LibreOffice: `npm run test:spreadsheet`. It makes the files of this folder anew
- * from plants.fods.
- */
+/** Files to and from LibreOffice. It makes the files of this folder anew from plants.fods. */
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, it } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { delimiterNames, delimiters } from '../../src/contract/formats.ts'
-import { must, requireAll } from '../deploy/needs.ts'
+import { findMissing, must } from '../deploy/needs.ts'
 import { newFolder } from '../support/folder.ts'
 import { authorized, startService } from '../support/service.ts'
 import { type FileName, files, folder, foreign, plants, toPath } from './files.ts'
 
-requireAll(['soffice'])
+const skip = findMissing('soffice')
 
 /** Converts a file with LibreOffice and answers the bytes of the new one. */
 function convert(path: string, to: string, ...from: string[]): Buffer {
@@ -32,7 +29,7 @@ function toExcel(start: string, written: Buffer): Buffer {
   return Buffer.concat([Buffer.from(start), Buffer.from(text, 'latin1')])
 }
 
-describe('what a spreadsheet writes', () => {
+describe('what a spreadsheet writes', { skip }, () => {
   for (const name of Object.keys(files) as FileName[]) {
     it(`${name} is imported, or refused with what to do`, async () => {
       const form: { filter: string; excel?: string } = files[name]
@@ -72,7 +69,7 @@ const cells: [name: string, cell: string][] = [
   ['a;"=1+1";', `a;'"=1+1";`],
 ]
 
-describe('what a spreadsheet opens', () => {
+describe('what a spreadsheet opens', { skip }, () => {
   for (const delimiter of delimiterNames) {
     it(`has the same cells and no formula, with ${delimiter}`, async () => {
       const path = await exportCells(`delimiter=${delimiter}&spreadsheet=true`)

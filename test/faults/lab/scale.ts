@@ -1,4 +1,4 @@
-/** Whether this is the long run, `npm run test:faults:long`. */
+/** Whether this is the long run, `FAULTS=long npm run test:faults`. */
 export const isLong = process.env.FAULTS === 'long'
 
 /** Chooses a number: small for `npm run test:faults`, large for the long run. */

@@ -5,12 +5,12 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
-import { installPackages } from './support/packages.ts'
-import { operatorToken, startService, type TestService } from './support/service.ts'
+import { installPackages } from '../support/packages.ts'
+import { operatorToken, startService, type TestService } from '../support/service.ts'
 
-const project = join(import.meta.dirname, 'generated-client')
+const project = join(import.meta.dirname, '..', 'generated-client')
 const require = createRequire(join(project, 'package.json'))
-const document = join(import.meta.dirname, '..', 'openapi.json')
+const document = join(import.meta.dirname, '..', '..', 'openapi.json')
 
 function run(file: string, args: string[]) {
   return promisify(execFile)(process.execPath, [file, ...args], { cwd: project })

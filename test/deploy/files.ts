@@ -9,21 +9,18 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
 import { parseYaml } from '@redocly/openapi-core'
-import { issueCertificate } from './support/certificates.ts'
-import { killAfterTest } from './support/child.ts'
-import { newFolder } from './support/folder.ts'
-import { releaseAfterTest } from './support/release.ts'
-import { authorized, json, startService } from './support/service.ts'
-import { waitUntil } from './support/wait.ts'
+import { issueCertificate } from '../support/certificates.ts'
+import { killAfterTest } from '../support/child.ts'
+import { newFolder } from '../support/folder.ts'
+import { releaseAfterTest } from '../support/release.ts'
+import { authorized, json, startService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
+import { findMissing } from './needs.ts'
 
-const folder = new URL('../deploy/', import.meta.url)
+const folder = new URL('../../deploy/', import.meta.url)
 const read = (name: string) => readFileSync(new URL(name, folder), 'utf8')
 
-function missing(program: string, flag = '--version'): string | false {
-  return spawnSync(program, [flag]).error === undefined ? false : `${program} is not installed`
-}
-
-describe('the units for systemd', { skip: missing('systemd-analyze') }, () => {
+describe('the units for systemd', { skip: findMissing('systemd-analyze') }, () => {
   for (const name of ['plant-store', 'plant-store-backup', 'plant-store-check']) {
     it(`has ${name}, which is valid and exposes little`, () => {
       const unit = join(newFolder(), `${name}.service`)
@@ -133,7 +130,7 @@ describe('compose.yaml', () => {
   })
 })
 
-describe('the settings of Prometheus', { skip: missing('promtool') }, () => {
+describe('the settings of Prometheus', { skip: findMissing('promtool') }, () => {
   it('are valid, and know the alert rules', () => {
     const here = newFolder()
     writeFileSync(join(here, 'alerts.yml'), read('alerts.yml'))
@@ -150,7 +147,7 @@ describe('the settings of Prometheus', { skip: missing('promtool') }, () => {
   })
 })
 
-describe('the alert rules', { skip: missing('promtool') }, () => {
+describe('the alert rules', { skip: findMissing('promtool') }, () => {
   it('are valid, and at least ten', () => {
     const path = new URL('alerts.yml', folder).pathname
     const { status, stdout } = spawnSync('promtool', ['check', 'rules', path], { encoding: 'utf8' })
@@ -172,7 +169,7 @@ interface Proxy {
 const proxies: Proxy[] = [
   {
     program: 'nginx',
-    skip: missing('nginx', '-v'),
+    skip: findMissing('nginx'),
     isLimiting: true,
     toConfig: ({ tls, service }, pem) => `daemon off;
 pid ${pem}.pid;
@@ -190,7 +187,7 @@ http {
   },
   {
     program: 'haproxy',
-    skip: missing('haproxy', '-v'),
+    skip: findMissing('haproxy'),
     isLimiting: true,
     toConfig: ({ tls, service }, pem) =>
       read('haproxy.cfg')
@@ -201,7 +198,7 @@ http {
   },
   {
     program: 'caddy',
-    skip: missing('caddy', 'version'),
+    skip: findMissing('caddy'),
     toConfig: ({ tls, service }, pem) =>
       `{\n\tadmin off\n\tauto_https disable_redirects\n\thttp_port ${tls + 1}\n}\n${read(
         'Caddyfile',

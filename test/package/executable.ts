@@ -5,19 +5,19 @@ import { basename, dirname, join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { runProcess, start } from './support/command.ts'
-import { findDependencies, findTitles } from './support/dependencies.ts'
-import { postgres } from './support/engines.ts'
-import { newFolder } from './support/folder.ts'
-import { newKey, startIssuer } from './support/issuer.ts'
-import { parseMetrics } from './support/metrics.ts'
-import { nobody } from './support/rights.ts'
-import { operatorToken } from './support/service.ts'
-import { waitUntil } from './support/wait.ts'
-import { call, type Request } from './support/wire.ts'
+import { runProcess, start } from '../support/command.ts'
+import { findDependencies, findTitles } from '../support/dependencies.ts'
+import { postgres } from '../support/engines.ts'
+import { newFolder } from '../support/folder.ts'
+import { newKey, startIssuer } from '../support/issuer.ts'
+import { parseMetrics } from '../support/metrics.ts'
+import { nobody } from '../support/rights.ts'
+import { operatorToken } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
+import { call, type Request } from '../support/wire.ts'
 
-const buildProgram = fileURLToPath(new URL('../build/executable.ts', import.meta.url))
-const manifest = new URL('../package.json', import.meta.url)
+const buildProgram = fileURLToPath(new URL('../../build/executable.ts', import.meta.url))
+const manifest = new URL('../../package.json', import.meta.url)
 const { version } = JSON.parse(readFileSync(manifest, 'utf8'))
 
 /** Builds the executable into a folder. */
@@ -182,7 +182,7 @@ describe('the executable', { concurrency: false }, () => {
     const text = readFileSync(join(folder, 'THIRD-PARTY-LICENSES.txt'), 'utf8')
     const { node, v8, openssl, sqlite } = process.versions
     const expected = [
-      ...findDependencies(join(import.meta.dirname, '..')),
+      ...findDependencies(join(import.meta.dirname, '..', '..')),
       `Node.js ${node}, with V8 ${v8}, OpenSSL ${openssl} and SQLite ${sqlite}`,
     ]
     assert.ok(expected.length > 5)

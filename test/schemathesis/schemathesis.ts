@@ -4,12 +4,12 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
-import { newFolder } from './support/folder.ts'
-import { authorized, startService } from './support/service.ts'
+import { newFolder } from '../support/folder.ts'
+import { authorized, startService } from '../support/service.ts'
 
 /** The command, which `SCHEMATHESIS` may name: it often lies in an environment of its own. */
 const command = process.env.SCHEMATHESIS ?? 'schemathesis'
-const settings = join(import.meta.dirname, 'schemathesis')
+const settings = import.meta.dirname
 /** The number of generated requests for each operation, beside those of its other phases. */
 const examples = process.env.SCHEMATHESIS_EXAMPLES ?? '50'
 

@@ -4,7 +4,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 
-const folder = join(import.meta.dirname, '..', '.github', 'workflows')
+const folder = join(import.meta.dirname, '..', '..', '.github', 'workflows')
 const files = globSync('*.yml', { cwd: folder }).map((name) => join(folder, name))
 const skip =
   spawnSync('actionlint', ['--version']).error !== undefined && 'actionlint is not installed'
