@@ -11,7 +11,12 @@ import { bootMachine, copyInto, type Machine } from './machine.ts'
 import { findMissing, must } from './needs.ts'
 import { startWriter } from './writer.ts'
 
-const skip = findMissing('root', 'systemd-nspawn', 'debootstrap', 'nsenter')
+const missing = findMissing('root', 'systemd-nspawn', 'debootstrap', 'nsenter')
+/** The machine, or why there is none. */
+const booted =
+  missing ||
+  (await bootMachine().catch((error: Error) => `systemd does not boot: ${error.message}`))
+const skip = typeof booted === 'string' && booted
 
 const checkout = join(import.meta.dirname, '..', '..')
 const unit = readFileSync(join(checkout, 'deploy/plant-store.service'), 'utf8')
@@ -26,7 +31,8 @@ describe('plant-store under systemd', { skip }, () => {
   let nextId = 1
 
   before(async () => {
-    machine = await bootMachine()
+    assert.ok(typeof booted === 'object')
+    machine = booted
     const executable = join(machine.root, 'root/dist/plant-store')
     must(process.execPath, [join(checkout, 'build/executable.ts'), '--output', executable])
     copyInto(machine.root, join(checkout, 'deploy'), 'root/deploy')
