@@ -254,16 +254,6 @@ describe('files of plants', { skip: browserMissing }, () => {
     })
   }
 
-  it('imports a file that is dropped on the page', async () => {
-    const { page } = await visitPlants(service.url)
-    await page.evaluate(`
-      const carried = new DataTransfer()
-      carried.items.add(new File(['{"id":5,"name":"dropped"}'], 'dropped.ndjson'))
-      document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: carried, bubbles: true, cancelable: true }))`)
-    await start(page)
-    await dialog(page, 'Import').getByText('1 stored').waitFor()
-  })
-
   it('imports the files that spreadsheets write in English, French and German', async () => {
     const { page, errors } = await visitPlants(service.url)
     await page.getByRole('button', { name: 'Import' }).click()

@@ -18,13 +18,18 @@ describe('the files of the web pages', () => {
     const names = new Set(assets.map(({ name }) => name))
     for (const { name, bytes } of assets.filter((asset) => asset.name.endsWith('.html'))) {
       const text = String(bytes)
-      const linked = [...text.matchAll(/(?:href|src)="([^"#]+)"/g)].map(([, link = '']) => link)
+      const linked = [...text.matchAll(/(?:<link.* href|src)="(.+?)"/g)].map(
+        ([, link = '']) => link,
+      )
       assert.notDeepEqual(linked, [], name)
       assert.deepEqual(
         linked.filter((link) => !names.has(link)),
         [],
       )
-      assert.doesNotMatch(text, /<style|<script(?! type="module" src)|\son\w+=|\sstyle=/)
+      assert.doesNotMatch(
+        text,
+        /<style|<script(?! type="module" src)|\son\w+=|\sstyle=|href="https?:/,
+      )
     }
   })
 

@@ -33,6 +33,9 @@ export function fill(target: Element, ...children: readonly Child[]): void {
   target.replaceChildren(...children.filter((child) => child !== undefined))
 }
 
+/** A number as people read it. */
+export const format = new Intl.NumberFormat('en').format
+
 const drawings = {
   edit: 'M4 20h4L19 9l-4-4L4 16v4Zm9-13 4 4',
   delete: 'M5 7h14M10 4h4M7 7l1 13h8l1-13M10 11v5m4-5v5',
@@ -152,9 +155,8 @@ export function buildChoice(
 }
 
 /**
- * A field for a text of any kind. It grows with its text. Enter sends the form; Shift and Enter
- * break the line. One that offers values has a single line, unless its text has more. A browser
- * changes line breaks, so a text that nobody touched is read as it was given.
+ * A field for a text of any kind. One line, unless its text has more. A browser changes line
+ * breaks, so a text that nobody touched is read as it was given.
  */
 export function buildTextField(
   label: string,
@@ -162,21 +164,11 @@ export function buildTextField(
   { list, note }: { list?: string; note?: string | undefined } = {},
 ) {
   const common = { spellcheck: 'false', autocomplete: 'off', dir: 'auto' }
-  const control =
-    list === undefined || /[\r\n]/.test(text)
-      ? element('textarea', { ...common, rows: 1, keydown: sendOnEnter })
-      : element('input', { ...common, list })
+  const control = /[\r\n]/.test(text)
+    ? element('textarea', common)
+    : element('input', { ...common, list })
   control.value = text
   const given = control.value
   const read = () => (control.value === given ? text : control.value)
   return { ...buildField<typeof control>(label, control, note), read }
-}
-
-function sendOnEnter(event: KeyboardEvent): void {
-  // In Safari, the Enter that ends a composition is only known by its code.
-  const isComposing = event.isComposing || event.keyCode === 229
-  if (event.key !== 'Enter' || event.shiftKey || isComposing) return
-  event.preventDefault()
-  const { form } = event.currentTarget as HTMLTextAreaElement
-  form?.requestSubmit()
 }

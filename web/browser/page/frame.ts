@@ -6,14 +6,15 @@ import {
   buildChoice,
   buildField,
   buildForm,
+  type Child,
   element,
   fill,
+  format,
   icon,
 } from '../dom.ts'
-import { findIdFault, tagsId } from './fields.ts'
-import type { PlantList, Query } from './list.ts'
+import { type Change, type ListState, type PlantList, type Query, shorten } from './list.ts'
+import { findIdFault, tagsId } from './plant-dialogs.ts'
 import type { ExportFormat } from './plant-files.ts'
-import type { ListMessage } from './wording.ts'
 
 type StreamState = keyof typeof reachTexts
 
@@ -97,21 +98,24 @@ export function buildFrame(parts: FrameParts) {
       element('main', toolbar, tags.element, state, earlier, table, empty, end, notices),
     ],
     allowWriting(mayWrite: boolean): void {
+      table.toggleAttribute('data-read-only', !mayWrite)
       add.hidden = !mayWrite
       importing.hidden = !mayWrite
     },
-    showList(message: ListMessage): void {
-      tags.note(list.describe().rows)
-      earlier.hidden = message.hasTop
-      more.hidden = !message.hasMore
-      const next = element('p', ...message.which)
+    showList(mayWrite: boolean): void {
+      const state = list.describe()
+      const { query, rows, hasTop, hasEnd, isLoading } = state
+      tags.note(rows)
+      earlier.hidden = hasTop
+      more.hidden = hasEnd || isLoading || rows.length === 0
+      const next = element('p', ...describeList(state))
       // Screen readers read what is filled in again.
       if (next.textContent !== which.textContent) fill(which, ...next.childNodes)
-      fill(footer, message.footer)
-      fill(exported, ...message.exported)
-      empty.hidden = message.empty === undefined
-      if (message.empty === undefined) return
-      const { title, text } = message.empty
+      fill(footer, describeRows(state))
+      fill(exported, ...describeExport(query))
+      empty.hidden = rows.length > 0 || !hasTop || !hasEnd || isLoading
+      if (empty.hidden) return
+      const [title, ...text] = describeEmpty(query, mayWrite)
       fill(empty, icon('leaf'), element('h2', title), element('p', ...text))
     },
     /** Shows a problem with a retry button, or clears it. */
@@ -238,4 +242,80 @@ function buildGoTo(onGoTo: (id: bigint) => void): HTMLElement {
     if (id !== undefined) onGoTo(id)
   }
   return buildForm(go, field.element)
+}
+
+const quote = (text: string): Child[] => ['“', element('bdi', shorten(text)), '”']
+const describeTag = (tag: string): Child[] => [' with the tag ', ...quote(tag)]
+
+/** Which plants are listed, and how many they are. */
+function describeList(state: ListState): Child[] {
+  const { name, tag } = state.query
+  const names = name === undefined ? [] : [' whose name contains ', ...quote(name)]
+  const tags = tag === undefined ? [] : describeTag(tag)
+  const all = name === undefined && tag === undefined ? 'All plants' : 'Plants'
+  return [all, ...tags, ...names, `: ${describeCount(state)}`]
+}
+
+function describeCount({ query, rows, hasTop, hasEnd, isLoading, searched }: ListState): string {
+  const count = format(rows.length)
+  if (isLoading && query.name !== undefined) {
+    return `${count} so far, about ${format(searched)} searched …`
+  }
+  // They are being loaded, or could not be.
+  if (rows[0] === undefined && !hasEnd) return '…'
+  const counted = hasEnd ? count : `more than ${count}`
+  if (hasTop || rows[0] === undefined) return counted
+  return `${counted} from id ${rows[0].id} ${query.order === 'asc' ? 'on' : 'down'}`
+}
+
+/** What is shown of the list. */
+function describeRows({ rows, hasEnd, isLoading }: ListState): string {
+  const [first] = rows
+  if (first === undefined) return ''
+  const range = `Showing ${toPlants(rows.length)}, from id ${first.id} to ${rows.at(-1)?.id}.`
+  if (isLoading) return range
+  return `${range} ${hasEnd ? 'No more' : 'More'} follow.`
+}
+
+/** What to do when nothing is listed. */
+function describeEmpty({ name, tag }: Query, mayWrite: boolean): [string, ...Child[]] {
+  if (name !== undefined) {
+    const title = `No plant has this name${tag === undefined ? '' : ' and tag'}`
+    return [title, 'A part of the name is enough, in upper or lower case.']
+  }
+  if (tag !== undefined) {
+    const text = 'Tags must match exactly, including upper and lower case.'
+    return ['No plant has this tag', text]
+  }
+  const start = mayWrite
+    ? 'Press “Add plant” to enter the first one, or “Import” to take them from a spreadsheet. '
+    : 'New plants appear here. '
+  const demo = element('code', 'npx plant-store serve --demo')
+  return ['No plants yet', start, 'To look around with plants that are made up, run ', demo, '.']
+}
+
+function describeExport({ name, tag }: Query): Child[] {
+  const which = tag === undefined ? ['Exports all plants'] : ['Exports plants', ...describeTag(tag)]
+  return name === undefined ? which : [...which, ', not only those found']
+}
+
+function toPlants(count: number): string {
+  return count === 1 ? '1 plant' : `${format(count)} plants`
+}
+
+const verbs = {
+  'plant.created': 'added',
+  'plant.replaced': 'changed',
+  'plant.deleted': 'deleted',
+} as const
+
+/** The changes of others, in one sentence. */
+export function describeChanges(changes: readonly Change[]): string {
+  const [first] = changes
+  if (changes.length === 1 && first !== undefined) {
+    return `Somebody has ${verbs[first.type]} plant ${first.plant.id}.`
+  }
+  const kinds = Map.groupBy(changes, ({ type }) => verbs[type])
+  const parts = [...kinds].map(([verb, { length }]) => `${verb} ${toPlants(length)}`)
+  return `Others have ${parts.join(', ')}.`
 }

@@ -1,7 +1,7 @@
 import type { PlantEvent, PlantStore, StoredPlant } from '../../../client/index.ts'
 import { limits } from '../../../src/contract/limits.ts'
 import { int64Bounds } from '../../../src/contract/schema.ts'
-import { buildTable, type RowActions } from './table.ts'
+import { buildButton, element, icon } from '../dom.ts'
 
 /** A change of a plant. */
 export type Change = Pick<PlantEvent, 'type' | 'plant'>
@@ -17,7 +17,6 @@ export interface Query {
 export interface PlantListParts {
   client(): PlantStore
   readonly actions: RowActions
-  mayWrite(): boolean
   /** Called after each change of what is loaded. */
   onChange(): void
 }
@@ -34,12 +33,14 @@ export type ListState = ReturnType<PlantList['describe']>
 
 /** Builds the list of plants: its table, and what is loaded of it, without a gap between rows. */
 export function buildPlantList(parts: PlantListParts) {
-  const table = buildTable(parts.actions, parts.mayWrite)
+  const table = buildTable(parts.actions)
   let query: Query = { tag: undefined, name: undefined, order: 'asc' }
   let rows: StoredPlant[] = []
   /** Whether the first row is the first of all, and the last row the last of all. */
   let hasTop = true
   let hasEnd = false
+  /** How many rows were asked for. Changes of others add few more. */
+  let asked = step
   let life = new AbortController()
   let isLoading = false
   /** Settles with the last load, and never rejects. */
@@ -104,6 +105,7 @@ export function buildPlantList(parts: PlantListParts) {
     } finally {
       if (!signal.aborted) {
         isLoading = false
+        asked = Math.max(step, rows.length)
         showRows()
         applyToRows(meanwhile)
         parts.onChange()
@@ -165,6 +167,10 @@ export function buildPlantList(parts: PlantListParts) {
       const isGone = type === 'plant.deleted' || !isListed(plant, query)
       return isGone ? remove(plant.id) : put(plant)
     })
+    if (rows.length > asked + step) {
+      rows.length = asked
+      hasEnd = false
+    }
     if (seen.length > 0) table.keepInPlace(showRows)
     return seen
   }
@@ -228,11 +234,6 @@ export function buildPlantList(parts: PlantListParts) {
       showRows()
       parts.onChange()
     },
-    /** Builds every row anew, for another token. */
-    redraw(): void {
-      table.clear()
-      showRows()
-    },
     describe: () => ({
       query,
       rows: rows as readonly StoredPlant[],
@@ -249,4 +250,124 @@ export function buildPlantList(parts: PlantListParts) {
 function isListed(plant: StoredPlant, { tag, name }: Query): boolean {
   if (tag !== undefined && plant.tag !== tag) return false
   return name === undefined || plant.name.toUpperCase().includes(name.toUpperCase())
+}
+
+/** What a row offers. The stylesheet hides it from tokens that may only read. */
+interface RowActions {
+  onEdit(id: bigint): void
+  onDelete(id: bigint): void
+}
+
+type Shown = ReadonlyMap<bigint, { readonly plant: StoredPlant; readonly row: HTMLTableRowElement }>
+
+/** Builds the table. */
+function buildTable(actions: RowActions) {
+  const body = element('tbody', {
+    animationend: ({ target }: AnimationEvent) => (target as Element).removeAttribute('data-mark'),
+  })
+  const idHead = element('th', { scope: 'col', class: 'id' }, 'Id')
+  const nameHead = element('th', { scope: 'col', class: 'name' }, 'Name')
+  const tagHead = element('th', { scope: 'col', class: 'tag' }, 'Tag')
+  const corner = element('td', { class: 'actions' })
+  const head = element('thead', element('tr', idHead, nameHead, tagHead, corner))
+  const table = element('table', { class: 'rows', 'aria-label': 'Plants' }, head, body)
+  let shown: Shown = new Map()
+
+  function update(plants: readonly StoredPlant[], order: 'asc' | 'desc'): void {
+    idHead.ariaSort = order === 'asc' ? 'ascending' : 'descending'
+    const next = new Map(plants.map((plant) => [plant.id, { plant, row: toRow(plant) }]))
+    for (const [id, { row }] of shown) if (!next.has(id)) row.remove()
+    let present = body.firstElementChild
+    for (const { row } of next.values()) {
+      if (row === present) present = present.nextElementSibling
+      else body.insertBefore(row, present)
+    }
+    shown = next
+  }
+
+  /** The row of a plant. One that is shown keeps its buttons, and so the focus on them. */
+  function toRow(plant: StoredPlant): HTMLTableRowElement {
+    const { id, name, tag } = plant
+    const known = shown.get(id)
+    if (known?.plant.name === name && known.plant.tag === tag) return known.row
+    const cells = [
+      element('td', { class: 'id' }, String(id)),
+      toCell('name', name, 'no name'),
+      tag === undefined
+        ? element('td', { class: 'tag none' }, 'no tag')
+        : toCell('tag', tag, 'empty'),
+    ]
+    if (known === undefined) return element('tr', ...cells, buildActions(id))
+    for (const [index, cell] of cells.entries()) known.row.cells[index]?.replaceWith(cell)
+    return known.row
+  }
+
+  function buildActions(id: bigint): HTMLElement {
+    const edit = { 'aria-label': `Edit plant ${id}` }
+    const remove = { 'aria-label': `Delete plant ${id}` }
+    return element(
+      'td',
+      { class: 'actions' },
+      buildButton(icon('edit'), () => actions.onEdit(id), edit),
+      buildButton(icon('delete'), () => actions.onDelete(id), remove),
+    )
+  }
+
+  return {
+    element: table,
+    update,
+    /**
+     * Runs a change of the page and scrolls, so that the first row on the screen stays where it is.
+     * At the top of the page, everything stays but the rows.
+     */
+    keepInPlace(change: () => void): void {
+      const top = Math.max(0, idHead.getBoundingClientRect().bottom)
+      const visible = [...(scrollY > 0 ? body.rows : [])]
+        .map((row) => ({ row, top: row.getBoundingClientRect().top }))
+        .filter((one) => one.top >= top)
+      change()
+      const kept = visible.find(({ row }) => row.isConnected)
+      if (kept === undefined) return
+      const by = kept.row.getBoundingClientRect().top - kept.top
+      if (by !== 0) scrollBy({ top: by, behavior: 'instant' })
+    },
+    /** Scrolls to the row of a plant. */
+    reveal(id: bigint, block: 'start' | 'nearest'): void {
+      shown.get(id)?.row.scrollIntoView({ block, behavior: 'instant' })
+    },
+    /** Marks the row of a plant as changed just now, for as long as the stylesheet says. */
+    mark(id: bigint): void {
+      shown.get(id)?.row.setAttribute('data-mark', 'changed')
+    },
+    /** Gives the focus to the row of a plant, or to the first one. */
+    focus(id?: bigint): void {
+      const row = id === undefined ? body.rows[0] : shown.get(id)?.row
+      row?.setAttribute('tabindex', '-1')
+      row?.focus({ preventScroll: true })
+    },
+  }
+}
+
+function toCell(kind: string, text: string, whenEmpty: string): HTMLElement {
+  if (text === '') return element('td', { class: `${kind} none` }, `“” ${whenEmpty}`)
+  return element('td', { class: kind, dir: 'auto' }, shorten(text))
+}
+
+/** Longer names and tags are cut. */
+const maxShown = 500
+
+export function shorten(text: string): string {
+  return text.length > maxShown ? `${text.slice(0, maxShown).toWellFormed()}…` : text
+}
+
+/** A name in running text. An empty one can be seen. */
+export function showName(name: string): HTMLElement {
+  return element('bdi', shorten(name) || '“” no name')
+}
+
+/** A tag in running text: none, an empty one and any other can be told apart. */
+export function showTag(tag: string | undefined): HTMLElement {
+  return tag === undefined
+    ? element('span', { class: 'none' }, 'no tag')
+    : element('bdi', { class: 'chip' }, shorten(tag) || '“” empty')
 }

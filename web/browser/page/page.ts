@@ -1,15 +1,10 @@
 import { element, fill } from '../dom.ts'
-import { buildSignIn, buildWelcome } from './sign-in.ts'
 import { openStoreView } from './store-view.ts'
-import {
-  forgetToken,
-  isTokenReplaced,
-  keepToken,
-  recallToken,
-  takeTokenFromAddress,
-} from './token.ts'
-import { isTokenRefused, toSentence } from './token-session.ts'
+import { forgetToken, keepToken, recallToken, takeTokenFromAddress } from './token.ts'
+import { buildSignIn, isTokenRefused, toSentence } from './token-session.ts'
 
+/** The first view: what this is, with a place for the form. */
+const welcome = document.querySelector('template') as HTMLTemplateElement
 let life = new AbortController()
 
 // Before anything is sent: the token of a link leaves the address bar.
@@ -23,7 +18,7 @@ addEventListener('hashchange', () => {
 
 // "Back" can bring this page back as it was, from before somebody signed out.
 addEventListener('pageshow', ({ persisted }) => {
-  if (persisted && isTokenReplaced()) void showSignIn(recallToken())
+  if (persisted) void showSignIn(recallToken())
 })
 
 async function showSignIn(token: string | undefined): Promise<void> {
@@ -49,7 +44,8 @@ async function showSignIn(token: string | undefined): Promise<void> {
     fill(document.body, element('main', { class: 'welcome' }, loading))
     if (await signIn.enter(token)) return
   }
-  fill(document.body, buildWelcome(signIn))
+  fill(document.body, welcome.content.cloneNode(true))
+  document.querySelector('slot')?.replaceWith(signIn.element)
   signIn.focus()
 }
 

@@ -10,11 +10,11 @@ import {
   buildField,
   element,
   fill,
+  format,
   openDialog,
 } from '../dom.ts'
 import type { DialogParts } from './plant-dialogs.ts'
-import { isTokenRefused, type Session, showFailure } from './token-session.ts'
-import { format } from './wording.ts'
+import { isTokenRefused, isUnanswered, type Session, showFailure } from './token-session.ts'
 
 export type FileFormat = 'ndjson' | 'csv'
 /** A format, or CSV as the spreadsheet of this person opens it best. */
@@ -73,40 +73,34 @@ export async function findFormat(file: File): Promise<FileFormat> {
   return /^\s*[{[]/.test(await file.slice(0, 100).text()) ? 'ndjson' : 'csv'
 }
 
-export interface Upload {
+/** A file to be imported. */
+interface Chosen {
   readonly file: File
   readonly format: FileFormat
-  /** The rule for ids that exist. */
-  readonly onConflict: string
-  readonly isDryRun: boolean
-  readonly signal: AbortSignal
-  onProgress(share: number): void
 }
 
 /** Sends a file as it is. An XMLHttpRequest, because fetch does not report upload progress. */
-export function uploadPlants({ url, token }: Session, upload: Upload): Promise<ImportReport> {
-  const { file, format, onConflict, isDryRun, signal, onProgress } = upload
+function uploadPlants(
+  { url, token }: Session,
+  { file, format }: Chosen,
+  query: Record<string, string>,
+  onProgress: (share: number) => void,
+  signal: AbortSignal,
+): Promise<ImportReport> {
   const request = new XMLHttpRequest()
-  const query = `on-conflict=${onConflict}${isDryRun ? '&dry-run=true' : ''}`
-  request.open('POST', `${url}/plants.${format}?${query}`)
+  request.open('POST', `${url}/plants.${format}?${new URLSearchParams(query)}`)
   request.setRequestHeader('Authorization', `Bearer ${token}`)
   request.setRequestHeader('Content-Type', mediaTypes[format])
   if (/\.gz$/i.test(file.name)) request.setRequestHeader('Content-Encoding', 'gzip')
   request.upload.addEventListener('progress', ({ loaded, total }) => onProgress(loaded / total))
   signal.addEventListener('abort', () => request.abort())
   const { promise, resolve, reject } = Promise.withResolvers<ImportReport>()
-  const message = isDryRun
-    ? 'The check was interrupted. Nothing is stored: choose the file again.'
-    : 'The import was interrupted. What was stored before stays stored: import the file again.'
-  // No answer of the service has the number 0.
-  const lose = (cause: unknown) => reject(new PlantStoreError(message, { error: 0, cause }))
+  const lose = (cause: unknown) => reject(new PlantStoreError('The answer was lost.', { cause }))
   request.addEventListener('load', () => {
-    const { status, responseText } = request
-    if (status !== 200) {
-      return reject(toFailure({ status, headers: new Headers(), text: responseText }))
-    }
+    const { status, responseText: text } = request
+    if (status !== 200) return reject(toFailure({ status, headers: new Headers(), text }))
     try {
-      resolve(parse(responseText, ({ refused }: ImportReport) => refused))
+      resolve(parse(text, ({ refused }: ImportReport) => refused))
     } catch (cause) {
       // A proxy answered with a page of its own.
       lose(cause)
@@ -140,11 +134,13 @@ const words = {
   check: {
     rest: 'All sent: checking the rest …',
     canceled: 'The check was canceled. Nothing is stored.',
+    lost: 'The check was interrupted. Nothing is stored: choose the file again.',
     title: (file: Node) => ['Nothing is stored yet. ', file, ' has:'],
   },
   import: {
     rest: 'All sent: storing the rest …',
     canceled: 'The import was canceled. What it stored before stays: import the file again.',
+    lost: 'The import was interrupted. What it stored before stays: import the file again.',
     title: (file: Node) => ['The import of ', file, ' is done:'],
   },
 }
@@ -153,9 +149,9 @@ const words = {
 const maxListed = 20
 
 /** Opens the dialog that has a file checked, and imported on demand. Resolves when it is closed. */
-export async function importPlants(parts: DialogParts, dropped?: File): Promise<void> {
+export async function importPlants(parts: DialogParts): Promise<void> {
   let run = new AbortController()
-  let chosen: { readonly file: File; readonly format: FileFormat } | undefined
+  let chosen: Chosen | undefined
   const rule = buildField('If an id already exists', buildChoice(...Object.entries(rules)))
   rule.control.addEventListener('change', () => void send('check'))
   const file = buildField(
@@ -169,7 +165,7 @@ export async function importPlants(parts: DialogParts, dropped?: File): Promise<
         file.control.value = ''
       },
     }),
-    'CSV, as spreadsheets write it, or NDJSON, also gzipped. Choose a file, or drop it here.',
+    'CSV, as spreadsheets write it, or NDJSON, also gzipped',
   )
   const progress = element('progress', { max: 1, 'aria-label': 'Sent' })
   const outcome = element('div', { class: 'stack', role: 'status' })
@@ -179,10 +175,8 @@ export async function importPlants(parts: DialogParts, dropped?: File): Promise<
   const close = buildButton('Close', () => dialog.close())
 
   function showRunning(isRunning: boolean): void {
-    progress.hidden = !isRunning
-    cancel.hidden = !isRunning
-    rule.control.disabled = isRunning
-    file.control.disabled = isRunning
+    for (const one of [progress, cancel]) one.hidden = !isRunning
+    for (const { control } of [rule, file]) control.disabled = isRunning
   }
 
   async function choose(next: File | undefined): Promise<void> {
@@ -199,7 +193,7 @@ export async function importPlants(parts: DialogParts, dropped?: File): Promise<
     if (chosen === undefined) return
     run = new AbortController()
     const { signal } = run
-    const { rest, canceled } = words[step]
+    const { rest, canceled, lost } = words[step]
     const onProgress = (share: number) => {
       progress.value = share
       fill(outcome, share < 1 ? `${Math.floor(share * 100)} % sent` : rest)
@@ -209,13 +203,14 @@ export async function importPlants(parts: DialogParts, dropped?: File): Promise<
     onProgress(0)
     showRunning(true)
     try {
-      const wanted = { ...chosen, onConflict: rule.control.value, isDryRun: step === 'check' }
-      const report = await uploadPlants(parts.session(), { ...wanted, onProgress, signal })
+      const query = { 'on-conflict': rule.control.value, 'dry-run': String(step === 'check') }
+      const report = await uploadPlants(parts.session(), chosen, query, onProgress, signal)
       start.disabled = step === 'import' || report.stored + report.replaced === 0
       fill(outcome, ...describeReport(chosen.file, report, step))
     } catch (error) {
       fill(outcome)
       if (signal.aborted) fill(problem, canceled)
+      else if (isUnanswered(error)) fill(problem, lost)
       else showFailure(problem, error)
       if (isTokenRefused(error)) parts.onTokenRefused(error)
     } finally {
@@ -229,12 +224,6 @@ export async function importPlants(parts: DialogParts, dropped?: File): Promise<
   const dialog = openDialog('Import', [
     element('div', { class: 'stack' }, ...content, buildButtons(start, cancel, close)),
   ])
-  dialog.element.addEventListener('drop', (event) => {
-    event.preventDefault()
-    event.stopPropagation()
-    void choose(event.dataTransfer?.files[0])
-  })
-  void choose(dropped)
   await dialog.closed
   run.abort()
 }
@@ -307,18 +296,4 @@ function findDelimiter(header: string): string {
     return ['id', 'name'].every((name) => names.some((one) => one.toLowerCase() === name))
   }
   return [',', ';', '\t'].find(separates) ?? ','
-}
-
-/** Imports a file that somebody drops anywhere on the page. */
-export function acceptDrops(signal: AbortSignal, onFile: (file: File) => void): void {
-  addEventListener('dragover', (event) => event.preventDefault(), { signal })
-  addEventListener(
-    'drop',
-    (event) => {
-      event.preventDefault()
-      const [file] = event.dataTransfer?.files ?? []
-      if (file !== undefined) onFile(file)
-    },
-    { signal },
-  )
 }

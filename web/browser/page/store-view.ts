@@ -1,5 +1,5 @@
 import { fill, openDialog } from '../dom.ts'
-import { buildFrame } from './frame.ts'
+import { buildFrame, describeChanges } from './frame.ts'
 import { buildPlantList, type Change, type Query } from './list.ts'
 import { followChanges, type Place } from './live.ts'
 import {
@@ -10,10 +10,10 @@ import {
   editPlant,
   undo,
 } from './plant-dialogs.ts'
-import { acceptDrops, downloadPlants, type ExportFormat, importPlants } from './plant-files.ts'
-import { buildSignIn } from './sign-in.ts'
+import { downloadPlants, importPlants } from './plant-files.ts'
 import { keepToken } from './token.ts'
 import {
+  buildSignIn,
   clearFailures,
   isNumber,
   isTokenRefused,
@@ -22,7 +22,6 @@ import {
   type Session,
   toSentence,
 } from './token-session.ts'
-import { describeChanges, describeList } from './wording.ts'
 
 /** How long changes after an import count as its own. */
 const quietMs = 2_000
@@ -44,12 +43,11 @@ export async function openStoreView(
   let session = open(token)
   const list = buildPlantList({
     client: () => session.client,
-    mayWrite: () => session.mayWrite(),
     actions: {
       onEdit: (id) => void change(() => askFor(id, editPlant)),
       onDelete: (id) => void change(() => askFor(id, deletePlant)),
     },
-    onChange: () => frame.showList(describeList(list.describe(), session.mayWrite())),
+    onChange: () => frame.showList(session.mayWrite()),
   })
   const frame = buildFrame({
     list,
@@ -61,7 +59,7 @@ export async function openStoreView(
     onFirst: () => attempt(() => showBefore(reopen({}))),
     onAdd: () => void change(async () => show(await addPlant(dialogs))),
     onImport: importFile,
-    onExport: (format) => attempt(() => exportTo(format)),
+    onExport: (format) => attempt(() => downloadPlants(session, format, list.describe().query.tag)),
   })
   const dialogs: DialogParts = {
     session: () => session,
@@ -81,7 +79,6 @@ export async function openStoreView(
   frame.allowWriting(session.mayWrite())
   fill(document.body, ...frame.elements)
   follow()
-  acceptDrops(signal, (file) => session.mayWrite() && importFile(file))
   document.addEventListener('visibilitychange', follow, { signal })
   const pulse = setInterval(feelPulse, pulseMs)
   signal.addEventListener('abort', () => clearInterval(pulse))
@@ -161,7 +158,6 @@ export async function openStoreView(
       session = next
       keepToken(entered)
       frame.allowWriting(session.mayWrite())
-      list.redraw()
       dialog.close()
       clearFailures('token')
       follow()
@@ -202,13 +198,6 @@ export async function openStoreView(
     await list.open({ ...list.describe().query, ...change })
   }
 
-  async function exportTo(format: ExportFormat): Promise<void> {
-    const { tag } = list.describe().query
-    await downloadPlants(session, format, tag)
-    const exported = tag === undefined ? 'all plants' : 'the plants with this tag'
-    frame.announce(`Exported ${exported}.`)
-  }
-
   /** Shows more rows, and gives the focus to the first of them. */
   async function showMore(): Promise<void> {
     const { activeElement: button, body } = document
@@ -225,10 +214,10 @@ export async function openStoreView(
     if (list.describe().hasTop && (now === button || now === body)) list.table.focus()
   }
 
-  function importFile(file?: File): void {
+  function importFile(): void {
     if (document.querySelector('dialog') !== null) return
     void change(async () => {
-      await importPlants(dialogs, file)
+      await importPlants(dialogs)
       await attempt(() => list.refresh())
       await new Promise((resolve) => setTimeout(resolve, quietMs))
     })

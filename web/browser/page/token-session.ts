@@ -1,6 +1,7 @@
 import { PlantStoreError } from '../../../client/errors.ts'
 import { PlantStore } from '../../../client/plant-store.ts'
-import { element, fill } from '../dom.ts'
+import { buildField, buildForm, element, fill, whileBusy } from '../dom.ts'
+import { findTokenFault } from './token.ts'
 
 interface Watch {
   /** Learns when a stream of events opens, and when it ends. */
@@ -73,4 +74,31 @@ export function showFailure(target: Element, error: unknown): void {
 /** Removes the failures that had this cause, which is gone. */
 export function clearFailures(cause: Cause): void {
   for (const failure of document.querySelectorAll(`[data-cause="${cause}"]`)) failure.remove()
+}
+
+/** Builds the form that asks for a token. `onToken` tries one and says what is wrong with it. */
+export function buildSignIn(onToken: (token: string) => Promise<string | undefined>) {
+  const input = element('input', { type: 'password', autocomplete: 'off', spellcheck: 'false' })
+  const field = buildField('Token', input)
+  const button = element('button', { type: 'submit', class: 'primary' }, 'Sign in')
+
+  async function attempt(): Promise<boolean> {
+    // Tokens are often pasted with spaces around them.
+    const token = input.value.trim()
+    const fault = findTokenFault(token) ?? (await onToken(token))
+    field.refuse(fault)
+    if (fault !== undefined) input.focus()
+    return fault === undefined
+  }
+
+  return {
+    element: buildForm(() => whileBusy(button, attempt), field.element, button),
+    /** Tries a token as if somebody had typed it. Resolves to whether it was taken. */
+    enter(token: string): Promise<boolean> {
+      input.value = token
+      return attempt()
+    },
+    refuse: field.refuse,
+    focus: () => input.focus(),
+  }
 }

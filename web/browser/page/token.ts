@@ -20,11 +20,6 @@ export function recallToken(): string | undefined {
   return (withStorage((storage) => storage.getItem(key) ?? '') ?? held) || undefined
 }
 
-/** Whether another page of this tab has signed out since, or signed in with another token. */
-export function isTokenReplaced(): boolean {
-  return held !== undefined && held !== recallToken()
-}
-
 export function keepToken(token: string): void {
   held = token
   withStorage((storage) => storage.setItem(key, token))

@@ -1,20 +1,14 @@
-/** What somebody typed into the form of an operation. */
-export interface Typed {
-  /** The path with its query. */
-  readonly path: string
+/** A request as somebody typed it. */
+export interface TypedRequest {
+  readonly operationId: string
+  readonly method: string
+  readonly url: string
+  readonly needsToken: boolean
   /** The header fields without the token. */
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: string | undefined
   /** The values of the parameters that are sent, by name. */
   readonly values: Readonly<Record<string, string>>
-}
-
-/** A request as somebody typed it. */
-export interface TypedRequest extends Typed {
-  readonly operationId: string
-  readonly method: string
-  readonly url: string
-  readonly needsToken: boolean
 }
 
 /** How to send a request from a shell or a program. The token is in the variable TOKEN. */

@@ -1,19 +1,16 @@
-import { buildField, element, fill, icon } from '../dom.ts'
+import { buildField, element, fill } from '../dom.ts'
 import { keepToken, recallToken, takeTokenFromAddress } from '../page/token.ts'
 import {
   type ApiDocument,
+  buildErrors,
+  buildHeaders,
+  buildOperation,
   buildResolve,
-  type ListedOperation,
+  buildShapes,
   listExamples,
   listOperations,
   parseDocument,
   type Resolve,
-} from './document.ts'
-import {
-  buildErrors,
-  buildHeaders,
-  buildOperation,
-  buildShapes,
   toBlocks,
   toCode,
 } from './sections.ts'
@@ -30,7 +27,7 @@ async function load(): Promise<void> {
 }
 
 function show(api: ApiDocument): void {
-  const { title, version, description } = api.info
+  const { version, description } = api.info
   const input = element('input', {
     type: 'password',
     autocomplete: 'off',
@@ -41,43 +38,23 @@ function show(api: ApiDocument): void {
   const token = buildField('Token', input, 'It stays in this tab.')
   const resolve = buildResolve(api)
   const groups = listGroups(api, resolve, () => input.value)
-  const header = element(
-    'header',
-    { class: 'wide' },
-    element('div', { class: 'brand' }, icon('leaf'), element('h1', `${title} reference`)),
-    element('span', { class: 'note' }, version),
-    element('a', { href: 'openapi.json' }, 'openapi.json'),
-    element('a', { href: '.' }, 'Plants'),
-  )
-  const contents = element(
-    'nav',
-    { 'aria-label': 'Contents' },
-    element('ul', toLink('guide', 'Guide')),
-    ...groups.flatMap(({ name, listed }) => [
-      element('p', { class: 'note' }, name),
-      element('ul', ...listed.map(({ operation }) => toOperationLink(operation))),
-    ]),
-    element(
-      'ul',
-      toLink('errors', 'Errors'),
-      toLink('shapes', 'Shapes'),
-      toLink('headers', 'Headers'),
-      toLink('rules', 'Rules'),
-    ),
-  )
-  const main = element(
-    'main',
-    buildChapter('guide', 'Guide', buildGuide(token.element), 'introduction'),
-    ...groups.map(({ name, description, listed }) => {
-      const sections = listed.map(({ section }) => section)
-      return buildChapter(`tag-${name}`, name, [...toBlocks(description), ...sections], 'group')
-    }),
-    buildChapter('errors', 'Errors', [buildErrors(api, resolve)]),
-    buildChapter('shapes', 'Shapes', buildShapes(api)),
-    buildChapter('headers', 'Headers', [buildHeaders(api)]),
-    buildChapter('rules', 'Rules', toBlocks(description), 'introduction'),
-  )
-  fill(document.body, header, element('div', { class: 'reference' }, contents, main))
+  const { content } = document.querySelector('template') as HTMLTemplateElement
+  const put = (name: string, ...nodes: readonly (Node | string)[]) =>
+    content.querySelector(`slot[name="${name}"]`)?.replaceWith(...nodes)
+  put('version', version)
+  put('token', token.element)
+  put('contents', ...groups.flatMap(buildContents))
+  put('operations', ...groups.map(buildGroup))
+  put('errors', buildErrors(api, resolve))
+  put('shapes', ...buildShapes(api))
+  put('headers', buildHeaders(api))
+  put('rules', ...toBlocks(description))
+  const url = new URL('.', location.href).href.replace(/\/$/, '')
+  for (const code of content.querySelectorAll('.introduction > pre')) {
+    const name = code.previousElementSibling?.textContent ?? ''
+    code.replaceWith(toCode(name, code.textContent.replace('https://plants.example', url)))
+  }
+  fill(document.body, content)
   goToHash()
   const showToken = () => {
     input.value = recallToken() ?? ''
@@ -96,10 +73,11 @@ function listGroups(api: ApiDocument, resolve: Resolve, token: () => string) {
     operation,
     section: buildOperation(operation, resolve, buildTryIt(operation, resolve, token)),
   }))
-  const deliveries = listOperations(api.webhooks ?? {}, resolve).map((operation) => ({
-    operation,
-    section: buildOperation(operation, resolve, buildDelivery(operation)),
-  }))
+  const deliveries = listOperations(api.webhooks ?? {}, resolve).map((operation) => {
+    const [body = ''] = listExamples(operation.requestBody?.content).values()
+    const sample = element('div', { class: 'try' }, ...buildSample('Sample body', body))
+    return { operation, section: buildOperation(operation, resolve, sample) }
+  })
   return api.tags.map(({ name, description }) => ({
     name,
     description,
@@ -107,8 +85,21 @@ function listGroups(api: ApiDocument, resolve: Resolve, token: () => string) {
   }))
 }
 
-function buildChapter(id: string, title: string, content: readonly Node[], kind?: string) {
-  return element('section', { class: kind }, element('h2', { id }, title), ...content)
+type Group = ReturnType<typeof listGroups>[number]
+
+function buildContents({ name, listed }: Group): HTMLElement[] {
+  const links = listed.map(({ operation: { operationId, method, summary } }) => {
+    const shown = element('span', { class: 'method' }, method)
+    const link = element('a', { href: `#${operationId}` }, element('span', summary), ' ', shown)
+    return element('li', link)
+  })
+  return [element('p', { class: 'note' }, name), element('ul', ...links)]
+}
+
+function buildGroup({ name, description, listed }: Group): HTMLElement {
+  const sections = listed.map(({ section }) => section)
+  const title = element('h2', { id: `tag-${name}` }, name)
+  return element('section', { class: 'group' }, title, ...toBlocks(description), ...sections)
 }
 
 /** Follows a deep link, once what it leads to is there. */
@@ -120,31 +111,4 @@ function goToHash(): void {
   target.scrollIntoView()
   target.tabIndex = -1
   target.focus({ preventScroll: true })
-}
-
-/** What the service sends to a receiver. */
-function buildDelivery({ requestBody }: ListedOperation): HTMLElement {
-  const [body = ''] = listExamples(requestBody?.content).values()
-  return element('div', { class: 'try' }, ...buildSample('Sample body', body))
-}
-
-function toLink(id: string, ...content: readonly (Node | string)[]): HTMLElement {
-  return element('li', element('a', { href: `#${id}` }, ...content))
-}
-
-function toOperationLink({ operationId, method, summary }: ListedOperation): HTMLElement {
-  const shown = element('span', { class: 'method' }, method)
-  return toLink(operationId, element('span', summary), ' ', shown)
-}
-
-/** The first steps, as the file of this page has them, with the field for the token. */
-function buildGuide(token: HTMLElement): Node[] {
-  const { content } = document.querySelector('template') as HTMLTemplateElement
-  const url = new URL('.', location.href).href.replace(/\/$/, '')
-  for (const code of content.querySelectorAll('pre')) {
-    const title = code.previousElementSibling?.textContent ?? ''
-    code.replaceWith(toCode(title, code.textContent.replace('https://plants.example', url)))
-  }
-  content.getElementById('token')?.replaceWith(token)
-  return [...content.children]
 }

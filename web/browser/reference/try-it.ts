@@ -9,9 +9,14 @@ import {
   whileBusy,
 } from '../dom.ts'
 import { findTokenFault } from '../page/token.ts'
-import { type ApiParameter, type ListedOperation, listExamples, type Resolve } from './document.ts'
-import { examples, type Typed, type TypedRequest } from './examples.ts'
-import { toCode } from './sections.ts'
+import { examples, type TypedRequest } from './examples.ts'
+import {
+  type ApiParameter,
+  type ListedOperation,
+  listExamples,
+  type Resolve,
+  toCode,
+} from './sections.ts'
 
 function buildInputs(
   operation: ListedOperation,
@@ -35,7 +40,7 @@ function buildInputs(
       ...[type, body].flatMap((field) => field?.element ?? []),
       ...buildOptional([...optional, ...(accept === undefined ? [] : [accept])]),
     ],
-    read(): Typed {
+    read(): TypedRequest {
       const sent = parameters.filter((parameter) => parameter.isSent())
       const of = (place: ApiParameter['in']) =>
         sent
@@ -46,9 +51,13 @@ function buildInputs(
         operation.path,
       )
       const query = of('query').map(([name, value]) => `${name}=${encode(value)}`)
+      const target = query.length === 0 ? path : `${path}?${query.join('&')}`
       const contentType = type?.control.value ?? types[0]
       return {
-        path: query.length === 0 ? path : `${path}?${query.join('&')}`,
+        operationId: operation.operationId,
+        method: operation.method,
+        url: new URL(`.${target}`, location.href).href,
+        needsToken: operation.security?.length !== 0,
         headers: [
           ...(accept === undefined ? [] : [['Accept', accept.control.value] as const]),
           ...(contentType === undefined ? [] : [['Content-Type', contentType] as const]),
@@ -126,21 +135,12 @@ export function buildTryIt(
   // Browsers have no clipboard for pages that came over plain HTTP from another machine.
   const copy = buildButton('Copy', copyExample, { hidden: !('clipboard' in navigator) })
   let life = new AbortController()
-  const needsToken = operation.security?.length !== 0
-
-  function read(): TypedRequest {
-    const typed = inputs.read()
-    const url = new URL(`.${typed.path}`, location.href).href
-    const { operationId, method } = operation
-    return { ...typed, operationId, method, url, needsToken }
-  }
-
   function showExample(): void {
-    fill(code, examples[kind.value]?.(read()))
+    fill(code, examples[kind.value]?.(inputs.read()))
   }
 
   async function run(): Promise<void> {
-    const request = read()
+    const { url, method, body = null, needsToken, ...typed } = inputs.read()
     const fault = inputs.findFault() ?? (needsToken ? findTokenFault(token()) : undefined)
     fill(problem, fault)
     if (fault !== undefined) return
@@ -148,10 +148,9 @@ export function buildTryIt(
     life = new AbortController()
     stop.hidden = false
     try {
-      const headers = new Headers(request.headers.map(([name, value]) => [name, value]))
+      const headers = new Headers(typed.headers.map(([name, value]) => [name, value]))
       if (needsToken) headers.set('Authorization', `Bearer ${token()}`)
-      const { method, body = null } = request
-      await showAnswer(answer, request.url, { method, headers, body, signal: life.signal })
+      await showAnswer(answer, url, { method, headers, body, signal: life.signal })
     } finally {
       stop.hidden = true
     }
@@ -184,7 +183,7 @@ export function buildSample(title: string, text: string): HTMLElement[] {
 }
 
 /** A longer body is cut. */
-const maxShownBytes = 1024 * 1024
+const maxShownCharacters = 1024 * 1024
 
 /** Sends a request and shows its answer as it comes: status, headers and body, every digit. */
 async function showAnswer(
@@ -193,56 +192,37 @@ async function showAnswer(
   init: RequestInit & { readonly signal: AbortSignal },
 ): Promise<void> {
   const startedAt = performance.now()
-  let response: Response
-  try {
-    // Not through the client, which would hide what is on the wire.
-    response = await fetch(url, { ...init, cache: 'no-store', redirect: 'manual' })
-  } catch {
-    const reason = init.signal.aborted ? 'Stopped.' : 'The service does not answer.'
-    return fill(target, element('p', { class: 'refusal' }, reason))
-  }
-  const tookMs = Math.round(performance.now() - startedAt)
   const code = element('code')
   const note = element('p', { class: 'note' })
-  const fields = [...response.headers].map((field) => field.join(': ')).join('\n')
-  fill(
-    target,
-    element(
-      'p',
-      { class: 'status', 'data-ok': response.ok },
-      `${response.status} ${response.statusText}`,
-      element('span', { class: 'note' }, ` ${tookMs} ms`),
-    ),
-    toCode('Headers of the answer', fields),
-    toCode('Body of the answer', code),
-    note,
-  )
-  await showBody(response, code, note, init.signal)
-}
-
-async function showBody(
-  { body }: Response,
-  code: HTMLElement,
-  note: HTMLElement,
-  signal: AbortSignal,
-): Promise<void> {
-  if (body === null) return
-  const reader = body.getReader()
-  const decoder = new TextDecoder()
-  let shownBytes = 0
+  let reason = 'The service does not answer.'
   try {
+    // Not through the client, which would hide what is on the wire.
+    const response = await fetch(url, { ...init, cache: 'no-store', redirect: 'manual' })
+    reason = 'The connection was lost.'
+    const tookMs = Math.round(performance.now() - startedAt)
+    const status = `${response.status} ${response.statusText}`
+    const took = element('span', { class: 'note' }, ` ${tookMs} ms`)
+    const fields = [...response.headers].map((field) => field.join(': ')).join('\n')
+    fill(
+      target,
+      element('p', { class: 'status', 'data-ok': response.ok }, status, took),
+      toCode('Headers of the answer', fields),
+      toCode('Body of the answer', code),
+      note,
+    )
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
+    let shown = 0
     for (;;) {
-      const { done, value } = await reader.read()
-      if (done) break
-      code.append(decoder.decode(value, { stream: true }))
-      shownBytes += value.byteLength
-      if (shownBytes > maxShownBytes) {
+      const { value } = (await reader?.read()) ?? {}
+      if (value === undefined) return
+      code.append(value)
+      shown += value.length
+      if (shown > maxShownCharacters) {
         fill(note, 'The rest is not shown.')
-        await reader.cancel()
-        return
+        return reader?.cancel()
       }
     }
   } catch {
-    fill(note, signal.aborted ? 'Stopped.' : 'The connection was lost.')
+    target.append(element('p', { class: 'refusal' }, init.signal.aborted ? 'Stopped.' : reason))
   }
 }
