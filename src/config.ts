@@ -1,5 +1,5 @@
 import { toMs } from './contract/durations.ts'
-import { butNot } from './contract/wrong-value.ts'
+import { quoteWrong } from './contract/wrong-value.ts'
 import type { AllowedOrigins } from './http/protocol.ts'
 import type { RateLimit } from './http/rate-limit.ts'
 import { locateStore } from './store/locate.ts'
@@ -35,7 +35,7 @@ export interface Config extends StoreConfig, ListenConfig {
   readonly trustedProxies: number
   readonly logLevel: string
   /** Whether systemd's journal keeps what this process prints, unless it prints to a terminal. */
-  readonly isJournaled: boolean
+  readonly isUnderSystemd: boolean
   /** How long changes are kept in the journal. */
   readonly journalKeepMs: number | 'off'
   /** The size limit of the journal, whatever the age of its changes. */
@@ -109,7 +109,7 @@ function openSettings(env: Environment) {
     const value = parse(text)
     if (value !== undefined) return value
     const name = flag === undefined ? variable : `--${variable.toLowerCase()}`
-    mistakes.push(`${name} must be ${expected}${butNot(text)}.`)
+    mistakes.push(`${name} must be ${expected}${quoteWrong(text)}.`)
     return fallback
   }
 
@@ -192,7 +192,7 @@ function readService(flags: Flags, env: Environment, settings: Settings): Config
       toJournalMax,
       'a size from 16MiB to 256GiB, such as 512MiB or 1GiB',
     ),
-    isJournaled: env.JOURNAL_STREAM !== undefined,
+    isUnderSystemd: env.JOURNAL_STREAM !== undefined,
     logLevel: read('LOG_LEVEL', 'info', toLogLevel, `one of ${logLevels.join(', ')}`),
   }
 }
@@ -214,7 +214,7 @@ const expectedUrl = 'an http or https address without a query, such as https://p
 export function requireUrl(setting: string, text: string): string {
   const url = toPublicUrl(text)
   if (url !== undefined) return url
-  throw new WrongConfig([`${setting} must be ${expectedUrl}${butNot(text)}.`])
+  throw new WrongConfig([`${setting} must be ${expectedUrl}${quoteWrong(text)}.`])
 }
 
 /** A base URL for clients; undefined if it is not usable as one. */

@@ -22,7 +22,7 @@ describe('the configuration', () => {
       journalKeepMs: 604_800_000,
       journalMaxBytes: 1_073_741_824,
       logLevel: 'info',
-      isJournaled: false,
+      isUnderSystemd: false,
       isStoreNamed: false,
     })
     assert.equal(storeLocation.label, 'sqlite:data/plant-store.db')

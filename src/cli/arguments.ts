@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { WrongConfig } from '../config.ts'
-import { butNot } from '../contract/wrong-value.ts'
+import { quoteWrong } from '../contract/wrong-value.ts'
 import type { Command, CommonValues } from './command.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { type Flag, type Flags, toLongName } from './flags.ts'
@@ -82,7 +82,7 @@ function readValues(texts: Readonly<Record<string, string | true>>, table: Flags
     if (flag?.kind === undefined || text === true) return [key, text]
     const value = flag.kind.read(text)
     if (value === undefined) {
-      mistakes.push(`--${toLongName(flag)} must ${flag.kind.expected}${butNot(text)}.`)
+      mistakes.push(`--${toLongName(flag)} must ${flag.kind.expected}${quoteWrong(text)}.`)
     }
     return [key, value]
   })

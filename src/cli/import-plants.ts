@@ -192,7 +192,7 @@ function toImportFailure(error: unknown, tally: Tally): unknown {
     return new CommandFailed(exitCodes.data, message)
   }
   if (error instanceof Failure) {
-    const message = `${error.fault} ${rest} ${howToContinue}`
+    const message = `${error.shortMessage} ${rest} ${howToContinue}`
     return new CommandFailed(exitCodes.inputOutput, message)
   }
   if (error instanceof CommandFailed && hasBegun) {

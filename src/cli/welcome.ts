@@ -17,10 +17,10 @@ export interface Started {
  * inherit JOURNAL_STREAM though they print to a terminal.
  */
 export function mayPrintToken(
-  { isJournaled }: Config,
+  { isUnderSystemd }: Config,
   { output }: { readonly output: Pick<Terminal['output'], 'isTTY'> },
 ): boolean {
-  return output.isTTY === true || !isJournaled
+  return output.isTTY === true || !isUnderSystemd
 }
 
 /** The text that `serve` prints: where the service is, and a line to paste. */
@@ -55,7 +55,7 @@ function explainToken(config: Config, command: string): string[] {
   if (config.storeLocation.label === inMemory) {
     return ['A store in memory has no token unless PLANT_STORE_TOKEN_FILE names a file with one.']
   }
-  const user = config.isJournaled ? ', as the user that runs this service' : ''
+  const user = config.isUnderSystemd ? ', as the user that runs this service' : ''
   const create = `${command} token create --name me${toFlag(config)}`
   return [`Make a token${user}:`, '', `  TOKEN=$(${create})`]
 }

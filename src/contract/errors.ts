@@ -69,7 +69,7 @@ interface FailureOptions {
   readonly headers?: Record<string, string>
   readonly cause?: unknown
   readonly reason?: RefusalReason
-  readonly fault?: string
+  readonly shortMessage?: string
 }
 
 /** `Error` with a property that browsers other than Chromium do not have. */
@@ -81,8 +81,8 @@ export class Failure extends Error {
   readonly headers: Readonly<Record<string, string>>
   /** For the metrics: which bound the refused request exceeded. */
   readonly reason: RefusalReason | undefined
-  /** The message without its part about the plant, for imports, which may have stored others. */
-  readonly fault: string
+  /** What failed, without the promise that nothing was stored: imports may have stored others. */
+  readonly shortMessage: string
 
   constructor(number: ErrorNumber, message: string, options: FailureOptions = {}) {
     // Capturing a stack costs ten times the rest of a refusal and adds nothing to the number.
@@ -94,7 +94,7 @@ export class Failure extends Error {
     this.number = number
     this.headers = options.headers ?? {}
     this.reason = options.reason
-    this.fault = options.fault ?? message
+    this.shortMessage = options.shortMessage ?? message
   }
 }
 
@@ -103,7 +103,7 @@ export function overloaded(reason: RefusalReason = 'write_queue'): Failure {
   return new Failure(
     50300,
     'The service is overloaded and stored nothing. Try again in a moment.',
-    { reason, fault: 'The service is overloaded.' },
+    { reason, shortMessage: 'The service is overloaded.' },
   )
 }
 

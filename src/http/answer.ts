@@ -5,8 +5,8 @@ import { limits } from '../contract/limits.ts'
 import type { ErrorBody } from '../contract/shapes.ts'
 import type { Counters } from '../metrics/requests.ts'
 import { observe } from '../store/measures.ts'
-import { breakOff } from './node/connection.ts'
-import { discardRest, sendWhole } from './node/messages.ts'
+import { discardRest, sendWhole } from './node/bodies.ts'
+import { breakOff } from './node/client-socket.ts'
 
 /** A request and its answer. */
 export interface Exchange {

@@ -9,7 +9,7 @@ import {
   isTooFine,
   listenToBody,
   tooManyChunks,
-} from './node/messages.ts'
+} from './node/bodies.ts'
 
 const mediaType = 'application/json'
 

@@ -2,7 +2,7 @@ import { Failure } from '../contract/errors.ts'
 import { eventStreamType } from '../contract/formats.ts'
 import { limits, type Timeouts } from '../contract/limits.ts'
 import type { JournalReader, SharedPage } from '../journal/reader.ts'
-import { toEventJson } from '../json/write.ts'
+import { toEventJson } from '../json/to-json.ts'
 import type { JournalEvent, Position } from '../store/store.ts'
 import {
   type BodyStream,

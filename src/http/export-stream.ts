@@ -11,7 +11,7 @@ import { type ExportQuery, writePlants } from '../transfer/export.ts'
 import { type BodyStream, type Exchange, type Headers, joinFields, recordAnswer } from './answer.ts'
 import type { App } from './app.ts'
 import { takesGzip } from './negotiation.ts'
-import { breakOff } from './node/connection.ts'
+import { breakOff } from './node/client-socket.ts'
 
 /** How often the token of an export is checked. */
 const tokenCheckMs = 50

@@ -15,7 +15,7 @@ import {
   isTooFine,
   listenToBody,
   tooManyChunks,
-} from './node/messages.ts'
+} from './node/bodies.ts'
 
 /** A file of any length that a client is sending, read as it comes. */
 export interface FileUpload {

@@ -102,8 +102,8 @@ function describeDone(tally: Tally): string {
 /** Adds to a failure what was done before it. */
 function explain(error: unknown, done: string): unknown {
   if (error instanceof Failure) {
-    const { number, fault, headers } = error
-    return new Failure(number, fault + done, { cause: error, headers })
+    const { number, shortMessage, headers } = error
+    return new Failure(number, shortMessage + done, { cause: error, headers })
   }
   if (!(error instanceof UnreadableFile)) return error
   const reason = error.message.replace(/^line/, 'Line')

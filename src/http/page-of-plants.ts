@@ -1,6 +1,6 @@
 import { limits } from '../contract/limits.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
-import { toJson } from '../json/write.ts'
+import { toJson } from '../json/to-json.ts'
 import { type SearchQuery, searchPlants } from '../store/lists.ts'
 import type { ListQuery, Store } from '../store/store.ts'
 

@@ -19,7 +19,7 @@ import {
   isStorable,
   toPathId,
 } from '../contract/values.ts'
-import { butNot } from '../contract/wrong-value.ts'
+import { quoteWrong } from '../contract/wrong-value.ts'
 import { toCursor } from '../journal/position.ts'
 import type { Position } from '../store/store.ts'
 
@@ -98,7 +98,7 @@ function readInto(
   const value = String(text)
   values[name] = readers[name].read(value)
   if (values[name] === undefined) {
-    const given = value.length <= maxRepeated ? butNot(value) : ''
+    const given = value.length <= maxRepeated ? quoteWrong(value) : ''
     throw wrong(name, `must be ${readers[name].expected}${given}`)
   }
 }

@@ -22,7 +22,7 @@ import { discardBody, readJson } from './body.ts'
 import { type FileUpload, openFileUpload } from './file-upload.ts'
 import { type Call, handlers } from './handlers.ts'
 import { toPreferred } from './negotiation.ts'
-import { bodyEndedEarly } from './node/messages.ts'
+import { bodyEndedEarly } from './node/bodies.ts'
 import { buildPages, nothingThere, type Page } from './pages.ts'
 import {
   allowOrigin,

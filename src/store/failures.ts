@@ -7,7 +7,7 @@ export function unreachable(cause?: unknown): Failure {
   return new Failure(
     50301,
     'The store cannot be reached and nothing was stored. Try again later.',
-    { cause, fault: 'The store cannot be reached.' },
+    { cause, shortMessage: 'The store cannot be reached.' },
   )
 }
 
@@ -16,7 +16,7 @@ export function unsettled(): Failure {
   return new Failure(
     50301,
     'A change that is not committed yet may still come before this position. Try again later.',
-    { fault: 'A transaction that does not end holds up the journal.' },
+    { shortMessage: 'A transaction that does not end holds up the journal.' },
   )
 }
 
@@ -25,21 +25,21 @@ export function unconfirmed(cause?: unknown): Failure {
   return new Failure(
     50400,
     'The store did not confirm the write: it may or may not be stored, and a GET may not show it yet. Retry with the same id, and the same Idempotency-Key if there was one.',
-    { cause, fault: 'The store did not confirm the write.' },
+    { cause, shortMessage: 'The store did not confirm the write.' },
   )
 }
 
 export function diskFull(cause?: unknown): Failure {
   return new Failure(50700, 'The disk is full and nothing was stored. Plants can still be read.', {
     cause,
-    fault: 'The disk is full.',
+    shortMessage: 'The disk is full.',
   })
 }
 
 export function diskFailed(cause?: unknown): Failure {
   return new Failure(50301, 'The disk reports an error and nothing was stored. Try again later.', {
     cause,
-    fault: 'The disk reports an error.',
+    shortMessage: 'The disk reports an error.',
   })
 }
 
@@ -48,7 +48,7 @@ export function locked(): Failure {
   return new Failure(
     50301,
     'Another process keeps the database locked, and nothing was stored. Try again later.',
-    { fault: 'Another process keeps the database locked.' },
+    { shortMessage: 'Another process keeps the database locked.' },
   )
 }
 

@@ -1,4 +1,4 @@
-import { butNot } from '../contract/wrong-value.ts'
+import { quoteWrong } from '../contract/wrong-value.ts'
 import { type StoreLocation, toStoreLocation } from './open.ts'
 import { withPassword } from './postgres/address.ts'
 
@@ -23,7 +23,7 @@ function describeMistake(url: string): string {
   if (!url.startsWith('sqlite://')) {
     const expected =
       'must be sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST/DATABASE'
-    return `${expected}${butNot(hideRest(url))}`
+    return `${expected}${quoteWrong(hideRest(url))}`
   }
   const path = url.replace(/^sqlite:\/+/, '')
   return `must not have //: write sqlite:${path} for a path in this folder, or sqlite:/${path}`

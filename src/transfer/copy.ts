@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { toJson } from '../json/write.ts'
+import { toJson } from '../json/to-json.ts'
 import type { Snapshot, Store, TokenRecord, VersionedPlant } from '../store/store.ts'
 import type { Entry } from './entry.ts'
 import { withSnapshot } from './export.ts'

@@ -1,6 +1,6 @@
 import type { Format } from '../contract/formats.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
-import { toJson } from '../json/write.ts'
+import { toJson } from '../json/to-json.ts'
 import type { Snapshot, Store } from '../store/store.ts'
 
 /** How a file is written. */

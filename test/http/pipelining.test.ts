@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
-import { maxWaiting, maxWaitingOnConnection } from '../../src/http/node/connection.ts'
+import { maxWaiting, maxWaitingOnConnection } from '../../src/http/node/client-socket.ts'
 import { sqlite } from '../support/engines.ts'
 import { authorized, json, startService, type TestService, toCreate } from '../support/service.ts'
 import { exchange, openSocket, toBytes } from '../support/wire.ts'

@@ -5,8 +5,8 @@ import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { joinFields } from '../../src/http/answer.ts'
-import { openConnection } from '../../src/http/node/connection.ts'
-import { sendWhole } from '../../src/http/node/messages.ts'
+import { sendWhole } from '../../src/http/node/bodies.ts'
+import { openConnection } from '../../src/http/node/client-socket.ts'
 
 const fields = ['X-Request-Id', 'abc-1', 'ETag', '"1"', 'Content-Type', 'application/json']
 

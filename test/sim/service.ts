@@ -5,7 +5,7 @@
 import { Failure } from '../../src/contract/errors.ts'
 import { buildReader, type JournalReader } from '../../src/journal/reader.ts'
 import type { JournalEvent } from '../../src/journal/row.ts'
-import { toEventJson } from '../../src/json/write.ts'
+import { toEventJson } from '../../src/json/to-json.ts'
 import { openPrimary } from '../../src/store/postgres/primary.ts'
 import { buildPostgresStore } from '../../src/store/postgres/store.ts'
 import type { Store } from '../../src/store/store.ts'

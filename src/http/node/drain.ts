@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Timeouts } from '../../contract/limits.ts'
-import { breakOff, firstByteMs } from './connection.ts'
+import { breakOff, firstByteMs } from './client-socket.ts'
 
 /**
  * When the grace ends early: 'full' once no client has been connected for as long as it lasts,

@@ -2,6 +2,7 @@ import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Failure } from '../../contract/errors.ts'
 import { limits, type Timeouts } from '../../contract/limits.ts'
+import { collectBody } from './bodies.ts'
 import {
   breakOff,
   buildConnections,
@@ -9,9 +10,8 @@ import {
   closeIdlest,
   openConnection,
   refuse,
-} from './connection.ts'
+} from './client-socket.ts'
 import { drain, type Grace } from './drain.ts'
-import { collectBody } from './messages.ts'
 import { createServer } from './node-http.ts'
 
 export interface NodeServer {

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Failure } from '../../contract/errors.ts'
 import { limits } from '../../contract/limits.ts'
-import { afterRequests, close, idleSecondsOf } from './connection.ts'
+import { afterRequests, close, idleSecondsOf } from './client-socket.ts'
 import { STATUS_CODES } from './node-http.ts'
 
 const collected = Symbol('what has come of the body')
