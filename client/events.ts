@@ -1,8 +1,8 @@
 import { notOurs, pickPlant, readAs } from './answers.ts'
-import { PlantStoreError, PositionGoneError } from './errors.ts'
 import { parse } from './json.ts'
 import type { Link } from './options.ts'
-import { listPlants } from './plants.ts'
+import { listPlants } from './plant-calls.ts'
+import { PlantStoreError, PositionGoneError } from './plant-store-error.ts'
 import {
   type Answer,
   abortAfter,
@@ -14,7 +14,6 @@ import {
   toFailure,
   toLost,
   toRetried,
-  untilAborted,
   waitToRetry,
 } from './request.ts'
 import type { EventsOptions, MirrorChange, MirrorOptions, PlantEvent } from './types.ts'
@@ -145,7 +144,7 @@ async function* followStream(
     } catch (cause) {
       caller?.throwIfAborted()
       if (cause instanceof PlantStoreError) throw cause
-      failure = toLost(link, undefined, cause)
+      failure = toLost(link, undefined, connection.signal.reason ?? cause)
     } finally {
       connection.abort()
     }
@@ -180,9 +179,9 @@ async function openStream(
     const response = await open(link, request, signal)
     const isStream = /^text\/event-stream\b/.test(response.headers.get('Content-Type') ?? '')
     if (response.status !== 200 || !isStream || response.body === null) {
-      return await readAnswer(response, signal)
+      return await readAnswer(response)
     }
-    return readBlocks(link, response.body, signal, connection)
+    return readBlocks(link, response.body, connection)
   } finally {
     clearTimeout(timer)
   }
@@ -192,23 +191,16 @@ async function openStream(
 async function* readBlocks(
   { silenceMs }: Link,
   body: ReadableStream<Uint8Array>,
-  signal: AbortSignal,
   connection: AbortController,
 ): AsyncGenerator<Block[]> {
   const reader = body.getReader()
   const toBlocks = buildStreamReader()
-  try {
-    for (;;) {
-      // A caller that takes its time between events is not silence.
-      const timer = abortAfter(silenceMs, connection)
-      const reading = untilAborted(reader.read(), signal).finally(() => clearTimeout(timer))
-      const { done, value } = await reading
-      if (done) return
-      yield toBlocks(value)
-    }
-  } finally {
-    // A `fetch` that the caller passes may ignore the signal.
-    reader.cancel().catch(() => {})
+  for (;;) {
+    // A caller that takes its time between events is not silence.
+    const timer = abortAfter(silenceMs, connection)
+    const { done, value } = await reader.read().finally(() => clearTimeout(timer))
+    if (done) return
+    yield toBlocks(value)
   }
 }
 

@@ -1,4 +1,4 @@
-export { PlantStoreError, PositionGoneError } from './errors.ts'
 export type { PlantStoreOptions } from './options.ts'
 export { PlantStore } from './plant-store.ts'
+export { PlantStoreError, PositionGoneError } from './plant-store-error.ts'
 export type * from './types.ts'

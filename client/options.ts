@@ -1,4 +1,4 @@
-import type { PlantStoreError } from './errors.ts'
+import type { PlantStoreError } from './plant-store-error.ts'
 
 /** How to reach a service. */
 export interface PlantStoreOptions {

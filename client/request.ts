@@ -1,5 +1,5 @@
-import { PlantStoreError, PositionGoneError } from './errors.ts'
 import type { Link } from './options.ts'
+import { PlantStoreError, PositionGoneError } from './plant-store-error.ts'
 
 export interface Request {
   readonly method: string
@@ -85,12 +85,12 @@ async function attempt(
   let response: Response | undefined
   try {
     response = await open(link, request, signal)
-    return await readAnswer(response, signal)
+    return await readAnswer(response)
   } catch (cause) {
     caller?.throwIfAborted()
     // The answer is too large, and would be again.
     if (cause instanceof PlantStoreError) throw cause
-    return toLost(link, response, cause)
+    return toLost(link, response, limit.signal.reason ?? cause)
   } finally {
     clearTimeout(timer)
   }
@@ -113,8 +113,7 @@ export function open(
   if (body !== undefined) init.body = body
   // With its cache, Chromium may send a write twice if a read of the same plant was aborted.
   if (method !== 'GET') init.cache = 'no-store'
-  // A `fetch` that the caller passes may ignore the signal.
-  return untilAborted(fetch(url + path + toQueryString(query), init), signal)
+  return fetch(url + path + toQueryString(query), init)
 }
 
 function toQueryString(query: Values = {}): string {
@@ -138,28 +137,24 @@ export function addChunk(size: number, chunk: Uint8Array, response?: Response): 
 }
 
 /** Reads an answer to its end. */
-export async function readAnswer(response: Response, signal: AbortSignal): Promise<Answer> {
+export async function readAnswer(response: Response): Promise<Answer> {
   const { status, headers, body } = response
-  return { status, headers, text: body === null ? '' : await readText(body, response, signal) }
+  return { status, headers, text: body === null ? '' : await readText(body, response) }
 }
 
-async function readText(
-  body: ReadableStream<Uint8Array>,
-  response: Response,
-  signal: AbortSignal,
-): Promise<string> {
+async function readText(body: ReadableStream<Uint8Array>, response: Response): Promise<string> {
   const reader = body.getReader()
   const decoder = new TextDecoder()
   let text = ''
   try {
     for (let size = 0; ; ) {
-      const { done, value } = await untilAborted(reader.read(), signal)
+      const { done, value } = await reader.read()
       if (done) return text + decoder.decode()
       size = addChunk(size, value, response)
       text += decoder.decode(value, { stream: true })
     }
   } finally {
-    // A `fetch` that the caller passes may ignore the signal.
+    // An answer that is too large is not read to its end.
     reader.cancel().catch(() => {})
   }
 }

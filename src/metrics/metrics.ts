@@ -10,7 +10,7 @@ import {
 } from './metric.ts'
 import { watchProcess } from './process.ts'
 import { buildRequestMetrics, type RequestMetrics } from './requests.ts'
-import { collectJournal, toBoundMetrics, toStoreMetrics } from './store.ts'
+import { collectJournal, toBoundMetrics, toStoreMetrics } from './store-metrics.ts'
 
 /** Counts what the service does, and writes the metrics of a scrape. */
 export interface Metrics extends Pick<RequestMetrics, 'countersOf'> {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { emptyReport } from '../../client/import.ts'
+import { emptyReport } from '../../client/import-parts.ts'
 import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../../client/index.ts'
 import { waitUntil } from '../support/wait.ts'
 import { answer, openScriptedServer, type Script } from './scripted-server.ts'

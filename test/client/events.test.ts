@@ -272,16 +272,6 @@ describe('a stream of events', () => {
     assert.equal(countTimers(), before)
   })
 
-  it('is closed although the fetch of the caller ignores signals', async () => {
-    const { url, sockets } = await openScriptedServer((request, response) => {
-      head(request, response)
-      response.write(toBlock('p1'))
-    })
-    const ignoring: typeof fetch = (input, init) => fetch(input, { ...init, signal: null })
-    await take(new PlantStore({ url, token, fetch: ignoring }).events(), 1)
-    await waitUntil(() => sockets.size === 0, 'no connection left')
-  })
-
   it('is read alike wherever its bytes are split', () => {
     const text = `retry: 1000\nid: p0\n\n:\n\nid: p1\nevent: x\ndata: {"name":"\u{1f33f}ä"}\n\nid: p2`
     const bytes = new TextEncoder().encode(text)

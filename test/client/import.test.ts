@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { emptyReport } from '../../client/import.ts'
+import { emptyReport } from '../../client/import-parts.ts'
 import { type ImportReport, type NewPlant, PlantStore } from '../../client/index.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
 import { openDroppingProxy } from './dropping-proxy.ts'

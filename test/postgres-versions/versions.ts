@@ -34,7 +34,7 @@ const releases: Record<string, Release> = {
 const suites = [
   'test/postgres-versions/server.ts',
   'test/store/{conformance,journal*,port,postgres*,receivers,snapshots,upgrade}.test.ts',
-  'test/{faults/failover,metrics/store,cli/check,webhooks/lease}.test.ts',
+  'test/{faults/failover,metrics/store-metrics,cli/check,webhooks/lease}.test.ts',
 ].flatMap((pattern) => globSync(pattern, { cwd: root }))
 
 describe('the store', () => {

@@ -204,7 +204,11 @@ function buildConnections(process: Actor, handle: Handle): Pick<Service, 'fetch'
     }
 
     open.add(reset)
-    signal?.addEventListener('abort', leave)
+    signal?.addEventListener('abort', () => {
+      leave()
+      reject(signal.reason)
+      controller?.error(signal.reason)
+    })
     if (process.state === 'dead') reset()
     else plan(weather.travelMs(), `GET ${url.pathname}${url.search}`, () => void answer(), process)
     return promise

@@ -1,4 +1,4 @@
-import { PlantStoreError } from '../../../client/errors.ts'
+import { PlantStoreError } from '../../../client/plant-store-error.ts'
 import type { Change } from './list.ts'
 import { isNumber, isTokenRefused, type Session } from './token-session.ts'
 

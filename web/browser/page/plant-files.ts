@@ -1,6 +1,6 @@
-import { PlantStoreError } from '../../../client/errors.ts'
 import type { OnConflict } from '../../../client/index.ts'
 import { parse } from '../../../client/json.ts'
+import { PlantStoreError } from '../../../client/plant-store-error.ts'
 import { toFailure } from '../../../client/request.ts'
 import type { ImportReport } from '../../../src/contract/shapes.ts'
 import {

@@ -1,5 +1,5 @@
-import { PlantStoreError } from '../../../client/errors.ts'
 import { PlantStore } from '../../../client/plant-store.ts'
+import { PlantStoreError } from '../../../client/plant-store-error.ts'
 import { buildField, buildForm, element, fill, whileBusy } from '../dom.ts'
 import { findTokenFault } from './token.ts'
 
