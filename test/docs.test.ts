@@ -99,6 +99,18 @@ describe('the pages', () => {
     )
   })
 
+  it('name commands of package.json that are there', () => {
+    const { scripts } = JSON.parse(readPage('package.json'))
+    const named = pages
+      .filter((page) => page !== 'CHANGELOG.md')
+      .flatMap((page) => readPage(page).match(/(?<=npm run )[\w:-]*\w/g) ?? [])
+    assert.ok(named.length > 20)
+    assert.deepEqual(
+      named.filter((name) => !(name in scripts)),
+      [],
+    )
+  })
+
   it('tell a decision in at most 40 lines', () => {
     const long = pages
       .filter((page) => page.startsWith('docs/decisions/'))
