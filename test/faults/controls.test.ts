@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -11,22 +11,11 @@ import { issueToken } from '../../src/tokens/issue.ts'
 import { newFolder } from '../support/folder.ts'
 import { operatorToken, startService } from '../support/service.ts'
 import { closeAfterTest, openSqliteStore } from '../support/stores.ts'
-import { call } from '../support/wire.ts'
 import { clean, judge, type Verdict, type Wrong } from './lab/checker.ts'
 import { readFinalState } from './lab/final-state.ts'
 import { newHistory, waitForWrites } from './lab/history.ts'
 import { startLoad } from './lab/load.ts'
-import { findOpenOperations, findSecret } from './lab/secrets.ts'
 import { startProcess, token } from './lab/service-process.ts'
-import {
-  echoToken,
-  logHeaders,
-  openDeletes,
-  openWrongApp,
-  type SpoilApp,
-  spoilNothing,
-  storeToken,
-} from './lab/wrong-apps.ts'
 import { type Spoil, spoilers } from './lab/wrong-stores.ts'
 
 const enoughWrites = 100
@@ -104,71 +93,44 @@ describe('the checker', () => {
   })
 })
 
-describe('every operation of the contract', () => {
-  it('refuses invalid credentials', async () => {
-    const app = await openWrongApp(openInMemory(), spoilNothing)
-    assert.deepEqual(await findOpenOperations(app.url), [])
-  })
-
-  it('is reported when it needs no token (control)', async () => {
-    const app = await openWrongApp(openInMemory(), openDeletes)
-    assert.deepEqual(await findOpenOperations(app.url), ['deletePlant'])
-  })
-})
-
-/** Uses an issued token in every way, and answers where it can be read afterwards. */
-async function findIssuedToken(spoil: SpoilApp): Promise<string[]> {
-  const path = newPath()
-  const store = openSqliteStore(path)
-  const app = await openWrongApp(store, spoil)
-  const name = 'a token to look for'
-  const { token: issued, record } = await issueToken(store, { name, scopes, lifetimeMs: undefined })
-  const headers = { Authorization: `Bearer ${issued}`, 'Content-Type': 'application/json' }
-  const answers: string[] = []
-  const send = async (method: string, target: string, body?: string) => {
-    const request = { method, path: target, headers: { ...headers, 'Idempotency-Key': 'key' } }
-    const answer = await call(app.url, body === undefined ? request : { ...request, body })
-    answers.push([...answer.headers].join('\n'), answer.body)
-  }
-  await send('POST', '/plants', '{"id":1,"name":"x"}')
-  await send('POST', '/plants', '{"id":1,"name":"y"}')
-  await send('POST', '/plants', '{"id":')
-  await send('GET', '/plants')
-  await send('GET', '/plants/1')
-  await send('PUT', '/plants/1', '{"name":"z"}')
-  await send('DELETE', '/plants/1')
-  await send('DELETE', '/plants/%zz')
-  await store.revokeToken(record.id, Date.now())
-  const texts = {
-    answers: answers.join('\n'),
-    log: app.log.join('\n'),
-    database: readFileSync(path),
-    'write-ahead log': existsSync(`${path}-wal`) ? readFileSync(`${path}-wal`) : '',
-  }
-  assert.ok(texts.log.includes('answered'))
-  assert.ok(texts['write-ahead log'].includes(name))
-  await app.close()
-  return findSecret(issued, { ...texts, 'database afterwards': readFileSync(path) })
-}
-
 describe('an issued token', () => {
   it('is not in the log, the database or an answer, not even half of it', async () => {
-    assert.deepEqual(await findIssuedToken(spoilNothing), [])
-  })
-
-  it('is found in a log of headers (control)', async () => {
-    assert.deepEqual(await findIssuedToken(logHeaders), ['log'])
-  })
-
-  it('is found in an answer with half of it (control)', async () => {
-    assert.deepEqual(await findIssuedToken(echoToken), ['answers'])
-  })
-
-  it('is found in a database that holds it, and in its answers (control)', async () => {
-    assert.deepEqual(await findIssuedToken(storeToken), [
-      'answers',
-      'write-ahead log',
-      'database afterwards',
-    ])
+    const path = newPath()
+    const store = openSqliteStore(path)
+    const service = await startService('sqlite::memory:', { store, env: { LOG_LEVEL: 'debug' } })
+    const name = 'a token to look for'
+    const issued = await issueToken(store, { name, scopes, lifetimeMs: undefined })
+    const headers = {
+      Authorization: `Bearer ${issued.token}`,
+      'Content-Type': 'application/json',
+      'Idempotency-Key': 'key',
+    }
+    let answers = ''
+    for (const [method, target, body = ''] of [
+      ['POST', '/plants', '{"id":1,"name":"x"}'],
+      ['POST', '/plants', '{"id":1,"name":"y"}'],
+      ['POST', '/plants', '{"id":'],
+      ['GET', '/plants'],
+      ['GET', '/plants/1'],
+      ['PUT', '/plants/1', '{"name":"z"}'],
+      ['DELETE', '/plants/1'],
+      ['DELETE', '/plants/%zz'],
+    ] as const) {
+      const answer = await service.call({ method, path: target, headers, body })
+      answers += [...answer.headers].join('\n') + answer.body
+    }
+    await store.revokeToken(issued.record.id, Date.now())
+    const log = service.log.join('\n')
+    const texts = [
+      answers,
+      log,
+      ...[path, `${path}-wal`].map((file) => readFileSync(file, 'latin1')),
+    ]
+    assert.ok(log.includes('answered'))
+    assert.ok(texts.at(-1)?.includes(name))
+    const half = issued.token.length / 2
+    for (const part of [issued.token.slice(0, half), issued.token.slice(half)]) {
+      for (const text of texts) assert.ok(!text.includes(part))
+    }
   })
 })
