@@ -70,11 +70,13 @@ export const attacks: readonly Attack[] = [
     title: 'a connection for each request',
     toBytes: anonymous('GET /healthz', { Connection: 'close' }),
     next: 'again',
+    connections: 100,
   },
   {
     title: 'upgrades',
     toBytes: anonymous('GET /healthz', { Connection: 'Upgrade', Upgrade: 'foo' }),
     next: 'again',
+    connections: 100,
   },
   {
     title: 'invented tokens',

@@ -1,8 +1,8 @@
 /**
  * Attacks on a service, beside a client with a valid token: how long its requests take. Service,
  * attacker and client are processes of their own. The control is the same number of connections
- * that only ask for a plant without a token, in the same run. About a minute on idle cores; with
- * `--long`, every attack with each number of connections, in about ten minutes.
+ * that only ask for a plant without a token, in the same run. About two minutes on idle cores; with
+ * `--long`, every attack with each number of connections, in about a quarter of an hour.
  *
  *   npx node bench/attacks.ts [--long] [--only <part of a title>]
  */
@@ -31,6 +31,7 @@ const enoughMs = 20
 const maxMb = 400
 const plants = 40_000
 const settleMs = 300
+const minLoops = 5
 const attackerPath = join(import.meta.dirname, 'attacker.ts')
 
 await measureAll()
@@ -123,6 +124,7 @@ async function measureClient(port: number, forMs: number): Promise<number[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const found: [number[], number[], number[]] = [[], [], []]
   const put = { type: json['Content-Type'], body: '{"name":"x"}', agent }
+  await send(port, 'GET', '/plants/2', { agent })
   const endsAt = performance.now() + forMs
   do {
     const steps = [
@@ -135,16 +137,12 @@ async function measureClient(port: number, forMs: number): Promise<number[]> {
       await step()
       found[at]?.push(performance.now() - sentAt)
     }
-  } while (performance.now() < endsAt)
+  } while (performance.now() < endsAt || found[0].length < minLoops)
   agent.destroy()
   return found.map(median)
 }
 
-interface Sent {
-  readonly type?: string
-  readonly body?: string
-  readonly agent?: Agent
-}
+type Sent = Readonly<Partial<{ type: string; body: string; agent: Agent }>>
 
 async function send(port: number, method: string, path: string, sent: Sent = {}): Promise<void> {
   const { type, body = '', agent = false } = sent

@@ -7,21 +7,14 @@ import { type Figure, type Findings, judge, type Target, toTable, toText } from 
 /** The findings of each section that was measured, by its name. */
 export type Found = ReadonlyMap<string, Findings>
 
-/** The results of a run, for programs. */
-interface Report {
-  readonly form: Form
-  readonly machine: string
-  readonly sections: Readonly<Record<string, unknown>>
-  readonly targets: readonly (Target & { readonly verdict: string })[]
-}
-
 const preface = `# Benchmark tables
 
 \`npm run bench -- --full\` writes this page; [performance.md](../performance.md) explains it.`
 /** What a run writes into performance.md stands between these lines. */
 const [begin, end] = ['<!-- begin of measured figures -->', '<!-- end of measured figures -->']
 
-export function buildReport(form: Form, found: Found): Report {
+/** The results of a run, for programs. */
+export function buildReport(form: Form, found: Found): object {
   return {
     form,
     machine: describeMachine(),

@@ -64,11 +64,6 @@ export async function alternate(
   return series
 }
 
-/** The first workload warms up longest, because it also compiles the code that all share. */
-export function toWarmMs(index: number, warmMs: number): number {
-  return index === 0 ? warmMs * 3 : warmMs
-}
-
 /** A workload, for a time or up to a number of requests. */
 type WarmUp = { readonly workload: Workload } & Pick<
   Load,

@@ -10,7 +10,7 @@ import {
   toTable,
   toText,
 } from '../section.ts'
-import { alternate, type Measure, type Series, toWarmMs, warmUp } from '../slices.ts'
+import { alternate, type Measure, type Series, warmUp } from '../slices.ts'
 import { kinds, listSystems, type SystemName, startSystems, stopSystems } from '../systems.ts'
 
 /** Several systems under one load; the bare echo comes first. */
@@ -47,7 +47,8 @@ async function measure(lab: Lab): Promise<Findings> {
     await warmUp(lab, systems, {
       workload,
       connections: Math.max(connections, minWarmConnections),
-      forMs: toWarmMs(index, warmMs),
+      // The first workload also compiles the code that all share.
+      forMs: index === 0 ? warmMs * 3 : warmMs,
     })
     const series = await alternate(lab, systems, { workload, connections, rounds })
     comparisons.push({ workload, connections, series })

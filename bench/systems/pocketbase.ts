@@ -13,15 +13,7 @@ const plants = {
   name: 'plants',
   type: 'base',
   fields: [
-    {
-      name: 'id',
-      type: 'text',
-      primaryKey: true,
-      required: true,
-      min: 1,
-      max: 20,
-      pattern: '^\\d+$',
-    },
+    { name: 'id', type: 'text', primaryKey: true, required: true, pattern: '^\\d+$', max: 20 },
     { name: 'name', type: 'text', required: true },
     { name: 'tag', type: 'text' },
   ],
