@@ -439,17 +439,18 @@ function findCut(page: Page): Promise<string[]> {
       const { left, right } = one.getBoundingClientRect()
       return left < 0 || right > innerWidth || one.scrollWidth > Math.ceil(one.clientWidth) + 1
     }
-    // A choice hides what does not fit.
+    // A choice hides what does not fit, unless it takes several lines.
     const isNarrow = (choice) => {
+      if (getComputedStyle(choice).appearance === 'base-select') return false
       const { offsetWidth } = choice
       choice.style.width = 'max-content'
       const needed = choice.offsetWidth
       choice.style.width = ''
       return needed > offsetWidth
     }
-    const texts = [...document.querySelectorAll('h1, h2, button, label, p, .brand, td, dialog')]
+    const texts = [...document.querySelectorAll('h1, h2, button, label, p, select, .brand, td, dialog')]
       .filter((one) => one.checkVisibility() && one.closest('thead') === null)
-    const cut = [...texts.filter(isCut), ...[...document.querySelectorAll('main select')].filter(isNarrow)]
+    const cut = [...texts.filter(isCut), ...[...document.querySelectorAll('select')].filter(isNarrow)]
     if (document.documentElement.scrollWidth > innerWidth) cut.push(document.body)
     return cut.map((one) => one.tagName + ' ' + (one.ariaLabel ?? one.textContent).slice(0, 60))
   })()`)

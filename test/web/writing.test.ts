@@ -50,6 +50,31 @@ describe('writing on the page', { skip: browserMissing }, () => {
     await expectProposal(largest - 2n)
   })
 
+  it('proposes nothing into a field that somebody has typed into', async () => {
+    const { page } = await visitPlants(service.url)
+    const id = dialog(page, 'Add plant').getByLabel('Id')
+    for (const [keys, expected] of [
+      [['7'], '7'],
+      [['7', 'Backspace'], ''],
+    ] as const) {
+      const typed = Promise.withResolvers<void>()
+      await page.route('**/plants?*order=desc*', async (route) => {
+        await typed.promise
+        await route.continue()
+      })
+      await page.getByRole('button', { name: 'Add plant' }).click()
+      for (const key of keys) await id.press(key)
+      const proposed = page.waitForResponse('**/plants?*order=desc*')
+      typed.resolve()
+      await (await proposed).finished()
+      // A later answer: the page has used the earlier one by then.
+      await page.evaluate(`fetch('healthz').then((answer) => answer.text())`)
+      assert.equal(await id.inputValue(), expected)
+      await dialog(page, 'Add plant').getByRole('button', { name: 'Cancel' }).click()
+      await page.unrouteAll()
+    }
+  })
+
   it('undoes a delete and an edit, and keeps the focus in the list', async () => {
     const { page, errors } = await visitPlants(service.url)
     await page.getByRole('button', { name: 'Delete plant 2' }).click()

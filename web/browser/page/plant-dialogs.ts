@@ -277,6 +277,7 @@ function buildPlantFields(plant: StoredPlant | undefined) {
     propose(proposed: bigint): void {
       if (isTouched) return
       input.value = String(proposed)
+      id.refuse(undefined)
       if (document.activeElement === input) input.select()
     },
     /** The plant as typed, or undefined: then the fields say what is wrong. */

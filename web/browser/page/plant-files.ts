@@ -113,7 +113,7 @@ function uploadPlants(
 }
 
 const rules: Record<OnConflict, string> = {
-  fail: 'Keep the stored plant and list it here',
+  fail: 'Keep the stored plant, list it',
   skip: 'Keep the stored plant',
   replace: 'Replace the stored plant',
 }
