@@ -3,22 +3,15 @@ import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { before, describe, it } from 'node:test'
-import { limits } from '../../src/contract/limits.ts'
+import { describe, it } from 'node:test'
 import { scopes } from '../../src/contract/scopes.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { engines } from '../support/engines.ts'
 import { lowerLimit } from '../support/limits.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import {
-  authorized,
-  json,
-  operatorToken,
-  startService,
-  type TestService,
-} from '../support/service.ts'
+import { authorized, json, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
-import { exchange, openSocket, type Request, toBytes } from '../support/wire.ts'
+import { openSocket, toBytes } from '../support/wire.ts'
 
 const memory = 'sqlite::memory:'
 
@@ -28,102 +21,15 @@ function waitForRefusal(service: TestService, headers: { Authorization: string }
   return waitUntil(isRefused, 'the token is refused')
 }
 
-describe('every answer', () => {
-  let service: TestService
-  before(async () => {
-    service = await startService(memory)
-    await service.create('{"id":1,"name":"x"}')
-  })
-
-  const cacheControls: [path: string, cacheControl: string | undefined][] = [
-    ['/plants', 'private, no-cache'],
-    ['/plants/1', 'private, no-cache'],
-    ['/plants/404', 'private, no-cache'],
-    ['/healthz', 'no-store'],
-    ['/readyz', 'no-store'],
-    ['/openapi.json', 'no-cache'],
-    ['/nowhere', undefined],
-  ]
-  for (const [path, cacheControl] of cacheControls) {
-    it(`tells caches what they may do with ${path}, and browsers not to guess`, async () => {
-      const { headers } = await service.call({ path })
-      assert.equal(headers.get('cache-control'), cacheControl)
-      assert.equal(headers.get('x-content-type-options'), 'nosniff')
-      const anonymous = await service.call({ path, headers: { Authorization: 'Basic x' } })
-      assert.equal(anonymous.headers.get('cache-control'), cacheControl)
-    })
-  }
-
-  it('has a document that is compressed for those that take it so', async () => {
-    const path = '/openapi.json'
-    const plain = await fetch(`${service.url}${path}`, {
-      headers: { 'Accept-Encoding': 'identity' },
-    })
-    const gzipped = await fetch(`${service.url}${path}`, { headers: { 'Accept-Encoding': 'gzip' } })
-    assert.equal(plain.headers.get('content-encoding'), null)
-    assert.equal(gzipped.headers.get('content-encoding'), 'gzip')
-    assert.equal(await gzipped.text(), await plain.text())
-    assert.notEqual(gzipped.headers.get('etag'), plain.headers.get('etag'))
-  })
-
-  it('has nosniff, even when the parser refuses the request', async () => {
-    const [answer] = await exchange(service.url, Buffer.from('GARBAGE\r\n\r\n'))
-    assert.equal(answer?.headers.get('x-content-type-options'), 'nosniff')
-  })
-})
-
-describe('a body', () => {
-  let service: TestService
-  before(async () => {
-    service = await startService(memory)
-  })
-  const toChunked = (method: string, path: string, headers: Record<string, string>) =>
-    toBytes({ method, path, headers: { ...headers, 'Transfer-Encoding': 'chunked' } })
-
-  it('is stored when it comes in chunks of one byte', async () => {
-    const name = 'n'.repeat(900)
-    const body = [...`{"id":1,"name":"${name}"}`].map((byte) => `1\r\n${byte}\r\n`).join('')
-    const bytes = Buffer.concat([
-      toChunked('POST', '/plants', json),
-      Buffer.from(`${body}0\r\n\r\n`),
-    ])
-    const [answer] = await exchange(service.url, bytes)
-    assert.equal(answer?.status, 200)
-    const { body: stored } = await service.call({ path: '/plants/1' })
-    assert.equal(JSON.parse(stored).name, name)
-  })
-
-  it('is refused with 413 when it has more chunks than are allowed', async () => {
-    const body = `{"id":3,"name":"${'x'.repeat(limits.bodyBytes - 18)}"}`
-    assert.equal(body.length, limits.bodyBytes)
-    const chunks = [...body].map((byte) => `1\r\n${byte}\r\n`).join('')
-    const bytes = Buffer.concat([
-      toChunked('POST', '/plants', json),
-      Buffer.from(`${chunks}0\r\n\r\n`),
-    ])
-    const [answer] = await exchange(service.url, bytes)
-    assert.equal(answer?.status, 413)
-    assert.match(answer?.body ?? '', /more than 1000 chunks/)
-    assert.equal(answer?.headers.get('connection'), 'close')
-    assert.equal((await service.call({ path: '/plants/3' })).status, 404)
-  })
-
-  for (const [title, headers, body] of [
-    ['by its length', { 'Content-Length': '2000000' }, ''],
-    ['by its chunks', { 'Transfer-Encoding': 'chunked' }, `200000\r\n${'x'.repeat(0x200000)}`],
-  ] as const) {
-    it(`makes a DELETE fail when it is too large ${title}, and nothing is deleted`, async () => {
-      await service.create('{"id":2,"name":"x"}')
-      const head = toBytes({
-        method: 'DELETE',
-        path: '/plants/2',
-        headers: { ...authorized, ...headers },
-      })
-      const [answer] = await exchange(service.url, Buffer.concat([head, Buffer.from(body)]))
-      assert.equal(answer?.status, 413)
-      assert.equal((await service.call({ path: '/plants/2' })).status, 200)
-    })
-  }
+it('compresses the document for those that take it so', async () => {
+  const { url } = await startService(memory)
+  const ask = (encoding: string) =>
+    fetch(`${url}/openapi.json`, { headers: { 'Accept-Encoding': encoding } })
+  const [plain, gzipped] = [await ask('identity'), await ask('gzip')]
+  assert.equal(plain.headers.get('content-encoding'), null)
+  assert.equal(gzipped.headers.get('content-encoding'), 'gzip')
+  assert.equal(await gzipped.text(), await plain.text())
+  assert.notEqual(gzipped.headers.get('etag'), plain.headers.get('etag'))
 })
 
 describe('a token that is revoked during its request', () => {
@@ -169,36 +75,6 @@ describe('a token that is revoked during its request', () => {
       await store.revokeToken(record.id, Date.now())
       await waitForRefusal(service, authorization)
       await assert.rejects(response.text())
-    })
-  }
-})
-
-describe('a create with a precondition', () => {
-  let service: TestService
-  let etag: string
-  before(async () => {
-    service = await startService(memory)
-    etag = (await service.create('{"id":1,"name":"x"}')).headers.get('etag') ?? ''
-  })
-
-  const cases: [title: string, id: number, name: string, value: string, status: number][] = [
-    ['If-Match with the tag of the plant', 1, 'If-Match', 'its tag', 412],
-    ['If-Match for an absent plant', 2, 'If-Match', '*', 412],
-    ['If-None-Match: * for a used id', 1, 'If-None-Match', '*', 412],
-    ['If-None-Match with the tag of the plant', 1, 'If-None-Match', 'its tag', 412],
-    ['If-None-Match with another tag', 1, 'If-None-Match', '"1"', 409],
-    ['If-None-Match: * for a free id', 3, 'If-None-Match', '*', 200],
-    ['If-None-Match with a tag for a free id', 4, 'If-None-Match', 'its tag', 200],
-  ]
-  for (const [title, id, name, value, status] of cases) {
-    it(`is ${status}: ${title}`, async () => {
-      const first = await service.call({ path: `/plants/${id}` })
-      const headers = { [name]: value === 'its tag' ? etag : value }
-      const answer = await service.create(`{"id":${id},"name":"y"}`, headers)
-      assert.equal(answer.status, status)
-      const second = await service.call({ path: `/plants/${id}` })
-      if (status !== 200) assert.equal(second.body, first.body)
-      else assert.equal(second.status, 200)
     })
   }
 })
@@ -297,65 +173,5 @@ describe('answers that were read', () => {
       for await (const _ of response);
       assert.equal(sent.reusedSocket, answer > 0)
     }
-  })
-})
-
-describe('messages', () => {
-  let service: TestService
-  before(async () => {
-    service = await startService(memory)
-  })
-  const cases: [path: string, number: number, message: RegExp][] = [
-    ['/plants/', 40400, /Leave out the slash at the end/],
-    ['/nowhere/', 40400, /See \/docs/],
-    ['/plants/%ff', 40000, /not UTF-8/],
-    ['/plants/%zz', 40000, /percent sign/],
-    ['/plants?tag=%ff', 40005, /tag is not UTF-8/],
-    ['/plants?tag=a&tag=a', 40005, /tag is given twice/],
-    ['/plants?limit=x', 40005, /limit must be a number from 1 to 1000, not "x"\.$/],
-  ]
-  for (const [path, number, message] of cases) {
-    it(`say what is wrong with ${path}`, async () => {
-      const { body } = await service.call({ path })
-      const error = JSON.parse(body)
-      assert.equal(error.error, number)
-      assert.match(error.message, message)
-    })
-  }
-
-  it('never repeat a token that was sent in the wrong place', async () => {
-    const requests: Request[] = [
-      { path: `/plants?limit=${operatorToken}` },
-      { path: `/events?after=${operatorToken}` },
-      { path: '/plants/1', headers: { 'If-Match': operatorToken } },
-      { path: '/plants/1', headers: { 'If-None-Match': `Bearer ${operatorToken}` } },
-    ]
-    for (const request of requests) {
-      const { body } = await service.call(request)
-      assert.equal(JSON.parse(body).error, 40005)
-      assert.ok(!body.includes(operatorToken), body)
-    }
-  })
-
-  it('refuse a part of a plant', async () => {
-    const headers = { ...json, 'Content-Range': 'bytes 0-1/2' }
-    const answer = await service.call({
-      method: 'PUT',
-      path: '/plants/1',
-      headers,
-      body: '{"name":"x"}',
-    })
-    assert.equal(JSON.parse(answer.body).error, 40005)
-    assert.equal((await service.call({ path: '/plants/1' })).status, 404)
-  })
-
-  it('can be read by a page that asks for an unknown path', async () => {
-    const headers = { Origin: 'https://a.example', 'Access-Control-Request-Method': 'GET' }
-    const preflight = await service.call({ method: 'OPTIONS', path: '/nowhere', headers })
-    assert.equal(preflight.status, 204)
-    assert.match(preflight.headers.get('access-control-allow-methods') ?? '', /GET/)
-    assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /traceparent/)
-    const plain = await service.call({ method: 'OPTIONS', path: '/nowhere' })
-    assert.equal(plain.status, 404)
   })
 })

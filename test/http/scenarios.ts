@@ -4,6 +4,7 @@ import { credentials } from './scenarios/credentials.ts'
 import { events } from './scenarios/events.ts'
 import { faults } from './scenarios/faults.ts'
 import { imports } from './scenarios/imports.ts'
+import { mediaTypes } from './scenarios/media-types.ts'
 import { metrics } from './scenarios/metrics.ts'
 import { pages } from './scenarios/pages.ts'
 import { protocol } from './scenarios/protocol.ts'
@@ -16,6 +17,7 @@ export const scenarios: readonly Scenario[] = [
   ...creates,
   ...reads,
   ...changes,
+  ...mediaTypes,
   ...imports,
   ...events,
   ...credentials,

@@ -1,4 +1,12 @@
-import { answered, del, put, refused, rose, type Scenario, tagOf } from './scenario.ts'
+import { toBytes } from '../../support/wire.ts'
+import { answered, del, get, put, refused, rose, type Scenario, tagOf } from './scenario.ts'
+
+const chunked = { 'Transfer-Encoding': 'chunked' }
+
+/** A delete with these headers, and what follows them. */
+function withRest(headers: Record<string, string>, rest: string, path = '/plants/51'): Buffer {
+  return Buffer.concat([toBytes(del(path, headers)), Buffer.from(rest)])
+}
 
 const replaces: Scenario[] = [
   answered('a replace', put('/plants/51', rose), {
@@ -87,6 +95,7 @@ const deletes: Scenario[] = [
     { 'Content-Type': 'application/json' },
     { 'Content-Type': ';;' },
     { 'Content-Length': '2' },
+    { 'Content-Length': '2', Expect: '100-continue' },
     { 'Content-Length': '2', 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' },
   ].map((headers) =>
     refused(40401, `a delete of an absent plant with ${JSON.stringify(headers)}`, {
@@ -98,6 +107,24 @@ const deletes: Scenario[] = [
     ...del('/plants/404', { 'Content-Length': '8193' }),
     body: '',
   }),
+  ...[
+    { what: 'a length', headers: { 'Content-Length': '8193' }, rest: '' },
+    { what: 'its chunks', headers: chunked, rest: `200000\r\n${'x'.repeat(0x2001)}` },
+  ].map(({ what, headers, rest }) =>
+    refused(41300, `a delete with a body that is too large by ${what}`, withRest(headers, rest)),
+  ),
+  refused(40000, 'a delete with a broken body', withRest(chunked, '1\r\nxZZ')),
+  refused(40800, 'a delete whose body never ends', withRest({ 'Content-Length': '9' }, 'x'), {
+    timeouts: { headersTimeoutMs: 200, requestTimeoutMs: 400 },
+  }),
+  answered('a get of the plant that none of these deleted', get('/plants/51')),
+  ...[
+    { what: 'a body in chunks', headers: chunked, rest: '1\r\nx\r\n0\r\n\r\n' },
+    { what: 'an empty body', headers: { 'Content-Length': '0' }, rest: '' },
+  ].flatMap(({ what, headers, rest }) => [
+    answered(`a replace before ${what}`, put('/plants/72', rose), { status: 201 }),
+    answered(`a delete with ${what}`, withRest(headers, rest, '/plants/72'), { status: 204 }),
+  ]),
   refused(41200, 'a delete of a former state', del('/plants/51', { 'If-Match': '"1"' })),
   refused(40004, 'a delete at a wrong id', del('/plants/x')),
   refused(40005, 'a delete with no entity tag', del('/plants/51', { 'If-Match': ' ' })),

@@ -82,6 +82,19 @@ const withoutToken: Scenario[] = [
     ),
   ]),
   refused(40400, 'a file that does not exist', visit('/assets/page.js')),
+  answered('health without a valid token', visit('/healthz', { Authorization: 'Basic x' }), {
+    headers: { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' },
+  }),
+  refused(40100, 'a get without a valid token', visit('/plants', { Authorization: 'Basic x' }), {
+    headers: { 'cache-control': 'private, no-cache', 'x-content-type-options': 'nosniff' },
+  }),
+  refused(40400, 'an unknown path, which is not cached', visit('/nowhere/'), {
+    body: /See \/docs/,
+    headers: { 'cache-control': '', 'x-content-type-options': 'nosniff' },
+  }),
+  refused(40400, 'a path with a slash at its end', visit('/plants/'), {
+    body: /Leave out the slash at the end/,
+  }),
 ]
 
 const unrouted: Scenario[] = [

@@ -17,10 +17,13 @@ const chunks = '16\r\n{"id":7,"name":"Fern"}\r\n0\r\n\r\n'
 
 const urls: Scenario[] = [
   answered('HTTP/1.0 without a Host', 'GET /healthz HTTP/1.0\r\n\r\n'),
-  refused(40000, 'a request line that is none', 'HELLO\r\n\r\n'),
+  refused(40000, 'a request line that is none', 'HELLO\r\n\r\n', {
+    headers: { 'x-content-type-options': 'nosniff' },
+  }),
   refused(40000, 'an unknown method', 'PLANT / HTTP/1.1\r\nHost: a\r\n\r\n'),
   refused(40000, 'a request to a proxy', 'CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n'),
-  refused(40000, 'a URL with a broken escape', get('/plants/%zz')),
+  refused(40000, 'a URL with a broken escape', get('/plants/%zz'), { body: /percent sign/ }),
+  refused(40000, 'a URL that is not UTF-8', get('/plants/%ff'), { body: /not UTF-8/ }),
   refused(40000, 'a URL with a fragment', get('/plants/1#x')),
   refused(40000, 'a URL with bytes beyond ASCII', get('/plants/\u00e9')),
   refused(40000, 'a URL without a slash', 'GET plants HTTP/1.1\r\nHost: a\r\n\r\n'),

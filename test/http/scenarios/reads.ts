@@ -1,4 +1,7 @@
+import { operatorToken } from '../../support/service.ts'
 import { answered, get, refused, type Scenario, tagOf } from './scenario.ts'
+
+const withoutToken = new RegExp(`^(?!.*${operatorToken})`)
 
 const wrongIds = [
   '01',
@@ -28,7 +31,9 @@ const gets: Scenario[] = [
   }),
   answered('an id that is percent-encoded', get('/plants/%31')),
   answered('the longest URL that is allowed', get(`/plants/1?${'x'.repeat(8182)}`)),
-  refused(40401, 'a get of an absent plant', get('/plants/404')),
+  refused(40401, 'a get of an absent plant', get('/plants/404'), {
+    headers: { 'cache-control': 'private, no-cache' },
+  }),
   ...wrongIds.map((id) => refused(40004, `the id ${id.slice(0, 20)}`, get(`/plants/${id}`))),
 ]
 
@@ -174,6 +179,17 @@ const pages: Scenario[] = [
   ].map((query) =>
     refused(40005, `the query ${query.slice(0, 20)}`, get(`/plants?${query}`), {
       body: /The query parameter (limit|after|tag|name|order) (must be|is given twice|is not UTF-8)/,
+    }),
+  ),
+  ...[
+    get('/plants?limit=not-a-number'),
+    get(`/plants?limit=${operatorToken}`),
+    get(`/events?after=${operatorToken}`),
+    get('/plants/1', { 'If-Match': operatorToken }),
+    get('/plants/1', { 'If-None-Match': `Bearer ${operatorToken}` }),
+  ].map((request, index) =>
+    refused(40005, `a wrong value that is repeated only if it is no token, ${index}`, request, {
+      body: index === 0 ? /from 1 to 1000, not \\"not-a-number\\"\./ : withoutToken,
     }),
   ),
   answered('100 parameters, the last one known', get(`/plants?${'a=1&'.repeat(99)}limit=1`), {

@@ -15,22 +15,53 @@ import {
 const Origin = 'https://garden.example'
 const preflight = { Origin, 'Access-Control-Request-Method': 'POST' }
 
+/** The request headers that a page may send, and the response headers that it may read. */
+const allowed =
+  'Authorization, Content-Encoding, Content-Type, Idempotency-Key, If-Match, If-None-Match, ' +
+  'Last-Event-ID, traceparent, X-Request-Id'
+const exposed =
+  'Link, Location, ETag, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, ' +
+  'Idempotency-Replayed, X-Request-Id'
+const named = { CORS_ORIGIN: `https://other.example, ${Origin}` }
+
 /** Answers to a page of another origin, where any may call and where the operator names some. */
 const crossOrigin = [
   { whose: 'any origin', headers: { 'access-control-allow-origin': '*' } },
   {
     whose: 'a named origin',
-    env: { CORS_ORIGIN: `https://other.example, ${Origin}` },
+    env: named,
     headers: { 'access-control-allow-origin': Origin, vary: /^Origin/ },
   },
 ].flatMap(({ whose, ...service }): Scenario[] => [
   ...['/healthz', '/readyz', '/openapi.json', '/docs'].map((path) =>
     answered(`${path} from ${whose}`, visit(path, { Origin }), service),
   ),
-  answered(`a list from ${whose}`, get('/plants?limit=1', { Origin }), service),
+  answered(`a list from ${whose}`, get('/plants?limit=1', { Origin }), {
+    ...service,
+    headers: { ...service.headers, 'access-control-expose-headers': exposed },
+  }),
   refused(40401, `an absent plant from ${whose}`, get('/plants/404', { Origin }), service),
   refused(40100, `no token from ${whose}`, visit('/plants/1', { Origin }), service),
   refused(40400, `an unknown path from ${whose}`, visit('/nothing', { Origin }), service),
+  refused(40000, `a broken escape from ${whose}`, visit('/plants/%zz', { Origin }), service),
+  refused(
+    40000,
+    `two Hosts from ${whose}`,
+    visit('/plants', { Origin, Host: ['a', 'b'] }),
+    service,
+  ),
+  refused(
+    41700,
+    `an expectation from ${whose}`,
+    visit('/plants', { Origin, Expect: 'x' }),
+    service,
+  ),
+  refused(
+    40500,
+    `another method from ${whose}`,
+    { method: 'PATCH', path: '/plants/1', headers: { Origin } },
+    service,
+  ),
   answered(
     `a preflight of an unknown path from ${whose}`,
     { method: 'OPTIONS', path: '/nothing', headers: preflight },
@@ -45,12 +76,32 @@ const crossOrigin = [
       headers: {
         ...service.headers,
         'access-control-allow-methods': 'GET, HEAD, OPTIONS, POST',
-        'access-control-allow-headers': /Authorization/,
+        'access-control-allow-headers': allowed,
         'access-control-max-age': '7200',
       },
     },
   ),
 ])
+
+const byOrigin: Scenario[] = [
+  refused(
+    40401,
+    'an origin that the operator does not name',
+    get('/plants/1', { Origin: 'null' }),
+    {
+      env: named,
+      headers: { 'access-control-allow-origin': '', vary: 'Origin' },
+    },
+  ),
+  // In one field: a field that is there twice would have one of the two names.
+  answered('an export that varies by its origin and its encoding', get('/plants.csv', { Origin }), {
+    env: named,
+    headers: { vary: 'Origin, Accept-Encoding' },
+  }),
+  answered('a get by a client without an origin', get('/plants/1'), {
+    headers: { 'access-control-allow-origin': '', 'access-control-expose-headers': '' },
+  }),
+]
 
 const env = { RATE_LIMIT: '1000/h' }
 const counted = {
@@ -78,4 +129,4 @@ const limited: Scenario[] = [
 ]
 
 /** Services that the operator has set up differently. */
-export const settings: Scenario[] = [...crossOrigin, ...limited]
+export const settings: Scenario[] = [...crossOrigin, ...byOrigin, ...limited]
