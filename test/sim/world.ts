@@ -112,7 +112,7 @@ export function buildWorld(seed: number, tracing: 'traced' | 'untraced'): World 
   const random = buildRandom(seed)
   const trace: string[] = []
   const nobody = newActor('world')
-  let queue: Step[] = []
+  const queue: Step[] = []
   let now = 0
   let order = 0
   let steps = 0
@@ -128,7 +128,7 @@ export function buildWorld(seed: number, tracing: 'traced' | 'untraced'): World 
 
   function add(delayMs: number, label: string, run: () => void, of: Actor, isTimer: boolean) {
     const step: Step = { at: now + delayMs, order: order++, actor: of, label, isTimer, run }
-    push(queue, step)
+    insert(queue, step)
     return step
   }
 
@@ -144,7 +144,7 @@ export function buildWorld(seed: number, tracing: 'traced' | 'untraced'): World 
   }
 
   function take(): boolean {
-    const step = pop(queue)
+    const step = queue.pop()
     if (step === undefined) throw new Violation('nothing is left to happen')
     const { run, label, actor: of } = step
     now = Math.max(now, step.at)
@@ -169,9 +169,7 @@ export function buildWorld(seed: number, tracing: 'traced' | 'untraced'): World 
     queue.push(...of.held)
     of.held = []
     for (const step of queue) if (step.actor === of && step.isTimer) step.at += suspendedMs
-    const all = queue
-    queue = []
-    for (const step of all) push(queue, step)
+    queue.sort((one, other) => (isLater(one, other) ? -1 : 1))
   }
 
   const api: World = {
@@ -250,36 +248,15 @@ function buildRandom(seed: number): () => number {
   }
 }
 
-const isBefore = (one: Step, other: Step) =>
-  one.at < other.at || (one.at === other.at && one.order < other.order)
+/** Whether a step comes later than another. Steps that are due together run as they were planned. */
+const isLater = (one: Step, other: Step) =>
+  one.at > other.at || (one.at === other.at && one.order > other.order)
 
-/** Adds a step to a binary heap. */
-function push(heap: Step[], step: Step): void {
-  let index = heap.length
-  while (index > 0) {
-    const above = (index - 1) >> 1
-    if (!isBefore(step, heap[above] as Step)) break
-    heap[index] = heap[above] as Step
-    index = above
-  }
-  heap[index] = step
-}
-
-/** Takes the first step out of a binary heap. */
-function pop(heap: Step[]): Step | undefined {
-  const [first] = heap
-  const last = heap.pop()
-  if (first === undefined || last === undefined || heap.length === 0) return first
-  let index = 0
-  for (let below = 1; below < heap.length; below = 2 * index + 1) {
-    const right = heap[below + 1]
-    if (right !== undefined && isBefore(right, heap[below] as Step)) below++
-    if (!isBefore(heap[below] as Step, last)) break
-    heap[index] = heap[below] as Step
-    index = below
-  }
-  heap[index] = last
-  return first
+/** Adds a step to a queue, whose next step is the last: most new steps are due soon. */
+function insert(queue: Step[], step: Step): void {
+  let index = queue.length
+  while (index > 0 && isLater(step, queue[index - 1] as Step)) index--
+  queue.splice(index, 0, step)
 }
 
 type SetTimer = (delayMs: number, run: () => void) => Step
