@@ -88,6 +88,7 @@ export const loadLocked = buildLoad(
 function buildLoad(selection: string) {
   return async (sql: Sql, ids: ReadonlySet<bigint>, keys: readonly CreateKey[]) => {
     const plants = await sql.texts<VersionedRow>(selection, [[...ids]])
+    // After the plants: a plant that was found there has left its key as well.
     const uses = keys.length === 0 ? [] : await selectKeys(sql, keys)
     return buildRows(toPlantsById(plants), uses.map(toKeyUse))
   }
