@@ -1,17 +1,11 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
-import { createServer } from 'node:net'
 import { describe, it } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { withTimeout } from '../../src/store/postgres/failures.ts'
-import { migrations } from '../../src/store/postgres/migrations.ts'
 import { openPrimary } from '../../src/store/postgres/primary.ts'
 import { type Position, type Store, UnusableStore } from '../../src/store/store.ts'
-import { run } from '../support/command.ts'
-import { findServer } from '../support/databases.ts'
 import { postgres } from '../support/engines.ts'
-import { newFolder } from '../support/folder.ts'
-import { findFreePort, openClient, password, query } from '../support/postgres.ts'
+import { findFreePort, openClient, query } from '../support/postgres.ts'
 import { openProxy } from '../support/proxy.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { startService } from '../support/service.ts'
@@ -385,154 +379,5 @@ describe('services that start together on an empty PostgreSQL', () => {
     const stores = await Promise.all(Array.from({ length: 6 }, () => open(url)))
     await Promise.all(stores.map((store, id) => store.createPlant({ id: BigInt(id), name: '' })))
     assert.notEqual(await stores[0]?.getPlant(5n), undefined)
-  })
-})
-
-describe('a PostgreSQL that cannot be the store', () => {
-  /** Makes a role that may log in, and answers its name and the URL with which it does. */
-  async function newRole(url: string) {
-    const name = `role_${randomBytes(6).toString('hex')}`
-    await query(url, `CREATE ROLE ${name} LOGIN PASSWORD 'pw'`)
-    return { name, url: url.replace(/\/\/[^@]+@/, `//${name}:pw@`) }
-  }
-
-  /** Makes a role that has only these rights on the tables of a store. */
-  async function newUser(rights: string): Promise<string> {
-    const url = await postgres.newUrl()
-    await (await open(url)).close()
-    const role = await newRole(url)
-    await query(
-      url,
-      `GRANT USAGE ON SCHEMA plant_store TO ${role.name};
-      GRANT ${rights} ON ALL TABLES IN SCHEMA plant_store TO ${role.name}`,
-    )
-    return role.url
-  }
-
-  const cases: [title: string, prepare: () => Promise<string>, message: RegExp][] = [
-    [
-      'a wrong password',
-      async () => (await postgres.newUrl()).replace(encodeURIComponent(password), 'wrong'),
-      /refuses the user name or the password of DATABASE_URL/,
-    ],
-    [
-      'no password',
-      async () => (await postgres.newUrl()).replace(`:${encodeURIComponent(password)}@`, '@'),
-      /refuses the user name or the password of DATABASE_URL/,
-    ],
-    [
-      'a database that does not exist',
-      async () => `${await findServer()}nothing`,
-      /database that DATABASE_URL names does not exist/,
-    ],
-    [
-      'a newer schema',
-      async () => {
-        const url = await postgres.newUrl()
-        await (await open(url)).close()
-        await query(url, `UPDATE plant_store.schema_version SET version = ${migrations.length + 1}`)
-        return url
-      },
-      new RegExp(
-        `newer release \\(schema ${migrations.length + 1}, this one knows ${migrations.length}\\)`,
-      ),
-    ],
-    [
-      'a role that may only read',
-      () => newUser('SELECT'),
-      /may not write to the database: grant it/,
-    ],
-    [
-      'a role that may not change plants',
-      () => newUser('SELECT, INSERT'),
-      /may not write to the database: grant it/,
-    ],
-    [
-      'read-only transactions',
-      async () => `${await postgres.newUrl()}?options=-c%20default_transaction_read_only=on`,
-      /transactions of the user of DATABASE_URL read-only: reset default_transaction_read_only/,
-    ],
-    [
-      'a role that may not make the schema',
-      async () => (await newRole(await postgres.newUrl())).url,
-      /may not write to the database: grant it CREATE/,
-    ],
-    [
-      'a database with another encoding',
-      async () => {
-        const server = await findServer()
-        const name = `ascii_${randomBytes(6).toString('hex')}`
-        const options = "ENCODING 'SQL_ASCII' TEMPLATE template0"
-        await query(`${server}postgres`, `CREATE DATABASE ${name} ${options}`)
-        return server + name
-      },
-      /has the encoding SQL_ASCII: create one with ENCODING 'UTF8'/,
-    ],
-  ]
-  for (const [title, prepare, message] of cases) {
-    it(`is refused with one line: ${title}`, async () => {
-      await assert.rejects(
-        open(await prepare()),
-        (error) =>
-          error instanceof UnusableStore &&
-          message.test(error.message) &&
-          !/\n/.test(error.message) &&
-          !error.message.includes(password) &&
-          !error.message.includes(encodeURIComponent(password)),
-      )
-    })
-  }
-
-  const unanswered =
-    /^No PostgreSQL server answers at 127\.0\.0\.1:\d+ of DATABASE_URL \([^)]+\)\. Check [^\n]*$/
-
-  it('is refused with one line: a server that is not PostgreSQL, and none at all', async () => {
-    const other = createServer((socket) =>
-      socket.on('error', () => {}).end('HTTP/1.1 400 Bad Request\r\n\r\n'),
-    )
-    releaseAfterTest(() => other.close())
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
-    const { port } = other.address() as { port: number }
-    for (const at of [port, await findFreePort()]) {
-      await assert.rejects(
-        openPrimary(`postgres://a:b@127.0.0.1:${at}/x`, quiet, { startTimeoutMs: 200 }),
-        (error) => error instanceof UnusableStore && unanswered.test(error.message),
-      )
-    }
-  })
-
-  it('is refused with one line: a server that asks for Kerberos', async () => {
-    const kerberos = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 7])
-    const other = createServer((socket) => {
-      socket.on('error', () => {}).once('data', () => socket.write(kerberos))
-    })
-    releaseAfterTest(() => other.close())
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
-    const { port } = other.address() as { port: number }
-    const url = `postgres://a:b@127.0.0.1:${port}/x?sslmode=disable`
-    await assert.rejects(
-      openPrimary(url, quiet, { startTimeoutMs: 0 }),
-      (error) => error instanceof UnusableStore && unanswered.test(error.message),
-    )
-  })
-
-  it('ends a command with the exit code 69 if no server answers', async () => {
-    const args = [
-      'token',
-      'list',
-      '--database',
-      `postgres://a:b@127.0.0.1:${await findFreePort()}/x`,
-    ]
-    const { exitCode, stdout, stderr } = await run(args, { folder: newFolder() })
-    assert.match(stderr, /^No PostgreSQL server answers at \S+ of --database \(ECONNREFUSED\)\. /)
-    assert.deepEqual([exitCode, stdout], [69, ''])
-  })
-
-  it('ends a start with the exit code 78', async () => {
-    const env = { PORT: '0', DATABASE_URL: `${await findServer()}nothing` }
-    const { exitCode, stdout, stderr } = await run(['serve'], { folder: newFolder(), env })
-    assert.match(stderr, /^The database that DATABASE_URL names does not exist[^\n]*\n$/)
-    assert.equal(stdout, '')
-    assert.equal(exitCode, 78)
   })
 })
