@@ -3,7 +3,6 @@ import { execFileSync } from 'node:child_process'
 import {
   existsSync,
   lstatSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
   statSync,
@@ -112,41 +111,6 @@ describe('plant-store export', () => {
     assert.equal((await run(['export', 'p.csv', ...flags], { folder })).exitCode, 0)
     const written = readFileSync(join(folder, 'p.csv'), 'utf8')
     assert.equal(written, "\ufeffid;name;tag\n-1;'=1+1;'@x\n2;Käfer;\n")
-  })
-
-  for (const [message, ...args] of [
-    ['--spreadsheet is for CSV only.', 'p.ndjson', '--spreadsheet'],
-    ['--delimiter is for CSV only.', '--delimiter', 'tab'],
-    ['--delimiter must be comma, semicolon or tab.', 'p.csv', '--delimiter', '|'],
-  ] as const) {
-    it(`refuses ${args.join(' ')}`, async () => {
-      const folder = newFolder()
-      await run(['token', 'create', '--name', 'a', '--create'], { folder })
-      const { exitCode, stderr } = await run(['export', ...args], { folder })
-      assert.equal(stderr, `${message}\n`)
-      assert.equal(exitCode, 78)
-    })
-  }
-
-  it('makes no store where there is none', async () => {
-    const folder = newFolder()
-    const { exitCode, stderr } = await run(['export'], { folder })
-    assert.match(stderr, /^There is no store at \/.*data\/plant-store\.db\./)
-    assert.equal(exitCode, 78)
-    assert.deepEqual(readdirSync(folder), [])
-  })
-
-  it('leaves no file where it cannot write', async () => {
-    const folder = newFolder()
-    await run(['token', 'create', '--name', 'a', '--create'], { folder })
-    mkdirSync(join(folder, 'taken.csv'))
-    const taken = await run(['export', 'taken.csv'], { folder })
-    assert.match(taken.stderr, /^Cannot write taken\.csv: /)
-    assert.equal(taken.exitCode, 73)
-    const missing = await run(['export', 'no/where.csv'], { folder })
-    assert.match(missing.stderr, /^Cannot write no\/where\.csv: there is no such file or folder/)
-    assert.equal(missing.exitCode, 73)
-    assert.deepEqual(readdirSync(folder), ['data', 'taken.csv'])
   })
 
   it('never writes over the store', async () => {

@@ -131,24 +131,6 @@ for (const engine of engines) {
 }
 
 describe('plant-store log', () => {
-  const wrong: [flags: string[], message: RegExp][] = [
-    [['--plant', '1.5'], /^--plant must be the id of a plant, not "1\.5"\.\n$/],
-    [
-      ['--since', 'yesterday'],
-      /^--since must be a number of s, m, h or d, such as 2h, not "yesterday"\.\n$/,
-    ],
-    [['--limit', '0'], /^--limit must be a number from 1 to 100000, not "0"\.\n$/],
-    [['--limit', '100001'], /^--limit must be a number from 1 to 100000, not "100001"\.\n$/],
-    [[], /^There is no store at /],
-  ]
-  for (const [flags, message] of wrong) {
-    it(`refuses ${flags.join(' ') || 'a path without a store'}`, async () => {
-      const { exitCode, stderr } = await run(['log', ...flags], { folder: newFolder() })
-      assert.match(stderr, message)
-      assert.equal(exitCode, 78)
-    })
-  }
-
   it('names a command as the author of its changes', async () => {
     const folder = newFolder()
     const env = { DATABASE_URL: `sqlite:${join(folder, 'plants.db')}` }

@@ -100,43 +100,10 @@ describe('plant-store help', () => {
     const listing = await run(['help', 'export'], { folder })
     assert.doesNotMatch(listing.stdout, /memory/)
   })
-
-  for (const path of [['postgres://me:s3cret@db.example/plants'], ['token', 'plst_s3cret']]) {
-    it(`does not repeat what may hold a secret: ${path[0]}`, async () => {
-      for (const args of [path, ['help', ...path]]) {
-        const { exitCode, stderr } = await run(args, { folder })
-        assert.match(stderr, /^Unknown command\. See: .*--help\n$/)
-        assert.equal(exitCode, 64)
-      }
-    })
-  }
-
-  for (const path of [['tokens'], ['token', 'made'], ['serve', 'now']]) {
-    it(`refuses a command that does not exist: help ${path.join(' ')}`, async () => {
-      const { exitCode, stdout, stderr } = await run(['help', ...path], { folder })
-      assert.match(stderr, new RegExp(`^Unknown command '${path.join(' ')}'\\. See: .*--help\n$`))
-      assert.deepEqual([exitCode, stdout], [64, ''])
-    })
-  }
 })
 
 describe('plant-store openapi --url', () => {
   const folder = newFolder()
-
-  for (const url of [
-    'foo',
-    'ftp://a.example',
-    'https://a.example?x=y',
-    'https://u:s3cret@a.example',
-    '',
-  ]) {
-    it(`refuses ${JSON.stringify(url)}`, async () => {
-      const { exitCode, stdout, stderr } = await run(['openapi', '--url', url], { folder })
-      assert.match(stderr, /^--url must be an http or https address without a query.*\.\n$/)
-      assert.equal(stderr.includes('s3cret'), false)
-      assert.deepEqual([exitCode, stdout], [78, ''])
-    })
-  }
 
   for (const url of ['/', '/api', 'https://plants.example/api']) {
     it(`takes ${url}`, async () => {

@@ -102,50 +102,6 @@ describe('plant-store token', () => {
       }
     })
   }
-
-  it('revoke names a token that it does not know', async () => {
-    const folder = newFolder()
-    await run(['token', 'create', '--name', 'Ada', '--create'], { folder })
-    const { exitCode, stderr } = await run(['token', 'revoke', 'tok_unknown'], { folder })
-    assert.match(
-      stderr,
-      /^No token in sqlite:\S+ has the id tok_unknown\. See: plant-store token list\n$/,
-    )
-    assert.equal(exitCode, 78)
-  })
-
-  const wrong: [args: string[], exitCode: number, message: RegExp][] = [
-    [['create'], 64, /^Required option '--name <name>' not specified/],
-    [['create', '--name', ''], 78, /^--name must have/],
-    [['create', '--name', 'x'.repeat(201)], 78, /^--name must have/],
-    [['create', '--name', 'a\nb'], 78, /^--name must have/],
-    [
-      ['create', '--name', 'Ada', '--scope', 'plants:burn'],
-      78,
-      /^--scope must be one or more of plants:read, plants:write/,
-    ],
-    [['create', '--name', 'Ada', '--expires', 'soon'], 78, /^--expires must be/],
-    [['create', '--name', 'Ada', '--expires', '0d'], 78, /^--expires must be/],
-    [
-      ['create', '--name', 'Ada', '--expires', '2020-01-01'],
-      78,
-      /^--expires must be .*future date/,
-    ],
-    [
-      ['create', '--name', 'Ada', '--database', 'sqlite::memory:'],
-      78,
-      /^A store in memory belongs/,
-    ],
-    [['list', '--database', 'nothing'], 78, /^--database must be sqlite:PATH/],
-  ]
-  for (const [args, exitCode, message] of wrong) {
-    it(`refuses ${JSON.stringify(args.join(' '))}`, async () => {
-      const result = await run(['token', ...args], { folder: newFolder() })
-      assert.match(result.stderr, message)
-      assert.equal(result.stdout, '')
-      assert.equal(result.exitCode, exitCode)
-    })
-  }
 })
 
 describe('plant-store token on a PostgreSQL that waits for a standby', () => {

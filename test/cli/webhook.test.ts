@@ -9,8 +9,6 @@ import { startService } from '../support/service.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { openTestReceiver, verify } from '../webhooks/test-receiver.ts'
 
-const unknown = /^No receiver in sqlite:\S+ has the id whk_0\. See: plant-store webhook list\n$/
-
 describe('plant-store webhook', () => {
   let folder: string
   beforeEach(async () => {
@@ -282,46 +280,6 @@ describe('plant-store webhook', () => {
     assert.equal(listed.id, id)
     assert.doesNotMatch(service.log.join(''), /whsec_|\/hook/)
   })
-
-  const refused: [args: string[], exitCode: number, message: RegExp][] = [
-    [['add'], 64, /^Missing required argument 'url'/],
-    [['add', 'no-url'], 78, /^The URL of the receiver must be a whole URL\.\n$/],
-    [['add', 'ftp://example.com'], 78, /^The URL of the receiver must be http or https\.\n$/],
-    [
-      ['add', 'https://user:hidden@example.com'],
-      78,
-      /^The URL of the receiver must not have a user or a password in it\.\n$/,
-    ],
-    [
-      ['add', `https://example.com/${'x'.repeat(2_100)}`],
-      78,
-      /^The URL .* at most 2048 bytes\.\n$/,
-    ],
-    [
-      ['add', 'https://example.com', '--types', 'plant.created,plant.eaten'],
-      78,
-      /^--types must be one or more of plant\.created, plant\.replaced, plant\.deleted, /,
-    ],
-    [['add', 'https://example.com', '--types', ''], 78, /^--types must be/],
-    [['add', 'https://example.com', '--from', 'p1'], 78, /^--from must be latest, or a position/],
-    [['add', 'https://example.com', '--from', 'oldest'], 78, /^--from must be latest/],
-    ...['test', 'rotate', 'pause', 'resume', 'failures', 'resend', 'remove'].map(
-      (name): [string[], number, RegExp] => [[name, 'whk_0'], 78, unknown],
-    ),
-    [['test'], 64, /^Missing required argument 'id'/],
-    [['burn'], 64, /^Unknown command 'burn'/],
-  ]
-  for (const [args, exitCode, message] of refused) {
-    it(`refuses ${args.join(' ').slice(0, 60)}, and stores nothing`, async () => {
-      const result = await webhook(...args)
-      assert.match(result.stderr, message)
-      assert.equal(result.stderr.trimEnd().split('\n').length, 1)
-      assert.equal(result.stderr.includes('hidden'), false)
-      assert.equal(result.stdout, '')
-      assert.equal(result.exitCode, exitCode)
-      assert.deepEqual(await openStore().receivers.list(), [])
-    })
-  }
 
   it(`refuses receiver ${maxReceivers + 1}`, async () => {
     const store = openStore()
