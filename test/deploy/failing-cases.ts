@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { before, describe, it } from 'node:test'
-import { start } from './command.ts'
-import { engines } from './engines.ts'
-import { newFolder } from './folder.ts'
-import { openProxy } from './proxy.ts'
-import { json, startService, type TestService } from './service.ts'
-import { openSqliteStore } from './stores.ts'
-import { waitUntil } from './wait.ts'
-import { openSocket, toBytes } from './wire.ts'
+import { start } from '../support/command.ts'
+import { engines } from '../support/engines.ts'
+import { newFolder } from '../support/folder.ts'
+import { openProxy } from '../support/proxy.ts'
+import { json, startService, type TestService } from '../support/service.ts'
+import { openSqliteStore } from '../support/stores.ts'
+import { waitUntil } from '../support/wait.ts'
+import { openSocket, toBytes } from '../support/wire.ts'
 
-// Tests that fail while they hold everything open that a test can open: failing-tests.test.ts runs
+// Tests that fail while they hold everything open that a test can open: failing-tests.ts runs
 // this file, which has to end nevertheless.
 
 describe('a failing test', () => {

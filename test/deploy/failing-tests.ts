@@ -3,11 +3,11 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { programEnv } from './support/child.ts'
-import { findServer } from './support/databases.ts'
-import { newFolder } from './support/folder.ts'
+import { programEnv } from '../support/child.ts'
+import { findServer } from '../support/databases.ts'
+import { newFolder } from '../support/folder.ts'
 
-const file = fileURLToPath(new URL('support/failing-tests.ts', import.meta.url))
+const file = fileURLToPath(new URL('failing-cases.ts', import.meta.url))
 
 /** Runs the failing tests, or those with a name, and answers what they leave. */
 async function runFailing(...flags: string[]) {
