@@ -194,10 +194,9 @@ export async function resend(call: Call): Promise<Printed> {
   }
   const resent = isOther ? 1 : failures
   const when = state === 'paused' ? 'once it is resumed' : 'now'
-  return {
-    json: { resent },
-    note: `Receiver ${id} gets ${toCount(resent, 'changes')} again ${when}.`,
-  }
+  const gets = `gets ${toCount(resent, 'changes')} again ${when}`
+  const note = `Receiver ${id} ${resent === 0 ? 'has no failures to send again' : gets}.`
+  return { json: { resent }, note }
 }
 
 /** Sends a change that has not failed, or is no longer kept as a failure. */

@@ -70,6 +70,19 @@ describe('a command whose standard output is full', {
     })
   }
 
+  it('adds no receiver and changes no secret, because nobody has seen it', async () => {
+    const folder = await newStore()
+    const store = openSqliteStore(join(folder, 'data/plant-store.db'))
+    const add = 'plant_store webhook add https://plants.example'
+    assert.equal((await runShell(`${add} > /dev/full`, { folder })).exitCode, 74)
+    assert.deepEqual(await store.receivers.list(), [])
+    assert.equal((await runShell(add, { folder })).exitCode, 0)
+    const [receiver] = await store.receivers.list()
+    const rotate = `plant_store webhook rotate ${receiver?.id} > /dev/full`
+    assert.equal((await runShell(rotate, { folder })).exitCode, 74)
+    assert.deepEqual((await store.receivers.list())[0]?.secrets, receiver?.secrets)
+  })
+
   it('keeps the first token for the next start of the service', async () => {
     const folder = newFolder()
     const env = { PORT: '0' }

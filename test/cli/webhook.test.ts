@@ -175,6 +175,8 @@ describe('plant-store webhook', () => {
     const { id } = await addOne()
     assert.deepEqual(await json('failures', id), [])
     assert.match((await webhook('failures', id)).stderr, /has taken every change/)
+    const none = `Receiver ${id} has no failures to send again.\n`
+    assert.equal((await webhook('resend', id)).stderr, none)
     const store = openStore()
     const failed = newDelivery({ position: 'p2', attempts: 11, dueAt: undefined, at: 0 })
     await store.receivers.addDelivery(id, failed)
