@@ -5,7 +5,7 @@ import { withTimeout } from '../../src/store/postgres/failures.ts'
 import { openPrimary } from '../../src/store/postgres/primary.ts'
 import { type Position, type Store, UnusableStore } from '../../src/store/store.ts'
 import { postgres } from '../support/engines.ts'
-import { findFreePort, openClient, query } from '../support/postgres.ts'
+import { findFreePort, openClient, query, startWithoutStandby } from '../support/postgres.ts'
 import { openProxy } from '../support/proxy.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { startService } from '../support/service.ts'
@@ -355,21 +355,32 @@ describe('a PostgreSQL that hesitates', () => {
     }
   })
 
-  it('answers creates beside locked plants, with a key or without, taken or not', async () => {
+  it('answers creates beside locked plants, with a new key or without, taken or not', async () => {
     const url = await postgres.newUrl()
     const store = await open(url)
     const create = (id: bigint) => store.createPlant({ id, name: '' })
     const createOnce = (id: bigint) =>
       store.createPlantOnce({ id, name: '' }, { tokenId: 'tok', key: `${id}` })
-    const [, first] = await Promise.all([create(1n), createOnce(2n)])
+    await create(1n)
     const client = await openClient(url)
     releaseAfterTest(() => client.end())
     await client.query('BEGIN; SELECT FROM plant_store.plants FOR UPDATE')
-    const outcomes = await Promise.all([create(1n), createOnce(2n), createOnce(3n), create(4n)])
-    assert.equal(outcomes[0], 'exists')
-    assert.deepEqual(outcomes[1], { ...(first as object), isReplay: true })
-    assert.equal((outcomes[2] as { isReplay?: boolean }).isReplay, false)
-    assert.equal(typeof outcomes[3], 'bigint')
+    const [made] = await Promise.all([createOnce(2n), create(3n)])
+    assert.equal(typeof made === 'object' && made.isReplay, false)
+    assert.equal(await create(1n), 'exists')
+  })
+
+  it('confirms the replay of a key only when its standby has the plant', async () => {
+    const { url, awaiting, forgetStandby, stop } = await startWithoutStandby()
+    releaseAfterTest(stop)
+    const createOnce = (store: Store) =>
+      store.createPlantOnce({ id: 1n, name: '' }, { tokenId: 'tok', key: 'one' })
+    await createOnce(await open(url))
+    const store = await open(awaiting, { answerTimeoutMs: 2_000 })
+    await assert.rejects(createOnce(store), { number: 50400 })
+    await forgetStandby()
+    const replay = await createOnce(store)
+    assert.equal(typeof replay === 'object' && replay.isReplay, true)
   })
 })
 

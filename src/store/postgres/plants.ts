@@ -75,7 +75,7 @@ export interface LoadedRows extends Rows {
 
 /** As if nothing was there. */
 export const loadNothing = async () => buildRows(new Map(), [])
-/** The ids of the plants, without their texts, and the keys. */
+/** The ids of the plants, without their texts. */
 export const loadIds = buildLoad(
   `SELECT id, '', NULL, 0 FROM plant_store.plants WHERE id = ANY($1::bigint[])`,
 )

@@ -15,9 +15,10 @@ export interface PostgresWrite {
 type Outcomes = Map<PostgresWrite, unknown>
 
 /**
- * Sends a batch of creates as one statement: first as if no id and no key were taken, then without
- * those that are. Any other batch, and one that still does not fit, becomes a transaction: it locks
- * and reads the rows, changes them in memory, and writes them back.
+ * Sends a batch that only adds plants as one statement, as if no id and no key were taken; creates
+ * without a key also a second time, without the ids that are. Any other batch, and one that does
+ * not fit, becomes a transaction: it locks and reads the rows, changes them in memory, and writes
+ * them back.
  */
 export async function sendWrites(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
   const changes = writes.map(({ change }) => change)
@@ -36,15 +37,14 @@ export async function sendWrites(sql: Sql, writes: PostgresWrite[]): Promise<Out
   })
 }
 
-const creates: ReadonlySet<Change['kind']> = new Set(['create', 'create once'])
-const additions = creates.union(new Set(['import'] as const))
+const additions: ReadonlySet<Change['kind']> = new Set(['create', 'create once', 'import'])
 
 /** What to insert a batch beside, in turn. */
 function listLoads(changes: readonly Change[]) {
-  const kinds = new Set(changes.map(({ kind }) => kind))
-  if (kinds.isSubsetOf(creates)) return [loadNothing, loadIds]
-  // An import compares its plants with those that are there: their ids do not suffice.
-  return kinds.isSubsetOf(additions) ? [loadNothing] : []
+  if (changes.every(({ kind }) => kind === 'create')) return [loadNothing, loadIds]
+  // An import compares its plants with those that are there. The replay of a key has to lock its
+  // plant: then its commit waits for a standby that does not have the plant yet.
+  return changes.every(({ kind }) => additions.has(kind)) ? [loadNothing] : []
 }
 
 function applyAll(rows: Rows, writes: PostgresWrite[]) {
