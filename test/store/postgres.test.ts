@@ -35,13 +35,13 @@ const answers = (store: Store) =>
     () => false,
   )
 
-/** Resolves when a write waits for a lock in the server. */
-function waitForLockedWrite(url: string): Promise<void> {
+/** Resolves when this many writes wait for a lock in the server. */
+function waitForLockedWrite(url: string, count = 1): Promise<void> {
   const locked = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
   const database = 'AND datname = current_database()'
   return waitUntil(
-    async () => (await query(url, `${locked} ${database}`)).length > 0,
-    'a write waits for the lock',
+    async () => (await query(url, `${locked} ${database}`)).length >= count,
+    `${count} wait for the lock`,
   )
 }
 
@@ -353,6 +353,41 @@ describe('a PostgreSQL that hesitates', () => {
       const replays = outcomes.map((one) => (typeof one === 'string' ? one : one.isReplay))
       assert.deepEqual(replays.toSorted(), [...Array(50).fill(false), ...Array(50).fill(true)])
     }
+  })
+
+  it('replaces a plant once, though two have read the same ETag of it', async () => {
+    const url = await postgres.newUrl()
+    const [one, two] = [await open(url), await open(url)]
+    const version = await one.createPlant({ id: 1n, name: '' })
+    assert.ok(typeof version === 'bigint')
+    const client = await openClient(url)
+    releaseAfterTest(() => client.end())
+    await client.query('BEGIN; SELECT FROM plant_store.plants FOR UPDATE')
+    const replaced = [one, two].map((store) =>
+      store.replacePlant({ id: 1n, name: 'x' }, { match: [version] }),
+    )
+    await waitForLockedWrite(url, 2)
+    await client.query('COMMIT')
+    const outcomes = await Promise.all(replaced)
+    assert.equal(outcomes.filter((outcome) => outcome === 'condition failed').length, 1)
+  })
+
+  it('stores one plant for a key that two use at once, beside other writes', async () => {
+    const url = await postgres.newUrl()
+    const [one, two] = [await open(url), await open(url)]
+    const release = await postgres.block(url)
+    const used = [one, two].map(async (store, index) => {
+      const id = BigInt(index)
+      const [created] = await Promise.all([
+        store.createPlantOnce({ id, name: '' }, { tokenId: 'tok', key: 'key' }),
+        store.replacePlant({ id: id + 2n, name: '' }, {}),
+      ])
+      return created
+    })
+    await waitForLockedWrite(url, 2)
+    await release()
+    const outcomes = await Promise.all(used)
+    assert.equal(outcomes.filter((outcome) => outcome === 'key reused').length, 1)
   })
 
   it('answers creates beside locked plants, with a new key or without, taken or not', async () => {

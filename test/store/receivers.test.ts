@@ -145,7 +145,8 @@ for (const engine of engines) {
       const before = await readAll()
       assert.deepEqual(before.progress, { position: 'p2', ahead: ['p5', 'p7'], ...times })
       assert.deepEqual(before.waiting, ['p2'])
-      const wrongTake = newTaken({ ...claim, deliveries: [newDelivery({ position: 'p9' })] })
+      const late = [newDelivery({ position: 'p9' })]
+      const wrongTake = newTaken({ ...claim, before: 'p2', deliveries: late })
       const wrongSave = newSaved({ ...claim, done: ['p2'], pause: 'x' })
       for (const [owner, members] of [
         ['two', claim],

@@ -39,6 +39,14 @@ describe('a SQLite file', () => {
         chmodSync(path, 0o644)
       },
     ],
+    [
+      'is open elsewhere, and others may read it and its log',
+      (path) => {
+        const other = openConnection(path)
+        releaseAfterTest(() => other.close())
+        for (const suffix of ['', '-wal', '-shm']) chmodSync(path + suffix, 0o644)
+      },
+    ],
   ]
   for (const [title, prepare] of beginnings) {
     it(`is private, with its log, when it ${title}`, () => {
