@@ -1,5 +1,5 @@
 import type { StoredPlant } from '../../../client/index.ts'
-import { expectedSearch, isSearchable, isStorable, toPathId } from '../../../src/contract/values.ts'
+import { isSearchable, isStorable, toPathId } from '../../../src/contract/values.ts'
 import {
   buildButton,
   buildButtons,
@@ -66,25 +66,29 @@ export function buildFrame(parts: FrameParts) {
   const add = buildButton('Add plant', parts.onAdd, { class: 'primary' })
   const importing = buildButton('Import', parts.onImport)
   const exported = element('span', { class: 'note' })
-  const reach = buildReach()
+  const order = buildChoice(['asc', 'Smallest first'], ['desc', 'Largest first'])
+  order.onchange = () => parts.onQuery({ order: order.value as Query['order'] })
+  const reach = element('p', { class: 'reach', role: 'status' })
+  let isReached = true
+  let stream: StreamState = 'connecting'
   const tags = buildTags()
   const header = element(
     'header',
     element('div', { class: 'brand' }, icon('leaf'), element('h1', 'Plant Store')),
-    reach.element,
+    reach,
     element('a', { href: 'docs' }, 'Reference'),
     buildButton('Sign out', parts.onSignOut),
   )
   const toolbar = element(
     'div',
     { class: 'toolbar' },
-    buildFilter('Search by name', findNameFault, (name) => parts.onQuery({ name })),
-    buildFilter('Filter by tag', findTagFault, (tag) => parts.onQuery({ tag }), {
+    buildFilter('Search by name', isSearchable, (name) => parts.onQuery({ name })),
+    buildFilter('Filter by tag', isStorable, (tag) => parts.onQuery({ tag }), {
       list: tags.element.id,
       note: 'The whole tag, exactly',
     }),
     buildGoTo(parts.onGoTo),
-    buildOrder(parts),
+    buildField('Sort by id', order).element,
     buildButtons(add, importing, ...buildExport(parts), exported),
   )
   const state = element('div', { class: 'state' }, which, news)
@@ -92,6 +96,13 @@ export function buildFrame(parts: FrameParts) {
   const notices = element('div', { class: 'notices' }, problem, done)
   const table = list.table.element
 
+  function showState(): void {
+    const state = isReached ? stream : 'lost'
+    reach.dataset.reach = state
+    if (reach.textContent !== reachTexts[state]) fill(reach, reachTexts[state])
+  }
+
+  showState()
   return {
     elements: [
       header,
@@ -123,8 +134,18 @@ export function buildFrame(parts: FrameParts) {
       const text = sentence === undefined ? undefined : element('p', sentence)
       fill(problem, text, again && buildButton('Try again', again))
     },
-    showReach: reach.showReach,
-    showStream: reach.showStream,
+    /** Shows whether the service answers. Returns whether it does so again. */
+    showReach(next: boolean): boolean {
+      const isBack = next && !isReached
+      isReached = next
+      showState()
+      return isBack
+    },
+    /** Shows whether changes of others appear by themselves. */
+    showStream(next: StreamState): void {
+      stream = next
+      showState()
+    },
     /** Says what happened, also to screen readers. */
     announce(sentence: string): void {
       list.table.keepInPlace(() => fill(news, sentence))
@@ -134,34 +155,6 @@ export function buildFrame(parts: FrameParts) {
       fill(done, element('span', sentence), undo && buildButton('Undo', undo))
     },
     focusAdd: (): void => add.focus(),
-  }
-}
-
-/** Whether the service can be reached, and whether changes of others appear by themselves. */
-function buildReach() {
-  const text = element('p', { class: 'reach', role: 'status' })
-  let isReached = true
-  let stream: StreamState = 'connecting'
-  function update(): void {
-    const state = isReached ? stream : 'lost'
-    text.dataset.reach = state
-    if (text.textContent !== reachTexts[state]) fill(text, reachTexts[state])
-  }
-  update()
-  return {
-    element: text,
-    /** Shows whether the service answers. Returns whether it does so again. */
-    showReach(next: boolean): boolean {
-      const isBack = next && !isReached
-      isReached = next
-      update()
-      return isBack
-    },
-    /** Shows whether changes of others appear by themselves. */
-    showStream(next: StreamState): void {
-      stream = next
-      update()
-    },
   }
 }
 
@@ -182,16 +175,6 @@ function buildTags() {
   }
 }
 
-function findTagFault(text: string): string | undefined {
-  return isStorable(text) ? undefined : 'No tag contains NUL characters or halves of characters.'
-}
-
-function buildOrder({ onQuery }: FrameParts): HTMLElement {
-  const choice = buildChoice(['asc', 'Smallest first'], ['desc', 'Largest first'])
-  choice.addEventListener('change', () => onQuery({ order: choice.value as Query['order'] }))
-  return buildField('Sort by id', choice).element
-}
-
 function buildExport({ onExport }: FrameParts): HTMLElement[] {
   const format = buildChoice(
     ['spreadsheet', 'For spreadsheets'],
@@ -202,14 +185,10 @@ function buildExport({ onExport }: FrameParts): HTMLElement[] {
   return [buildButton('Export', () => onExport(format.value as ExportFormat)), format]
 }
 
-function findNameFault(text: string): string | undefined {
-  return isSearchable(text) ? undefined : `The text to search for must be ${expectedSearch}.`
-}
-
 /** A field that applies its text while it is typed. An empty text removes the filter. */
 function buildFilter(
   label: string,
-  findFault: (text: string) => string | undefined,
+  isFit: (text: string) => boolean,
   onValue: (text: string | undefined) => void,
   { list, note }: { list?: string; note?: string } = {},
 ): HTMLElement {
@@ -219,7 +198,7 @@ function buildFilter(
   let applied = ''
   const apply = () => {
     clearTimeout(timer)
-    const fault = findFault(input.value)
+    const fault = isFit(input.value) ? undefined : 'This is too long, or has NUL characters.'
     field.refuse(fault)
     if (fault !== undefined || input.value === applied) return
     applied = input.value

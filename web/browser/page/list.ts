@@ -187,10 +187,11 @@ export function buildPlantList(parts: PlantListParts) {
       })
       return last === undefined ? rows[0] : rows[indexOf(last) + 1]
     },
-    /** Loads rows before the first one. */
-    async showEarlier(): Promise<void> {
+    /** Loads rows before the first one. Resolves to the first of all, if that is among them. */
+    async showEarlier(): Promise<StoredPlant | undefined> {
       await loading
       await load(readEarlier)
+      return hasTop ? rows[0] : undefined
     },
     /** Reads all rows again, after changes that were not reported. */
     async refresh(): Promise<void> {
@@ -339,9 +340,9 @@ function buildTable(actions: RowActions) {
     mark(id: bigint): void {
       shown.get(id)?.row.setAttribute('data-mark', 'changed')
     },
-    /** Gives the focus to the row of a plant, or to the first one. */
-    focus(id?: bigint): void {
-      const row = id === undefined ? body.rows[0] : shown.get(id)?.row
+    /** Gives the focus to the row of a plant. */
+    focus(id: bigint): void {
+      const row = shown.get(id)?.row
       row?.setAttribute('tabindex', '-1')
       row?.focus({ preventScroll: true })
     },

@@ -243,10 +243,7 @@ function buildVersions(
 }
 
 function buildVersion(title: string, plant: StoredPlant | undefined, button: HTMLElement) {
-  const content =
-    plant === undefined
-      ? [element('p', { class: 'none' }, 'deleted')]
-      : [element('p', showName(plant.name)), element('p', showTag(plant.tag))]
+  const content = plant === undefined ? ['deleted'] : [showName(plant.name), showTag(plant.tag)]
   return element('section', element('h3', title), ...content, button)
 }
 

@@ -1,3 +1,4 @@
+import type { StoredPlant } from '../../../client/index.ts'
 import { fill, openDialog } from '../dom.ts'
 import { buildFrame, describeChanges } from './frame.ts'
 import { buildPlantList, type Change, type Query } from './list.ts'
@@ -52,11 +53,11 @@ export async function openStoreView(
   const frame = buildFrame({
     list,
     onSignOut,
-    onQuery: (change) => attempt(() => reopen(change)),
+    onQuery: (change) => attempt(async () => void (await reopen(change))),
     onGoTo: (id) => attempt(() => goTo(id)),
-    onMore: () => attempt(showMore),
-    onEarlier: () => attempt(() => showBefore(list.showEarlier())),
-    onFirst: () => attempt(() => showBefore(reopen({}))),
+    onMore: () => attempt(() => load(list.showMore())),
+    onEarlier: () => attempt(() => load(list.showEarlier())),
+    onFirst: () => attempt(() => load(reopen({}))),
     onAdd: () => void change(async () => show(await addPlant(dialogs))),
     onImport: importFile,
     onExport: (format) => attempt(() => downloadPlants(session, format, list.describe().query.tag)),
@@ -67,10 +68,8 @@ export async function openStoreView(
   }
 
   function open(next: string): Session {
-    return openSession(next, {
-      onStream: (isOpen) => frame.showStream(isOpen ? 'open' : 'connecting'),
-      onSearched: () => list.noteSearched(),
-    })
+    const onStream = (isOpen: boolean) => frame.showStream(isOpen ? 'open' : 'connecting')
+    return openSession(next, onStream, () => list.noteSearched())
   }
 
   signal.addEventListener('abort', list.close)
@@ -193,25 +192,19 @@ export async function openStoreView(
     frame.announce(nearest === undefined ? absent : `${absent} ${nearest}`)
   }
 
-  async function reopen(change: Partial<Query>): Promise<void> {
+  async function reopen(change: Partial<Query>): Promise<StoredPlant | undefined> {
     scrollTo({ top: 0 })
     await list.open({ ...list.describe().query, ...change })
+    return list.describe().rows[0]
   }
 
-  /** Shows more rows, and gives the focus to the first of them. */
-  async function showMore(): Promise<void> {
+  /** Loads rows, and gives the focus to one: the button that had it may be gone. */
+  async function load(loading: Promise<StoredPlant | undefined>): Promise<void> {
     const { activeElement: button, body } = document
-    const first = await list.showMore()
+    const row = await loading
+    // Unless somebody has moved the focus.
     const { activeElement: now } = document
-    if (first !== undefined && (now === button || now === body)) list.table.focus(first.id)
-  }
-
-  async function showBefore(loaded: Promise<void>): Promise<void> {
-    const { activeElement: button, body } = document
-    await loaded
-    // Both buttons are gone, and the focus with them, unless somebody has moved it.
-    const { activeElement: now } = document
-    if (list.describe().hasTop && (now === button || now === body)) list.table.focus()
+    if (row !== undefined && (now === button || now === body)) list.table.focus(row.id)
   }
 
   function importFile(): void {

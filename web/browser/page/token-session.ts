@@ -3,17 +3,17 @@ import { PlantStoreError } from '../../../client/plant-store-error.ts'
 import { buildField, buildForm, element, fill, whileBusy } from '../dom.ts'
 import { findTokenFault } from './token.ts'
 
-interface Watch {
-  /** Learns when a stream of events opens, and when it ends. */
-  onStream(isOpen: boolean): void
-  /** A part of a search was answered. */
-  onSearched(): void
-}
-
 export type Session = ReturnType<typeof openSession>
 
-/** A token at work: the client that carries it, and what its answers tell about the service. */
-export function openSession(token: string, { onStream, onSearched }: Watch) {
+/**
+ * A token at work: the client that carries it. `onStream` learns when a stream of events opens and
+ * when it ends, `onSearched` that a part of a search was answered.
+ */
+export function openSession(
+  token: string,
+  onStream: (isOpen: boolean) => void,
+  onSearched: () => void,
+) {
   /** Where the service is: the folder of this page, without a slash at the end. */
   const url = new URL('.', location.href).href.replace(/\/$/, '')
   let scopes: readonly string[] = []

@@ -29,16 +29,20 @@ function buildInputs(
   const types = [...bodies.keys()]
   const accept = answers.length > 1 ? buildField('Accept', buildChoice(...answers)) : undefined
   const type = types.length > 1 ? buildField('Content-Type', buildChoice(...types)) : undefined
-  const body = bodies.size === 0 ? undefined : buildField('Body', buildBody(bodies))
+  const area = { class: 'code', rows: 2, spellcheck: 'false' }
+  const [text] = bodies.values()
+  const body = text === undefined ? undefined : buildField('Body', element('textarea', area, text))
   type?.control.addEventListener('change', () => {
     if (body !== undefined) body.control.value = bodies.get(type.control.value) ?? ''
   })
 
+  const folded = [...optional, accept].flatMap((field) => field?.element ?? [])
   return {
     elements: [
-      ...required.map((parameter) => parameter.element),
-      ...[type, body].flatMap((field) => field?.element ?? []),
-      ...buildOptional([...optional, ...(accept === undefined ? [] : [accept])]),
+      ...[...required, type, body].flatMap((field) => field?.element ?? []),
+      ...(folded.length === 0
+        ? []
+        : [element('details', element('summary', 'Optional parameters'), ...folded)]),
     ],
     read(): TypedRequest {
       const sent = parameters.filter((parameter) => parameter.isSent())
@@ -98,21 +102,6 @@ function buildInput({ name, in: place, required = false, example }: ApiParameter
     value: () => input.value,
     isSent: () => required || input.value !== '',
   }
-}
-
-/** Folds away what most requests do without. */
-function buildOptional(fields: readonly { readonly element: HTMLElement }[]): HTMLElement[] {
-  if (fields.length === 0) return []
-  const summary = element('summary', 'Optional parameters')
-  return [element('details', summary, ...fields.map((field) => field.element))]
-}
-
-function buildBody(bodies: ReadonlyMap<string, string>): HTMLTextAreaElement {
-  const text = [...bodies.values()][0] ?? ''
-  const rows = Math.max(2, text.split('\n').length)
-  const area = element('textarea', { class: 'code', rows, spellcheck: 'false' })
-  area.value = text
-  return area
 }
 
 /** Builds the form of an operation: its inputs, ready examples, and the answer as it came. */
