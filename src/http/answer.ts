@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type ErrorNumber, Failure, toStatus } from '../contract/errors.ts'
 import { jsonContentType } from '../contract/formats.ts'
@@ -31,6 +32,14 @@ export interface Exchange {
   readonly counters: Counters
   /** Lets the caller begin another request: called when the answer is made, maybe twice. */
   readonly leave: () => void
+}
+
+const processId = randomBytes(6).toString('base64url')
+let requests = 0
+
+/** Request ids are unique across restarts and processes. */
+export function newRequestId(): string {
+  return `${processId}-${(++requests).toString(36)}`
 }
 
 export type Headers = Readonly<Record<string, string>>

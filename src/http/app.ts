@@ -38,7 +38,6 @@ export interface App extends Parts {
   readonly log: RequestLog
   /** Counts the idempotency keys of each token. */
   readonly countKey: TokenCount
-  newRequestId(): string
   /** Whether the service is shutting down. Answers then close their connections. */
   isDraining: boolean
 }

@@ -1,7 +1,6 @@
-import { randomBytes } from 'node:crypto'
 import type { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
-import { countAnswer } from './answer.ts'
+import { countAnswer, newRequestId } from './answer.ts'
 import type { App, Parts } from './app.ts'
 import { countFreeDescriptors } from './descriptors.ts'
 import { buildEventStreams } from './event-streams.ts'
@@ -24,14 +23,13 @@ export function buildHttpServer(parts: Parts): Omit<NodeServer, 'countConnection
     streams: buildEventStreams(parts.reader, timeouts),
     log: openRequestLog(parts.logger, parts.settings.trustedProxies),
     countKey: buildTokenCount(limits.keyLifetimeMs),
-    newRequestId: buildRequestIds(),
     isDraining: false,
   }
   const unrouted = metrics.countersOf()
 
   /** The answer to bytes that are no request. */
   function toRefusal(failure: Failure, address: string | undefined): string {
-    const id = app.newRequestId()
+    const id = newRequestId()
     app.log.refuse(id, address, failure)
     metrics.countRefusal(failure)
     unrouted.begun++
@@ -67,10 +65,3 @@ export function buildHttpServer(parts: Parts): Omit<NodeServer, 'countConnection
 
 /** Imports that take longer than this part of a shutdown are ended, in time to be answered. */
 const importShareOfShutdown = 0.5
-
-/** Request ids are unique across restarts and processes: a random start, then a count. */
-function buildRequestIds(): () => string {
-  const start = randomBytes(6).toString('base64url')
-  let count = 0
-  return () => `${start}-${(++count).toString(36)}`
-}

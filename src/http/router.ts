@@ -11,6 +11,7 @@ import type { Counters } from '../metrics/requests.ts'
 import {
   addField,
   type Exchange,
+  newRequestId,
   recordAnswer,
   send,
   sendFailure,
@@ -138,7 +139,7 @@ export function buildRouter(app: App) {
     const url = toOriginForm(request.url ?? '')
     const path = toPath(url)
     const found = path === undefined ? undefined : findRoute(path, request.method ?? '')
-    const id = app.newRequestId()
+    const id = newRequestId()
     const exchange: Exchange = {
       id,
       request,

@@ -4,6 +4,7 @@ import type { OperationName } from '../../src/contract/operations.ts'
 import { anyCharacter } from '../support/characters.ts'
 import { authorized, json } from '../support/service.ts'
 import type { Request } from '../support/wire.ts'
+import { everyOperation } from './scenarios/every-operation.ts'
 
 /** Which state of a plant a tag in a condition names. */
 export type State = 'current' | 'former' | 'never seen'
@@ -165,8 +166,8 @@ function imported(format: Format, line: fc.Arbitrary<string>): fc.Arbitrary<Requ
   }))
 }
 
-/** Requests for each operation. One without any does not compile. */
-const byOperation: Record<OperationName, fc.WeightedArbitrary<RandomRequest>> = {
+/** Requests for an operation. One without an entry has that of the scenarios. */
+const byOperation: Partial<Record<OperationName, fc.WeightedArbitrary<RandomRequest>>> = {
   createPlant: { weight: 6, arbitrary: withCondition(create) },
   listPlants: { weight: 4, arbitrary: list },
   getPlant: { weight: 4, arbitrary: withCondition(bare('GET')) },
@@ -183,7 +184,9 @@ const byOperation: Record<OperationName, fc.WeightedArbitrary<RandomRequest>> = 
 
 /** Any request, right or wrong. */
 export const randomRequest: fc.Arbitrary<RandomRequest> = fc.oneof(
-  ...Object.values(byOperation),
+  ...everyOperation.map(
+    ({ name, request }) => byOperation[name] ?? { weight: 1, arbitrary: fc.constant(request) },
+  ),
   { weight: 1, arbitrary: fc.oneof(bare('HEAD'), bare('OPTIONS'), bare('QUERY')) },
   { weight: 1, arbitrary: path.map((at) => ({ path: at, headers: {} })) },
 )
