@@ -153,7 +153,7 @@ describe('a PostgreSQL that goes away', () => {
 
   it('lets no write wait longer than the time for an answer, sent or not', async () => {
     const url = await postgres.newUrl()
-    const store = await open(url, { answerTimeoutMs: 300, batchItems: 1 })
+    const store = await open(url, { answerTimeoutMs: 1_000, batchItems: 1 })
     const release = await postgres.block(url)
     const outcomes = await Promise.allSettled(
       Array.from({ length: 10 }, (_, id) => store.createPlant({ id: BigInt(id), name: '' })),
