@@ -111,11 +111,12 @@ export function buildReader(store: JournalSource): JournalReader {
           })
           continue
         }
-        const reading: Promise<Found> = isLive ? share(after) : shareInLine(after)
-        const found = await reading.catch((error): undefined => {
-          if (!isLive && !signal.aborted) throw error
-        })
-        if (found === undefined) {
+        let found: Found
+        try {
+          found = await (isLive ? share(after) : shareInLine(after))
+        } catch (error) {
+          if (signal.aborted) return
+          if (!isLive) throw error
           wakesAtEnd = wakes
           wakeIn(retryMs)
           continue
@@ -172,7 +173,7 @@ export function buildReader(store: JournalSource): JournalReader {
 
   /** The page after a position: one that is kept or being read, or else it is read now. */
   function share(after: Position | 'oldest'): Promise<Found> {
-    const known = sharedReadings().find((one) => one.after === after)
+    const known = sharedReadings().findLast((one) => one.after === after)
     if (known !== undefined) return known.found
     const wakesBefore = wakes
     const found = store
