@@ -2,7 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 
 /**
  * Keeps the journal within `JOURNAL_MAX` bytes by dropping the oldest changes before their time.
- * The size is a sum over stretches of rows. Complete stretches are measured once and remembered.
+ * The size is a sum over stretches of rows: on SQLite, one sum over 1 GiB of small changes would
+ * hold up every request for about a second. Complete stretches are measured once and remembered.
  * Only the oldest one, which any process may trim, and the newest, to which any process may append,
  * are measured again. On PostgreSQL, a row that commits late into a complete stretch is not
  * counted.
