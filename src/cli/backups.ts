@@ -30,6 +30,7 @@ import {
   withInput,
   writeOut,
 } from './files.ts'
+import type { backupFlags, quiet } from './flag-tables.ts'
 import { type Progress, startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { requireExisting, requireOtherFile, requirePersistent, requireSqlite } from './stores.ts'
@@ -46,13 +47,8 @@ interface Job {
   readonly signal: AbortSignal
 }
 
-interface BackupFlags {
-  readonly quiet: boolean | undefined
-  readonly keep: number | undefined
-}
-
 /** Copies the store into one file, a folder or to standard output, while others may use it. */
-export async function backUp(call: Call<BackupFlags, 'location'>): Promise<Printed> {
+export async function backUp(call: Call<typeof backupFlags, 'location'>): Promise<Printed> {
   const { flags, config, terminal } = call
   const [path = ''] = call.args
   requireExisting(config)
@@ -181,7 +177,7 @@ const useCopy =
 
 /** Makes a store from a backup, gzipped or not, where there is none. */
 export async function restoreBackup(
-  call: Call<{ readonly quiet: boolean | undefined }, 'location'>,
+  call: Call<{ quiet: typeof quiet }, 'location'>,
 ): Promise<Printed> {
   const { flags, terminal } = call
   const { storeLocation } = call.config

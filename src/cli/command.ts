@@ -22,9 +22,9 @@ interface Given {
 export type Need = keyof Given
 
 /** A command that is being run. */
-export type Call<Values = unknown, What extends Need = 'store'> = Given[What] & {
+export type Call<Table extends Flags = Flags, What extends Need = 'store'> = Given[What] & {
   readonly args: readonly string[]
-  readonly flags: Values
+  readonly flags: ValuesOf<Table>
   readonly env: Environment
   readonly terminal: Terminal
 }
@@ -56,7 +56,7 @@ export interface Command<Table extends Flags = Flags, What extends Need = Need> 
   /** Text below its help. */
   readonly help?: string
   /** Loads its function when it is called, so that small commands start without the HTTP server. */
-  readonly load: () => Promise<(call: Call<ValuesOf<Table>, What>) => Promise<Printed>>
+  readonly load: () => Promise<(call: Call<Table, What>) => Promise<Printed>>
 }
 
 /** Declares a command: its function gets the values of its flags, and what it needs. */

@@ -1,33 +1,19 @@
 import { requireUrl } from '../config.ts'
-import { formatNames } from '../contract/formats.ts'
-import { conflictRules } from '../contract/parameters.ts'
-import { plantScopes, scopes } from '../contract/scopes.ts'
-import { webhookTypes } from '../contract/webhooks.ts'
 import { type Call, type Command, command, type Printed } from './command.ts'
 import {
-  duration,
-  expiry,
-  flag,
-  names,
-  numberFrom,
-  oneOf,
-  plantId,
-  processId,
-  required,
-  text,
-  toggle,
-  tokenName,
-} from './flags.ts'
-import { goneUrlOfImport } from './gone.ts'
-
-const json = toggle('--json', 'print JSON')
-const create = toggle('--create', 'make the store where there is none')
-const quiet = toggle('--quiet', 'show no progress')
-const format = flag(
-  '--format <name>',
-  'ndjson or csv, if the name of the file does not say',
-  oneOf(formatNames),
-)
+  backupFlags,
+  copyFlags,
+  exportFlags,
+  importFlags,
+  json,
+  logFlags,
+  quiet,
+  readyFlags,
+  receiverFlags,
+  serveFlags,
+  tokenFlags,
+} from './flag-tables.ts'
+import { text } from './flags.ts'
 
 /** How to keep a password out of the list of processes. */
 const passwordHelp = `
@@ -79,31 +65,14 @@ function forReceiver(
 const table: Readonly<Record<string, Command>> = {
   serve: command({
     about: 'run the service',
-    flags: {
-      port: text('--port <number>', 'port to listen on, 0 for a free one (PORT, 3000)'),
-      host: text('--host <name>', 'address to listen on (HOST, 127.0.0.1)'),
-      workers: text(
-        '--workers <number>',
-        'processes that share the port; PostgreSQL only (WORKERS, 1)',
-      ),
-      mustExist: toggle('--must-exist', 'fail if there is no store, instead of making one'),
-      demo: toggle('--demo', 'serve a dozen plants from memory, to try or to test against'),
-      untilStdinEnds: toggle(
-        '--until-stdin-ends',
-        'stop when standard input ends, as it does when the parent process dies',
-      ),
-    },
+    flags: serveFlags,
     needs: 'service',
     help: environmentHelp,
     load: async () => (await import('./serve.ts')).serve,
   }),
   ready: command({
     about: 'ask a running service whether it is ready; exits with 0 or 1',
-    flags: {
-      url: text('--url <address>', 'its address (from HOST and PORT)'),
-      wait: flag('--wait <time>', 'how long to wait for that, such as 30s (0s)', duration('30s')),
-      pid: flag('--pid <id>', 'its process: stop waiting once it has ended', processId),
-    },
+    flags: readyFlags,
     needs: 'nothing',
     load: async () => (await import('./ready.ts')).askReadiness,
   }),
@@ -121,17 +90,7 @@ const table: Readonly<Record<string, Command>> = {
   }),
   'token create': command({
     about: 'make a token and print it, once',
-    flags: {
-      name: required(flag('--name <name>', 'whose token it is', tokenName)),
-      scope: flag('--scope <scopes>', `what it may do (${plantScopes.join(',')})`, names(scopes)),
-      expires: flag(
-        '--expires <time>',
-        'how long it is valid, such as 12h, 90d, 1y or 2030-01-31 (no end)',
-        expiry,
-      ),
-      create,
-      json,
-    },
+    flags: tokenFlags,
     needs: 'new store',
     load: async () => (await tokens()).createToken,
   }),
@@ -159,16 +118,7 @@ const table: Readonly<Record<string, Command>> = {
   'webhook add': command({
     about: 'add a receiver and print its signing secret, once',
     args: { '<url>': 'where to send changes: http or https, without a password' },
-    flags: {
-      types: flag(
-        '--types <types>',
-        'plant.created, plant.replaced, plant.deleted (plant.created)',
-        names(webhookTypes),
-      ),
-      from: text('--from <position>', 'a position in the journal, or latest (latest)'),
-      create,
-      json,
-    },
+    flags: receiverFlags,
     needs: 'new store',
     load: async () => (await webhooks()).addReceiver,
   }),
@@ -210,59 +160,21 @@ const table: Readonly<Record<string, Command>> = {
   import: command({
     about: 'import the plants of a file into the store',
     args: { '<file>': 'NDJSON, CSV or TSV, gzipped or not; - for standard input' },
-    flags: {
-      format,
-      delimiter: text(
-        '--delimiter <name>',
-        'comma, semicolon, tab or a character (as the header shows)',
-      ),
-      onConflict: flag(
-        '--on-conflict <rule>',
-        'for an id whose plant has different content: fail, skip or replace (fail)',
-        oneOf(conflictRules),
-      ),
-      rejects: text(
-        '--rejects <file>',
-        'where rejected lines go: as CSV from CSV (standard error)',
-      ),
-      dryRun: toggle('--dry-run', 'report what the import would do, and store nothing'),
-      url: goneUrlOfImport,
-      create,
-      quiet,
-    },
+    flags: importFlags,
     needs: 'location',
     load: async () => (await import('./import-plants.ts')).importPlants,
   }),
   export: command({
     about: 'write every plant to a file or to standard output',
     args: { '[file]': 'the file; a name that ends in .gz is gzipped (-)' },
-    flags: {
-      format,
-      delimiter: text(
-        '--delimiter <name>',
-        'comma, semicolon or tab, for CSV (comma; tab in .tsv)',
-      ),
-      spreadsheet: toggle(
-        '--spreadsheet',
-        'CSV to open in a spreadsheet, which runs no formula; not for import',
-      ),
-      tag: text('--tag <tag>', 'only plants with this tag'),
-      quiet,
-    },
+    flags: exportFlags,
     needs: 'store',
     load: async () => (await import('./export-plants.ts')).exportPlants,
   }),
   backup: command({
     about: 'copy the store into one file, while the service runs',
     args: { '<file>': 'a new file; with .gz at its end it is gzipped; - for standard output' },
-    flags: {
-      keep: flag(
-        '--keep <number>',
-        'make it in the folder <file>, and keep only this many there',
-        numberFrom(1, 10_000, ' of backups'),
-      ),
-      quiet,
-    },
+    flags: backupFlags,
     needs: 'location',
     load: async () => (await import('./backups.ts')).backUp,
   }),
@@ -281,32 +193,13 @@ const table: Readonly<Record<string, Command>> = {
   }),
   log: command({
     about: 'show which token changed which plant, from the journal',
-    flags: {
-      plant: flag('--plant <id>', 'only changes of this plant', plantId),
-      token: text('--token <id>', 'only changes by this token, as "token list" shows it'),
-      since: flag(
-        '--since <time>',
-        'only changes of the last 30m, 2h, 7d and so on',
-        duration('2h'),
-      ),
-      limit: flag(
-        '--limit <number>',
-        'only the last changes, this many (all)',
-        numberFrom(1, 100_000),
-      ),
-      follow: toggle('--follow', 'keep printing changes as they are made, until Ctrl-C'),
-      json,
-    },
+    flags: logFlags,
     needs: 'store',
     load: async () => (await import('./log.ts')).showLog,
   }),
   copy: command({
     about: 'copy a store, tokens included, into another one, and compare them',
-    flags: {
-      from: required(text('--from <url>', 'sqlite:PATH or postgres://…')),
-      to: required(text('--to <url>', 'sqlite:PATH or postgres://…')),
-      quiet,
-    },
+    flags: copyFlags,
     needs: 'nothing',
     help: passwordHelp,
     load: async () => (await import('./copy-store.ts')).copyStore,

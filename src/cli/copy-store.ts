@@ -5,19 +5,15 @@ import type { StoreLocation } from '../store/open.ts'
 import { CopyRefused, copyStore as copyPlantsAndTokens } from '../transfer/copy.ts'
 import type { Call, Printed } from './command.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
+import type { copyFlags } from './flag-tables.ts'
+import type { ValuesOf } from './flags.ts'
 import { tuneHeap } from './memory.ts'
 import { startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { exists, isSameStore, requirePersistent, toName, withStore } from './stores.ts'
 
-interface CopyFlags {
-  readonly from: string
-  readonly to: string
-  readonly quiet: boolean | undefined
-}
-
 /** Copies a store, tokens included, to another location and compares both. */
-export async function copyStore(call: Call<CopyFlags, 'nothing'>): Promise<Printed> {
+export async function copyStore(call: Call<typeof copyFlags, 'nothing'>): Promise<Printed> {
   tuneHeap()
   const { flags, env, terminal } = call
   const { from, to } = toCopyLocations(flags, env)
@@ -59,7 +55,7 @@ function toCopyFailure(error: unknown): unknown {
 
 /** The source, which must exist, and the destination, which must be another store. */
 function toCopyLocations(
-  { from, to }: CopyFlags,
+  { from, to }: ValuesOf<typeof copyFlags>,
   env: Environment,
 ): { readonly from: StoreLocation; readonly to: StoreLocation } {
   const { location: source, mistake } = locateStore('--from', from, env)

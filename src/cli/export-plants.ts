@@ -10,28 +10,17 @@ import type { Snapshot } from '../store/store.ts'
 import { type ExportForm, withSnapshot, writePlants } from '../transfer/export.ts'
 import type { Call, Printed } from './command.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import {
-  describeStop,
-  type FormFlags,
-  makeFile,
-  standardStream,
-  toForm,
-  writeOut,
-} from './files.ts'
+import { describeStop, makeFile, standardStream, toForm, writeOut } from './files.ts'
+import type { exportFlags } from './flag-tables.ts'
+import type { ValuesOf } from './flags.ts'
 import { tuneHeap } from './memory.ts'
 import { startProgress, toCount } from './progress.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { requireOtherFile } from './stores.ts'
 import { toPrintableLines } from './terminal.ts'
 
-interface ExportFlags extends FormFlags {
-  readonly spreadsheet: boolean | undefined
-  readonly tag: string | undefined
-  readonly quiet: boolean | undefined
-}
-
 /** Writes the plants of one moment to a file or to standard output. */
-export async function exportPlants(call: Call<ExportFlags>): Promise<Printed> {
+export async function exportPlants(call: Call<typeof exportFlags>): Promise<Printed> {
   tuneHeap()
   const { store, flags, config, terminal } = call
   const [file = standardStream] = call.args
@@ -79,7 +68,7 @@ export async function exportPlants(call: Call<ExportFlags>): Promise<Printed> {
 }
 
 /** The form given by the flags, or else by the extension of the file. */
-function toExportForm(path: string, flags: ExportFlags): ExportForm {
+function toExportForm(path: string, flags: ValuesOf<typeof exportFlags>): ExportForm {
   const { format, delimiter } = toForm(path, flags)
   const { spreadsheet } = flags
   if (spreadsheet && format !== 'csv') throw new WrongConfig(['--spreadsheet is for CSV only.'])

@@ -18,22 +18,15 @@ import {
 } from '../transfer/tally.ts'
 import type { Call, Printed } from './command.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-import { type FileForm, type FormFlags, type Input, toForm, withInput } from './files.ts'
+import { type FileForm, type Input, toForm, withInput } from './files.ts'
+import type { importFlags } from './flag-tables.ts'
 import { tuneHeapForRows } from './memory.ts'
 import { formatNumber, startProgress } from './progress.ts'
 import { openRejects, requireRejectsFile } from './rejects.ts'
 import { stopOnSignal, toStopped } from './signals.ts'
 import { exists, requireExistingOrNamed, toName } from './stores.ts'
 
-interface ImportFlags extends FormFlags {
-  readonly onConflict: ConflictRule | undefined
-  readonly rejects: string | undefined
-  readonly create: boolean | undefined
-  readonly dryRun: boolean | undefined
-  readonly quiet: boolean | undefined
-}
-
-type ImportCall = Call<ImportFlags, 'location'>
+type ImportCall = Call<typeof importFlags, 'location'>
 
 const batchEntries = 2_000
 

@@ -5,23 +5,13 @@ import { buildReader, type Read } from '../journal/reader.ts'
 import { type JournalEvent, type Position, type Store, toPlant } from '../store/store.ts'
 import { isSubjectId } from '../tokens/issuer.ts'
 import type { Call, Printed } from './command.ts'
+import type { logFlags } from './flag-tables.ts'
+import type { ValuesOf } from './flags.ts'
 import { stopOnSignal, throwIfStopped } from './signals.ts'
 import { toPrintable } from './terminal.ts'
 
-/** Which changes are shown, and how. */
-interface LogFlags {
-  readonly plant: bigint | undefined
-  readonly token: string | undefined
-  /** Only changes of the last milliseconds. */
-  readonly since: number | undefined
-  /** How many of the changes so far are shown, the last ones; all of them unless given. */
-  readonly limit: number | undefined
-  readonly follow: boolean | undefined
-  readonly json: boolean | undefined
-}
-
 /** Shows who changed which plant, from the journal. With `--follow`, also what comes. */
-export async function showLog({ store, flags, terminal }: Call<LogFlags>): Promise<Printed> {
+export async function showLog({ store, flags, terminal }: Call<typeof logFlags>): Promise<Printed> {
   const { since = Infinity, limit = Infinity } = flags
   const filter = { ...flags, since: Date.now() - since }
   const signal = flags.follow ? stopOnSignal() : undefined
@@ -94,7 +84,7 @@ async function* readChanges(
   }
 }
 
-type Filter = Pick<LogFlags, 'plant' | 'token'> & { readonly since: number }
+type Filter = Pick<ValuesOf<typeof logFlags>, 'plant' | 'token'> & { readonly since: number }
 
 function isWanted(event: JournalEvent, { plant, token, since }: Filter): boolean {
   const { at, tokenId } = event

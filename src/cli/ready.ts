@@ -3,12 +3,7 @@ import { type Environment, readListenConfig, requireUrl } from '../config.ts'
 import { toUrl } from '../service.ts'
 import type { Call, Printed } from './command.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
-
-interface ReadyFlags {
-  readonly url: string | undefined
-  readonly wait: number | undefined
-  readonly pid: number | undefined
-}
+import type { readyFlags } from './flag-tables.ts'
 
 /** How long the service may take to answer, and the pause before it is asked again. */
 const answerTimeoutMs = 5_000
@@ -18,7 +13,7 @@ const pauseMs = 100
 export async function askReadiness({
   flags: { url: given, wait = 0, pid },
   env,
-}: Call<ReadyFlags, 'nothing'>): Promise<Printed> {
+}: Call<typeof readyFlags, 'nothing'>): Promise<Printed> {
   const url = given === undefined ? toOwnUrl(env) : requireUrl('--url', given)
   const deadline = performance.now() + wait
   for (;;) {

@@ -11,7 +11,8 @@ import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
 import { firstTokenRequest, issueFirstToken, issueToken } from '../tokens/issue.ts'
 import { type Call, type Printed, print } from './command.ts'
-import { inMemory } from './flags.ts'
+import type { serveFlags } from './flag-tables.ts'
+import { inMemory, type ValuesOf } from './flags.ts'
 import { tuneHeap } from './memory.ts'
 import { waitForStop } from './signals.ts'
 import { noStore, requireExisting, withStore } from './stores.ts'
@@ -19,15 +20,7 @@ import { type ErrorStream, toPrintable, toPrintableLines } from './terminal.ts'
 import { describeStart, mayPrintToken, type Started, toListenUrl } from './welcome.ts'
 import { disconnectWorker, isWorker, joinWorkers, startWorkers } from './workers.ts'
 
-interface ServeFlags {
-  readonly workers: string | undefined
-  readonly mustExist: boolean | undefined
-  /** A store in memory with some plants. */
-  readonly demo: boolean | undefined
-  readonly untilStdinEnds: boolean | undefined
-}
-
-type ServeCall = Call<ServeFlags, 'service'>
+type ServeCall = Call<typeof serveFlags, 'service'>
 
 /** Runs the service until a signal, or the end of its input if that is wanted, stops it. */
 export async function serve(call: ServeCall): Promise<Printed> {
@@ -63,7 +56,10 @@ export async function serve(call: ServeCall): Promise<Printed> {
 }
 
 /** Refuses flags that do not suit the store. */
-function requireServable({ workers, mustExist, demo }: ServeFlags, config: Config): void {
+function requireServable(
+  { workers, mustExist, demo }: ValuesOf<typeof serveFlags>,
+  config: Config,
+): void {
   const { label, engine, setting } = config.storeLocation
   if (demo && mustExist) throw new WrongConfig(['--demo makes a store: leave --must-exist out.'])
   if (demo && label !== inMemory) {

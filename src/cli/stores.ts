@@ -6,7 +6,7 @@ import { type Store, type StoreEvents, UnusableStore } from '../store/store.ts'
 import type { Call, Printed } from './command.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
 import { isSameFile } from './files.ts'
-import { inMemory } from './flags.ts'
+import { type Flags, inMemory } from './flags.ts'
 import { toPrintable } from './terminal.ts'
 
 /** Opens a store, uses it and closes it. */
@@ -106,7 +106,7 @@ export function isFileOfStore(path: string, location: StoreLocation): boolean {
 }
 
 /** Examines a store, and says what to do. Ends with 1 where there is something to do. */
-export async function checkStore({ config }: Call<unknown, 'location'>): Promise<Printed> {
+export async function checkStore({ config }: Call<Flags, 'location'>): Promise<Printed> {
   requireExisting(config)
   const json = await examineStore(config.storeLocation)
   const lines = json.map(

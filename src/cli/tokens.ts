@@ -1,23 +1,18 @@
 import { type StoreConfig, WrongConfig } from '../config.ts'
-import { plantScopes, type Scope } from '../contract/scopes.ts'
+import { plantScopes } from '../contract/scopes.ts'
 import type { Store, TokenRecord } from '../store/store.ts'
 import { hashToken, isWellFormed, tokenPrefix } from '../tokens/format.ts'
 import { issueToken } from '../tokens/issue.ts'
 import type { Call, Printed } from './command.ts'
 import { standardStream } from './files.ts'
+import type { tokenFlags } from './flag-tables.ts'
 import { toExpiry } from './flags.ts'
 import { toCount } from './progress.ts'
 import { toName } from './stores.ts'
 import { type InputStream, toPrintable, toTable } from './terminal.ts'
 
-interface NewToken {
-  readonly name: string
-  readonly scope: Scope[] | undefined
-  readonly expires: string | undefined
-}
-
 /** Makes a token and prints it alone on standard output, so that `TOKEN=$(…)` works. */
-export async function createToken(call: Call<NewToken, 'new store'>): Promise<Printed> {
+export async function createToken(call: Call<typeof tokenFlags, 'new store'>): Promise<Printed> {
   const { store, flags, config } = call
   const now = Date.now()
   const { name, scope: scopes = plantScopes, expires } = flags

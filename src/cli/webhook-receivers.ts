@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type StoreConfig, WrongConfig } from '../config.ts'
 import { isLoopback } from '../contract/loopback.ts'
-import { testEvent, type WebhookType } from '../contract/webhooks.ts'
+import { testEvent } from '../contract/webhooks.ts'
 import { findEvent } from '../journal/reader.ts'
 import { type Delivery, maxReceivers, type Receiver } from '../store/receivers.ts'
 import { type Position, type Store, toPlantId } from '../store/store.ts'
@@ -11,18 +11,14 @@ import { defaultSettings } from '../webhooks/settings.ts'
 import { openTransport } from '../webhooks/transport.ts'
 import type { Call, Printed } from './command.ts'
 import { CommandFailed, exitCodes } from './exit.ts'
+import type { receiverFlags } from './flag-tables.ts'
 import { toCount } from './progress.ts'
 import { toName } from './stores.ts'
 import { toPrintable, toTable } from './terminal.ts'
 import { toTime } from './tokens.ts'
 
-interface NewReceiver {
-  readonly types: WebhookType[] | undefined
-  readonly from: string | undefined
-}
-
 /** Adds a receiver and prints its secret alone on standard output. */
-export async function addReceiver(call: Call<NewReceiver, 'new store'>): Promise<Printed> {
+export async function addReceiver(call: Call<typeof receiverFlags, 'new store'>): Promise<Printed> {
   const { args, store, config } = call
   const { types = ['plant.created'], from } = call.flags
   const [url = ''] = args
