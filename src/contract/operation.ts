@@ -9,7 +9,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** A body in JSON. */
 export interface JsonBody<Shape extends ObjectShape | ArrayShape = ObjectShape | ArrayShape> {
-  readonly mediaType: 'application/json' | `application/${string}+json`
+  readonly mediaType: 'application/json'
   readonly shape: Shape
 }
 

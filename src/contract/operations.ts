@@ -209,8 +209,7 @@ export const healthChecks = {
     path: '/readyz',
     summary: 'Check that the service is ready',
     description:
-      'Returns 200 while the store answers, and 503 when it does not or the service shuts down. ' +
-      'While the disk is full, the answer is 200 with the member `writes`.',
+      'Returns 200 while the store answers, and 503 when it does not or the service shuts down.',
     successes: {
       200: { description: 'The service is ready.', body: json(Health), headers: [] },
     },

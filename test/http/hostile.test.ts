@@ -46,6 +46,12 @@ const refusals: [title: string, body: string | Buffer, error: ErrorNumber][] = [
   ['the same member in two spellings', '{"id":1,"name":"x","n\\u0061me":"y"}', 40001],
   ['invalid UTF-8', Buffer.from('{"id":1,"name":"\xff"}', 'latin1'), 40001],
   ['an overlong encoding', Buffer.from('{"id":1,"name":"\xc0\xaf"}', 'latin1'), 40001],
+  ['a character that is cut off', Buffer.from('{"id":1,"name":"\xc3"}', 'latin1'), 40001],
+  [
+    'a character beyond U+10FFFF',
+    Buffer.from('{"id":1,"name":"\xf4\x90\x80\x80"}', 'latin1'),
+    40001,
+  ],
   ['an encoded surrogate', Buffer.from('{"id":1,"name":"\xed\xa0\x80"}', 'latin1'), 40001],
   ['UTF-16', Buffer.from('{"id":1,"name":"x"}', 'utf16le'), 40001],
   ['a byte order mark', '\ufeff{"id":1,"name":"x"}', 40001],
