@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { before, describe, it } from 'node:test'
-import { newToken } from '../../src/tokens/format.ts'
 import { start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { authorized, json, operatorToken, startService } from '../support/service.ts'
@@ -93,56 +91,5 @@ describe('slow and greedy clients', () => {
     t.diagnostic(`${size} idle connections; ${await probe.stop()}`)
     t.diagnostic(`memory ${megabytes(before)}, then ${megabytes(rss())}`)
     assert.deepEqual(probe.statuses(), [200])
-  })
-
-  it('may guess tokens: all are refused, while others are served', async (t) => {
-    const before = rss()
-    const probe = startProbe(createOne)
-    let guesses = 0
-    async function guess(): Promise<void> {
-      while (guesses < scale(400, 20_000) || probe.count() === 0) {
-        const token = guesses++ % 2 === 0 ? newToken() : `guess-${guesses}`
-        const { status } = await call(url, {
-          path: '/plants',
-          headers: { Authorization: `Bearer ${token}` },
-        })
-        assert.equal(status, 401)
-      }
-    }
-    await Promise.all(Array.from({ length: 32 }, guess))
-    t.diagnostic(`${guesses} guesses; ${await probe.stop()}`)
-    t.diagnostic(`memory ${megabytes(before)}, then ${megabytes(rss())}`)
-    assert.deepEqual(probe.statuses(), [200])
-  })
-})
-
-describe('more writes than the queue holds', () => {
-  it('are refused with 503 and Retry-After, and the others are stored', async (t) => {
-    const path = join(newFolder(), 'plants.db')
-    const store = openSqliteStore(path, { queueItems: 20, batchItems: 10 })
-    const service = await startService('sqlite::memory:', { store })
-    const count = 400
-    using blocker = new DatabaseSync(path)
-    blocker.exec('BEGIN IMMEDIATE')
-    let refused = 0
-    const sent = Array.from({ length: count }, async (_, id) => {
-      const answer = await service.create(`{"id":${id},"name":"plant ${id}"}`)
-      if (answer.status === 503) refused++
-      return answer
-    })
-    await waitUntil(() => refused > 0, 'a write is refused')
-    blocker.close()
-    const answers = await Promise.all(sent)
-    const stored = await service.call({ path: '/plants?limit=1000' })
-    const ids = new Set(JSON.parse(stored.body).map((plant: { id: number }) => plant.id))
-    for (const [id, { status, headers, body }] of answers.entries()) {
-      assert.equal(ids.has(id), status === 200, String(id))
-      if (status === 200) continue
-      assert.equal(status, 503)
-      assert.equal(headers.get('retry-after'), '1')
-      assert.equal(JSON.parse(body).error, 50300)
-    }
-    t.diagnostic(`${refused} of ${count} refused`)
-    assert.equal((await service.create('{"id":-1,"name":"after"}')).status, 200)
   })
 })

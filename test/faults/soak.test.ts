@@ -83,128 +83,118 @@ async function openPostgresSite(): Promise<Site> {
 
 /** Evidence that something is wrong, made of evidence that all is well. */
 type Spoil = (evidence: Evidence) => Evidence
+type Plants = Evidence['state']['got']
+type Delivery = Evidence['deliveries'][0]
 
-const drop = <Item>(items: readonly Item[], index = 3) => items.toSpliced(index, 1)
-const repeat = <Item>(items: readonly Item[], index = 3) =>
-  items.toSpliced(index, 0, items[index] as Item)
-const swap = <Item>(items: readonly Item[], index = 3) =>
-  items.toSpliced(index, 2, items[index + 1] as Item, items[index] as Item)
+/** Spoils one kind of evidence. */
+const spoil =
+  <Kind extends keyof Evidence>(
+    kind: Kind,
+    change: (found: Evidence[Kind], all: Evidence) => Evidence[Kind],
+  ): Spoil =>
+  (evidence) => ({ ...evidence, [kind]: change(evidence[kind], evidence) })
 
 /** Spoils what is read of a plant whose writes were all acknowledged. */
-const spoilPlant =
-  (spoil: (plant: Plant) => Plant[]): Spoil =>
-  (evidence) => {
-    const { state, history } = evidence
-    const isSure = ([id]: Plant) =>
+const spoilPlant = (change: (plant: Plants[0]) => Plants) =>
+  spoil('state', (state, { history }) => {
+    const isSure = ([id]: Plants[0]) =>
       history.attemptsById.get(id)?.every(({ outcome }) => outcome === 'ok')
     const sure = state.got.find(isSure)?.[0]
-    const spoilAll = (plants: readonly Plant[]) =>
-      plants.flatMap((plant) => (plant[0] === sure ? spoil(plant) : [plant]))
-    const got = spoilAll(state.got)
-    const walked = spoilAll(state.walked)
-    const exported = spoilAll(state.exported)
-    return { ...evidence, state: { ...state, got, walked, exported } }
-  }
-type Plant = Evidence['state']['got'][0]
-const spoilCopies =
-  (kind: Copy['kind'], spoil: (plants: Copy['plants']) => Copy['plants']): Spoil =>
-  (evidence) => ({
-    ...evidence,
-    copies: evidence.copies.map((copy) =>
-      copy.kind === kind ? { ...copy, plants: spoil(copy.plants) } : copy,
-    ),
+    const changeAll = (plants: Plants) =>
+      plants.flatMap((plant) => (plant[0] === sure ? change(plant) : [plant]))
+    const { got, walked, exported } = state
+    return {
+      ...state,
+      got: changeAll(got),
+      walked: changeAll(walked),
+      exported: changeAll(exported),
+    }
   })
+
+const spoilCopies = (kind: Copy['kind'], change: (plants: Copy['plants']) => Copy['plants']) =>
+  spoil('copies', (copies) =>
+    copies.map((copy) => (copy.kind === kind ? { ...copy, plants: change(copy.plants) } : copy)),
+  )
 const empty = () => new Map()
+const invented = [2n ** 41n, 'x'] as const
 
-const spoilFeed =
-  (spoil: (events: Evidence['feeds'][0]) => Evidence['feeds'][0]): Spoil =>
-  (evidence) => ({
-    ...evidence,
-    feeds: [spoil(evidence.feeds[0] ?? []), ...drop(evidence.feeds, 0)],
-  })
-
-const spoilDeliveries =
-  (spoil: (deliveries: Evidence['deliveries']) => Evidence['deliveries']): Spoil =>
-  (evidence) => ({ ...evidence, deliveries: spoil(evidence.deliveries) })
-
-const dropFirst = (deliveries: Evidence['deliveries']) =>
-  deliveries.filter(({ id }) => id !== deliveries[0]?.id)
-
-/** The same deliveries twice, before any fault. */
-const toTwice = (deliveries: Evidence['deliveries']) =>
-  [1, 2].flatMap((receivedAt) => deliveries.map((one) => ({ ...one, receivedAt })))
+/** Spoils the first follower. */
+const spoilFeed = (change: (events: readonly FeedEvent[]) => readonly FeedEvent[]) =>
+  spoil('feeds', ([first = [], ...others]) => [change(first), ...others])
 
 /** Exchanges the first arrivals of two changes to one plant. */
-function misplace(deliveries: Evidence['deliveries']): Evidence['deliveries'] {
+function misplace(deliveries: readonly Delivery[]): Delivery[] {
   const byPlant = Map.groupBy(deliveries, ({ plantId }) => plantId)
-  const toIds = (own: Evidence['deliveries']) => [...new Set(own.map(({ id }) => id))]
-  const [first, second] = [...byPlant.values()].map(toIds).find((ids) => ids.length > 1) ?? []
+  const toIds = (own: readonly Delivery[]) => [...new Set(own.map(({ id }) => id))]
+  const [first = '', second = ''] =
+    [...byPlant.values()].map(toIds).find((ids) => ids.length > 1) ?? []
   const swapped = new Map([
     [first, second],
     [second, first],
   ])
-  return deliveries.map((delivery) => ({
-    ...delivery,
-    id: swapped.get(delivery.id) ?? delivery.id,
-  }))
+  return deliveries.map((one) => ({ ...one, id: swapped.get(one.id) ?? one.id }))
 }
 
-const spoilLastLife =
-  (spoil: (sample: Sample) => Sample): Spoil =>
-  (evidence) => {
-    const last = evidence.lives.findLast(({ slot }) => slot === 0)
-    return {
-      ...evidence,
-      lives: evidence.lives.map((life) =>
-        life === last ? { ...life, samples: life.samples.map(spoil) } : life,
-      ),
-    }
-  }
-
-const toLate = (event: FeedEvent) => ({ ...event, at: '9999-01-01T00:00:00Z' })
-
-const lateUse =
-  (status: number): Spoil =>
-  (evidence) => ({
-    ...evidence,
-    uses: [...evidence.uses, { slot: 0, sentAt: evidence.revoked.at + 1_001, status }],
+const spoilLastLife = (change: (sample: Sample) => Sample) =>
+  spoil('lives', (lives) => {
+    const last = lives.findLast(({ slot }) => slot === 0)
+    return lives.map((life) =>
+      life === last ? { ...life, samples: life.samples.map(change) } : life,
+    )
   })
 
 const controls: [what: string, caughtAs: keyof SoakVerdict, spoil: Spoil][] = [
   ['a lost plant', 'lost', spoilPlant(() => [])],
-  ['an invented plant', 'invented', spoilPlant((plant) => [plant, [2n ** 41n, 'x']])],
+  ['an invented plant', 'invented', spoilPlant((plant) => [plant, invented])],
   ['a plant with another content', 'wrong', spoilPlant(([id]) => [[id, 'x']])],
-  ['a gap of a follower', 'followers', spoilFeed(drop)],
-  ['a repetition for a follower', 'followers', spoilFeed(repeat)],
-  ['another order for a follower', 'followers', spoilFeed(swap)],
-  ['a change that is not delivered', 'undelivered', spoilDeliveries(dropFirst)],
+  ['a gap of a follower', 'followers', spoilFeed((events) => events.toSpliced(3, 1))],
+  ['a repetition for a follower', 'followers', spoilFeed((all) => [...all, ...all.slice(-1)])],
+  ['another order for a follower', 'followers', spoilFeed((events) => events.toReversed())],
+  [
+    'a change that is not delivered',
+    'undelivered',
+    spoil('deliveries', (all) => all.filter(({ id }) => id !== all[0]?.id)),
+  ],
   [
     'a delivery that nobody caused',
     'forged',
-    spoilDeliveries((all) => [...all, { id: 'x', plantId: 'x', receivedAt: 0 }]),
+    spoil('deliveries', (all) => [...all, { id: 'x', plantId: 'x', receivedAt: 0 }]),
   ],
-  ['a delivery before an earlier change', 'disordered', spoilDeliveries(misplace)],
+  ['a delivery before an earlier change', 'disordered', spoil('deliveries', misplace)],
   [
     'a delivery twice without a fault',
     'repeated',
-    spoilDeliveries((all) => [...toTwice(all.slice(0, 1)), ...all.slice(1)]),
+    spoil('deliveries', ([first, ...others]) =>
+      first === undefined
+        ? []
+        : [{ ...first, receivedAt: 1 }, { ...first, receivedAt: 2 }, ...others],
+    ),
   ],
   [
     'too many deliveries twice after a fault',
     'repeated',
-    spoilDeliveries((all) => [...all, ...all.map((one) => ({ ...one, receivedAt: Infinity }))]),
+    spoil('deliveries', (all) => [...all, ...all.map((one) => ({ ...one, receivedAt: Infinity }))]),
   ],
   ['an export without its plants', 'copied', spoilCopies('export', empty)],
-  ['a use of a revoked token', 'admitted', lateUse(200)],
+  [
+    'a use of a revoked token',
+    'admitted',
+    spoil('uses', (uses, { revoked }) => [
+      ...uses,
+      { slot: 0, sentAt: revoked.at + 1_001, status: 200 },
+    ]),
+  ],
   [
     'an event for a revoked token',
     'admitted',
-    (evidence) => ({ ...evidence, revokedFeeds: evidence.feeds.map((feed) => feed.map(toLate)) }),
+    spoil('revokedFeeds', (_, { feeds }) =>
+      feeds.map((feed) => feed.map((event) => ({ ...event, at: '9999-01-01T00:00:00Z' }))),
+    ),
   ],
   [
     'a service that never refuses a revoked token',
     'admitted',
-    (evidence) => ({ ...evidence, uses: evidence.uses.filter(({ status }) => status !== 401) }),
+    spoil('uses', (uses) => uses.filter(({ status }) => status !== 401)),
   ],
   ['memory that grows', 'grown', spoilLastLife((all) => ({ ...all, rssMb: all.rssMb * 9 }))],
   [
@@ -218,7 +208,7 @@ const controlsOfMoments: typeof controls = [
   [
     'an export that never was the store',
     'mixed',
-    spoilCopies('export', (plants) => new Map([...plants, [2n ** 41n, 'x']])),
+    spoilCopies('export', (plants) => new Map([...plants, invented])),
   ],
 ]
 
