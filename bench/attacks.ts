@@ -6,7 +6,7 @@
  *
  *   npx node bench/attacks.ts [--long] [--only <part of a title>]
  */
-import { type ChildProcess, fork } from 'node:child_process'
+import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
@@ -100,23 +100,18 @@ async function measureBeside(
   tokens: Tokens,
   forMs: number,
 ): Promise<Found> {
-  console.error(`${attack.title}, ${count}`)
   const child = fork(attackerPath, [attack.title, String(service.port), String(count)])
   child.send(tokens)
   await once(child, 'message')
   await sleep(settleMs)
   const times = await measureClient(service.port, forMs)
   const mb = readRss(service.pid)
-  await end(child)
+  child.kill('SIGKILL')
+  await once(child, 'exit')
   // The service closes the connections of the attack.
   await send(service.port, 'GET', '/healthz')
   await sleep(settleMs)
   return { times, mb }
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  child.kill('SIGKILL')
-  await once(child, 'exit')
 }
 
 /** Gets, replaces and asks for the health in turn, the last on a new connection each time. */
@@ -158,7 +153,10 @@ function toVerdict({ times, mb }: Found, own: Found): string {
   return isSlow || mb > maxMb ? 'missed' : ''
 }
 
+/** The figures of an attack, which are shown at once: the next ones may take long. */
 function toRow(title: string, count: number, { times, mb }: Found, verdict: string): string[] {
   const figures = [...times.map((ms) => ms.toFixed(1)), mb.toFixed(0)]
-  return [title, count.toLocaleString('en'), ...figures, verdict]
+  const row = [title, count.toLocaleString('en'), ...figures, verdict]
+  console.error(row.join('  '))
+  return row
 }
