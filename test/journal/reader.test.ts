@@ -152,6 +152,17 @@ for (const engine of engines) {
       await waitUntil(() => second.events.length === 1, 'the change comes')
     })
 
+    it('gives what came after a page was kept, while nobody followed and nothing told', async () => {
+      const store = await open()
+      const begin = (await store.journalEnd()) as Position
+      await createMany(store, 1, 1)
+      const reader = buildReader({ ...store, watchJournal: () => () => {} })
+      await reader.read(begin)
+      await createMany(store, 2, 1)
+      const { events } = follow(reader, begin)
+      await waitUntil(() => events.length === 2, 'both changes come')
+    })
+
     it('reads pages once for all that begin within one page', async () => {
       const store = await open()
       await createMany(store, 1, 1_000)
