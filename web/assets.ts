@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { stripTypeScriptTypes } from 'node:module'
+import { findPackageJSON, stripTypeScriptTypes } from 'node:module'
 import { extname } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { buildOpenApi } from '../src/contract/openapi.ts'
@@ -61,7 +61,7 @@ export function buildAssets(): ReadonlyMap<string, Asset> {
   const pages = ['page.html', 'reference.html'].map((page) => {
     const text = linked.reduce(
       (html, { name, asset }) => html.replaceAll(`assets/${name}`, asset.name),
-      readFile(page),
+      readFile(page).replace('<slot name="program"></slot>', readVersion()),
     )
     return toAsset(page, text)
   })
@@ -84,6 +84,12 @@ export function toAsset(name: string, text: string): Asset {
 
 function toHash(text: string): string {
   return createHash('sha256').update(text).digest('base64url').slice(0, 12)
+}
+
+/** The version of the program: the pages know only that of the interface. */
+function readVersion(): string {
+  const path = findPackageJSON(import.meta.url) ?? ''
+  return JSON.parse(readFileSync(path, 'utf8')).version
 }
 
 function readFile(name: string): string {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { buildAssets } from '../../web/assets.ts'
@@ -31,6 +32,15 @@ describe('the files of the web pages', () => {
         /<style|<script(?! type="module" src)|\son\w+=|\sstyle=|href="https?:/,
       )
     }
+  })
+
+  it('show the version of the program beside that of the interface', () => {
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
+    const reference = assets.find(({ name }) => name === 'reference.html')
+    assert.match(
+      String(reference?.bytes),
+      new RegExp(`program ${RegExp.escape(version)}, interface`),
+    )
   })
 
   it('never make markup out of text', () => {
